@@ -1,0 +1,199 @@
+"""The element types of ONNX as rows of facts; extremes and exactness are derived from the rows, never written again.
+
+Sources: ONNX `onnx.proto` (TensorProto.DataType), the Cast schema of opset 28, IEEE 754-2019 (binary16, 32, 64),
+OCP OFP8 1.0 (e4m3fn, e5m2), OCP MX 1.0 (e8m0, e2m1, e2m3, e3m2), Graphcore/AMD fnuz (arXiv 2206.02915).
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+
+from onnx_ir import DataType
+
+from castsmith.numerics.errors import ElementTypeError
+
+
+class Kind(enum.IntEnum):
+    """What sort of values a type holds; the order of the first three is the priority of promotion."""
+
+    BOOLEAN = 0
+    INTEGER = 1
+    FLOATING = 2
+    STRING = 3
+    COMPLEX = 4
+
+
+class Specials(enum.Enum):
+    """How a floating-point format spends its codes on what is not a finite number."""
+
+    NONE = "no infinity, no NaN: every code is finite"
+    IEEE = "all exponent bits set: infinity for mantissa zero, NaN otherwise"
+    FN = "no infinity; NaN where exponent and mantissa bits are all set"
+    FNUZ = "no infinity, no negative zero; NaN is the code of negative zero"
+    E8M0 = "no infinity, no zero, no sign; NaN is the code with every bit set"
+
+
+@dataclass(frozen=True, slots=True)
+class ElementType:
+    """One row of the table. Bit counts are of the value, not of its storage (a bool is 1 bit in 8)."""
+
+    dtype: DataType
+    kind: Kind
+    bits: int
+    signed: bool = False
+    exponent_bits: int = 0
+    mantissa_bits: int = 0
+    bias: int = 0
+    specials: Specials = Specials.NONE
+
+    @property
+    def name(self) -> str:
+        """The name that ONNX text uses, such as `float8e4m3fn`."""
+        return self.dtype.name.lower()
+
+    @property
+    def precision(self) -> int:
+        """Significant bits of a normal number, the implicit one included."""
+        return self.mantissa_bits + 1
+
+    @property
+    def min_exponent(self) -> int:
+        """Exponent of the smallest normal number (of the smallest number for e8m0, which has no subnormals)."""
+        return -self.bias if self.specials is Specials.E8M0 else 1 - self.bias
+
+    @property
+    def quantum(self) -> Fraction:
+        """The smallest positive value: 2**(min_exponent - mantissa_bits)."""
+        return Fraction(2) ** (self.min_exponent - self.mantissa_bits)
+
+    @property
+    def max(self) -> Fraction:
+        """The largest finite value of an integer or floating-point type."""
+        if self.kind is Kind.BOOLEAN:
+            return Fraction(1)
+        if self.kind is Kind.INTEGER:
+            return Fraction(2 ** (self.bits - self.signed) - 1)
+        self._require_float()
+        top_exponent, top_mantissa = 2**self.exponent_bits - 1, 2**self.mantissa_bits - 1
+        if self.specials in (Specials.IEEE, Specials.E8M0):
+            top_exponent -= 1
+        elif self.specials is Specials.FN:
+            top_mantissa -= 1
+        significand = 1 + Fraction(top_mantissa, 2**self.mantissa_bits)
+        return significand * Fraction(2) ** (top_exponent - self.bias)
+
+    @property
+    def min(self) -> Fraction:
+        """The most negative finite value; for e8m0, which has no sign and no zero, the smallest value."""
+        if self.kind is Kind.INTEGER and self.signed:
+            return -(self.max + 1)
+        if self.kind is not Kind.FLOATING:
+            return Fraction(0)
+        return self.quantum if self.specials is Specials.E8M0 else -self.max
+
+    @property
+    def has_infinity(self) -> bool:
+        return self.specials is Specials.IEEE
+
+    @property
+    def has_nan(self) -> bool:
+        return self.specials is not Specials.NONE
+
+    @property
+    def has_negative_zero(self) -> bool:
+        return self.kind is Kind.FLOATING and self.specials not in (Specials.FNUZ, Specials.E8M0)
+
+    def _require_float(self) -> None:
+        if self.kind is not Kind.FLOATING:
+            raise ElementTypeError(f"{self.name} has no numeric extremes.")
+
+
+def _integer(dtype: DataType, bits: int, *, signed: bool) -> ElementType:
+    return ElementType(dtype, Kind.INTEGER, bits, signed)
+
+
+def _float(dtype: DataType, exponent: int, mantissa: int, bias: int, specials: Specials) -> ElementType:
+    signed = specials is not Specials.E8M0
+    return ElementType(dtype, Kind.FLOATING, signed + exponent + mantissa, signed, exponent, mantissa, bias, specials)
+
+
+_ROWS = (
+    ElementType(DataType.BOOL, Kind.BOOLEAN, 1),
+    _integer(DataType.INT2, 2, signed=True),
+    _integer(DataType.UINT2, 2, signed=False),
+    _integer(DataType.INT4, 4, signed=True),
+    _integer(DataType.UINT4, 4, signed=False),
+    _integer(DataType.INT8, 8, signed=True),
+    _integer(DataType.UINT8, 8, signed=False),
+    _integer(DataType.INT16, 16, signed=True),
+    _integer(DataType.UINT16, 16, signed=False),
+    _integer(DataType.INT32, 32, signed=True),
+    _integer(DataType.UINT32, 32, signed=False),
+    _integer(DataType.INT64, 64, signed=True),
+    _integer(DataType.UINT64, 64, signed=False),
+    #                             exponent mantissa bias  specials
+    _float(DataType.FLOAT4E2M1, 2, 1, 1, Specials.NONE),
+    _float(DataType.FLOAT6E2M3, 2, 3, 1, Specials.NONE),
+    _float(DataType.FLOAT6E3M2, 3, 2, 3, Specials.NONE),
+    _float(DataType.FLOAT8E4M3FN, 4, 3, 7, Specials.FN),
+    _float(DataType.FLOAT8E4M3FNUZ, 4, 3, 8, Specials.FNUZ),
+    _float(DataType.FLOAT8E5M2, 5, 2, 15, Specials.IEEE),
+    _float(DataType.FLOAT8E5M2FNUZ, 5, 2, 16, Specials.FNUZ),
+    _float(DataType.FLOAT8E8M0, 8, 0, 127, Specials.E8M0),
+    _float(DataType.FLOAT16, 5, 10, 15, Specials.IEEE),
+    _float(DataType.BFLOAT16, 8, 7, 127, Specials.IEEE),
+    _float(DataType.FLOAT, 8, 23, 127, Specials.IEEE),
+    _float(DataType.DOUBLE, 11, 52, 1023, Specials.IEEE),
+    ElementType(DataType.STRING, Kind.STRING, 0),
+    ElementType(DataType.COMPLEX64, Kind.COMPLEX, 64, signed=True),
+    ElementType(DataType.COMPLEX128, Kind.COMPLEX, 128, signed=True),
+)
+
+ELEMENT_TYPES: dict[DataType, ElementType] = {row.dtype: row for row in _ROWS}
+"""Every element type of ONNX, narrow to wide within its kind."""
+
+NUMERIC_TYPES: tuple[DataType, ...] = tuple(row.dtype for row in _ROWS if row.kind <= Kind.FLOATING)
+"""Boolean, integer and floating-point types: those that Cast converts by arithmetic."""
+
+FLOAT8_TYPES: tuple[DataType, ...] = tuple(
+    row.dtype for row in _ROWS if row.kind is Kind.FLOATING and row.bits == 8 and row.signed
+)
+"""The four types of the float8 tables of the Cast schema; float8e8m0 has rules of its own."""
+
+_EXTRA_NAMES = {"float32": DataType.FLOAT, "float64": DataType.DOUBLE, "b8": DataType.BOOL}
+
+
+def element_type(dtype: DataType) -> ElementType:
+    """The row of `dtype`. Raises ElementTypeError for UNDEFINED and for types that this version does not know."""
+    try:
+        return ELEMENT_TYPES[dtype]
+    except KeyError:
+        raise ElementTypeError(f"Element type {dtype!r} is not one that Castsmith knows.") from None
+
+
+@cache
+def _names() -> dict[str, DataType]:
+    full = {row.name: row.dtype for row in _ROWS}
+    short = {row.dtype.short_name(): row.dtype for row in _ROWS}
+    return full | short | _EXTRA_NAMES
+
+
+def parse_type(name: str | DataType) -> DataType:
+    """The type named as ONNX text names it (`float8e4m3fn`, `double`) or in short (`f8e4m3fn`, `f64`).
+
+    Raises ElementTypeError, which names the text, for anything else.
+    """
+    if isinstance(name, DataType):
+        return element_type(name).dtype
+    try:
+        return _names()[name.lower()]
+    except KeyError:
+        raise ElementTypeError(f"{name!r} is not an element type of ONNX.") from None
+
+
+def type_name(dtype: DataType) -> str:
+    """The name that ONNX text uses for `dtype`."""
+    return element_type(dtype).name
