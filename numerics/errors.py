@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from onnx_ir import DataType
+
 
 class CastsmithError(Exception):
     """Base of every error that Castsmith raises on purpose. Its text is one plain sentence for the user."""
@@ -12,7 +14,26 @@ class ElementTypeError(CastsmithError):
 
 
 class PromotionError(CastsmithError):
-    """Two element types have no common type under the rules in force."""
+    """Two element types have no common type under the rules in force.
+
+    `lhs` and `rhs` are the two types, `rule` is the short name of the rule that refused, `option` the option of
+    PromotionRules that would allow the promotion; each is None where there is none to name.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        *,
+        lhs: DataType | None = None,
+        rhs: DataType | None = None,
+        rule: str | None = None,
+        option: str | None = None,
+    ) -> None:
+        super().__init__(text)
+        self.lhs = lhs
+        self.rhs = rhs
+        self.rule = rule
+        self.option = option
 
 
 class TruncError(CastsmithError):

@@ -1,0 +1,60 @@
+"""Whether one element type holds another: every value of the first is a value of the second.
+
+Derived from the rows of `castsmith.numerics.types` alone. Values are compared as values: -0 and +0 differ, infinities
+count, and NaN is one value (no type of ONNX gives a meaning to its payload).
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from onnx_ir import DataType
+
+from castsmith.numerics.types import ElementType, Kind, Specials, element_type
+
+
+@cache
+def embeds(a: DataType, b: DataType) -> bool:
+    """Whether each value of `a`, -0, infinity and NaN included, is a value of `b`.
+
+    A type embeds in itself. String and complex types embed in nothing else, since Cast converts them by text or not
+    at all. Raises ElementTypeError for a type that is not of ONNX.
+    """
+    source, target = element_type(a), element_type(b)
+    if a == b:
+        return True
+    if max(source.kind, target.kind) > Kind.FLOATING or source.kind > target.kind:
+        return False
+    if not _holds_range(source, target):
+        return False
+    return target.kind is not Kind.FLOATING or _float_holds(source, target)
+
+
+def has_zero(row: ElementType) -> bool:
+    """Whether +0 is a value of the type: everywhere but in float8e8m0."""
+    return row.specials is not Specials.E8M0
+
+
+def _holds_range(source: ElementType, target: ElementType) -> bool:
+    return target.min <= source.min and source.max <= target.max
+
+
+def _float_holds(source: ElementType, target: ElementType) -> bool:
+    return (
+        significant_bits(source) <= target.precision
+        and (source.kind is not Kind.FLOATING or source.quantum >= target.quantum)
+        and has_zero(source) <= has_zero(target)
+        and source.has_negative_zero <= target.has_negative_zero
+        and source.has_infinity <= target.has_infinity
+        and source.has_nan <= target.has_nan
+    )
+
+
+def significant_bits(row: ElementType) -> int:
+    """The significant bits that some value of the type needs.
+
+    The sign bit of an integer does not count: -2**(bits-1) is a power of two.
+    """
+    if row.kind is Kind.FLOATING:
+        return row.precision
+    return row.bits - row.signed
