@@ -1,0 +1,9 @@
+"""Errors about models."""
+
+from __future__ import annotations
+
+from castsmith.numerics.errors import CastsmithError
+
+
+class ModelError(CastsmithError):
+    """A model that cannot be read, is not what it says it is, or that a pass cannot make right."""

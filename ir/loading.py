@@ -1,0 +1,122 @@
+"""Reading a model from disk. A file is untrusted: its paths, offsets and sizes are checked before they are used."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import onnx
+import onnx_ir
+from google.protobuf.message import DecodeError
+
+from castsmith.ir.errors import ModelError
+from castsmith.ir.tensors import all_tensors
+from castsmith.numerics.errors import ElementTypeError
+from castsmith.numerics.types import element_type
+
+
+def load(path: str | os.PathLike[str]) -> onnx_ir.Model:
+    """The model in the file `path`; external data stays on disk and is memory-mapped when it is used.
+
+    Raises ModelError, in one sentence that names the file, where it is missing, truncated or not ONNX, where external
+    data is missing, shorter than the tensor that needs it or outside the model's folder, and where an initializer
+    holds more or fewer bytes than its shape says.
+    """
+    path = Path(path)
+    model = _deserialize(path, _read(path))
+    folder = path.parent
+    for tensor in all_tensors(model):
+        if isinstance(tensor, onnx_ir.ExternalTensor):
+            _check_external(path, folder, tensor)
+            tensor.base_dir = folder
+        elif isinstance(tensor, onnx_ir.serde.TensorProtoTensor):
+            _check_inline(path, tensor)
+    return model
+
+
+def from_proto(proto: onnx.ModelProto) -> onnx_ir.Model:
+    """The model of a ModelProto in memory. Raises ModelError where the proto is not a whole model."""
+    return _deserialize(Path(proto.graph.name or "the model"), proto)
+
+
+def _read(path: Path) -> onnx.ModelProto:
+    if path.is_dir():
+        raise ModelError(f"{path}: this is a folder, not an ONNX file.")
+    try:
+        return onnx.load_model(path, load_external_data=False)
+    except FileNotFoundError:
+        raise ModelError(f"{path}: there is no such file.") from None
+    except OSError as error:
+        raise ModelError(f"{path}: the file cannot be read ({error.strerror}).") from None
+    except (DecodeError, onnx.parser.ParseError, UnicodeDecodeError, ValueError):
+        raise ModelError(f"{path}: this is not an ONNX model, or it is cut short.") from None
+
+
+def _deserialize(path: Path, proto: onnx.ModelProto) -> onnx_ir.Model:
+    if not proto.ir_version or not proto.HasField("graph"):
+        raise ModelError(f"{path}: this is not an ONNX model: it has no IR version or no graph.")
+    if not proto.opset_import:
+        raise ModelError(f"{path}: the model imports no operator set, so its operators have no meaning.")
+    try:
+        return onnx_ir.from_proto(proto)
+    except (ValueError, TypeError, KeyError, AttributeError, RuntimeError) as error:
+        cause: BaseException = error
+        while cause.__cause__ is not None:
+            cause = cause.__cause__
+        reason = str(cause).splitlines()[0] if str(cause) else type(cause).__name__
+        raise ModelError(f"{path}: the model is malformed ({reason}).") from None
+
+
+def _check_external(path: Path, folder: Path, tensor: onnx_ir.ExternalTensor) -> None:
+    location = f"{tensor.location}"
+    root = folder.resolve()
+    target = (root / location).resolve()
+    if os.path.isabs(location) or not target.is_relative_to(root):
+        raise ModelError(
+            f"{path}: tensor {tensor.name!r} keeps its data in {location!r}, which is outside the model's folder."
+        )
+    if not target.is_file():
+        raise ModelError(f"{path}: tensor {tensor.name!r} keeps its data in {location!r}, which is missing.")
+    needed = _bytes_needed(path, tensor)
+    offset, size = tensor.offset or 0, target.stat().st_size
+    if tensor.length is not None and tensor.length != needed:
+        raise ModelError(
+            f"{path}: tensor {tensor.name!r} needs {needed} bytes for its shape, but its entry says {tensor.length}."
+        )
+    if offset < 0 or offset + needed > size:
+        raise ModelError(
+            f"{path}: tensor {tensor.name!r} needs {needed} bytes at offset {offset} of {location!r},"
+            f" which has only {size}."
+        )
+
+
+def _check_inline(path: Path, tensor: onnx_ir.serde.TensorProtoTensor) -> None:
+    raw = tensor.raw
+    if not raw.HasField("raw_data"):
+        return
+    needed = _bytes_needed(path, tensor)
+    if len(raw.raw_data) != needed:
+        raise ModelError(
+            f"{path}: tensor {tensor.name!r} needs {needed} bytes for its shape, but holds {len(raw.raw_data)}."
+        )
+
+
+def _bytes_needed(path: Path, tensor: onnx_ir.TensorProtocol) -> int:
+    dims = list(_dims(tensor))
+    if any(dim < 0 for dim in dims):
+        raise ModelError(f"{path}: tensor {tensor.name!r} has a negative dimension.")
+    try:
+        element_type(tensor.dtype)
+    except ElementTypeError:
+        raise ModelError(f"{path}: tensor {tensor.name!r} has the unknown element type {tensor.dtype!r}.") from None
+    if tensor.dtype == onnx_ir.DataType.STRING:
+        raise ModelError(f"{path}: tensor {tensor.name!r} keeps strings as raw data, which ONNX does not allow.")
+    return math.ceil(math.prod(dims) * tensor.dtype.itemsize)
+
+
+def _dims(tensor: onnx_ir.TensorProtocol) -> Iterator[int]:
+    for dim in tensor.shape:
+        assert isinstance(dim, int)
+        yield dim

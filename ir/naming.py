@@ -1,0 +1,31 @@
+"""Names that are new to the whole model, so that no subgraph shadows a value of an outer scope."""
+
+from __future__ import annotations
+
+import onnx_ir
+
+
+class Namer:
+    """Hands out value and node names that the model uses nowhere. Made once a pass: O(nodes)."""
+
+    def __init__(self, model: onnx_ir.Model) -> None:
+        self._used: set[str] = set()
+        self._next: dict[str, int] = {}
+        for scope in (*model.graphs(), *model.functions.values()):
+            self._used.update(value.name for value in scope.inputs if value.name)
+            if isinstance(scope, onnx_ir.Graph):
+                self._used.update(scope.initializers)
+        for scope in (model.graph, *model.functions.values()):
+            for node in scope.all_nodes():
+                self._used.update(value.name for value in node.outputs if value.name)
+                if node.name:
+                    self._used.add(node.name)
+
+    def fresh(self, base: str) -> str:
+        """`base`, or `base_1`, `base_2` ... whichever is the first that is not in use; it is in use from now on."""
+        name = base
+        while name in self._used:
+            self._next[base] = self._next.get(base, 0) + 1
+            name = f"{base}_{self._next[base]}"
+        self._used.add(name)
+        return name

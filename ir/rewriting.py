@@ -1,0 +1,128 @@
+"""Applying what rules propose: a rule looks at one node and returns a Replacement, a Refusal or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import onnx_ir
+
+from castsmith.ir.constants import adopt_constant, drop_if_unused
+from castsmith.ir.naming import Namer
+from castsmith.ir.records import Effect, Records, Refusal, Rewrite, RewriteResult
+from castsmith.ir.text import constant_text, node_text, nodes_text, site_of
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """What a rule wants in place of a node.
+
+    nodes: new nodes, in order, to stand just ahead of the node.
+    constants: new values from `new_constant` that the new nodes, inputs or outputs use.
+    inputs: inputs of the node to rewire, by index; the node stays.
+    outputs: the values that stand in for the node's outputs; the node goes. None: it stays.
+    """
+
+    rule: str
+    reason: str
+    nodes: tuple[onnx_ir.Node, ...] = ()
+    constants: tuple[onnx_ir.Value, ...] = ()
+    inputs: Mapping[int, onnx_ir.Value] = field(default_factory=dict[int, onnx_ir.Value])
+    outputs: tuple[onnx_ir.Value, ...] | None = None
+    effect: Effect = Effect.BIT_EXACT
+
+
+Rule = Callable[[onnx_ir.Node], Replacement | Refusal | None]
+
+
+def all_nodes(model: onnx_ir.Model) -> Iterator[onnx_ir.Node]:
+    """Every node of the model: the main graph, its subgraphs, and the model-local functions with theirs."""
+    for scope in (model.graph, *model.functions.values()):
+        yield from scope.all_nodes()
+
+
+def run_rules(model: onnx_ir.Model, pass_name: str, namer: Namer, *rules: Rule) -> RewriteResult:
+    """Offer every node to the rules, the first that answers wins; one walk, in the order of the graph."""
+    records = Records()
+    for node in all_nodes(model):
+        for rule in rules:
+            answer = rule(node)
+            if isinstance(answer, Replacement):
+                records.rewrites.append(apply_replacement(pass_name, node, answer, namer))
+            elif answer is not None:
+                records.refusals.append(answer)
+            if answer is not None:
+                break
+    return RewriteResult(model, bool(records.rewrites), records)
+
+
+def apply_replacement(pass_name: str, node: onnx_ir.Node, replacement: Replacement, namer: Namer) -> Rewrite:
+    """Change the graph as `replacement` says and record it. Graph outputs keep their names."""
+    site, before = site_of(node), node_text(node)
+    old_inputs = [value for value in node.inputs if value is not None]
+    stand_ins = {constant: _adopt(constant, node, namer) for constant in replacement.constants}
+    for new_node in replacement.nodes:
+        _use_stand_ins(new_node, stand_ins)
+        _name_node(new_node, namer)
+        node.prepend(new_node)
+    for index, value in replacement.inputs.items():
+        node.replace_input_with(index, stand_ins.get(value, value))
+    lines = [constant_text(constant) for constant in replacement.constants]
+    if replacement.nodes:
+        lines.append(nodes_text(replacement.nodes))
+    if replacement.outputs is None:
+        lines.append(node_text(node))
+    else:
+        lines += _replace_outputs(node, [stand_ins.get(value, value) for value in replacement.outputs], namer)
+    for value in old_inputs:
+        drop_if_unused(value)
+    return Rewrite(pass_name, replacement.rule, site, before, "\n".join(lines), replacement.reason, replacement.effect)
+
+
+def _adopt(constant: onnx_ir.Value, node: onnx_ir.Node, namer: Namer) -> onnx_ir.Value:
+    constant.name = namer.fresh(constant.name or "castsmith_constant")
+    return adopt_constant(constant, node)
+
+
+def _use_stand_ins(node: onnx_ir.Node, stand_ins: Mapping[onnx_ir.Value, onnx_ir.Value]) -> None:
+    for index, value in enumerate(node.inputs):
+        if value is not None and value in stand_ins:
+            node.replace_input_with(index, stand_ins[value])
+
+
+def _name_node(node: onnx_ir.Node, namer: Namer) -> None:
+    node.name = namer.fresh(node.name or f"castsmith_{node.op_type}")
+    for output in node.outputs:
+        output.name = namer.fresh(output.name or f"{node.name}_output")
+
+
+def _replace_outputs(node: onnx_ir.Node, values: list[onnx_ir.Value], namer: Namer) -> list[str]:
+    """Let `values` stand in for the outputs of `node` and remove it; returns the lines of text this adds."""
+    lines: list[str] = []
+    for old, new in zip(node.outputs, values, strict=True):
+        if old.is_graph_output():
+            lines += _hand_over_graph_output(old, new, node, namer)
+        else:
+            old.replace_all_uses_with(new)
+    assert node.graph is not None
+    node.graph.remove(node, safe=True)
+    return lines
+
+
+def _hand_over_graph_output(old: onnx_ir.Value, new: onnx_ir.Value, node: onnx_ir.Node, namer: Namer) -> list[str]:
+    """A graph output keeps its name; only a value that some node of the same graph makes, and no other output is, can
+    take the name over, so for all others an Identity is put between."""
+    name, lines = old.name, list[str]()
+    producer = new.producer()
+    if producer is None or producer.graph is not node.graph or new.is_graph_output():
+        identity = onnx_ir.node("Identity", [new], name=namer.fresh(f"castsmith_output_{name}"))
+        identity.outputs[0].type, identity.outputs[0].shape = new.type, new.shape
+        node.prepend(identity)
+        new = identity.outputs[0]
+        new.name = name
+        lines.append(node_text(identity))
+    old.replace_all_uses_with(new, replace_graph_outputs=True)
+    old.name = namer.fresh(f"{name}_before")
+    new.name = name
+    new.shape = new.shape or old.shape
+    return lines

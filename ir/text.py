@@ -1,0 +1,75 @@
+"""Nodes as ONNX text, with the types of what goes in and out as a comment, for rewrite records and messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import onnx_ir
+
+from castsmith.ir.records import Site
+from castsmith.numerics.types import type_name
+
+_MAX_ATTRIBUTE_CHARACTERS = 60
+
+
+def node_text(node: onnx_ir.Node) -> str:
+    """One line such as `y = Cast <to = float> (x)  # (int64[N]) -> float[N]`."""
+    operator = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+    attributes = ", ".join(f"{name} = {_attribute_text(node, name)}" for name in node.attributes)
+    call = f"{operator} <{attributes}>" if attributes else operator
+    inputs = ", ".join(_name(value) for value in node.inputs)
+    outputs = ", ".join(_name(value) for value in node.outputs)
+    takes = ", ".join(type_text(value) for value in node.inputs if value is not None)
+    gives = ", ".join(type_text(value) for value in node.outputs)
+    return f"{outputs} = {call} ({inputs})  # ({takes}) -> {gives}"
+
+
+def nodes_text(nodes: Iterable[onnx_ir.Node]) -> str:
+    return "\n".join(node_text(node) for node in nodes)
+
+
+def type_text(value: onnx_ir.Value) -> str:
+    """The value's element type and shape as ONNX text writes them, such as `float[N, 4]`; `?` where unknown."""
+    if value.dtype is None or value.dtype == onnx_ir.DataType.UNDEFINED:
+        return "?" if value.type is None else str(value.type)
+    dims = "" if value.shape is None else f"[{', '.join('?' if d is None else str(d) for d in _dims(value.shape))}]"
+    return type_name(value.dtype) + dims
+
+
+def constant_text(value: onnx_ir.Value) -> str:
+    """A constant as ONNX text declares it, elided when long: `float[3] w = {1, 2.5, ...}`."""
+    tensor = value.const_value
+    if tensor is None:
+        return f"{type_text(value)} {_name(value)}"
+    if tensor.size <= 8:
+        elements = ", ".join(str(element) for element in tensor.numpy().ravel().tolist())
+    else:
+        elements = f"... {tensor.size} elements ..."
+    shape = ", ".join(str(d) for d in tensor.shape.numpy())
+    return f"{type_name(tensor.dtype)}[{shape}] {_name(value)} = {{{elements}}}"
+
+
+def site_of(node: onnx_ir.Node) -> Site:
+    """Where the node stands."""
+    graph = node.graph
+    return Site(graph.name or "" if graph is not None else "", node.name or "", node.op_type)
+
+
+def _dims(shape: onnx_ir.Shape) -> Iterable[int | str | None]:
+    return (dim if isinstance(dim, int) else dim.value for dim in shape)
+
+
+def _name(value: onnx_ir.Value | None) -> str:
+    return "" if value is None else value.name or "?"
+
+
+def _attribute_text(node: onnx_ir.Node, name: str) -> str:
+    attribute = node.attributes[name]
+    if name == "to" and attribute.type == onnx_ir.AttributeType.INT:
+        return type_name(onnx_ir.DataType(attribute.as_int()))
+    if attribute.is_ref():
+        return f"@{attribute.ref_attr_name}"
+    if attribute.type in (onnx_ir.AttributeType.GRAPH, onnx_ir.AttributeType.GRAPHS):
+        return "{...}"
+    text = str(attribute.value)
+    return text if len(text) <= _MAX_ATTRIBUTE_CHARACTERS else text[: _MAX_ATTRIBUTE_CHARACTERS - 3] + "..."
