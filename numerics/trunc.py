@@ -1,0 +1,108 @@
+"""QONNX Trunc, both versions: cut the low bits off integers that a scale and a zero point carry as real numbers.
+
+    version 1    q = rne(x/scale + zero_point);  t = 2**(in_bitwidth - out_bitwidth)
+                 y = (round(q/t) - zero_point) * scale
+    version 2    q = rne(x/scale + zero_point);  t = 2**rne(log2(out_scale/scale))
+                 y = (round(clip(q/t, MIN, MAX)) - zero_point/t) * out_scale
+
+Version 1 neither clips nor rescales the zero point, and stays at the input's scale. Version 2 does not use
+`in_bitwidth`. Every step is numpy's own, in the type that numpy promotes to, because that is what qonnx does and the
+bits are to be the same: float32 stays float32 as long as no parameter is float64. An integer array of bit widths makes
+version 1 float64 (2.0**int), and so does a Python float as a scale in version 2 (log2 of it), just as there.
+
+One thing is not copied: qonnx computes MIN and MAX in the type of `out_bitwidth`, where 2**32 - 1 of an int32 wraps to
+-1 and 2**25 - 1 of a float32 rounds. Here they are the numbers that QONNX documents.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from castsmith.numerics.errors import TruncError
+from castsmith.numerics.rounding import Array, rounding_function
+
+_WIDEST = 1023  # the largest b whose 2.0**b is a finite float64
+
+
+def trunc(
+    x: ArrayLike,
+    scale: ArrayLike,
+    zero_point: ArrayLike,
+    in_bitwidth: ArrayLike,
+    out_bitwidth: ArrayLike,
+    out_scale: ArrayLike | None = None,
+    *,
+    rounding_mode: str = "FLOOR",
+    signed: bool = True,
+    narrow: bool = False,
+    version: int | None = None,
+) -> Array:
+    """Trunc of `x` with parameters that broadcast against it: scalars, or arrays for one value a channel.
+
+    `version` None is 2 where `out_scale` is given, else 1; version 1 has no clip, so `signed` and `narrow` do not
+    matter to it. Raises TruncError for an unknown mode or version, for an `out_scale` that does not fit the version,
+    for a bit width that is not a whole number from 1 on, and for shapes that do not broadcast.
+    Source: qonnx 1.0.0, `custom_op/general/trunc.py`, whose bits it gives.
+    """
+    if version is None:
+        version = 1 if out_scale is None else 2
+    if version not in (1, 2):
+        raise TruncError(f"QONNX Trunc has versions 1 and 2, not {version}.")
+    if (version == 2) != (out_scale is not None):
+        raise TruncError(f"QONNX Trunc version {version} {'needs' if version == 2 else 'has no'} out_scale.")
+    nearest, to_integer = rounding_function("ROUND"), rounding_function(rounding_mode)
+    data, multiplier, zero = _operand(x), _operand(scale), _operand(zero_point)
+    from_width, to_width = _bit_width("in_bitwidth", in_bitwidth), _bit_width("out_bitwidth", out_bitwidth)
+    outer = _operand(1 if out_scale is None else out_scale)
+    _require_broadcast(data, multiplier, zero, from_width, to_width, outer)
+    with np.errstate(all="ignore"):
+        q = nearest(data / multiplier + zero)
+        if version == 1:
+            return np.asarray((to_integer(q / 2.0 ** (from_width - to_width)) - zero) * multiplier)
+        ratio = 2 ** nearest(np.log2(outer / multiplier))
+        clipped = _clip(q / ratio, *_bounds(to_width, signed, narrow))
+        return np.asarray((to_integer(clipped) - zero / ratio) * outer)
+
+
+def _clip(y: Array, lower: Array, upper: Array) -> Array:
+    """`y` with what is out of bounds replaced; unlike numpy's own clip it keeps the type of `y`, and NaN."""
+    y = np.where(y > upper, upper.astype(y.dtype), y)
+    return np.where(y < lower, lower.astype(y.dtype), y)
+
+
+def _bounds(bitwidth: ArrayLike, signed: bool, narrow: bool) -> tuple[Array, Array]:
+    """MIN and MAX of integers of `bitwidth` bits, as float64: exact up to 53 bits, and then nearest.
+
+    signed    [-2**(b-1), 2**(b-1) - 1]    narrow: the lower one is one more
+    unsigned  [0, 2**b - 1]                narrow: the upper one is one less
+    """
+    magnitude = np.exp2(np.asarray(bitwidth, dtype=np.float64) - signed)
+    if signed:
+        return np.asarray(narrow - magnitude), np.asarray(magnitude - 1)
+    return np.zeros_like(magnitude), np.asarray(magnitude - 1 - narrow)
+
+
+def _operand(value: ArrayLike) -> Any:
+    """Python numbers as they are, for numpy to promote weakly, and everything else as an array."""
+    return value if isinstance(value, (int, float)) else np.asarray(value)
+
+
+def _bit_width(name: str, value: ArrayLike) -> Any:
+    widths = np.asarray(value)
+    if widths.dtype.kind not in "iuf" or not np.all((widths >= 1) & (widths <= _WIDEST) & (widths == np.round(widths))):
+        raise TruncError(f"The {name} of QONNX Trunc is a whole number from 1 to {_WIDEST}, not {value!r}.")
+    if isinstance(value, (int, float)):
+        return value
+    # A difference of unsigned widths must not wrap; 2.0**int is float64 for integers of every width.
+    return widths if widths.dtype.kind == "f" else widths.astype(np.int64)
+
+
+def _require_broadcast(*operands: Any) -> None:
+    try:
+        np.broadcast_shapes(*(np.shape(operand) for operand in operands))
+    except ValueError:
+        shapes = ", ".join(str(np.shape(operand)) for operand in operands)
+        raise TruncError(f"The operands of QONNX Trunc do not broadcast: their shapes are {shapes}.") from None
