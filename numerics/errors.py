@@ -38,3 +38,7 @@ class PromotionError(CastsmithError):
 
 class TruncError(CastsmithError):
     """Parameters that QONNX Trunc does not accept."""
+
+
+class CastError(CastsmithError):
+    """Settings, such as a rounding mode or an opset, that Cast does not have."""

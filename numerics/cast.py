@@ -1,0 +1,83 @@
+"""Cast, element by element: the one definition of a conversion between element types.
+
+Source of the rules: the Cast schemas of opsets 1 to 28 (`onnx.defs`), OCP OFP8 1.0, OCP MX 1.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+from onnx_ir import DataType
+
+from castsmith.numerics.codec import Array, code_dtype
+from castsmith.numerics.elements import code_chunks, elements_of, texts_of
+from castsmith.numerics.encoding import encode_table
+from castsmith.numerics.narrowing import narrow, widen
+from castsmith.numerics.opsets import NEWEST_OPSET, Policy, policy_for, require_settings, require_type
+from castsmith.numerics.strings import parse_codes, print_codes
+from castsmith.numerics.types import Kind, element_type, parse_type
+
+
+def cast(
+    array: npt.ArrayLike,
+    to: DataType | str,
+    *,
+    saturate: bool = True,
+    round_mode: str = "up",
+    opset: int = NEWEST_OPSET,
+) -> Array:
+    """`array` in the element type `to`, as the Cast of `opset` converts it: each element rounded once.
+
+    Takes any shape and layout, of any element type that Cast takes, strings included (str or bytes). Returns a new
+    array of that shape and of dtype `to.numpy()`; strings come as an object array. `saturate` acts on the 8-bit
+    floating-point types alone, `round_mode` on float8e8m0 alone. The result depends on each element alone, and numpy
+    never warns.
+
+    What the standard leaves open (see `cast_status`) is fixed here: a floating-point number, or one in text, that is
+    out of an integer's range gives the nearest extreme, and NaN gives 0; text that is no number gives NaN, 0 or False;
+    a negative number in float8e8m0 gives NaN; NaN in float4e2m1 and float6 gives zero of the other sign.
+
+    Raises ElementTypeError for a type that Cast does not take at `opset`, CastError for settings it does not have.
+    """
+    elements, source = elements_of(array)
+    target = check_cast(source, to, round_mode=round_mode, opset=opset)
+    policy = policy_for(target, saturate=saturate, round_mode=round_mode, opset=opset)
+    with np.errstate(all="ignore"):
+        if source is target:
+            return elements.astype(target.numpy(), order="C", copy=True)
+        if source is DataType.STRING:
+            codes = parse_codes(texts_of(elements), element_type(target), policy)
+            return codes.view(target.numpy()).reshape(elements.shape)
+        result = np.empty(elements.size, target.numpy())
+        out = result if target is DataType.STRING else result.view(code_dtype(element_type(target)))
+        convert = _converter(source, target, policy)
+        for where, codes in code_chunks(elements):
+            out[where] = convert(codes)
+        return result.reshape(elements.shape)
+
+
+def check_cast(source: DataType, to: DataType | str, *, round_mode: str, opset: int) -> DataType:
+    """The target of a cast that `opset` has. Raises ElementTypeError or CastError where it has none."""
+    require_settings(round_mode, opset)
+    target = parse_type(to)
+    require_type(source, opset)
+    require_type(target, opset)
+    return target
+
+
+@lru_cache(maxsize=256)
+def _converter(source: DataType, target: DataType, policy: Policy) -> Callable[[Array], Array]:
+    """The function from codes of `source`, which is numeric, to codes of `target`, or to str objects."""
+    from_row, to_row = element_type(source), element_type(target)
+    if target is DataType.STRING:
+        return lambda codes: print_codes(codes, from_row)
+    if code_dtype(from_row).itemsize == 1:
+        table = narrow(widen(np.arange(256, dtype=np.uint8), from_row), to_row, policy)
+        return lambda codes: table.take(codes, mode="clip")
+    if source is DataType.BFLOAT16 and to_row.kind is Kind.FLOATING and to_row.bits <= 8:
+        by_top_half = encode_table(target, policy)
+        return lambda codes: by_top_half.take(codes, mode="clip")
+    return lambda codes: narrow(widen(codes, from_row), to_row, policy)

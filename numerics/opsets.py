@@ -1,0 +1,84 @@
+"""Which element types Cast takes at which opset, and the settings under which it converts.
+
+Source: the type constraints, attributes and float8 tables of the Cast schemas 1, 6, 9, 13, 19, 21, 23, 24, 25 and 28.
+CastLike has the same types and tables at the opsets it shares with Cast.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onnx_ir import DataType
+
+from castsmith.numerics.errors import CastError, ElementTypeError
+from castsmith.numerics.types import Kind, Specials, element_type, type_name
+
+NEWEST_OPSET = 28
+"""The newest opset whose Cast is known here; newer ones are refused, not guessed."""
+
+ROUND_MODES = ("up", "down", "nearest")
+"""Values of the attribute `round_mode`, which acts on float8e8m0 alone."""
+
+_ADDED: dict[int, tuple[DataType, ...]] = {
+    1: (
+        DataType.BOOL,
+        *(DataType.INT8, DataType.INT16, DataType.INT32, DataType.INT64),
+        *(DataType.UINT8, DataType.UINT16, DataType.UINT32, DataType.UINT64),
+        *(DataType.FLOAT16, DataType.FLOAT, DataType.DOUBLE),
+    ),
+    9: (DataType.STRING,),
+    13: (DataType.BFLOAT16,),
+    19: (DataType.FLOAT8E4M3FN, DataType.FLOAT8E4M3FNUZ, DataType.FLOAT8E5M2, DataType.FLOAT8E5M2FNUZ),
+    21: (DataType.INT4, DataType.UINT4),
+    23: (DataType.FLOAT4E2M1,),
+    24: (DataType.FLOAT8E8M0,),
+    25: (DataType.INT2, DataType.UINT2),
+    28: (DataType.FLOAT6E2M3, DataType.FLOAT6E3M2),
+}
+
+FIRST_OPSET: dict[DataType, int] = {dtype: opset for opset, dtypes in _ADDED.items() for dtype in dtypes}
+"""The first opset at which Cast takes each type, as input and as output alike. The complex types are absent."""
+
+_FNUZ_INFINITY_SATURATES_FROM = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What, beside the two types, decides a conversion; settings that the target ignores are at their defaults."""
+
+    saturate: bool = True
+    round_mode: str = "up"
+    infinity_saturates: bool = True
+
+
+def policy_for(to: DataType, *, saturate: bool, round_mode: str, opset: int) -> Policy:
+    """The settings in force for casts to `to`.
+
+    Equal for all settings between which `to` does not distinguish, so that it can key a cache.
+    """
+    row = element_type(to)
+    if row.kind is not Kind.FLOATING or row.bits != 8:
+        return Policy()
+    if row.specials is Specials.E8M0:
+        return Policy(saturate, round_mode)
+    old_fnuz = row.specials is Specials.FNUZ and opset < _FNUZ_INFINITY_SATURATES_FROM
+    return Policy(saturate, infinity_saturates=saturate and not old_fnuz)
+
+
+def require_settings(round_mode: str, opset: int) -> None:
+    """Raise CastError for a rounding mode or an opset that Cast does not have."""
+    if round_mode not in ROUND_MODES:
+        raise CastError(f"round_mode {round_mode!r} is not one of {', '.join(ROUND_MODES)}.")
+    if opset < 1:
+        raise CastError(f"There is no opset {opset}; the first is 1.")
+    if opset > NEWEST_OPSET:
+        raise CastError(f"Opset {opset} is newer than {NEWEST_OPSET}, the newest whose Cast Castsmith knows.")
+
+
+def require_type(dtype: DataType, opset: int) -> None:
+    """Raise ElementTypeError if Cast at `opset` does not take `dtype`; the text names the first opset that does."""
+    name, first = type_name(dtype), FIRST_OPSET.get(dtype)
+    if first is None:
+        raise ElementTypeError(f"Cast takes no {name}: its schema excludes complex types at every opset.")
+    if opset < first:
+        raise ElementTypeError(f"Cast does not take {name} at opset {opset}; opset {first} is the first that does.")
