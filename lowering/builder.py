@@ -1,0 +1,74 @@
+"""Writing a sequence of nodes as arithmetic: numbers become constants of their neighbour's type, results are typed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir
+from onnx_ir import DataType
+
+ConstantHome = Callable[[str, npt.NDArray[Any]], onnx_ir.Value]
+"""Gives a constant array a value that the nodes may use; equal arrays may share one."""
+
+Operand = onnx_ir.Value | int | float
+
+_GIVES_BOOL = frozenset({"Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal", "And", "Or", "Not", "IsNaN"})
+
+
+class Builder:
+    """Collects nodes. Every result has the type that the operator gives and the shape of its first tensor operand."""
+
+    def __init__(self, constant_home: ConstantHome) -> None:
+        self.nodes: list[onnx_ir.Node] = []
+        self._constant_home = constant_home
+
+    def constant(self, array: npt.NDArray[Any], name: str = "constant") -> onnx_ir.Value:
+        """A value that holds `array`."""
+        return self._constant_home(name, array)
+
+    def op(self, op_type: str, *operands: Operand, dtype: DataType | None = None, **attributes: Any) -> onnx_ir.Value:
+        """One node. A number among the operands becomes a constant of the type of the tensors beside it.
+
+        `dtype` is the type of the numbers and of the result where no tensor tells it: Where with two numbers.
+        """
+        beside = operands[1:] if op_type == "Where" else operands
+        tensors = [operand for operand in beside if isinstance(operand, onnx_ir.Value)]
+        like = tensors[0].dtype if tensors else dtype
+        assert like is not None, op_type
+        values = [self._value(operand, like) for operand in operands]
+        shaped = next(operand for operand in operands if isinstance(operand, onnx_ir.Value))
+        gives = DataType.BOOL if op_type in _GIVES_BOOL else like
+        return self._append(op_type, values, gives, shaped.shape, attributes)
+
+    def cast(self, value: onnx_ir.Value, to: DataType, op_type: str = "Cast") -> onnx_ir.Value:
+        """Cast (or BitCast) to the type; nothing where the value has it already."""
+        if value.dtype == to:
+            return value
+        return self._append(op_type, [value], to, value.shape, {"to": int(to)})
+
+    def look_up(self, table: onnx_ir.Value, index: onnx_ir.Value) -> onnx_ir.Value:
+        """table[index], by element."""
+        assert table.dtype is not None
+        return self._append("Gather", [table, self.cast(index, DataType.INT32)], table.dtype, index.shape, {"axis": 0})
+
+    def _value(self, operand: Operand, dtype: DataType) -> onnx_ir.Value:
+        if isinstance(operand, onnx_ir.Value):
+            return operand
+        return self.constant(np.array(operand, dtype.numpy()))
+
+    def _append(
+        self,
+        op_type: str,
+        inputs: list[onnx_ir.Value],
+        dtype: DataType,
+        shape: onnx_ir.Shape | None,
+        attributes: dict[str, Any],
+    ) -> onnx_ir.Value:
+        node = onnx_ir.node(op_type, inputs, attributes)
+        self.nodes.append(node)
+        node.outputs[0].type = onnx_ir.TensorType(dtype)
+        node.outputs[0].shape = shape.copy() if shape is not None else None
+        return node.outputs[0]

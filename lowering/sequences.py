@@ -1,0 +1,90 @@
+"""Casts to and from the float8 types as sequences of ordinary operators on uint8 codes; one entry each way.
+
+`encode` makes codes from a tensor of any numeric type, `decode` makes a tensor of any numeric type from codes.
+"""
+
+from __future__ import annotations
+
+import enum
+
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.errors import ModelError
+from castsmith.lowering.builder import Builder
+from castsmith.lowering.codes import Policy, all_codes, encode_array, top_exponent
+from castsmith.lowering.sequences_bitcast import encode_bitcast
+from castsmith.lowering.sequences_ladder import encode_ladder
+from castsmith.numerics.cast import cast
+from castsmith.numerics.types import FLOAT8_TYPES, Kind, element_type, type_name
+
+
+class Sequence(enum.Enum):
+    """How codes are made from floats."""
+
+    BITCAST = "bitcast"
+    LADDER = "ladder"
+
+
+_ENCODERS = {Sequence.BITCAST: encode_bitcast, Sequence.LADDER: encode_ladder}
+_EXACT_IN_FLOAT = frozenset({
+    DataType.FLOAT, DataType.FLOAT16, DataType.BFLOAT16, DataType.BOOL, DataType.INT2, DataType.UINT2, DataType.INT4,
+    DataType.UINT4, DataType.INT8, DataType.UINT8, DataType.INT16, DataType.UINT16,
+})  # fmt: skip
+_WIDE_INTEGERS = frozenset({DataType.INT32, DataType.UINT32, DataType.INT64, DataType.UINT64})
+
+
+def encode(
+    build: Builder, x: onnx_ir.Value, to: DataType, policy: Policy, sequence: Sequence, stored: DataType | None = None
+) -> onnx_ir.Value:
+    """The uint8 codes of `x` in the float8 type `to`, with one rounding whatever the type of `x`.
+
+    `stored` is the float8 type that a uint8 `x` holds the codes of, where it does: then a table of 256 entries gives
+    the answer. Raises ModelError for a source with no exact way (string, complex).
+    """
+    if stored is not None:
+        return decode(build, x, stored, to, policy)
+    return _ENCODERS[sequence](build, _as_float(build, x, to), to, policy)
+
+
+def decode(
+    build: Builder, codes: onnx_ir.Value, stored: DataType, to: DataType, policy: Policy | None = None
+) -> onnx_ir.Value:
+    """The values of the codes of the float8 type `stored`, cast to `to`: a table of 256 entries made by the codec.
+
+    For a float8 type `to` the values are its uint8 codes. Exact for every code; where the standard leaves the result
+    undefined (NaN to an integer) the table holds what the codec writes. Raises ModelError for string and complex.
+    """
+    if element_type(to).kind > Kind.FLOATING:
+        raise ModelError(f"A cast from {type_name(stored)} to {type_name(to)} has no exact sequence.")
+    if to == stored:
+        return codes
+    name = f"{type_name(stored)}_to_{type_name(to)}"
+    if to in FLOAT8_TYPES:
+        return build.look_up(build.constant(encode_array(all_codes(stored), to, policy or Policy()), name), codes)
+    return build.look_up(build.constant(cast(all_codes(stored), to), name), codes)
+
+
+def can_encode(source: DataType | None) -> bool:
+    """Whether `encode` takes a tensor of this type."""
+    return source in _EXACT_IN_FLOAT or source in _WIDE_INTEGERS or source in FLOAT8_TYPES or source == DataType.DOUBLE
+
+
+def _as_float(build: Builder, x: onnx_ir.Value, to: DataType) -> onnx_ir.Value:
+    """The same number in float or double, wherever the cast to `to` can tell.
+
+    An integer of 32 or 64 bits is first brought within +-2**k, the first power of two beyond the largest value of the
+    format: what lies outside overflows just as the bound does, and inside a float holds every integer exactly.
+    """
+    if x.dtype in (DataType.FLOAT, DataType.DOUBLE):
+        return x
+    if x.dtype in _EXACT_IN_FLOAT:
+        return build.cast(x, DataType.FLOAT)
+    if x.dtype is None or x.dtype not in _WIDE_INTEGERS:
+        source = "an unknown type" if x.dtype is None else type_name(x.dtype)
+        raise ModelError(f"A cast from {source} to {type_name(to)} has no exact sequence.")
+    bound = 2 ** (top_exponent(element_type(to)) + 1)
+    clamped = build.op("Min", x, bound)
+    if element_type(x.dtype).signed:
+        clamped = build.op("Max", clamped, -bound)
+    return build.cast(clamped, DataType.FLOAT)

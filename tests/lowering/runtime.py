@@ -1,0 +1,80 @@
+"""Running a sequence, or a whole model, in ONNX Runtime at both ends of its optimization levels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import onnx_ir
+import onnxruntime
+from onnx_ir import DataType
+
+from castsmith.lowering.builder import Builder
+
+Array = npt.NDArray[Any]
+LEVELS = (
+    onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL,
+    onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL,
+)
+_TRANSPORT = {16: np.uint16, 8: np.uint8}
+
+
+def session(model: onnx.ModelProto, level: Any = LEVELS[1]) -> onnxruntime.InferenceSession:
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = level
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 3
+    return onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
+
+
+def run(opened: onnxruntime.InferenceSession, feeds: Mapping[str, Array]) -> list[Array]:
+    """Run with arrays of any element type, ml_dtypes included, in and out."""
+    values = {name: _ort_value(array) for name, array in feeds.items()}
+    outputs = opened.run_with_ort_values([output.name for output in opened.get_outputs()], values)
+    return [_array(value) for value in outputs]
+
+
+def _ort_value(array: Array) -> onnxruntime.OrtValue:
+    dtype = DataType.from_numpy(array.dtype)
+    if array.dtype.kind != "V" and array.dtype.isbuiltin == 1:
+        return onnxruntime.OrtValue.ortvalue_from_numpy(array)
+    plain = np.ascontiguousarray(array).view(_TRANSPORT[dtype.bitwidth])
+    return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(plain, int(dtype))
+
+
+def _array(value: onnxruntime.OrtValue) -> Array:
+    """The bits of an output: types that numpy lacks come out as ml_dtypes arrays."""
+    dtype = DataType(value.element_type())
+    numpy = dtype.numpy()
+    if numpy.kind != "V" and numpy.isbuiltin == 1:
+        return value.numpy()
+    size = int(np.prod(value.shape(), dtype=np.int64))
+    import ctypes
+
+    raw = (ctypes.c_char * (size * numpy.itemsize)).from_address(value.data_ptr())
+    return np.frombuffer(bytes(raw), numpy).reshape(value.shape())
+
+
+def sequence_model(
+    write: Callable[[Builder, onnx_ir.Value], onnx_ir.Value], source: DataType, opset: int
+) -> onnx.ModelProto:
+    """A model of one input x of any length and one output y, which `write` makes of it."""
+    constants: list[onnx_ir.Value] = []
+
+    def home(name: str, array: Array) -> onnx_ir.Value:
+        tensor = onnx_ir.tensor(array, name=f"{name}_{len(constants)}")
+        shape, kind = onnx_ir.Shape(array.shape), onnx_ir.TensorType(tensor.dtype)
+        constants.append(onnx_ir.Value(name=tensor.name, shape=shape, type=kind, const_value=tensor))
+        return constants[-1]
+
+    x = onnx_ir.val("x", source, ["N"])
+    build = Builder(home)
+    y = write(build, x)
+    y.name = "y"
+    graph = onnx_ir.Graph(
+        [x], [y], nodes=build.nodes, initializers=constants, opset_imports={"": opset}, name="sequence"
+    )
+    return onnx_ir.to_proto(onnx_ir.Model(graph, ir_version=13 if opset > 24 else 10))
