@@ -1,0 +1,131 @@
+"""Targets as data: what a runtime accepts, lacks and gets wrong, read from a JSON file that anyone can add to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from onnx_ir import DataType
+
+from castsmith.numerics.errors import CastsmithError, ElementTypeError
+from castsmith.numerics.types import parse_type
+
+_FOLDER = Path(__file__).parent / "targets"
+
+
+class TargetError(CastsmithError):
+    """A target that is unknown, or whose file does not describe one."""
+
+
+@dataclass(frozen=True)
+class WrongCast:
+    """Casts that the target computes otherwise than the schema says, and how that was found.
+
+    saturate: only with this setting, where not None. before_opset: only in models of an older opset, where not None.
+    disputed: others whom one would trust do the same, so the cast is left to the target.
+    """
+
+    sources: frozenset[DataType]
+    targets: frozenset[DataType]
+    wrong: str
+    evidence: str
+    saturate: bool | None = None
+    before_opset: int | None = None
+    disputed: bool = False
+
+    def covers(self, source: DataType, to: DataType, *, saturate: bool, opset: int) -> bool:
+        """Whether this cast is one of them."""
+        return (
+            source in self.sources
+            and to in self.targets
+            and self.saturate in (None, saturate)
+            and (self.before_opset is None or opset < self.before_opset)
+        )
+
+
+@dataclass(frozen=True)
+class Target:
+    """One runtime, as its file describes it.
+
+    operators_on_float8: operators with kernels for the float8 types it has, and the opset from which each has them.
+    sequence_operators: operators outside the common stock that sequences may use, and the opset from which.
+    """
+
+    name: str
+    description: str
+    newest_opset: int
+    newest_ir_version: int
+    lacks: frozenset[DataType] = frozenset()
+    operators_on_float8: Mapping[str, int] = field(default_factory=dict[str, int])
+    wrong_casts: tuple[WrongCast, ...] = ()
+    nan_codes_that_differ: tuple[str, ...] = ()
+    sequence_operators: Mapping[str, int] = field(default_factory=dict[str, int])
+    hazards: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def wrong_cast(self, source: DataType, to: DataType, *, saturate: bool, opset: int) -> WrongCast | None:
+        """The entry that says the target computes this cast wrongly, beyond dispute; None where it does not."""
+        found = (entry for entry in self.wrong_casts if entry.covers(source, to, saturate=saturate, opset=opset))
+        return next((entry for entry in found if not entry.disputed), None)
+
+
+def target_names() -> list[str]:
+    """The targets that come with Castsmith."""
+    return sorted(path.stem for path in _FOLDER.glob("*.json"))
+
+
+def load_target(name_or_path: str) -> Target:
+    """The target of that name, or the one that the JSON file at that path describes.
+
+    Raises TargetError for a name that is neither, and for a file that does not describe a target.
+    """
+    path = _FOLDER / f"{name_or_path}.json" if name_or_path in target_names() else Path(name_or_path)
+    if path.suffix != ".json" and not path.is_file():
+        raise TargetError(
+            f"{name_or_path!r} is not a target; known targets are {', '.join(target_names())}, "
+            "or give the path of a JSON file."
+        )
+    try:
+        return _target(json.loads(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise TargetError(f"{path} cannot be read: {error.strerror}.") from None
+    except json.JSONDecodeError as error:
+        raise TargetError(f"{path} is not JSON: {error}.") from None
+    except KeyError as error:
+        raise TargetError(f"{path} does not describe a target: {error.args[0]!r} is missing.") from None
+    except (ElementTypeError, TypeError, ValueError, AttributeError) as error:
+        raise TargetError(f"{path} does not describe a target: {str(error).rstrip('.')}.") from None
+
+
+def _target(data: dict[str, Any]) -> Target:
+    return Target(
+        name=str(data["name"]),
+        description=str(data["description"]),
+        newest_opset=int(data["newest_opset"]),
+        newest_ir_version=int(data["newest_ir_version"]),
+        lacks=_types(data.get("lacks", [])),
+        operators_on_float8=cast("dict[str, int]", dict(data.get("operators_on_float8", {}))),
+        wrong_casts=tuple(_wrong_cast(entry) for entry in data.get("wrong_casts", [])),
+        nan_codes_that_differ=tuple(data.get("nan_codes_that_differ", [])),
+        sequence_operators=cast("dict[str, int]", dict(data.get("sequence_operators", {}))),
+        hazards=cast("dict[str, str]", dict(data.get("hazards", {}))),
+    )
+
+
+def _wrong_cast(entry: dict[str, Any]) -> WrongCast:
+    saturate = entry.get("saturate")
+    return WrongCast(
+        sources=_types(entry["from"]),
+        targets=_types(entry["to"]),
+        wrong=str(entry["wrong"]),
+        evidence=str(entry["evidence"]),
+        saturate=None if saturate is None else bool(saturate),
+        before_opset=entry.get("before_opset"),
+        disputed=bool(entry.get("disputed", False)),
+    )
+
+
+def _types(names: list[str]) -> frozenset[DataType]:
+    return frozenset(parse_type(name) for name in names)

@@ -1,0 +1,95 @@
+"""Target files load, name what is wrong with a bad one, and state only defects that the installed runtime has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx_ir
+import onnxruntime
+import pytest
+from onnx_ir import DataType
+
+from castsmith.lowering.builder import Builder
+from castsmith.lowering.targets import TargetError, load_target, target_names
+from castsmith.numerics.cast import cast
+from castsmith.numerics.types import FLOAT8_TYPES
+from tests.lowering.runtime import run, sequence_model, session
+
+
+def test_every_shipped_target_loads():
+    assert target_names() == ["onnxruntime-android", "onnxruntime-cpu"]
+    for name in target_names():
+        target = load_target(name)
+        assert target.name == name
+        assert target.newest_opset == 26
+        assert target.newest_ir_version == 13
+    assert load_target("onnxruntime-android").lacks >= set(FLOAT8_TYPES)
+    assert not load_target("onnxruntime-cpu").lacks & set(FLOAT8_TYPES)
+
+
+def test_an_unknown_name_lists_the_known_ones():
+    with pytest.raises(TargetError, match=r"'tensorrt' is not a target; known targets are onnxruntime-android, onnx"):
+        load_target("tensorrt")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{", "is not JSON"),
+        ('{"name": "x"}', "'description' is missing"),
+        (
+            '{"name": "x", "description": "", "newest_opset": 20, "newest_ir_version": 9, "lacks": ["f7"]}',
+            "'f7'",
+        ),
+        ("[]", "does not describe a target"),
+    ],
+)
+def test_a_bad_file_is_named(tmp_path: Path, text: str, says: str):
+    path = tmp_path / "mine.json"
+    path.write_text(text)
+    with pytest.raises(TargetError, match=rf"mine\.json.*{says}"):
+        load_target(str(path))
+
+
+def test_a_file_of_ones_own(tmp_path: Path):
+    path = tmp_path / "mine.json"
+    path.write_text(
+        '{"name": "mine", "description": "d", "newest_opset": 20, "newest_ir_version": 9, "lacks": ["f16"]}'
+    )
+    assert load_target(str(path)).lacks == {DataType.FLOAT16}
+
+
+def _native_cast(build: Builder, x: onnx_ir.Value, to: DataType, saturate: bool) -> onnx_ir.Value:
+    node = onnx_ir.node("Cast", [x], {"to": int(to)} | ({} if saturate else {"saturate": 0}))
+    build.nodes.append(node)
+    node.outputs[0].type, node.outputs[0].shape = onnx_ir.TensorType(to), onnx_ir.Shape(["N"])
+    return node.outputs[0]
+
+
+WITNESSES = [
+    (1.0625 + 2.0**-40, DataType.DOUBLE, DataType.FLOAT8E4M3FN, True),
+    (480.0, DataType.FLOAT, DataType.FLOAT8E4M3FN, False),
+    (495.0, DataType.INT16, DataType.FLOAT8E4M3FN, False),
+    (61440.0, DataType.FLOAT, DataType.FLOAT8E5M2, False),
+    (65535.0, DataType.UINT16, DataType.FLOAT8E5M2, False),
+    (-0.0, DataType.FLOAT8E4M3FN, DataType.BOOL, True),
+    (-0.0, DataType.FLOAT8E5M2, DataType.BOOL, True),
+]
+
+
+@pytest.mark.skipif(not onnxruntime.__version__.startswith("1.31."), reason="what the file says is of 1.31")
+@pytest.mark.parametrize(("value", "source", "to", "saturate"), WITNESSES)
+def test_onnxruntime_has_the_defects_that_its_file_states(value: float, source: DataType, to: DataType, saturate: bool):
+    target = load_target("onnxruntime-cpu")
+    assert target.wrong_cast(source, to, saturate=saturate, opset=26) is not None
+    x = np.array([value], source.numpy())
+    model = sequence_model(lambda build, v: _native_cast(build, v, to, saturate), source, 26)
+    (native,) = run(session(model), {"x": x})
+    assert native.tobytes() != cast(x, to, saturate=saturate).tobytes()
+
+
+def test_saturating_casts_of_float_are_right():
+    target = load_target("onnxruntime-cpu")
+    assert target.wrong_cast(DataType.FLOAT, DataType.FLOAT8E4M3FN, saturate=True, opset=19) is None
+    assert target.wrong_cast(DataType.FLOAT, DataType.FLOAT8E4M3FNUZ, saturate=True, opset=19) is None
