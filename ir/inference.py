@@ -10,7 +10,7 @@ Loop and Scan are walked until the types of their state no longer widen; they wi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 
 import onnx_ir
 from onnx_ir import DataType
@@ -73,9 +73,7 @@ class Inference:
             return None
         if value in self.types:
             return self.types[value]
-        if value.producer() is None:
-            return _known(value.const_value.dtype if value.const_value is not None else value.dtype)
-        return None
+        return _known(value.const_value.dtype if value.const_value is not None else value.dtype)
 
     def walk(self, scope: onnx_ir.Graph | onnx_ir.Function, imports: Mapping[str, int]) -> None:
         """Infer every node of the scope, in order, subgraphs included."""
@@ -182,6 +180,11 @@ def infer_element_types(model: onnx_ir.Model, rules: PromotionRules) -> Inferenc
     inference = Inference(rules, model.functions)
     inference.walk(model.graph, model.graph.opset_imports)
     return inference
+
+
+def promotion_attributes(rules: PromotionRules) -> dict[str, int]:
+    """The attributes of a ConvertPromoteTypes node under `rules`: those that differ from the operator's defaults."""
+    return {name: int(value) for name, value in asdict(rules).items() if value != getattr(PromotionRules(), name)}
 
 
 def promotion_rules_of(node: onnx_ir.Node) -> PromotionRules:

@@ -29,3 +29,7 @@ class Namer:
             name = f"{base}_{self._next[base]}"
         self._used.add(name)
         return name
+
+    def release(self, name: str | None) -> None:
+        """Make the name of something that leaves the model free again."""
+        self._used.discard(name or "")

@@ -11,6 +11,7 @@ import onnx_ir
 from onnx_ir import DataType
 from onnx_ir.schemas import OpSignature
 
+from castsmith.ir.casts import cast_target
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.schemas import formal_inputs, formal_outputs, opset_of
 
@@ -55,19 +56,12 @@ def _by_attributes(
         tensor = constant_tensor(node.outputs[0])
         return [None if tensor is None else tensor.dtype]
     if node.op_type == "Cast" and "to" in node.attributes and not node.attributes["to"].is_ref():
-        return [_cast_target(node)]
+        return [cast_target(node)]
     nothing: list[DataType | None] = [None] * len(node.outputs)
     opset = opset_of(imports, node.domain)
     if opset is None or any(attribute.is_ref() for attribute in node.attributes.values()):
         return nothing
     return _ask_onnx(node, inputs, opset) or nothing
-
-
-def _cast_target(node: onnx_ir.Node) -> DataType:
-    attribute = node.attributes["to"]
-    if attribute.type == onnx_ir.AttributeType.STRING:  # opset 1
-        return DataType[attribute.as_string()]
-    return DataType(attribute.as_int())
 
 
 def _ask_onnx(node: onnx_ir.Node, inputs: Sequence[DataType | None], opset: int) -> list[DataType | None] | None:

@@ -60,6 +60,9 @@ def apply_replacement(pass_name: str, node: onnx_ir.Node, replacement: Replaceme
     """Change the graph as `replacement` says and record it. Graph outputs keep their names."""
     site, before = site_of(node), node_text(node)
     old_inputs = [value for value in node.inputs if value is not None]
+    if replacement.outputs is not None:
+        for name in (node.name, *(output.name for output in node.outputs)):
+            namer.release(name)
     stand_ins = {constant: _adopt(constant, node, namer) for constant in replacement.constants}
     for new_node in replacement.nodes:
         _use_stand_ins(new_node, stand_ins)
@@ -122,7 +125,6 @@ def _hand_over_graph_output(old: onnx_ir.Value, new: onnx_ir.Value, node: onnx_i
         new.name = name
         lines.append(node_text(identity))
     old.replace_all_uses_with(new, replace_graph_outputs=True)
-    old.name = namer.fresh(f"{name}_before")
     new.name = name
     new.shape = new.shape or old.shape
     return lines

@@ -6,7 +6,7 @@ import enum
 
 
 class Definedness(enum.IntEnum):
-    """DEFINED: the schema fixes the bits. DISPUTED: it leaves room, or trusted runtimes disagree. UNDEFINED: it says so.
+    """DEFINED: the schema fixes the bits. DISPUTED: it leaves room, or runtimes disagree. UNDEFINED: it says so.
 
     The order is by trouble, so that the maximum over a tensor is the standing of the whole.
     """

@@ -61,10 +61,17 @@ def trunc(
     with np.errstate(all="ignore"):
         q = nearest(data / multiplier + zero)
         if version == 1:
-            return np.asarray((to_integer(q / 2.0 ** (from_width - to_width)) - zero) * multiplier)
-        ratio = 2 ** nearest(np.log2(outer / multiplier))
-        clipped = _clip(q / ratio, *_bounds(to_width, signed, narrow))
+            return np.asarray((to_integer(q / power_of_two(multiplier, from_width, to_width)) - zero) * multiplier)
+        ratio = power_of_two(multiplier, from_width, to_width, outer)
+        clipped = _clip(q / ratio, *clip_bounds(to_width, signed=signed, narrow=narrow))
         return np.asarray((to_integer(clipped) - zero / ratio) * outer)
+
+
+def power_of_two(scale: Any, in_bitwidth: Any, out_bitwidth: Any, out_scale: Any | None = None) -> Any:
+    """The power of two t by which Trunc divides: of version 2 where `out_scale` is given. Python numbers stay weak."""
+    if out_scale is None:
+        return 2.0 ** (_bit_width("in_bitwidth", in_bitwidth) - _bit_width("out_bitwidth", out_bitwidth))
+    return 2 ** rounding_function("ROUND")(np.log2(out_scale / scale))
 
 
 def _clip(y: Array, lower: Array, upper: Array) -> Array:
@@ -73,7 +80,7 @@ def _clip(y: Array, lower: Array, upper: Array) -> Array:
     return np.where(y < lower, lower.astype(y.dtype), y)
 
 
-def _bounds(bitwidth: ArrayLike, signed: bool, narrow: bool) -> tuple[Array, Array]:
+def clip_bounds(bitwidth: ArrayLike, *, signed: bool, narrow: bool) -> tuple[Array, Array]:
     """MIN and MAX of integers of `bitwidth` bits, as float64: exact up to 53 bits, and then nearest.
 
     signed    [-2**(b-1), 2**(b-1) - 1]    narrow: the lower one is one more

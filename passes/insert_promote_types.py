@@ -21,15 +21,16 @@ from dataclasses import dataclass
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.ir.casts import cast_node
 from castsmith.ir.inference import (
     CASTSMITH_DOMAIN,
     CONVERT_PROMOTE_TYPES,
     Disagreement,
     Inference,
     infer_element_types,
+    promotion_attributes,
 )
 from castsmith.ir.naming import Namer
-from castsmith.ir.nodes import cast_node
 from castsmith.ir.records import Diagnostic, Effect, Records, Refusal, Rewrite, RewriteResult, Severity, Site
 from castsmith.ir.rewriting import Replacement, all_nodes, apply_replacement
 from castsmith.ir.text import node_text, site_of, type_text
@@ -91,11 +92,7 @@ def _convert_pair(disagreement: Disagreement, common: DataType, rules: Promotion
     convert = onnx_ir.node(
         CONVERT_PROMOTE_TYPES,
         operands,
-        {
-            "promote_unsafe": int(rules.promote_unsafe),
-            "pytorch_scalar_promotion": int(rules.pytorch_scalar_promotion),
-            "u64_integer_promotion_target": int(rules.u64_integer_promotion_target),
-        },
+        promotion_attributes(rules),
         domain=CASTSMITH_DOMAIN,
         num_outputs=2,
         name=f"{node.name or node.op_type}_promote",

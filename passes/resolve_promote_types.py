@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.ir.casts import cast_node
 from castsmith.ir.inference import CASTSMITH_DOMAIN, CONVERT_PROMOTE_TYPES, Inference, infer_element_types
 from castsmith.ir.naming import Namer
-from castsmith.ir.nodes import cast_node
 from castsmith.ir.records import Refusal, RewriteResult
 from castsmith.ir.rewriting import Replacement, all_nodes, run_rules
 from castsmith.ir.text import site_of

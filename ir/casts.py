@@ -1,0 +1,55 @@
+"""Cast and CastLike nodes: making them, and reading what they do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.schemas import DEFAULT_DOMAINS
+from castsmith.numerics.types import type_name
+
+
+@dataclass(frozen=True, slots=True)
+class CastNode:
+    """What a Cast or CastLike does: `to` is None where a CastLike has a second operand of unknown type."""
+
+    to: DataType | None
+    saturate: bool
+    round_mode: str
+
+
+def read_cast(node: onnx_ir.Node, like: DataType | None = None) -> CastNode | None:
+    """The meaning of a Cast or CastLike node; None for other nodes, and where an attribute is a function's parameter.
+
+    like: the element type of a CastLike's second operand.
+    """
+    if node.domain not in DEFAULT_DOMAINS or node.op_type not in ("Cast", "CastLike"):
+        return None
+    if any(attribute.is_ref() for attribute in node.attributes.values()):
+        return None
+    to = like if node.op_type == "CastLike" else cast_target(node)
+    saturate, round_mode = node.attributes.get_int("saturate", 1), node.attributes.get_string("round_mode", "up")
+    return CastNode(to, bool(saturate), round_mode or "up")
+
+
+def cast_target(node: onnx_ir.Node) -> DataType:
+    """The `to` of a Cast: a number, or in opset 1 the name of the type."""
+    attribute = node.attributes["to"]
+    if attribute.type == onnx_ir.AttributeType.STRING:
+        return DataType[attribute.as_string()]
+    return DataType(attribute.as_int())
+
+
+def cast_node(value: onnx_ir.Value, to: DataType, *, saturate: bool = True, round_mode: str = "up") -> onnx_ir.Node:
+    """A Cast of `value`, its output typed and named after both; owned by no graph yet."""
+    attributes: dict[str, int | str] = {"to": int(to)}
+    if not saturate:
+        attributes["saturate"] = 0
+    if round_mode != "up":
+        attributes["round_mode"] = round_mode
+    node = onnx_ir.node("Cast", [value], attributes, name=f"castsmith_{value.name}_to_{type_name(to)}")
+    output = node.outputs[0]
+    output.name, output.dtype, output.shape = f"{value.name}_{type_name(to)}", to, value.shape
+    return node

@@ -1,0 +1,19 @@
+"""Which opset imports are in force where: a subgraph has those of the graph or function around it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import onnx_ir
+
+Scope = onnx_ir.Graph | onnx_ir.Function
+
+
+def imports_by_scope(model: onnx_ir.Model) -> dict[Scope, Mapping[str, int]]:
+    """The opset imports of each graph, subgraph and model-local function of the model."""
+    imports: dict[Scope, Mapping[str, int]] = {}
+    for root in (model.graph, *model.functions.values()):
+        imports[root] = root.opset_imports
+        for subgraph in root.subgraphs():
+            imports[subgraph] = root.opset_imports
+    return imports

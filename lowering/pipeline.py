@@ -1,0 +1,89 @@
+"""optimize: the passes in their order, with the records of all of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+
+import onnx
+import onnx_ir
+
+from castsmith.ir.loading import from_proto, load
+from castsmith.ir.records import Diagnostic, Records, Refusal, Rewrite, RewriteResult
+from castsmith.lowering.errors import OptionError
+from castsmith.lowering.registry import PASSES, make_pass, needs_target, pass_name
+from castsmith.lowering.targets import Target, load_target
+from castsmith.numerics.promotion import PromotionRules
+
+
+@dataclass(frozen=True)
+class Result:
+    """The optimized model, and what was done, refused and noticed on the way, in order."""
+
+    model: onnx_ir.Model
+    rewrites: list[Rewrite] = field(default_factory=list[Rewrite])
+    refusals: list[Refusal] = field(default_factory=list[Refusal])
+    diagnostics: list[Diagnostic] = field(default_factory=list[Diagnostic])
+
+
+def optimize(
+    model: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str],
+    *,
+    target: str | Target | None = None,
+    promotion: PromotionRules | None = None,
+    keep_output_types: bool = False,
+    max_growth: int = 4096,
+    fold_disputed: bool = False,
+    passes: Sequence[str] | None = None,
+    until: str | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Result:
+    """Make the element types of `model` right, and legal for `target` where one is named.
+
+    model: an onnx_ir.Model, which is left as it is (the result shares its tensors), a ModelProto, or a file.
+    promotion: the rules for operands that disagree; by default those of ConvertPromoteTypes, nothing unsafe.
+    keep_output_types, max_growth, fold_disputed: as of InsertPromoteTypes and FoldConstants.
+    passes: names of the passes to run, in order, each with options as `name{option=value}`; by default all that apply.
+    until: the name of the pass to stop after.
+    progress: called with the name of each pass before it runs.
+
+    Raises CastsmithError: ModelError for what cannot be read, PromotionError for a promotion that the rules refuse,
+    TargetError for an unknown target, OptionError for an unknown pass.
+    """
+    chosen = load_target(target) if isinstance(target, str) else target
+    result_model = _own_model(model)
+    settings = {
+        **asdict(promotion or PromotionRules()),
+        "keep_output_types": keep_output_types,
+        "max_growth": max_growth,
+        "fold_disputed": fold_disputed,
+        "target": chosen,
+    }
+    records = Records()
+    for spec in _specs(passes, until, targeted=chosen is not None):
+        if progress is not None:
+            progress(pass_name(spec))
+        outcome = make_pass(spec, settings)(result_model)
+        if isinstance(outcome, RewriteResult):
+            records.extend(outcome.records)
+    return Result(result_model, records.rewrites, records.refusals, records.diagnostics)
+
+
+def _specs(passes: Sequence[str] | None, until: str | None, *, targeted: bool) -> list[str]:
+    if passes is None:
+        passes = [name for name in PASSES if targeted or not needs_target(name)]
+    names = [pass_name(spec) for spec in passes]
+    if until is None:
+        return list(passes)
+    if until not in names:
+        raise OptionError(f"{until!r} is not one of the passes to run, which are {', '.join(names)}.")
+    return list(passes[: names.index(until) + 1])
+
+
+def _own_model(model: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str]) -> onnx_ir.Model:
+    if isinstance(model, onnx_ir.Model):
+        return model.clone()
+    if isinstance(model, onnx.ModelProto):
+        return from_proto(model)
+    return load(model)
