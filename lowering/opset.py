@@ -1,0 +1,143 @@
+"""Whether a model means the same under another opset: decided node by node, from the schemas at both.
+
+A node may stay as it is when no newer version of its operator lies between the opsets, or when the two versions have
+the same parameters in the places that the node uses, know its attributes, give the same defaults to those it leaves
+out, allow the types in use, and `opset_changes` lists no change of meaning that touches it. Anything else is an
+obstacle. Versions up to opset 13 must have the same text too, since their changes are in no table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import onnx.defs
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.records import Site
+from castsmith.ir.schemas import DEFAULT_DOMAINS, opset_of
+from castsmith.ir.text import site_of
+from castsmith.lowering.opset_changes import LAST_UNREAD, changes_between
+
+FormalParameter = onnx.defs.OpSchema.FormalParameter
+FormalParameterOption = onnx.defs.OpSchema.FormalParameterOption
+TypeOf = Mapping[onnx_ir.Value, DataType]
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """A node that would mean something else, or nothing, under the other opset."""
+
+    site: Site
+    reason: str
+
+
+def obstacles(model: onnx_ir.Model, to: int, types: TypeOf) -> list[Obstacle]:
+    """What keeps the model from opset `to` of the default domain; an empty list means that only the number changes.
+
+    types: the element types of values, as far as known.
+    """
+    found: list[Obstacle] = []
+    for scope in (model.graph, *model.functions.values()):
+        now = opset_of(scope.opset_imports, "")
+        for node in scope.all_nodes():
+            if node.domain not in DEFAULT_DOMAINS or node.op_identifier() in model.functions or now is None:
+                continue
+            reason = node_obstacle(node, now, to, types)
+            if reason is not None:
+                found.append(Obstacle(site_of(node), reason))
+    return found
+
+
+def move_to_opset(model: onnx_ir.Model, to: int) -> None:
+    """Relabel the model and its functions, once `obstacles` has found none."""
+    for scope in (model.graph, *model.functions.values()):
+        key = "ai.onnx" if "ai.onnx" in scope.opset_imports else ""
+        if key in scope.opset_imports:
+            scope.opset_imports[key] = to
+
+
+def node_obstacle(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> str | None:
+    """Why the node cannot move between the two opsets as it is; None where it can."""
+    if not onnx.defs.has(node.op_type, now, ""):
+        return f"opset {now} has no {node.op_type}"
+    if not onnx.defs.has(node.op_type, to, ""):
+        return f"opset {to} has no {node.op_type}"
+    old, new = onnx.defs.get_schema(node.op_type, now, ""), onnx.defs.get_schema(node.op_type, to, "")
+    if old.since_version == new.since_version:
+        return None
+    return next(_differences(node, old, new, types), None)
+
+
+def _differences(node: onnx_ir.Node, old: onnx.defs.OpSchema, new: onnx.defs.OpSchema, types: TypeOf) -> Iterator[str]:
+    low, high = sorted((old.since_version, new.since_version))
+    in_use = [None if value is None else types.get(value, value.dtype) for value in (*node.inputs, *node.outputs)]
+    for change in changes_between(node, in_use, low, high):
+        yield f"{node.op_type} changed in opset {change.since}: {change.reason}"
+    if _unread_change(node.op_type, low, high):
+        yield f"the description of {node.op_type} changed between opset {low} and {min(high, LAST_UNREAD)}"
+    if new.deprecated:
+        yield f"{node.op_type} is deprecated in opset {new.since_version}"
+    yield from _parameter_differences(node, old, new, in_use)
+    yield from _attribute_differences(node, old, new)
+
+
+def _unread_change(op_type: str, low: int, high: int) -> bool:
+    """Whether the text of the operator changed, from opset `low` on, in a version that is too old for the table."""
+    docs = [onnx.defs.get_schema(op_type, opset, "").doc or "" for opset in range(low, min(high, LAST_UNREAD) + 1)]
+    return len({tuple(doc.split()) for doc in docs}) > 1
+
+
+def _parameter_differences(
+    node: onnx_ir.Node, old: onnx.defs.OpSchema, new: onnx.defs.OpSchema, in_use: list[DataType | None]
+) -> Iterator[str]:
+    pairs = (("input", node.inputs, old.inputs, new.inputs, 0),
+             ("output", node.outputs, old.outputs, new.outputs, len(node.inputs)))  # fmt: skip
+    for what, values, before, after, offset in pairs:
+        for index in range(max(len(values), _required(after))):
+            mine, other = _formal(before, index), _formal(after, index)
+            if other is None or (mine is None and index >= len(values)) or mine is None or mine.option != other.option:
+                yield f"{what} {index} of {node.op_type} is not the same parameter in opset {new.since_version}"
+                return
+            dtype = in_use[offset + index] if index < len(values) else None
+            if index < len(values) and values[index] is not None and not _allows(mine, other, dtype):
+                yield f"{node.op_type} of opset {new.since_version} does not take {_named(dtype)} as {what} {index}"
+                return
+
+
+def _attribute_differences(node: onnx_ir.Node, old: onnx.defs.OpSchema, new: onnx.defs.OpSchema) -> Iterator[str]:
+    before, after = old.attributes, new.attributes
+    for name in sorted(node.attributes):
+        if name not in after:
+            yield f"{node.op_type} of opset {new.since_version} has no attribute {name}"
+    for name in sorted(set(before) & set(after) - set(node.attributes)):
+        if before[name].default_value.SerializeToString() != after[name].default_value.SerializeToString():
+            yield f"the default of attribute {name} of {node.op_type} changed by opset {new.since_version}"
+    for name in sorted(set(after) - set(before) - set(node.attributes)):
+        if after[name].required:
+            yield f"{node.op_type} of opset {new.since_version} needs attribute {name}"
+
+
+def _formal(formals: Sequence[FormalParameter], index: int) -> FormalParameter | None:
+    if index < len(formals):
+        return formals[index]
+    variadic = FormalParameterOption.Variadic
+    return formals[-1] if formals and formals[-1].option == variadic else None
+
+
+def _required(formals: Sequence[FormalParameter]) -> int:
+    single = FormalParameterOption.Single
+    return sum(formal.option == single for formal in formals)
+
+
+def _allows(old: FormalParameter, new: FormalParameter, dtype: DataType | None) -> bool:
+    """Whether the new parameter takes the type; where that is unknown, whether it takes all that the old one took."""
+    if dtype is None:
+        return old.types <= new.types
+    text = f"tensor({_named(dtype)})"
+    return text in new.types or text not in old.types
+
+
+def _named(dtype: DataType | None) -> str:
+    return "every type it took" if dtype is None else dtype.name.lower()

@@ -1,0 +1,102 @@
+"""legalize-version: the opset and the IR version become ones that the target accepts.
+
+Exact: only the numbers change, and only when every node, in subgraphs and model-local functions too, means the same
+under the other opset (`opset.py` says how that is decided). Refused, naming each node that stands in the way, else;
+the model then keeps its opset and a diagnostic says that the target will not take it.
+
+    <ir_version: 14, opset_import: ["" : 28]>
+becomes, for ONNX Runtime 1.31,
+    <ir_version: 13, opset_import: ["" : 26]>
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.inference import infer_element_types
+from castsmith.ir.records import Diagnostic, Records, Refusal, Rewrite, RewriteResult, Severity, Site
+from castsmith.ir.rewriting import all_nodes
+from castsmith.ir.schemas import opset_of
+from castsmith.ir.tensors import all_tensors
+from castsmith.lowering.opset import move_to_opset, obstacles
+from castsmith.lowering.targets import Target
+from castsmith.numerics.promotion import PromotionRules
+
+PASS_NAME = "legalize-version"
+_NEEDS = {
+    **dict.fromkeys((DataType.FLOAT8E4M3FN, DataType.FLOAT8E4M3FNUZ, DataType.FLOAT8E5M2, DataType.FLOAT8E5M2FNUZ), 9),
+    **dict.fromkeys((DataType.INT4, DataType.UINT4), 10),
+    DataType.FLOAT4E2M1: 11,
+    DataType.FLOAT8E8M0: 12,
+    **dict.fromkeys((DataType.INT2, DataType.UINT2), 13),
+    **dict.fromkeys((DataType.FLOAT6E2M3, DataType.FLOAT6E3M2), 14),
+}
+"""The IR version that introduced each newer element type (onnx.proto)."""
+
+
+@dataclass(frozen=True)
+class LegalizeVersion(onnx_ir.passes.InPlacePass):
+    """See the module. target: where the model is to run."""
+
+    target: Target
+
+    def call(self, model: onnx_ir.Model) -> RewriteResult:
+        records = Records()
+        _legalize_opset(model, self.target, records)
+        _legalize_ir_version(model, self.target, records)
+        return RewriteResult(model, bool(records.rewrites), records)
+
+
+def _legalize_opset(model: onnx_ir.Model, target: Target, records: Records) -> None:
+    now, newest = opset_of(model.graph.opset_imports, ""), target.newest_opset
+    if now is None or now <= newest:
+        return
+    site = Site(model.graph.name or "")
+    found = obstacles(model, newest, infer_element_types(model, PromotionRules()).types)
+    if not found:
+        move_to_opset(model, newest)
+        reason = f"{target.name} accepts opsets up to {newest}; every node means the same under it"
+        records.rewrites.append(Rewrite(PASS_NAME, "opset", site, f"opset {now}", f"opset {newest}", reason))
+        return
+    records.refusals += [Refusal(PASS_NAME, "opset", obstacle.site, obstacle.reason) for obstacle in found]
+    message = f"the model is of opset {now} and {target.name} accepts at most {newest}"
+    way_out = f"{len(found)} nodes would not mean the same under opset {newest}; see the refusals"
+    records.diagnostics.append(Diagnostic("opset-too-new", Severity.ERROR, site, message, way_out))
+
+
+def _legalize_ir_version(model: onnx_ir.Model, target: Target, records: Records) -> None:
+    now, newest, needed = model.ir_version, target.newest_ir_version, needed_ir_version(model)
+    site = Site(model.graph.name or "")
+    if needed > newest:
+        message = f"the model holds what IR version {needed} introduced and {target.name} accepts at most {newest}"
+        records.diagnostics.append(Diagnostic("ir-version-too-new", Severity.ERROR, site, message))
+    elif now > newest:
+        model.ir_version = newest
+        reason = f"{target.name} accepts IR versions up to {newest}; nothing in the model is newer than {needed}"
+        records.rewrites.append(
+            Rewrite(PASS_NAME, "ir-version", site, f"IR version {now}", f"IR version {newest}", reason)
+        )
+
+
+def needed_ir_version(model: onnx_ir.Model) -> int:
+    """The oldest IR version that has what the model uses: functions, overloads, element types."""
+    needs = [4]
+    if model.functions:
+        needs.append(10 if any(identifier[2] for identifier in model.functions) else 8)
+    needs += [_NEEDS.get(dtype, 0) for dtype in _types_in(model)]
+    return max(needs)
+
+
+def _types_in(model: onnx_ir.Model) -> Iterator[DataType]:
+    for tensor in all_tensors(model):
+        yield tensor.dtype
+    for graph in model.graphs():
+        yield from (value.dtype for value in graph.inputs if value.dtype is not None)
+    for node in all_nodes(model):
+        yield from (value.dtype for value in node.outputs if value.dtype is not None)
+        if node.op_type == "Cast" and (to := node.attributes.get_int("to", 0)):
+            yield DataType(to)

@@ -1,0 +1,104 @@
+"""Models move between opsets only where every node means the same; the others are named."""
+
+from __future__ import annotations
+
+import onnx
+import onnx_ir
+import pytest
+
+from castsmith.ir.inference import infer_element_types
+from castsmith.lowering.opset import obstacles
+from castsmith.lowering.targets import Target, load_target
+from castsmith.lowering.version import LegalizeVersion
+from castsmith.numerics.promotion import PromotionRules
+
+CPU = load_target("onnxruntime-cpu")
+
+
+def model_of(body: str, opset: int, ir_version: int = 14, more: str = "") -> onnx_ir.Model:
+    text = f'<ir_version: {ir_version}, opset_import: ["" : {opset}, "local" : 1]>\n{body}\n{more}'
+    return onnx_ir.from_proto(onnx.parser.parse_model(text))
+
+
+def reasons(model: onnx_ir.Model, to: int) -> list[str]:
+    found = obstacles(model, to, infer_element_types(model, PromotionRules()).types)
+    return [f"{obstacle.site.op}: {obstacle.reason}" for obstacle in found]
+
+
+MOVES = [
+    (28, 26, "agraph (float[N] x) => (float[N] y) { y = Relu (x) }"),
+    (28, 26, "agraph (float[N] x) => (float8e4m3fn[N] y) { y = Cast <to = 17> (x) }"),
+    (28, 26, "agraph (int64[N] x, int64[N] z) => (int64[N] y) { y = Mod (x, z) }"),
+    (19, 26, "agraph (float[N] x) => (float8e4m3fn[N] y) { y = Cast <to = 17> (x) }"),
+    (19, 26, "agraph (float[N] x) => (float8e4m3fnuz[N] y) { y = Cast <to = 18, saturate = 0> (x) }"),
+    (24, 26, "agraph (float[N] x) => (float8e4m3fnuz[N] y) { y = Cast <to = 18> (x) }"),
+    (14, 26, "agraph (float[A, B] x, int64[2] s) => (float[C, D] y) { y = Reshape (x, s) }"),
+    (17, 26, "agraph (float[N, C, H] x) => (float[N, C, K] y) { y = MaxPool <kernel_shape = [2]> (x) }"),
+    (26, 13, "agraph (float[N] x) => (float[N] y) { z = Exp (x) y = Add (z, x) }"),
+]
+
+
+@pytest.mark.parametrize(("now", "to", "body"), MOVES)
+def test_moves_that_change_nothing(now: int, to: int, body: str):
+    assert not reasons(model_of(body, now), to)
+
+
+OBSTACLES = [
+    (23, 24, "agraph (float[N] x) => (float8e4m3fnuz[N] y) { y = Cast <to = 18> (x) }", "changed in opset 24"),
+    (18, 21, "agraph (float[N,4] x, float[2] s) => (float[N,4] y) { y = GroupNormalization <num_groups = 2> (x, s, s)}",
+     "changed in opset 21"),
+    (11, 13, "agraph (float[N] x) => (float[N] y) { y = Softmax (x) }", "changed in opset 13"),
+    (13, 18, "agraph (float[N] x) => (float[M] y) { y = ReduceMean <axes = [0]> (x) }", "no attribute axes"),
+    (18, 13, "agraph (float[N] x, int64[1] a) => (float[M] y) { y = ReduceMean (x, a) }", "input 1"),
+    (13, 18, "agraph (float[4] x) => (float[2] y, float[2] z) { y, z = Split (x) }", "changed in opset 18"),
+    (26, 25, "agraph (float[N] x) => (int32[N] y) { y = BitCast <to = 6> (x) }", "opset 25 has no BitCast"),
+    (28, 26, 'agraph (int32[N] x) => (int32[N] y) { y = BitShift <direction = "LEFT"> (x, x) }',
+     "does not take int32"),
+    (28, 26, "agraph (float[N] x) => (float6e2m3[N] y) { y = Cast <to = 27> (x) }", "does not take float6e2m3"),
+    (17, 22, "agraph (float[N, C, H] x) => (float[N, C, K] y) { y = MaxPool <kernel_shape = [2], ceil_mode = 1> (x)}",
+     "right padding"),
+    (10, 16, "agraph (float[1,1,4,4] x, float[1,4] r, int64[1] i) => (float[A,B,C,D] y) { y = RoiAlign (x, r, i) }",
+     "changed in opset 16"),
+    (9, 13, "agraph (float[N] x, float[2] v) => (float[N] y) { y = Clip <min = 0.0> (x) }", "description of Clip changed"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("now", "to", "body", "says"), OBSTACLES)
+def test_obstacles_name_the_node_and_say_why(now: int, to: int, body: str, says: str):
+    found = reasons(model_of(body, now), to)
+    assert len(found) == 1
+    assert says in found[0]
+
+
+def test_nodes_in_subgraphs_and_functions_count():
+    body = """agraph (bool c, float[N] x) => (float8e4m3fnuz[N] y) {
+        y = If (c) <then_branch = t () => (float8e4m3fnuz[N] a) { a = Cast <to = 18> (x) },
+                    else_branch = e () => (float8e4m3fnuz[N] b) { b = local.f (x) }> }"""
+    function = '<domain: "local", opset_import: ["" : 23]> f (u) => (v) { v = Cast <to = 18> (u) }'
+    assert len(reasons(model_of(body, 23, more=function), 26)) == 2
+
+
+def test_a_new_model_becomes_one_that_onnxruntime_takes():
+    model = model_of("agraph (float[N] x) => (float[N] y) { y = Relu (x) }", 28)
+    result = LegalizeVersion(CPU)(model)
+    assert (model.opset_imports[""], model.ir_version) == (26, 13)
+    assert [rewrite.rule for rewrite in result.records.rewrites] == ["opset", "ir-version"]  # pyright: ignore
+    assert not LegalizeVersion(CPU)(model).modified
+
+
+def test_an_obstacle_is_a_refusal_and_an_error_and_the_model_stays():
+    body = "agraph (float[N] x) => (float[N] y) { y = Mod (x, x) }"
+    model = model_of(body, 28)
+    records = LegalizeVersion(CPU)(model).records  # pyright: ignore
+    assert model.opset_imports[""] == 28
+    assert [refusal.site.op for refusal in records.refusals] == ["Mod"]
+    assert [diagnostic.code for diagnostic in records.diagnostics] == ["opset-too-new"]
+
+
+def test_an_ir_version_that_the_content_needs_is_kept():
+    body = "agraph (float[N] x) => (float8e4m3fn[N] y) { y = Cast <to = 17> (x) }"
+    old = Target("old", "knows no float8", newest_opset=28, newest_ir_version=8)
+    model = model_of(body, 19, 9)
+    records = LegalizeVersion(old)(model).records  # pyright: ignore
+    assert model.ir_version == 9
+    assert [diagnostic.code for diagnostic in records.diagnostics] == ["ir-version-too-new"]
