@@ -27,7 +27,7 @@ def elements_of(array: npt.ArrayLike) -> tuple[Array, DataType]:
         _require_texts(elements)
         return elements, DataType.STRING
     try:
-        return elements, DataType.from_numpy(_native(elements.dtype))
+        return elements, DataType.from_numpy(elements.dtype.newbyteorder("="))
     except TypeError:
         raise ElementTypeError(f"ONNX has no element type for numpy's {elements.dtype}.") from None
 
@@ -45,11 +45,6 @@ def code_chunks(elements: Array) -> Iterator[tuple[slice, Array]]:
 def texts_of(elements: Array) -> list[str]:
     """The strings of `elements` in C order. Bytes are UTF-8, as in ONNX; what is not becomes U+FFFD."""
     return [text.decode(errors="replace") if isinstance(text, bytes) else str(text) for text in elements.reshape(-1)]
-
-
-def _native(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    # Kind and width unite types that numpy tells apart by byte order or by their C name (long, long long).
-    return np.dtype(f"={dtype.kind}{dtype.itemsize}") if dtype.kind in "biufc" else dtype
 
 
 def _require_texts(elements: Array) -> None:
