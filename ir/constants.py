@@ -18,25 +18,18 @@ def constant_tensor(value: onnx_ir.Value | None) -> onnx_ir.TensorProtocol | Non
 
 
 def new_constant(name: str, tensor: onnx_ir.TensorProtocol) -> onnx_ir.Value:
-    """A value that holds `tensor`, owned by no graph yet: see `adopt_constant`."""
+    """A value that holds `tensor`, owned by no graph yet."""
     shape = onnx_ir.Shape(tensor.shape.numpy())
     return onnx_ir.Value(name=name, shape=shape, type=onnx_ir.TensorType(tensor.dtype), const_value=tensor)
 
 
-def adopt_constant(value: onnx_ir.Value, before: onnx_ir.Node) -> onnx_ir.Value:
-    """Make a value from `new_constant` part of the graph of `before`; returns the value to use in its place.
-
-    A graph takes it as an initializer. A function has none, so there it becomes a Constant node ahead of `before`.
-    """
-    owner = before.graph
-    if isinstance(owner, onnx_ir.Graph):
-        owner.register_initializer(value)
-        return value
+def constant_node(value: onnx_ir.Value) -> onnx_ir.Node:
+    """A Constant node with the tensor, name and type of a value from `new_constant`: functions have no initializers."""
     assert value.const_value is not None
+    value.const_value.name = value.name
     node = onnx_ir.node("Constant", [], {"value": value.const_value}, name=value.name)
     node.outputs[0].name, node.outputs[0].type, node.outputs[0].shape = value.name, value.type, value.shape
-    before.prepend(node)
-    return node.outputs[0]
+    return node
 
 
 def drop_if_unused(value: onnx_ir.Value) -> None:

@@ -22,7 +22,7 @@ from castsmith.ir.schemas import allowed_types, node_signature, shared_type_grou
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import PromotionError
 from castsmith.numerics.promotion import PromotionRules, common_type
-from castsmith.numerics.types import ELEMENT_TYPES
+from castsmith.numerics.types import ELEMENT_TYPES, type_name
 
 CONVERT_PROMOTE_TYPES = "ConvertPromoteTypes"
 CASTSMITH_DOMAIN = "castsmith"
@@ -33,6 +33,7 @@ class Disagreement:
     """Inputs `indexes` of `node` must share a type, have `types`, and get `common`.
 
     common is None where `error` says why there is none, or where an unknown rank leaves it undecided.
+    ruled: what the promotion rule gives, where the operator does not take it and `common` is a wider type.
     as_declared: the operator may mix them, but the model declares its result to be of the promoted type.
     """
 
@@ -42,6 +43,7 @@ class Disagreement:
     common: DataType | None
     error: PromotionError | None = None
     as_declared: bool = False
+    ruled: DataType | None = None
 
 
 @dataclass
@@ -129,10 +131,12 @@ class Inference:
         if len({dtype for _, dtype in known}) < 2:
             return known[0][1] if known else None
         common, error = self._common([(dtype, _rank(node.inputs[index])) for index, dtype in known])
-        if common is not None:
-            common = _legal(common, allowed)
+        ruled = common
+        if ruled is not None and ruled not in allowed:
+            common, error = _wider(node, ruled, allowed)
         types = tuple(dtype for _, dtype in known)
-        self._note(Disagreement(node, tuple(index for index, _ in known), types, common, error))
+        indexes = tuple(index for index, _ in known)
+        self._note(Disagreement(node, indexes, types, common, error, ruled=None if ruled == common else ruled))
         return common or types[0]
 
     def _note(self, disagreement: Disagreement) -> None:
@@ -210,9 +214,12 @@ def _rank(value: onnx_ir.Value | None) -> int | None:
     return None if value.shape is None else value.shape.rank()
 
 
-def _legal(common: DataType, allowed: frozenset[DataType]) -> DataType | None:
-    """`common`, or where the operator does not take it at this opset, the narrowest type that it takes and that holds
-    every value of it; None where there is none."""
-    if common in allowed:
-        return common
-    return next((dtype for dtype in ELEMENT_TYPES if dtype in allowed and embeds(common, dtype)), None)
+def _wider(
+    node: onnx_ir.Node, ruled: DataType, allowed: frozenset[DataType]
+) -> tuple[DataType | None, PromotionError | None]:
+    """The narrowest type that the operator takes and that holds every value of `ruled`, which it does not take."""
+    wider = next((dtype for dtype in ELEMENT_TYPES if dtype in allowed and embeds(ruled, dtype)), None)
+    if wider is not None:
+        return wider, None
+    name = type_name(ruled)
+    return None, PromotionError(f"{node.op_type} takes neither {name}, their common type, nor one that holds it.")

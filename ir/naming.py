@@ -6,11 +6,16 @@ import onnx_ir
 
 
 class Namer:
-    """Hands out value and node names that the model uses nowhere. Made once a pass: O(nodes)."""
+    """Hands out value and node names that the model uses nowhere, and knows which nodes are in the body of a function
+    itself, where there are no initializers. Made once a pass: O(nodes)."""
 
     def __init__(self, model: onnx_ir.Model) -> None:
         self._used: set[str] = set()
         self._next: dict[str, int] = {}
+        self._bodies = {function.graph for function in model.functions.values()}
+        for function in model.functions.values():
+            # A function's body has no name of its own; this one is for messages and is not saved.
+            function.graph.name = function.graph.name or f"{function.domain}.{function.name}"
         for scope in (*model.graphs(), *model.functions.values()):
             self._used.update(value.name for value in scope.inputs if value.name)
             if isinstance(scope, onnx_ir.Graph):
@@ -29,6 +34,10 @@ class Namer:
             name = f"{base}_{self._next[base]}"
         self._used.add(name)
         return name
+
+    def in_function_body(self, node: onnx_ir.Node) -> bool:
+        """Whether the node stands in a function's own body, not in a graph or a subgraph."""
+        return node.graph in self._bodies
 
     def release(self, name: str | None) -> None:
         """Make the name of something that leaves the model free again."""

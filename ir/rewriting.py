@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import onnx_ir
 
-from castsmith.ir.constants import adopt_constant, drop_if_unused
+from castsmith.ir.constants import constant_node, drop_if_unused
 from castsmith.ir.naming import Namer
 from castsmith.ir.records import Effect, Records, Refusal, Rewrite, RewriteResult
 from castsmith.ir.text import constant_text, node_text, nodes_text, site_of
@@ -83,8 +83,15 @@ def apply_replacement(pass_name: str, node: onnx_ir.Node, replacement: Replaceme
 
 
 def _adopt(constant: onnx_ir.Value, node: onnx_ir.Node, namer: Namer) -> onnx_ir.Value:
+    """Give a new constant a home beside the node; returns the value to use in its place."""
     constant.name = namer.fresh(constant.name or "castsmith_constant")
-    return adopt_constant(constant, node)
+    if namer.in_function_body(node):
+        maker = constant_node(constant)
+        node.prepend(maker)
+        return maker.outputs[0]
+    assert isinstance(node.graph, onnx_ir.Graph)
+    node.graph.register_initializer(constant)
+    return constant
 
 
 def _use_stand_ins(node: onnx_ir.Node, stand_ins: Mapping[onnx_ir.Value, onnx_ir.Value]) -> None:
@@ -118,6 +125,8 @@ def _hand_over_graph_output(old: onnx_ir.Value, new: onnx_ir.Value, node: onnx_i
     name, lines = old.name, list[str]()
     producer = new.producer()
     if producer is None or producer.graph is not node.graph or new.is_graph_output():
+        if new.name == name:
+            new.name = namer.fresh(f"{name}_value")
         identity = onnx_ir.node("Identity", [new], name=namer.fresh(f"castsmith_output_{name}"))
         identity.outputs[0].type, identity.outputs[0].shape = new.type, new.shape
         node.prepend(identity)

@@ -10,10 +10,11 @@ Scope = onnx_ir.Graph | onnx_ir.Function
 
 
 def imports_by_scope(model: onnx_ir.Model) -> dict[Scope, Mapping[str, int]]:
-    """The opset imports of each graph, subgraph and model-local function of the model."""
-    imports: dict[Scope, Mapping[str, int]] = {}
+    """The opset imports of each graph and subgraph of the model, function bodies included."""
+    imports: dict[Scope, Mapping[str, int]] = {model.graph: model.graph.opset_imports}
+    for function in model.functions.values():
+        imports[function.graph] = function.opset_imports
     for root in (model.graph, *model.functions.values()):
-        imports[root] = root.opset_imports
         for subgraph in root.subgraphs():
             imports[subgraph] = root.opset_imports
     return imports

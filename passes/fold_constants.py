@@ -33,6 +33,7 @@ from castsmith.ir.scopes import imports_by_scope
 from castsmith.ir.text import site_of
 from castsmith.numerics.cast import cast
 from castsmith.numerics.definedness import Definedness
+from castsmith.numerics.errors import CastError, ElementTypeError
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.status import status_reason
 from castsmith.numerics.trunc import trunc
@@ -96,18 +97,35 @@ class FoldConstants(onnx_ir.passes.InPlacePass):
         if growth > self.max_growth:
             reason = f"the file would grow by {growth:.0f} bytes, and max_growth is {self.max_growth}"
             return Refusal(NAME, "fold-growth", site_of(node), reason)
-        tolerated = Definedness.DISPUTED if self.fold_disputed else Definedness.DEFINED
         arrays: list[NDArray[Any]] = []
         for value, tensor, to in zip(operands, tensors, targets, strict=True):
-            array = tensor.numpy()
-            finding = status_reason(array, to, saturate=meaning.saturate, round_mode=meaning.round_mode, opset=opset)
-            if finding is not None and finding.standing > tolerated:
-                where = f"element {list(finding.index)} of {value.name if value else ''}"
-                reason = f"{where} is {finding.standing.name}: {finding.reason}"
-                return Refusal(NAME, _UNDEFINED, site_of(node), reason, finding.value)
-            arrays.append(cast(array, to, saturate=meaning.saturate, round_mode=meaning.round_mode, opset=opset))
+            array = self._convert(node, value, tensor.numpy(), to, meaning, opset)
+            if isinstance(array, Refusal):
+                return array
+            arrays.append(array)
         types = " and ".join(f"{type_name(t.dtype)} to {type_name(to)}" for t, to in zip(tensors, targets, strict=True))
         return _constants(node, arrays, targets, f"{types} of a constant, every element as opset {opset} defines it")
+
+    def _convert(
+        self,
+        node: onnx_ir.Node,
+        value: onnx_ir.Value | None,
+        array: NDArray[Any],
+        to: DataType,
+        meaning: CastNode,
+        opset: int,
+    ) -> NDArray[Any] | Refusal:
+        tolerated = Definedness.DISPUTED if self.fold_disputed else Definedness.DEFINED
+        saturate, round_mode = meaning.saturate, meaning.round_mode
+        try:
+            finding = status_reason(array, to, saturate=saturate, round_mode=round_mode, opset=opset)
+            if finding is None or finding.standing <= tolerated:
+                return cast(array, to, saturate=saturate, round_mode=round_mode, opset=opset)
+        except (ElementTypeError, CastError) as error:
+            return Refusal(NAME, "fold-invalid", site_of(node), str(error))
+        where = f"element {list(finding.index)} of {value.name if value else ''}"
+        reason = f"{where} is {finding.standing.name}: {finding.reason}"
+        return Refusal(NAME, _UNDEFINED, site_of(node), reason, finding.value)
 
 
 def fold_trunc(node: onnx_ir.Node, imports: Mapping[str, int]) -> Replacement | None:

@@ -40,6 +40,9 @@ from castsmith.numerics.types import type_name
 
 NAME = "insert-promote-types"
 
+_JOINED = ("widen-joined-output", "the values that meet here have to share the type")
+_KEPT = ("keep-output-type", "the graph output keeps its declared type")
+
 
 @dataclass(frozen=True)
 class InsertPromoteTypes(onnx_ir.passes.InPlacePass):
@@ -66,10 +69,11 @@ class InsertPromoteTypes(onnx_ir.passes.InPlacePass):
                 _promote(disagreement, rules, namer, records)
             _convert_entering_states(node, inference, namer, records)
         for (graph, index), dtype in inference.output_conversions.items():
-            records.rewrites.append(_convert_output(graph, index, dtype, namer, "widen-joined-output"))
+            records.rewrites.append(_convert_output(graph, index, dtype, namer, _JOINED))
         _follow_types(model, inference, namer, records, keep_output_types=self.keep_output_types)
-        if records.rewrites:
-            model.graph.opset_imports.setdefault(CASTSMITH_DOMAIN, 1)
+        for scope in (model.graph, *model.functions.values()):
+            if any(node.domain == CASTSMITH_DOMAIN for node in scope.all_nodes()):
+                scope.opset_imports.setdefault(CASTSMITH_DOMAIN, 1)
         return RewriteResult(model, bool(records.rewrites), records)
 
 
@@ -80,7 +84,8 @@ def _promote(disagreement: Disagreement, rules: PromotionRules, namer: Namer, re
     if disagreement.common is None:
         records.refusals.append(Refusal(NAME, "promote-operands", site_of(node), _undecided(disagreement)))
         return
-    make = _convert_pair if len(disagreement.indexes) == 2 else _cast_each
+    pair = len(disagreement.indexes) == 2 and disagreement.ruled is None
+    make = _convert_pair if pair else _cast_each
     records.rewrites.append(apply_replacement(NAME, node, make(disagreement, disagreement.common, rules), namer))
     if node.outputs and disagreement.as_declared:
         node.outputs[0].dtype = disagreement.common
@@ -130,14 +135,14 @@ def _convert_entering_states(node: onnx_ir.Node, inference: Inference, namer: Na
             records.rewrites.append(apply_replacement(NAME, node, change, namer))
 
 
-def _convert_output(graph: onnx_ir.Graph, index: int, dtype: DataType, namer: Namer, rule: str) -> Rewrite:
+def _convert_output(graph: onnx_ir.Graph, index: int, dtype: DataType, namer: Namer, why: tuple[str, str]) -> Rewrite:
     old = graph.outputs[index]
     cast = cast_node(old, dtype)
     cast.name = namer.fresh(cast.name or "castsmith_cast")
     cast.outputs[0].name = namer.fresh(cast.outputs[0].name or "castsmith_cast_output")
     graph.append(cast)
     graph.outputs[index] = cast.outputs[0]
-    reason = f"the values that meet here have to share the type {type_name(dtype)}"
+    rule, reason = why[0], f"{why[1]} {type_name(dtype)}"
     return Rewrite(NAME, rule, site_of(cast), f"return {old.name}", node_text(cast), reason, Effect.REPAIR)
 
 
@@ -145,7 +150,7 @@ def _follow_types(
     model: onnx_ir.Model, inference: Inference, namer: Namer, records: Records, *, keep_output_types: bool
 ) -> None:
     """Make what the model declares agree with what its nodes give."""
-    graph = model.graph
+    graph, trusted = model.graph, set(model.graph.inputs)
     for index, output in enumerate(graph.outputs):
         found = inference.types.get(output)
         if found is None or output.dtype in (None, found):
@@ -161,7 +166,7 @@ def _follow_types(
         value for function, calls in inference.signatures.items() if len(calls) > 1 for value in _values_of(function)
     }
     for value, dtype in inference.types.items():
-        if value.dtype not in (None, dtype) and value not in ambiguous and value.producer() is not None:
+        if value.dtype not in (None, dtype) and value not in ambiguous and value not in trusted:
             value.dtype = dtype
 
 
@@ -171,7 +176,7 @@ def _keep_declared(graph: onnx_ir.Graph, index: int, found: DataType, namer: Nam
     assert declared is not None
     output.dtype = found
     output.name = namer.fresh(f"{name}_{type_name(found)}")
-    rewrite = _convert_output(graph, index, declared, namer, "keep-output-type")
+    rewrite = _convert_output(graph, index, declared, namer, _KEPT)
     graph.outputs[index].name = name
     return rewrite
 
@@ -224,5 +229,10 @@ def _reason(disagreement: Disagreement, common: DataType) -> str:
     if disagreement.as_declared:
         return (
             f"{node.op_type} of {types} is declared to give {type_name(common)}: its operands were meant to be promoted"
+        )
+    if disagreement.ruled is not None:
+        ruled = type_name(disagreement.ruled)
+        return (
+            f"{node.op_type} needs one type for operands of {types}: {type_name(common)}, as it takes no {ruled} here"
         )
     return f"{node.op_type} needs one type for operands of {types}: {type_name(common)} by the promotion rule"

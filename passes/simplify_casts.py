@@ -26,6 +26,7 @@ from castsmith.ir.rewriting import Replacement, run_rules
 from castsmith.ir.schemas import opset_of
 from castsmith.ir.scopes import imports_by_scope
 from castsmith.ir.text import site_of
+from castsmith.numerics.errors import ElementTypeError
 from castsmith.numerics.exactness import chain_collapses
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import type_name
@@ -79,18 +80,34 @@ def _origin(
         start, middle = inference.type_of(before), inference.type_of(source)
         if first is None or before is None or start is None or middle is None or last.to is None:
             break
-        if first.round_mode != "up" or last.round_mode != "up":
-            return source, path, Refusal(NAME, "collapse-chain", site_of(node), "round_mode is not the default")
-        verdict = chain_collapses(
-            start, middle, last.to, first_saturate=first.saturate, second_saturate=last.saturate, opset=opset
-        )
-        if not verdict:
-            chain = " to ".join(type_name(dtype) for dtype in (start, middle, last.to))
-            reason = f"{chain} is not {type_name(start)} to {type_name(last.to)}: {verdict.reason}"
-            return source, path, Refusal(NAME, "collapse-chain", site_of(node), reason, verdict.witness)
+        refusal = _refusal(node, (start, middle, last.to), first, last, opset)
+        if refusal is not None:
+            return source, path, refusal
         path.append(middle)
         source = before
     return source, path, None
+
+
+def _refusal(
+    node: onnx_ir.Node, types: tuple[DataType, DataType, DataType], first: CastNode, last: CastNode, opset: int
+) -> Refusal | None:
+    """Why the chain of two casts through `types` is not one cast; None where it is."""
+    try:
+        verdict = chain_collapses(
+            *types,
+            first_saturate=first.saturate,
+            second_saturate=last.saturate,
+            first_round_mode=first.round_mode,
+            second_round_mode=last.round_mode,
+            opset=opset,
+        )
+    except ElementTypeError as error:
+        return Refusal(NAME, "collapse-chain", site_of(node), str(error))
+    if verdict:
+        return None
+    chain = " to ".join(type_name(dtype) for dtype in types)
+    witness = "" if verdict.witness is None else repr(verdict.witness)
+    return Refusal(NAME, "collapse-chain", site_of(node), f"{chain} must stay: {verdict.reason.value}", witness)
 
 
 def _shortcut(
