@@ -1,0 +1,94 @@
+"""Values of an element type at which conversions to other types can change what they do.
+
+Between such values a conversion is constant or exact, so that two ways of converting which agree at all of them agree
+everywhere. Within one binade [2**e, 2**(e+1)) the numbers of a floating-point type are evenly spaced, hence it is
+enough to look, in each binade, at the first and last numbers of the target, the midpoints between them, and the
+source's neighbours of both: a rounding that goes wrong anywhere in the binade goes wrong there. The ranges of integer
+types end next to powers of two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx_ir import DataType
+
+from castsmith.numerics.types import ElementType, Kind, element_type
+
+Array = NDArray[Any]
+
+_ENUMERATED_BITS = 8
+_STEPS = range(7)  # in halves of the spacing: beyond one even and one odd number and the midpoints around both
+
+
+def critical_values(source: DataType, *targets: DataType) -> Array:
+    """The values of `source` that decide how conversions by way of `targets` act; a vector of dtype `source.numpy()`.
+
+    Every value for a type of at most 8 bits. Raises ElementTypeError for text, complex and unknown types.
+    """
+    if element_type(source).bits <= _ENUMERATED_BITS:
+        return every_value(source)
+    return np.concatenate([_critical_for(source, target) for target in targets])
+
+
+@lru_cache(maxsize=256)
+def _critical_for(source: DataType, target: DataType) -> Array:
+    row = element_type(source)
+    reach = row.max + 2
+    points = {sign * point for point in _turning_points(target) if point <= reach for sign in (1, -1)}
+    points |= {row.min, row.max}
+    return _integers(row, points) if row.kind is Kind.INTEGER else _floats(row, points)
+
+
+def every_value(dtype: DataType) -> Array:
+    """The value of every code of a type of at most 16 bits, in order of code."""
+    row = element_type(dtype)
+    stored = dtype.numpy()
+    return np.arange(2**row.bits, dtype=f"u{stored.itemsize}").view(stored)
+
+
+@lru_cache(maxsize=32)
+def _turning_points(target: DataType) -> frozenset[Fraction]:
+    return frozenset(_points_of(element_type(target)))
+
+
+def _points_of(row: ElementType) -> Iterator[Fraction]:
+    """Numbers of `row` that are not negative, midpoints, ends of its range, and the first multiples of a half."""
+    yield from (Fraction(n, 2) for n in range(8))
+    yield from (row.max + Fraction(n, 2) for n in range(3))
+    if row.kind is not Kind.FLOATING:
+        yield from (Fraction(2) ** k + d for k in range(66) for d in (-1, 0, 1, Fraction(1, 2), Fraction(-1, 2)))
+        return
+    last = _exponent(row.max)
+    for exponent in range(_exponent(row.quantum) - 2, last + 2):
+        spacing = max(Fraction(2) ** (exponent - row.mantissa_bits), row.quantum)
+        yield from (Fraction(2) ** exponent + step * spacing / 2 for step in _STEPS)
+        yield from (Fraction(2) ** (exponent + 1) - step * spacing / 2 for step in _STEPS)
+
+
+def _exponent(number: Fraction) -> int:
+    """floor(log2(number)) of a positive number that is an integer or the reciprocal of one times a power of two."""
+    exponent = number.numerator.bit_length() - number.denominator.bit_length()
+    return exponent if Fraction(2) ** exponent <= number else exponent - 1
+
+
+def _integers(row: ElementType, points: Iterable[Fraction]) -> Array:
+    around = {int(point // 1) + offset for point in points for offset in (-1, 0, 1, 2)}
+    return np.array(sorted(n for n in around if row.min <= n <= row.max), dtype=row.dtype.numpy())
+
+
+def _floats(row: ElementType, points: Iterable[Fraction]) -> Array:
+    """The points and the neighbours of each on both sides, found by code: the next code is the next magnitude."""
+    dtype = row.dtype.numpy()
+    codes = np.dtype(f"u{dtype.itemsize}")
+    # A point that rounds here rounds to one of its neighbours.
+    rounded = np.array([float(point) for point in points if abs(point) <= row.max]).astype(dtype).view(codes)
+    near = np.concatenate([rounded, rounded + codes.type(1), rounded - codes.type(1)]).view(dtype)
+    specials = np.array([np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0], dtype)
+    values = np.concatenate([near[np.isfinite(near)], specials])
+    return np.unique(values.view(codes)).view(dtype)
