@@ -10,7 +10,7 @@ Loop and Scan are walked until the types of their state no longer widen; they wi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 
 import onnx_ir
 from onnx_ir import DataType
@@ -18,14 +18,12 @@ from onnx_ir import DataType
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.control_flow import infer_control_flow
 from castsmith.ir.outputs import output_types
+from castsmith.ir.promote_node import is_convert_promote_types, promotion_rules_of
 from castsmith.ir.schemas import allowed_types, node_signature, shared_type_groups
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import PromotionError
 from castsmith.numerics.promotion import PromotionRules, common_type
 from castsmith.numerics.types import ELEMENT_TYPES, type_name
-
-CONVERT_PROMOTE_TYPES = "ConvertPromoteTypes"
-CASTSMITH_DOMAIN = "castsmith"
 
 
 @dataclass(frozen=True)
@@ -101,7 +99,7 @@ class Inference:
         function = self.functions.get(node.op_identifier())
         if function is not None:
             return self._call(function, inputs)
-        if (node.domain, node.op_type) == (CASTSMITH_DOMAIN, CONVERT_PROMOTE_TYPES):
+        if is_convert_promote_types(node):
             return self._convert_promote_types(node, inputs)
         control_flow = infer_control_flow(self, node, imports)
         if control_flow is not None:
@@ -184,21 +182,6 @@ def infer_element_types(model: onnx_ir.Model, rules: PromotionRules) -> Inferenc
     inference = Inference(rules, model.functions)
     inference.walk(model.graph, model.graph.opset_imports)
     return inference
-
-
-def promotion_attributes(rules: PromotionRules) -> dict[str, int]:
-    """The attributes of a ConvertPromoteTypes node under `rules`: those that differ from the operator's defaults."""
-    return {name: int(value) for name, value in asdict(rules).items() if value != getattr(PromotionRules(), name)}
-
-
-def promotion_rules_of(node: onnx_ir.Node) -> PromotionRules:
-    """The rules that a ConvertPromoteTypes node carries in its attributes."""
-    target = node.attributes.get_int("u64_integer_promotion_target", int(DataType.FLOAT))
-    return PromotionRules(
-        promote_unsafe=bool(node.attributes.get_int("promote_unsafe", 0)),
-        pytorch_scalar_promotion=bool(node.attributes.get_int("pytorch_scalar_promotion", 0)),
-        u64_integer_promotion_target=DataType(target),
-    )
 
 
 def _known(dtype: DataType | None) -> DataType | None:

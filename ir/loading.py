@@ -11,6 +11,7 @@ import onnx
 import onnx_ir
 from google.protobuf.message import DecodeError
 
+from castsmith.ir import protos
 from castsmith.ir.errors import ModelError
 from castsmith.ir.tensors import all_tensors
 from castsmith.numerics.errors import ElementTypeError
@@ -60,7 +61,7 @@ def _deserialize(path: Path, proto: onnx.ModelProto) -> onnx_ir.Model:
     if not proto.opset_import:
         raise ModelError(f"{path}: the model imports no operator set, so its operators have no meaning.")
     try:
-        return onnx_ir.from_proto(proto)
+        return protos.from_proto(proto)
     except (ValueError, TypeError, KeyError, AttributeError, RuntimeError) as error:
         cause: BaseException = error
         while cause.__cause__ is not None:

@@ -11,6 +11,7 @@ import onnx_ir
 from onnx_ir import ExternalTensor
 
 from castsmith.ir.errors import ModelError
+from castsmith.ir.protos import to_proto
 from castsmith.ir.tensors import graphs_with_initializers
 
 _INLINE_LIMIT = 2**31 - 2**24
@@ -33,7 +34,7 @@ def save(model: onnx_ir.Model, path: str | os.PathLike[str], *, external_data: s
     moved = _weights_to_move(model, everything=external_data is not None)
     try:
         if not moved:
-            _write_whole(path, onnx_ir.to_proto(model))
+            _write_whole(path, to_proto(model))
         else:
             _save_with_data(model, path, moved, external_data)
     except OSError as error:
@@ -62,7 +63,7 @@ def _save_with_data(model: onnx_ir.Model, path: Path, moved: list[onnx_ir.Value]
     try:
         for value, tensor in zip(moved, placed, strict=True):
             value.const_value = tensor
-        _write_whole(path, onnx_ir.to_proto(model))
+        _write_whole(path, to_proto(model))
     except BaseException:
         (path.parent / data).unlink(missing_ok=True)
         raise

@@ -23,8 +23,9 @@ from onnx_ir import DataType
 
 from castsmith.ir.casts import CastNode, read_cast
 from castsmith.ir.constants import constant_tensor, new_constant
-from castsmith.ir.inference import CASTSMITH_DOMAIN, CONVERT_PROMOTE_TYPES, Inference, infer_element_types
+from castsmith.ir.inference import Inference, infer_element_types
 from castsmith.ir.naming import Namer
+from castsmith.ir.promote_node import is_convert_promote_types
 from castsmith.ir.qonnx import is_trunc, read_trunc, trunc_operands
 from castsmith.ir.records import Diagnostic, Refusal, RewriteResult, Severity
 from castsmith.ir.rewriting import Replacement, run_rules
@@ -80,7 +81,7 @@ class FoldConstants(onnx_ir.passes.InPlacePass):
         meaning = read_cast(node, like)
         if meaning is not None and meaning.to is not None:
             return self._fold_casts(node, (meaning.to,), meaning, opset)
-        if (node.domain, node.op_type) == (CASTSMITH_DOMAIN, CONVERT_PROMOTE_TYPES):
+        if is_convert_promote_types(node):
             common = inference.type_of(node.outputs[0])
             return None if common is None else self._fold_casts(node, (common, common), _PLAIN_CAST, opset)
         return None

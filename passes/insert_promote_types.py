@@ -22,26 +22,18 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.casts import cast_node
-from castsmith.ir.inference import (
-    CASTSMITH_DOMAIN,
-    CONVERT_PROMOTE_TYPES,
-    Disagreement,
-    Inference,
-    infer_element_types,
-    promotion_attributes,
-)
+from castsmith.ir.inference import Disagreement, Inference, infer_element_types
 from castsmith.ir.naming import Namer
-from castsmith.ir.records import Diagnostic, Effect, Records, Refusal, Rewrite, RewriteResult, Severity, Site
+from castsmith.ir.promote_node import CASTSMITH_DOMAIN, CONVERT_PROMOTE_TYPES, promotion_attributes
+from castsmith.ir.records import Effect, Records, Refusal, RewriteResult
 from castsmith.ir.rewriting import Replacement, all_nodes, apply_replacement
-from castsmith.ir.text import node_text, site_of, type_text
+from castsmith.ir.text import site_of
 from castsmith.numerics.errors import PromotionError
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import type_name
+from castsmith.passes.declared_types import convert_joined_output, follow_types
 
 NAME = "insert-promote-types"
-
-_JOINED = ("widen-joined-output", "the values that meet here have to share the type")
-_KEPT = ("keep-output-type", "the graph output keeps its declared type")
 
 
 @dataclass(frozen=True)
@@ -69,8 +61,8 @@ class InsertPromoteTypes(onnx_ir.passes.InPlacePass):
                 _promote(disagreement, rules, namer, records)
             _convert_entering_states(node, inference, namer, records)
         for (graph, index), dtype in inference.output_conversions.items():
-            records.rewrites.append(_convert_output(graph, index, dtype, namer, _JOINED))
-        _follow_types(model, inference, namer, records, keep_output_types=self.keep_output_types)
+            records.rewrites.append(convert_joined_output(NAME, graph, index, dtype, namer))
+        follow_types(NAME, model, inference, namer, records, keep_output_types=self.keep_output_types)
         for scope in (model.graph, *model.functions.values()):
             if any(node.domain == CASTSMITH_DOMAIN for node in scope.all_nodes()):
                 scope.opset_imports.setdefault(CASTSMITH_DOMAIN, 1)
@@ -135,52 +127,6 @@ def _convert_entering_states(node: onnx_ir.Node, inference: Inference, namer: Na
             records.rewrites.append(apply_replacement(NAME, node, change, namer))
 
 
-def _convert_output(graph: onnx_ir.Graph, index: int, dtype: DataType, namer: Namer, why: tuple[str, str]) -> Rewrite:
-    old = graph.outputs[index]
-    cast = cast_node(old, dtype)
-    cast.name = namer.fresh(cast.name or "castsmith_cast")
-    cast.outputs[0].name = namer.fresh(cast.outputs[0].name or "castsmith_cast_output")
-    graph.append(cast)
-    graph.outputs[index] = cast.outputs[0]
-    rule, reason = why[0], f"{why[1]} {type_name(dtype)}"
-    return Rewrite(NAME, rule, site_of(cast), f"return {old.name}", node_text(cast), reason, Effect.REPAIR)
-
-
-def _follow_types(
-    model: onnx_ir.Model, inference: Inference, namer: Namer, records: Records, *, keep_output_types: bool
-) -> None:
-    """Make what the model declares agree with what its nodes give."""
-    graph, trusted = model.graph, set(model.graph.inputs)
-    for index, output in enumerate(graph.outputs):
-        found = inference.types.get(output)
-        if found is None or output.dtype in (None, found):
-            continue
-        if keep_output_types:
-            records.rewrites.append(_keep_declared(graph, index, found, namer))
-        else:
-            message = f"the graph output {output.name} is declared {type_text(output)} but is {type_name(found)}"
-            site = Site(graph.name or "", output.name or "", "output")
-            way_out = "keep_output_types casts it back to the declared type"
-            records.diagnostics.append(Diagnostic("output-type-follows", Severity.WARNING, site, message, way_out))
-    ambiguous = {
-        value for function, calls in inference.signatures.items() if len(calls) > 1 for value in _values_of(function)
-    }
-    for value, dtype in inference.types.items():
-        if value.dtype not in (None, dtype) and value not in ambiguous and value not in trusted:
-            value.dtype = dtype
-
-
-def _keep_declared(graph: onnx_ir.Graph, index: int, found: DataType, namer: Namer) -> Rewrite:
-    output = graph.outputs[index]
-    declared, name = output.dtype, output.name
-    assert declared is not None
-    output.dtype = found
-    output.name = namer.fresh(f"{name}_{type_name(found)}")
-    rewrite = _convert_output(graph, index, declared, namer, _KEPT)
-    graph.outputs[index].name = name
-    return rewrite
-
-
 def _refuse_polymorphic_functions(inference: Inference) -> None:
     """A function body has one set of types: where calls differ and operands in it disagree, no one repair fits all."""
     for function, calls in inference.signatures.items():
@@ -190,10 +136,6 @@ def _refuse_polymorphic_functions(inference: Inference) -> None:
                 f"{site_of(mixed)}: the operands disagree, and the function {function.domain}.{function.name} is called"
                 f" with {len(calls)} sets of types, so no one conversion fits; inline the function first."
             )
-
-
-def _values_of(function: onnx_ir.Function) -> set[onnx_ir.Value]:
-    return {*function.inputs, *(value for node in function.all_nodes() for value in node.outputs)}
 
 
 def _operand(node: onnx_ir.Node, index: int) -> onnx_ir.Value:

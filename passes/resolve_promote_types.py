@@ -17,8 +17,9 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.casts import cast_node
-from castsmith.ir.inference import CASTSMITH_DOMAIN, CONVERT_PROMOTE_TYPES, Inference, infer_element_types
+from castsmith.ir.inference import Inference, infer_element_types
 from castsmith.ir.naming import Namer
+from castsmith.ir.promote_node import CASTSMITH_DOMAIN, is_convert_promote_types
 from castsmith.ir.records import Refusal, RewriteResult
 from castsmith.ir.rewriting import Replacement, all_nodes, run_rules
 from castsmith.ir.text import site_of
@@ -48,7 +49,7 @@ def resolve(
     node: onnx_ir.Node, inference: Inference, made: dict[tuple[Scope, onnx_ir.Value, DataType], onnx_ir.Value]
 ) -> Replacement | Refusal | None:
     """The Casts for one ConvertPromoteTypes; `made` remembers the Casts of each graph, so that none is made twice."""
-    if (node.domain, node.op_type) != (CASTSMITH_DOMAIN, CONVERT_PROMOTE_TYPES):
+    if not is_convert_promote_types(node):
         return None
     common = inference.type_of(node.outputs[0])
     if common is None or node.graph is None:

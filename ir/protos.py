@@ -1,0 +1,53 @@
+"""Between onnx_ir and protobuf: what would not come back from a load and a save unless it is remembered.
+
+onnx_ir writes a value_info for every initializer. An initializer says its own type, so files mostly have none; which
+did is remembered in the `meta` of their values, and the others are left out again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx
+import onnx_ir
+
+_DECLARED = "castsmith.declared"
+_OWN = "castsmith.loaded"
+
+
+def from_proto(proto: onnx.ModelProto) -> onnx_ir.Model:
+    """The model of the proto, remembering which initializers have a value_info. Raises what onnx_ir raises."""
+    model = onnx_ir.from_proto(proto)
+    for graph, graph_proto in _graphs(model.graph, proto.graph):
+        graph.meta[_OWN] = True
+        for name in {value.name for value in graph_proto.value_info} & graph.initializers.keys():
+            graph.initializers[name].meta[_DECLARED] = True
+    return model
+
+
+def to_proto(model: onnx_ir.Model) -> onnx.ModelProto:
+    """The proto of the model, with a value_info only for those initializers that had one."""
+    proto = onnx_ir.to_proto(model)
+    for graph, graph_proto in _graphs(model.graph, proto.graph):
+        values = graph.initializers
+        if _OWN not in graph.meta or not values:
+            continue
+        kept = [
+            info for info in graph_proto.value_info if info.name not in values or _DECLARED in values[info.name].meta
+        ]
+        del graph_proto.value_info[:]
+        graph_proto.value_info.extend(kept)
+    return proto
+
+
+def _graphs(graph: onnx_ir.Graph, proto: onnx.GraphProto) -> Iterator[tuple[onnx_ir.Graph, onnx.GraphProto]]:
+    """The graph and its subgraphs, each with its proto."""
+    yield graph, proto
+    for node, node_proto in zip(graph, proto.node, strict=True):
+        for attribute in node_proto.attribute:
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                yield from _graphs(node.attributes[attribute.name].as_graph(), attribute.g)
+            elif attribute.type == onnx.AttributeProto.GRAPHS:
+                pairs = zip(node.attributes[attribute.name].as_graphs(), attribute.graphs, strict=True)
+                for subgraph, subgraph_proto in pairs:
+                    yield from _graphs(subgraph, subgraph_proto)

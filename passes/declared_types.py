@@ -1,0 +1,79 @@
+"""What a model declares about its values, brought into line with what its nodes give after promotion."""
+
+from __future__ import annotations
+
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.casts import cast_node
+from castsmith.ir.inference import Inference
+from castsmith.ir.naming import Namer
+from castsmith.ir.records import Diagnostic, Effect, Records, Rewrite, Severity, Site
+from castsmith.ir.text import node_text, site_of, type_text
+from castsmith.numerics.types import type_name
+
+_JOINED = ("widen-joined-output", "the values that meet here have to share the type")
+_KEPT = ("keep-output-type", "the graph output keeps its declared type")
+
+
+def follow_types(
+    pass_name: str,
+    model: onnx_ir.Model,
+    inference: Inference,
+    namer: Namer,
+    records: Records,
+    *,
+    keep_output_types: bool,
+) -> None:
+    """Make what the model declares agree with what its nodes give."""
+    graph, trusted = model.graph, set(model.graph.inputs)
+    for index, output in enumerate(graph.outputs):
+        found = inference.types.get(output)
+        if found is None or output.dtype in (None, found):
+            continue
+        if keep_output_types:
+            records.rewrites.append(_keep_declared(pass_name, graph, index, found, namer))
+        else:
+            message = f"the graph output {output.name} is declared {type_text(output)} but is {type_name(found)}"
+            site = Site(graph.name or "", output.name or "", "output")
+            way_out = "keep_output_types casts it back to the declared type"
+            records.diagnostics.append(Diagnostic("output-type-follows", Severity.WARNING, site, message, way_out))
+    ambiguous = {
+        value for function, calls in inference.signatures.items() if len(calls) > 1 for value in _values_of(function)
+    }
+    for value, dtype in inference.types.items():
+        if value.dtype not in (None, dtype) and value not in ambiguous and value not in trusted:
+            value.dtype = dtype
+
+
+def convert_joined_output(pass_name: str, graph: onnx_ir.Graph, index: int, dtype: DataType, namer: Namer) -> Rewrite:
+    """Cast an output of a subgraph to the type that it shares with what it meets: another branch, or a loop's state."""
+    return _convert_output(pass_name, graph, index, dtype, namer, _JOINED)
+
+
+def _keep_declared(pass_name: str, graph: onnx_ir.Graph, index: int, found: DataType, namer: Namer) -> Rewrite:
+    output = graph.outputs[index]
+    declared, name = output.dtype, output.name
+    assert declared is not None
+    output.dtype = found
+    output.name = namer.fresh(f"{name}_{type_name(found)}")
+    rewrite = _convert_output(pass_name, graph, index, declared, namer, _KEPT)
+    graph.outputs[index].name = name
+    return rewrite
+
+
+def _convert_output(
+    pass_name: str, graph: onnx_ir.Graph, index: int, dtype: DataType, namer: Namer, why: tuple[str, str]
+) -> Rewrite:
+    old = graph.outputs[index]
+    cast = cast_node(old, dtype)
+    cast.name = namer.fresh(cast.name or "castsmith_cast")
+    cast.outputs[0].name = namer.fresh(cast.outputs[0].name or "castsmith_cast_output")
+    graph.append(cast)
+    graph.outputs[index] = cast.outputs[0]
+    rule, reason = why[0], f"{why[1]} {type_name(dtype)}"
+    return Rewrite(pass_name, rule, site_of(cast), f"return {old.name}", node_text(cast), reason, Effect.REPAIR)
+
+
+def _values_of(function: onnx_ir.Function) -> set[onnx_ir.Value]:
+    return {*function.inputs, *(value for node in function.all_nodes() for value in node.outputs)}

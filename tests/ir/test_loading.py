@@ -1,0 +1,104 @@
+"""What is read, and what is refused in one sentence that names the file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx_ir
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import castsmith
+from castsmith.ir.errors import ModelError
+
+
+def external_model(location: str, *, offset: int = 0, length: int | None = None) -> onnx.ModelProto:
+    """A model of one weight of 16 bytes that is kept in `location`."""
+    weight = numpy_helper.from_array(np.arange(4, dtype=np.float32), "w")
+    weight.ClearField("raw_data")
+    weight.data_location = TensorProto.EXTERNAL
+    for key, value in (("location", location), ("offset", offset), ("length", length)):
+        if value is not None:
+            weight.external_data.add(key=key, value=str(value))
+    node = helper.make_node("Identity", ["w"], ["y"])
+    output = helper.make_tensor_value_info("y", TensorProto.FLOAT, [4])
+    graph = helper.make_graph([node], "g", [], [output], [weight])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+def write(folder: Path, proto: onnx.ModelProto, data: bytes | None = b"\0" * 16) -> Path:
+    folder.mkdir(exist_ok=True)
+    path = folder / "m.onnx"
+    path.write_bytes(proto.SerializeToString())
+    if data is not None:
+        (folder / "w.bin").write_bytes(data)
+    return path
+
+
+def test_external_data_is_memory_mapped(tmp_path: Path) -> None:
+    data = np.arange(4, dtype=np.float32).tobytes()
+    model = castsmith.load(write(tmp_path, external_model("w.bin"), data))
+    tensor = model.graph.initializers["w"].const_value
+    assert isinstance(tensor, onnx_ir.ExternalTensor)
+    np.testing.assert_array_equal(tensor.numpy(), np.arange(4, dtype=np.float32))
+
+
+@pytest.mark.parametrize(
+    ("location", "offset", "length", "sentence"),
+    [
+        ("../w.bin", 0, None, "outside the model's folder"),
+        ("sub/../../w.bin", 0, None, "outside the model's folder"),
+        ("/etc/hostname", 0, None, "outside the model's folder"),
+        ("link.bin", 0, None, "outside the model's folder"),
+        ("absent.bin", 0, None, "which is missing"),
+        ("w.bin", 4, None, "which has only 16"),
+        ("w.bin", 0, 12, "its entry says 12"),
+    ],
+)
+def test_external_data_that_cannot_be_trusted(
+    tmp_path: Path, location: str, offset: int, length: int | None, sentence: str
+) -> None:
+    (tmp_path / "w.bin").write_bytes(b"\0" * 16)
+    folder = tmp_path / "model"
+    path = write(folder, external_model(location, offset=offset, length=length))
+    os.symlink(tmp_path / "w.bin", folder / "link.bin")
+    with pytest.raises(ModelError, match=r"m\.onnx") as caught:
+        castsmith.load(path)
+    assert sentence in str(caught.value)
+
+
+def truncated(path: Path) -> None:
+    whole = external_model("w.bin").SerializeToString()
+    path.write_bytes(whole[: len(whole) // 2])
+
+
+BROKEN: dict[str, Callable[[Path], object]] = {
+    "missing": lambda path: path.unlink(missing_ok=True),
+    "a folder": lambda path: path.mkdir(),
+    "empty": lambda path: path.write_bytes(b""),
+    "text": lambda path: path.write_text("this is not a model\n"),
+    "random": lambda path: path.write_bytes(np.random.default_rng(1).bytes(4096)),
+    "truncated": truncated,
+    "without a graph": lambda path: path.write_bytes(onnx.ModelProto(ir_version=10).SerializeToString()),
+}
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_what_is_no_model(tmp_path: Path, how: str) -> None:
+    path = tmp_path / "m.onnx"
+    BROKEN[how](path)
+    with pytest.raises(ModelError, match=r"m\.onnx") as caught:
+        castsmith.load(path)
+    assert str(caught.value).count("\n") == 0
+
+
+def test_a_shape_that_promises_more_than_there_is(tmp_path: Path) -> None:
+    proto = external_model("w.bin")
+    proto.graph.initializer[0].CopyFrom(numpy_helper.from_array(np.zeros(4, np.float32), "w"))
+    proto.graph.initializer[0].dims[0] = 1 << 40
+    with pytest.raises(ModelError, match="needs 4398046511104 bytes"):
+        castsmith.load(write(tmp_path, proto, None))
