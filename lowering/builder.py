@@ -15,11 +15,13 @@ ConstantHome = Callable[[str, npt.NDArray[Any]], onnx_ir.Value]
 
 Operand = onnx_ir.Value | int | float
 
-_GIVES_BOOL = frozenset({"Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal", "And", "Or", "Not", "IsNaN"})
+_GIVES_BOOL = frozenset(
+    {"Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal", "And", "Or", "Not", "IsNaN", "IsInf"}
+)
 
 
 class Builder:
-    """Collects nodes. Every result has the type that the operator gives and the shape of its first tensor operand."""
+    """Collects nodes. Every result has the type that the operator gives and the broadcast shape of its operands."""
 
     def __init__(self, constant_home: ConstantHome) -> None:
         self.nodes: list[onnx_ir.Node] = []
@@ -39,9 +41,9 @@ class Builder:
         like = tensors[0].dtype if tensors else dtype
         assert like is not None, op_type
         values = [self._value(operand, like) for operand in operands]
-        shaped = next(operand for operand in operands if isinstance(operand, onnx_ir.Value))
+        shape = _broadcast([operand.shape for operand in operands if isinstance(operand, onnx_ir.Value)])
         gives = DataType.BOOL if op_type in _GIVES_BOOL else like
-        return self._append(op_type, values, gives, shaped.shape, attributes)
+        return self._append(op_type, values, gives, shape, attributes)
 
     def cast(self, value: onnx_ir.Value, to: DataType, op_type: str = "Cast") -> onnx_ir.Value:
         """Cast (or BitCast) to the type; nothing where the value has it already."""
@@ -72,3 +74,15 @@ class Builder:
         node.outputs[0].type = onnx_ir.TensorType(dtype)
         node.outputs[0].shape = shape.copy() if shape is not None else None
         return node.outputs[0]
+
+
+def _broadcast(shapes: list[onnx_ir.Shape | None]) -> onnx_ir.Shape | None:
+    """The shape that operands of these shapes broadcast to; None where one is unknown."""
+    known = [shape for shape in shapes if shape is not None]
+    if len(known) < len(shapes):
+        return None
+    rank = max(shape.rank() for shape in known)
+    columns = [
+        [shape[axis - rank + shape.rank()] for shape in known if axis >= rank - shape.rank()] for axis in range(rank)
+    ]
+    return onnx_ir.Shape([next((dim for dim in column if dim != 1), 1) for column in columns])

@@ -59,7 +59,7 @@ OBSTACLES = [
      "right padding"),
     (10, 16, "agraph (float[1,1,4,4] x, float[1,4] r, int64[1] i) => (float[A,B,C,D] y) { y = RoiAlign (x, r, i) }",
      "changed in opset 16"),
-    (9, 13, "agraph (float[N] x, float[2] v) => (float[N] y) { y = Clip <min = 0.0> (x) }", "description of Clip changed"),
+    (9, 13, "agraph (float[N] x, float[2] v) => (float[N] y) { y = Clip <min = 0.0> (x) }", "description of Clip"),
 ]  # fmt: skip
 
 

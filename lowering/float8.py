@@ -1,0 +1,87 @@
+"""lower-float8: float8 values become uint8 codes, and what computes with them sequences of ordinary operators.
+
+Done when the target lacks a float8 type, has no kernel for what the model does with it, or computes one of its casts
+wrongly; then all float8 values of the model become codes, graph inputs and outputs too (their names stay). Operators
+that only move elements act on the codes. Cast, CastLike, QuantizeLinear, DequantizeLinear, IsNaN and IsInf expand,
+exactly as the schema of the model's opset says; without BitCast (opset 26) a NaN loses its sign. Refused, and the
+model left as it is: any other operator on float8, casts from and to string, nodes whose types are unknown.
+
+    c = Cast <to = float8e4m3fn> (x)
+    y = Cast <to = float> (c)
+becomes
+    bits = BitCast <to = uint32> (x), ... rounding in integers ..., c = Cast <to = uint8> (code)
+    y = Gather (float8e4m3fn_to_float, Cast <to = int32> (c))
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import onnx_ir
+from onnx_ir.passes.common import ShapeInferencePass
+
+from castsmith.ir.records import Diagnostic, Records, Refusal, RewriteResult, Severity
+from castsmith.ir.rewriting import all_nodes
+from castsmith.ir.schemas import opset_of
+from castsmith.lowering.float8_apply import apply_plan, inline_functions_with_float8, leftover_float8
+from castsmith.lowering.float8_needs import needs
+from castsmith.lowering.float8_plan import make_plan
+from castsmith.lowering.targets import Target
+
+
+@dataclass(frozen=True)
+class LowerFloat8(onnx_ir.passes.InPlacePass):
+    """See the module.
+
+    target: where the model is to run. sequence: `bitcast`, `ladder`, or `auto`, which is bitcast where the target has
+    BitCast and the model is at, or can be moved to, its opset, and ladder otherwise. always: lower even what the
+    target can do itself.
+    """
+
+    target: Target
+    sequence: str = "auto"
+    always: bool = False
+
+    def call(self, model: onnx_ir.Model) -> RewriteResult:
+        records = Records()
+        changed = self._lower(model, records)
+        assert not changed or not leftover_float8(model)
+        return RewriteResult(model, changed, records)
+
+    def _lower(self, model: onnx_ir.Model, records: Records) -> bool:
+        opset = opset_of(model.graph.opset_imports, "")
+        if opset is None:
+            return False
+        if _needs_shapes(model):
+            ShapeInferencePass(check_type=False, strict_mode=False, data_prop=True)(model)
+        plan = make_plan(model, self.target, self.sequence, opset)
+        found = list(needs(model, self.target, plan.types, opset))
+        if not found and not (self.always and not plan.is_empty):
+            plan.discard()
+            return False
+        reason = found[0].reason if found else "the pass was told always to lower it"
+        if plan.refusals:
+            records.refusals += plan.refusals
+            records.diagnostics.append(_not_lowered(plan.refusals, reason))
+            plan.discard()
+            return False
+        if model.functions:
+            plan.discard()
+            inline_functions_with_float8(model, plan.types, records)
+            plan = make_plan(model, self.target, self.sequence, opset)
+        apply_plan(model, plan, reason, records)
+        return True
+
+
+def _needs_shapes(model: onnx_ir.Model) -> bool:
+    """Whether a quantization has operands of unknown rank, which its granularity depends on."""
+    linear = (node for node in all_nodes(model) if node.op_type in ("QuantizeLinear", "DequantizeLinear"))
+    return any(value is not None and value.shape is None for node in linear for value in node.inputs[:2])
+
+
+def _not_lowered(refusals: list[Refusal], reason: str) -> Diagnostic:
+    first, others = refusals[0], len(refusals) - 1
+    message = f"the float8 values must go, because {reason}, but {first.reason}"
+    if others:
+        message += f"; {others} more nodes stand in the way"
+    return Diagnostic("float8-not-lowered", Severity.ERROR, first.site, message)

@@ -1,0 +1,108 @@
+"""Carrying out a plan of lower-float8: float8 becomes uint8 everywhere, expansions take the place of their nodes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import onnx_ir
+from onnx_ir.passes.common import InlinePass
+
+from castsmith.ir.naming import Namer
+from castsmith.ir.records import Effect, Records, Rewrite, Site
+from castsmith.ir.rewriting import Replacement, apply_replacement
+from castsmith.ir.text import node_text, site_of, type_text
+from castsmith.lowering.float8_needs import Types, is_float8, touches_float8
+from castsmith.lowering.float8_plan import NAME, Plan
+from castsmith.lowering.opset import move_to_opset
+from castsmith.lowering.sequences import Sequence
+from castsmith.lowering.storage import declared_values, retype_as_codes, retype_attributes
+from castsmith.numerics.types import FLOAT8_TYPES
+
+_SEQUENCE_REASONS = {
+    Sequence.BITCAST: "the schema's rounding, as integer arithmetic on the bits",
+    Sequence.LADDER: "the schema's rounding, as exact products of powers of two and one Round",
+}
+
+
+def apply_plan(model: onnx_ir.Model, plan: Plan, reason: str, records: Records) -> None:
+    """Do all that the plan says and record it."""
+    namer = Namer(model)
+    for value in list(declared_values(model)):
+        if is_float8(value, plan.types):
+            _retype(model, value, reason, records)
+    for node, before in plan.moves.items():
+        retype_attributes(node)
+        text = "moves elements without looking at them, so it does the same to their codes"
+        records.rewrites.append(Rewrite(NAME, "move", site_of(node), before, node_text(node), text))
+    for constant in plan.constants.values():
+        constant.name = namer.fresh(f"castsmith_{constant.name}")
+        model.graph.register_initializer(constant)
+    for node in plan.expansions:
+        records.rewrites.append(_apply_expansion(plan, node, namer))
+    if plan.new_opset is not None:
+        before = model.graph.opset_imports.get("", model.graph.opset_imports.get("ai.onnx"))
+        move_to_opset(model, plan.new_opset)
+        text = "BitCast is new in this opset; every other node means the same under it"
+        site = Site(model.graph.name or "")
+        records.rewrites.append(Rewrite(NAME, "opset", site, f"opset {before}", f"opset {plan.new_opset}", text))
+
+
+def _retype(model: onnx_ir.Model, value: onnx_ir.Value, reason: str, records: Records) -> None:
+    """Declare the value as codes; a record where it is the model's interface or one of its weights."""
+    before, interface = f"{type_text(value)} {value.name}", _is_interface(model, value)
+    retype_as_codes(value)
+    after = f"{type_text(value)} {value.name}"
+    if not interface and not value.is_initializer():
+        return
+    effect = Effect.INTERFACE if interface else Effect.BIT_EXACT
+    site = Site(model.graph.name or "", value.name or "")
+    text = f"its codes, byte for byte, because {reason}"
+    records.rewrites.append(Rewrite(NAME, "store-as-codes", site, before, after, text, effect))
+
+
+def _is_interface(model: onnx_ir.Model, value: onnx_ir.Value) -> bool:
+    return value.graph is model.graph and (value.is_graph_input() or value.is_graph_output())
+
+
+def _apply_expansion(plan: Plan, node: onnx_ir.Node, namer: Namer) -> Rewrite:
+    expansion, old = plan.expansions[node], node.outputs[0]
+    expansion.output.shape = old.shape or expansion.output.shape
+    if expansion.nodes:
+        expansion.nodes[-1].outputs[0].name = f"{old.name}_codes" if old.dtype == onnx_ir.DataType.UINT8 else old.name
+    encodes = is_float8(old, plan.types) and not is_float8(node.inputs[0], plan.types)
+    inexact = encodes and plan.context.sequence is Sequence.LADDER and _has_nan(plan, node.inputs[0])
+    reason = _SEQUENCE_REASONS[plan.context.sequence] if encodes else "a table of the 256 codes, made by the codec"
+    effect = Effect.BIT_EXACT_BUT_NAN if inexact else Effect.BIT_EXACT
+    wanted = Replacement(f"lower-{node.op_type}", reason, expansion.nodes, outputs=(expansion.output,), effect=effect)
+    return replace(apply_replacement(NAME, node, wanted, namer), before=expansion.before)
+
+
+def _has_nan(plan: Plan, value: onnx_ir.Value | None) -> bool:
+    dtype = None if value is None else plan.types.get(value, value.dtype)
+    return dtype is None or dtype.is_floating_point()
+
+
+def inline_functions_with_float8(model: onnx_ir.Model, types: Types, records: Records) -> bool:
+    """Inline the model-local functions when one of them takes, makes or gives float8; whether that was so.
+
+    A function has no initializers, and no types of its own: what it does follows from each call.
+    """
+    affected = [
+        function
+        for function in model.functions.values()
+        if any(is_float8(value, types) for value in function.inputs)
+        or any(touches_float8(node, types) for node in function.all_nodes())
+    ]
+    if not affected:
+        return False
+    names = ", ".join(f"{function.domain}.{function.name}" for function in affected)
+    InlinePass()(model)
+    text = "what becomes of float8 in a function depends on each call"
+    site = Site(model.graph.name or "")
+    records.rewrites.append(Rewrite(NAME, "inline-functions", site, names, "its nodes, at each call", text))
+    return True
+
+
+def leftover_float8(model: onnx_ir.Model) -> list[onnx_ir.Value]:
+    """The values that are still float8: none, after a plan is carried out."""
+    return [value for value in declared_values(model) if value.dtype in FLOAT8_TYPES]

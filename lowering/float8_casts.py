@@ -1,0 +1,72 @@
+"""Casts to, from and between float8 types, and IsNaN and IsInf of them, on uint8 codes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.casts import read_cast
+from castsmith.ir.errors import ModelError
+from castsmith.lowering.builder import Builder
+from castsmith.lowering.codes import Policy
+from castsmith.lowering.sequences import Sequence, can_encode, decode, encode
+from castsmith.numerics.types import FLOAT8_TYPES, Kind, element_type, type_name
+
+
+@dataclass(frozen=True)
+class Context:
+    """What every expansion must know.
+
+    types: the element types that values had before float8 became codes. sequence: how codes are made. opset: whose
+    tables rule, which is the model's opset when the pass began.
+    """
+
+    types: Mapping[onnx_ir.Value, DataType]
+    sequence: Sequence
+    opset: int
+
+    def type_of(self, value: onnx_ir.Value) -> DataType:
+        """The type of a value; ModelError where it is unknown."""
+        dtype = self.types.get(value, value.dtype)
+        if dtype is None:
+            raise ModelError(f"the element type of {value.name} is unknown")
+        return dtype
+
+
+def expand_cast(build: Builder, node: onnx_ir.Node, context: Context) -> onnx_ir.Value:
+    """Cast and CastLike: encode, decode, or both at once by a table of 256 codes."""
+    x = _operand(node, 0)
+    source = context.type_of(x)
+    like = context.type_of(_operand(node, 1)) if node.op_type == "CastLike" else None
+    meaning = read_cast(node, like)
+    if meaning is None or meaning.to is None:
+        raise ModelError("an attribute is a parameter of a function")
+    _require(source, meaning.to)
+    policy = Policy(meaning.saturate, context.opset)
+    if meaning.to not in FLOAT8_TYPES:
+        return decode(build, x, source, meaning.to)
+    return encode(build, x, meaning.to, policy, context.sequence, source if source in FLOAT8_TYPES else None)
+
+
+def expand_test(build: Builder, node: onnx_ir.Node, context: Context) -> onnx_ir.Value:
+    """IsNaN and IsInf: the same test on the decoded values."""
+    x = _operand(node, 0)
+    values = decode(build, x, context.type_of(x), DataType.FLOAT)
+    attributes: dict[str, Any] = {name: attribute.as_int() for name, attribute in node.attributes.items()}
+    return build.op(node.op_type, values, **attributes)
+
+
+def _require(source: DataType, to: DataType) -> None:
+    if (to in FLOAT8_TYPES and not can_encode(source)) or element_type(to).kind > Kind.FLOATING:
+        raise ModelError(f"a cast from {type_name(source)} to {type_name(to)} has no exact sequence")
+
+
+def _operand(node: onnx_ir.Node, index: int) -> onnx_ir.Value:
+    value = node.inputs[index]
+    if value is None:
+        raise ModelError(f"input {index} is missing")
+    return value

@@ -1,0 +1,122 @@
+"""What lower-float8 will do, decided before anything changes: which nodes move, which expand, and by which sequence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy.typing as npt
+import onnx_ir
+
+from castsmith.ir.constants import new_constant
+from castsmith.ir.errors import ModelError
+from castsmith.ir.inference import infer_element_types
+from castsmith.ir.records import Refusal
+from castsmith.ir.rewriting import all_nodes
+from castsmith.ir.schemas import DEFAULT_DOMAINS
+from castsmith.ir.text import node_text, site_of
+from castsmith.lowering.builder import Builder
+from castsmith.lowering.float8_casts import Context, expand_cast, expand_test
+from castsmith.lowering.float8_linear import expand_dequantize, expand_quantize
+from castsmith.lowering.float8_moves import refuses_to_move
+from castsmith.lowering.float8_needs import Types, touches_float8
+from castsmith.lowering.float8_sequence import choose_sequence
+from castsmith.lowering.targets import Target
+from castsmith.numerics.promotion import PromotionRules
+
+NAME = "lower-float8"
+Expand = Callable[[Builder, onnx_ir.Node, Context], onnx_ir.Value]
+EXPANSIONS: dict[str, Expand] = {
+    "Cast": expand_cast,
+    "CastLike": expand_cast,
+    "QuantizeLinear": expand_quantize,
+    "DequantizeLinear": expand_dequantize,
+    "IsNaN": expand_test,
+    "IsInf": expand_test,
+}
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """The nodes that stand for one node, not yet in any graph, and the value that stands for its output."""
+
+    before: str
+    nodes: tuple[onnx_ir.Node, ...]
+    output: onnx_ir.Value
+
+
+@dataclass
+class Plan:
+    """All nodes that touch float8, with their text before anything changes, and the constants that expansions share."""
+
+    context: Context
+    new_opset: int | None
+    moves: dict[onnx_ir.Node, str] = field(default_factory=dict[onnx_ir.Node, str])
+    expansions: dict[onnx_ir.Node, Expansion] = field(default_factory=dict[onnx_ir.Node, Expansion])
+    constants: dict[tuple[str, tuple[int, ...], bytes], onnx_ir.Value] = field(
+        default_factory=dict[tuple[str, tuple[int, ...], bytes], onnx_ir.Value]
+    )
+    refusals: list[Refusal] = field(default_factory=list[Refusal])
+
+    @property
+    def types(self) -> Types:
+        return self.context.types
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.moves or self.expansions or self.refusals)
+
+    def share(self, name: str, array: npt.NDArray[Any]) -> onnx_ir.Value:
+        """The one value of the model that holds this array."""
+        key = (str(array.dtype), array.shape, array.tobytes())
+        if key not in self.constants:
+            self.constants[key] = new_constant(name, onnx_ir.tensor(array, name=name))
+        return self.constants[key]
+
+    def discard(self) -> None:
+        """Give up the expansions, so that their nodes no longer count as uses of the model's values."""
+        for expansion in self.expansions.values():
+            for node in expansion.nodes:
+                for index in range(len(node.inputs)):
+                    node.replace_input_with(index, None)
+
+
+def make_plan(model: onnx_ir.Model, target: Target, sequence: str, opset: int) -> Plan:
+    """Decide for every node that touches float8. Raises OptionError for a sequence that cannot be had."""
+    types = infer_element_types(model, PromotionRules()).types
+    touching = [node for node in all_nodes(model) if touches_float8(node, types)]
+    expanding = {node for node in touching if node.domain in DEFAULT_DOMAINS and node.op_type in EXPANSIONS}
+    chosen, new_opset = choose_sequence(model, target, sequence, opset, types, expanding)
+    plan = Plan(Context(types, chosen, opset), new_opset)
+    for node in touching:
+        if node.op_identifier() in model.functions:
+            plan.moves[node] = node_text(node)
+            continue
+        reason = _expand(plan, node) if node in expanding else _move(plan, node)
+        if reason is not None:
+            plan.refusals.append(Refusal(NAME, f"lower-{node.op_type}", site_of(node), reason))
+    return plan
+
+
+def _expand(plan: Plan, node: onnx_ir.Node) -> str | None:
+    """Write the expansion of the node; the reason where there is none."""
+    build = Builder(plan.share)
+    for value in node.inputs:
+        if value is not None and value.type is None and value in plan.types:
+            value.type = onnx_ir.TensorType(plan.types[value])
+    try:
+        output = EXPANSIONS[node.op_type](build, node, plan.context)
+        plan.expansions[node] = Expansion(node_text(node), tuple(build.nodes), output)
+    except ModelError as error:
+        plan.expansions[node] = Expansion("", tuple(build.nodes), node.outputs[0])
+        return str(error)
+    return None
+
+
+def _move(plan: Plan, node: onnx_ir.Node) -> str | None:
+    plan.moves[node] = node_text(node)
+    for output in node.outputs:
+        if output.type is None and output not in plan.types and output.name:
+            return f"the element type of its output {output.name} is unknown"
+    return refuses_to_move(node)

@@ -1,0 +1,59 @@
+"""Which sequence makes codes from floats, and the opset that it asks the model to move to."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import onnx_ir
+
+from castsmith.ir.schemas import DEFAULT_DOMAINS, opset_of
+from castsmith.ir.text import site_of
+from castsmith.lowering.errors import OptionError
+from castsmith.lowering.float8_needs import Types, is_float8
+from castsmith.lowering.opset import node_obstacle
+from castsmith.lowering.sequences import Sequence
+from castsmith.lowering.targets import Target
+
+_NAMES = ("auto", *(sequence.value for sequence in Sequence))
+
+
+def choose_sequence(
+    model: onnx_ir.Model, target: Target, name: str, opset: int, types: Types, expanding: Collection[onnx_ir.Node]
+) -> tuple[Sequence, int | None]:
+    """The sequence that `name` asks for, and the opset to move the model to for it, None where it can stay.
+
+    `expanding` are the nodes that will be gone by then. Raises OptionError where bitcast is asked for and cannot be.
+    """
+    if name not in _NAMES:
+        raise OptionError(f"{name!r} is no sequence; the sequences are {', '.join(_NAMES)}.")
+    if name == Sequence.LADDER.value or not any(_makes_codes(node, types) for node in expanding):
+        return Sequence.LADDER, None
+    first = target.sequence_operators.get("BitCast")
+    if first is None or first > target.newest_opset:
+        reason = f"{target.name} has no BitCast"
+    elif opset >= first:
+        return Sequence.BITCAST, None
+    else:
+        reason = _first_obstacle(model, first, types, expanding)
+        if reason is None:
+            return Sequence.BITCAST, first
+    if name == Sequence.BITCAST.value:
+        raise OptionError(f"The sequence bitcast cannot be had: {reason}.")
+    return Sequence.LADDER, None
+
+
+def _makes_codes(node: onnx_ir.Node, types: Types) -> bool:
+    """Whether codes are made from what is not codes already."""
+    return is_float8(node.outputs[0], types) and not is_float8(node.inputs[0], types)
+
+
+def _first_obstacle(model: onnx_ir.Model, to: int, types: Types, expanding: Collection[onnx_ir.Node]) -> str | None:
+    for scope in (model.graph, *model.functions.values()):
+        now = opset_of(scope.opset_imports, "")
+        for node in scope.all_nodes():
+            if now is None or node in expanding or node.domain not in DEFAULT_DOMAINS:
+                continue
+            reason = None if node.op_identifier() in model.functions else node_obstacle(node, now, to, types)
+            if reason is not None:
+                return f"{site_of(node)} cannot move to opset {to}, because {reason}"
+    return None

@@ -1,0 +1,64 @@
+"""Float8 values kept as uint8 codes: the same bytes under another type, wherever a model declares or holds them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+
+import numpy as np
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.rewriting import all_nodes
+from castsmith.ir.tensors import graphs_with_initializers
+from castsmith.numerics.types import FLOAT8_TYPES
+
+
+def as_codes(tensor: onnx_ir.TensorProtocol) -> onnx_ir.TensorProtocol:
+    """The tensor's bytes as uint8, not copied; an external tensor stays where it is."""
+    if isinstance(tensor, onnx_ir.ExternalTensor):
+        shape = onnx_ir.Shape(tensor.shape.numpy())
+        return onnx_ir.ExternalTensor(
+            tensor.location, tensor.offset, tensor.length, DataType.UINT8,
+            shape=shape, name=tensor.name or "", doc_string=tensor.doc_string,
+            metadata_props=tensor.metadata_props, base_dir=tensor.base_dir,
+        )  # fmt: skip
+    return onnx_ir.Tensor(tensor.numpy().view(np.uint8), DataType.UINT8, name=tensor.name, doc_string=tensor.doc_string)
+
+
+def retype_as_codes(value: onnx_ir.Value) -> None:
+    """Declare the value, a tensor or a sequence of tensors, to hold uint8; re-label the tensor it may hold."""
+    declared = copy.deepcopy(value.type) if value.type is not None else onnx_ir.TensorType(DataType.UINT8)
+    declared.dtype = DataType.UINT8
+    value.type = declared
+    if value.const_value is not None and value.const_value.dtype in FLOAT8_TYPES:
+        value.const_value = as_codes(value.const_value)
+
+
+def retype_attributes(node: onnx_ir.Node) -> bool:
+    """Re-label what the node's attributes hold or declare of float8: Constant, ConstantOfShape, SequenceEmpty."""
+    changed = False
+    for name, attribute in list(node.attributes.items()):
+        if attribute.is_ref():
+            continue
+        if attribute.type == onnx_ir.AttributeType.TENSOR and attribute.as_tensor().dtype in FLOAT8_TYPES:
+            node.attributes[name] = onnx_ir.AttrTensor(name, as_codes(attribute.as_tensor()))
+            changed = True
+        elif node.op_type == "SequenceEmpty" and name == "dtype" and attribute.as_int() in FLOAT8_TYPES:
+            node.attributes[name] = onnx_ir.AttrInt64(name, int(DataType.UINT8))
+            changed = True
+    return changed
+
+
+def declared_values(model: onnx_ir.Model) -> Iterator[onnx_ir.Value]:
+    """Every value of the model once: inputs and initializers of each graph, inputs of functions, outputs of nodes."""
+    seen: set[onnx_ir.Value] = set()
+    for graph in graphs_with_initializers(model):
+        for value in (*graph.inputs, *graph.initializers.values()):
+            if value not in seen:
+                seen.add(value)
+                yield value
+    for function in model.functions.values():
+        yield from function.inputs
+    for node in all_nodes(model):
+        yield from node.outputs
