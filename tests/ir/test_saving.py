@@ -22,7 +22,7 @@ MODELS = sorted((Path(__file__).parents[2] / "models").glob("*.onnx"))
 def everything() -> onnx.ModelProto:
     """Functions, subgraphs, a custom domain with unknown attributes, string data, metadata everywhere."""
     text = """<ir_version: 10, opset_import: ["": 21, "local": 1, "vendor": 7], producer_name: "p",
-      metadata_props: ["key": "value", "": "odd"]>
+      metadata_props: ["a": "value", "b": "other"]>
     g (float[N, batch] x, bool c) => (float[N, batch] y, float[2] z)
       <string[2] s = {"a", "b"}, float[2] w = {1, -0.0}> {
       a = local.twice <alpha = 2> (x)
@@ -56,6 +56,7 @@ def test_load_and_save_change_nothing(tmp_path: Path) -> None:
 def _drop_dangling_value_info(graph: onnx.GraphProto) -> None:
     """A quantizer leaves types of values that are gone; they say nothing about the model, and onnx_ir drops them."""
     named = {name for node in graph.node for name in (*node.input, *node.output)}
+    named.update(tensor.name for tensor in graph.initializer)
     kept = [value for value in graph.value_info if value.name in named]
     del graph.value_info[:]
     graph.value_info.extend(kept)
