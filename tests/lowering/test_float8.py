@@ -33,7 +33,8 @@ def model_of(body: str, opset: int = 19, more: str = "", **weights: Array) -> on
     for name, array in weights.items():
         tensor = onnx_ir.tensor(array, name=name)
         for value in {v for node in model.graph.all_nodes() for v in node.inputs if v is not None and v.name == name}:
-            value.const_value, value.type, value.shape = tensor, onnx_ir.TensorType(tensor.dtype), tensor.shape
+            value.const_value, value.type = tensor, onnx_ir.TensorType(tensor.dtype)
+            value.shape = onnx_ir.Shape(array.shape)
             model.graph.register_initializer(value)
     return model
 
