@@ -1,0 +1,248 @@
+"""Chains of casts: the decision against the truth, found by running both ways on values chosen independently of it."""
+
+from __future__ import annotations
+
+import itertools
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from onnx_ir import DataType
+
+from castsmith.numerics.cast import cast
+from castsmith.numerics.errors import CastError, ElementTypeError
+from castsmith.numerics.exactness import Reason, chain_collapses, is_exact, witness
+from castsmith.numerics.opsets import FIRST_OPSET
+from castsmith.numerics.status import cast_status
+from castsmith.numerics.types import NUMERIC_TYPES, ElementType, Kind, element_type, parse_type
+
+Array = NDArray[Any]
+GOLDEN = Path(__file__).with_name("exactness_golden.txt")
+HAS_SATURATE = [dtype for dtype in NUMERIC_TYPES if element_type(dtype).exponent_bits and element_type(dtype).bits == 8]
+PEERS = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float double float8e4m3fn float8e5m2"
+
+
+def unsigned(dtype: DataType) -> np.dtype[Any]:
+    return np.dtype(f"u{dtype.numpy().itemsize}")
+
+
+def boundary_integers() -> set[int]:
+    """Sums and differences of two powers of two and what is next to them: rounding ties, extremes, wraps."""
+    powers = [1 << k for k in range(65)]
+    pairs = {high + sign * low for high, low in itertools.product(powers, powers) for sign in (-1, 0, 1)}
+    return {sign * (n + d) for n in pairs for d in (-1, 0, 1) for sign in (-1, 1)}
+
+
+def boundary_floats(row: ElementType) -> Array:
+    """Each value and midpoint of 16 bits or fewer, those of float32 with few or many bits set, and noise."""
+    dtype, codes = row.dtype.numpy(), unsigned(row.dtype)
+    narrow = [cast(sample(t), row.dtype) for t in NUMERIC_TYPES if element_type(t).bits <= 16]
+    values = np.unique(np.concatenate([np.abs(v[np.isfinite(v)]) for v in narrow]).astype(np.float64))
+    ties = (values[1:] + values[:-1]) / 2
+    mantissas = [0, 1, 2, 3, 1 << 21, (1 << 22) - 1, 1 << 22, (1 << 22) + 1, (1 << 23) - 2, (1 << 23) - 1]
+    floats = np.array([e << 23 | m for e in range(255) for m in mantissas], np.uint32).view(np.float32)
+    singles = floats.astype(np.float64)
+    integers = np.array([float(n) for n in boundary_integers() if n > 0])
+    points = np.concatenate([values, ties, singles, singles * (1 + 2.0**-24), integers, [0.3, 0.7, 127.9, 255.9]])
+    near = points.astype(dtype).view(codes)
+    noise = np.random.default_rng(1).integers(0, np.iinfo(codes).max, 20_000, codes)
+    every = np.concatenate([near, near + codes.type(1), near - codes.type(1), noise])
+    values = np.concatenate(
+        [every.view(dtype), -every.view(dtype), np.array([np.nan, -np.nan, np.inf, -np.inf], dtype)]
+    )
+    return np.unique(values.view(codes)).view(dtype)
+
+
+@cache
+def sample(dtype: DataType) -> Array:
+    """Every value of a type of at most 16 bits, and those of a wider one where conversions change what they do."""
+    row = element_type(dtype)
+    if row.bits <= 16:
+        return np.arange(2**row.bits, dtype=unsigned(dtype)).view(dtype.numpy())
+    if row.kind is Kind.FLOATING:
+        with np.errstate(all="ignore"):
+            return boundary_floats(row)
+    return np.array(sorted(n for n in boundary_integers() if row.min <= n <= row.max), dtype.numpy())
+
+
+def canonical(array: Array, row: ElementType) -> Array:
+    """Codes as int64, NaN as -1 or -2 by its sign, for payloads mean nothing."""
+    codes = array.view(unsigned(row.dtype)).astype(np.uint64).view(np.int64).copy()
+    if row.kind is Kind.FLOATING and row.has_nan:
+        with np.errstate(all="ignore"):
+            wide = array.astype(np.float64)
+        codes[np.isnan(wide)] = np.where(np.signbit(wide[np.isnan(wide)]), -1, -2)
+    return codes
+
+
+def numbers(array: Array) -> Array:
+    with np.errstate(all="ignore"):
+        return array.astype(object if array.dtype.kind in "iu" and array.dtype.itemsize == 8 else np.float64)
+
+
+def same_number(x: Array, y: Array) -> Array:
+    left, right = numbers(x), numbers(y)
+    with np.errstate(all="ignore"):
+        return np.asarray((left == right) | ((left != left) & (right != right)), np.bool_)
+
+
+class Casts:
+    """Casts of the sample of each type at one opset and rounding mode, each made once."""
+
+    def __init__(self, opset: int, round_mode: str = "up") -> None:
+        self.options: dict[str, Any] = {"opset": opset, "round_mode": round_mode}
+        self.first = cache(self._first)
+
+    def _first(self, source: DataType, to: DataType, saturate: bool) -> tuple[Array, Array, Array]:
+        """The cast of the sample, its canonical codes, and how firmly the standard fixes each."""
+        return self.convert(sample(source), to, saturate)
+
+    def convert(self, x: Array, to: DataType, saturate: bool) -> tuple[Array, Array, Array]:
+        y = cast(x, to, saturate=saturate, **self.options)
+        return y, canonical(y, element_type(to)), cast_status(x, to, saturate=saturate, **self.options)
+
+    def then(self, y: Array, middle: DataType, to: DataType, saturate: bool) -> tuple[Array, Array]:
+        """The second cast, looked up by code where the sample of the intermediate type is all of it."""
+        if element_type(middle).bits > 16:
+            return self.convert(y, to, saturate)[1:]
+        index = y.view(unsigned(middle))
+        _, codes, status = self.first(middle, to, saturate)
+        return codes[index], status[index]
+
+    def truth(self, a: DataType, b: DataType, c: DataType, first: bool, second: bool) -> bool:
+        """Whether the chain is the direct cast, by the definition in `castsmith.numerics.exactness`."""
+        x, (y, _, made_firm) = sample(a), self.first(a, b, first)
+        codes, firm = self.then(y, b, c, second)
+        _, direct_codes, direct_firm = self.first(a, c, second)
+        if b is c:
+            return bool(np.all((codes == direct_codes) & (made_firm == direct_firm)))
+        if not np.all((made_firm == 0) & (firm == direct_firm) & (codes == direct_codes)):
+            return False
+        loose = firm != 0
+        return a is b or bool(np.all(same_number(x[loose], y[loose])))
+
+
+def settings_of(dtype: DataType) -> tuple[bool, ...]:
+    return (True, False) if dtype in HAS_SATURATE else (True,)
+
+
+def wrong_decisions(opset: int, targets: tuple[DataType, ...], round_mode: str = "up") -> list[tuple[object, ...]]:
+    types = [dtype for dtype in NUMERIC_TYPES if FIRST_OPSET[dtype] <= opset]
+    casts, wrong = Casts(opset, round_mode), list[tuple[object, ...]]()
+    for a, b, c in itertools.product(types, types, targets):
+        for first, second in itertools.product(settings_of(b), settings_of(c)):
+            decision = chain_collapses(
+                a,
+                b,
+                c,
+                first_saturate=first,
+                second_saturate=second,
+                first_round_mode=round_mode,
+                second_round_mode=round_mode,
+                opset=opset,
+            )
+            if bool(decision) != casts.truth(a, b, c, first, second):
+                wrong.append((a.name, b.name, c.name, first, second, decision))
+    return wrong
+
+
+def test_every_chain_of_every_type_is_decided_as_it_is() -> None:
+    assert wrong_decisions(28, NUMERIC_TYPES) == []
+
+
+def test_every_chain_into_float8_is_decided_as_it_is_before_fnuz_infinities_saturated() -> None:
+    float8 = tuple(dtype for dtype in HAS_SATURATE if FIRST_OPSET[dtype] <= 23)
+    assert wrong_decisions(23, float8) == []
+
+
+@pytest.mark.parametrize("round_mode", ["down", "nearest"])
+def test_every_chain_into_float8e8m0_is_decided_as_it_is_in_each_rounding_mode(round_mode: str) -> None:
+    assert wrong_decisions(28, (DataType.FLOAT8E8M0,), round_mode) == []
+
+
+def test_the_types_that_peers_were_measured_on_have_973_chains() -> None:
+    types = [parse_type(name) for name in PEERS.split()]
+    chains = [(a, b, c) for a, b, c in itertools.product(types, repeat=3) if a is not b and b is not c]
+    assert len(chains) == 2940
+    assert sum(bool(chain_collapses(*chain)) for chain in chains) == 973
+
+
+def test_a_type_holds_another_where_casting_to_it_keeps_every_number() -> None:
+    casts = Casts(28)
+    for a, b in itertools.product(NUMERIC_TYPES, repeat=2):
+        x, y = sample(a), casts.first(a, b, False)[0]
+        with np.errstate(all="ignore"):
+            left, right = x.astype(np.float64), y.astype(np.float64)
+        zeros_keep_their_sign = np.all((left != 0) | (right != 0) | (np.signbit(left) == np.signbit(right)))
+        assert is_exact(a, b) == bool(np.all(same_number(x, y)) and zeros_keep_their_sign), (a, b)
+
+
+def test_a_witness_shows_the_difference() -> None:
+    casts = Casts(28)
+    for a, b, c in itertools.product(NUMERIC_TYPES, repeat=3):
+        decision = chain_collapses(a, b, c)
+        if decision.reason is Reason.VALUE and element_type(a).bits > 8:
+            x = np.array([decision.witness]).astype(a.numpy())
+            chained = casts.convert(casts.convert(x, b, True)[0], c, True)[1]
+            assert chained != casts.convert(x, c, True)[1], (a, b, c, decision)
+
+
+@pytest.mark.parametrize(
+    ("chain", "reason"),
+    [
+        ("f16 f32 f64", Reason.EMBEDDING),
+        ("i64 i32 i8", Reason.WRAPPING),
+        ("f32 f32 i8", Reason.IDENTITY),
+        ("i64 f32 bool", Reason.TRUTH),
+        ("f64 f32 f8e4m3fn", Reason.VALUE),
+        ("f32 i64 i32", Reason.OPEN),
+        ("i16 f32 i8", Reason.STANDING),
+        ("i64 f32 string", Reason.TEXT),
+        ("f32 bf16 f32", Reason.VALUE),
+        ("f8e5m2 f16 f8e5m2", Reason.VALUE),
+    ],
+)
+def test_each_decision_has_its_reason(chain: str, reason: Reason) -> None:
+    a, b, c = chain.split()
+    decision = chain_collapses(a, b, c)
+    assert decision.reason is reason
+    assert (witness(a, b, c) is None) == (decision.collapses or reason is Reason.TEXT)
+
+
+def test_an_infinity_that_saturates_on_the_way_back_is_the_witness() -> None:
+    assert abs(witness("f8e5m2", "f32", "f8e5m2") or 0) == float("inf")
+    assert witness("f8e5m2", "f32", "f8e5m2", second_saturate=False) is None
+
+
+def test_what_cast_does_not_take_is_refused_by_name() -> None:
+    with pytest.raises(ElementTypeError, match="float6e2m3 at opset 24"):
+        chain_collapses("f32", "f6e2m3", "f32", opset=24)
+    with pytest.raises(ElementTypeError, match="complex64"):
+        chain_collapses("complex64", "complex64", "f32")
+    with pytest.raises(CastError, match="sideways"):
+        chain_collapses("f32", "f64", "f8e8m0", second_round_mode="sideways")
+
+
+def golden_text() -> str:
+    lines = [
+        "For each source the intermediate types, and where a chain may go on to: a cast to that type alone is the same."
+    ]
+    lines += ["Defaults of opset 28. Chains with two neighbours alike, which always collapse, are left out.", ""]
+    for a in NUMERIC_TYPES:
+        for b in NUMERIC_TYPES:
+            found: dict[Reason, list[str]] = {}
+            for c in NUMERIC_TYPES:
+                if a is not b and b is not c and (decision := chain_collapses(a, b, c)):
+                    found.setdefault(decision.reason, []).append(c.short_name())
+            lines += [
+                f"{a.short_name()} {b.short_name()} {why.name.lower()}: {' '.join(to)}" for why, to in found.items()
+            ]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def test_the_chains_that_collapse_are_the_ones_that_were_read() -> None:
+    assert golden_text() == GOLDEN.read_text()
