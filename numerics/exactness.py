@@ -10,14 +10,14 @@ When b is c the second cast does nothing, and x->b may be what it likes as long 
 Nothing is listed by hand. An intermediate type that holds the source decides at once (`is_exact`), where Cast has one
 rule for both; everything else is computed by the one definition of Cast on the values where it can change what it does
 (`castsmith.numerics.critical`). The well-known condition on precisions, p_b >= 2*p_c + 2, is no licence here: it makes
-rounding twice harmless for a sum or product of two numbers of c, not for any number. float64->float32->float16 meets it,
-and takes 1 + 2**-11 + 2**-40 to 1 where the direct cast gives 1 + 2**-10. Nor is holding the source always enough:
+rounding twice harmless for a sum or product of two numbers of c, not for any number. float64->float32->float16 meets
+it, and takes 1 + 2**-11 + 2**-40 to 1 where the direct cast gives 1 + 2**-10. Nor is holding the source always enough:
 float8e5m2->float16->float8e5m2 saturates an infinity, which a cast from float8e5m2 to itself keeps.
 
-Of the 2940 chains over bool, the integers of 8 to 64 bits, float16 to double, float8e4m3fn and float8e5m2, with
-neighbours unlike, 973 collapse when both casts saturate. Weaker demands let more through, each changing
-something: 1007 if a value may be undefined in both ways from unlike numbers (float16->int32->int64 of an infinity),
-1216 if whatever follows an undefined value may become anything.
+Of the 2940 chains over bool, the integers of 8 to 64 bits, float16 to double, float8e4m3fn and float8e5m2 in which no
+type follows itself, 973 collapse when both casts saturate. Weaker demands let more through, each changing something:
+1007 if a value may be undefined in both ways by unlike casts (float16->int32->int64 of an infinity), 1216 if whatever
+follows an undefined value may become anything.
 """
 
 from __future__ import annotations
