@@ -20,13 +20,16 @@ from dataclasses import dataclass
 import onnx_ir
 from onnx_ir.passes.common import ShapeInferencePass
 
+from castsmith.ir.inference import infer_element_types
 from castsmith.ir.records import Diagnostic, Records, Refusal, RewriteResult, Severity
 from castsmith.ir.rewriting import all_nodes
 from castsmith.ir.schemas import opset_of
-from castsmith.lowering.float8_apply import apply_plan, inline_functions_with_float8, leftover_float8
-from castsmith.lowering.float8_needs import needs
-from castsmith.lowering.float8_plan import make_plan
+from castsmith.lowering.float8_apply import apply_plan, leftover_float8
+from castsmith.lowering.float8_functions import functions_with_float8, inline_functions
+from castsmith.lowering.float8_needs import needs, other_types_that_target_lacks
+from castsmith.lowering.float8_plan import NAME, make_plan
 from castsmith.lowering.targets import Target
+from castsmith.numerics.promotion import PromotionRules
 
 
 @dataclass(frozen=True)
@@ -52,9 +55,22 @@ class LowerFloat8(onnx_ir.passes.InPlacePass):
         opset = opset_of(model.graph.opset_imports, "")
         if opset is None:
             return False
+        names = functions_with_float8(model, infer_element_types(model, PromotionRules()).types)
+        if not names:
+            return self._lower_without_functions(model, opset, records)
+        trial = Records()
+        if not self._lower_without_functions(_inlined(model, names), opset, trial):
+            records.extend(trial)
+            return False
+        records.rewrites.append(inline_functions(model, names, NAME))
+        return self._lower_without_functions(model, opset, records)
+
+    def _lower_without_functions(self, model: onnx_ir.Model, opset: int, records: Records) -> bool:
+        """Lower a model of which no function handles float8; False where it is left as it is."""
         if _needs_shapes(model):
             ShapeInferencePass(check_type=False, strict_mode=False, data_prop=True)(model)
         plan = make_plan(model, self.target, self.sequence, opset)
+        records.diagnostics += other_types_that_target_lacks(model, self.target, plan.types)
         found = list(needs(model, self.target, plan.types, opset))
         if not found and not (self.always and not plan.is_empty):
             plan.discard()
@@ -65,12 +81,15 @@ class LowerFloat8(onnx_ir.passes.InPlacePass):
             records.diagnostics.append(_not_lowered(plan.refusals, reason))
             plan.discard()
             return False
-        if model.functions:
-            plan.discard()
-            inline_functions_with_float8(model, plan.types, records)
-            plan = make_plan(model, self.target, self.sequence, opset)
         apply_plan(model, plan, reason, records)
         return True
+
+
+def _inlined(model: onnx_ir.Model, names: set[onnx_ir.OperatorIdentifier]) -> onnx_ir.Model:
+    """A copy of the model, its tensors shared, without these functions: to see whether all of it can be lowered."""
+    trial = model.clone()
+    inline_functions(trial, names, NAME)
+    return trial
 
 
 def _needs_shapes(model: onnx_ir.Model) -> bool:

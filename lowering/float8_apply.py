@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import onnx_ir
-from onnx_ir.passes.common import InlinePass
 
 from castsmith.ir.naming import Namer
 from castsmith.ir.records import Effect, Records, Rewrite, Site
 from castsmith.ir.rewriting import Replacement, apply_replacement
 from castsmith.ir.text import node_text, site_of, type_text
-from castsmith.lowering.float8_needs import Types, is_float8, touches_float8
+from castsmith.lowering.float8_needs import is_float8
 from castsmith.lowering.float8_plan import NAME, Plan
 from castsmith.lowering.opset import move_to_opset
 from castsmith.lowering.sequences import Sequence
@@ -67,8 +66,7 @@ def _is_interface(model: onnx_ir.Model, value: onnx_ir.Value) -> bool:
 def _apply_expansion(plan: Plan, node: onnx_ir.Node, namer: Namer) -> Rewrite:
     expansion, old = plan.expansions[node], node.outputs[0]
     expansion.output.shape = old.shape or expansion.output.shape
-    if expansion.nodes:
-        expansion.nodes[-1].outputs[0].name = f"{old.name}_codes" if old.dtype == onnx_ir.DataType.UINT8 else old.name
+    expansion.nodes[-1].outputs[0].name = f"{old.name}_codes" if is_float8(old, plan.types) else old.name
     encodes = is_float8(old, plan.types) and not is_float8(node.inputs[0], plan.types)
     inexact = encodes and plan.context.sequence is Sequence.LADDER and _has_nan(plan, node.inputs[0])
     reason = _SEQUENCE_REASONS[plan.context.sequence] if encodes else "a table of the 256 codes, made by the codec"
@@ -80,27 +78,6 @@ def _apply_expansion(plan: Plan, node: onnx_ir.Node, namer: Namer) -> Rewrite:
 def _has_nan(plan: Plan, value: onnx_ir.Value | None) -> bool:
     dtype = None if value is None else plan.types.get(value, value.dtype)
     return dtype is None or dtype.is_floating_point()
-
-
-def inline_functions_with_float8(model: onnx_ir.Model, types: Types, records: Records) -> bool:
-    """Inline the model-local functions when one of them takes, makes or gives float8; whether that was so.
-
-    A function has no initializers, and no types of its own: what it does follows from each call.
-    """
-    affected = [
-        function
-        for function in model.functions.values()
-        if any(is_float8(value, types) for value in function.inputs)
-        or any(touches_float8(node, types) for node in function.all_nodes())
-    ]
-    if not affected:
-        return False
-    names = ", ".join(f"{function.domain}.{function.name}" for function in affected)
-    InlinePass()(model)
-    text = "what becomes of float8 in a function depends on each call"
-    site = Site(model.graph.name or "")
-    records.rewrites.append(Rewrite(NAME, "inline-functions", site, names, "its nodes, at each call", text))
-    return True
 
 
 def leftover_float8(model: onnx_ir.Model) -> list[onnx_ir.Value]:

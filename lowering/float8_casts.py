@@ -47,6 +47,10 @@ def expand_cast(build: Builder, node: onnx_ir.Node, context: Context) -> onnx_ir
         raise ModelError("an attribute is a parameter of a function")
     _require(source, meaning.to)
     policy = Policy(meaning.saturate, context.opset)
+    if meaning.to == source:
+        same = build.op("Identity", x)
+        same.type = onnx_ir.TensorType(DataType.UINT8)
+        return same
     if meaning.to not in FLOAT8_TYPES:
         return decode(build, x, source, meaning.to)
     return encode(build, x, meaning.to, policy, context.sequence, source if source in FLOAT8_TYPES else None)

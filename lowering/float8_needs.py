@@ -9,7 +9,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.casts import read_cast
-from castsmith.ir.records import Site
+from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.rewriting import all_nodes
 from castsmith.ir.schemas import DEFAULT_DOMAINS
 from castsmith.ir.text import site_of
@@ -50,6 +50,18 @@ def needs(model: onnx_ir.Model, target: Target, types: Types, opset: int) -> Ite
             reason = _lacks_kernel(node, target, opset) or _computes_wrongly(node, target, types, opset)
             if reason is not None:
                 yield Need(site_of(node), reason)
+
+
+def other_types_that_target_lacks(model: onnx_ir.Model, target: Target, types: Types) -> list[Diagnostic]:
+    """An error for each type in the model that the target lacks and that no sequence replaces, at its first value."""
+    found: dict[DataType, Diagnostic] = {}
+    for value in declared_values(model):
+        dtype = types.get(value, value.dtype)
+        if dtype is not None and dtype in target.lacks and dtype not in FLOAT8_TYPES and dtype not in found:
+            message = f"{value.name} is {type_name(dtype)}, which {target.name} lacks and Castsmith cannot replace"
+            site = Site(model.graph.name or "", value.name or "")
+            found[dtype] = Diagnostic("type-not-in-target", Severity.ERROR, site, message)
+    return list(found.values())
 
 
 def _lacks_kernel(node: onnx_ir.Node, target: Target, opset: int) -> str | None:

@@ -90,9 +90,6 @@ def make_plan(model: onnx_ir.Model, target: Target, sequence: str, opset: int) -
     chosen, new_opset = choose_sequence(model, target, sequence, opset, types, expanding)
     plan = Plan(Context(types, chosen, opset), new_opset)
     for node in touching:
-        if node.op_identifier() in model.functions:
-            plan.moves[node] = node_text(node)
-            continue
         reason = _expand(plan, node) if node in expanding else _move(plan, node)
         if reason is not None:
             plan.refusals.append(Refusal(NAME, f"lower-{node.op_type}", site_of(node), reason))

@@ -57,8 +57,6 @@ def decode(
     """
     if element_type(to).kind > Kind.FLOATING:
         raise ModelError(f"A cast from {type_name(stored)} to {type_name(to)} has no exact sequence.")
-    if to == stored:
-        return codes
     name = f"{type_name(stored)}_to_{type_name(to)}"
     if to in FLOAT8_TYPES:
         return build.look_up(build.constant(encode_array(all_codes(stored), to, policy or Policy()), name), codes)

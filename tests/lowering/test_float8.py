@@ -258,6 +258,32 @@ def test_nan_and_infinity_tests():
     assert b.tolist() == (values != 0).tolist()
 
 
+def test_a_cast_to_the_same_type_and_values_used_twice():
+    body = """agraph (float[N] x, float8e4m3fn[N] i) => (float8e4m3fn[N] i, float8e4m3fn[N] d, float[N] y) {
+        c = Cast <to = 17> (x) d = Cast <to = 17> (c) e = CastLike (d, x) f = Cast <to = 20> (e) y = Cast <to = 1> (f)
+        unused = Cast <to = 18> (d) }"""
+    model = model_of(body, 21)
+    i, d, y = lowered_outputs(model, x=X, i=np.arange(13, dtype=np.uint8))
+    assert i.tolist() == list(range(13))
+    assert d.tolist() == codes(X, E4M3).tolist()
+    assert y.tobytes() == cast(cast(cast(X, E4M3), DataType.FLOAT8E5M2FNUZ, opset=21), DataType.FLOAT).tobytes()
+
+
+def test_a_function_whose_argument_is_the_type():
+    body = "agraph (float[N] x) => (float[N] y) { c = local.f <t = 17> (x) y = local.g (c) }"
+    functions = """<domain: "local", opset_import: ["" : 21]> f <t> (u) => (v) { v = Cast <to : int = @t> (u) }
+        <domain: "local", opset_import: ["" : 21]> g (u) => (v) { v = Cast <to = 1> (u) }"""
+    (y,) = lowered_outputs(model_of(body, 21, functions), x=X)
+    assert y.tobytes() == cast(cast(X, E4M3), DataType.FLOAT).tobytes()
+
+
+def test_other_types_that_the_target_lacks_are_named():
+    model = model_of("agraph (float[N] x) => (float8e8m0[N] y) { y = Cast <to = 24> (x) }", 24)
+    (diagnostic,) = lower(model).records.diagnostics
+    assert diagnostic.code == "type-not-in-target"
+    assert "y is float8e8m0" in diagnostic.message
+
+
 REFUSED = [
     ("agraph (float8e4m3fn[N] x) => (float8e4m3fn[N] y) { y = Relu (x) }", "Relu computes with float8"),
     ("agraph (string[N] x) => (float8e4m3fn[N] y) { y = Cast <to = 17> (x) }", "cast from string"),

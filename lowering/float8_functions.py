@@ -1,0 +1,42 @@
+"""Model-local functions that handle float8 are inlined: a function has neither types of its own nor initializers."""
+
+from __future__ import annotations
+
+import onnx_ir
+from onnx_ir.passes.common import InlinePass
+
+from castsmith.ir.records import Rewrite, Site
+from castsmith.lowering.float8_needs import Types, is_float8, touches_float8
+
+_TYPE_ATTRIBUTES = ("to", "dtype", "output_dtype")
+
+
+def functions_with_float8(model: onnx_ir.Model, types: Types) -> set[onnx_ir.OperatorIdentifier]:
+    """The functions that take, make or may make float8, and all that call one of them."""
+    found = {name for name, function in model.functions.items() if _handles_float8(function, types)}
+    while True:
+        callers = {
+            name
+            for name, function in model.functions.items()
+            if any(node.op_identifier() in found for node in function.all_nodes())
+        }
+        if callers <= found:
+            return found
+        found |= callers
+
+
+def inline_functions(model: onnx_ir.Model, names: set[onnx_ir.OperatorIdentifier], pass_name: str) -> Rewrite:
+    """Put the nodes of these functions in place of each call."""
+    InlinePass(lambda function: function.identifier() in names)(model)
+    text = ", ".join(sorted(f"{domain}.{name}" for domain, name, _ in names))
+    reason = "what becomes of float8 in a function depends on each call"
+    return Rewrite(pass_name, "inline-functions", Site(model.graph.name or ""), text, "its nodes, at each call", reason)
+
+
+def _handles_float8(function: onnx_ir.Function, types: Types) -> bool:
+    """Whether a value of the function is float8, or might be, its type being an argument of the call."""
+    return any(is_float8(value, types) for value in function.inputs) or any(
+        touches_float8(node, types)
+        or any(node.attributes[name].is_ref() for name in _TYPE_ATTRIBUTES if name in node.attributes)
+        for node in function.all_nodes()
+    )
