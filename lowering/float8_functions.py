@@ -12,7 +12,12 @@ _TYPE_ATTRIBUTES = ("to", "dtype", "output_dtype")
 
 
 def functions_with_float8(model: onnx_ir.Model, types: Types) -> set[onnx_ir.OperatorIdentifier]:
-    """The functions that take, make or may make float8, and all that call one of them."""
+    """The functions that take or make float8, and all that call one of them.
+
+    All functions, where one takes a type as an argument of the call: then types beyond it are not known.
+    """
+    if any(_takes_a_type(node) for function in model.functions.values() for node in function.all_nodes()):
+        return set(model.functions)
     found = {name for name, function in model.functions.items() if _handles_float8(function, types)}
     while True:
         callers = {
@@ -33,10 +38,11 @@ def inline_functions(model: onnx_ir.Model, names: set[onnx_ir.OperatorIdentifier
     return Rewrite(pass_name, "inline-functions", Site(model.graph.name or ""), text, "its nodes, at each call", reason)
 
 
+def _takes_a_type(node: onnx_ir.Node) -> bool:
+    return any(node.attributes[name].is_ref() for name in _TYPE_ATTRIBUTES if name in node.attributes)
+
+
 def _handles_float8(function: onnx_ir.Function, types: Types) -> bool:
-    """Whether a value of the function is float8, or might be, its type being an argument of the call."""
     return any(is_float8(value, types) for value in function.inputs) or any(
-        touches_float8(node, types)
-        or any(node.attributes[name].is_ref() for name in _TYPE_ATTRIBUTES if name in node.attributes)
-        for node in function.all_nodes()
+        touches_float8(node, types) for node in function.all_nodes()
     )
