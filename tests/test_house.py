@@ -1,0 +1,60 @@
+"""The house keeps its own rules: what is packaged, what is public, what starting costs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import castsmith
+from castsmith.lowering.registry import PASSES, summary
+
+ROOT = Path(__file__).parents[1]
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+FOLDERS = ("cli", "ir", "lowering", "numerics", "passes")
+
+
+def test_every_folder_with_code_is_packaged() -> None:
+    found = {"castsmith"}
+    for folder in FOLDERS:
+        for init in (ROOT / folder).rglob("__init__.py"):
+            found.add(".".join(("castsmith", *init.parent.relative_to(ROOT).parts)))
+    assert found == set(SETTINGS["packages"])
+
+
+def test_every_data_file_is_packaged() -> None:
+    patterns = SETTINGS["package-data"]["castsmith.lowering"]
+    packaged = {path for pattern in patterns for path in (ROOT / "lowering").glob(pattern)}
+    assert packaged == {path for path in (ROOT / "lowering").rglob("*") if path.suffix == ".json"}
+    assert packaged
+
+
+def test_the_type_checkers_links_lead_home() -> None:
+    for folder in FOLDERS:
+        link = ROOT / "castsmith" / folder
+        assert link.is_symlink()
+        assert link.resolve() == ROOT / folder
+
+
+def test_public_names_are_what_is_exported() -> None:
+    homes = {name for names in castsmith._HOMES.values() for name in names}  # pyright: ignore[reportPrivateUsage]
+    assert sorted(castsmith.__all__) == castsmith.__all__
+    assert set(castsmith.__all__) == homes
+    for name in castsmith.__all__:
+        assert getattr(castsmith, name) is not None
+
+
+def test_every_pass_says_what_it_does() -> None:
+    for name in PASSES:
+        assert summary(name).endswith(".")
+
+
+def test_help_imports_nothing_heavy() -> None:
+    script = (
+        "import sys\nfrom castsmith.cli.main import main\n"
+        "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
+        "print({'numpy', 'onnx', 'onnx_ir', 'rich', 'networkx'} & set(sys.modules), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stderr.strip() == "set()"

@@ -1,0 +1,58 @@
+"""Every model of models/, lowered for a target that has no float8: valid, loads, and the same bits as its oracle."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import pytest
+
+import castsmith
+from castsmith.numerics.types import FLOAT8_TYPES
+from models.proof import LEVELS, cases, first_difference, refusal, run, session
+
+FOLDER = Path(__file__).parents[1] / "models"
+MODELS = sorted(FOLDER.glob("*.onnx"))
+UNSAFE = castsmith.PromotionRules(promote_unsafe=True)
+
+
+def optimized(path: Path, folder: Path) -> Path:
+    result = castsmith.optimize(path, target="onnxruntime-android", promotion=UNSAFE)
+    castsmith.save(result.model, folder / path.name)
+    return folder / path.name
+
+
+def test_there_are_models_of_every_kind() -> None:
+    assert {path.stem for path in MODELS} >= {
+        "control_flow", "convnet", "float8_qdq", "float8_transformer", "mixed_pow", "mixed_types", "qonnx_trunc",
+    }  # fmt: skip
+    assert sum(path.stat().st_size for path in FOLDER.iterdir() if path.is_file()) < 5_000_000
+
+
+@pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
+def test_result_is_valid_and_has_no_float8(path: Path, tmp_path: Path) -> None:
+    target = optimized(path, tmp_path)
+    onnx.checker.check_model(target, full_check=True)
+    proto = onnx.load(target)
+    assert {tensor.data_type for tensor in proto.graph.initializer}.isdisjoint(FLOAT8_TYPES)
+    assert proto.ir_version <= 13
+    assert all(entry.version <= 26 for entry in proto.opset_import if entry.domain == "")
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
+def test_result_has_the_bits_of_the_oracle(path: Path, level: str, tmp_path: Path) -> None:
+    """Where ONNX Runtime takes the original it is the oracle, run here; else PyTorch or qonnx, recorded."""
+    original = None if refusal(path) else session(path)
+    rewritten = session(optimized(path, tmp_path), level)
+    for inputs, recorded in cases(path.with_suffix(".npz")):
+        expected = recorded if original is None else run(original, inputs)
+        assert first_difference(run(rewritten, inputs), expected) == ""
+
+
+@pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
+def test_a_second_run_has_nothing_left_to_lower(path: Path, tmp_path: Path) -> None:
+    """Small constants that lowering made may still fold, nothing else."""
+    target = optimized(path, tmp_path)
+    again = castsmith.optimize(target, target="onnxruntime-android", promotion=UNSAFE)
+    assert {rewrite.pass_name for rewrite in again.rewrites} <= {"fold-constants"}
