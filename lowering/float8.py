@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import onnx_ir
+from onnx_ir import DataType
 from onnx_ir.passes.common import ShapeInferencePass
 
 from castsmith.ir.inference import infer_element_types
@@ -28,8 +29,10 @@ from castsmith.lowering.float8_apply import apply_plan, leftover_float8
 from castsmith.lowering.float8_functions import functions_with_float8, inline_functions
 from castsmith.lowering.float8_needs import needs, other_types_that_target_lacks
 from castsmith.lowering.float8_plan import NAME, make_plan
+from castsmith.lowering.storage import mentioned_types
 from castsmith.lowering.targets import Target
 from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.types import FLOAT8_TYPES
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,8 @@ class LowerFloat8(onnx_ir.passes.InPlacePass):
 
     def _lower(self, model: onnx_ir.Model, records: Records) -> bool:
         opset = opset_of(model.graph.opset_imports, "")
-        if opset is None:
+        of_interest = {DataType.UNDEFINED, *FLOAT8_TYPES, *self.target.lacks}
+        if opset is None or not of_interest & mentioned_types(model):
             return False
         names = functions_with_float8(model, infer_element_types(model, PromotionRules()).types)
         if not names:

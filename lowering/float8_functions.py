@@ -7,8 +7,7 @@ from onnx_ir.passes.common import InlinePass
 
 from castsmith.ir.records import Rewrite, Site
 from castsmith.lowering.float8_needs import Types, is_float8, touches_float8
-
-_TYPE_ATTRIBUTES = ("to", "dtype", "output_dtype")
+from castsmith.lowering.storage import TYPE_ATTRIBUTES
 
 
 def functions_with_float8(model: onnx_ir.Model, types: Types) -> set[onnx_ir.OperatorIdentifier]:
@@ -39,7 +38,7 @@ def inline_functions(model: onnx_ir.Model, names: set[onnx_ir.OperatorIdentifier
 
 
 def _takes_a_type(node: onnx_ir.Node) -> bool:
-    return any(node.attributes[name].is_ref() for name in _TYPE_ATTRIBUTES if name in node.attributes)
+    return any(node.attributes[name].is_ref() for name in TYPE_ATTRIBUTES if name in node.attributes)
 
 
 def _handles_float8(function: onnx_ir.Function, types: Types) -> bool:

@@ -46,8 +46,8 @@ def _no_second_input(node: onnx_ir.Node, _types: Types) -> bool:
     return len(node.inputs) < 2 or node.inputs[1] is None
 
 
-def _not_integer(_node: onnx_ir.Node, types: Types) -> bool:
-    return types[0] is None or not types[0].is_integer()
+def _fmod_of_the_other_kind(node: onnx_ir.Node, types: Types) -> bool:
+    return types[0] is None or types[0].is_integer() == (node.attributes.get_int("fmod", 0) == 1)
 
 
 def _trains(node: onnx_ir.Node, _types: Types) -> bool:
@@ -79,7 +79,7 @@ CHANGES: tuple[Change, ...] = (
     Change("GroupNormalization", 21, "scale and bias are per channel, and were per group", _always),
     Change("Attention", 24, "the causal mask is aligned by the cached keys; fully masked rows were redefined", _always),
     Change("Attention", 25, "causal alignment and fully masked rows were corrected", _always),
-    Change("Mod", 28, "floating-point operands are defined for fmod = 0 too, and were not", _not_integer),
+    Change("Mod", 28, "fmod = 0 of floats and fmod = 1 of integers are defined, and were not", _fmod_of_the_other_kind),
 )  # fmt: skip
 
 

@@ -10,8 +10,11 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.rewriting import all_nodes
-from castsmith.ir.tensors import graphs_with_initializers
+from castsmith.ir.tensors import all_tensors, graphs_with_initializers
 from castsmith.numerics.types import FLOAT8_TYPES
+
+TYPE_ATTRIBUTES = ("to", "dtype", "output_dtype")
+"""The attributes, of operators of the default domain, that name an element type."""
 
 
 def as_codes(tensor: onnx_ir.TensorProtocol) -> onnx_ir.TensorProtocol:
@@ -48,6 +51,23 @@ def retype_attributes(node: onnx_ir.Node) -> bool:
             node.attributes[name] = onnx_ir.AttrInt64(name, int(DataType.UINT8))
             changed = True
     return changed
+
+
+def mentioned_types(model: onnx_ir.Model) -> set[DataType]:
+    """Every element type that the model names: of declared values, of tensors, in attributes such as Cast's `to`.
+
+    A type that none of these names cannot occur. UNDEFINED stands for a type that is an argument of a function.
+    """
+    found = {value.dtype for value in declared_values(model) if value.dtype is not None}
+    found |= {tensor.dtype for tensor in all_tensors(model)}
+    for node in all_nodes(model):
+        for name in TYPE_ATTRIBUTES:
+            attribute = node.attributes.get(name)
+            if attribute is not None and attribute.is_ref():
+                found.add(DataType.UNDEFINED)
+            elif attribute is not None and attribute.type == onnx_ir.AttributeType.INT:
+                found.add(DataType(attribute.as_int()))
+    return found
 
 
 def declared_values(model: onnx_ir.Model) -> Iterator[onnx_ir.Value]:

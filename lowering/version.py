@@ -11,7 +11,6 @@ becomes, for ONNX Runtime 1.31,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import onnx_ir
@@ -19,10 +18,9 @@ from onnx_ir import DataType
 
 from castsmith.ir.inference import infer_element_types
 from castsmith.ir.records import Diagnostic, Records, Refusal, Rewrite, RewriteResult, Severity, Site
-from castsmith.ir.rewriting import all_nodes
 from castsmith.ir.schemas import opset_of
-from castsmith.ir.tensors import all_tensors
 from castsmith.lowering.opset import move_to_opset, obstacles
+from castsmith.lowering.storage import mentioned_types
 from castsmith.lowering.targets import Target
 from castsmith.numerics.promotion import PromotionRules
 
@@ -87,16 +85,5 @@ def needed_ir_version(model: onnx_ir.Model) -> int:
     needs = [4]
     if model.functions:
         needs.append(10 if any(identifier[2] for identifier in model.functions) else 8)
-    needs += [_NEEDS.get(dtype, 0) for dtype in _types_in(model)]
+    needs += [_NEEDS.get(dtype, 0) for dtype in mentioned_types(model)]
     return max(needs)
-
-
-def _types_in(model: onnx_ir.Model) -> Iterator[DataType]:
-    for tensor in all_tensors(model):
-        yield tensor.dtype
-    for graph in model.graphs():
-        yield from (value.dtype for value in graph.inputs if value.dtype is not None)
-    for node in all_nodes(model):
-        yield from (value.dtype for value in node.outputs if value.dtype is not None)
-        if node.op_type == "Cast" and (to := node.attributes.get_int("to", 0)):
-            yield DataType(to)

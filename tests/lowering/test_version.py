@@ -29,6 +29,7 @@ MOVES = [
     (28, 26, "agraph (float[N] x) => (float[N] y) { y = Relu (x) }"),
     (28, 26, "agraph (float[N] x) => (float8e4m3fn[N] y) { y = Cast <to = 17> (x) }"),
     (28, 26, "agraph (int64[N] x, int64[N] z) => (int64[N] y) { y = Mod (x, z) }"),
+    (28, 26, "agraph (float[N] x, float[N] z) => (float[N] y) { y = Mod <fmod = 1> (x, z) }"),
     (19, 26, "agraph (float[N] x) => (float8e4m3fn[N] y) { y = Cast <to = 17> (x) }"),
     (19, 26, "agraph (float[N] x) => (float8e4m3fnuz[N] y) { y = Cast <to = 18, saturate = 0> (x) }"),
     (24, 26, "agraph (float[N] x) => (float8e4m3fnuz[N] y) { y = Cast <to = 18> (x) }"),
