@@ -1,0 +1,63 @@
+"""Arguments that several commands share."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from castsmith.numerics.promotion import PromotionRules
+
+Commands = Any
+"""What `add_subparsers` gives: argparse has no public name for it."""
+
+Run = Callable[[argparse.Namespace], int]
+
+
+def add_command(commands: Commands, name: str, run: Run, summary: str) -> argparse.ArgumentParser:
+    """A parser for the command `name`, which `run` carries out; every command takes --json."""
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=summary, description=f"{summary.capitalize()}.")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def add_json(parser: argparse.ArgumentParser, *, nested: bool = False) -> None:
+    """The option --json. nested: on a parser inside another that has it too."""
+    default = argparse.SUPPRESS if nested else False
+    parser.add_argument("--json", action="store_true", default=default, help="print JSON instead of text")
+
+
+def add_promotion(parser: argparse.ArgumentParser) -> None:
+    """The options of ConvertPromoteTypes."""
+    group = parser.add_argument_group("promotion of operands whose types disagree")
+    group.add_argument("--promote-unsafe", action="store_true", help="allow promotions that can lose values")
+    group.add_argument(
+        "--pytorch-scalar-promotion", action="store_true", help="scalars give way to operands with dimensions"
+    )
+    group.add_argument(
+        "--u64-integer-promotion-target",
+        metavar="TYPE",
+        default="float",
+        help="what uint64 with a signed integer becomes when unsafe promotion is allowed (default: float)",
+    )
+
+
+def promotion_rules(arguments: argparse.Namespace) -> PromotionRules:
+    """The rules that the options of `add_promotion` ask for."""
+    from castsmith.numerics.promotion import PromotionRules
+    from castsmith.numerics.types import parse_type
+
+    target = parse_type(arguments.u64_integer_promotion_target)
+    return PromotionRules(arguments.promote_unsafe, arguments.pytorch_scalar_promotion, target)
+
+
+def print_json(data: dict[str, Any]) -> None:
+    """One JSON document on stdout. The key `schema` is the version of its layout."""
+    print(json_text(data), end="")
+
+
+def json_text(data: dict[str, Any]) -> str:
+    """`data` as an indented JSON document that is ASCII whatever the names in it, ahead of it the layout's version."""
+    return json.dumps({"schema": 1, **data}, indent=2) + "\n"

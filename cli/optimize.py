@@ -1,0 +1,118 @@
+"""castsmith optimize: make the element types of a model right, write it, and say what was done."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from castsmith.cli.arguments import Commands, add_command, add_json, add_promotion, json_text, promotion_rules
+from castsmith.cli.outcome import DONE, REFUSED, complain
+
+if TYPE_CHECKING:
+    from castsmith.cli.measure import Measure
+    from castsmith.lowering.pipeline import Result
+
+
+def add_to(commands: Commands) -> None:
+    parser = add_command(commands, "optimize", run, "make the element types of a model right, and write it")
+    parser.add_argument("input", metavar="IN", help="an ONNX model")
+    parser.add_argument("-o", "--output", metavar="OUT", required=True, help="where to write it; may be IN")
+    parser.add_argument("--external-data", metavar="NAME", help="file beside OUT for weights of more than 1 KiB")
+    work = parser.add_argument_group("what is done")
+    work.add_argument("--target", metavar="T", help="a runtime to make the model legal for (see castsmith targets)")
+    work.add_argument("--keep-output-types", action="store_true", help="cast outputs back to their declared types")
+    work.add_argument(
+        "--max-growth", metavar="BYTES", type=int, default=4096, help="by which folding one node may grow the file"
+    )
+    work.add_argument("--fold-disputed", action="store_true", help="fold casts on which runtimes disagree, too")
+    work.add_argument("--passes", metavar="LIST", help="passes to run, separated by commas: name or name{option=value}")
+    work.add_argument("--until", metavar="PASS", help="stop after this pass")
+    add_promotion(parser)
+    shown = parser.add_argument_group("what is shown")
+    shown.add_argument("--diff", action="store_true", help="each rewrite, before and after")
+    shown.add_argument("--explain", action="store_true", help="each refusal, with a value that shows the reason")
+    shown.add_argument("--report", metavar="FILE.json", help="write everything that was done to this file")
+    add_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from castsmith.cli.findings_text import finding_line
+    from castsmith.cli.measure import measure
+    from castsmith.cli.output import require_writable
+    from castsmith.ir.loading import load
+    from castsmith.ir.records import Severity
+
+    source, output = Path(arguments.input), Path(arguments.output)
+    report = _report_path(arguments.report, source, output)
+    for path in filter(None, (output, report)):
+        require_writable(path)
+    model = load(source)
+    before = measure(model, source.stat().st_size)
+    result = _optimize(arguments, model)
+    for record in result.diagnostics:
+        print(finding_line(arguments.input, record), file=sys.stderr)
+    if any(record.severity is Severity.ERROR for record in result.diagnostics):
+        complain(f"the result would not be right for {arguments.target or 'any runtime'}, so nothing was written.")
+        return REFUSED
+    _write(arguments, result, before, report)
+    return DONE
+
+
+def _optimize(arguments: argparse.Namespace, model: object) -> Result:
+    import onnx_ir
+
+    from castsmith.cli.console import progress
+    from castsmith.cli.pass_list import split_passes
+    from castsmith.lowering.pipeline import optimize
+
+    assert isinstance(model, onnx_ir.Model)
+    with progress() as announce:
+        return optimize(
+            model,
+            target=arguments.target,
+            promotion=promotion_rules(arguments),
+            keep_output_types=arguments.keep_output_types,
+            max_growth=arguments.max_growth,
+            fold_disputed=arguments.fold_disputed,
+            passes=None if arguments.passes is None else split_passes(arguments.passes),
+            until=arguments.until,
+            progress=announce,
+        )
+
+
+def _write(arguments: argparse.Namespace, result: Result, before: Measure, report: Path | None) -> None:
+    """Write the model and the report: where either cannot be, the report is not there, and an older one stays."""
+    from dataclasses import replace
+
+    from castsmith.cli.measure import measure
+    from castsmith.cli.output import staged_file
+    from castsmith.cli.report import report_data
+    from castsmith.cli.summary import print_result
+    from castsmith.ir.saving import save
+
+    output = Path(arguments.output)
+    after = measure(result.model)
+    with staged_file(report) as write:
+        save(result.model, output, external_data=arguments.external_data)
+        sizes = {"before": before, "after": replace(after, file_bytes=output.stat().st_size)}
+        text = json_text(report_data(arguments.input, arguments.output, arguments.target, result, sizes))
+        write(text)
+    if arguments.json:
+        print(text, end="")
+    else:
+        print_result(arguments, result, sizes)
+
+
+def _report_path(name: str | None, source: Path, output: Path) -> Path | None:
+    from castsmith.lowering.errors import OptionError
+
+    if name is None:
+        return None
+    path = Path(name)
+    if path.suffix.lower() in (".html", ".htm"):
+        raise OptionError("--report writes JSON for now, not HTML: give a name that ends in .json.")
+    if path.resolve() in (source.resolve(), output.resolve()):
+        raise OptionError(f"--report {name} would overwrite a model: give it a name of its own.")
+    return path

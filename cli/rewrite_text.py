@@ -1,0 +1,55 @@
+"""Rewrites and refusals as lines, grouped by pass and rule: a small before and after in ONNX text, and the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from castsmith.cli.plain import one_line
+from castsmith.cli.report import count_by_rule, effect_name
+from castsmith.cli.wrapping import Line, Part
+from castsmith.ir.records import Refusal, Rewrite
+
+_HANG = 8
+
+
+def rewrite_lines(rewrites: Sequence[Rewrite]) -> Iterator[Line]:
+    """Each rewrite: where, what was there (-), what is there now (+), and why."""
+    for record, heading in _grouped(rewrites):
+        yield from heading
+        assert isinstance(record, Rewrite)
+        yield Line((("", "  "), ("cyan", one_line(str(record.site)))), 4)
+        yield from _code_lines("-", "red", record.before)
+        yield from _code_lines("+", "green", record.after)
+        yield Line((("dim", f"    {one_line(record.reason)} [{effect_name(record)}]"),), 4)
+
+
+def refusal_lines(refusals: Sequence[Refusal]) -> Iterator[Line]:
+    """Each refusal: where, why not, and a value that shows it."""
+    for record, heading in _grouped(refusals):
+        yield from heading
+        assert isinstance(record, Refusal)
+        yield Line((("", "  "), ("cyan", one_line(str(record.site)))), 4)
+        witness = f" (witness: {one_line(record.witness)})" if record.witness else ""
+        yield Line((("yellow", f"    not done: {one_line(record.reason)}"), ("", witness)), 4)
+
+
+def _grouped(records: Sequence[Rewrite | Refusal]) -> Iterator[tuple[Rewrite | Refusal, list[Line]]]:
+    """Each record with the heading to print ahead of it, which is there for the first of a pass and rule."""
+    counts = count_by_rule(records)
+    order = {key: index for index, key in enumerate(counts)}
+    ordered = sorted(records, key=lambda record: order[record.pass_name, record.rule])
+    for (name, rule), group in groupby(ordered, key=lambda record: (record.pass_name, record.rule)):
+        heading = [Line(()), Line((("bold", f"{name}, {rule} ({counts[name, rule]})"),))]
+        for record in group:
+            yield record, heading
+            heading = []
+
+
+def _code_lines(mark: str, style: str, text: str) -> Iterator[Line]:
+    for line in text.split("\n"):
+        code, separator, types = one_line(line).partition("  # ")
+        parts: list[Part] = [(style, f"    {mark} {code}")]
+        if separator:
+            parts.append(("dim", f"{separator}{types}"))
+        yield Line(tuple(parts), _HANG)

@@ -1,0 +1,53 @@
+"""The text that optimize prints: the rewrites and refusals asked for, then counts and sizes before and after."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+
+from castsmith.cli.console import print_lines
+from castsmith.cli.measure import Measure
+from castsmith.cli.plain import columns, counted, one_line, size_text
+from castsmith.cli.report import count_by_rule
+from castsmith.cli.rewrite_text import refusal_lines, rewrite_lines
+from castsmith.cli.wrapping import Line
+from castsmith.lowering.pipeline import Result
+
+
+def print_result(arguments: argparse.Namespace, result: Result, sizes: dict[str, Measure]) -> None:
+    """Print what the options ask for, and the summary last, where the eye is."""
+    print_lines(_lines(arguments, result, sizes))
+
+
+def _lines(arguments: argparse.Namespace, result: Result, sizes: dict[str, Measure]) -> Iterator[Line]:
+    if arguments.diff:
+        yield from rewrite_lines(result.rewrites)
+    if arguments.explain:
+        yield from refusal_lines(result.refusals)
+    if (arguments.diff and result.rewrites) or (arguments.explain and result.refusals):
+        yield Line(())
+    for text in summary_lines(arguments.input, arguments.output, result, sizes):
+        yield Line((("", text),), 4)
+
+
+def summary_lines(source: str, output: str, result: Result, sizes: dict[str, Measure]) -> Iterator[str]:
+    """Counts by pass and rule, then what the model amounts to before and after."""
+    yield one_line(f"{source} -> {output}")
+    if not result.rewrites:
+        yield "  nothing to change"
+    else:
+        counts = count_by_rule(result.rewrites).items()
+        yield from columns((name, rule, str(count)) for (name, rule), count in counts)
+    before, after = sizes["before"], sizes["after"]
+    yield (
+        f"  nodes {_change(str(before.nodes), str(after.nodes))}, casts {_change(str(before.casts), str(after.casts))},"
+        f" tensors {_change(size_text(before.tensor_bytes), size_text(after.tensor_bytes))},"
+        f" file {_change(size_text(before.file_bytes or 0), size_text(after.file_bytes or 0))}"
+    )
+    if result.refusals:
+        how = "" if not result.refusals else " (--explain shows them)"
+        yield f"  {counted(len(result.refusals), 'refusal')}{how}"
+
+
+def _change(before: str, after: str) -> str:
+    return before if before == after else f"{before} -> {after}"
