@@ -39,8 +39,9 @@ from castsmith.numerics.types import FLOAT8_TYPES
 class LowerFloat8(onnx_ir.passes.InPlacePass):
     """See the module.
 
-    target: where the model is to run. sequence: `bitcast`, `ladder`, or `auto`, which is bitcast where the target has
-    BitCast and the model is at, or can be moved to, its opset, and ladder otherwise. always: lower even what the
+    target: where the model is to run. sequence: `bitcast`, `table` (faster, 64 KiB more for each type), `ladder`, or
+    `auto`, which is bitcast where the target has BitCast and the model is at, or can be moved to, its opset, and
+    ladder otherwise. always: lower even what the
     target can do itself.
     """
 

@@ -13,12 +13,13 @@ from castsmith.ir.text import node_text, site_of, type_text
 from castsmith.lowering.float8_needs import is_float8
 from castsmith.lowering.float8_plan import NAME, Plan
 from castsmith.lowering.opset import move_to_opset
-from castsmith.lowering.sequences import Sequence
+from castsmith.lowering.sequences import NEEDS_BITCAST, Sequence
 from castsmith.lowering.storage import declared_values, retype_as_codes, retype_attributes
 from castsmith.numerics.types import FLOAT8_TYPES
 
 _SEQUENCE_REASONS = {
     Sequence.BITCAST: "the schema's rounding, as integer arithmetic on the bits",
+    Sequence.TABLE: "the schema's rounding of every value of the upper 16 bits, the lower ones kept as one sticky bit",
     Sequence.LADDER: "the schema's rounding, as exact products of powers of two and one Round",
 }
 
@@ -68,7 +69,7 @@ def _apply_expansion(plan: Plan, node: onnx_ir.Node, namer: Namer) -> Rewrite:
     expansion.output.shape = old.shape or expansion.output.shape
     expansion.nodes[-1].outputs[0].name = f"{old.name}_codes" if is_float8(old, plan.types) else old.name
     encodes = is_float8(old, plan.types) and not is_float8(node.inputs[0], plan.types)
-    inexact = encodes and plan.context.sequence is Sequence.LADDER and _has_nan(plan, node.inputs[0])
+    inexact = encodes and plan.context.sequence not in NEEDS_BITCAST and _has_nan(plan, node.inputs[0])
     reason = _SEQUENCE_REASONS[plan.context.sequence] if encodes else "a table of the 256 codes, made by the codec"
     effect = Effect.BIT_EXACT_BUT_NAN if inexact else Effect.BIT_EXACT
     wanted = Replacement(f"lower-{node.op_type}", reason, expansion.nodes, outputs=(expansion.output,), effect=effect)

@@ -22,23 +22,24 @@ def choose_sequence(
 ) -> tuple[Sequence, int | None]:
     """The sequence that `name` asks for, and the opset to move the model to for it, None where it can stay.
 
-    `expanding` are the nodes that will be gone by then. Raises OptionError where bitcast is asked for and cannot be.
+    `expanding` are the nodes that will be gone by then. Raises OptionError where one is asked for that cannot be.
     """
     if name not in _NAMES:
         raise OptionError(f"{name!r} is no sequence; the sequences are {', '.join(_NAMES)}.")
     if name == Sequence.LADDER.value or not any(_makes_codes(node, types) for node in expanding):
         return Sequence.LADDER, None
+    wanted = Sequence.BITCAST if name == "auto" else Sequence(name)
     first = target.sequence_operators.get("BitCast")
     if first is None or first > target.newest_opset:
         reason = f"{target.name} has no BitCast"
     elif opset >= first:
-        return Sequence.BITCAST, None
+        return wanted, None
     else:
         reason = _first_obstacle(model, first, types, expanding)
         if reason is None:
-            return Sequence.BITCAST, first
-    if name == Sequence.BITCAST.value:
-        raise OptionError(f"The sequence bitcast cannot be had: {reason}.")
+            return wanted, first
+    if name != "auto":
+        raise OptionError(f"The sequence {name} cannot be had: {reason}.")
     return Sequence.LADDER, None
 
 

@@ -15,6 +15,7 @@ from castsmith.lowering.builder import Builder
 from castsmith.lowering.codes import Policy, all_codes, encode_array, top_exponent
 from castsmith.lowering.sequences_bitcast import encode_bitcast
 from castsmith.lowering.sequences_ladder import encode_ladder
+from castsmith.lowering.sequences_table import encode_table
 from castsmith.numerics.cast import cast
 from castsmith.numerics.types import FLOAT8_TYPES, Kind, element_type, type_name
 
@@ -23,10 +24,13 @@ class Sequence(enum.Enum):
     """How codes are made from floats."""
 
     BITCAST = "bitcast"
+    TABLE = "table"
     LADDER = "ladder"
 
 
-_ENCODERS = {Sequence.BITCAST: encode_bitcast, Sequence.LADDER: encode_ladder}
+NEEDS_BITCAST = frozenset({Sequence.BITCAST, Sequence.TABLE})
+"""Those that keep a NaN's sign, and want opset 26."""
+_ENCODERS = {Sequence.BITCAST: encode_bitcast, Sequence.TABLE: encode_table, Sequence.LADDER: encode_ladder}
 _EXACT_IN_FLOAT = frozenset({
     DataType.FLOAT, DataType.FLOAT16, DataType.BFLOAT16, DataType.BOOL, DataType.INT2, DataType.UINT2, DataType.INT4,
     DataType.UINT4, DataType.INT8, DataType.UINT8, DataType.INT16, DataType.UINT16,

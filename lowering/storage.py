@@ -11,7 +11,7 @@ from onnx_ir import DataType
 
 from castsmith.ir.rewriting import all_nodes
 from castsmith.ir.tensors import all_tensors, graphs_with_initializers
-from castsmith.numerics.types import FLOAT8_TYPES
+from castsmith.numerics.types import ELEMENT_TYPES, FLOAT8_TYPES
 
 TYPE_ATTRIBUTES = ("to", "dtype", "output_dtype")
 """The attributes, of operators of the default domain, that name an element type."""
@@ -61,12 +61,10 @@ def mentioned_types(model: onnx_ir.Model) -> set[DataType]:
     found = {value.dtype for value in declared_values(model) if value.dtype is not None}
     found |= {tensor.dtype for tensor in all_tensors(model)}
     for node in all_nodes(model):
-        for name in TYPE_ATTRIBUTES:
-            attribute = node.attributes.get(name)
-            if attribute is not None and attribute.is_ref():
-                found.add(DataType.UNDEFINED)
-            elif attribute is not None and attribute.type == onnx_ir.AttributeType.INT:
-                found.add(DataType(attribute.as_int()))
+        named = [node.attributes[name] for name in TYPE_ATTRIBUTES if name in node.attributes]
+        found |= {DataType.UNDEFINED for attribute in named if attribute.is_ref()}
+        numbers = {attribute.value for attribute in named if attribute.type == onnx_ir.AttributeType.INT}
+        found |= {dtype for dtype in ELEMENT_TYPES if int(dtype) in numbers}
     return found
 
 

@@ -19,7 +19,7 @@ from castsmith.numerics.types import FLOAT8_TYPES
 from tests.lowering.runtime import LEVELS, Array, run, sequence_model, session
 
 CHUNK = 1 << 20
-OPSETS = {Sequence.BITCAST: 26, Sequence.LADDER: 19}
+OPSETS = {Sequence.BITCAST: 26, Sequence.TABLE: 26, Sequence.LADDER: 19}
 
 
 def chunks(patterns: int) -> Iterator[Array]:

@@ -102,6 +102,18 @@ def test_a_ladder_says_what_becomes_of_nan_and_keeps_the_opset():
     assert c.tolist() == codes(X, E4M3).tolist()
 
 
+def test_a_table_is_one_for_each_type_and_serves_all_casts():
+    body = """agraph (float[N] x, float16[N] h) => (float8e4m3fn[N] c, float8e4m3fn[N] d) {
+        c = Cast <to = 17> (x) d = Cast <to = 17> (h) }"""
+    model = model_of(body, 24)
+    lower(model, sequence="table")
+    large = [value for value in model.graph.initializers.values() if value.shape and value.shape[0] == 2**16]
+    assert len(large) == 1
+    c, d = run(session(onnx_ir.to_proto(model)), {"x": X, "h": cast(X, DataType.FLOAT16)})
+    assert c.tolist() == codes(X, E4M3).tolist()
+    assert d.tolist() == codes(cast(X, DataType.FLOAT16), E4M3).tolist()
+
+
 def test_a_node_that_cannot_move_up_leaves_the_ladder():
     body = """agraph (float[1,1,4] x) => (float8e4m3fn[1,1,M] c) {
         p = MaxPool <kernel_shape = [2], ceil_mode = 1> (x) c = Cast <to = 17> (p) }"""
