@@ -17,7 +17,7 @@ def node_text(node: onnx_ir.Node) -> str:
     operator = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
     attributes = ", ".join(f"{name} = {_attribute_text(node, name)}" for name in node.attributes)
     call = f"{operator} <{attributes}>" if attributes else operator
-    inputs = ", ".join(_name(value) for value in node.inputs)
+    inputs = ", ".join(_operand_text(value) for value in node.inputs)
     outputs = ", ".join(_name(value) for value in node.outputs)
     takes = ", ".join(type_text(value) for value in node.inputs if value is not None)
     gives = ", ".join(type_text(value) for value in node.outputs)
@@ -61,6 +61,14 @@ def _dims(shape: onnx_ir.Shape) -> Iterable[int | str | None]:
 
 def _name(value: onnx_ir.Value | None) -> str:
     return "" if value is None else value.name or "?"
+
+
+def _operand_text(value: onnx_ir.Value | None) -> str:
+    """The name; of a constant with a single element the element too, since that is what a reader wants to see."""
+    tensor = None if value is None else value.const_value
+    if tensor is None or tensor.size != 1 or isinstance(tensor, onnx_ir.ExternalTensor):
+        return _name(value)
+    return f"{_name(value)} {{{tensor.numpy().ravel()[0]}}}"
 
 
 def _attribute_text(node: onnx_ir.Node, name: str) -> str:
