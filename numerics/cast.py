@@ -14,11 +14,10 @@ from onnx_ir import DataType
 
 from castsmith.numerics.codec import Array, code_dtype
 from castsmith.numerics.elements import code_chunks, elements_of, texts_of
-from castsmith.numerics.encoding import encode_table
-from castsmith.numerics.narrowing import narrow, widen
+from castsmith.numerics.narrowing import is_native, look_up, narrow, widen, widen_half
 from castsmith.numerics.opsets import NEWEST_OPSET, Policy, policy_for, require_settings, require_type
 from castsmith.numerics.strings import parse_codes, print_codes
-from castsmith.numerics.types import Kind, element_type, parse_type
+from castsmith.numerics.types import ElementType, Kind, element_type, parse_type
 
 
 def cast(
@@ -55,7 +54,7 @@ def cast(
         out = result if target is DataType.STRING else result.view(code_dtype(element_type(target)))
         convert = _converter(source, target, policy)
         for where, codes in code_chunks(elements):
-            out[where] = convert(codes)
+            convert(codes, out[where])
         return result.reshape(elements.shape)
 
 
@@ -69,15 +68,31 @@ def check_cast(source: DataType, to: DataType | str, *, round_mode: str, opset: 
 
 
 @lru_cache(maxsize=256)
-def _converter(source: DataType, target: DataType, policy: Policy) -> Callable[[Array], Array]:
-    """The function from codes of `source`, which is numeric, to codes of `target`, or to str objects."""
+def _converter(source: DataType, target: DataType, policy: Policy) -> Callable[[Array, Array], None]:
+    """The function from codes of `source`, which is numeric, that writes codes of `target`, or str objects."""
     from_row, to_row = element_type(source), element_type(target)
     if target is DataType.STRING:
-        return lambda codes: print_codes(codes, from_row)
-    if code_dtype(from_row).itemsize == 1:
-        table = narrow(widen(np.arange(256, dtype=np.uint8), from_row), to_row, policy)
-        return lambda codes: table.take(codes, mode="clip")
-    if source is DataType.BFLOAT16 and to_row.kind is Kind.FLOATING and to_row.bits <= 8:
-        by_top_half = encode_table(target, policy)
-        return lambda codes: by_top_half.take(codes, mode="clip")
-    return lambda codes: narrow(widen(codes, from_row), to_row, policy)
+        return lambda codes, out: np.copyto(out, print_codes(codes, from_row))
+    if _is_numpys_own(from_row, to_row):
+        given, wanted = source.numpy(), target.numpy()
+        return lambda codes, out: np.copyto(out.view(wanted), codes.view(given), casting="unsafe")
+    if target is DataType.FLOAT and from_row.bits == 16 and from_row.kind is Kind.FLOATING:
+        return lambda codes, out: widen_half(codes, from_row, out)
+    if _is_tabled(from_row, to_row):
+        every = np.arange(2 ** (8 * code_dtype(from_row).itemsize), dtype=code_dtype(from_row))
+        table = narrow(widen(every, from_row), to_row, policy)
+        return lambda codes, out: look_up(table, codes, out)
+    return lambda codes, out: np.copyto(out, narrow(widen(codes, from_row), to_row, policy))
+
+
+def _is_numpys_own(source: ElementType, target: ElementType) -> bool:
+    """Whether the rule is the one by which numpy converts: to float and double, and between integers of whole bytes."""
+    if not (is_native(source) and is_native(target)):
+        return False
+    return target.kind is Kind.FLOATING or source.kind is Kind.INTEGER
+
+
+def _is_tabled(source: ElementType, target: ElementType) -> bool:
+    """Whether a table of all codes of `source` is the quickest way: up to 8 bits, and from 16 to 16 bits and fewer."""
+    width = code_dtype(source).itemsize
+    return width == 1 or (width == 2 and target.kind is Kind.FLOATING and target.bits <= 16)

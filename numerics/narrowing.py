@@ -18,23 +18,46 @@ import numpy as np
 import numpy.typing as npt
 from onnx_ir import DataType
 
-from castsmith.numerics.codec import Array, code_dtype, code_mask, decode_table
+from castsmith.numerics.codec import Array, code_dtype, code_mask, decode_table, nan_code
 from castsmith.numerics.encoding import encode_table
 from castsmith.numerics.opsets import Policy
 from castsmith.numerics.types import ElementType, Kind
 
 _QUIET_BIT = np.uint32(0x0040_0000)
+_ALL_FIT = 2**24
+_BELOW_TIES = np.uint32(0x0FFF)
 
 
 def widen(codes: Array, row: ElementType) -> Array:
     """The numbers that `codes` (any shape, unsigned) stand for, exactly: bool, an integer type, float32 or float64."""
+    if is_native(row):
+        return codes.view(row.dtype.numpy())
     if row.bits <= 8:
         return decode_table(row.dtype).take(codes, mode="clip")
-    if row.dtype is DataType.BFLOAT16:
-        return _quiet((codes.astype(np.uint32) << 16).view(np.float32))
+    bits = np.empty(codes.shape, np.uint32)
+    widen_half(codes, row, bits)
+    return bits.view(np.float32)
+
+
+def widen_half(codes: Array, row: ElementType, out: npt.NDArray[np.uint32]) -> None:
+    """Write the codes of the float32 numbers for which `codes` of float16 or bfloat16 stand to `out`."""
     if row.dtype is DataType.FLOAT16:
-        return _quiet(codes.view(np.float16).astype(np.float32))
-    return codes.view(row.dtype.numpy())
+        np.copyto(out.view(np.float32), codes.view(np.float16))
+    else:
+        np.copyto(out, codes)
+        np.left_shift(out, 16, out=out)
+    if _holds_nan(codes, row):
+        out[np.isnan(out.view(np.float32))] |= _QUIET_BIT
+
+
+def look_up(table: Array, codes: Array, out: Array) -> None:
+    """Write the entries of `table` at `codes`, each of which is below its length, to `out`, of the table's type."""
+    table.take(codes, out=out, mode="clip")
+
+
+def is_native(row: ElementType) -> bool:
+    """Whether numpy computes with the type as it is stored: integers of whole bytes, float and double."""
+    return (row.bits >= 8 and row.kind is Kind.INTEGER) or row.dtype in (DataType.FLOAT, DataType.DOUBLE)
 
 
 def narrow(values: Array, row: ElementType, policy: Policy) -> Array:
@@ -45,7 +68,7 @@ def narrow(values: Array, row: ElementType, policy: Policy) -> Array:
         return _to_integer(values, row)
     if row.dtype in (DataType.FLOAT, DataType.DOUBLE):
         return values.astype(row.dtype.numpy()).view(code_dtype(row))
-    odd = round_to_odd(values)
+    odd = round_to_odd_at_ties(values)
     if row.dtype is DataType.FLOAT16:
         return _repair_nan(odd.astype(np.float16).view(np.uint16), odd, quiet=0x7E00, dropped_bits=13)
     if row.dtype is DataType.BFLOAT16:
@@ -53,12 +76,32 @@ def narrow(values: Array, row: ElementType, policy: Policy) -> Array:
     return encode_table(row.dtype, policy).take(_table_index(odd.view(np.uint32)), mode="clip")
 
 
-def round_to_odd(values: Array) -> npt.NDArray[np.float32]:
-    """`values` in float32: exact where they fit, else the neighbour whose last bit is set. NaN keeps its sign."""
+def round_to_odd_at_ties(values: Array) -> npt.NDArray[np.float32]:
+    """Float32 numbers that round to every type of at most 11 significant bits as `values` do. NaN keeps its sign.
+
+    Such a type has its numbers and ties among the float32 numbers whose last 12 bits are zero, and rounding to nearest
+    goes wrong only by arriving there from elsewhere. So it is enough to round to odd what arrives there.
+    """
     if values.dtype == np.float32:
         return values
-    if values.dtype.kind in "biu" and values.dtype.itemsize <= 2:
-        return values.astype(np.float32)
+    nearest = values.astype(np.float32)
+    if not _fit(values):
+        bits = nearest.view(np.uint32)
+        suspects = np.flatnonzero((bits & _BELOW_TIES) == 0)
+        if suspects.size:
+            bits[suspects] = _round_to_odd(values.reshape(-1)[suspects]).view(np.uint32)
+    return nearest
+
+
+def _fit(values: Array) -> bool:
+    """Whether `values` are integers, or bool, that float32 holds for sure."""
+    if values.dtype.kind == "f" or values.dtype.itemsize <= 2:
+        return values.dtype.kind != "f"
+    return bool(values.max(initial=0) <= _ALL_FIT and values.min(initial=0) >= -_ALL_FIT)
+
+
+def _round_to_odd(values: Array) -> npt.NDArray[np.float32]:
+    """`values` of 32 bits or more in float32: exact where they fit, else the neighbour whose last bit is set."""
     double = _integer_to_odd_double(values) if values.dtype.kind in "iu" else values
     nearest = double.astype(np.float32)
     back = nearest.astype(np.float64)
@@ -93,28 +136,27 @@ def _to_integer(values: Array, row: ElementType) -> Array:
     """Integers wrap; floating-point numbers lose their fraction, are held within the range, and NaN becomes 0."""
     storage = code_dtype(row)
     if values.dtype.kind == "f":
-        values = _truncate(values.astype(np.float64), row)
-    wrapped = values.astype(storage)
+        values = _truncate(values, row)
+    wrapped = values.astype(storage, copy=False)
     return wrapped & storage.type(code_mask(row)) if row.bits < 8 else wrapped
 
 
-def _truncate(values: npt.NDArray[np.float64], row: ElementType) -> Array:
-    values = np.where(np.isnan(values), 0.0, values)
-    low, high = float(row.min), float(row.max)
-    if row.bits < 64:
-        return np.clip(values, low, high).astype(np.int64)
-    # float64 has no 2**63 - 1: `high` is one more than the maximum.
-    above = values >= high
-    whole = np.maximum(np.where(above, 0.0, values), low).astype(row.dtype.numpy())
-    whole[above] = int(row.max)
+def _truncate(values: npt.NDArray[np.floating[Any]], row: ElementType) -> Array:
+    """Integers of the type that stores `row`. The ends are zero or powers of two, which every source type holds."""
+    stored = code_dtype(row) if not row.signed else np.dtype(f"i{code_dtype(row).itemsize}")
+    low, end = values.dtype.type(row.min), values.dtype.type(row.max + 1)
+    if values.min(initial=0) >= low and values.max(initial=0) < end:  # false if there is a NaN
+        return values.astype(stored)
+    whole = np.clip(values, low, np.nextafter(end, low)).astype(stored)
+    whole[values >= end] = int(row.max)
+    whole[np.isnan(values)] = 0
     return whole
 
 
-def _quiet(values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    nan = np.isnan(values)
-    if nan.any():
-        values.view(np.uint32)[nan] |= _QUIET_BIT
-    return values
+def _holds_nan(codes: Array, row: ElementType) -> bool:
+    """Whether a NaN is among 16-bit codes: with the sign shifted out, NaNs are beyond infinity."""
+    infinity = nan_code(row) & ~(1 << (row.mantissa_bits - 1))
+    return bool((codes << 1).max(initial=0) > infinity << 1)
 
 
 def _repair_nan(
