@@ -9,6 +9,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.casts import read_cast
+from castsmith.ir.constants import constant_tensor
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.rewriting import all_nodes
 from castsmith.ir.schemas import DEFAULT_DOMAINS
@@ -47,7 +48,11 @@ def needs(model: onnx_ir.Model, target: Target, types: Types, opset: int) -> Ite
             return
     for node in all_nodes(model):
         if node.domain in DEFAULT_DOMAINS and touches_float8(node, types):
-            reason = _lacks_kernel(node, target, opset) or _computes_wrongly(node, target, types, opset)
+            reason = (
+                _lacks_kernel(node, target, opset)
+                or _fused_wrongly(node, target)
+                or _computes_wrongly(node, target, types, opset)
+            )
             if reason is not None:
                 yield Need(site_of(node), reason)
 
@@ -69,6 +74,13 @@ def _lacks_kernel(node: onnx_ir.Node, target: Target, opset: int) -> str | None:
     if not kernels or kernels.get(node.op_type, opset + 1) <= opset:
         return None
     return f"{target.name} has no {node.op_type} of float8 at opset {opset}"
+
+
+def _fused_wrongly(node: onnx_ir.Node, target: Target) -> str | None:
+    how = target.fused_wrongly_on_float8.get(node.op_type)
+    if how is None or constant_tensor(node.inputs[0]) is not None:
+        return None
+    return f"{target.name} fuses {node.op_type} of float8 wrongly: {how}"
 
 
 def _computes_wrongly(node: onnx_ir.Node, target: Target, types: Types, opset: int) -> str | None:

@@ -11,6 +11,7 @@ import onnx
 import onnx_ir
 import pytest
 from onnx_ir import DataType
+from onnxruntime.capi import onnxruntime_pybind11_state
 
 from castsmith.ir.records import Effect, RewriteResult
 from castsmith.lowering.errors import OptionError
@@ -259,6 +260,39 @@ def test_per_axis_and_blocked():
         assert got.tobytes() == expected.tobytes()
 
 
+FUSED = {
+    "Relu": "e = Relu (d)",
+    "Sigmoid": "e = Sigmoid (d)",
+    "MatMul": "e = MatMul (d, d)",
+    "Add": "e = Add (d, d)",
+}
+
+
+@pytest.mark.parametrize("middle", FUSED)
+def test_quantized_graphs_that_onnxruntime_fuses_wrongly(middle: str):
+    body = f"""agraph (float[2,2] x) => (float[2,2] y) {{
+        q = QuantizeLinear (x, s, z) d = DequantizeLinear (q, s, z) {FUSED[middle]}
+        r = QuantizeLinear (e, s, z) y = DequantizeLinear (r, s, z) }}"""
+    x = np.array([[-2.0, -0.5], [0.5, 2.0]], np.float32)
+
+    def model() -> onnx_ir.Model:
+        return model_of(body, 21, s=np.array(0.5, np.float32), z=np.zeros((), ml_dtypes.float8_e4m3fn))
+
+    native = onnx_ir.to_proto(model())
+    (right,) = run(session(native, LEVELS[0]), {"x": x})
+    assert _fused(native, x) != right.tolist()
+    (y,) = lowered_outputs(model(), CPU, x=x)
+    assert y.tolist() == right.tolist()
+
+
+def _fused(native: onnx.ModelProto, x: Array) -> list[float] | None:
+    """What the default optimization level makes of the model; None where it cannot load it."""
+    try:
+        return run(session(native, LEVELS[1]), {"x": x})[0].tolist()
+    except (onnxruntime_pybind11_state.InvalidGraph, onnxruntime_pybind11_state.NotImplemented):
+        return None
+
+
 def test_nan_and_infinity_tests():
     body = """agraph (float8e5m2[N] x) => (bool[N] n, bool[N] i, bool[N] b) {
         n = IsNaN (x) i = IsInf <detect_negative = 0> (x) b = Cast <to = 9> (x) }"""
@@ -327,6 +361,7 @@ def test_what_cannot_be_lowered_is_named_and_the_model_stays(body: str, says: st
         ("agraph (float8e5m2[N] x) => (bool[N] y) { y = Cast <to = 9> (x) }", True),
         ("agraph (float8e5m2[N] x, int64[M] i) => (float8e5m2[M] y) { y = Gather (x, i) }", True),
         ("agraph (float8e5m2[N] x) => (float[N] y) { y = Cast <to = 1> (x) }", False),
+        ("agraph (float[N] x, float s) => (float8e5m2[N] y) { y = QuantizeLinear <output_dtype = 19> (x, s) }", True),
         ("agraph (float[N] x) => (float[N] y) { y = Relu (x) }", False),
     ],
 )
