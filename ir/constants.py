@@ -1,20 +1,39 @@
-"""Constant values: finding their tensors, and giving a new one a home in a graph or a function."""
+"""Constant values: finding their tensors, giving a new one a home in a graph or a function, and what goes with them."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+import numpy as np
 import onnx_ir
+from onnx_ir import AttributeType
+
+from castsmith.ir.schemas import DEFAULT_DOMAINS
+
+_MAKERS = {"Constant", "ConstantOfShape", "Cast", "CastLike", "BitCast", "QuantizeLinear", "DequantizeLinear"}
+_CARRIERS = {
+    *("Identity", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten"),
+    *("Slice", "Concat", "Gather", "Expand", "Split"),
+}
+_REMOVABLE = _MAKERS | _CARRIERS
+"""Operators that make constants or carry them: what they give depends on nothing but their inputs."""
 
 
 def constant_tensor(value: onnx_ir.Value | None) -> onnx_ir.TensorProtocol | None:
     """The tensor of an initializer or of a Constant node; None when the value can change from run to run.
 
-    An initializer that is also a graph input is a default which the caller may override, so it is no constant.
+    An initializer that is also a graph input is a default which the caller may override, so it is no constant; nor is
+    a Constant whose attribute is a parameter of the function around it.
     """
     if value is None or value.is_graph_input():
         return None
-    if value.is_initializer():
+    if value.const_value is not None:
         return value.const_value
-    return onnx_ir.convenience.get_const_tensor(value, propagate_shape_type=False)
+    node = value.producer()
+    if node is None or node.op_type != "Constant" or node.domain not in DEFAULT_DOMAINS or len(node.attributes) != 1:
+        return None
+    return _attribute_tensor(next(iter(node.attributes.values())), value.name)
 
 
 def new_constant(name: str, tensor: onnx_ir.TensorProtocol) -> onnx_ir.Value:
@@ -24,28 +43,84 @@ def new_constant(name: str, tensor: onnx_ir.TensorProtocol) -> onnx_ir.Value:
 
 
 def constant_node(value: onnx_ir.Value) -> onnx_ir.Node:
-    """A Constant node with the tensor, name and type of a value from `new_constant`: functions have no initializers."""
+    """A Constant node that makes a value from `new_constant`: functions have no initializers."""
     assert value.const_value is not None
     value.const_value.name = value.name
-    node = onnx_ir.node("Constant", [], {"value": value.const_value}, name=value.name)
-    node.outputs[0].name, node.outputs[0].type, node.outputs[0].shape = value.name, value.type, value.shape
-    return node
+    attribute = onnx_ir.AttrTensor("value", value.const_value)
+    return onnx_ir.Node("", "Constant", [], [attribute], outputs=[value], name=value.name)
 
 
 def drop_if_unused(value: onnx_ir.Value) -> None:
-    """Remove the initializer or the Constant or Cast node that makes `value` once nothing uses it."""
-    if value.uses() or value.is_graph_output() or value.is_graph_input():
-        return
-    if value.is_initializer():
-        assert isinstance(value.graph, onnx_ir.Graph)
-        assert value.name is not None
-        del value.graph.initializers[value.name]
-        return
-    node = value.producer()
-    if node is None or node.graph is None or node.domain not in ("", "ai.onnx"):
-        return
-    if node.op_type in ("Constant", "Cast", "CastLike", "Identity"):
-        inputs = [operand for operand in node.inputs if operand is not None]
-        node.graph.remove(node, safe=True)
-        for operand in inputs:
-            drop_if_unused(operand)
+    """Remove what makes `value` once nothing uses it: its initializer, or nodes back to the constants they carry."""
+    values = [value]
+    while values:
+        value = values.pop()
+        if _use_count(value) or value.is_graph_output() or value.is_graph_input():
+            continue
+        if value.is_initializer():
+            assert isinstance(value.graph, onnx_ir.Graph)
+            assert value.name is not None
+            del value.graph.initializers[value.name]
+            continue
+        node = value.producer()
+        if node is None or node.graph is None or not _removable(node):
+            continue
+        if not any(_use_count(output) or output.is_graph_output() for output in node.outputs):
+            values += [operand for operand in node.inputs if operand is not None]
+            node.graph.remove(node, safe=True)
+
+
+def bytes_of_dropped(nodes: Iterable[onnx_ir.Node]) -> int:
+    """Bytes of the tensors that `drop_if_unused` would remove with their makers if `nodes` went."""
+    total, leaving, uses_gone = 0, list(dict.fromkeys(nodes)), Counter[onnx_ir.Value]()
+    while leaving:
+        node = leaving.pop()
+        for value in node.inputs:
+            if value is None:
+                continue
+            uses_gone[value] += 1
+            if uses_gone[value] < _use_count(value) or value.is_graph_output() or value.is_graph_input():
+                continue
+            producer = value.producer()
+            if producer is None:
+                total += value.const_value.nbytes if value.const_value is not None else 0
+            elif _removable(producer) and all(
+                uses_gone[output] == _use_count(output) and not output.is_graph_output() for output in producer.outputs
+            ):
+                total += sum(tensor.nbytes for tensor in _own_tensors(producer))
+                leaving.append(producer)
+    return total
+
+
+def _use_count(value: onnx_ir.Value) -> int:
+    # uses() copies all of them, which is quadratic where a constant with many uses loses one after the other.
+    return len(value._uses)  # pyright: ignore[reportPrivateUsage]
+
+
+def _removable(node: onnx_ir.Node) -> bool:
+    return node.domain in DEFAULT_DOMAINS and node.op_type in _REMOVABLE
+
+
+def _own_tensors(node: onnx_ir.Node) -> Iterator[onnx_ir.TensorProtocol]:
+    for attribute in node.attributes.values():
+        tensor = _attribute_tensor(attribute, None) if node.op_type == "Constant" else None
+        if tensor is not None:
+            yield tensor
+
+
+def _attribute_tensor(attribute: onnx_ir.Attr, name: str | None) -> onnx_ir.TensorProtocol | None:
+    """The tensor that an attribute of Constant stands for; None for a sparse one, which onnx_ir cannot hold."""
+    if attribute.is_ref():
+        return None
+    if attribute.type == AttributeType.TENSOR:
+        return attribute.as_tensor()
+    if attribute.type in (AttributeType.FLOAT, AttributeType.FLOATS):
+        return onnx_ir.tensor(np.array(attribute.value, np.float32), name=name)
+    if attribute.type in (AttributeType.INT, AttributeType.INTS):
+        return onnx_ir.tensor(np.array(attribute.value, np.int64), name=name)
+    if attribute.type in (AttributeType.STRING, AttributeType.STRINGS):
+        single = attribute.type == AttributeType.STRING
+        texts = [attribute.as_string()] if single else list(attribute.as_strings())
+        shape = onnx_ir.Shape([] if single else [len(texts)])
+        return onnx_ir.StringTensor([text.encode() for text in texts], shape=shape, name=name)
+    return None

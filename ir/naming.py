@@ -6,13 +6,15 @@ import onnx_ir
 
 
 class Namer:
-    """Hands out value and node names that the model uses nowhere, and knows which nodes are in the body of a function
-    itself, where there are no initializers. Made once a pass: O(nodes)."""
+    """Hands out value and node names that the model uses nowhere, and knows which scopes hold no initializers of their
+    own. Made once a pass: O(nodes)."""
 
     def __init__(self, model: onnx_ir.Model) -> None:
         self._used: set[str] = set()
         self._next: dict[str, int] = {}
         self._bodies = {function.graph for function in model.functions.values()}
+        # Before IR version 4 an initializer has to be an input too, which a caller may override.
+        self._initializers_are_inputs = model.ir_version < 4
         for function in model.functions.values():
             # A function's body has no name of its own; this one is for messages and is not saved.
             function.graph.name = function.graph.name or f"{function.domain}.{function.name}"
@@ -35,9 +37,9 @@ class Namer:
         self._used.add(name)
         return name
 
-    def in_function_body(self, node: onnx_ir.Node) -> bool:
-        """Whether the node stands in a function's own body, not in a graph or a subgraph."""
-        return node.graph in self._bodies
+    def takes_initializers(self, scope: onnx_ir.Graph | onnx_ir.Function) -> bool:
+        """Whether a constant can be an initializer of the scope: not in a function's own body."""
+        return scope not in self._bodies and not self._initializers_are_inputs
 
     def release(self, name: str | None) -> None:
         """Make the name of something that leaves the model free again."""

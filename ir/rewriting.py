@@ -21,6 +21,7 @@ class Replacement:
     constants: new values from `new_constant` that the new nodes, inputs or outputs use.
     inputs: inputs of the node to rewire, by index; the node stays.
     outputs: the values that stand in for the node's outputs; the node goes. None: it stays.
+    beside: the node at which the constants live, where it is not the node itself but one that holds it in a subgraph.
     """
 
     rule: str
@@ -30,6 +31,7 @@ class Replacement:
     inputs: Mapping[int, onnx_ir.Value] = field(default_factory=dict[int, onnx_ir.Value])
     outputs: tuple[onnx_ir.Value, ...] | None = None
     effect: Effect = Effect.BIT_EXACT
+    beside: onnx_ir.Node | None = None
 
 
 Rule = Callable[[onnx_ir.Node], Replacement | Refusal | None]
@@ -63,41 +65,32 @@ def apply_replacement(pass_name: str, node: onnx_ir.Node, replacement: Replaceme
     if replacement.outputs is not None:
         for name in (node.name, *(output.name for output in node.outputs)):
             namer.release(name)
-    stand_ins = {constant: _adopt(constant, node, namer) for constant in replacement.constants}
+    for constant in replacement.constants:
+        _adopt(constant, replacement.beside or node, namer)
     for new_node in replacement.nodes:
-        _use_stand_ins(new_node, stand_ins)
         _name_node(new_node, namer)
         node.prepend(new_node)
     for index, value in replacement.inputs.items():
-        node.replace_input_with(index, stand_ins.get(value, value))
+        node.replace_input_with(index, value)
     lines = [constant_text(constant) for constant in replacement.constants]
     if replacement.nodes:
         lines.append(nodes_text(replacement.nodes))
     if replacement.outputs is None:
         lines.append(node_text(node))
     else:
-        lines += _replace_outputs(node, [stand_ins.get(value, value) for value in replacement.outputs], namer)
+        lines += _replace_outputs(node, replacement.outputs, namer)
     for value in old_inputs:
         drop_if_unused(value)
     return Rewrite(pass_name, replacement.rule, site, before, "\n".join(lines), replacement.reason, replacement.effect)
 
 
-def _adopt(constant: onnx_ir.Value, node: onnx_ir.Node, namer: Namer) -> onnx_ir.Value:
-    """Give a new constant a home beside the node; returns the value to use in its place."""
+def _adopt(constant: onnx_ir.Value, node: onnx_ir.Node, namer: Namer) -> None:
+    """Give a new constant a home beside the node."""
     constant.name = namer.fresh(constant.name or "castsmith_constant")
-    if namer.in_function_body(node):
-        maker = constant_node(constant)
-        node.prepend(maker)
-        return maker.outputs[0]
-    assert isinstance(node.graph, onnx_ir.Graph)
-    node.graph.register_initializer(constant)
-    return constant
-
-
-def _use_stand_ins(node: onnx_ir.Node, stand_ins: Mapping[onnx_ir.Value, onnx_ir.Value]) -> None:
-    for index, value in enumerate(node.inputs):
-        if value is not None and value in stand_ins:
-            node.replace_input_with(index, stand_ins[value])
+    if isinstance(node.graph, onnx_ir.Graph) and namer.takes_initializers(node.graph):
+        node.graph.register_initializer(constant)
+    else:
+        node.prepend(constant_node(constant))
 
 
 def _name_node(node: onnx_ir.Node, namer: Namer) -> None:
@@ -106,7 +99,7 @@ def _name_node(node: onnx_ir.Node, namer: Namer) -> None:
         output.name = namer.fresh(output.name or f"{node.name}_output")
 
 
-def _replace_outputs(node: onnx_ir.Node, values: list[onnx_ir.Value], namer: Namer) -> list[str]:
+def _replace_outputs(node: onnx_ir.Node, values: tuple[onnx_ir.Value, ...], namer: Namer) -> list[str]:
     """Let `values` stand in for the outputs of `node` and remove it; returns the lines of text this adds."""
     lines: list[str] = []
     for old, new in zip(node.outputs, values, strict=True):
