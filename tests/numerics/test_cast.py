@@ -8,26 +8,15 @@ import pytest
 from castsmith.numerics.cast import cast
 from tests.numerics import oracle
 from tests.numerics.samples import samples
+from tests.numerics.settings import settings_of
 
-SETTINGS = {
-    **{
-        name: [
-            oracle.Settings(),
-            oracle.Settings(saturate=False),
-            oracle.Settings(opset=23),
-            oracle.Settings(saturate=False, opset=23),
-        ]
-        for name in oracle.FLOAT8_TYPES
-    },
-    "float8e8m0": [oracle.Settings(saturate, mode) for saturate in (True, False) for mode in ("up", "down", "nearest")],
-}
 FIRST_OPSET = {"float8e8m0": 24, "int2": 25, "uint2": 25, "float6e2m3": 28, "float6e3m2": 28}
 
 
 def check_codes(source: str, target: str, codes: list[int], numbers: list[oracle.Number]) -> None:
     """Every setting of the pair, bit for bit; a failure shows the first code that differs."""
     array = oracle.array_of(source, codes)
-    for settings in SETTINGS.get(target, [oracle.Settings()]):
+    for settings in settings_of(target):
         if settings.opset < max(FIRST_OPSET.get(source, 1), FIRST_OPSET.get(target, 1)):
             continue
         got = cast(array, target, saturate=settings.saturate, round_mode=settings.round_mode, opset=settings.opset)
