@@ -1,4 +1,39 @@
-from castsmith.cli.arguments import Commands
+"""castsmith diff: what differs between two models in what they mean, whoever wrote them."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+
+from castsmith.cli.arguments import Commands, add_command, print_json
+
+_SAME, _DIFFERENT = 0, 1
 
 
-def add_to(commands: Commands) -> None: ...
+def add_to(commands: Commands) -> None:
+    summary = "what differs between two models; exit code 0 the same, 1 different, 2 trouble"
+    parser = add_command(commands, "diff", run, summary)
+    parser.epilog = (
+        "No difference is: the names of intermediate values and the order of nodes, whether a constant is an"
+        " initializer or a Constant node, constants that nothing uses, who produced the model, documentation."
+    )
+    parser.add_argument("a", metavar="A", help="an ONNX model")
+    parser.add_argument("b", metavar="B", help="the model to compare it with")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
+    parser.add_argument("--json", dest="format", action="store_const", const="json", help="the same as --format json")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from castsmith.cli.compare import compare_models
+    from castsmith.cli.console import print_lines, progress
+    from castsmith.cli.diff_text import comparison_lines
+    from castsmith.ir.loading import load
+
+    with progress() as announce:
+        announce(f"comparing {arguments.a} with {arguments.b}")
+        found = compare_models(load(arguments.a), load(arguments.b))
+    if arguments.format == "json":
+        print_json({"a": arguments.a, "b": arguments.b, "same": not found.changes, **asdict(found)})
+    else:
+        print_lines(comparison_lines(arguments.a, arguments.b, found))
+    return _DIFFERENT if found.changes else _SAME

@@ -82,7 +82,7 @@ def _way_out(disagreement: Disagreement, rules: PromotionRules) -> str:
     try:
         common_type(operands, rules)
     except PromotionError as error:
-        return f"optimize --promote-unsafe {makes}: {str(error).rstrip('.').removesuffix(_OPTION_HINT)}"
+        return f"optimize --promote-unsafe {makes}; {str(error).rstrip('.').removesuffix(_OPTION_HINT)}"
     return f"optimize {makes}"
 
 
