@@ -11,7 +11,7 @@ import onnx
 import onnx_ir
 import pytest
 from onnx_ir import DataType
-from onnxruntime.capi import onnxruntime_pybind11_state
+from onnxruntime.capi import onnxruntime_pybind11_state  # pyright: ignore[reportAttributeAccessIssue]
 
 from castsmith.ir.records import Effect, RewriteResult
 from castsmith.lowering.errors import OptionError
