@@ -12,6 +12,8 @@ operator calls safe; those steps are `_refusal` below. The factor 2 that a signe
 sits on the unexpected side; the running operator has it so, and so has this one. Where the operator has no rule for a
 type (float8 fnuz, float8e8m0, float6, float4, int2, uint2), a safe step must moreover be exact.
 
+With a `library` steps 2 and 3 are that library's own, by its table (`castsmith.numerics.promotion_libraries`).
+
 The rule is not associative, so many operands are never folded pair by pair: {bfloat16, float8e4m3fn, float8e5m2} gives
 bfloat16, which holds all three, although the last two alone give float16.
 """
@@ -19,7 +21,6 @@ bfloat16, which holds all three, although the last two alone give float16.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import NoReturn
 
@@ -27,23 +28,17 @@ from onnx_ir import DataType
 
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import PromotionError
+from castsmith.numerics.promotion_libraries import library_type
+from castsmith.numerics.promotion_rules import PRESETS, PromotionRules, Rank
 from castsmith.numerics.types import ELEMENT_TYPES, NUMERIC_TYPES, Kind, element_type, parse_type, type_name
 
-Rank = int | None
+__all__ = ["PRESETS", "Operand", "PromotionRules", "Rank", "common_type", "promote_types"]
+
 Operand = tuple[DataType | str, Rank]
 
 _NO_OPENVINO_RULE = frozenset(
     parse_type(name) for name in ("f8e4m3fnuz", "f8e5m2fnuz", "f8e8m0", "f6e2m3", "f6e3m2", "f4e2m1", "i2", "u2")
 )
-
-
-@dataclass(frozen=True)
-class PromotionRules:
-    """The attributes of ConvertPromoteTypes, with its defaults."""
-
-    promote_unsafe: bool = False
-    pytorch_scalar_promotion: bool = False
-    u64_integer_promotion_target: DataType = DataType.FLOAT
 
 
 def promote_types(
@@ -79,13 +74,17 @@ def common_type(operands: Sequence[Operand], rules: PromotionRules | None = None
         return types[0]
     _refuse_unordered_kinds(types)
     top = _of_highest_kind(types)
+    if rules.library != "openvino":
+        common = library_type(rules.library, ranks, scalars_give_way=rules.pytorch_scalar_promotion)
+        return common if common is None or rules.promote_unsafe else _safe_type(types, top, common)
     if rules.pytorch_scalar_promotion and len(top) > 1:
         if any(None in ranks[dtype] and 1 not in ranks[dtype] for dtype in top):
             return None
         top = [dtype for dtype in top if ranks[dtype] != {0}] or top
+    common = _narrowest_holding(top)
     if not rules.promote_unsafe:
-        return _safe_type(types, top)
-    return _narrowest_holding(top) or parse_type(rules.u64_integer_promotion_target)
+        return _safe_type(types, top, common)
+    return common or parse_type(rules.u64_integer_promotion_target)
 
 
 def _ranks_by_type(operands: Sequence[Operand]) -> dict[DataType, set[Rank]]:
@@ -121,8 +120,7 @@ def _refuse_unordered_kinds(types: Sequence[DataType]) -> None:
             raise PromotionError(text, lhs=dtype, rhs=other, rule="kind")
 
 
-def _safe_type(types: Sequence[DataType], top: Sequence[DataType]) -> DataType:
-    common = _narrowest_holding(top)
+def _safe_type(types: Sequence[DataType], top: Sequence[DataType], common: DataType | None) -> DataType:
     if common is None or common not in top:
         _raise_unsafe(*_widened_pair(top, common), *_widening(common))
     for dtype in types:
