@@ -9,11 +9,14 @@ import onnx_ir
 from castsmith.cli.compare_attributes import attribute_changes, graphs_of
 from castsmith.cli.compare_changes import Change, GraphComparison
 from castsmith.cli.compare_interface import Interface, interface_changes, pair_by_index, types_differ
-from castsmith.cli.compare_keys import Keys, Scope, operands, operator_key
+from castsmith.cli.compare_keys import Keys
 from castsmith.cli.compare_match import Matching, match_nodes
+from castsmith.cli.compare_queries import Scope, operands, operator_key
 from castsmith.cli.compare_tensors import digest, tensor_difference
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.text import node_text, site_of, type_text
+
+Node = onnx_ir.Node
 
 
 def compare_graphs(
@@ -29,16 +32,32 @@ def compare_graphs(
     matching = match_nodes(a, b, keys, outputs.pairs)
     for left, right in outputs.pairs:
         tally.changes += _source_changes(matching, left, right, place, f"what makes output {left.name}")
-    for node in matching.sides[0]:
-        partner = matching.partner.get(node)
-        if partner is None:
+    for left, right in _in_order(matching):
+        if left is not None and right is not None:
+            _compare_nodes(matching, left, right, tally)
+        elif left is not None:
             tally.removed += 1
-            tally.changes.append(Change("node-removed", f"{site_of(node)}", "node", node_text(node), ""))
-        else:
-            _compare_nodes(matching, node, partner, tally)
-    for node in matching.left(1):
-        tally.added += 1
-        tally.changes.append(Change("node-added", f"{site_of(node)}", "node", "", node_text(node)))
+            tally.changes.append(Change("node-removed", str(site_of(left)), "node", node_text(left), ""))
+        elif right is not None:
+            tally.added += 1
+            tally.changes.append(Change("node-added", str(site_of(right)), "node", "", node_text(right)))
+
+
+def _in_order(matching: Matching) -> Iterator[tuple[Node | None, Node | None]]:
+    """All nodes in the order of the second graph, what was removed ahead of what followed it in the first."""
+    removed: dict[Node | None, list[Node]] = {}
+    waiting: list[Node] = []
+    for node in matching.sides[0]:
+        if node not in matching.partner:
+            waiting.append(node)
+        elif waiting:
+            removed[node], waiting = waiting, []
+    partners = {b: a for a, b in matching.partner.items()}
+    for node in matching.sides[1]:
+        a = partners.get(node)
+        yield from ((gone, None) for gone in removed.get(a, ()) if a is not None)
+        yield a, node
+    yield from ((gone, None) for gone in waiting)
 
 
 def _compare_nodes(matching: Matching, a: onnx_ir.Node, b: onnx_ir.Node, tally: GraphComparison) -> None:
@@ -83,7 +102,8 @@ def _source_changes(
         names = _named(x) if x.name == y.name else f"{_named(x)} -> {_named(y)}"
         yield Change("constant-changed", place, f"constant {names}", found.before, found.after, found.detail)
     else:
-        yield Change("operand-changed", place, subject, _named(x), _named(y))
+        names = (_named(x), _named(y)) if x.name != y.name else (_with_source(x), _with_source(y))
+        yield Change("operand-changed", place, subject, *names)
 
 
 def _same_value(matching: Matching, x: onnx_ir.Value, y: onnx_ir.Value) -> bool:
@@ -120,3 +140,9 @@ def _output_type_changes(a: onnx_ir.Node, b: onnx_ir.Node, place: str) -> Iterat
 
 def _named(value: onnx_ir.Value | None) -> str:
     return "none" if value is None else value.name or "(unnamed)"
+
+
+def _with_source(value: onnx_ir.Value) -> str:
+    node = value.producer()
+    source = node.op_type if node is not None else "input"
+    return f"{_named(value)} ({'constant' if constant_tensor(value) is not None else source})"

@@ -8,16 +8,14 @@ soft key leaves out attributes and the content of constants, to recognise a node
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Hashable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 
 import onnx_ir
 
+from castsmith.cli.compare_queries import captured, computing_nodes, from_outside, operands, operator_key
 from castsmith.cli.compare_tensors import digest
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.schemas import DEFAULT_DOMAINS
-
-Scope = onnx_ir.Graph | onnx_ir.Function
 
 ABSENT = -1
 _OUTSIDE = -2
@@ -29,32 +27,17 @@ class Keys:
 
     table: dict[Hashable, int] = field(default_factory=dict[Hashable, int])
     of: dict[onnx_ir.Value, int] = field(default_factory=dict[onnx_ir.Value, int])
+    constants: dict[onnx_ir.Value, int | None] = field(default_factory=dict[onnx_ir.Value, int | None])
 
     def intern(self, *key: Hashable) -> int:
         return self.table.setdefault(key, len(self.table))
 
     def constant(self, value: onnx_ir.Value) -> int | None:
         """The key of a constant by its content; None for other values."""
-        tensor = constant_tensor(value)
-        if tensor is None:
-            return None
-        if value not in self.of:
-            self.of[value] = self.intern("constant", digest(tensor))
-        return self.of[value]
-
-
-def computing_nodes(scope: Scope) -> list[onnx_ir.Node]:
-    """The nodes of the scope, without those that only hold a constant: an initializer is as good."""
-    return [node for node in scope if not _holds_constant(node)]
-
-
-def _holds_constant(node: onnx_ir.Node) -> bool:
-    return node.op_type == "Constant" and constant_tensor(node.outputs[0]) is not None
-
-
-def operator_key(node: onnx_ir.Node) -> tuple[str, str, str]:
-    domain, op_type, overload = node.op_identifier()
-    return "" if domain in DEFAULT_DOMAINS else domain, op_type, overload
+        if value not in self.constants:
+            tensor = constant_tensor(value)
+            self.constants[value] = None if tensor is None else self.intern("constant", digest(tensor))
+        return self.constants[value]
 
 
 def forward_keys(
@@ -103,30 +86,6 @@ def backward_keys(
     return found
 
 
-def operands(node: onnx_ir.Node) -> list[onnx_ir.Value | None]:
-    """The inputs, without absent ones at the end."""
-    inputs = list(node.inputs)
-    while inputs and inputs[-1] is None:
-        inputs.pop()
-    return inputs
-
-
-def captured(node: onnx_ir.Node) -> Iterator[onnx_ir.Value]:
-    """All values that the subgraphs of the node use, its own among them."""
-    for graph in subgraphs(node):
-        for inner in graph.all_nodes():
-            yield from (value for value in inner.inputs if value is not None)
-        yield from graph.outputs
-
-
-def subgraphs(node: onnx_ir.Node) -> Iterator[onnx_ir.Graph]:
-    for attribute in node.attributes.values():
-        if attribute.type == onnx_ir.AttributeType.GRAPH and not attribute.is_ref():
-            yield attribute.as_graph()
-        elif attribute.type == onnx_ir.AttributeType.GRAPHS and not attribute.is_ref():
-            yield from attribute.as_graphs()
-
-
 def attribute_keys(
     node: onnx_ir.Node, keys: Keys, known: MutableMapping[onnx_ir.Value, int] | None
 ) -> tuple[Hashable, ...]:
@@ -151,18 +110,11 @@ def attribute_key(attribute: onnx_ir.Attr, keys: Keys, known: MutableMapping[onn
 
 
 def _graph_key(graph: onnx_ir.Graph, keys: Keys, known: MutableMapping[onnx_ir.Value, int] | None) -> int:
-    inner = ChainMap({}, dict.fromkeys(_from_outside(graph), _OUTSIDE) if known is None else known)
+    inner = ChainMap({}, dict.fromkeys(from_outside(graph), _OUTSIDE) if known is None else known)
     inner.update((value, keys.intern("formal", index)) for index, value in enumerate(graph.inputs))
     nodes = forward_keys(computing_nodes(graph), keys, inner)
     outputs = tuple(_input_key(value, keys, inner) for value in graph.outputs)
     return keys.intern("graph", len(graph.inputs), outputs, tuple(sorted(nodes.values())))
-
-
-def _from_outside(graph: onnx_ir.Graph) -> set[onnx_ir.Value]:
-    nodes = list(graph.all_nodes())
-    made = {value for node in nodes for value in node.outputs}
-    used = {value for node in nodes for value in node.inputs if value is not None} | set(graph.outputs)
-    return {value for value in used - made if constant_tensor(value) is None}
 
 
 def _input_key(

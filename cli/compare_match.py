@@ -1,8 +1,8 @@
 """Which node of one graph is which of another: the surest evidence first, then weaker evidence for what is left.
 
-1. the same computation with the same fate; 2. the same computation from the inputs; 3. the same fate;
-4., 5. the same but for attributes and constants; 6. the same operator under the same name; 7. the same neighbour of
-matched nodes, at the same place. Among equals the names decide, then the order.
+First what is computed in the same way, or has the same fate; then what has but for attributes and constants, where
+both or the names agree; then the same operator under the same name; last what is similar and in the same place.
+Among equals the names decide, then the order.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 
 import onnx_ir
 
-from castsmith.cli.compare_keys import Keys, backward_keys, computing_nodes, forward_keys, operands, operator_key
+from castsmith.cli.compare_keys import Keys, backward_keys, forward_keys
+from castsmith.cli.compare_queries import Scope, computing_nodes, operands, operator_key
 
 Node = onnx_ir.Node
 Value = onnx_ir.Value
@@ -44,22 +45,21 @@ class Matching:
         for left, right in zip(a.outputs, b.outputs, strict=False):
             self.keys.of[left] = self.keys.of[right] = self.keys.intern("pair", left, right)
 
-    def pair_by(self, key: Callable[[Node], Hashable | None]) -> None:
-        """Pair nodes of equal key: those of the same name first, then in order."""
-        for named in (True, False):
+    def pair_by(self, key: Callable[[Node], Hashable | None], *, only_named: bool = False) -> None:
+        """Pair nodes of equal key: those of the same names first, then in order unless `only_named`."""
+        for named in (True,) if only_named else (True, False):
             waiting: dict[Hashable, list[Node]] = {}
             for node in reversed(self.left(0)):
                 if (found := key(node)) is not None:
                     waiting.setdefault((found, _names(node) if named else ()), []).append(node)
             for node in self.left(1):
-                candidates = waiting.get((key(node), _names(node) if named else ()))
+                found = key(node)
+                candidates = None if found is None else waiting.get((found, _names(node) if named else ()))
                 if candidates:
                     self.pair(candidates.pop(), node)
 
 
-def match_nodes(
-    a: onnx_ir.Graph | onnx_ir.Function, b: onnx_ir.Graph | onnx_ir.Function, keys: Keys, outputs: Pairs
-) -> Matching:
+def match_nodes(a: Scope, b: Scope, keys: Keys, outputs: Pairs) -> Matching:
     """Match the nodes of two scopes whose inputs, and outer values, `keys` already knows.
 
     outputs: the outputs that stand for each other.
@@ -70,14 +70,27 @@ def match_nodes(
     matching.pair_by(lambda node: (forward[node], backward[node]))
     matching.pair_by(lambda node: forward[node])
     matching.pair_by(lambda node: backward[node])
-    for which in (0, 1):
-        if matching.left(0) and matching.left(1):
-            soft = _all_keys(matching, marks, soft=True)[which]
-            matching.pair_by(lambda node, soft=soft: soft[node])
+    if matching.left(0) and matching.left(1):
+        _match_similar(matching, marks)
+    return matching
+
+
+def _match_similar(matching: Matching, marks: dict[Value, int]) -> None:
+    forward, backward = _all_keys(matching, marks, soft=True)
+    matching.pair_by(lambda node: (forward[node], backward[node]))
+    matching.pair_by(lambda node: forward[node], only_named=True)
+    matching.pair_by(lambda node: backward[node], only_named=True)
     matching.pair_by(lambda node: (operator_key(node), node.outputs[0].name) if node.outputs else None)
     matching.pair_by(lambda node: (operator_key(node), node.name) if node.name else None)
+    forward, backward = _all_keys(matching, marks, soft=True)
+    matching.pair_by(lambda node: forward[node] if _computes(node, matching.keys) else None)
+    matching.pair_by(lambda node: backward[node])
     _pair_neighbours(matching)
-    return matching
+
+
+def _computes(node: Node, keys: Keys) -> bool:
+    """Whether some operand is no constant: soft keys tell casts of constants, say, not apart."""
+    return any(value is not None and keys.constant(value) is None for value in node.inputs)
 
 
 def _all_keys(matching: Matching, marks: dict[Value, int], *, soft: bool) -> tuple[dict[Node, int], dict[Node, int]]:
