@@ -90,7 +90,7 @@ def make_plan(model: onnx_ir.Model, target: Target, sequence: str, opset: int) -
     chosen, new_opset = choose_sequence(model, target, sequence, opset, types, expanding)
     plan = Plan(Context(types, chosen, opset), new_opset)
     for node in touching:
-        reason = _expand(plan, node) if node in expanding else _move(plan, node)
+        reason = _expand(plan, node) if node in expanding else _move(plan, node, target)
         if reason is not None:
             plan.refusals.append(Refusal(NAME, f"lower-{node.op_type}", site_of(node), reason))
     return plan
@@ -111,9 +111,9 @@ def _expand(plan: Plan, node: onnx_ir.Node) -> str | None:
     return None
 
 
-def _move(plan: Plan, node: onnx_ir.Node) -> str | None:
+def _move(plan: Plan, node: onnx_ir.Node, target: Target) -> str | None:
     plan.moves[node] = node_text(node)
     for output in node.outputs:
         if output.type is None and output not in plan.types and output.name:
             return f"the element type of its output {output.name} is unknown"
-    return refuses_to_move(node)
+    return refuses_to_move(node, target)

@@ -51,6 +51,7 @@ class Target:
     """One runtime, as its file describes it.
 
     operators_on_float8: operators with kernels for the float8 types it has, and the opset from which each has them.
+    operators_without_uint8: operators that only move elements and have no kernel for uint8, in which codes are kept.
     fused_wrongly_on_float8: operators whose fusion with others goes wrong on float8, and how; not of constants.
     sequence_operators: operators outside the common stock that sequences may use, and the opset from which.
     """
@@ -61,6 +62,7 @@ class Target:
     newest_ir_version: int
     lacks: frozenset[DataType] = frozenset()
     operators_on_float8: Mapping[str, int] = field(default_factory=dict[str, int])
+    operators_without_uint8: frozenset[str] = frozenset()
     fused_wrongly_on_float8: Mapping[str, str] = field(default_factory=dict[str, str])
     wrong_casts: tuple[WrongCast, ...] = ()
     nan_codes_that_differ: tuple[str, ...] = ()
@@ -109,6 +111,7 @@ def _target(data: dict[str, Any]) -> Target:
         newest_ir_version=int(data["newest_ir_version"]),
         lacks=_types(data.get("lacks", [])),
         operators_on_float8=cast("dict[str, int]", dict(data.get("operators_on_float8", {}))),
+        operators_without_uint8=frozenset(data.get("operators_without_uint8", [])),
         fused_wrongly_on_float8=cast("dict[str, str]", dict(data.get("fused_wrongly_on_float8", {}))),
         wrong_casts=tuple(_wrong_cast(entry) for entry in data.get("wrong_casts", [])),
         nan_codes_that_differ=tuple(data.get("nan_codes_that_differ", [])),
