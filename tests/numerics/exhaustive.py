@@ -28,7 +28,7 @@ from tests.numerics.settings import settings_of
 TARGETS = oracle.NARROW_TYPES
 _HALF = 2**31
 _TURNS = (0x0000_0000, 0x0000_0001, 0x3F80_0000, 0x7F80_0000, 0x7F80_0001, 0x7FC0_0000, _HALF)
-"""First codes without a sign of: zero, numbers below one, one and above, infinity, signalling NaN, quiet NaN; the end."""
+"""First codes without a sign: zero, numbers below one and from one on, infinity, signalling NaN, quiet NaN; the end."""
 _CHUNK = 1 << 22
 _Steps = tuple[npt.NDArray[np.int64], npt.NDArray[np.unsignedinteger]]
 

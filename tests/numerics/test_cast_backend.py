@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections import Counter
 
 import numpy as np
 import onnx
 import pytest
-from onnx import numpy_helper
-from onnx.backend.test.case.node import collect_testcases
-from onnx.backend.test.case.test_case import TestCase
 from onnx_ir import DataType
 
 from castsmith.numerics.cast import cast
 from castsmith.numerics.definedness import Definedness
 from castsmith.numerics.status import cast_status
 from tests.numerics import oracle
+from tests.numerics.backend import array_of_case, node_cases
 
 _OUT_OF_RANGE = "'fixed point: undefined if OOR': the case wraps, Castsmith gives the nearest extreme"
 DIFFERENT = {
@@ -29,19 +26,7 @@ DIFFERENT = {
 """Cases that differ, with the sentence of the schema which lets them; each differs in UNDEFINED elements alone."""
 
 
-def _cases() -> dict[str, TestCase]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        # Only the first call in a process collects, so it must not be narrowed to one operator.
-        collected = collect_testcases()
-    return {case.name: case for case in collected if re.match("test_cast(like)?_", case.name)}
-
-
-CASES = _cases()
-
-
-def _array(value: object) -> np.ndarray:
-    return numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else np.asarray(value)
+CASES = node_cases("test_cast(like)?_")
 
 
 def test_there_are_as_many_cases_as_when_this_was_written() -> None:
@@ -61,7 +46,7 @@ def test_backend_node_case(name: str) -> None:
     round_mode = attributes.get("round_mode", b"up").decode()
     opset = model.opset_import[0].version
     for inputs, outputs in data_sets:
-        given, expected = _array(inputs[0]), _array(outputs[0])
+        given, expected = array_of_case(inputs[0]), array_of_case(outputs[0])
         got = cast(given, to, saturate=saturate, round_mode=round_mode, opset=opset)
         status = cast_status(given, to, saturate=saturate, round_mode=round_mode, opset=opset)
         assert (got.dtype, got.shape) == (expected.dtype, expected.shape)

@@ -1,0 +1,31 @@
+"""The ONNX backend node tests, as numpy arrays."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from functools import cache
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+from onnx.backend.test.case.node import collect_testcases
+from onnx.backend.test.case.test_case import TestCase
+
+
+def node_cases(pattern: str) -> dict[str, TestCase]:
+    """The cases whose name begins with `pattern`, a regular expression."""
+    return {name: case for name, case in _all_cases().items() if re.match(pattern, name)}
+
+
+@cache
+def _all_cases() -> dict[str, TestCase]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        # Only the first call in a process collects, so it must not be narrowed to one operator.
+        return {case.name: case for case in collect_testcases()}
+
+
+def array_of_case(value: object) -> np.ndarray:
+    """An input or output of a case, which is an array or a TensorProto."""
+    return numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else np.asarray(value)
