@@ -50,7 +50,8 @@ def run(runner: onnxruntime.InferenceSession, inputs: Mapping[str, NDArray[Any]]
     """The outputs by name."""
     names = [output.name for output in runner.get_outputs()]
     feeds = {value.name: inputs[value.name] for value in runner.get_inputs()}
-    return dict(zip(names, runner.run(names, feeds), strict=True))
+    arrays = [np.asarray(array) for array in runner.run(names, feeds)]
+    return dict(zip(names, arrays, strict=True))
 
 
 def first_difference(found: Arrays, expected: Arrays) -> str:

@@ -102,11 +102,7 @@ class _Evaluator:
         array = inputs[0]
         assert array is not None
         like = inputs[1] if len(inputs) > 1 else None
-        to = (
-            onnx_ir.DataType(node.attributes["to"].as_int())
-            if like is None
-            else onnx_ir.DataType.from_numpy(like.dtype)
-        )
+        to = _target(node) if like is None else onnx_ir.DataType.from_numpy(like.dtype)
         saturate = bool(node.attributes.get_int("saturate", 1))
         return cast(array, to, saturate=saturate, opset=imports[""])
 

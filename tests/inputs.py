@@ -50,11 +50,12 @@ def inputs_for(
             continue
         assert value.dtype is not None
         assert value.shape is not None
-        if given and value.name in given:
-            feeds[value.name] = np.array(given[value.name], value.dtype.numpy())
+        name = value.name or ""
+        if given and name in given:
+            feeds[name] = np.array(given[name], value.dtype.numpy())
             continue
         shape = tuple(dim if isinstance(dim, int) else dimension for dim in value.shape)
-        feeds[value.name or ""] = array_of(value.dtype, shape, rng)
+        feeds[name] = array_of(value.dtype, shape, rng)
     return feeds
 
 
