@@ -128,5 +128,5 @@ def _hand_over_graph_output(old: onnx_ir.Value, new: onnx_ir.Value, node: onnx_i
         lines.append(node_text(identity))
     old.replace_all_uses_with(new, replace_graph_outputs=True)
     new.name = name
-    new.shape = new.shape or old.shape
+    new.type, new.shape = new.type or old.type, new.shape or old.shape
     return lines

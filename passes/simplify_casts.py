@@ -1,8 +1,10 @@
-"""simplify-casts: casts that change nothing go, and chains of casts that are exact become one.
+"""simplify-casts: casts that change nothing go, chains that are exact become one, and so do casts made twice.
 
 Exact: a cast to the type that the value already has is no cast; a chain a -> b -> c becomes a -> c only where the
 derived predicate `castsmith.numerics.exactness.chain_collapses` proves that no value of a, defined or not, comes out
-otherwise. Refused: any other chain, with a value that shows the difference.
+otherwise; two casts of one value by one conversion are one; an operator that does not see a cast (Shape, IsNaN, a
+comparison ...) is given what stands before it. Refused: any other chain or operand, with a value that shows the
+difference.
 
     a = Cast <to = double> (x)  # (float) -> double
     b = Cast <to = float16> (a)  # (double) -> float16
@@ -13,7 +15,7 @@ becomes
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import onnx_ir
 from onnx_ir import DataType
@@ -26,98 +28,136 @@ from castsmith.ir.rewriting import Replacement, run_rules
 from castsmith.ir.schemas import opset_of
 from castsmith.ir.scopes import imports_by_scope
 from castsmith.ir.text import site_of
-from castsmith.numerics.errors import ElementTypeError
+from castsmith.numerics.errors import CastError, ElementTypeError
 from castsmith.numerics.exactness import chain_collapses
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import type_name
+from castsmith.passes.simplify_bypass import bypass, cast_before
+from castsmith.passes.simplify_duplicates import CastTable, merge_with
 
 NAME = "simplify-casts"
 
 
 @dataclass(frozen=True)
 class SimplifyCasts(onnx_ir.passes.InPlacePass):
-    """Remove casts that change nothing and collapse chains that are exact; CastLike becomes Cast."""
+    """Remove casts that change nothing or that nobody sees, collapse chains that are exact, merge casts made twice;
+    CastLike becomes Cast."""
 
     def call(self, model: onnx_ir.Model) -> RewriteResult:
         inference = infer_element_types(model, PromotionRules(promote_unsafe=True))
         imports = imports_by_scope(model)
+        facts = _Facts(inference, CastTable.of(model))
 
         def rule(node: onnx_ir.Node) -> Replacement | Refusal | None:
             if node.graph is None or node.inputs[:1] in ((), (None,)):
                 return None
-            return simplify(node, inference, imports[node.graph])
+            return simplify(node, facts, imports[node.graph]) or bypass(NAME, node, inference, imports[node.graph])
 
         return run_rules(model, NAME, Namer(model), rule)
 
 
-def simplify(node: onnx_ir.Node, inference: Inference, imports: Mapping[str, int]) -> Replacement | Refusal | None:
+@dataclass(frozen=True)
+class _Facts:
+    """What is known of the model; `origins` keeps what was found, so that a long chain is not followed twice."""
+
+    inference: Inference
+    casts: CastTable
+    origins: dict[tuple[onnx_ir.Value, CastNode], _Origin] = field(
+        default_factory=dict[tuple[onnx_ir.Value, CastNode], "_Origin"]
+    )
+
+
+@dataclass(frozen=True)
+class _Origin:
+    """The value furthest back from which one cast does the same as a chain of casts, the types passed on the way
+    there, and why the step before it is refused, with a witness."""
+
+    value: onnx_ir.Value
+    path: tuple[DataType, ...] = ()
+    refused: tuple[str, str] | None = None
+
+
+def simplify(node: onnx_ir.Node, facts: _Facts, imports: Mapping[str, int]) -> Replacement | Refusal | None:
     """What to put in place of one Cast or CastLike."""
-    meaning = _meaning(node, inference)
+    meaning = _meaning(node, facts.inference)
     source = node.inputs[0]
-    if meaning is None or meaning.to is None or source is None:
+    if meaning is None or meaning.to is None or source is None or node.graph is None:
         return None
-    if inference.type_of(source) == meaning.to:
+    if facts.inference.type_of(source) == meaning.to:
         reason = f"the value is {type_name(meaning.to)} already"
         return Replacement("remove-identity-cast", reason, outputs=(source,))
-    origin, path, refusal = _origin(node, source, meaning, inference, opset_of(imports, "") or 1)
-    if origin is not source:
-        return _shortcut(node, origin, meaning, path, round_trip=inference.type_of(origin) == meaning.to)
+    opset = opset_of(imports, "") or 1
+    origin = _origin(source, meaning, facts, opset)
+    if facts.inference.type_of(origin.value) == meaning.to:
+        reason = f"the round trip through {_names(origin.path)} is exact"
+        return Replacement("collapse-chain", reason, outputs=(origin.value,))
+    twin = facts.casts.find(node.graph, origin.value, meaning, opset)
+    answer = merge_with(node, twin, meaning.to) or _one_cast(node, origin, meaning)
+    if not isinstance(answer, Replacement) or answer.nodes:
+        result = answer.nodes[0].outputs[0] if isinstance(answer, Replacement) else node.outputs[0]
+        facts.casts.note(node.graph, origin.value, meaning, opset, result)
+    return answer
+
+
+def _one_cast(node: onnx_ir.Node, origin: _Origin, meaning: CastNode) -> Replacement | Refusal | None:
+    """One Cast from the origin in place of the chain, or of a CastLike."""
+    if origin.path:
+        reason = f"going through {_names(origin.path)} changes no value that one cast would not"
+        return _replace_by_cast("collapse-chain", node, origin.value, meaning, reason)
     if node.op_type == "CastLike":
+        assert meaning.to is not None
         reason = f"the type to be like is known: {type_name(meaning.to)}"
-        return _replace_by_cast("castlike-to-cast", node, source, meaning, reason)
-    return refusal
+        return _replace_by_cast("castlike-to-cast", node, origin.value, meaning, reason)
+    return None if origin.refused is None else Refusal(NAME, "collapse-chain", site_of(node), *origin.refused)
 
 
-def _origin(
-    node: onnx_ir.Node, source: onnx_ir.Value, last: CastNode, inference: Inference, opset: int
-) -> tuple[onnx_ir.Value, list[DataType], Refusal | None]:
-    """The value furthest back from which one cast does the same as the chain that ends in `node`, the types passed on
-    the way there, and the refusal of the step before it."""
-    path: list[DataType] = []
-    while (producer := source.producer()) is not None:
-        first = _meaning(producer, inference)
-        before = producer.inputs[0] if producer.inputs else None
-        start, middle = inference.type_of(before), inference.type_of(source)
-        if first is None or before is None or start is None or middle is None or last.to is None:
+def _origin(source: onnx_ir.Value, last: CastNode, facts: _Facts, opset: int) -> _Origin:
+    """Where the chain of casts that ends in a cast of `source` by `last` can start."""
+    start, path = source, list[DataType]()
+    while (found := facts.origins.get((source, last))) is None:
+        step = cast_before(source, facts.inference)
+        if step is None or last.to is None:
+            found = _Origin(source)
             break
-        refusal = _refusal(node, (start, middle, last.to), first, last, opset)
-        if refusal is not None:
-            return source, path, refusal
-        path.append(middle)
+        before, dtype, first = step
+        refused = _refused((dtype, first, last), opset)
+        if refused is not None:
+            found = _Origin(source, refused=refused)
+            break
+        assert first.to is not None
+        path.append(first.to)
         source = before
-    return source, path, None
+    origin = _Origin(found.value, (*path, *found.path), found.refused)
+    facts.origins[start, last] = origin
+    return origin
 
 
-def _refusal(
-    node: onnx_ir.Node, types: tuple[DataType, DataType, DataType], first: CastNode, last: CastNode, opset: int
-) -> Refusal | None:
-    """Why the chain of two casts through `types` is not one cast; None where it is."""
+def _refused(chain: tuple[DataType, CastNode, CastNode], opset: int) -> tuple[str, str] | None:
+    """Why the chain of two casts is not one cast, and a value that shows it; None where it is."""
+    start, first, last = chain
+    assert first.to is not None
+    assert last.to is not None
     try:
         verdict = chain_collapses(
-            *types,
+            start,
+            first.to,
+            last.to,
             first_saturate=first.saturate,
             second_saturate=last.saturate,
             first_round_mode=first.round_mode,
             second_round_mode=last.round_mode,
             opset=opset,
         )
-    except ElementTypeError as error:
-        return Refusal(NAME, "collapse-chain", site_of(node), str(error))
+    except (ElementTypeError, CastError) as error:
+        return str(error), ""
     if verdict:
         return None
-    chain = " to ".join(type_name(dtype) for dtype in types)
-    witness = "" if verdict.witness is None else repr(verdict.witness)
-    return Refusal(NAME, "collapse-chain", site_of(node), f"{chain} must stay: {verdict.reason.value}", witness)
+    types = " to ".join(type_name(dtype) for dtype in (start, first.to, last.to))
+    return f"{types} must stay: {verdict.reason.value}", "" if verdict.witness is None else repr(verdict.witness)
 
 
-def _shortcut(
-    node: onnx_ir.Node, origin: onnx_ir.Value, meaning: CastNode, path: list[DataType], *, round_trip: bool
-) -> Replacement:
-    through = " and ".join(type_name(dtype) for dtype in path)
-    if round_trip:
-        return Replacement("collapse-chain", f"the round trip through {through} is exact", outputs=(origin,))
-    reason = f"going through {through} changes no value that one cast would not"
-    return _replace_by_cast("collapse-chain", node, origin, meaning, reason)
+def _names(path: tuple[DataType, ...]) -> str:
+    return " and ".join(type_name(dtype) for dtype in path)
 
 
 def _replace_by_cast(

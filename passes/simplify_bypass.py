@@ -1,0 +1,122 @@
+"""Rules for operators whose operands are casts that they do not see (`castsmith.passes.simplify_sight`).
+
+    y = Cast <to = double> (x)  # (float16) -> double
+    z = IsNaN (y)
+becomes
+    z = IsNaN (x)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.casts import CastNode, read_cast
+from castsmith.ir.constants import constant_tensor, new_constant
+from castsmith.ir.inference import Inference
+from castsmith.ir.records import Refusal
+from castsmith.ir.rewriting import Replacement
+from castsmith.ir.schemas import DEFAULT_DOMAINS, opset_of
+from castsmith.ir.text import site_of
+from castsmith.numerics.cast import cast
+from castsmith.numerics.embedding import embeds
+from castsmith.numerics.status import cast_status
+from castsmith.numerics.types import type_name
+from castsmith.passes.simplify_kernels import takes_type
+from castsmith.passes.simplify_sight import COMPARISONS, INDICES, ORDER, QUESTIONS, SHAPE_ONLY, reason_unseen, why_seen
+
+RULE = "see-through-cast"
+
+_SMALL = 1024
+"""Elements up to which a constant is narrowed to meet the other operand."""
+
+_BLIND = SHAPE_ONLY | QUESTIONS | ORDER
+
+
+def bypass(
+    pass_name: str, node: onnx_ir.Node, inference: Inference, imports: Mapping[str, int]
+) -> Replacement | Refusal | None:
+    """Rewire the node to what stands before the casts that it does not see."""
+    if node.domain not in DEFAULT_DOMAINS:
+        return None
+    if node.op_type in _BLIND or node.op_type in INDICES:
+        return _bypass_one(pass_name, node, INDICES.get(node.op_type, 0), inference, imports)
+    if node.op_type in COMPARISONS:
+        return _bypass_both(pass_name, node, inference, imports)
+    return None
+
+
+def cast_before(value: onnx_ir.Value | None, inference: Inference) -> tuple[onnx_ir.Value, DataType, CastNode] | None:
+    """What stands before the cast that makes `value`, its type, and what the cast does; None where there is no cast."""
+    producer = None if value is None else value.producer()
+    if producer is None or not producer.inputs or producer.inputs[0] is None:
+        return None
+    like = inference.type_of(producer.inputs[1]) if len(producer.inputs) == 2 else None
+    meaning = read_cast(producer, like)
+    source = inference.type_of(producer.inputs[0])
+    if meaning is None or meaning.to is None or source is None:
+        return None
+    return producer.inputs[0], source, meaning
+
+
+def _bypass_one(
+    pass_name: str, node: onnx_ir.Node, index: int, inference: Inference, imports: Mapping[str, int]
+) -> Replacement | Refusal | None:
+    """Go back over one cast after another as long as the operator does not see them."""
+    origin, reason, refusal = node.inputs[index] if index < len(node.inputs) else None, "", None
+    while (step := cast_before(origin, inference)) is not None:
+        before, source, meaning = step
+        if not takes_type(node, index, source, imports):
+            break
+        seen = why_seen(node, source, meaning, opset_of(imports, "") or 1)
+        if seen is not None:
+            refusal = Refusal(pass_name, RULE, site_of(node), *seen)
+            break
+        assert meaning.to is not None
+        origin, reason = before, reason_unseen(node, source, meaning.to)
+    if reason and origin is not None:
+        return Replacement(RULE, reason, inputs={index: origin})
+    return refusal
+
+
+def _bypass_both(
+    pass_name: str, node: onnx_ir.Node, inference: Inference, imports: Mapping[str, int]
+) -> Replacement | Refusal | None:
+    """Compare before the casts where both operands are cast alike, or one is and the other is a constant."""
+    steps = [cast_before(value, inference) for value in node.inputs]
+    step = steps[0] or steps[1]
+    if step is None:
+        return None
+    _, source, meaning = step
+    assert meaning.to is not None
+    alike = all(other is not None and (other[1], other[2].to) == (source, meaning.to) for other in steps)
+    constant = None if alike else _narrowed(node.inputs[1 if steps[0] else 0], source, imports)
+    if not (alike or constant is not None) or not takes_type(node, 0, source, imports):
+        return None
+    seen = why_seen(node, source, meaning, opset_of(imports, "") or 1)
+    if seen is not None:
+        return Refusal(pass_name, RULE, site_of(node), *seen)
+    inputs = {index: other[0] for index, other in enumerate(steps) if other is not None}
+    if constant is None:
+        return Replacement(RULE, reason_unseen(node, source, meaning.to), inputs=inputs)
+    inputs[1 if steps[0] else 0] = constant
+    reason = f"{reason_unseen(node, source, meaning.to)}, and {type_name(source)} holds the constant"
+    return Replacement(RULE, reason, constants=(constant,), inputs=inputs)
+
+
+def _narrowed(value: onnx_ir.Value | None, to: DataType, imports: Mapping[str, int]) -> onnx_ir.Value | None:
+    """A small constant in the type `to`; None where `to` does not hold each of its elements."""
+    tensor = constant_tensor(value)
+    if value is None or tensor is None or tensor.size > _SMALL or not embeds(to, tensor.dtype):
+        return None
+    opset, array = opset_of(imports, "") or 1, tensor.numpy()
+    if (cast_status(array, to, opset=opset) != 0).any():
+        return None
+    narrow = cast(array, to, opset=opset)
+    back = cast(narrow, tensor.dtype, opset=opset)
+    if not np.array_equal(np.ascontiguousarray(back).view(np.uint8), np.ascontiguousarray(array).view(np.uint8)):
+        return None
+    return new_constant(f"{value.name}_{type_name(to)}", onnx_ir.tensor(narrow, dtype=to))

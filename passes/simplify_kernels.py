@@ -1,0 +1,56 @@
+"""Types that an operator takes by its schema but that a stock runtime has no kernel for.
+
+Leaving a cast out gives an operator another type than its author chose. That is worth nothing if the model then fails
+to load, so the types below are not chosen. A row: what ONNX Runtime 1.31.1 answers NOT_IMPLEMENTED to, or rejects, on
+CPU, for a model of one node at opset 21. Operators that have no row are not given another type at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.schemas import allowed_types, formal_inputs, node_signature
+from castsmith.numerics.types import FLOAT8_TYPES, parse_type
+
+_FLOAT8 = frozenset(FLOAT8_TYPES)
+
+
+def _types(names: str) -> frozenset[DataType]:
+    return frozenset(parse_type(name) for name in names.split())
+
+
+_SHORT = _types("int16 uint16 bfloat16")
+_UNSIGNED = _types("int16 uint16 uint32 uint64 bfloat16")
+
+LACKING: Mapping[str, frozenset[DataType]] = {
+    "Identity": frozenset(),
+    "Reshape": frozenset(),
+    "Transpose": frozenset(),
+    "Shape": frozenset(),
+    **dict.fromkeys(("Slice", "Concat", "Split", "Squeeze", "Unsqueeze", "Flatten"), _FLOAT8),
+    **dict.fromkeys(("Gather", "GatherElements", "GatherND"), _FLOAT8),
+    **dict.fromkeys(("Expand", "Tile", "Size"), _types("bfloat16") | _FLOAT8),
+    "Pad": _SHORT | _FLOAT8,
+    **dict.fromkeys(("DepthToSpace", "SpaceToDepth"), _UNSIGNED | _types("bool int32 int64") | _FLOAT8),
+    "ScatterElements": _FLOAT8,
+    "Where": _SHORT | _types("bool uint64") | _FLOAT8,
+    **dict.fromkeys(("Max", "Min"), _SHORT),
+    **dict.fromkeys(("ReduceMax", "ReduceMin", "ArgMax", "ArgMin"), _UNSIGNED),
+    "MaxPool": _UNSIGNED | _types("int32 int64"),
+    **dict.fromkeys(("IsNaN", "IsInf", "Sign"), frozenset[DataType]()),
+    **dict.fromkeys(("Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"), _types("bfloat16")),
+    "NonZero": _UNSIGNED | _types("int8 double"),
+}
+"""Operators by name; at each opset the schema narrows the choice further."""
+
+
+def takes_type(node: onnx_ir.Node, index: int, dtype: DataType, imports: Mapping[str, int]) -> bool:
+    """Whether input `index` of the node may be of the type, by its schema and by the kernels that exist."""
+    signature = node_signature(node, imports)
+    if signature is None or node.op_type not in LACKING or dtype in LACKING[node.op_type]:
+        return False
+    formals = list(formal_inputs(signature, len(node.inputs)))
+    return index < len(formals) and dtype in allowed_types(signature, formals[index].type_constraint.name)
