@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 
 import numpy as np
 import onnx_ir
@@ -70,8 +70,8 @@ def drop_if_unused(value: onnx_ir.Value) -> None:
             node.graph.remove(node, safe=True)
 
 
-def bytes_of_dropped(nodes: Iterable[onnx_ir.Node]) -> int:
-    """Bytes of the tensors that `drop_if_unused` would remove with their makers if `nodes` went."""
+def bytes_of_dropped(nodes: Iterable[onnx_ir.Node], kept: Container[onnx_ir.Value] = ()) -> int:
+    """Bytes of the tensors that `drop_if_unused` would remove if `nodes` went; values that are `kept` stay."""
     total, leaving, uses_gone = 0, list(dict.fromkeys(nodes)), Counter[onnx_ir.Value]()
     while leaving:
         node = leaving.pop()
@@ -79,13 +79,18 @@ def bytes_of_dropped(nodes: Iterable[onnx_ir.Node]) -> int:
             if value is None:
                 continue
             uses_gone[value] += 1
-            if uses_gone[value] < _use_count(value) or value.is_graph_output() or value.is_graph_input():
+            if uses_gone[value] < _use_count(value) or value in kept or value.is_graph_output():
                 continue
             producer = value.producer()
-            if producer is None:
+            if value.is_initializer() and not value.is_graph_input():
                 total += value.const_value.nbytes if value.const_value is not None else 0
-            elif _removable(producer) and all(
-                uses_gone[output] == _use_count(output) and not output.is_graph_output() for output in producer.outputs
+            elif (
+                producer is not None
+                and _removable(producer)
+                and all(
+                    uses_gone[output] == _use_count(output) and not output.is_graph_output()
+                    for output in producer.outputs
+                )
             ):
                 total += sum(tensor.nbytes for tensor in _own_tensors(producer))
                 leaving.append(producer)

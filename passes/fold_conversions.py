@@ -1,0 +1,121 @@
+"""The conversions that fold, as plain data: what each gives for constants, and whether the standard fixes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.numerics.bitcast import bit_cast
+from castsmith.numerics.cast import cast
+from castsmith.numerics.codec import Array
+from castsmith.numerics.definedness import Definedness
+from castsmith.numerics.status import Finding, status_reason
+from castsmith.numerics.trunc import trunc
+from castsmith.numerics.types import type_name
+from castsmith.passes.fold_moves import Dims
+
+
+class Conversion(Protocol):
+    """What a node makes of constants to give one of its outputs. Equal where it does the same, so it can be a key."""
+
+    def result(self, types: Sequence[DataType], shapes: Sequence[Dims], /) -> tuple[DataType, Dims]:
+        """The type and shape that come out. Raises ValueError where the shapes do not fit."""
+        ...
+
+    def finding(self, arrays: Sequence[Array], /) -> Finding | None:
+        """The first element that the standard does not fix. This and `compute` raise CastsmithError."""
+        ...
+
+    def compute(self, arrays: Sequence[Array], /) -> Array: ...
+
+    def text(self, types: Sequence[DataType], /) -> str:
+        """What it does, for the record of it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CastTo:
+    """Cast, CastLike, and either output of ConvertPromoteTypes."""
+
+    to: DataType
+    opset: int
+    saturate: bool = True
+    round_mode: str = "up"
+
+    def result(self, _types: Sequence[DataType], shapes: Sequence[Dims]) -> tuple[DataType, Dims]:
+        return self.to, shapes[0]
+
+    def finding(self, arrays: Sequence[Array]) -> Finding | None:
+        saturate, round_mode = self.saturate, self.round_mode
+        return status_reason(arrays[0], self.to, saturate=saturate, round_mode=round_mode, opset=self.opset)
+
+    def compute(self, arrays: Sequence[Array]) -> Array:
+        saturate, round_mode = self.saturate, self.round_mode
+        return cast(arrays[0], self.to, saturate=saturate, round_mode=round_mode, opset=self.opset)
+
+    def text(self, types: Sequence[DataType]) -> str:
+        kinds = f"{type_name(types[0])} to {type_name(self.to)}"
+        return f"{kinds} of a constant, every element as opset {self.opset} defines it"
+
+
+@dataclass(frozen=True, slots=True)
+class BitCastTo:
+    """BitCast: other values, the same bits."""
+
+    to: DataType
+    opset: int
+
+    def result(self, _types: Sequence[DataType], shapes: Sequence[Dims]) -> tuple[DataType, Dims]:
+        return self.to, shapes[0]
+
+    def finding(self, arrays: Sequence[Array]) -> Finding | None:
+        if self.to != DataType.BOOL:
+            return None
+        strange = arrays[0].view(np.uint8) > 1
+        if not strange.any():
+            return None
+        index = tuple(int(place) for place in np.unravel_index(int(strange.argmax()), strange.shape))
+        reason = "the standard gives no meaning to a bool that is neither 0 nor 1"
+        return Finding(index, str(arrays[0][index]), Definedness.UNDEFINED, reason)
+
+    def compute(self, arrays: Sequence[Array]) -> Array:
+        return bit_cast(arrays[0], self.to, opset=self.opset)
+
+    def text(self, types: Sequence[DataType]) -> str:
+        return f"the bits of a constant, read as {type_name(self.to)} and not as {type_name(types[0])}"
+
+
+@dataclass(frozen=True, slots=True)
+class TruncOf:
+    """QONNX Trunc. `names` are those of its operands in `castsmith.numerics.trunc.trunc`."""
+
+    names: tuple[str, ...]
+    version: int
+    rounding_mode: str
+    signed: bool
+    narrow: bool
+    to: DataType
+
+    def result(self, _types: Sequence[DataType], shapes: Sequence[Dims]) -> tuple[DataType, Dims]:
+        return self.to, np.broadcast_shapes(*shapes)
+
+    def finding(self, _arrays: Sequence[Array]) -> Finding | None:
+        return None
+
+    def compute(self, arrays: Sequence[Array]) -> Array:
+        operands, mode, version = dict(zip(self.names, arrays, strict=True)), self.rounding_mode, self.version
+        result = trunc(**operands, rounding_mode=mode, signed=self.signed, narrow=self.narrow, version=version)
+        # QONNX declares the output float32, whatever numpy makes of its parameters.
+        return result.astype(self.to.numpy())
+
+    def text(self, _types: Sequence[DataType]) -> str:
+        return f"QONNX Trunc version {self.version} of constants"
+
+
+Reading = tuple[Conversion, tuple[onnx_ir.Value, ...]]
+"""A conversion and the values that it converts."""
