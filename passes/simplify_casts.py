@@ -49,7 +49,7 @@ class SimplifyCasts(onnx_ir.passes.InPlacePass):
         facts = _Facts(inference, CastTable.of(model))
 
         def rule(node: onnx_ir.Node) -> Replacement | Refusal | None:
-            if node.graph is None or node.inputs[:1] in ((), (None,)):
+            if node.graph is None or node.graph in ambiguous or node.inputs[:1] in ((), (None,)):
                 return None
             return simplify(node, facts, imports[node.graph]) or bypass(NAME, node, inference, imports[node.graph])
 
