@@ -1,0 +1,8 @@
+"""What makes a model legal for a target: the targets, and the passes that work towards one; each is an onnx_ir pass."""
+
+from castsmith.lowering.float8 import LowerFloat8
+from castsmith.lowering.targets import Target, TargetError, load_target, target_names
+from castsmith.lowering.trunc import LowerTrunc
+from castsmith.lowering.version import LegalizeVersion
+
+__all__ = ["LegalizeVersion", "LowerFloat8", "LowerTrunc", "Target", "TargetError", "load_target", "target_names"]

@@ -93,6 +93,8 @@ def _parse(name: str, key: str, text: str, field: dataclasses.Field[Any]) -> boo
             return {"true": True, "false": False, "1": True, "0": False, "": True}[text.lower()]
         if isinstance(default, DataType):
             return parse_type(text)
-        return type(default)(text)
+        if isinstance(default, int):
+            return int(text)
+        return text
     except (KeyError, ValueError):
         raise OptionError(f"{text!r} is no value for option {key} of {name}.") from None
