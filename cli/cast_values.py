@@ -76,17 +76,13 @@ def _from_code(text: str, row: ElementType) -> Array:
 
 
 def _integer(text: str, row: ElementType) -> Array:
-    number = float(text)
-    whole = np.isfinite(number) and Decimal(text) == Decimal(text).to_integral_value()
-    if not whole:
+    finite = any(character.isdigit() for character in text)
+    if not finite or Decimal(text) != Decimal(text).to_integral_value():
         raise CastError(f"{text} is not a whole number, so {row.name} does not hold it.")
     if not fits(text, row):
         raise CastError(f"{text} is out of range for {row.name}, which holds {row.min} to {row.max}.")
-    return np.array(int(Decimal(text))).astype(row.dtype.numpy()) if row.dtype != DataType.UINT64 else _uint64(text)
-
-
-def _uint64(text: str) -> Array:
-    return np.array(int(Decimal(text)), np.uint64)
+    code = int(Decimal(text)) & (2 ** (8 * code_dtype(row).itemsize) - 1)
+    return np.array(code, code_dtype(row)).view(row.dtype.numpy())
 
 
 def _float(text: str, row: ElementType) -> Array:

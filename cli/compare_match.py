@@ -8,7 +8,7 @@ Among equals the names decide, then the order.
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import onnx_ir
@@ -18,7 +18,7 @@ from castsmith.cli.compare_queries import Scope, computing_nodes, operands, oper
 
 Node = onnx_ir.Node
 Value = onnx_ir.Value
-Pairs = Iterable[tuple[Value, Value]]
+Pairs = Sequence[tuple[Value, Value]]
 
 
 @dataclass
@@ -71,11 +71,11 @@ def match_nodes(a: Scope, b: Scope, keys: Keys, outputs: Pairs) -> Matching:
     matching.pair_by(lambda node: forward[node])
     matching.pair_by(lambda node: backward[node])
     if matching.left(0) and matching.left(1):
-        _match_similar(matching, marks)
+        _match_similar(matching, marks, outputs)
     return matching
 
 
-def _match_similar(matching: Matching, marks: dict[Value, int]) -> None:
+def _match_similar(matching: Matching, marks: dict[Value, int], outputs: Pairs) -> None:
     forward, backward = _all_keys(matching, marks, soft=True)
     matching.pair_by(lambda node: (forward[node], backward[node]))
     matching.pair_by(lambda node: forward[node], only_named=True)
@@ -85,7 +85,7 @@ def _match_similar(matching: Matching, marks: dict[Value, int]) -> None:
     forward, backward = _all_keys(matching, marks, soft=True)
     matching.pair_by(lambda node: forward[node] if _computes(node, matching.keys) else None)
     matching.pair_by(lambda node: backward[node])
-    _pair_neighbours(matching)
+    _pair_neighbours(matching, outputs)
 
 
 def _computes(node: Node, keys: Keys) -> bool:
@@ -106,23 +106,27 @@ def _all_keys(matching: Matching, marks: dict[Value, int], *, soft: bool) -> tup
     return forward, backward
 
 
-def _pair_neighbours(matching: Matching) -> None:
+def _pair_neighbours(matching: Matching, outputs: Pairs) -> None:
     """From matched nodes to the unmatched ones that make their inputs or use their outputs, at the same place."""
-    if not matching.left(0) or not matching.left(1):
-        return
-    free_a, free_b = set(matching.left(0)), set(matching.left(1))
+    free = set(matching.left(0)), set(matching.left(1))
     waiting = list(matching.partner.items())
-    for a, b in waiting:  # grows as pairs are found
-        inputs = zip(operands(a), operands(b), strict=False)
-        near = [(x.producer(), y.producer()) for x, y in inputs if x is not None and y is not None]
-        for x, y in zip(a.outputs, b.outputs, strict=False):
-            near += _same_uses(x, y, free_a, free_b)
-        for left, right in near:
-            if left in free_a and right in free_b:
-                free_a.remove(left)
-                free_b.remove(right)
+    found = [(x.producer(), y.producer()) for x, y in outputs]
+    while all(free) and (found or waiting):
+        for left, right in found:
+            if left in free[0] and right in free[1]:
+                free[0].remove(left)
+                free[1].remove(right)
                 matching.pair(left, right)
                 waiting.append((left, right))
+        found = list(_neighbours(*waiting.pop(), *free)) if waiting else []
+
+
+def _neighbours(a: Node, b: Node, free_a: set[Node], free_b: set[Node]) -> Iterator[tuple[Node | None, Node | None]]:
+    for x, y in zip(operands(a), operands(b), strict=False):
+        if x is not None and y is not None:
+            yield x.producer(), y.producer()
+    for x, y in zip(a.outputs, b.outputs, strict=False):
+        yield from _same_uses(x, y, free_a, free_b)
 
 
 def _same_uses(x: Value, y: Value, free_a: set[Node], free_b: set[Node]) -> Sequence[tuple[Node, Node]]:

@@ -39,7 +39,7 @@ def digest(tensor: onnx_ir.TensorProtocol) -> Digest:
 
 def tensor_difference(before: onnx_ir.TensorProtocol, after: onnx_ir.TensorProtocol) -> TensorDifference:
     """How two tensors differ that do."""
-    left, right = before.numpy().reshape(-1), after.numpy().reshape(-1)
+    left, right = _flat(before), _flat(after)
     detail = ""
     if tuple(before.shape.numpy()) == tuple(after.shape.numpy()) and _comparable(before.dtype, after.dtype):
         differ = _bits_differ(left, right) if before.dtype == after.dtype else _gaps(left, right) > 0
@@ -49,6 +49,10 @@ def tensor_difference(before: onnx_ir.TensorProtocol, after: onnx_ir.TensorProto
     if same_kind and left.size == 1:
         first, second = f"{first} {{{_text(left[0])}}}", f"{second} {{{_text(right[0])}}}"
     return TensorDifference(first, second, detail)
+
+
+def _flat(tensor: onnx_ir.TensorProtocol) -> npt.NDArray[Any]:
+    return np.array(_texts(tensor), object) if tensor.dtype == DataType.STRING else tensor.numpy().reshape(-1)
 
 
 def _detail(

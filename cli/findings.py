@@ -19,7 +19,7 @@ from castsmith.ir.rewriting import all_nodes
 from castsmith.ir.scopes import imports_by_scope
 from castsmith.ir.text import site_of
 from castsmith.lowering.targets import Target
-from castsmith.numerics.errors import PromotionError
+from castsmith.numerics.errors import CastsmithError, PromotionError
 from castsmith.numerics.promotion import PromotionRules, common_type
 from castsmith.numerics.types import type_name
 from castsmith.passes.fold_constants import FoldConstants
@@ -104,8 +104,14 @@ def _declared_findings(model: onnx_ir.Model, inference: Inference) -> Iterator[D
 
 def _constant_findings(model: onnx_ir.Model) -> Iterator[Diagnostic]:
     """Casts of constants that the standard does not fix: refusals which folding disputed ones lifts are disputed."""
-    refused = _fold_refusals(model, disputed=False)
-    undefined = Counter(_fold_refusals(model, disputed=True))
+    try:
+        refused = _fold_refusals(model, disputed=False)
+        undefined = Counter(_fold_refusals(model, disputed=True))
+    except ModelError:
+        return  # a Trunc that cannot be read, which is a finding of its own
+    except CastsmithError as error:
+        yield Diagnostic("constant-malformed", Severity.ERROR, Site(model.graph.name or ""), str(error).rstrip("."))
+        return
     for refusal in refused:
         kind = "undefined" if undefined[refusal] else "disputed"
         undefined[refusal] -= 1

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 DONE, REFUSED, TROUBLE, INTERRUPTED = 0, 1, 2, 130
 
-_BROKEN_PIPE = 141
+BROKEN_PIPE = 141
 """128 + SIGPIPE, as of a program that the signal ends."""
 
 
@@ -28,7 +28,7 @@ def run_command(arguments: argparse.Namespace) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         _drop_stdout()
-        return _BROKEN_PIPE
+        return BROKEN_PIPE
     except Exception as error:  # the last resort: what a user sees must be a sentence
         return _explain(error, refused=_refused_code(arguments))
 

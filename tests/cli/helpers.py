@@ -1,0 +1,64 @@
+"""Small models as ONNX text, and the command run in this process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx
+import onnx.parser
+import pytest
+
+from castsmith.cli.main import main
+
+MIXED = """<ir_version: 10, opset_import: ["" : 18]>
+mixed (float[N] x, int16[N] y) => (float[N] z) {
+    z = Add (x, y)
+}"""
+
+UNSAFE = MIXED.replace("int16", "int64")
+
+CLEAN = """<ir_version: 10, opset_import: ["" : 18]>
+clean (float[N] x) => (float[N] z) {
+    z = Relu (x)
+}"""
+
+CHAIN = """<ir_version: 10, opset_import: ["" : 18]>
+chain (float16[N] x) => (float16[N] z) {
+    a = Cast <to = 11> (x)
+    b = Cast <to = 10> (a)
+    z = Relu (b)
+}"""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Command:
+    """Runs `castsmith` in this process and takes what it prints."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    def __call__(self, *words: str | Path) -> Ended:
+        self._capsys.readouterr()
+        code = main([str(word) for word in words])
+        printed = self._capsys.readouterr()
+        return Ended(code, printed.out, printed.err)
+
+
+def write_model(path: Path, text: str) -> Path:
+    """Write the model that the ONNX text says."""
+    onnx.save_model(onnx.parser.parse_model(text), path)
+    return path
+
+
+def is_one_sentence(text: str) -> bool:
+    """Whether the text is one line of the form that every error has."""
+    return text.startswith("castsmith: ") and text.endswith(".\n") and text.count("\n") == 1 and "Traceback" not in text

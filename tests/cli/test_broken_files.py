@@ -1,0 +1,122 @@
+"""Files that are no good model: one sentence on stderr, exit code 2, nothing written, an older file left alone."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from tests.cli.helpers import CLEAN, Command, is_one_sentence, write_model
+
+Break = Callable[[Path], None]
+
+
+def missing(path: Path) -> None:
+    del path
+
+
+def folder(path: Path) -> None:
+    path.mkdir()
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def truncated(path: Path) -> None:
+    whole = write_model(path, CLEAN).read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+
+
+def random_bytes(path: Path) -> None:
+    path.write_bytes(random.Random(7).randbytes(4096))
+
+
+def text(path: Path) -> None:
+    path.write_text("This is not a model.\n")
+
+
+def external(location: str, size: int | None) -> Break:
+    """A model whose weight of 4096 bytes is in `location`, a file of `size` bytes where one is given."""
+
+    def write(path: Path) -> None:
+        weight = numpy_helper.from_array(np.ones(1024, np.float32), "w")
+        weight.ClearField("raw_data")
+        weight.data_location = TensorProto.EXTERNAL
+        weight.external_data.add(key="location", value=location)
+        value = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1024]) for name in "xz"]
+        graph = helper.make_graph([helper.make_node("Add", ["x", "w"], ["z"])], "g", value[:1], value[1:], [weight])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+        path.write_bytes(model.SerializeToString())
+        if size is not None:
+            (path.parent / location).write_bytes(bytes(size))
+
+    return write
+
+
+def no_graph(path: Path) -> None:
+    path.write_bytes(onnx.ModelProto(ir_version=10).SerializeToString())
+
+
+BROKEN = {
+    "missing": missing,
+    "folder": folder,
+    "empty": empty,
+    "truncated": truncated,
+    "random bytes": random_bytes,
+    "text": text,
+    "no graph": no_graph,
+    "external data outside the folder": external("../outside.bin", 4096),
+    "external data at an absolute path": external("/etc/hostname", None),
+    "missing external data": external("weights.bin", None),
+    "too short external data": external("weights.bin", 4095),
+}
+
+
+@pytest.fixture(params=BROKEN)
+def broken(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    path = tmp_path / "inner" / "broken.onnx"
+    path.parent.mkdir()
+    BROKEN[request.param](path)
+    return path
+
+
+def files_in(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)], ids=str)
+def test_optimize(castsmith: Command, broken: Path, tmp_path: Path, options: tuple[str, ...]) -> None:
+    before = files_in(tmp_path)
+    report = tmp_path / "report.json"
+    ended = castsmith("optimize", broken, "-o", tmp_path / "out.onnx", "--report", report, *options)
+    assert (ended.code, ended.out) == (2, "")
+    assert is_one_sentence(ended.err)
+    assert str(broken) in ended.err
+    assert files_in(tmp_path) == before
+
+
+def test_optimize_leaves_an_older_output_alone(castsmith: Command, broken: Path, tmp_path: Path) -> None:
+    out = write_model(tmp_path / "out.onnx", CLEAN)
+    before = files_in(tmp_path)
+    assert castsmith("optimize", broken, "-o", out).code == 2
+    assert files_in(tmp_path) == before
+
+
+def test_check(castsmith: Command, broken: Path) -> None:
+    ended = castsmith("check", broken)
+    assert (ended.code, ended.out) == (2, "")
+    assert is_one_sentence(ended.err)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_diff(castsmith: Command, broken: Path, tmp_path: Path, first: bool) -> None:
+    good = write_model(tmp_path / "good.onnx", CLEAN)
+    ended = castsmith("diff", *((broken, good) if first else (good, broken)))
+    assert (ended.code, ended.out) == (2, "")
+    assert is_one_sentence(ended.err)

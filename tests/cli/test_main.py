@@ -1,0 +1,133 @@
+"""The command as a whole: help, version, bad usage, unexpected errors, and what starting it costs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import onnx
+import onnx.parser
+import pytest
+
+import castsmith as package
+from castsmith.cli import outcome, passes
+from tests.cli.helpers import CLEAN, MIXED, Command, is_one_sentence, write_model
+
+COMMANDS = ("optimize", "check", "diff", "cast", "promote", "targets", "passes")
+
+
+def run_process(*words: str | Path, **settings: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "castsmith", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, **settings)  # type: ignore[call-overload]
+
+
+def test_version(castsmith: Command) -> None:
+    ended = castsmith("--version")
+    assert (ended.code, ended.out) == (0, f"castsmith {package.__version__}\n")
+
+
+@pytest.mark.parametrize("words", [("--help",), *((command, "--help") for command in COMMANDS)])
+def test_help(castsmith: Command, words: tuple[str, ...]) -> None:
+    ended = castsmith(*words)
+    assert ended.code == 0
+    assert ended.out.startswith("usage: castsmith")
+
+
+def test_help_names_every_command(castsmith: Command) -> None:
+    text = castsmith("--help").out
+    assert all(command in text for command in COMMANDS)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *[(), ("mend",), ("optimize",), ("optimize", "x.onnx"), ("cast", "1"), ("check",), ("diff", "a"), ("promote",)],
+        *[("check", "a", "--wrong"), ("diff", "a", "b", "--format", "html"), ("targets", "show"), ("passes", "more")],
+        ("optimize", "a", "-o", "b", "--max-growth", "much"),
+        ("cast", "1", "--from", "f32", "--to", "i8", "--opset", "x"),
+    ],
+    ids=" ".join,
+)
+def test_bad_usage_is_one_line_and_exit_code_2(castsmith: Command, words: tuple[str, ...]) -> None:
+    ended = castsmith(*words)
+    assert (ended.code, ended.out) == (2, "")
+    assert is_one_sentence(ended.err)
+    assert "--help" in ended.err
+
+
+@pytest.mark.parametrize("words", [("--help",), ("--version",), ("optimize", "--help")], ids=" ".join)
+def test_starting_imports_nothing_heavy(words: tuple[str, ...]) -> None:
+    code = f"import sys; from castsmith.cli.main import main; main({list(words)!r}); print(sorted(sys.modules))"
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    for heavy in ("numpy", "onnx", "onnx_ir", "ml_dtypes", "rich", "networkx"):
+        assert f"'{heavy}'" not in printed
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "text"),
+    [
+        (RuntimeError("first\nsecond"), 2, "internal error (RuntimeError: first at test_main.py:"),
+        (KeyError("x"), 2, "internal error (KeyError: 'x' at test_main.py:"),
+        (RecursionError(), 2, "internal error (RecursionError at test_main.py:"),
+        (MemoryError(), 2, "there is not enough memory"),
+        (PermissionError(13, "Permission denied", "there"), 2, "there: Permission denied."),
+        (package.PromotionError("No."), 1, "No."),
+        (package.ModelError("No \x1b[31mmodel."), 2, "No \\x1b[31mmodel."),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_whatever_is_raised_becomes_a_sentence(
+    castsmith: Command, monkeypatch: pytest.MonkeyPatch, error: Exception, code: int, text: str
+) -> None:
+    def fail(_: object) -> int:
+        raise error
+
+    monkeypatch.setattr(passes, "run", fail)
+    ended = castsmith("passes")
+    assert (ended.code, ended.out) == (code, "")
+    assert ended.err.startswith(f"castsmith: {text}")
+    assert is_one_sentence(ended.err)
+
+
+def test_interrupted(castsmith: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(_: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(passes, "run", interrupt)
+    ended = castsmith("passes")
+    assert (ended.code, ended.out, ended.err) == (130, "", "")
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "a.onnx", MIXED)
+    words = f"{sys.executable} -m castsmith check {model} --json; echo $? >&2"
+    shell = subprocess.run(f"({words}) | true", shell=True, capture_output=True, text=True, check=False)
+    assert shell.stderr.strip() in ("1", str(outcome.BROKEN_PIPE))
+
+
+def test_output_that_cannot_be_printed_is_a_sentence() -> None:
+    full = Path("/dev/full")
+    if not full.exists():
+        pytest.skip("there is no /dev/full")
+    with full.open("w") as stdout:
+        command = [sys.executable, "-m", "castsmith", "passes"]
+        ended = subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False)
+    assert ended.returncode == 2
+    assert is_one_sentence(ended.stderr)
+
+
+def test_names_that_the_encoding_lacks_are_escaped(tmp_path: Path) -> None:
+    proto = onnx.parser.parse_model(MIXED)
+    proto.graph.name = "mélange"
+    onnx.save_model(proto, tmp_path / "a.onnx")
+    ended = run_process("check", tmp_path / "a.onnx", env={"PYTHONIOENCODING": "ascii", "PATH": ""})
+    assert ended.returncode == 1
+    assert "m\\xe9lange" in ended.stdout
+
+
+def test_the_installed_process_ends_with_the_code_of_main(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "a.onnx", CLEAN)
+    assert run_process("check", model).returncode == 0
+    assert run_process("promote", "i64", "f32").returncode == 1
+    assert run_process("check", tmp_path / "none.onnx").returncode == 2
