@@ -33,7 +33,7 @@ from castsmith.numerics.exactness import chain_collapses
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import type_name
 from castsmith.passes.simplify_bypass import bypass, cast_before
-from castsmith.passes.simplify_duplicates import CastTable, merge_with
+from castsmith.passes.simplify_duplicates import CastTable, called_with_several_types, merge_with
 
 NAME = "simplify-casts"
 
@@ -47,6 +47,7 @@ class SimplifyCasts(onnx_ir.passes.InPlacePass):
         inference = infer_element_types(model, PromotionRules(promote_unsafe=True))
         imports = imports_by_scope(model)
         facts = _Facts(inference, CastTable.of(model))
+        ambiguous = called_with_several_types(inference)
 
         def rule(node: onnx_ir.Node) -> Replacement | Refusal | None:
             if node.graph is None or node.graph in ambiguous or node.inputs[:1] in ((), (None,)):

@@ -8,6 +8,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.casts import CastNode
+from castsmith.ir.inference import Inference
 from castsmith.ir.rewriting import Replacement, all_nodes
 from castsmith.numerics.opsets import Policy, policy_for
 from castsmith.numerics.types import type_name
@@ -49,6 +50,12 @@ class CastTable:
                 return found[scope]
             scope = self.outer.get(scope)
         return None
+
+
+def called_with_several_types(inference: Inference) -> set[Scope]:
+    """The bodies, with their subgraphs, of functions whose values have no one type."""
+    functions = [function for function, calls in inference.signatures.items() if len(calls) > 1]
+    return {scope for function in functions for scope in (function.graph, *function.subgraphs())}
 
 
 def merge_with(node: onnx_ir.Node, twin: onnx_ir.Value | None, to: DataType) -> Replacement | None:

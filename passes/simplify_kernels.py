@@ -8,11 +8,12 @@ CPU, for a model of one node at opset 21. Operators that have no row are not giv
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.schemas import allowed_types, formal_inputs, node_signature
+from castsmith.ir.schemas import formal_inputs, op_signature, opset_of
 from castsmith.numerics.types import FLOAT8_TYPES, parse_type
 
 _FLOAT8 = frozenset(FLOAT8_TYPES)
@@ -49,8 +50,17 @@ LACKING: Mapping[str, frozenset[DataType]] = {
 
 def takes_type(node: onnx_ir.Node, index: int, dtype: DataType, imports: Mapping[str, int]) -> bool:
     """Whether input `index` of the node may be of the type, by its schema and by the kernels that exist."""
-    signature = node_signature(node, imports)
-    if signature is None or node.op_type not in LACKING or dtype in LACKING[node.op_type]:
+    opset = opset_of(imports, node.domain)
+    if opset is None or node.op_type not in LACKING or dtype in LACKING[node.op_type]:
         return False
-    formals = list(formal_inputs(signature, len(node.inputs)))
-    return index < len(formals) and dtype in allowed_types(signature, formals[index].type_constraint.name)
+    return dtype in _allowed(node.domain, node.op_type, opset, len(node.inputs), index)
+
+
+@cache
+def _allowed(domain: str, op_type: str, opset: int, count: int, index: int) -> frozenset[DataType]:
+    signature = op_signature(domain, op_type, opset)
+    formals = [] if signature is None else list(formal_inputs(signature, count))
+    if index >= len(formals):
+        return frozenset()
+    types = formals[index].type_constraint.allowed_types
+    return frozenset(allowed.dtype for allowed in types if isinstance(allowed, onnx_ir.TensorType))
