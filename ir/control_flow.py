@@ -1,4 +1,4 @@
-"""Element types through If, Loop and Scan: where branches join and states go round, the widest type wins."""
+"""Element types through If, Loop, Scan and SequenceMap: where branches join and states go round, they become common."""
 
 from __future__ import annotations
 
@@ -8,46 +8,57 @@ from typing import Protocol
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.ir.origins import located
+from castsmith.ir.schemas import DEFAULT_DOMAINS, opset_of
+from castsmith.ir.text import site_of
+from castsmith.numerics.errors import PromotionError
+from castsmith.numerics.promotion import PromotionRules, common_type
+
+Types = list[DataType | None]
+
 
 class TypeWalk(Protocol):
     """What inference offers to the rules of control flow."""
 
+    rules: PromotionRules
     types: dict[onnx_ir.Value, DataType]
     conversions: dict[tuple[onnx_ir.Node, int], DataType]
     output_conversions: dict[tuple[onnx_ir.Graph, int], DataType]
 
     def type_of(self, value: onnx_ir.Value | None) -> DataType | None: ...
     def walk(self, scope: onnx_ir.Graph, imports: Mapping[str, int]) -> None: ...
-    def merge(self, types: Sequence[DataType | None]) -> DataType | None: ...
 
 
-def infer_control_flow(walk: TypeWalk, node: onnx_ir.Node, imports: Mapping[str, int]) -> list[DataType | None] | None:
-    """The output types of If, Loop or Scan, with what must be converted noted in `walk`; None for other operators."""
-    if node.domain not in ("", "ai.onnx"):
+def infer_control_flow(walk: TypeWalk, node: onnx_ir.Node, imports: Mapping[str, int]) -> Types | None:
+    """The output types of a node with subgraphs, with what must be converted noted in `walk`; None for others."""
+    if node.domain not in DEFAULT_DOMAINS:
         return None
-    if node.op_type == "If":
-        branches = [node.attributes[name].as_graph() for name in ("then_branch", "else_branch")]
-        return _branches(walk, branches, imports)
-    if node.op_type == "Loop":
-        body = node.attributes["body"].as_graph()
-        fixed: list[DataType | None] = [DataType.INT64, DataType.BOOL]
-        outputs = _states(walk, node, body, imports, first_input=2, first_output=1, fixed=fixed)
-        return outputs[1:]
-    if node.op_type == "Scan":
-        body = node.attributes["body"].as_graph()
-        states = len(node.inputs) - node.attributes["num_scan_inputs"].as_int()
-        scanned = [walk.type_of(value) for value in node.inputs[states:]]
-        return _states(walk, node, body, imports, first_input=0, first_output=0, states=states, scanned=scanned)
-    return None
+    match node.op_type:
+        case "If":
+            return _branches(walk, node, imports)
+        case "Loop":
+            fixed: Types = [DataType.INT64, DataType.BOOL]
+            return _states(walk, node, imports, range(2, len(node.inputs)), first_output=1, before=fixed)[1:]
+        case "Scan":
+            first = int(opset_of(imports, "") == 8)
+            split = len(node.inputs) - node.attributes["num_scan_inputs"].as_int()
+            scanned = [walk.type_of(value) for value in node.inputs[split:]]
+            return _states(walk, node, imports, range(first, split), first_output=0, after=scanned)
+        case "SequenceMap":
+            elements = [walk.type_of(value) for value in node.inputs]
+            return _body(walk, node.attributes["body"].as_graph(), elements, imports)
+        case _:
+            return None
 
 
-def _branches(walk: TypeWalk, branches: list[onnx_ir.Graph], imports: Mapping[str, int]) -> list[DataType | None]:
+def _branches(walk: TypeWalk, node: onnx_ir.Node, imports: Mapping[str, int]) -> Types:
+    branches = [node.attributes[name].as_graph() for name in ("then_branch", "else_branch")]
     for branch in branches:
         walk.walk(branch, imports)
-    joined: list[DataType | None] = []
-    for index in range(len(branches[0].outputs)):
-        types = [walk.type_of(branch.outputs[index]) for branch in branches]
-        joined.append(walk.merge(types))
+    joined: Types = []
+    for index, outputs in enumerate(zip(*(branch.outputs for branch in branches), strict=True)):
+        types = [walk.type_of(output) for output in outputs]
+        joined.append(_meet(walk, node, f"output {index} of the branches:", outputs, types))
         for branch, dtype in zip(branches, types, strict=True):
             _note_output(walk, branch, index, dtype, joined[-1])
     return joined
@@ -56,37 +67,57 @@ def _branches(walk: TypeWalk, branches: list[onnx_ir.Graph], imports: Mapping[st
 def _states(
     walk: TypeWalk,
     node: onnx_ir.Node,
-    body: onnx_ir.Graph,
     imports: Mapping[str, int],
+    states: range,
     *,
-    first_input: int,
     first_output: int,
-    states: int | None = None,
-    fixed: Sequence[DataType | None] = (),
-    scanned: Sequence[DataType | None] = (),
-) -> list[DataType | None]:
+    before: Sequence[DataType | None] = (),
+    after: Sequence[DataType | None] = (),
+) -> Types:
     """Walk the body until its states no longer widen; returns the types of all outputs of the body."""
-    count = len(node.inputs) - first_input if states is None else states
-    entering = [walk.type_of(value) for value in node.inputs[first_input : first_input + count]]
-    carried = list(entering)
+    body = node.attributes["body"].as_graph()
+    entering = [walk.type_of(node.inputs[index]) for index in states]
+    left = body.outputs[first_output : first_output + len(states)]
+    carried = entering
     while True:
-        for value, dtype in zip(body.inputs, (*fixed, *carried, *scanned), strict=False):
-            if dtype is not None:
-                walk.types[value] = dtype
-        walk.walk(body, imports)
-        leaving = [walk.type_of(value) for value in body.outputs[first_output : first_output + count]]
-        widened = [walk.merge(pair) or pair[0] for pair in zip(carried, leaving, strict=True)]
+        outputs = _body(walk, body, [*before, *carried, *after], imports)
+        widened: Types = []
+        for index, value in enumerate(left):
+            pair = (node.inputs[states[index]], value)
+            types = [carried[index], outputs[first_output + index]]
+            widened.append(_meet(walk, node, "a state that enters and leaves as", pair, types) or carried[index])
         if widened == carried:
             break
         carried = widened
-    for index, (before, after) in enumerate(zip(entering, carried, strict=True)):
-        if before != after and after is not None:
-            walk.conversions[node, first_input + index] = after
-    outputs = [walk.type_of(value) for value in body.outputs]
+    for index, old, new in zip(states, entering, carried, strict=True):
+        walk.conversions.pop((node, index), None)
+        if old != new and old is not None and new is not None:
+            walk.conversions[node, index] = new
     for index, dtype in enumerate(carried, start=first_output):
         _note_output(walk, body, index, outputs[index], dtype)
         outputs[index] = dtype or outputs[index]
     return outputs
+
+
+def _body(walk: TypeWalk, body: onnx_ir.Graph, inputs: Types, imports: Mapping[str, int]) -> Types:
+    for value, dtype in zip(body.inputs, inputs, strict=False):
+        if dtype is not None:
+            walk.types[value] = dtype
+    walk.walk(body, imports)
+    return [walk.type_of(value) for value in body.outputs]
+
+
+def _meet(
+    walk: TypeWalk, node: onnx_ir.Node, what: str, values: Sequence[onnx_ir.Value | None], types: Types
+) -> DataType | None:
+    """The common type of values that meet where control flow joins; None unless all are known."""
+    known = [dtype for dtype in types if dtype is not None]
+    if len(known) < len(types) or not known:
+        return None
+    try:
+        return known[0] if len(set(known)) == 1 else common_type([(dtype, 1) for dtype in known], walk.rules)
+    except PromotionError as error:
+        raise located(site_of(node), what, zip(values, known, strict=True), error) from None
 
 
 def _note_output(

@@ -3,68 +3,70 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 import onnx
 import onnx.defs
 import onnx.shape_inference
 import onnx_ir
 from onnx_ir import DataType
-from onnx_ir.schemas import OpSignature
 
 from castsmith.ir.casts import cast_target
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.schemas import formal_inputs, formal_outputs, opset_of
+from castsmith.ir.schemas import DEFAULT_DOMAINS, OpKey, actual_outputs
+
+_OF_THEIR_ELEMENTS = frozenset(
+    (
+        "SequenceConstruct",
+        "SequenceAt",
+        "SplitToSequence",
+        "ConcatFromSequence",
+        "Optional",
+        "OptionalGetElement",
+    )
+)
+"""Operators whose output has the element type of their first input, between tensors, sequences and optional values."""
 
 
 def output_types(
-    node: onnx_ir.Node,
-    signature: OpSignature,
-    inputs: Sequence[DataType | None],
-    bound: Mapping[str, DataType],
-    imports: Mapping[str, int],
+    node: onnx_ir.Node, key: OpKey, inputs: Sequence[DataType | None], bound: Mapping[str, DataType]
 ) -> list[DataType | None]:
-    """The element type of each output; None where it is not a tensor or nothing known fixes it.
+    """The element type of each output; None where nothing known fixes it.
 
-    inputs: the element type of each actual input. bound: type variables already settled (where operands disagree,
-    the type that promotion gives them); the others are bound by the inputs.
+    inputs: the element type of each actual input. bound: what the type variables of the inputs stand for.
     """
-    variables = dict(bound)
-    for formal, dtype in zip(formal_inputs(signature, len(inputs)), inputs, strict=False):
-        if dtype is not None and formal.homogeneous:
-            variables.setdefault(formal.type_constraint.name, dtype)
-    settled = [_settled(formal.type_constraint, variables) for formal in formal_outputs(signature, len(node.outputs))]
-    settled += [None] * (len(node.outputs) - len(settled))
+    settled = [only if name is None else bound.get(name, only) for name, only in _named_outputs(key, len(node.outputs))]
     if all(settled):
         return settled
-    return [known or asked for known, asked in zip(settled, _by_attributes(node, inputs, imports), strict=True)]
+    return [known or asked for known, asked in zip(settled, _by_attributes(node, inputs, key), strict=True)]
 
 
-def _settled(constraint: onnx_ir.schemas.TypeConstraintParam, variables: Mapping[str, DataType]) -> DataType | None:
-    if constraint.name in variables:
-        return variables[constraint.name]
-    if len(constraint.allowed_types) == 1:
-        (only,) = constraint.allowed_types
-        return only.dtype if isinstance(only, onnx_ir.TensorType) else None
-    return None
+@cache
+def _named_outputs(key: OpKey, count: int) -> tuple[tuple[str | None, DataType | None], ...]:
+    """For each output the name of its type variable, and its element type where the schema has only one."""
+    found: list[tuple[str | None, DataType | None]] = []
+    for formal in actual_outputs(key, count):
+        only = next(iter(formal.allowed)) if formal is not None and len(formal.allowed) == 1 else None
+        found.append((formal.variable if formal is not None and formal.homogeneous else None, only))
+    return tuple(found)
 
 
-def _by_attributes(
-    node: onnx_ir.Node, inputs: Sequence[DataType | None], imports: Mapping[str, int]
-) -> list[DataType | None]:
+def _by_attributes(node: onnx_ir.Node, inputs: Sequence[DataType | None], key: OpKey) -> list[DataType | None]:
     """What no input type fixes is fixed by attributes (Cast's `to`, RandomNormal's `dtype` ...): onnx knows how."""
     if node.op_type == "Constant":
         tensor = constant_tensor(node.outputs[0])
         return [None if tensor is None else tensor.dtype]
     if node.op_type == "Cast" and "to" in node.attributes and not node.attributes["to"].is_ref():
         return [cast_target(node)]
+    if node.op_type in _OF_THEIR_ELEMENTS and node.domain in DEFAULT_DOMAINS and inputs:
+        return [inputs[0]] * len(node.outputs)
     nothing: list[DataType | None] = [None] * len(node.outputs)
-    opset = opset_of(imports, node.domain)
-    if opset is None or any(attribute.is_ref() for attribute in node.attributes.values()):
+    if any(attribute.is_ref() for attribute in node.attributes.values()):
         return nothing
-    return _ask_onnx(node, inputs, opset) or nothing
+    return _ask_onnx(node, inputs, key) or nothing
 
 
-def _ask_onnx(node: onnx_ir.Node, inputs: Sequence[DataType | None], opset: int) -> list[DataType | None] | None:
+def _ask_onnx(node: onnx_ir.Node, inputs: Sequence[DataType | None], key: OpKey) -> list[DataType | None] | None:
     proto = onnx.NodeProto(op_type=node.op_type, domain=node.domain)
     proto.attribute.extend(onnx_ir.serde.serialize_attribute(attribute) for attribute in node.attributes.values())
     proto.input.extend("" if value is None else f"i{index}" for index, value in enumerate(node.inputs))
@@ -74,7 +76,8 @@ def _ask_onnx(node: onnx_ir.Node, inputs: Sequence[DataType | None], opset: int)
         for index, dtype in enumerate(inputs)
         if node.inputs[index] is not None
     }
-    schema = onnx.defs.get_schema(node.op_type, opset, "" if node.domain == "ai.onnx" else node.domain)
+    domain, op_type, opset = key
+    schema = onnx.defs.get_schema(op_type, opset, "" if domain in DEFAULT_DOMAINS else domain)
     try:
         answer = onnx.shape_inference.infer_node_outputs(schema, proto, known)
     except onnx.shape_inference.InferenceError:

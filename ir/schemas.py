@@ -1,24 +1,68 @@
-"""Facts about operators, read from the ONNX schemas that the installed onnx registers; nothing is written by hand."""
+"""Facts about operators, read from the ONNX schemas that the installed onnx registers; nothing is written by hand.
+
+What a node needs of them is computed once for each operator, opset and number of operands.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 
 import onnx.defs
 import onnx_ir
+from onnx_ir import DataType
 from onnx_ir.schemas import OpSignature, Parameter
+
+from castsmith.numerics.types import parse_type
 
 DEFAULT_DOMAINS = ("", "ai.onnx")
 
+OpKey = tuple[str, str, int]
+"""Domain, operator and opset: what a schema is registered under."""
+
+_ELEMENTS = re.compile(r"(?:(?:seq|optional)\()*tensor\((\w+)\)+")
+
+
+@dataclass(frozen=True, slots=True)
+class Formal:
+    """A formal parameter: its type variable, or a name of its own where its type is fixed, and the element types that
+    its tensors, sequences of tensors or optional tensors may have."""
+
+    variable: str
+    allowed: frozenset[DataType]
+    homogeneous: bool
+    variadic: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TypeGroup:
+    """Inputs that one type variable binds, and the element types that it may stand for."""
+
+    variable: str
+    indexes: tuple[int, ...]
+    allowed: frozenset[DataType]
+
 
 @cache
-def op_signature(domain: str, op_type: str, opset: int) -> OpSignature | None:
-    """The signature of the operator at that opset of its domain; None when no schema is registered for it."""
+def op_formals(domain: str, op_type: str, opset: int) -> tuple[tuple[Formal, ...], tuple[Formal, ...]] | None:
+    """The inputs and outputs of the operator at that opset of its domain; None when no schema is registered for it."""
     domain = "" if domain in DEFAULT_DOMAINS else domain
     if not onnx.defs.has(op_type, opset, domain):
         return None
-    return OpSignature.from_op_schema(onnx.defs.get_schema(op_type, opset, domain))
+    schema = onnx.defs.get_schema(op_type, opset, domain)
+    variables = {constraint.type_param_str: constraint.allowed_type_strs for constraint in schema.type_constraints}
+    variadic = onnx.defs.OpSchema.FormalParameterOption.Variadic
+
+    def formal(parameter: onnx.defs.OpSchema.FormalParameter) -> Formal:
+        types = variables.get(parameter.type_str, (parameter.type_str,))
+        allowed = frozenset(parse_type(match[1]) for text in types if (match := _ELEMENTS.fullmatch(text)))
+        fixed = len(types) == 1
+        name = f"{parameter.type_str} of {parameter.name}" if fixed else parameter.type_str
+        return Formal(name, allowed, parameter.is_homogeneous, parameter.option == variadic)
+
+    return tuple(map(formal, schema.inputs)), tuple(map(formal, schema.outputs))
 
 
 def opset_of(imports: Mapping[str, int], domain: str) -> int | None:
@@ -26,6 +70,66 @@ def opset_of(imports: Mapping[str, int], domain: str) -> int | None:
     if domain in DEFAULT_DOMAINS:
         return imports.get("", imports.get("ai.onnx"))
     return imports.get(domain)
+
+
+def op_key(node: onnx_ir.Node, imports: Mapping[str, int]) -> OpKey | None:
+    """What the node's operator is registered under; None for an operator without schema."""
+    opset = opset_of(imports, node.domain)
+    if opset is None or op_formals(node.domain, node.op_type, opset) is None:
+        return None
+    return node.domain, node.op_type, opset
+
+
+def input_types(node: onnx_ir.Node, index: int, imports: Mapping[str, int]) -> frozenset[DataType]:
+    """The element types that input `index` of the node may have by its schema; none for an operator without schema."""
+    key = op_key(node, imports)
+    formals = list(_spread(_formals(key)[0], index + 1)) if key is not None else []
+    return formals[index].allowed if index < len(formals) else frozenset()
+
+
+@cache
+def type_groups(key: OpKey, present: tuple[bool, ...]) -> tuple[TypeGroup, ...]:
+    """The type variables of the operator with the inputs that each binds, of those that are `present`.
+
+    A heterogeneous variadic parameter (Loop's state, say) binds nothing.
+    """
+    found: dict[str, list[int]] = {}
+    allowed: dict[str, frozenset[DataType]] = {}
+    for index, formal in enumerate(_spread(_formals(key)[0], len(present))):
+        if present[index] and formal.homogeneous and formal.allowed:
+            found.setdefault(formal.variable, []).append(index)
+            allowed[formal.variable] = formal.allowed
+    return tuple(TypeGroup(variable, tuple(indexes), allowed[variable]) for variable, indexes in found.items())
+
+
+@cache
+def actual_outputs(key: OpKey, count: int) -> tuple[Formal | None, ...]:
+    """The formal parameter of each of `count` outputs; None beyond those that the operator has."""
+    formals = tuple(_spread(_formals(key)[1], count))
+    return formals + (None,) * (count - len(formals))
+
+
+def _formals(key: OpKey) -> tuple[tuple[Formal, ...], tuple[Formal, ...]]:
+    formals = op_formals(*key)
+    assert formals is not None
+    return formals
+
+
+def _spread(formals: Sequence[Formal], count: int) -> Iterator[Formal]:
+    """The formal parameter of each of `count` actual ones; a variadic parameter stands for all that are left."""
+    for index in range(count):
+        if index < len(formals):
+            yield formals[index]
+        elif formals and formals[-1].variadic:
+            yield formals[-1]
+
+
+@cache
+def op_signature(domain: str, op_type: str, opset: int) -> OpSignature | None:
+    """The signature of the operator at that opset of its domain; None when no schema is registered for it."""
+    if op_formals(domain, op_type, opset) is None:
+        return None
+    return OpSignature.from_op_schema(onnx.defs.get_schema(op_type, opset, "" if domain in DEFAULT_DOMAINS else domain))
 
 
 def node_signature(node: onnx_ir.Node, imports: Mapping[str, int]) -> OpSignature | None:
@@ -36,24 +140,12 @@ def node_signature(node: onnx_ir.Node, imports: Mapping[str, int]) -> OpSignatur
 
 def formal_inputs(signature: OpSignature, count: int) -> Iterator[Parameter]:
     """The formal parameter of each of `count` actual inputs; a variadic parameter stands for all that are left."""
-    yield from _spread(list(signature.inputs), count)
-
-
-def formal_outputs(signature: OpSignature, count: int) -> Iterator[Parameter]:
-    """The formal parameter of each of `count` actual outputs."""
-    yield from _spread(list(signature.outputs), count)
-
-
-def shared_type_groups(node: onnx_ir.Node, signature: OpSignature) -> dict[str, list[int]]:
-    """For each type variable that binds two or more of the node's inputs, the indexes of those inputs.
-
-    A heterogeneous variadic parameter (Loop's state, say) binds nothing.
-    """
-    groups: dict[str, list[int]] = {}
-    for index, formal in enumerate(formal_inputs(signature, len(node.inputs))):
-        if node.inputs[index] is not None and formal.homogeneous and len(formal.type_constraint.allowed_types) > 1:
-            groups.setdefault(formal.type_constraint.name, []).append(index)
-    return {variable: indexes for variable, indexes in groups.items() if len(indexes) > 1}
+    formals = list(signature.inputs)
+    for index in range(count):
+        if index < len(formals):
+            yield formals[index]
+        elif formals and formals[-1].variadic:
+            yield formals[-1]
 
 
 def allowed_types(signature: OpSignature, variable: str) -> frozenset[onnx_ir.DataType]:
@@ -63,11 +155,3 @@ def allowed_types(signature: OpSignature, variable: str) -> frozenset[onnx_ir.Da
             types = parameter.type_constraint.allowed_types
             return frozenset(allowed.dtype for allowed in types if isinstance(allowed, onnx_ir.TensorType))
     return frozenset()
-
-
-def _spread(formals: list[Parameter], count: int) -> Iterator[Parameter]:
-    for index in range(count):
-        if index < len(formals):
-            yield formals[index]
-        elif formals and formals[-1].variadic:
-            yield formals[-1]

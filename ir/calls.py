@@ -1,0 +1,83 @@
+"""Model-local functions by the types with which they are called: a body has one set of types for each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import onnx_ir
+from onnx_ir import DataType
+
+Signature = tuple[tuple[DataType | None, int | None], ...]
+"""The type of each input of a function, and its rank where the rules of promotion look at ranks."""
+
+Context = tuple[onnx_ir.Function, Signature] | None
+"""The body in which a node stands, with the signature by which it is walked; None in the main graph."""
+
+
+@dataclass
+class Calls:
+    """What one walk of a model sees of its functions."""
+
+    context: Context = None
+    made: dict[tuple[Context, onnx_ir.Node], Context] = field(
+        default_factory=dict[tuple[Context, onnx_ir.Node], Context]
+    )
+    """For each call, by where it stands, the function with the signature of the call."""
+    results: dict[Context, Sequence[DataType | None]] = field(default_factory=dict[Context, Sequence[DataType | None]])
+    repaired: set[Context] = field(default_factory=set[Context])
+    """The bodies in which, under that signature, something has to be converted."""
+    last: dict[onnx_ir.Function, Signature] = field(default_factory=dict[onnx_ir.Function, Signature])
+    """The signature by which each body was walked last, to which the types of its values belong."""
+
+    def live(self) -> dict[onnx_ir.Function, dict[Signature, None]]:
+        """The signatures of each function that calls from the main graph reach: a walk may try others on its way."""
+        inside: dict[Context, list[Context]] = {}
+        for (context, _), called in self.made.items():
+            inside.setdefault(context, []).append(called)
+        found: dict[onnx_ir.Function, dict[Signature, None]] = {}
+        waiting: list[Context] = [None]
+        while waiting:
+            for called in inside.get(waiting.pop(), ()):
+                if called is not None and called[1] not in found.setdefault(called[0], {}):
+                    found[called[0]][called[1]] = None
+                    waiting.append(called)
+        return found
+
+    def to_specialise(self) -> dict[onnx_ir.Node, tuple[onnx_ir.Function, Signature]]:
+        """The calls that need a function of their own: those of a function with several signatures and something to
+        convert, which stand where there is only one set of types."""
+        live = self.live()
+        several = {f for f, found in live.items() if len(found) > 1 and any((f, s) in self.repaired for s in found)}
+        chosen: dict[onnx_ir.Node, tuple[onnx_ir.Function, Signature]] = {}
+        for (context, node), called in self.made.items():
+            settled = context is None or (list(live.get(context[0], ())) == [context[1]])
+            if settled and called is not None and called[0] in several:
+                chosen[node] = called
+        return chosen
+
+
+def signature_text(signature: Signature) -> str:
+    """The types as a part of a name: `float_int64`, with the rank where it counts."""
+    parts = [
+        f"{dtype.name.lower() if dtype else 'any'}{'' if rank is None else f'{rank}d'}" for dtype, rank in signature
+    ]
+    return "_".join(parts) or "none"
+
+
+def free_identifier(
+    functions: Mapping[onnx_ir.OperatorIdentifier, onnx_ir.Function],
+    base: onnx_ir.OperatorIdentifier,
+    suffix: str,
+    *,
+    overloads: bool,
+) -> onnx_ir.OperatorIdentifier:
+    """An identifier that no function has: an overload of `base`, or before IR version 10 another name."""
+    domain, name, overload = base
+    stem, count = (f"{overload}_{suffix}" if overload else suffix) if overloads else f"{name}_{suffix}", 0
+    while True:
+        text = stem if not count else f"{stem}_{count}"
+        found = (domain, name, text) if overloads else (domain, text, overload)
+        if found not in functions:
+            return found
+        count += 1

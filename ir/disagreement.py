@@ -1,0 +1,116 @@
+"""Inputs of one node that must share a type and do not, or have one that the operator does not take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.constants import constant_tensor
+from castsmith.ir.legality import boolean_operator, not_taken, returns_to, wider_type
+from castsmith.ir.schemas import OpKey, TypeGroup, actual_outputs
+from castsmith.numerics.embedding import embeds
+from castsmith.numerics.errors import PromotionError
+from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.promotion_scalars import common_type_of_constants
+
+Ranks = Mapping[onnx_ir.Value, int | None]
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """Inputs `indexes` of `node` have `types` and get `common`.
+
+    common: None where `error` says why there is none, or where an unknown rank leaves it undecided.
+    ruled: what the promotion rule gives, where the operator does not take it and `common` is a wider type.
+    restored: the indexes of the outputs that go back from `common` to `ruled`.
+    as_declared: the operator may mix them, but the model declares its result to be of the promoted type.
+    logical: the operator of logic that the node's arithmetic is on bool.
+    """
+
+    node: onnx_ir.Node
+    indexes: tuple[int, ...]
+    types: tuple[DataType, ...]
+    common: DataType | None
+    error: PromotionError | None = None
+    as_declared: bool = False
+    ruled: DataType | None = None
+    restored: tuple[int, ...] = ()
+    logical: str | None = None
+
+    @property
+    def mixed(self) -> bool:
+        return len(set(self.types)) > 1
+
+    def result(self, index: int) -> DataType | None:
+        """The type of output `index`, where it is bound like the inputs."""
+        return self.ruled if index in self.restored else self.common
+
+
+def settle(
+    node: onnx_ir.Node,
+    key: OpKey,
+    group: TypeGroup,
+    inputs: Sequence[DataType | None],
+    ranks: Ranks,
+    rules: PromotionRules,
+) -> Disagreement | None:
+    """What is wrong with the inputs of the group and how it is set right; None where nothing is."""
+    known = tuple((index, dtype) for index in group.indexes if (dtype := inputs[index]) is not None)
+    types = tuple(dtype for _, dtype in known)
+    if not types or (len(set(types)) == 1 and types[0] in group.allowed):
+        return None
+    indexes = tuple(index for index, _ in known)
+    found = promoted(Disagreement(node, indexes, types, None), ranks, rules)
+    if found.common is None or found.common in group.allowed:
+        return found
+    return _legal(found, found.common, key, group)
+
+
+def promoted(found: Disagreement, ranks: Ranks, rules: PromotionRules) -> Disagreement:
+    """The disagreement with the common type that the rules give, or their refusal."""
+    operands = [
+        (dtype, rank_of(value := found.node.inputs[index], ranks), _scalar(value, rules))
+        for index, dtype in zip(found.indexes, found.types, strict=True)
+    ]
+    try:
+        return replace(found, common=common_type_of_constants(operands, rules))
+    except PromotionError as refusal:
+        return replace(found, error=refusal)
+
+
+def rank_of(value: onnx_ir.Value | None, ranks: Ranks) -> int | None:
+    """The number of dimensions, as the model or a function's caller knows it."""
+    if value is None:
+        return None
+    if value in ranks:
+        return ranks[value]
+    tensor = constant_tensor(value)
+    if tensor is not None:
+        return tensor.shape.rank()
+    return None if value.shape is None else value.shape.rank()
+
+
+def _scalar(value: onnx_ir.Value | None, rules: PromotionRules) -> object | None:
+    tensor = constant_tensor(value) if rules.weak_scalars else None
+    return tensor.numpy() if tensor is not None and tensor.shape.rank() == 0 else None
+
+
+def _legal(found: Disagreement, ruled: DataType, key: OpKey, group: TypeGroup) -> Disagreement:
+    """The disagreement with a type that the operator takes, where `ruled` is none."""
+    formals = actual_outputs(key, len(found.node.outputs))
+    results = tuple(i for i, formal in enumerate(formals) if formal is not None and formal.variable == group.variable)
+    declared = {found.node.outputs[index].dtype for index in results}
+    meant = next((d for d in declared if d is not None and d in group.allowed and embeds(ruled, d)), None)
+    if meant is not None:
+        return replace(found, common=meant, ruled=ruled)
+    logical = boolean_operator(key, ruled)
+    if logical is not None:
+        return replace(found, common=ruled, logical=logical)
+    wider = wider_type(ruled, group.allowed)
+    if wider is None:
+        error = PromotionError(not_taken(key, group, ruled, common=found.mixed), rule="operator")
+        return replace(found, common=None, error=error)
+    return replace(found, common=wider, ruled=ruled, restored=results if returns_to(ruled, wider) else ())
