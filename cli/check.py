@@ -17,10 +17,11 @@ def add_to(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from castsmith.cli.console import progress
+    from castsmith.cli.console import print_lines, progress
     from castsmith.cli.findings import findings
     from castsmith.cli.findings_text import finding_line
     from castsmith.cli.report import diagnostic_data
+    from castsmith.cli.wrapping import Line
     from castsmith.ir.loading import load
     from castsmith.lowering.targets import load_target
 
@@ -33,6 +34,5 @@ def run(arguments: argparse.Namespace) -> int:
         data = [diagnostic_data(record) for record in found]
         print_json({"input": arguments.input, "target": arguments.target, "findings": data})
     else:
-        for record in found:
-            print(finding_line(arguments.input, record))
+        print_lines(Line((("", finding_line(arguments.input, record)),), 4) for record in found)
     return REFUSED if found else DONE

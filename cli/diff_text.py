@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from castsmith.cli.compare import Comparison
 from castsmith.cli.compare_changes import Change
 from castsmith.cli.plain import counted, one_line
+from castsmith.cli.rewrite_text import CODE_PIECES
 from castsmith.cli.wrapping import Line, Part
 
 _HANG = 6
@@ -32,7 +33,7 @@ def _change_lines(change: Change) -> Iterator[Line]:
         for mark, style, text in (("-", "red", change.before), ("+", "green", change.after)):
             if text:
                 code, separator, types = one_line(text).partition("  # ")
-                yield Line(((style, f"{indent}{mark} {code}"), ("dim", separator + types)), _HANG)
+                yield Line(((style, f"{indent}{mark} {code}"), ("dim", separator + types)), _HANG, CODE_PIECES)
         return
     parts: list[Part] = [("", f"{indent}{one_line(change.subject)}: ")]
     if not change.before or not change.after:

@@ -7,7 +7,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from castsmith.cli.arguments import Commands, add_command, add_json, add_promotion, json_text, promotion_rules
+from castsmith.cli.arguments import (
+    Commands,
+    add_command,
+    add_json,
+    add_promotion,
+    json_text,
+    print_json,
+    promotion_rules,
+)
 from castsmith.cli.outcome import DONE, REFUSED, complain
 
 if TYPE_CHECKING:
@@ -41,6 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     from castsmith.cli.findings_text import finding_line
     from castsmith.cli.measure import measure
     from castsmith.cli.output import require_writable
+    from castsmith.cli.report import report_data
     from castsmith.ir.loading import load
     from castsmith.ir.records import Severity
 
@@ -54,6 +63,9 @@ def run(arguments: argparse.Namespace) -> int:
     for record in result.diagnostics:
         print(finding_line(arguments.input, record), file=sys.stderr)
     if any(record.severity is Severity.ERROR for record in result.diagnostics):
+        if arguments.json:
+            sizes = {"before": before, "after": measure(result.model)}
+            print_json(report_data(arguments.input, None, arguments.target, result, sizes))
         complain(f"the result would not be right for {arguments.target or 'any runtime'}, so nothing was written.")
         return REFUSED
     _write(arguments, result, before, report)

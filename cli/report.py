@@ -14,9 +14,9 @@ from castsmith.lowering.pipeline import Result
 
 
 def report_data(
-    source: str, output: str, target: str | None, result: Result, sizes: dict[str, Measure]
+    source: str, output: str | None, target: str | None, result: Result, sizes: dict[str, Measure]
 ) -> dict[str, Any]:
-    """Everything about one run of optimize."""
+    """Everything about one run of optimize; without an output where nothing was written."""
     return {
         "castsmith": castsmith.__version__,
         "input": source,

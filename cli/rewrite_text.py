@@ -12,6 +12,9 @@ from castsmith.ir.records import Refusal, Rewrite
 
 _HANG = 8
 
+CODE_PIECES = 4
+"""How many lines of a terminal one node may take."""
+
 
 def rewrite_lines(rewrites: Sequence[Rewrite]) -> Iterator[Line]:
     """Each rewrite: where, what was there (-), what is there now (+), and why."""
@@ -40,7 +43,8 @@ def _grouped(records: Sequence[Rewrite | Refusal]) -> Iterator[tuple[Rewrite | R
     order = {key: index for index, key in enumerate(counts)}
     ordered = sorted(records, key=lambda record: order[record.pass_name, record.rule])
     for (name, rule), group in groupby(ordered, key=lambda record: (record.pass_name, record.rule)):
-        heading = [Line(()), Line((("bold", f"{name}, {rule} ({counts[name, rule]})"),))]
+        gap = [Line(())] if order[name, rule] else []
+        heading = [*gap, Line((("bold", f"{name}, {rule} ({counts[name, rule]})"),))]
         for record in group:
             yield record, heading
             heading = []
@@ -52,4 +56,4 @@ def _code_lines(mark: str, style: str, text: str) -> Iterator[Line]:
         parts: list[Part] = [(style, f"    {mark} {code}")]
         if separator:
             parts.append(("dim", f"{separator}{types}"))
-        yield Line(tuple(parts), _HANG)
+        yield Line(tuple(parts), _HANG, CODE_PIECES)

@@ -23,16 +23,18 @@ def _lines(arguments: argparse.Namespace, result: Result, sizes: dict[str, Measu
     if arguments.diff:
         yield from rewrite_lines(result.rewrites)
     if arguments.explain:
+        if arguments.diff and result.rewrites and result.refusals:
+            yield Line(())
         yield from refusal_lines(result.refusals)
     if (arguments.diff and result.rewrites) or (arguments.explain and result.refusals):
         yield Line(())
-    for text in summary_lines(arguments.input, arguments.output, result, sizes):
+    for text in _summary(arguments, result, sizes):
         yield Line((("", text),), 4)
 
 
-def summary_lines(source: str, output: str, result: Result, sizes: dict[str, Measure]) -> Iterator[str]:
+def _summary(arguments: argparse.Namespace, result: Result, sizes: dict[str, Measure]) -> Iterator[str]:
     """Counts by pass and rule, then what the model amounts to before and after."""
-    yield one_line(f"{source} -> {output}")
+    yield one_line(f"{arguments.input} -> {arguments.output}")
     if not result.rewrites:
         yield "  nothing to change"
     else:
@@ -45,7 +47,7 @@ def summary_lines(source: str, output: str, result: Result, sizes: dict[str, Mea
         f" file {_change(size_text(before.file_bytes or 0), size_text(after.file_bytes or 0))}"
     )
     if result.refusals:
-        how = "" if not result.refusals else " (--explain shows them)"
+        how = "" if arguments.explain else " (--explain shows them)"
         yield f"  {counted(len(result.refusals), 'refusal')}{how}"
 
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 Part = tuple[str, str]
 """A style and some text in it."""
 
-_MAX_PIECES = 4
 _ELLIPSIS = " ..."
 _NARROWEST = 20
 
@@ -19,10 +18,14 @@ _WORD = re.compile(r" *(?:\[[^\[\]]*\]|\S| = )+")
 
 @dataclass(frozen=True)
 class Line:
-    """Styled parts that make one line; what does not fit is indented by `hang`, each part but the first anew."""
+    """Styled parts that make one line; what does not fit is indented by `hang`, each part but the first anew.
+
+    most: how many pieces a terminal gets to see of it; 0 for all.
+    """
 
     parts: tuple[Part, ...]
     hang: int = 0
+    most: int = 0
 
     @property
     def plain(self) -> str:
@@ -30,14 +33,14 @@ class Line:
 
 
 def wrap(line: Line, width: int) -> Iterator[list[Part]]:
-    """The pieces of `line`, each at most `width` wide; after the fourth the rest is elided."""
+    """The pieces of `line`, each at most `width` wide; beyond `most` of them they are elided."""
     width = max(width, line.hang + _NARROWEST)
     if len(line.plain) <= width:
         yield list(line.parts)
         return
     pieces = list(_fold(line, width))
-    if len(pieces) > _MAX_PIECES:
-        pieces = pieces[:_MAX_PIECES]
+    if line.most and len(pieces) > line.most:
+        pieces = pieces[: line.most]
         style, text = pieces[-1][-1]
         room = width - len(_ELLIPSIS) - _length(pieces[-1][:-1])
         pieces[-1][-1:] = [(style, text[:room]), ("dim", _ELLIPSIS)]

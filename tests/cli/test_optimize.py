@@ -36,6 +36,7 @@ def test_nothing_to_change(castsmith: Command, tmp_path: Path) -> None:
     ended = castsmith("optimize", write_model(tmp_path / "a.onnx", CLEAN), "-o", tmp_path / "b.onnx", "--diff")
     assert ended.code == 0
     assert "nothing to change" in ended.out
+    assert ended.out.startswith(f"{tmp_path / 'a.onnx'} -> {tmp_path / 'b.onnx'}")
 
 
 def test_the_output_may_be_the_input(castsmith: Command, tmp_path: Path) -> None:
@@ -67,6 +68,8 @@ def test_an_error_diagnostic_is_a_refusal(castsmith: Command, tmp_path: Path, mo
     first, second = ended.err.splitlines()
     assert first == f"{source}: g: x-code no (help)"
     assert second.startswith("castsmith: ")
+    data = json.loads(castsmith("optimize", source, "-o", tmp_path / "b.onnx", "--json").out)
+    assert (data["output"], data["diagnostics"][0]["code"]) == (None, "x-code")
     assert list(tmp_path.iterdir()) == [source]
 
 

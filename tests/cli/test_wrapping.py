@@ -40,10 +40,14 @@ def test_neither_attributes_nor_shapes_are_broken() -> None:
 @pytest.mark.parametrize("width", range(20, 120, 7))
 def test_no_piece_is_wider_than_the_terminal_and_long_lines_are_elided(width: int) -> None:
     inputs = ", ".join(f"value_{index}" for index in range(200))
-    pieces = folded(Line((("", f"    + y = Concat ({inputs})"), ("dim", f"  # ({'float, ' * 200})")), 8), width)
+    pieces = folded(Line((("", f"    + y = Concat ({inputs})"), ("dim", f"  # ({'float, ' * 200})")), 8, 4), width)
     assert len(pieces) == 4
     assert pieces[-1].endswith(" ...")
     assert all(len(piece) <= max(width, 28) for piece in pieces)
+
+
+def test_text_is_not_elided() -> None:
+    assert "\n".join(folded(Line((("", "word " * 100),)), 40)).split() == ["word"] * 100
 
 
 def test_a_word_wider_than_the_line_is_cut() -> None:
