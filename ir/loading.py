@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import mmap
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 import onnx
 import onnx_ir
@@ -13,20 +15,28 @@ from google.protobuf.message import DecodeError
 
 from castsmith.ir import protos
 from castsmith.ir.errors import ModelError
-from castsmith.ir.tensors import all_tensors
+from castsmith.ir.protos import file_format
+from castsmith.ir.ranges import external_path, mapped_tensor
+from castsmith.ir.tensors import all_tensors, graphs_with_initializers
+from castsmith.ir.wire import skeleton
 from castsmith.numerics.errors import ElementTypeError
 from castsmith.numerics.types import element_type
 
+_LARGE_FILE = 1 << 24
+_LARGE_WEIGHT = 1 << 16
+"""Bytes from which a file is worth stepping through, and a weight in it worth stepping over."""
+
 
 def load(path: str | os.PathLike[str]) -> onnx_ir.Model:
-    """The model in the file `path`; external data stays on disk and is memory-mapped when it is used.
+    """The model in the file `path`; weights stay on disk, in the file or beside it, and are memory-mapped when used.
 
     Raises ModelError, in one sentence that names the file, where it is missing, truncated or not ONNX, where external
     data is missing, shorter than the tensor that needs it or outside the model's folder, and where an initializer
     holds more or fewer bytes than its shape says.
     """
     path = Path(path)
-    model = _deserialize(path, _read(path))
+    proto, source = _read(path)
+    model = _deserialize(path, proto)
     folder = path.parent
     for tensor in all_tensors(model):
         if isinstance(tensor, onnx_ir.ExternalTensor):
@@ -34,6 +44,8 @@ def load(path: str | os.PathLike[str]) -> onnx_ir.Model:
             tensor.base_dir = folder
         elif isinstance(tensor, onnx_ir.serde.TensorProtoTensor):
             _check_inline(path, tensor)
+    if source is not None:
+        _map_own_weights(path, model, source)
     return model
 
 
@@ -42,17 +54,35 @@ def from_proto(proto: onnx.ModelProto) -> onnx_ir.Model:
     return _deserialize(Path(proto.graph.name or "the model"), proto)
 
 
-def _read(path: Path) -> onnx.ModelProto:
+def _read(path: Path) -> tuple[onnx.ModelProto, IO[bytes] | None]:
+    """The proto and, where its weights were left where they are, the open file that holds them."""
     if path.is_dir():
         raise ModelError(f"{path}: this is a folder, not an ONNX file.")
     try:
-        return onnx.load_model(path, load_external_data=False)
+        if path.stat().st_size > _LARGE_FILE and file_format(path) == "protobuf":
+            return _read_skeleton(path)
+        return onnx.load_model(path, load_external_data=False), None
     except FileNotFoundError:
         raise ModelError(f"{path}: there is no such file.") from None
     except OSError as error:
         raise ModelError(f"{path}: the file cannot be read ({error.strerror}).") from None
     except (DecodeError, onnx.parser.ParseError, UnicodeDecodeError, ValueError):
         raise ModelError(f"{path}: this is not an ONNX model, or it is cut short.") from None
+
+
+def _read_skeleton(path: Path) -> tuple[onnx.ModelProto, IO[bytes]]:
+    file = open(path, "rb")  # noqa: SIM115, as it stays open as long as the tensors live
+    with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapping, memoryview(mapping) as data:
+        return onnx.ModelProto.FromString(skeleton(data, path.name, _LARGE_WEIGHT)), file
+
+
+def _map_own_weights(path: Path, model: onnx_ir.Model, file: IO[bytes]) -> None:
+    """Make external data that is in the model file itself what it is: data of that file."""
+    mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    for graph in graphs_with_initializers(model):
+        for value in graph.initializers.values():
+            if isinstance(value.const_value, onnx_ir.ExternalTensor) and value.const_value.location == path.name:
+                value.const_value = mapped_tensor(file, mapping, value.const_value)
 
 
 def _deserialize(path: Path, proto: onnx.ModelProto) -> onnx_ir.Model:
@@ -72,9 +102,8 @@ def _deserialize(path: Path, proto: onnx.ModelProto) -> onnx_ir.Model:
 
 def _check_external(path: Path, folder: Path, tensor: onnx_ir.ExternalTensor) -> None:
     location = f"{tensor.location}"
-    root = folder.resolve()
-    target = (root / location).resolve()
-    if os.path.isabs(location) or not target.is_relative_to(root):
+    target = external_path(folder, location)
+    if target is None:
         raise ModelError(
             f"{path}: tensor {tensor.name!r} keeps its data in {location!r}, which is outside the model's folder."
         )

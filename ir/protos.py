@@ -7,12 +7,19 @@ did is remembered in the `meta` of their values, and the others are left out aga
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import onnx
+import onnx.serialization
 import onnx_ir
 
 _DECLARED = "castsmith.declared"
 _OWN = "castsmith.loaded"
+
+
+def file_format(path: Path) -> str:
+    """The format that onnx gives a file by its suffix: protobuf, textproto, json or onnxtxt."""
+    return onnx.serialization.registry.get_format_from_file_extension(path.suffix) or "protobuf"
 
 
 def from_proto(proto: onnx.ModelProto) -> onnx_ir.Model:

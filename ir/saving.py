@@ -3,100 +3,159 @@
 from __future__ import annotations
 
 import os
-import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 import onnx
 import onnx_ir
 from onnx_ir import ExternalTensor
 
+from castsmith.ir.atomic import clear_debris, flush, new_file, replace
 from castsmith.ir.errors import ModelError
-from castsmith.ir.protos import to_proto
+from castsmith.ir.external import Placed, external_tensor, shards_of, write_shards
+from castsmith.ir.inline import write_model
+from castsmith.ir.protos import file_format, to_proto
+from castsmith.ir.ranges import external_path
+from castsmith.ir.superseded import superseded_data
 from castsmith.ir.tensors import graphs_with_initializers
 
 _INLINE_LIMIT = 2**31 - 2**24
 """Protobuf refuses messages of 2 GiB; what is left below is for the graph itself."""
 
-_FORMATS = {".onnxtxt": "onnxtxt", ".textproto": "textproto", ".json": "json"}
-
 _SMALL = 1024
 """Bytes up to which a tensor stays in the model file even when weights move out: shapes, scalars, axes."""
 
+_LARGE = 1 << 16
+"""Bytes from which a tensor is not made part of a message in memory."""
 
-def save(model: onnx_ir.Model, path: str | os.PathLike[str], *, external_data: str | None = None) -> None:
+Tensors = dict[onnx_ir.Value, onnx_ir.TensorProtocol]
+
+
+def save(
+    model: onnx_ir.Model,
+    path: str | os.PathLike[str],
+    *,
+    external_data: str | None = None,
+    reference_data: bool = False,
+    shard_bytes: int | None = None,
+) -> None:
     """Write the model to `path`, atomically: written to a new file, flushed to disk, then renamed.
 
     external_data: name of a file beside `path` for the weights of more than 1 KiB. By default weights stay in the
-    file, but those that were external stay external, and all move out where the file would pass 2 GiB; the data file
-    is then named after the model. The model in memory is not changed. Raises ModelError where nothing can be written.
+        file, but those that were external stay external, and all move out where the file would pass 2 GiB; the data
+        file is then named after the model. Where a file has that name, a number is added. A data file named after the
+        model that only the model replaced here needed goes with it.
+    reference_data: weights that are in a data file in the folder of `path` already are not copied: the new model names
+        the same place, and needs that file from then on.
+    shard_bytes: data files are split where they would get larger than this; a single tensor is never split.
+
+    The model in memory is not changed. Raises ModelError where nothing can be written.
     """
     path = Path(path)
-    moved = _weights_to_move(model, everything=external_data is not None)
     try:
-        if not moved:
-            _write_whole(path, to_proto(model))
-        else:
-            _save_with_data(model, path, moved, external_data)
+        clear_debris(path)
+        old_data = superseded_data(path, model)
+        tensors = _tensors(model)
+        moved = _to_move(tensors, everything=external_data is not None)
+        if reference_data:
+            moved = {value: tensor for value, tensor in moved.items() if not _is_beside(tensor, path.parent)}
+        with _moved_out(moved, path, external_data, shard_bytes) as stand_ins:
+            _write(model, path, stand_ins, _to_copy(model, tensors, path, moved))
+        for file in old_data:
+            file.unlink(missing_ok=True)
     except OSError as error:
         raise ModelError(f"{path}: the file cannot be written ({error.strerror}).") from None
 
 
-def _weights_to_move(model: onnx_ir.Model, *, everything: bool) -> list[onnx_ir.Value]:
-    values = [
-        value
+def _tensors(model: onnx_ir.Model) -> Tensors:
+    return {
+        value: value.const_value
         for graph in graphs_with_initializers(model)
         for value in graph.initializers.values()
         if value.const_value is not None and value.const_value.dtype != onnx_ir.DataType.STRING
-    ]
-    sizes = {value: value.const_value.nbytes for value in values if value.const_value is not None}
-    inline = sum(size for value, size in sizes.items() if not isinstance(value.const_value, ExternalTensor))
+    }
+
+
+def _to_move(tensors: Tensors, *, everything: bool) -> Tensors:
+    """The tensors that belong in a data file."""
+    inline = sum(tensor.nbytes for tensor in tensors.values() if not isinstance(tensor, ExternalTensor))
     if everything or inline > _INLINE_LIMIT:
-        return [value for value in values if sizes[value] > _SMALL]
-    return [value for value in values if isinstance(value.const_value, ExternalTensor)]
+        return {value: tensor for value, tensor in tensors.items() if tensor.nbytes > _SMALL}
+    return {value: tensor for value, tensor in tensors.items() if isinstance(tensor, ExternalTensor)}
 
 
-def _save_with_data(model: onnx_ir.Model, path: Path, moved: list[onnx_ir.Value], name: str | None) -> None:
-    """The data file is written first, under a name that no file has, so that an older model keeps its own data."""
-    data = _free_name(path, name)
-    tensors = [value.const_value for value in moved if value.const_value is not None]
-    placed = onnx_ir.external_data.convert_tensors_to_external(tensors, path.parent, data)
+def _is_beside(tensor: onnx_ir.TensorProtocol, folder: Path) -> bool:
+    return isinstance(tensor, ExternalTensor) and Path(f"{tensor.base_dir}").resolve() == folder.resolve()
+
+
+def _to_copy(model: onnx_ir.Model, tensors: Tensors, path: Path, moved: Tensors) -> Tensors:
+    """The large tensors that stay in the model file and are copied into it past the message."""
+    if file_format(path) != "protobuf":
+        return {}
+    own = {value for value in model.graph.initializers.values() if value not in moved and value.name}
+    held = (ExternalTensor, onnx_ir.serde.TensorProtoTensor)
+    return {
+        value: tensor
+        for value, tensor in tensors.items()
+        if value in own and tensor.nbytes >= _LARGE and not isinstance(tensor, held)
+    }
+
+
+@contextmanager
+def _moved_out(moved: Tensors, path: Path, name: str | None, shard_bytes: int | None) -> Generator[Tensors]:
+    """Write data files with the tensors in `moved`; gives what stands for them. The files go if the block fails."""
+    shards = shards_of(moved.values(), shard_bytes) if moved else []
+    files = write_shards(path.parent, _data_name(path, name), shards)
     try:
-        for value, tensor in zip(moved, placed, strict=True):
-            value.const_value = tensor
-        _write_whole(path, to_proto(model))
+        places = [(placed, file) for shard, file in zip(shards, files, strict=True) for placed in shard]
+        yield {
+            value: external_tensor(placed, file, value.name or "")
+            for value, (placed, file) in zip(moved, places, strict=True)
+        }
     except BaseException:
-        (path.parent / data).unlink(missing_ok=True)
+        for file in files:
+            file.unlink(missing_ok=True)
         raise
+
+
+def _write(model: onnx_ir.Model, path: Path, stand_ins: Tensors, copied: Tensors) -> None:
+    empty = {value: _without_data(value, tensor) for value, tensor in copied.items()}
+    with _replaced({**stand_ins, **empty}):
+        proto = to_proto(model)
+    names = {value.name: tensor for value, tensor in copied.items() if value.name}
+    for tensor in proto.graph.initializer if names else ():
+        if tensor.name in names:
+            tensor.ClearField("external_data")
+            tensor.ClearField("data_location")
+    with new_file(path) as (file, part):
+        if file_format(path) == "protobuf":
+            write_model(file, proto, names)
+        else:
+            onnx.save_model(proto, file, format=file_format(path))
+        flush(file)
+        replace(part, path)
+
+
+def _without_data(value: onnx_ir.Value, tensor: onnx_ir.TensorProtocol) -> ExternalTensor:
+    return external_tensor(Placed(tensor, 0), Path("data"), value.name or "")
+
+
+@contextmanager
+def _replaced(stand_ins: Tensors) -> Generator[None]:
+    """Give the values other tensors for the time of the block."""
+    own = {value: value.const_value for value in stand_ins}
+    try:
+        for value, tensor in stand_ins.items():
+            value.const_value = tensor
+        yield
     finally:
-        for value, tensor in zip(moved, tensors, strict=True):
+        for value, tensor in own.items():
             value.const_value = tensor
 
 
-def _free_name(path: Path, wanted: str | None) -> str:
-    first = wanted or f"{path.name}.data"
-    if os.path.isabs(first) or not (path.parent / first).resolve().is_relative_to(path.parent.resolve()):
-        raise ModelError(f"{path}: external data may not be kept in {first!r}, outside the model's folder.")
-    candidate, count = first, 0
-    while (path.parent / candidate).exists():
-        count += 1
-        candidate = f"{first}.{count}"
-    return candidate
-
-
-def _write_whole(path: Path, proto: onnx.ModelProto) -> None:
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", suffix=".part", delete=False) as file:
-        try:
-            onnx.save_model(proto, file, format=_FORMATS.get(path.suffix, "protobuf"))
-            file.flush()
-            os.fsync(file.fileno())
-            os.chmod(file.name, 0o666 & ~_umask())
-            os.replace(file.name, path)
-        except BaseException:
-            os.unlink(file.name)
-            raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _data_name(path: Path, wanted: str | None) -> str:
+    name = wanted or f"{path.name}.data"
+    if external_path(path.parent, name) is None:
+        raise ModelError(f"{path}: external data may not be kept in {name!r}, outside the model's folder.")
+    return name

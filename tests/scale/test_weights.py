@@ -1,0 +1,204 @@
+"""Weights of any size: left where they are when a model is loaded, copied as ranges and in pieces when it is saved."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx_ir
+import pytest
+from numpy.typing import NDArray
+from onnx import TensorProto, helper, numpy_helper
+from onnx_ir import DataType
+
+import castsmith
+from castsmith.ir import loading, pieces, saving
+from castsmith.ir.errors import ModelError
+from castsmith.ir.loading import from_proto
+from castsmith.ir.ranges import range_of
+from castsmith.ir.wire import skeleton
+
+RNG = np.random.default_rng(0)
+TYPES = [DataType.FLOAT, DataType.FLOAT16, DataType.FLOAT8E4M3FN, DataType.INT4, DataType.UINT2, DataType.BOOL]
+
+
+@pytest.fixture(autouse=True)
+def everything_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loading, "_LARGE_FILE", 0)
+    monkeypatch.setattr(loading, "_LARGE_WEIGHT", 16)
+    monkeypatch.setattr(saving, "_LARGE", 16)
+    monkeypatch.setattr(pieces, "PIECE", 64)
+
+
+def weights_model(weights: dict[str, onnx.TensorProto]) -> onnx.ModelProto:
+    nodes = [helper.make_node("Identity", [name], [f"{name}_out"], name=name) for name in weights]
+    outputs = [
+        helper.make_tensor_value_info(f"{name}_out", weight.data_type, list(weight.dims))
+        for name, weight in weights.items()
+    ]
+    graph = helper.make_graph(nodes, "g", [], outputs, list(weights.values()))
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 25)], ir_version=13)
+
+
+def weight(dtype: DataType, count: int, name: str = "w") -> onnx.TensorProto:
+    codes = RNG.integers(0, 2, count) if dtype.bitwidth < 8 or dtype == DataType.BOOL else RNG.integers(-9, 9, count)
+    return onnx_ir.to_proto(onnx_ir.tensor(codes.astype(dtype.numpy()), dtype=dtype, name=name))
+
+
+def whole(path: Path) -> onnx.ModelProto:
+    """The model with all its data inside."""
+    proto = onnx.load(path)
+    for tensor in proto.graph.initializer:
+        tensor.ClearField("data_location")  # which onnx sets to DEFAULT when it takes data in
+    return proto
+
+
+def array_of(model: onnx_ir.Model, name: str = "w") -> NDArray[np.generic]:
+    tensor = model.graph.initializers[name].const_value
+    assert tensor is not None
+    return tensor.numpy()
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("count", [1, 63, 64, 65, 1001])
+def test_weights_in_the_file_come_through(tmp_path: Path, dtype: DataType, count: int) -> None:
+    proto = weights_model({"w": weight(dtype, count), "v": weight(DataType.INT64, 50, "v")})
+    (tmp_path / "a.onnx").write_bytes(proto.SerializeToString())
+    model = castsmith.load(tmp_path / "a.onnx")
+    for path, data in ((tmp_path / "b.onnx", None), (tmp_path / "c.onnx", "c.data")):
+        castsmith.save(model, path, external_data=data)
+        assert whole(path) == proto
+        onnx.checker.check_model(path, full_check=True)
+    castsmith.save(castsmith.load(tmp_path / "c.onnx"), tmp_path / "d.onnx")
+    assert whole(tmp_path / "d.onnx") == proto
+
+
+def test_a_large_weight_is_a_range_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.onnx"
+    path.write_bytes(weights_model({"w": weight(DataType.FLOAT, 100)}).SerializeToString())
+    model = castsmith.load(path)
+    tensor = model.graph.initializers["w"].const_value
+    assert tensor is not None
+    assert range_of(tensor) is not None
+    before = tensor.numpy().copy()
+    castsmith.save(castsmith.load(path), path)
+    path.unlink()
+    np.testing.assert_array_equal(array_of(model), before)
+    castsmith.save(model, path)
+    np.testing.assert_array_equal(array_of(castsmith.load(path)), before)
+
+
+def test_onnx_ir_can_save_what_was_loaded(tmp_path: Path) -> None:
+    proto = weights_model({"w": weight(DataType.FLOAT, 100)})
+    path = tmp_path / "a.onnx"
+    path.write_bytes(proto.SerializeToString())
+    onnx_ir.save(castsmith.load(path), path)
+    assert onnx.load(path).graph.initializer == proto.graph.initializer
+
+
+@pytest.mark.parametrize("cut", range(1, 60, 3))
+def test_a_large_file_that_is_cut_short(tmp_path: Path, cut: int) -> None:
+    entire = weights_model({"w": weight(DataType.FLOAT, 100)}).SerializeToString()
+    path = tmp_path / "a.onnx"
+    path.write_bytes(entire[: len(entire) * cut // 60])
+    with pytest.raises(ModelError, match=r"a\.onnx"):
+        castsmith.load(path)
+
+
+def test_random_bytes_are_no_model(tmp_path: Path) -> None:
+    for seed in range(200):
+        (tmp_path / "a.onnx").write_bytes(np.random.default_rng(seed).bytes(64))
+        with pytest.raises(ModelError):
+            castsmith.load(tmp_path / "a.onnx")
+
+
+def test_a_skeleton_keeps_all_but_the_weights() -> None:
+    proto = weights_model({"w": weight(DataType.FLOAT, 100), "v": weight(DataType.FLOAT, 2, "v")})
+    bones = onnx.ModelProto.FromString(skeleton(memoryview(proto.SerializeToString()), "a.onnx", 16))
+    large, small = bones.graph.initializer
+    assert large.data_location == TensorProto.EXTERNAL
+    assert small == proto.graph.initializer[1]
+    large.CopyFrom(proto.graph.initializer[0])
+    assert bones == proto
+
+
+def test_tensors_are_aligned_in_data_files(tmp_path: Path) -> None:
+    sizes = {"a": 3, "b": 300, "c": 2000, "d": 5, "e": 4000}
+    tensors = {name: numpy_helper.from_array(RNG.random(n).astype(np.float32), name) for name, n in sizes.items()}
+    castsmith.save(from_proto(weights_model(tensors)), tmp_path / "m.onnx", external_data="m.data")
+    stored = castsmith.load(tmp_path / "m.onnx").graph.initializers
+    offsets = {n: v.const_value.offset for n, v in stored.items() if isinstance(v.const_value, onnx_ir.ExternalTensor)}
+    assert offsets == {"b": 0, "c": 65536, "e": 131072}
+
+
+def test_data_files_are_split(tmp_path: Path) -> None:
+    tensors = {f"w{i}": numpy_helper.from_array(np.full(1024, i, np.float32), f"w{i}") for i in range(5)}
+    model = from_proto(weights_model(tensors))
+    castsmith.save(model, tmp_path / "m.onnx", external_data="m.onnx.data", shard_bytes=70_000)
+    assert sorted(file.name for file in tmp_path.glob("*.data*")) == [
+        f"m.onnx.data-0000{i}-of-00003" for i in (1, 2, 3)
+    ]
+    for index in range(5):
+        assert set(array_of(castsmith.load(tmp_path / "m.onnx"), f"w{index}").tolist()) == {index}
+    castsmith.save(model, tmp_path / "m.onnx")
+    assert [file.name for file in tmp_path.iterdir()] == ["m.onnx"]
+
+
+def test_weights_can_be_referenced_in_place(tmp_path: Path) -> None:
+    proto = weights_model({"w": weight(DataType.FLOAT, 1000), "v": weight(DataType.FLOAT, 700, "v")})
+    castsmith.save(from_proto(proto), tmp_path / "a.onnx", external_data="weights")
+    castsmith.save(castsmith.load(tmp_path / "a.onnx"), tmp_path / "b.onnx", reference_data=True)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["a.onnx", "b.onnx", "weights"]
+    assert whole(tmp_path / "b.onnx") == proto
+    (tmp_path / "elsewhere").mkdir()
+    castsmith.save(castsmith.load(tmp_path / "a.onnx"), tmp_path / "elsewhere" / "c.onnx", reference_data=True)
+    assert whole(tmp_path / "elsewhere" / "c.onnx") == proto
+
+
+def test_data_that_a_replaced_model_left_goes(tmp_path: Path) -> None:
+    proto = weights_model({"w": weight(DataType.FLOAT, 1000)})
+    model = from_proto(proto)
+    (tmp_path / "m.onnx.data.7").write_bytes(b"somebody else's")
+    for _ in range(4):
+        castsmith.save(model, tmp_path / "m.onnx", external_data="m.onnx.data")
+        assert whole(tmp_path / "m.onnx") == proto
+        assert len(list(tmp_path.iterdir())) == 3
+    loaded = castsmith.load(tmp_path / "m.onnx")
+    castsmith.save(loaded, tmp_path / "m.onnx")
+    castsmith.save(loaded, tmp_path / "m.onnx")
+    assert whole(tmp_path / "m.onnx") == proto
+
+
+def test_a_computed_tensor_is_worked_out_in_pieces(tmp_path: Path) -> None:
+    proto = weights_model({"w": weight(DataType.FLOAT, 1000)})
+    castsmith.save(from_proto(proto), tmp_path / "a.onnx", external_data="weights")
+    model = castsmith.load(tmp_path / "a.onnx")
+    value = model.graph.initializers["w"]
+    assert value.const_value is not None
+    expected, sizes = array_of(model).astype(np.float16), list[int]()
+
+    def halve(array: NDArray[np.generic]) -> NDArray[np.float16]:
+        sizes.append(array.size)
+        return array.astype(np.float16)
+
+    value.const_value = pieces.computed(value.const_value, DataType.FLOAT16, halve, "w")
+    value.dtype = model.graph.outputs[0].dtype = DataType.FLOAT16
+    for name, data in (("b.onnx", None), ("c.onnx", "c.data")):
+        castsmith.save(model, tmp_path / name, external_data=data)
+        np.testing.assert_array_equal(array_of(castsmith.load(tmp_path / name)), expected)
+    assert max(sizes) == 64
+    np.testing.assert_array_equal(value.const_value.numpy(), expected)
+
+
+def test_a_link_that_leads_out_after_loading_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(b"s" * 4000)
+    folder = tmp_path / "model"
+    folder.mkdir()
+    proto = weights_model({"w": weight(DataType.FLOAT, 1000)})
+    castsmith.save(from_proto(proto), folder / "a.onnx", external_data="weights")
+    model = castsmith.load(folder / "a.onnx")
+    (folder / "weights").unlink()
+    (folder / "weights").symlink_to(tmp_path / "secret")
+    with pytest.raises(ModelError, match="outside the model's folder"):
+        castsmith.save(model, folder / "b.onnx")
