@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -204,7 +205,7 @@ def test_a_disk_that_fails_late_keeps_the_old_files(
     source, out, report = write_model(tmp_path / "a.onnx", MIXED), tmp_path / "b.onnx", tmp_path / "r.json"
     out.write_text("old")
     report.write_text("old")
-    monkeypatch.setattr(onnx, "save_model", fail)
+    monkeypatch.setattr(os, "fsync", fail)
     ended = castsmith("optimize", source, "-o", out, "--report", report)
     assert (ended.code, ended.out) == (2, "")
     assert is_one_sentence(ended.err)
