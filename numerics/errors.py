@@ -42,3 +42,7 @@ class TruncError(CastsmithError):
 
 class CastError(CastsmithError):
     """Settings, such as a rounding mode or an opset, that Cast does not have."""
+
+
+class QuantizeError(CastsmithError):
+    """Shapes or attributes that QuantizeLinear or DequantizeLinear does not have."""
