@@ -8,6 +8,7 @@ import onnx_ir
 
 from castsmith.ir.schemas import DEFAULT_DOMAINS
 from castsmith.ir.tensors import all_tensors
+from castsmith.ir.walks import all_nodes
 
 _CASTS = ("Cast", "CastLike")
 
@@ -24,6 +25,6 @@ class Measure:
 
 def measure(model: onnx_ir.Model, file_bytes: int | None = None) -> Measure:
     """Count the nodes, the casts among them and the bytes of the tensors of `model`."""
-    nodes = [node for scope in (model.graph, *model.functions.values()) for node in scope.all_nodes()]
-    casts = sum(node.domain in DEFAULT_DOMAINS and node.op_type in _CASTS for node in nodes)
+    nodes = list(all_nodes(model))
+    casts = sum(node.op_type in _CASTS and node.domain in DEFAULT_DOMAINS for node in nodes)
     return Measure(len(nodes), casts, sum(tensor.nbytes for tensor in all_tensors(model)), file_bytes)

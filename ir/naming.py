@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import onnx_ir
 
+from castsmith.ir.walks import all_nodes, subgraphs_of
+
 
 class Namer:
     """Hands out value and node names that the model uses nowhere, and knows which scopes hold no initializers of their
@@ -18,15 +20,15 @@ class Namer:
         for function in model.functions.values():
             # A function's body has no name of its own; this one is for messages and is not saved.
             function.graph.name = function.graph.name or f"{function.domain}.{function.name}"
-        for scope in (*model.graphs(), *model.functions.values()):
+        scopes = (model.graph, *model.functions.values())
+        for scope in (*scopes, *(subgraph for outer in scopes for subgraph in subgraphs_of(outer))):
             self._used.update(value.name for value in scope.inputs if value.name)
             if isinstance(scope, onnx_ir.Graph):
                 self._used.update(scope.initializers)
-        for scope in (model.graph, *model.functions.values()):
-            for node in scope.all_nodes():
-                self._used.update(value.name for value in node.outputs if value.name)
-                if node.name:
-                    self._used.add(node.name)
+        for node in all_nodes(model):
+            for value in node.outputs:
+                self._used.add(value.name or "")
+            self._used.add(node.name or "")
 
     def fresh(self, base: str) -> str:
         """`base`, or `base_1`, `base_2` ... whichever is the first that is not in use; it is in use from now on."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import onnx_ir
@@ -11,6 +11,9 @@ from castsmith.ir.constants import constant_node, drop_if_unused
 from castsmith.ir.naming import Namer
 from castsmith.ir.records import Effect, Records, Refusal, Rewrite, RewriteResult
 from castsmith.ir.text import constant_text, node_text, nodes_text, site_of
+from castsmith.ir.walks import all_nodes
+
+__all__ = ["Replacement", "Rule", "all_nodes", "apply_replacement", "run_rules"]
 
 
 @dataclass(frozen=True)
@@ -35,12 +38,6 @@ class Replacement:
 
 
 Rule = Callable[[onnx_ir.Node], Replacement | Refusal | None]
-
-
-def all_nodes(model: onnx_ir.Model) -> Iterator[onnx_ir.Node]:
-    """Every node of the model: the main graph, its subgraphs, and the model-local functions with theirs."""
-    for scope in (model.graph, *model.functions.values()):
-        yield from scope.all_nodes()
 
 
 def run_rules(model: onnx_ir.Model, pass_name: str, namer: Namer, *rules: Rule) -> RewriteResult:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 import onnx_ir
 
+from castsmith.ir.walks import all_nodes, graphs_in, subgraphs_of
+
 Scope = onnx_ir.Graph | onnx_ir.Function
 
 
@@ -15,7 +17,7 @@ def imports_by_scope(model: onnx_ir.Model) -> dict[Scope, Mapping[str, int]]:
     for function in model.functions.values():
         imports[function.graph] = function.opset_imports
     for root in (model.graph, *model.functions.values()):
-        for subgraph in root.subgraphs():
+        for subgraph in subgraphs_of(root):
             imports[subgraph] = root.opset_imports
     return imports
 
@@ -23,11 +25,7 @@ def imports_by_scope(model: onnx_ir.Model) -> dict[Scope, Mapping[str, int]]:
 def holders(model: onnx_ir.Model) -> dict[onnx_ir.Graph, onnx_ir.Node]:
     """The node that holds each subgraph of the model in one of its attributes."""
     held: dict[onnx_ir.Graph, onnx_ir.Node] = {}
-    for root in (model.graph, *model.functions.values()):
-        for node in root.all_nodes():
-            for attribute in node.attributes.values():
-                if attribute.type == onnx_ir.AttributeType.GRAPH and not attribute.is_ref():
-                    held[attribute.as_graph()] = node
-                elif attribute.type == onnx_ir.AttributeType.GRAPHS and not attribute.is_ref():
-                    held.update(dict.fromkeys(attribute.as_graphs(), node))
+    for node in all_nodes(model):
+        for attribute in node.attributes.data.values():
+            held.update(dict.fromkeys(graphs_in(attribute), node))
     return held
