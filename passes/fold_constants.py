@@ -1,6 +1,8 @@
-"""fold-constants: Cast, CastLike, ConvertPromoteTypes and QONNX Trunc of constants become constants.
+"""fold-constants: conversions of constants become constants.
 
-A constant may reach its conversion through operators that only move elements: Identity, Reshape, Transpose, Squeeze,
+Conversions are Cast, CastLike, BitCast, QuantizeLinear, DequantizeLinear, ConvertPromoteTypes and QONNX Trunc.
+
+A constant may reach one through operators that only move elements: Identity, Reshape, Transpose, Squeeze,
 Unsqueeze, Flatten, Slice, Concat, Gather, Expand, Split, ConstantOfShape. They fold with the conversion, not without.
 
 Exact: the value is computed by the numeric core as the schema of the model's opset says, and is made once however many

@@ -15,6 +15,7 @@ from castsmith.ir.qonnx import is_trunc, read_trunc, trunc_operands
 from castsmith.ir.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.numerics.promotion import common_type
 from castsmith.passes.fold_conversions import BitCastTo, CastTo, Reading, TruncOf
+from castsmith.passes.fold_quantize import read_quantize
 from castsmith.passes.fold_values import Constants
 
 Scope = onnx_ir.Graph | onnx_ir.Function
@@ -42,7 +43,11 @@ class Reader:
         opset = opset_of(imports, "") or 1
         if is_convert_promote_types(node):
             return self._promotion(node, opset)
-        return self._cast(node, opset) if node.domain in DEFAULT_DOMAINS else None
+        if node.domain not in DEFAULT_DOMAINS:
+            return None
+        if node.op_type in ("QuantizeLinear", "DequantizeLinear"):
+            return read_quantize(node, opset)
+        return self._cast(node, opset)
 
     def _cast(self, node: onnx_ir.Node, opset: int) -> tuple[Reading, ...] | None:
         if node.op_type == "BitCast":
