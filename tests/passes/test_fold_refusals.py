@@ -17,8 +17,8 @@ REFUSED = {
         "fold-growth: the file would grow by 1999999999984 bytes, and max_growth is 4096",
     ),
     "a trillion elements on the way": (
-        "g () => (float16[1, 1] y) <float[1] w = {1}, int64[2] s = {1000000, 1000000}, int64[2] zeros = {0, 0}, int64[2]"
-        " ones = {1, 1}> { a = Expand (w, s) b = Slice (a, zeros, ones) y = Cast <to = 10> (b) }",
+        "g () => (float16[1, 1] y) <float[1] w = {1}, int64[2] s = {1000000, 1000000}, int64[2] zeros = {0, 0},"
+        " int64[2] ones = {1, 1}> { a = Expand (w, s) b = Slice (a, zeros, ones) y = Cast <to = 10> (b) }",
         "fold-invalid: an array [1000000, 1000000] of float on the way would be larger than all constants of the model",
     ),
     "an index that is not there": (
