@@ -45,16 +45,25 @@ class Calls:
         return found
 
     def to_specialise(self) -> dict[onnx_ir.Node, tuple[onnx_ir.Function, Signature]]:
-        """The calls that need a function of their own: those of a function with several signatures and something to
-        convert, which stand where there is only one set of types."""
+        """The calls that need a function of their own, of those that stand where there is one set of types: calls of
+        functions with several signatures in which, or in what they call, something is to be converted."""
         live = self.live()
         several = {f for f, found in live.items() if len(found) > 1 and any((f, s) in self.repaired for s in found)}
-        chosen: dict[onnx_ir.Node, tuple[onnx_ir.Function, Signature]] = {}
-        for (context, node), called in self.made.items():
-            settled = context is None or (list(live.get(context[0], ())) == [context[1]])
-            if settled and called is not None and called[0] in several:
-                chosen[node] = called
-        return chosen
+        calls = [
+            (context, node, called)
+            for (context, node), called in self.made.items()
+            if called is not None and (context is None or context[1] in live.get(context[0], ()))
+        ]
+        grown = True
+        while grown:
+            callers = {c[0] for c, _, called in calls if c is not None and called[0] in several and len(live[c[0]]) > 1}
+            grown = not callers <= several
+            several |= callers
+        return {
+            node: called
+            for context, node, called in calls
+            if called[0] in several and (context is None or len(live[context[0]]) == 1)
+        }
 
 
 def signature_text(signature: Signature) -> str:

@@ -37,5 +37,5 @@ def located(
 ) -> PromotionError:
     """The error with its place, its operands and their origins in front."""
     rule = f" [rule {error.rule}]" if error.rule else ""
-    text = f"{site}: {what} {operands_text(operands)}: {error}{rule}"
+    text = f"{site}: {what} {operands_text(operands)}: {str(error).rstrip('.')}{rule}."
     return PromotionError(text, lhs=error.lhs, rhs=error.rhs, rule=error.rule, option=error.option)

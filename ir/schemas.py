@@ -34,6 +34,7 @@ class Formal:
     allowed: frozenset[DataType]
     homogeneous: bool
     variadic: bool
+    sequence: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,8 @@ def op_formals(domain: str, op_type: str, opset: int) -> tuple[tuple[Formal, ...
         allowed = frozenset(parse_type(match[1]) for text in types if (match := _ELEMENTS.fullmatch(text)))
         fixed = len(types) == 1
         name = f"{parameter.type_str} of {parameter.name}" if fixed else parameter.type_str
-        return Formal(name, allowed, parameter.is_homogeneous, parameter.option == variadic)
+        sequence = all(text.startswith("seq(") for text in types)
+        return Formal(name, allowed, parameter.is_homogeneous, parameter.option == variadic, sequence)
 
     return tuple(map(formal, schema.inputs)), tuple(map(formal, schema.outputs))
 
@@ -99,6 +101,9 @@ def type_groups(key: OpKey, present: tuple[bool, ...]) -> tuple[TypeGroup, ...]:
         if present[index] and formal.homogeneous and formal.allowed:
             found.setdefault(formal.variable, []).append(index)
             allowed[formal.variable] = formal.allowed
+    if key[1] == "SequenceInsert" and key[0] in DEFAULT_DOMAINS:
+        # What goes in has the element type of the sequence, which the schema says in words only.
+        found["S"] += found.pop("T")
     return tuple(TypeGroup(variable, tuple(indexes), allowed[variable]) for variable, indexes in found.items())
 
 

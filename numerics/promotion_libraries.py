@@ -122,7 +122,8 @@ def library_type(
     if answers == {None}:
         names = " and ".join(type_name(dtype) for dtype in ranks)
         first, *_, last = ranks
-        raise PromotionError(f"{library} gives {names} no common type.", lhs=first, rhs=last, rule=library)
+        text = f"{library} gives {names} no common type (`library=openvino` with `promote_unsafe` does)."
+        raise PromotionError(text, lhs=first, rhs=last, rule=library, option="library")
     if len(answers) > 1:
         return None
     (least,) = answers

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import onnx_ir
 from onnx_ir import DataType
 
@@ -9,6 +11,7 @@ from castsmith.ir.casts import cast_node
 from castsmith.ir.inference import Inference
 from castsmith.ir.naming import Namer
 from castsmith.ir.records import Diagnostic, Effect, Records, Rewrite, Severity, Site
+from castsmith.ir.sequences import conversion
 from castsmith.ir.text import node_text, site_of, type_text
 from castsmith.numerics.types import type_name
 
@@ -46,9 +49,11 @@ def follow_types(
             value.dtype = dtype
 
 
-def convert_joined_output(pass_name: str, graph: onnx_ir.Graph, index: int, dtype: DataType, namer: Namer) -> Rewrite:
+def convert_joined_output(
+    pass_name: str, graph: onnx_ir.Graph, index: int, dtype: DataType, namer: Namer, imports: Mapping[str, int]
+) -> Rewrite:
     """Cast an output of a subgraph to the type that it shares with what it meets: another branch, or a loop's state."""
-    return _convert_output(pass_name, graph, index, dtype, namer, _JOINED)
+    return _convert_output(pass_name, graph, index, conversion(graph.outputs[index], dtype, imports), namer, _JOINED)
 
 
 def _keep_declared(pass_name: str, graph: onnx_ir.Graph, index: int, found: DataType, namer: Namer) -> Rewrite:
@@ -57,21 +62,20 @@ def _keep_declared(pass_name: str, graph: onnx_ir.Graph, index: int, found: Data
     assert declared is not None
     output.dtype = found
     output.name = namer.fresh(f"{name}_{type_name(found)}")
-    rewrite = _convert_output(pass_name, graph, index, declared, namer, _KEPT)
+    rewrite = _convert_output(pass_name, graph, index, cast_node(output, declared), namer, _KEPT)
     graph.outputs[index].name = name
     return rewrite
 
 
 def _convert_output(
-    pass_name: str, graph: onnx_ir.Graph, index: int, dtype: DataType, namer: Namer, why: tuple[str, str]
+    pass_name: str, graph: onnx_ir.Graph, index: int, cast: onnx_ir.Node, namer: Namer, why: tuple[str, str]
 ) -> Rewrite:
-    old = graph.outputs[index]
-    cast = cast_node(old, dtype)
+    old, new = graph.outputs[index], cast.outputs[0]
     cast.name = namer.fresh(cast.name or "castsmith_cast")
-    cast.outputs[0].name = namer.fresh(cast.outputs[0].name or "castsmith_cast_output")
+    new.name = namer.fresh(new.name or "castsmith_cast_output")
     graph.append(cast)
-    graph.outputs[index] = cast.outputs[0]
-    rule, reason = why[0], f"{why[1]} {type_name(dtype)}"
+    graph.outputs[index] = new
+    rule, reason = why[0], f"{why[1]} {type_name(new.dtype or DataType.UNDEFINED)}"
     return Rewrite(pass_name, rule, site_of(cast), f"return {old.name}", node_text(cast), reason, Effect.REPAIR)
 
 

@@ -19,9 +19,10 @@ from onnx_ir import DataType
 from castsmith.ir.casts import cast_node
 from castsmith.ir.inference import Inference, infer_element_types
 from castsmith.ir.naming import Namer
-from castsmith.ir.promote_node import CASTSMITH_DOMAIN, is_convert_promote_types
+from castsmith.ir.promote_function import drop_unused_bodies
+from castsmith.ir.promote_node import is_convert_promote_types
 from castsmith.ir.records import Refusal, RewriteResult
-from castsmith.ir.rewriting import Replacement, all_nodes, run_rules
+from castsmith.ir.rewriting import Replacement, run_rules
 from castsmith.ir.text import site_of
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import type_name
@@ -39,9 +40,7 @@ class ResolvePromoteTypes(onnx_ir.passes.InPlacePass):
         inference = infer_element_types(model, PromotionRules(promote_unsafe=True))
         made: dict[tuple[Scope, onnx_ir.Value, DataType], onnx_ir.Value] = {}
         result = run_rules(model, NAME, Namer(model), lambda node: resolve(node, inference, made))
-        if not any(node.domain == CASTSMITH_DOMAIN for node in all_nodes(model)):
-            for scope in (model.graph, *model.functions.values()):
-                scope.opset_imports.pop(CASTSMITH_DOMAIN, None)
+        drop_unused_bodies(model)
         return result
 
 

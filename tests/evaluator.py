@@ -1,13 +1,15 @@
 """An evaluator that gives mixed-type graphs the meaning which promotion gives them, one node at a time.
 
-It shares nothing with the passes: operands that one type variable binds are cast to their common type where they meet,
-Cast is the numeric core's, Trunc is qonnx's formula, and every other operator is the ONNX reference implementation's,
-run alone in a model of one node.
+It shares nothing with the passes: operands are promoted where they meet (`tests.promoting`), control flow is run for
+the types that meet in it (`tests.evaluator_flow`), Cast is the numeric core's, Trunc is qonnx's formula, and any other
+operator is the ONNX reference implementation's, run alone in a model of one node.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,10 +20,14 @@ import onnx_ir
 from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
 
+from castsmith.ir.constants import constant_tensor
+from castsmith.ir.promote_node import promotion_rules_of
 from castsmith.ir.qonnx import is_trunc, read_trunc, trunc_operands
 from castsmith.numerics.cast import cast
-from castsmith.numerics.promotion import PromotionRules, common_type
+from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.trunc import trunc
+from tests.evaluator_flow import branches, loop, scan
+from tests.promoting import LOGIC, allowed_by, dtype_of, goes_back, groups_of, legal_stand_in, promote
 
 Array = NDArray[Any]
 
@@ -59,10 +65,11 @@ class _Evaluator:
             call = dict(zip(function.inputs, (array for array in inputs if array is not None), strict=True))
             return self.nodes(function, call, function.opset_imports)
         if node.op_type == "If":
-            branch = "then_branch" if bool(np.all(inputs[0])) else "else_branch"
-            return self.graph(node.attributes[branch].as_graph(), scope, imports)
+            return branches(self, node, bool(np.all(inputs[0])), scope, imports)
         if node.op_type == "Loop":
-            return self.loop(node, inputs, scope, imports)
+            return loop(self, node, inputs, scope, imports)
+        if node.op_type == "Scan":
+            return scan(self, node, [array for array in inputs if array is not None], scope, imports)
         if node.op_type == "Constant":
             tensor = onnx_ir.convenience.get_const_tensor(node.outputs[0])
             assert tensor is not None
@@ -70,33 +77,10 @@ class _Evaluator:
         if node.op_type in ("Cast", "CastLike"):
             return [self.cast(node, inputs, imports)]
         if node.op_type == "ConvertPromoteTypes":
-            return list(self.promote([array for array in inputs if array is not None]))
+            return promote([array for array in inputs if array is not None], promotion_rules_of(node))
         if is_trunc(node):
             return [self.trunc(node, scope, imports)]
         return self.reference(node, inputs, imports)
-
-    def loop(
-        self,
-        node: onnx_ir.Node,
-        inputs: list[Array | None],
-        scope: dict[onnx_ir.Value, Array],
-        imports: Mapping[str, int],
-    ) -> list[Array]:
-        body = node.attributes["body"].as_graph()
-        trips = None if inputs[0] is None else int(inputs[0])
-        going = True if inputs[1] is None else bool(inputs[1])
-        states = [array for array in inputs[2:] if array is not None]
-        scans: list[list[Array]] = [[] for _ in range(len(node.outputs) - len(states))]
-        turn = 0
-        while going and (trips is None or turn < trips):
-            entry = [np.array(turn, np.int64), np.array(going), *states]
-            found = self.graph(body, scope | dict(zip(body.inputs, entry, strict=True)), imports)
-            going, turn = bool(found[0]), turn + 1
-            pairs = zip(states, found[1 : 1 + len(states)], strict=True)
-            states = [self.promote([before, after])[1] for before, after in pairs]
-            for collected, element in zip(scans, found[1 + len(states) :], strict=True):
-                collected.append(element)
-        return [*states, *(np.stack(collected) for collected in scans)]
 
     def cast(self, node: onnx_ir.Node, inputs: list[Array | None], imports: Mapping[str, int]) -> Array:
         array = inputs[0]
@@ -115,35 +99,47 @@ class _Evaluator:
         result = trunc(x, *parameters, rounding_mode=mode, signed=meaning.signed, narrow=meaning.narrow)
         return result.astype(np.float32)
 
-    def promote(self, arrays: list[Array]) -> list[Array]:
-        operands = [(onnx_ir.DataType.from_numpy(array.dtype), array.ndim) for array in arrays]
-        common = common_type(operands, self.rules)
-        assert common is not None
-        return [cast(array, common) for array in arrays]
-
     def meant_to_promote(self, node: onnx_ir.Node, inputs: list[Array | None]) -> bool:
         """Pow gives the type of its base; where the model declares the promoted type, that is what it means."""
         base, exponent = inputs
         assert base is not None
         assert exponent is not None
         declared = node.outputs[0].dtype
-        return declared is not None and declared.numpy() == self.promote([base, exponent])[0].dtype != base.dtype
+        if declared is None or declared.numpy() == base.dtype:
+            return False
+        promoted = promote([base, exponent], replace(self.rules, promote_unsafe=True), self.constants(node))
+        return declared.numpy() == promoted[0].dtype
+
+    def constants(self, node: onnx_ir.Node) -> list[bool]:
+        return [constant_tensor(value) is not None for value in node.inputs if value is not None]
 
     def reference(self, node: onnx_ir.Node, inputs: list[Array | None], imports: Mapping[str, int]) -> list[Array]:
         schema = onnx.defs.get_schema(node.op_type, imports[node.domain], node.domain)
-        groups: dict[str, list[int]] = {}
-        for index, array in enumerate(inputs):
-            formal = schema.inputs[min(index, len(schema.inputs) - 1)]
-            if array is not None and formal.is_homogeneous and not formal.type_str.startswith("tensor("):
-                groups.setdefault(formal.type_str, []).append(index)
+        groups = groups_of(schema, len(inputs))
         if node.op_type == "Pow" and self.meant_to_promote(node, inputs):
-            groups["as declared"] = [0, 1]
-        for indexes in groups.values():
-            arrays = [array for index in indexes if (array := inputs[index]) is not None]
+            groups = {"T": [0, 1]}
+        back: dict[str, onnx_ir.DataType] = {}
+        for type_str, indexes in groups.items():
+            present = [index for index in indexes if inputs[index] is not None]
+            arrays = [array for index in present if (array := inputs[index]) is not None]
+            if not arrays:
+                continue
             if len({array.dtype for array in arrays}) > 1:
-                for index, array in zip(indexes, self.promote(arrays), strict=True):
-                    inputs[index] = array
-        return _run_alone(node, inputs, imports)
+                constants = [constant_tensor(node.inputs[index]) is not None for index in present]
+                arrays = promote(arrays, self.rules, constants)
+            dtype = dtype_of(arrays[0])
+            stand_in = legal_stand_in(dtype, allowed_by(schema, type_str))
+            if stand_in is not dtype and dtype is onnx_ir.DataType.BOOL and node.op_type in LOGIC:
+                return [functools.reduce(LOGIC[node.op_type], arrays)]
+            if stand_in is not None and stand_in is not dtype:
+                arrays = [cast(array, stand_in) for array in arrays]
+                if goes_back(dtype, stand_in, node.outputs[0]):
+                    back[type_str] = dtype
+            inputs = [arrays[present.index(i)] if i in present else array for i, array in enumerate(inputs)]
+        results = _run_alone(node, inputs, imports)
+        formals = [schema.outputs[min(index, len(schema.outputs) - 1)] for index in range(len(results))]
+        pairs = zip(results, formals, strict=True)
+        return [cast(a, back[formal.type_str]) if formal.type_str in back else a for a, formal in pairs]
 
 
 def _target(node: onnx_ir.Node) -> onnx_ir.DataType:

@@ -27,6 +27,8 @@ import onnx_ir
 from castsmith.ir.records import Records, RewriteResult
 from castsmith.lowering.registry import make_pass
 from castsmith.lowering.targets import load_target
+from castsmith.numerics.promotion import PromotionRules
+from castsmith.passes.insert_promote_types import InsertPromoteTypes
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,11 @@ class Case:
 
     def model(self) -> onnx_ir.Model:
         return onnx_ir.from_onnx_text(self.source)
+
+    def rules(self) -> PromotionRules:
+        """The rules by which the source means what it says."""
+        chosen = make_pass(self.spec, {"target": load_target("onnxruntime-android")})
+        return chosen.rules() if isinstance(chosen, InsertPromoteTypes) else PromotionRules(promote_unsafe=True)
 
     def run(self, model: onnx_ir.Model) -> Records:
         result = make_pass(self.spec, {"target": load_target("onnxruntime-android")})(model)

@@ -52,7 +52,7 @@ def test_a_refused_promotion_writes_nothing(castsmith: Command, tmp_path: Path) 
     ended = castsmith("optimize", source, "-o", out, "--report", report)
     assert (ended.code, ended.out) == (1, "")
     assert is_one_sentence(ended.err)
-    assert "x (float) and y (int64)" in ended.err
+    assert "x (float, an input) and y (int64, an input)" in ended.err
     assert "--promote-unsafe" in ended.err
     assert list(tmp_path.iterdir()) == [source]
     assert castsmith("optimize", source, "-o", out, "--promote-unsafe").code == 0

@@ -1,0 +1,79 @@
+"""The bodies of ConvertPromoteTypes: model-local functions of Cast and Identity, so that the model runs anywhere.
+
+One function for each triple of operand types and common type. IR version 10 tells them apart by overload, earlier ones
+by name; models of an IR version before 8, which has no model-local functions, are of version 8 for as long as they have
+ConvertPromoteTypes.
+"""
+
+from __future__ import annotations
+
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.promote_node import (
+    CASTSMITH_DOMAIN,
+    CONVERT_PROMOTE_TYPES,
+    is_convert_promote_types,
+    rule_values,
+)
+from castsmith.ir.schemas import opset_of
+from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.types import type_name
+
+_FUNCTIONS_SINCE = 8
+_OVERLOADS_SINCE = 10
+_OWN_VERSION = "castsmith.ir_version"
+
+
+def give_body(model: onnx_ir.Model, node: onnx_ir.Node, lhs: DataType, rhs: DataType) -> None:
+    """Make the ConvertPromoteTypes node, whose operands have the types, a call of a function of the model."""
+    common = node.outputs[0].dtype
+    assert common is not None
+    if model.ir_version < _FUNCTIONS_SINCE:
+        model.meta[_OWN_VERSION] = model.ir_version
+        model.ir_version = _FUNCTIONS_SINCE
+    types = "_".join(type_name(dtype) for dtype in (lhs, rhs, common))
+    if model.ir_version >= _OVERLOADS_SINCE:
+        node.overload = types
+    else:
+        node.op_type = f"{CONVERT_PROMOTE_TYPES}_{types}"
+    if node.op_identifier() not in model.functions:
+        opset = opset_of(model.opset_imports, "")
+        model.functions[node.op_identifier()] = _function(node.op_identifier(), (lhs, rhs), common, opset or 1)
+
+
+def drop_unused_bodies(model: onnx_ir.Model) -> None:
+    """Take the functions of ConvertPromoteTypes out again, and the IR version that they needed, once none is called."""
+    scopes = (model.graph, *model.functions.values())
+    if any(is_convert_promote_types(node) for scope in scopes for node in scope.all_nodes()):
+        return
+    for identifier in [i for i in model.functions if i[0] == CASTSMITH_DOMAIN and _names_promotion(i)]:
+        del model.functions[identifier]
+    model.ir_version = model.meta.pop(_OWN_VERSION, model.ir_version)
+    for scope in (model.graph, *model.functions.values()):
+        scope.opset_imports.pop(CASTSMITH_DOMAIN, None)
+
+
+def _names_promotion(identifier: onnx_ir.OperatorIdentifier) -> bool:
+    return identifier[1].partition("_")[0] == CONVERT_PROMOTE_TYPES
+
+
+def _function(
+    identifier: onnx_ir.OperatorIdentifier, types: tuple[DataType, DataType], common: DataType, opset: int
+) -> onnx_ir.Function:
+    inputs = [onnx_ir.Value(name=f"input_{index}") for index in range(2)]
+    nodes: list[onnx_ir.Node] = []
+    for index, (value, dtype) in enumerate(zip(inputs, types, strict=True)):
+        cast = dtype != common
+        made = onnx_ir.node("Cast", [value], {"to": int(common)}) if cast else onnx_ir.node("Identity", [value])
+        made.outputs[0].name = f"output_{index}"
+        nodes.append(made)
+    outputs = [node.outputs[0] for node in nodes]
+    domain, name, overload = identifier
+    graph = onnx_ir.Graph(
+        inputs, outputs, nodes=nodes, opset_imports={"": opset}, name=".".join(filter(None, identifier))
+    )
+    defaults = [
+        onnx_ir.convenience.convert_attribute(key, value) for key, value in rule_values(PromotionRules()).items()
+    ]
+    return onnx_ir.Function(domain, name, overload, graph=graph, attributes=defaults)
