@@ -15,9 +15,11 @@ from castsmith.ir.text import site_of
 from castsmith.numerics.codec import Array
 from castsmith.numerics.definedness import Definedness
 from castsmith.numerics.errors import CastsmithError
+from castsmith.numerics.status import Finding
 from castsmith.numerics.types import type_name
 from castsmith.passes.fold_conversions import CastTo, Reading
 from castsmith.passes.fold_reading import Reader
+from castsmith.passes.fold_streaming import cast_in_pieces, finding_in_pieces, streamed_source
 from castsmith.passes.fold_values import Constants, FoldError, Known
 
 NAME = "fold-constants"
@@ -137,22 +139,35 @@ class Folding:
         return [user for user in alike if self.reader.read(user) == readings]
 
     def _not_computed(self, node: onnx_ir.Node, new: Sequence[Derivation]) -> Refusal | None:
-        made: list[Array] = []
+        made: list[onnx_ir.TensorProtocol] = []
         for each in new:
-            conversion, values = each.reading
             try:
-                arrays = [self.constants.array(known) for known in each.operands]
-                finding = conversion.finding(arrays)
-                if finding is not None and finding.standing > self.tolerated:
-                    where = f"element {list(finding.index)} of {values[0].name}"
-                    reason = f"{where} is {finding.standing.name}: {finding.reason}"
-                    return Refusal(NAME, UNDEFINED, site_of(node), reason, finding.value)
-                made.append(conversion.compute(arrays))
+                tensor = self._computed(each)
             except (CastsmithError, FoldError) as error:
                 return Refusal(NAME, "fold-invalid", site_of(node), str(error))
-        for each, array in zip(new, made, strict=True):
-            each.known.tensor = _tensor(array, each.known.dtype)
+            if isinstance(tensor, Finding):
+                where = f"element {list(tensor.index)} of {each.reading[1][0].name}"
+                reason = f"{where} is {tensor.standing.name}: {tensor.reason}"
+                return Refusal(NAME, UNDEFINED, site_of(node), reason, tensor.value)
+            made.append(tensor)
+        for each, tensor in zip(new, made, strict=True):
+            each.known.tensor = tensor
         return None
+
+    def _computed(self, each: Derivation) -> onnx_ir.TensorProtocol | Finding:
+        """The constant; or the element that stands in the way."""
+        conversion = each.reading[0]
+        source = streamed_source(conversion, each.operands)
+        if source is not None and isinstance(conversion, CastTo):
+            finding = finding_in_pieces(conversion, source)
+            if finding is None or finding.standing <= self.tolerated:
+                return cast_in_pieces(conversion, source)
+            return finding
+        arrays = [self.constants.array(known) for known in each.operands]
+        finding = conversion.finding(arrays)
+        if finding is not None and finding.standing > self.tolerated:
+            return finding
+        return _tensor(conversion.compute(arrays), each.known.dtype)
 
     def _give_value(self, known: Known, name: str) -> None:
         assert known.tensor is not None
@@ -188,4 +203,4 @@ def _tensor(array: Array, dtype: DataType) -> onnx_ir.TensorProtocol:
     if dtype == DataType.STRING:
         texts = [text.encode() for text in array.ravel().tolist()]
         return onnx_ir.StringTensor(texts, shape=onnx_ir.Shape(array.shape))
-    return onnx_ir.tensor(array, dtype=dtype)
+    return onnx_ir.Tensor(array, dtype)
