@@ -14,6 +14,7 @@ from typing import NoReturn
 import castsmith
 from castsmith.cli import cast, check, diff, optimize, passes, promote, targets
 from castsmith.cli.outcome import run_command
+from castsmith.cli.starting import start_quickly
 
 _COMMANDS = (optimize, check, diff, cast, promote, targets, passes)
 
@@ -31,6 +32,8 @@ class _Parser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command that `argv` names and return its exit code."""
+    if argv is None:
+        start_quickly()
     words = list(sys.argv[1:] if argv is None else argv)
     parser = _parser()
     try:

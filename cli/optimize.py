@@ -88,6 +88,7 @@ def _optimize(arguments: argparse.Namespace, model: object) -> Result:
             keep_output_types=arguments.keep_output_types,
             max_growth=arguments.max_growth,
             fold_disputed=arguments.fold_disputed,
+            in_place=True,
             passes=None if arguments.passes is None else split_passes(arguments.passes),
             until=arguments.until,
             progress=announce,

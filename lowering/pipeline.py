@@ -35,6 +35,7 @@ def optimize(
     keep_output_types: bool = False,
     max_growth: int = 4096,
     fold_disputed: bool = False,
+    in_place: bool = False,
     passes: Sequence[str] | None = None,
     until: str | None = None,
     progress: Callable[[str], None] | None = None,
@@ -44,6 +45,7 @@ def optimize(
     model: an onnx_ir.Model, which is left as it is (the result shares its tensors), a ModelProto, or a file.
     promotion: the rules for operands that disagree; by default those of ConvertPromoteTypes, nothing unsafe.
     keep_output_types, max_growth, fold_disputed: as of InsertPromoteTypes and FoldConstants.
+    in_place: change an onnx_ir.Model itself, which saves the time of copying it.
     passes: names of the passes to run, in order, each with options as `name{option=value}`; by default all that apply.
     until: the name of the pass to stop after.
     progress: called with the name of each pass before it runs.
@@ -52,7 +54,7 @@ def optimize(
     TargetError for an unknown target, OptionError for an unknown pass.
     """
     chosen = load_target(target) if isinstance(target, str) else target
-    result_model = _own_model(model)
+    result_model = model if in_place and isinstance(model, onnx_ir.Model) else _own_model(model)
     settings = {
         **asdict(promotion or PromotionRules()),
         "keep_output_types": keep_output_types,
