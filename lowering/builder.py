@@ -51,6 +51,10 @@ class Builder:
             return value
         return self._append(op_type, [value], to, value.shape, {"to": int(to)})
 
+    def cast_codes(self, codes: onnx_ir.Value) -> onnx_ir.Value:
+        """Codes, whatever type their value still declares, as whole numbers in float."""
+        return self._append("Cast", [codes], DataType.FLOAT, codes.shape, {"to": int(DataType.FLOAT)})
+
     def look_up(self, table: onnx_ir.Value, index: onnx_ir.Value) -> onnx_ir.Value:
         """table[index], by element."""
         assert table.dtype is not None

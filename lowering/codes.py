@@ -1,4 +1,4 @@
-"""What an encoding sequence must know of a narrow format: its codes at the corners, asked of the one codec."""
+"""What a sequence must know of a narrow format: that it is kept as codes, and the codes at the corners."""
 
 from __future__ import annotations
 
@@ -11,27 +11,36 @@ import numpy.typing as npt
 from onnx_ir import DataType
 
 from castsmith.numerics.cast import cast
-from castsmith.numerics.types import ElementType, Specials, element_type
+from castsmith.numerics.opsets import FIRST_OPSET
+from castsmith.numerics.types import ELEMENT_TYPES, ElementType, Kind, Specials, element_type
+
+CODED_TYPES: tuple[DataType, ...] = tuple(
+    row.dtype
+    for row in ELEMENT_TYPES.values()
+    if row.kind in (Kind.INTEGER, Kind.FLOATING) and (row.bits < 8 or (row.bits == 8 and row.kind is Kind.FLOATING))
+)
+"""The types that can be kept as codes, one in the low bits of each uint8: below 8 bits, and the 8-bit floats."""
 
 
 @dataclass(frozen=True)
 class Policy:
-    """What a Cast to a narrow format is asked to do: its attribute `saturate` and the opset whose tables rule."""
+    """What a Cast to a narrow format is asked to do: its attributes, and the opset whose tables rule."""
 
     saturate: bool = True
     opset: int = 28
+    round_mode: str = "up"
 
 
 @dataclass(frozen=True)
 class Corners:
     """The positive codes of a format at the edges of its range.
 
-                   e4m3fn  e5m2  e4m3fnuz, e5m2fnuz
-    largest         0x7e   0x7b   0x7f
-    overflow        0x7e   0x7b   0x7f    saturating
-    overflow        0x7f   0x7c   0x80    not saturating: always the code after the largest
+                   e4m3fn  e5m2  e4m3fnuz, e5m2fnuz  e2m1  e2m3, e3m2
+    largest         0x7e   0x7b   0x7f                0x7   0x1f
+    overflow        0x7e   0x7b   0x7f                0x7   0x1f    saturating
+    overflow        0x7f   0x7c   0x80                0x7   0x1f    not saturating: the code after the largest
     infinity        as overflow, but NaN for the fnuz types when saturating before opset 24
-    nan             0x7f   0x7e   0x80    (e5m2: as the codec writes it)
+    nan             0x7f   0x7e   0x80                0x8   0x20    (as the codec writes it)
     """
 
     largest: int
@@ -53,12 +62,21 @@ def corners(to: DataType, policy: Policy) -> Corners:
 
 def encode_array(array: npt.NDArray[Any], to: DataType, policy: Policy) -> npt.NDArray[np.uint8]:
     """The uint8 codes of the values, as the codec gives them."""
-    return cast(array, to, saturate=policy.saturate, opset=policy.opset).view(np.uint8)
+    row = element_type(to)
+    opset = max(policy.opset, FIRST_OPSET[to])
+    codes = cast(array, to, saturate=policy.saturate, round_mode=policy.round_mode, opset=opset).view(np.uint8)
+    return codes if row.bits == 8 else codes & np.uint8(2**row.bits - 1)
+
+
+def sign_bit(row: ElementType) -> int:
+    """The bit of a code that holds the sign."""
+    return 1 << (row.bits - 1)
 
 
 def all_codes(dtype: DataType) -> npt.NDArray[Any]:
-    """Every code of an 8-bit format in order, as an array of that format."""
-    return np.arange(256, dtype=np.uint8).view(dtype.numpy())
+    """The values of the bytes 0 to 255 in a format of at most 8 bits; higher bits than it has do not count."""
+    codes = np.arange(256, dtype=np.uint8) & np.uint8(2 ** element_type(dtype).bits - 1)
+    return codes.view(dtype.numpy())
 
 
 def top_exponent(row: ElementType) -> int:

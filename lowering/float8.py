@@ -1,10 +1,10 @@
-"""lower-float8: float8 values become uint8 codes, and what computes with them sequences of ordinary operators.
+"""lower-float8: values of float8, and of all below 8 bits, become uint8 codes, and what computes with them sequences.
 
-Done when the target lacks a float8 type, has no kernel for what the model does with it, or computes one of its casts
-wrongly; then all float8 values of the model become codes, graph inputs and outputs too (their names stay). Operators
-that only move elements act on the codes. Cast, CastLike, QuantizeLinear, DequantizeLinear, IsNaN and IsInf expand,
-exactly as the schema of the model's opset says; without BitCast (opset 26) a NaN loses its sign. Refused, and the
-model left as it is: any other operator on float8, casts from and to string, nodes whose types are unknown.
+Done for each type that the target lacks, has no kernel of for what the model does with it, or computes wrongly, and
+for those that meet one in a node; all values of the type become codes, graph inputs and outputs too (their names
+stay). Operators that only move elements act on the codes. Cast, CastLike, QuantizeLinear, DequantizeLinear, IsNaN and
+IsInf expand, exactly as the schema of the model's opset says; without BitCast (opset 26) a NaN loses its sign.
+Refused, and the model left as it is: any other operator on them, casts from and to string, nodes of unknown types.
 
     c = Cast <to = float8e4m3fn> (x)
     y = Cast <to = float> (c)
@@ -25,14 +25,14 @@ from castsmith.ir.inference import infer_element_types
 from castsmith.ir.records import Diagnostic, Records, Refusal, RewriteResult, Severity
 from castsmith.ir.rewriting import all_nodes
 from castsmith.ir.schemas import opset_of
-from castsmith.lowering.float8_apply import apply_plan, leftover_float8
-from castsmith.lowering.float8_functions import functions_with_float8, inline_functions
-from castsmith.lowering.float8_needs import needs, other_types_that_target_lacks
+from castsmith.lowering.codes import CODED_TYPES
+from castsmith.lowering.float8_apply import apply_plan, leftover
+from castsmith.lowering.float8_functions import functions_with_codes, inline_functions
+from castsmith.lowering.float8_needs import Types, is_coded, other_types_that_target_lacks, reasons_to_lower
 from castsmith.lowering.float8_plan import NAME, make_plan
-from castsmith.lowering.storage import mentioned_types
+from castsmith.lowering.storage import declared_values, mentioned_types
 from castsmith.lowering.targets import Target
 from castsmith.numerics.promotion import PromotionRules
-from castsmith.numerics.types import FLOAT8_TYPES
 
 
 @dataclass(frozen=True)
@@ -52,15 +52,15 @@ class LowerFloat8(onnx_ir.passes.InPlacePass):
     def call(self, model: onnx_ir.Model) -> RewriteResult:
         records = Records()
         changed = self._lower(model, records)
-        assert not changed or not leftover_float8(model)
         return RewriteResult(model, changed, records)
 
     def _lower(self, model: onnx_ir.Model, records: Records) -> bool:
         opset = opset_of(model.graph.opset_imports, "")
-        of_interest = {DataType.UNDEFINED, *FLOAT8_TYPES, *self.target.lacks}
+        of_interest = {DataType.UNDEFINED, *CODED_TYPES, *self.target.lacks}
         if opset is None or not of_interest & mentioned_types(model):
             return False
-        names = functions_with_float8(model, infer_element_types(model, PromotionRules()).types)
+        types = infer_element_types(model, PromotionRules()).types
+        names = functions_with_codes(model, types, self._reasons(model, types, opset) or CODED_TYPES)
         if not names:
             return self._lower_without_functions(model, opset, records)
         trial = Records()
@@ -71,23 +71,31 @@ class LowerFloat8(onnx_ir.passes.InPlacePass):
         return self._lower_without_functions(model, opset, records)
 
     def _lower_without_functions(self, model: onnx_ir.Model, opset: int, records: Records) -> bool:
-        """Lower a model of which no function handles float8; False where it is left as it is."""
+        """Lower a model of which no function handles codes; False where it is left as it is."""
         if _needs_shapes(model):
             ShapeInferencePass(check_type=False, strict_mode=False, data_prop=True)(model)
-        plan = make_plan(model, self.target, self.sequence, opset)
-        records.diagnostics += other_types_that_target_lacks(model, self.target, plan.types)
-        found = list(needs(model, self.target, plan.types, opset))
-        if not found and not (self.always and not plan.is_empty):
-            plan.discard()
-            return False
-        reason = found[0].reason if found else "the pass was told always to lower it"
+        types = infer_element_types(model, PromotionRules()).types
+        records.diagnostics += other_types_that_target_lacks(model, self.target, types)
+        reasons = self._reasons(model, types, opset)
+        plan = make_plan(model, self.target, frozenset(reasons), self.sequence, opset)
         if plan.refusals:
             records.refusals += plan.refusals
-            records.diagnostics.append(_not_lowered(plan.refusals, reason))
+            records.diagnostics.append(_not_lowered(plan.refusals, next(iter(reasons.values()))))
             plan.discard()
             return False
-        apply_plan(model, plan, reason, records)
-        return True
+        if reasons:
+            apply_plan(model, plan, reasons, records)
+            assert not leftover(model, reasons)
+        return bool(reasons)
+
+    def _reasons(self, model: onnx_ir.Model, types: Types, opset: int) -> dict[DataType, str]:
+        """The types to lower, each with the reason."""
+        reasons = reasons_to_lower(model, self.target, types, opset)
+        if self.always:
+            there = {types.get(value, value.dtype) for value in declared_values(model) if is_coded(value, types)}
+            told = "the pass was told always to lower it"
+            reasons |= {dtype: told for dtype in CODED_TYPES if dtype in there and dtype not in reasons}
+        return reasons
 
 
 def _inlined(model: onnx_ir.Model, names: set[onnx_ir.OperatorIdentifier]) -> onnx_ir.Model:
@@ -105,7 +113,7 @@ def _needs_shapes(model: onnx_ir.Model) -> bool:
 
 def _not_lowered(refusals: list[Refusal], reason: str) -> Diagnostic:
     first, others = refusals[0], len(refusals) - 1
-    message = f"the float8 values must go, because {reason}, but {first.reason}"
+    message = f"the values must become codes, because {reason}, but {first.reason}"
     if others:
         message += f"; {others} more nodes stand in the way"
     return Diagnostic("float8-not-lowered", Severity.ERROR, first.site, message)

@@ -1,21 +1,23 @@
-"""Carrying out a plan of lower-float8: float8 becomes uint8 everywhere, expansions take the place of their nodes."""
+"""Carrying out a plan of lower-float8: types become uint8 everywhere, expansions take their nodes' places."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 import onnx_ir
+from onnx_ir import DataType
 
 from castsmith.ir.naming import Namer
 from castsmith.ir.records import Effect, Records, Rewrite, Site
 from castsmith.ir.rewriting import Replacement, apply_replacement
 from castsmith.ir.text import node_text, site_of, type_text
-from castsmith.lowering.float8_needs import is_float8
+from castsmith.lowering.float8_needs import is_coded
 from castsmith.lowering.float8_plan import NAME, Plan
 from castsmith.lowering.opset import move_to_opset
 from castsmith.lowering.sequences import NEEDS_BITCAST, Sequence
 from castsmith.lowering.storage import declared_values, retype_as_codes, retype_attributes
-from castsmith.numerics.types import FLOAT8_TYPES
+from castsmith.numerics.types import element_type
 
 _SEQUENCE_REASONS = {
     Sequence.BITCAST: "the schema's rounding, as integer arithmetic on the bits",
@@ -24,14 +26,15 @@ _SEQUENCE_REASONS = {
 }
 
 
-def apply_plan(model: onnx_ir.Model, plan: Plan, reason: str, records: Records) -> None:
+def apply_plan(model: onnx_ir.Model, plan: Plan, reasons: Mapping[DataType, str], records: Records) -> None:
     """Do all that the plan says and record it."""
     namer = Namer(model)
     for value in list(declared_values(model)):
-        if is_float8(value, plan.types):
-            _retype(model, value, reason, records)
+        dtype = plan.types.get(value, value.dtype)
+        if dtype is not None and dtype in plan.coded:
+            _retype(model, value, plan, reasons[dtype], records)
     for node, before in plan.moves.items():
-        retype_attributes(node)
+        retype_attributes(node, plan.coded)
         text = "moves elements without looking at them, so it does the same to their codes"
         records.rewrites.append(Rewrite(NAME, "move", site_of(node), before, node_text(node), text))
     for constant in plan.constants.values():
@@ -47,16 +50,16 @@ def apply_plan(model: onnx_ir.Model, plan: Plan, reason: str, records: Records) 
         records.rewrites.append(Rewrite(NAME, "opset", site, f"opset {before}", f"opset {plan.new_opset}", text))
 
 
-def _retype(model: onnx_ir.Model, value: onnx_ir.Value, reason: str, records: Records) -> None:
+def _retype(model: onnx_ir.Model, value: onnx_ir.Value, plan: Plan, reason: str, records: Records) -> None:
     """Declare the value as codes; a record where it is the model's interface or one of its weights."""
     before, interface = f"{type_text(value)} {value.name}", _is_interface(model, value)
-    retype_as_codes(value)
+    retype_as_codes(value, plan.coded)
     after = f"{type_text(value)} {value.name}"
     if not interface and not value.is_initializer():
         return
     effect = Effect.INTERFACE if interface else Effect.BIT_EXACT
     site = Site(model.graph.name or "", value.name or "")
-    text = f"its codes, byte for byte, because {reason}"
+    text = f"its codes, a byte each, because {reason}"
     records.rewrites.append(Rewrite(NAME, "store-as-codes", site, before, after, text, effect))
 
 
@@ -67,20 +70,21 @@ def _is_interface(model: onnx_ir.Model, value: onnx_ir.Value) -> bool:
 def _apply_expansion(plan: Plan, node: onnx_ir.Node, namer: Namer) -> Rewrite:
     expansion, old = plan.expansions[node], node.outputs[0]
     expansion.output.shape = old.shape or expansion.output.shape
-    expansion.nodes[-1].outputs[0].name = f"{old.name}_codes" if is_float8(old, plan.types) else old.name
-    encodes = is_float8(old, plan.types) and not is_float8(node.inputs[0], plan.types)
-    inexact = encodes and plan.context.sequence not in NEEDS_BITCAST and _has_nan(plan, node.inputs[0])
+    expansion.nodes[-1].outputs[0].name = f"{old.name}_codes" if is_coded(old, plan.types, plan.coded) else old.name
+    encodes = is_coded(old, plan.types, plan.coded) and not is_coded(node.inputs[0], plan.types, plan.coded)
+    inexact = encodes and plan.context.sequence not in NEEDS_BITCAST and _loses_nan_sign(plan, node)
     reason = _SEQUENCE_REASONS[plan.context.sequence] if encodes else "a table of the 256 codes, made by the codec"
     effect = Effect.BIT_EXACT_BUT_NAN if inexact else Effect.BIT_EXACT
     wanted = Replacement(f"lower-{node.op_type}", reason, expansion.nodes, outputs=(expansion.output,), effect=effect)
     return replace(apply_replacement(NAME, node, wanted, namer), before=expansion.before)
 
 
-def _has_nan(plan: Plan, value: onnx_ir.Value | None) -> bool:
-    dtype = None if value is None else plan.types.get(value, value.dtype)
-    return dtype is None or dtype.is_floating_point()
+def _loses_nan_sign(plan: Plan, node: onnx_ir.Node) -> bool:
+    x, to = node.inputs[0], element_type(plan.context.type_of(node.outputs[0]))
+    source = None if x is None else plan.types.get(x, x.dtype)
+    return (source is None or source.is_floating_point()) and to.signed and to.has_nan
 
 
-def leftover_float8(model: onnx_ir.Model) -> list[onnx_ir.Value]:
-    """The values that are still float8: none, after a plan is carried out."""
-    return [value for value in declared_values(model) if value.dtype in FLOAT8_TYPES]
+def leftover(model: onnx_ir.Model, coded: Collection[DataType]) -> list[onnx_ir.Value]:
+    """The values that still have one of these types: none, after a plan is carried out."""
+    return [value for value in declared_values(model) if value.dtype in coded]

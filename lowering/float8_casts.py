@@ -1,4 +1,4 @@
-"""Casts to, from and between float8 types, and IsNaN and IsInf of them, on uint8 codes."""
+"""Casts to, from and between types kept as codes, and IsNaN and IsInf of them."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from onnx_ir import DataType
 from castsmith.ir.casts import read_cast
 from castsmith.ir.errors import ModelError
 from castsmith.lowering.builder import Builder
-from castsmith.lowering.codes import Policy
+from castsmith.lowering.codes import CODED_TYPES, Policy
 from castsmith.lowering.sequences import Sequence, can_encode, decode, encode
-from castsmith.numerics.types import FLOAT8_TYPES, Kind, element_type, type_name
+from castsmith.numerics.types import Kind, element_type, type_name
 
 
 @dataclass(frozen=True)
 class Context:
     """What every expansion must know.
 
-    types: the element types that values had before float8 became codes. sequence: how codes are made. opset: whose
-    tables rule, which is the model's opset when the pass began.
+    types: the element types that values had before some became codes. coded: the types that become codes. sequence:
+    how codes are made. opset: whose tables rule, which is the model's opset when the pass began.
     """
 
     types: Mapping[onnx_ir.Value, DataType]
+    coded: frozenset[DataType]
     sequence: Sequence
     opset: int
 
@@ -46,14 +47,18 @@ def expand_cast(build: Builder, node: onnx_ir.Node, context: Context) -> onnx_ir
     if meaning is None or meaning.to is None:
         raise ModelError("an attribute is a parameter of a function")
     _require(source, meaning.to)
-    policy = Policy(meaning.saturate, context.opset)
+    policy = Policy(meaning.saturate, context.opset, meaning.round_mode)
     if meaning.to == source:
         same = build.op("Identity", x)
         same.type = onnx_ir.TensorType(DataType.UINT8)
         return same
-    if meaning.to not in FLOAT8_TYPES:
-        return decode(build, x, source, meaning.to)
-    return encode(build, x, meaning.to, policy, context.sequence, source if source in FLOAT8_TYPES else None)
+    stored = source if source in context.coded else None
+    if meaning.to in context.coded:
+        return encode(build, x, meaning.to, policy, context.sequence, stored)
+    if stored is None:
+        # CastLike, of which only the second operand, whose elements do not matter, becomes codes.
+        return build.cast(x, meaning.to)
+    return decode(build, x, stored, meaning.to)
 
 
 def expand_test(build: Builder, node: onnx_ir.Node, context: Context) -> onnx_ir.Value:
@@ -65,7 +70,7 @@ def expand_test(build: Builder, node: onnx_ir.Node, context: Context) -> onnx_ir
 
 
 def _require(source: DataType, to: DataType) -> None:
-    if (to in FLOAT8_TYPES and not can_encode(source)) or element_type(to).kind > Kind.FLOATING:
+    if (to in CODED_TYPES and not can_encode(source, to)) or element_type(to).kind > Kind.FLOATING:
         raise ModelError(f"a cast from {type_name(source)} to {type_name(to)} has no exact sequence")
 
 

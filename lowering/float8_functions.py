@@ -1,4 +1,4 @@
-"""Model-local functions that handle float8 are inlined: a function has neither types of its own nor initializers."""
+"""Model-local functions that handle codes are inlined: a function has neither types of its own nor initializers."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import onnx_ir
 from onnx_ir.passes.common import InlinePass
 
 from castsmith.ir.records import Rewrite, Site
-from castsmith.lowering.float8_needs import Types, is_float8, touches_float8
+from castsmith.lowering.float8_needs import Coded, Types, is_coded, touches_coded
 from castsmith.lowering.storage import TYPE_ATTRIBUTES
 
 
-def functions_with_float8(model: onnx_ir.Model, types: Types) -> set[onnx_ir.OperatorIdentifier]:
-    """The functions that take or make float8, and all that call one of them.
+def functions_with_codes(model: onnx_ir.Model, types: Types, coded: Coded) -> set[onnx_ir.OperatorIdentifier]:
+    """The functions that take or make values of these types, and all that call one of them.
 
     All functions, where one takes a type as an argument of the call: then types beyond it are not known.
     """
     if any(_takes_a_type(node) for function in model.functions.values() for node in function.all_nodes()):
         return set(model.functions)
-    found = {name for name, function in model.functions.items() if _handles_float8(function, types)}
+    found = {name for name, function in model.functions.items() if _handles(function, types, coded)}
     while True:
         callers = {
             name
@@ -33,7 +33,7 @@ def inline_functions(model: onnx_ir.Model, names: set[onnx_ir.OperatorIdentifier
     """Put the nodes of these functions in place of each call."""
     InlinePass(lambda function: function.identifier() in names)(model)
     text = ", ".join(sorted(f"{domain}.{name}" for domain, name, _ in names))
-    reason = "what becomes of float8 in a function depends on each call"
+    reason = "what becomes of codes in a function depends on each call"
     return Rewrite(pass_name, "inline-functions", Site(model.graph.name or ""), text, "its nodes, at each call", reason)
 
 
@@ -41,7 +41,7 @@ def _takes_a_type(node: onnx_ir.Node) -> bool:
     return any(node.attributes[name].is_ref() for name in TYPE_ATTRIBUTES if name in node.attributes)
 
 
-def _handles_float8(function: onnx_ir.Function, types: Types) -> bool:
-    return any(is_float8(value, types) for value in function.inputs) or any(
-        touches_float8(node, types) for node in function.all_nodes()
+def _handles(function: onnx_ir.Function, types: Types, coded: Coded) -> bool:
+    return any(is_coded(value, types, coded) for value in function.inputs) or any(
+        touches_coded(node, types, coded) for node in function.all_nodes()
     )

@@ -1,9 +1,10 @@
-"""QuantizeLinear to float8 and DequantizeLinear from it, on uint8 codes: per tensor, per axis and blocked.
+"""QuantizeLinear and DequantizeLinear on uint8 codes: per tensor, per axis and blocked.
 
-QuantizeLinear divides in one type (the attribute `precision`, else the type of the scale), then casts. A float16 or
-bfloat16 quotient is that of float, rounded: float has more than twice their precision and two bits, so the second
-rounding gives what one alone would. DequantizeLinear multiplies in the type of its output, likewise; there the product
-of 4 and 11 bits even fits in a float. A zero point of zero is left out, as runtimes do; others are refused.
+QuantizeLinear divides in one type (the attribute `precision`, else the type of the scale), then casts; to an integer it
+rounds to even, adds the zero point and saturates. A float16 or bfloat16 quotient is that of float, rounded: float has
+more than twice their precision and two bits, so the second rounding gives what one alone would. DequantizeLinear
+multiplies in the type of its output, likewise; there the product of 5 and 11 bits even fits in a float. A zero point of
+zero is left out, as runtimes do; another is refused with floats.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from castsmith.lowering.builder import Builder
 from castsmith.lowering.codes import Policy
 from castsmith.lowering.float8_casts import Context
 from castsmith.lowering.sequences import decode, encode
-from castsmith.numerics.types import type_name
+from castsmith.lowering.sequences_integer import clamped, encode_integer, number
+from castsmith.numerics.quantized import division_type
+from castsmith.numerics.types import Kind, element_type, type_name
 
 _COMPUTES_IN = (DataType.FLOAT, DataType.FLOAT16, DataType.BFLOAT16)
 
@@ -26,14 +29,19 @@ _COMPUTES_IN = (DataType.FLOAT, DataType.FLOAT16, DataType.BFLOAT16)
 def expand_quantize(build: Builder, node: onnx_ir.Node, context: Context) -> onnx_ir.Value:
     """Divide, round to the stated precision, encode."""
     x, scale = _two_operands(node)
-    _require_zero_point_zero(node)
     to = context.type_of(node.outputs[0])
-    precision = DataType(node.attributes.get_int("precision", 0)) or context.type_of(scale)
+    stated = DataType(node.attributes.get_int("precision", 0)) or None
+    precision = division_type(context.type_of(x), context.type_of(scale), stated)
     if precision not in _COMPUTES_IN or not context.type_of(x).is_floating_point():
         raise ModelError(f"division of {type_name(context.type_of(x))} in {type_name(precision)} has no exact sequence")
     wide = build.cast(build.cast(x, precision), DataType.FLOAT)
-    by = _spread(build, node, build.cast(scale, precision), x)
+    by = _spread(build, node, _values(build, scale, context, precision), x)
     quotient = build.cast(build.op("Div", wide, build.cast(by, DataType.FLOAT)), precision)
+    quotient = build.cast(quotient, DataType.FLOAT)
+    if element_type(to).kind is Kind.INTEGER:
+        total = _with_zero_point(build, node, "Add", number(build, build.op("Round", quotient)), x, context)
+        return encode_integer(build, total, to) if to in context.coded else _saturated(build, total, to)
+    _require_zero_point_zero(node)
     policy = Policy(node.attributes.get_int("saturate", 1) == 1, context.opset)
     return encode(build, quotient, to, policy, context.sequence)
 
@@ -41,15 +49,41 @@ def expand_quantize(build: Builder, node: onnx_ir.Node, context: Context) -> onn
 def expand_dequantize(build: Builder, node: onnx_ir.Node, context: Context) -> onnx_ir.Value:
     """Decode, multiply, round to the type of the output."""
     x, scale = _two_operands(node)
-    _require_zero_point_zero(node)
-    gives = context.type_of(node.outputs[0])
-    if gives not in _COMPUTES_IN or context.type_of(scale) not in _COMPUTES_IN:
-        raise ModelError(
-            f"a product of {type_name(context.type_of(scale))} in {type_name(gives)} has no exact sequence"
-        )
-    values = decode(build, x, context.type_of(x), DataType.FLOAT)
-    by = _spread(build, node, build.cast(scale, gives), x)
+    gives, quantized = context.type_of(node.outputs[0]), context.type_of(x)
+    if gives not in _COMPUTES_IN or quantized == DataType.INT32:
+        raise ModelError(f"a product of {type_name(quantized)} in {type_name(gives)} has no exact sequence")
+    values = _values(build, x, context, DataType.FLOAT)
+    if element_type(quantized).kind is Kind.INTEGER:
+        values = _with_zero_point(build, node, "Sub", values, x, context)
+    else:
+        _require_zero_point_zero(node)
+    by = _spread(build, node, _values(build, scale, context, gives), x)
     return build.cast(build.op("Mul", values, build.cast(by, DataType.FLOAT)), gives)
+
+
+def _values(build: Builder, value: onnx_ir.Value, context: Context, to: DataType) -> onnx_ir.Value:
+    """What the value, codes or not, stands for, in the type `to`."""
+    stored = context.type_of(value)
+    return decode(build, value, stored, to) if stored in context.coded else build.cast(value, to)
+
+
+def _with_zero_point(
+    build: Builder, node: onnx_ir.Node, op_type: str, y: onnx_ir.Value, x: onnx_ir.Value, context: Context
+) -> onnx_ir.Value:
+    """y with the zero point added or taken off in float: exact, or so large that it saturates anyway."""
+    zero = node.inputs[2] if len(node.inputs) > 2 else None
+    tensor = constant_tensor(zero)
+    if zero is None or (tensor is not None and not np.any(tensor.numpy().astype(np.int32))):
+        return y
+    if context.type_of(zero).bitwidth > 16:
+        raise ModelError(f"a zero point of {type_name(context.type_of(zero))} has no exact sequence")
+    return build.op(op_type, y, _spread(build, node, _values(build, zero, context, DataType.FLOAT), x))
+
+
+def _saturated(build: Builder, total: onnx_ir.Value, to: DataType) -> onnx_ir.Value:
+    if to.bitwidth > 16:
+        raise ModelError(f"quantization to {type_name(to)} has no exact sequence")
+    return build.cast(clamped(build, total, to), to)
 
 
 def _spread(build: Builder, node: onnx_ir.Node, scale: onnx_ir.Value, x: onnx_ir.Value) -> onnx_ir.Value:

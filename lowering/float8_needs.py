@@ -1,8 +1,8 @@
-"""Why a model's float8 values cannot stay with a target: each reason, and the node or value that shows it."""
+"""Why values of the types that can be codes cannot stay with a target: each reason, and where it shows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 import onnx_ir
@@ -14,47 +14,77 @@ from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.rewriting import all_nodes
 from castsmith.ir.schemas import DEFAULT_DOMAINS
 from castsmith.ir.text import site_of
+from castsmith.lowering.codes import CODED_TYPES
 from castsmith.lowering.storage import declared_values
 from castsmith.lowering.targets import Target
-from castsmith.numerics.types import FLOAT8_TYPES, type_name
+from castsmith.numerics.types import type_name
 
 Types = Mapping[onnx_ir.Value, DataType]
+Coded = Collection[DataType]
 
 
 @dataclass(frozen=True)
 class Need:
-    """One reason to lower, and where it shows."""
+    """One reason to keep a type as codes, and where it shows."""
 
+    dtype: DataType
     site: Site
     reason: str
 
 
-def is_float8(value: onnx_ir.Value | None, types: Types) -> bool:
-    """Whether the value is a float8 tensor, or a sequence of them."""
-    return value is not None and types.get(value, value.dtype) in FLOAT8_TYPES
+def is_coded(value: onnx_ir.Value | None, types: Types, coded: Coded = CODED_TYPES) -> bool:
+    """Whether the value is a tensor, or a sequence of tensors, of one of the types."""
+    return value is not None and types.get(value, value.dtype) in coded
 
 
-def touches_float8(node: onnx_ir.Node, types: Types) -> bool:
-    """Whether the node takes or gives float8."""
-    return any(is_float8(value, types) for value in (*node.inputs, *node.outputs))
+def touches_coded(node: onnx_ir.Node, types: Types, coded: Coded = CODED_TYPES) -> bool:
+    """Whether the node takes or gives one of the types."""
+    return any(is_coded(value, types, coded) for value in (*node.inputs, *node.outputs))
 
 
-def needs(model: onnx_ir.Model, target: Target, types: Types, opset: int) -> Iterator[Need]:
-    """What the target lacks or gets wrong of the model's float8: the type itself, a kernel, a cast."""
+def coded_types(node: onnx_ir.Node, types: Types) -> dict[DataType, None]:
+    """The types that can be codes among the node's operands and results, in their order."""
+    values = (value for value in (*node.inputs, *node.outputs) if value is not None)
+    found = (types.get(value, value.dtype) for value in values)
+    return {dtype: None for dtype in found if dtype is not None and dtype in CODED_TYPES}
+
+
+def reasons_to_lower(model: onnx_ir.Model, target: Target, types: Types, opset: int) -> dict[DataType, str]:
+    """The types that must become codes, each with the first reason.
+
+    Those that the target lacks, has no kernel for or gets wrong; and those that meet one of them in a node, so that
+    no node has codes of one type and values of another.
+    """
+    reasons: dict[DataType, str] = {}
+    for need in _needs(model, target, types, opset):
+        reasons.setdefault(need.dtype, need.reason)
+    meetings = [found for node in all_nodes(model) if len(found := coded_types(node, types)) > 1]
+    spreading = bool(reasons)
+    while spreading:
+        spreading = False
+        for found in meetings:
+            first = next((dtype for dtype in found if dtype in reasons), None)
+            for dtype in found if first is not None else ():
+                if dtype not in reasons and first is not None:
+                    reasons[dtype] = f"it meets {type_name(first)}, and {reasons[first]}"
+                    spreading = True
+    return reasons
+
+
+def _needs(model: onnx_ir.Model, target: Target, types: Types, opset: int) -> Iterator[Need]:
     for value in declared_values(model):
         dtype = types.get(value, value.dtype)
-        if dtype is not None and dtype in FLOAT8_TYPES and dtype in target.lacks:
-            yield Need(Site(model.graph.name or "", value.name or ""), f"{target.name} has no {type_name(dtype)}")
-            return
+        if dtype is not None and dtype in CODED_TYPES and dtype in target.lacks:
+            site = Site(model.graph.name or "", value.name or "")
+            yield Need(dtype, site, f"{target.name} has no {type_name(dtype)}")
     for node in all_nodes(model):
-        if node.domain in DEFAULT_DOMAINS and touches_float8(node, types):
-            reason = (
-                _lacks_kernel(node, target, opset)
-                or _fused_wrongly(node, target)
-                or _computes_wrongly(node, target, types, opset)
-            )
+        if node.domain not in DEFAULT_DOMAINS:
+            continue
+        wrong = _computes_wrongly(node, target, types, opset)
+        for dtype in coded_types(node, types):
+            reason = _lacks_kernel(node, dtype, target, opset) or _fused_wrongly(node, dtype, target) or wrong
             if reason is not None:
-                yield Need(site_of(node), reason)
+                yield Need(dtype, site_of(node), reason)
 
 
 def other_types_that_target_lacks(model: onnx_ir.Model, target: Target, types: Types) -> list[Diagnostic]:
@@ -62,25 +92,24 @@ def other_types_that_target_lacks(model: onnx_ir.Model, target: Target, types: T
     found: dict[DataType, Diagnostic] = {}
     for value in declared_values(model):
         dtype = types.get(value, value.dtype)
-        if dtype is not None and dtype in target.lacks and dtype not in FLOAT8_TYPES and dtype not in found:
+        if dtype is not None and dtype in target.lacks and dtype not in CODED_TYPES and dtype not in found:
             message = f"{value.name} is {type_name(dtype)}, which {target.name} lacks and Castsmith cannot replace"
             site = Site(model.graph.name or "", value.name or "")
             found[dtype] = Diagnostic("type-not-in-target", Severity.ERROR, site, message)
     return list(found.values())
 
 
-def _lacks_kernel(node: onnx_ir.Node, target: Target, opset: int) -> str | None:
-    kernels = target.operators_on_float8
-    if not kernels or kernels.get(node.op_type, opset + 1) <= opset:
+def _lacks_kernel(node: onnx_ir.Node, dtype: DataType, target: Target, opset: int) -> str | None:
+    if target.has_kernel(node.op_type, dtype, opset):
         return None
-    return f"{target.name} has no {node.op_type} of float8 at opset {opset}"
+    return f"{target.name} has no {node.op_type} of {type_name(dtype)} at opset {opset}"
 
 
-def _fused_wrongly(node: onnx_ir.Node, target: Target) -> str | None:
-    how = target.fused_wrongly_on_float8.get(node.op_type)
+def _fused_wrongly(node: onnx_ir.Node, dtype: DataType, target: Target) -> str | None:
+    how = target.fusion_defect(node.op_type, dtype)
     if how is None or constant_tensor(node.inputs[0]) is not None:
         return None
-    return f"{target.name} fuses {node.op_type} of float8 wrongly: {how}"
+    return f"{target.name} fuses {node.op_type} of {type_name(dtype)} wrongly: {how}"
 
 
 def _computes_wrongly(node: onnx_ir.Node, target: Target, types: Types, opset: int) -> str | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy.typing as npt
 import onnx_ir
+from onnx_ir import DataType
 
 from castsmith.ir.constants import new_constant
 from castsmith.ir.errors import ModelError
@@ -19,8 +20,8 @@ from castsmith.ir.text import node_text, site_of
 from castsmith.lowering.builder import Builder
 from castsmith.lowering.float8_casts import Context, expand_cast, expand_test
 from castsmith.lowering.float8_linear import expand_dequantize, expand_quantize
-from castsmith.lowering.float8_moves import refuses_to_move
-from castsmith.lowering.float8_needs import Types, touches_float8
+from castsmith.lowering.float8_moves import expand_detour, refuses_to_move, takes_detour
+from castsmith.lowering.float8_needs import Types, touches_coded
 from castsmith.lowering.float8_sequence import choose_sequence
 from castsmith.lowering.targets import Target
 from castsmith.numerics.promotion import PromotionRules
@@ -48,7 +49,7 @@ class Expansion:
 
 @dataclass
 class Plan:
-    """All nodes that touch float8, with their text before anything changes, and the constants that expansions share."""
+    """All nodes that touch codes, with their text before anything changes, and the constants that expansions share."""
 
     context: Context
     new_opset: int | None
@@ -62,6 +63,10 @@ class Plan:
     @property
     def types(self) -> Types:
         return self.context.types
+
+    @property
+    def coded(self) -> frozenset[DataType]:
+        return self.context.coded
 
     @property
     def is_empty(self) -> bool:
@@ -82,28 +87,33 @@ class Plan:
                     node.replace_input_with(index, None)
 
 
-def make_plan(model: onnx_ir.Model, target: Target, sequence: str, opset: int) -> Plan:
-    """Decide for every node that touches float8. Raises OptionError for a sequence that cannot be had."""
+def make_plan(model: onnx_ir.Model, target: Target, coded: frozenset[DataType], sequence: str, opset: int) -> Plan:
+    """Decide for every node that touches a type of `coded`. Raises OptionError for a sequence that cannot be had."""
     types = infer_element_types(model, PromotionRules()).types
-    touching = [node for node in all_nodes(model) if touches_float8(node, types)]
+    touching = [node for node in all_nodes(model) if touches_coded(node, types, coded)]
     expanding = {node for node in touching if node.domain in DEFAULT_DOMAINS and node.op_type in EXPANSIONS}
-    chosen, new_opset = choose_sequence(model, target, sequence, opset, types, expanding)
-    plan = Plan(Context(types, chosen, opset), new_opset)
+    chosen, new_opset = choose_sequence(model, target, sequence, opset, types, coded, expanding)
+    plan = Plan(Context(types, coded, chosen, opset), new_opset)
     for node in touching:
-        reason = _expand(plan, node) if node in expanding else _move(plan, node, target)
+        if node in expanding:
+            reason = _expand(plan, node, EXPANSIONS[node.op_type])
+        elif takes_detour(node, target):
+            reason = _expand(plan, node, expand_detour)
+        else:
+            reason = _move(plan, node, target)
         if reason is not None:
             plan.refusals.append(Refusal(NAME, f"lower-{node.op_type}", site_of(node), reason))
     return plan
 
 
-def _expand(plan: Plan, node: onnx_ir.Node) -> str | None:
+def _expand(plan: Plan, node: onnx_ir.Node, expand: Expand) -> str | None:
     """Write the expansion of the node; the reason where there is none."""
     build = Builder(plan.share)
     for value in node.inputs:
         if value is not None and value.type is None and value in plan.types:
             value.type = onnx_ir.TensorType(plan.types[value])
     try:
-        output = EXPANSIONS[node.op_type](build, node, plan.context)
+        output = expand(build, node, plan.context)
         plan.expansions[node] = Expansion(node_text(node), tuple(build.nodes), output)
     except ModelError as error:
         plan.expansions[node] = Expansion("", tuple(build.nodes), node.outputs[0])

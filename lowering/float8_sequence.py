@@ -9,7 +9,7 @@ import onnx_ir
 from castsmith.ir.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.text import site_of
 from castsmith.lowering.errors import OptionError
-from castsmith.lowering.float8_needs import Types, is_float8
+from castsmith.lowering.float8_needs import Coded, Types, is_coded
 from castsmith.lowering.opset import node_obstacle
 from castsmith.lowering.sequences import Sequence
 from castsmith.lowering.targets import Target
@@ -18,7 +18,13 @@ _NAMES = ("auto", *(sequence.value for sequence in Sequence))
 
 
 def choose_sequence(
-    model: onnx_ir.Model, target: Target, name: str, opset: int, types: Types, expanding: Collection[onnx_ir.Node]
+    model: onnx_ir.Model,
+    target: Target,
+    name: str,
+    opset: int,
+    types: Types,
+    coded: Coded,
+    expanding: Collection[onnx_ir.Node],
 ) -> tuple[Sequence, int | None]:
     """The sequence that `name` asks for, and the opset to move the model to for it, None where it can stay.
 
@@ -26,7 +32,7 @@ def choose_sequence(
     """
     if name not in _NAMES:
         raise OptionError(f"{name!r} is no sequence; the sequences are {', '.join(_NAMES)}.")
-    if name == Sequence.LADDER.value or not any(_makes_codes(node, types) for node in expanding):
+    if name == Sequence.LADDER.value or not any(_makes_codes(node, types, coded) for node in expanding):
         return Sequence.LADDER, None
     wanted = Sequence.BITCAST if name == "auto" else Sequence(name)
     first = target.sequence_operators.get("BitCast")
@@ -43,9 +49,9 @@ def choose_sequence(
     return Sequence.LADDER, None
 
 
-def _makes_codes(node: onnx_ir.Node, types: Types) -> bool:
+def _makes_codes(node: onnx_ir.Node, types: Types, coded: Coded) -> bool:
     """Whether codes are made from what is not codes already."""
-    return is_float8(node.outputs[0], types) and not is_float8(node.inputs[0], types)
+    return is_coded(node.outputs[0], types, coded) and not is_coded(node.inputs[0], types, coded)
 
 
 def _first_obstacle(model: onnx_ir.Model, to: int, types: Types, expanding: Collection[onnx_ir.Node]) -> str | None:

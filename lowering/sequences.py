@@ -1,4 +1,4 @@
-"""Casts to and from the float8 types as sequences of ordinary operators on uint8 codes; one entry each way.
+"""Casts to and from the types of at most 8 bits as sequences of operators on uint8 codes; one entry each way.
 
 `encode` makes codes from a tensor of any numeric type, `decode` makes a tensor of any numeric type from codes.
 """
@@ -12,12 +12,14 @@ from onnx_ir import DataType
 
 from castsmith.ir.errors import ModelError
 from castsmith.lowering.builder import Builder
-from castsmith.lowering.codes import Policy, all_codes, encode_array, top_exponent
+from castsmith.lowering.codes import CODED_TYPES, Policy, all_codes, encode_array, top_exponent
 from castsmith.lowering.sequences_bitcast import encode_bitcast
+from castsmith.lowering.sequences_integer import encode_integer
 from castsmith.lowering.sequences_ladder import encode_ladder
+from castsmith.lowering.sequences_scale import encode_scale_bits, encode_scale_ladder
 from castsmith.lowering.sequences_table import encode_table
 from castsmith.numerics.cast import cast
-from castsmith.numerics.types import FLOAT8_TYPES, Kind, element_type, type_name
+from castsmith.numerics.types import Kind, Specials, element_type, type_name
 
 
 class Sequence(enum.Enum):
@@ -31,6 +33,11 @@ class Sequence(enum.Enum):
 NEEDS_BITCAST = frozenset({Sequence.BITCAST, Sequence.TABLE})
 """Those that keep a NaN's sign, and want opset 26."""
 _ENCODERS = {Sequence.BITCAST: encode_bitcast, Sequence.TABLE: encode_table, Sequence.LADDER: encode_ladder}
+_SCALE_ENCODERS = {
+    Sequence.BITCAST: encode_scale_bits,
+    Sequence.TABLE: encode_table,
+    Sequence.LADDER: encode_scale_ladder,
+}
 _EXACT_IN_FLOAT = frozenset({
     DataType.FLOAT, DataType.FLOAT16, DataType.BFLOAT16, DataType.BOOL, DataType.INT2, DataType.UINT2, DataType.INT4,
     DataType.UINT4, DataType.INT8, DataType.UINT8, DataType.INT16, DataType.UINT16,
@@ -41,35 +48,46 @@ _WIDE_INTEGERS = frozenset({DataType.INT32, DataType.UINT32, DataType.INT64, Dat
 def encode(
     build: Builder, x: onnx_ir.Value, to: DataType, policy: Policy, sequence: Sequence, stored: DataType | None = None
 ) -> onnx_ir.Value:
-    """The uint8 codes of `x` in the float8 type `to`, with one rounding whatever the type of `x`.
+    """The uint8 codes of `x` in the type `to`, with one rounding whatever the type of `x`.
 
-    `stored` is the float8 type that a uint8 `x` holds the codes of, where it does: then a table of 256 entries gives
+    `stored` is the type that a uint8 `x` holds the codes of, where it does: then a table of 256 entries gives
     the answer. Raises ModelError for a source with no exact way (string, complex).
     """
     if stored is not None:
         return decode(build, x, stored, to, policy)
-    return _ENCODERS[sequence](build, _as_float(build, x, to), to, policy)
+    row = element_type(to)
+    if not can_encode(x.dtype, to):
+        source = "an unknown type" if x.dtype is None else type_name(x.dtype)
+        raise ModelError(f"A cast from {source} to {type_name(to)} has no exact sequence.")
+    if row.kind is Kind.INTEGER:
+        return encode_integer(build, x, to)
+    encoders = _SCALE_ENCODERS if row.specials is Specials.E8M0 else _ENCODERS
+    return encoders[sequence](build, _as_float(build, x, to), to, policy)
 
 
 def decode(
     build: Builder, codes: onnx_ir.Value, stored: DataType, to: DataType, policy: Policy | None = None
 ) -> onnx_ir.Value:
-    """The values of the codes of the float8 type `stored`, cast to `to`: a table of 256 entries made by the codec.
+    """The values of the codes of the type `stored`, cast to `to`: a table of 256 entries made by the codec.
 
-    For a float8 type `to` the values are its uint8 codes. Exact for every code; where the standard leaves the result
-    undefined (NaN to an integer) the table holds what the codec writes. Raises ModelError for string and complex.
+    For a type `to` of at most 8 bits the values are its uint8 codes. Exact for every code; where the standard leaves
+    the result undefined (NaN to an integer) the table holds what the codec writes. Raises ModelError for string and
+    complex.
     """
     if element_type(to).kind > Kind.FLOATING:
         raise ModelError(f"A cast from {type_name(stored)} to {type_name(to)} has no exact sequence.")
     name = f"{type_name(stored)}_to_{type_name(to)}"
-    if to in FLOAT8_TYPES:
+    if to in CODED_TYPES:
         return build.look_up(build.constant(encode_array(all_codes(stored), to, policy or Policy()), name), codes)
     return build.look_up(build.constant(cast(all_codes(stored), to), name), codes)
 
 
-def can_encode(source: DataType | None) -> bool:
-    """Whether `encode` takes a tensor of this type."""
-    return source in _EXACT_IN_FLOAT or source in _WIDE_INTEGERS or source in FLOAT8_TYPES or source == DataType.DOUBLE
+def can_encode(source: DataType | None, to: DataType) -> bool:
+    """Whether `encode` takes a tensor of this type: not a 64-bit integer to float8e8m0, whose range is wider still."""
+    if element_type(to).specials is Specials.E8M0 and source in (DataType.INT64, DataType.UINT64):
+        return False
+    exact = source in _EXACT_IN_FLOAT or source in _WIDE_INTEGERS or source == DataType.DOUBLE
+    return exact or source in CODED_TYPES
 
 
 def _as_float(build: Builder, x: onnx_ir.Value, to: DataType) -> onnx_ir.Value:
@@ -82,9 +100,9 @@ def _as_float(build: Builder, x: onnx_ir.Value, to: DataType) -> onnx_ir.Value:
         return x
     if x.dtype in _EXACT_IN_FLOAT:
         return build.cast(x, DataType.FLOAT)
-    if x.dtype is None or x.dtype not in _WIDE_INTEGERS:
-        source = "an unknown type" if x.dtype is None else type_name(x.dtype)
-        raise ModelError(f"A cast from {source} to {type_name(to)} has no exact sequence.")
+    assert x.dtype is not None
+    if element_type(to).specials is Specials.E8M0:
+        return build.cast(x, DataType.DOUBLE)
     bound = 2 ** (top_exponent(element_type(to)) + 1)
     clamped = build.op("Min", x, bound)
     if element_type(x.dtype).signed:

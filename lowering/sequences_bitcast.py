@@ -7,31 +7,32 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.lowering.builder import Builder
-from castsmith.lowering.codes import Policy, corners
+from castsmith.lowering.codes import Policy, corners, sign_bit
 from castsmith.numerics.types import ElementType, element_type
 
 
 def encode_bitcast(build: Builder, x: onnx_ir.Value, to: DataType, policy: Policy) -> onnx_ir.Value:
-    """The uint8 codes of the float8 type `to` for a float or double tensor.
+    """The uint8 codes of the signed format `to`, of at most 8 bits, for a float or double tensor.
 
     Exact for every bit pattern of the source, NaN included. Needs BitCast, BitShift and the bitwise operators; there
     is no floating-point operation that a compiler could contract, re-associate or flush.
     """
     row, corner = element_type(to), corners(to, policy)
-    word, mantissa_bits, source = _word(build, x)
+    word, mantissa_bits, source = word_of(build, x)
     magnitude = build.op("BitwiseAnd", word, 0x7FFFFFFF)
     code = _rounded_code(build, magnitude, mantissa_bits, source, row)
     code = build.op("Min", code, corner.overflow)
     infinity = (2**source.exponent_bits - 1) << mantissa_bits
     last_number = infinity if corner.infinity == corner.overflow else infinity - 1
     code = build.op("Where", build.op("Greater", magnitude, last_number), corner.nan, code)
-    sign = build.op("BitwiseAnd", build.op("BitShift", word, 24, direction="RIGHT"), 0x80)
+    sign = build.op("BitwiseAnd", build.op("BitShift", word, 32 - row.bits, direction="RIGHT"), sign_bit(row))
     if not row.has_negative_zero:
         sign = build.op("Where", build.op("Equal", code, 0), code, sign)
-    return build.cast(build.op("BitwiseOr", code, sign), DataType.UINT8)
+    # Without a NaN of its own a format gives -0 for NaN, and +0 for -NaN.
+    return build.cast(build.op("BitwiseOr" if row.has_nan else "BitwiseXor", code, sign), DataType.UINT8)
 
 
-def _word(build: Builder, x: onnx_ir.Value) -> tuple[onnx_ir.Value, int, ElementType]:
+def word_of(build: Builder, x: onnx_ir.Value) -> tuple[onnx_ir.Value, int, ElementType]:
     """The value in a uint32, how many of its bits are mantissa, and the row that says where its exponent is.
 
     A double keeps its upper word, its lower one OR-ed into the last bit. That is rounding to odd with 21 bits: a value

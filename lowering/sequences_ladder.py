@@ -6,12 +6,12 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.lowering.builder import Builder
-from castsmith.lowering.codes import Policy, corners, top_exponent
+from castsmith.lowering.codes import Policy, corners, sign_bit, top_exponent
 from castsmith.numerics.types import ElementType, element_type
 
 
 def encode_ladder(build: Builder, x: onnx_ir.Value, to: DataType, policy: Policy) -> onnx_ir.Value:
-    """The uint8 codes of the float8 type `to` for a float or double tensor.
+    """The uint8 codes of the signed format `to`, of at most 8 bits, for a float or double tensor.
 
     Exact for every number, both zeros and both infinities; a NaN gives the POSITIVE NaN code, since no operator before
     BitCast can see a NaN's sign. Every product is by a power of two and exact, no product feeds an addition, and no
@@ -25,7 +25,7 @@ def encode_ladder(build: Builder, x: onnx_ir.Value, to: DataType, policy: Policy
     if corner.infinity != corner.overflow:
         infinite = build.op("Equal", magnitude, float("inf"))
         code = build.op("Where", infinite, float(corner.infinity), code)
-    signed = build.op("Where", _is_negative(build, x, code, row), build.op("Add", code, 128.0), code)
+    signed = build.op("Where", _is_negative(build, x, code, row), build.op("Add", code, float(sign_bit(row))), code)
     if not row.has_negative_zero:
         # The NaN of these types is code 128, which has no sign: -NaN, and overflow to it, must not become 256.
         signed = build.op("Where", build.op("Equal", code, float(corner.nan)), code, signed)

@@ -9,11 +9,12 @@ from onnx_ir import DataType
 from castsmith.lowering.builder import Builder
 from castsmith.lowering.codes import Policy, encode_array
 from castsmith.lowering.sequences_bitcast import encode_bitcast
-from castsmith.numerics.types import type_name
+from castsmith.lowering.sequences_scale import encode_scale_bits
+from castsmith.numerics.types import Specials, element_type, type_name
 
 
 def encode_table(build: Builder, x: onnx_ir.Value, to: DataType, policy: Policy) -> onnx_ir.Value:
-    """The uint8 codes of the float8 type `to` for a float tensor, NaN included; a double goes the way of bitcast.
+    """The uint8 codes of the format `to`, of at most 8 bits, for a float tensor; a double goes the way of bitcast.
 
     The upper 16 bits of a float, with a 1 OR-ed into their last where any lower bit is set, are the value rounded to
     odd with 8 significant bits. Rounding those to 4 or fewer gives what rounding the float would: what was above,
@@ -25,7 +26,8 @@ def encode_table(build: Builder, x: onnx_ir.Value, to: DataType, policy: Policy)
         NaN 0xff800001      0xff81         NaN, negative            0xff
     """
     if x.dtype != DataType.FLOAT:
-        return encode_bitcast(build, x, to, policy)
+        e8m0 = element_type(to).specials is Specials.E8M0
+        return (encode_scale_bits if e8m0 else encode_bitcast)(build, x, to, policy)
     floats = (np.arange(2**16, dtype=np.uint32) << 16).view(np.float32)
     table = build.constant(encode_array(floats, to, policy), f"float_to_{type_name(to)}")
     word = build.cast(x, DataType.UINT32, "BitCast")

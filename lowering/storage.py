@@ -1,9 +1,9 @@
-"""Float8 values kept as uint8 codes: the same bytes under another type, wherever a model declares or holds them."""
+"""Values of at most 8 bits kept as uint8 codes, a byte each, wherever a model declares or holds them."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import numpy as np
 import onnx_ir
@@ -11,43 +11,48 @@ from onnx_ir import DataType
 
 from castsmith.ir.rewriting import all_nodes
 from castsmith.ir.tensors import all_tensors, graphs_with_initializers
-from castsmith.numerics.types import ELEMENT_TYPES, FLOAT8_TYPES
+from castsmith.numerics.types import ELEMENT_TYPES, element_type
 
 TYPE_ATTRIBUTES = ("to", "dtype", "output_dtype")
 """The attributes, of operators of the default domain, that name an element type."""
 
 
 def as_codes(tensor: onnx_ir.TensorProtocol) -> onnx_ir.TensorProtocol:
-    """The tensor's bytes as uint8, not copied; an external tensor stays where it is."""
-    if isinstance(tensor, onnx_ir.ExternalTensor):
+    """The tensor's codes as uint8: of 8-bit types the same bytes, not copied, an external tensor where it is; narrower
+    ones are unpacked, a byte each."""
+    row = element_type(tensor.dtype)
+    if isinstance(tensor, onnx_ir.ExternalTensor) and row.bits == 8:
         shape = onnx_ir.Shape(tensor.shape.numpy())
         return onnx_ir.ExternalTensor(
             tensor.location, tensor.offset, tensor.length, DataType.UINT8,
             shape=shape, name=tensor.name or "", doc_string=tensor.doc_string,
             metadata_props=tensor.metadata_props, base_dir=tensor.base_dir,
         )  # fmt: skip
-    return onnx_ir.Tensor(tensor.numpy().view(np.uint8), DataType.UINT8, name=tensor.name, doc_string=tensor.doc_string)
+    codes = tensor.numpy().view(np.uint8)
+    if row.bits < 8:
+        codes = codes & np.uint8(2**row.bits - 1)
+    return onnx_ir.Tensor(codes, DataType.UINT8, name=tensor.name, doc_string=tensor.doc_string)
 
 
-def retype_as_codes(value: onnx_ir.Value) -> None:
+def retype_as_codes(value: onnx_ir.Value, coded: Collection[DataType]) -> None:
     """Declare the value, a tensor or a sequence of tensors, to hold uint8; re-label the tensor it may hold."""
     declared = copy.deepcopy(value.type) if value.type is not None else onnx_ir.TensorType(DataType.UINT8)
     declared.dtype = DataType.UINT8
     value.type = declared
-    if value.const_value is not None and value.const_value.dtype in FLOAT8_TYPES:
+    if value.const_value is not None and value.const_value.dtype in coded:
         value.const_value = as_codes(value.const_value)
 
 
-def retype_attributes(node: onnx_ir.Node) -> bool:
-    """Re-label what the node's attributes hold or declare of float8: Constant, ConstantOfShape, SequenceEmpty."""
+def retype_attributes(node: onnx_ir.Node, coded: Collection[DataType]) -> bool:
+    """Re-label what the node's attributes hold or declare of such types: Constant, ConstantOfShape, SequenceEmpty."""
     changed = False
     for name, attribute in list(node.attributes.items()):
         if attribute.is_ref():
             continue
-        if attribute.type == onnx_ir.AttributeType.TENSOR and attribute.as_tensor().dtype in FLOAT8_TYPES:
+        if attribute.type == onnx_ir.AttributeType.TENSOR and attribute.as_tensor().dtype in coded:
             node.attributes[name] = onnx_ir.AttrTensor(name, as_codes(attribute.as_tensor()))
             changed = True
-        elif node.op_type == "SequenceEmpty" and name == "dtype" and attribute.as_int() in FLOAT8_TYPES:
+        elif node.op_type == "SequenceEmpty" and name == "dtype" and attribute.as_int() in coded:
             node.attributes[name] = onnx_ir.AttrInt64(name, int(DataType.UINT8))
             changed = True
     return changed

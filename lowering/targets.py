@@ -47,13 +47,23 @@ class WrongCast:
 
 
 @dataclass(frozen=True)
+class WrongFusion:
+    """Operators whose fusion with others goes wrong on these types, where they are not of a constant, and how."""
+
+    types: frozenset[DataType]
+    operators: frozenset[str]
+    how: str
+
+
+@dataclass(frozen=True)
 class Target:
     """One runtime, as its file describes it.
 
-    operators_on_float8: operators with kernels for the float8 types it has, and the opset from which each has them.
-    operators_without_uint8: operators that only move elements and have no kernel for uint8, in which codes are kept.
-    fused_wrongly_on_float8: operators whose fusion with others goes wrong on float8, and how; not of constants.
-    sequence_operators: operators outside the common stock that sequences may use, and the opset from which.
+    kernels: for each type with gaps, the operators that take it and the opset from which; a type without a row is
+    taken by every operator that the standard gives it. operators_without_uint8: operators that only move elements and
+    have no kernel for uint8, in which codes are kept. sequence_operators: operators outside the common stock that
+    sequences may use, and the opset from which. unknown: what nobody has found out yet; of such a target nothing is
+    claimed that depends on it. evidence: how the facts were found.
     """
 
     name: str
@@ -61,13 +71,30 @@ class Target:
     newest_opset: int
     newest_ir_version: int
     lacks: frozenset[DataType] = frozenset()
-    operators_on_float8: Mapping[str, int] = field(default_factory=dict[str, int])
+    kernels: Mapping[DataType, Mapping[str, int]] = field(default_factory=dict[DataType, Mapping[str, int]])
     operators_without_uint8: frozenset[str] = frozenset()
-    fused_wrongly_on_float8: Mapping[str, str] = field(default_factory=dict[str, str])
+    wrong_fusions: tuple[WrongFusion, ...] = ()
     wrong_casts: tuple[WrongCast, ...] = ()
     nan_codes_that_differ: tuple[str, ...] = ()
     sequence_operators: Mapping[str, int] = field(default_factory=dict[str, int])
     hazards: Mapping[str, str] = field(default_factory=dict[str, str])
+    unknown: tuple[str, ...] = ()
+    evidence: str = ""
+
+    @property
+    def operators_on_float8(self) -> Mapping[str, int]:
+        """The operators that take the most common float8 type, and the opset from which."""
+        return self.kernels.get(DataType.FLOAT8E4M3FN, {})
+
+    def has_kernel(self, op_type: str, dtype: DataType, opset: int) -> bool:
+        """Whether the operator takes the type in a model of that opset."""
+        row = self.kernels.get(dtype)
+        return row is None or row.get(op_type, opset + 1) <= opset
+
+    def fusion_defect(self, op_type: str, dtype: DataType) -> str | None:
+        """How the target's fusion of the operator goes wrong on the type; None where none does."""
+        entries = (entry for entry in self.wrong_fusions if dtype in entry.types and op_type in entry.operators)
+        return next((entry.how for entry in entries), None)
 
     def wrong_cast(self, source: DataType, to: DataType, *, saturate: bool, opset: int) -> WrongCast | None:
         """The entry that says the target computes this cast wrongly, beyond dispute; None where it does not."""
@@ -110,13 +137,18 @@ def _target(data: dict[str, Any]) -> Target:
         newest_opset=int(data["newest_opset"]),
         newest_ir_version=int(data["newest_ir_version"]),
         lacks=_types(data.get("lacks", [])),
-        operators_on_float8=cast("dict[str, int]", dict(data.get("operators_on_float8", {}))),
+        kernels=_kernels(data.get("kernels", [])),
         operators_without_uint8=frozenset(data.get("operators_without_uint8", [])),
-        fused_wrongly_on_float8=cast("dict[str, str]", dict(data.get("fused_wrongly_on_float8", {}))),
+        wrong_fusions=tuple(
+            WrongFusion(_types(entry["types"]), frozenset(entry["operators"]), str(entry["how"]))
+            for entry in data.get("wrong_fusions", [])
+        ),
         wrong_casts=tuple(_wrong_cast(entry) for entry in data.get("wrong_casts", [])),
         nan_codes_that_differ=tuple(data.get("nan_codes_that_differ", [])),
         sequence_operators=cast("dict[str, int]", dict(data.get("sequence_operators", {}))),
         hazards=cast("dict[str, str]", dict(data.get("hazards", {}))),
+        unknown=tuple(data.get("unknown", [])),
+        evidence=str(data.get("evidence", "")),
     )
 
 
@@ -131,6 +163,12 @@ def _wrong_cast(entry: dict[str, Any]) -> WrongCast:
         before_opset=entry.get("before_opset"),
         disputed=bool(entry.get("disputed", False)),
     )
+
+
+def _kernels(entries: list[dict[str, Any]]) -> dict[DataType, Mapping[str, int]]:
+    return {
+        dtype: cast("dict[str, int]", dict(entry["operators"])) for entry in entries for dtype in _types(entry["types"])
+    }
 
 
 def _types(names: list[str]) -> frozenset[DataType]:
