@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import onnx_ir
@@ -58,10 +58,10 @@ class Folding:
         if derivations is None:
             return None
         new = {each.known: each for each in derivations if each.stands is None}
-        refusal = self._refusal(node, tuple(new.values())) if new else None
+        kept = {each.stands for each in derivations if each.stands is not None}
+        refusal = self._refusal(node, tuple(new.values()), kept) if new else None
         if refusal is not None:
             return refusal
-        kept = {each.stands for each in derivations if each.stands is not None}
         self.grown += sum(known.tensor.nbytes for known in new if known.tensor) - bytes_of_dropped([node], kept)
         for output, each in zip(node.outputs, derivations, strict=True):
             if each.known in new and each.known.value is None:
@@ -86,7 +86,7 @@ class Folding:
     def _derive(self, node: onnx_ir.Node) -> list[Derivation] | None:
         """The constant that each output is. An output that nothing uses is left as its operand is."""
         readings = self.reader.read(node)
-        used = [bool(output.uses()) or output.is_graph_output() for output in node.outputs]
+        used = _used(node)
         if readings is None or not any(used):
             return None
         derivations: list[Derivation] = []
@@ -108,22 +108,24 @@ class Folding:
         stands = known.value if known.value is not None and _is_there(known.value) else None
         return Derivation(reading, knowns, known, stands)
 
-    def _refusal(self, node: onnx_ir.Node, new: Sequence[Derivation]) -> Refusal | None:
+    def _refusal(self, node: onnx_ir.Node, new: Sequence[Derivation], kept: Container[onnx_ir.Value]) -> Refusal | None:
         """Why none of the new constants may be; None once all are computed."""
         key = tuple(each.known for each in new)
         if key not in self.refused:
-            refusal = self._over_budget(node, new) or self._not_computed(node, new)
+            refusal = self._over_budget(node, new, kept) or self._not_computed(node, new)
             if refusal is None:
                 return None
             self.refused[key] = refusal
         return replace(self.refused[key], site=site_of(node))
 
-    def _over_budget(self, node: onnx_ir.Node, new: Sequence[Derivation]) -> Refusal | None:
+    def _over_budget(
+        self, node: onnx_ir.Node, new: Sequence[Derivation], kept: Container[onnx_ir.Value]
+    ) -> Refusal | None:
         taken = sum(each.known.nbytes for each in new)
         left = self.max_total_growth - self.grown
-        growth = taken - bytes_of_dropped([node])
+        growth = taken - bytes_of_dropped([node], kept)
         if growth > 0 and growth > min(self.max_growth, left):
-            growth = taken - bytes_of_dropped([node, *self._twins(node, new)])
+            growth = taken - bytes_of_dropped([node, *self._twins(node, new)], kept)
         if growth <= 0 or growth <= min(self.max_growth, left):
             return None
         reason = f"the file would grow by {growth} bytes, and max_growth is {self.max_growth}"
@@ -136,7 +138,7 @@ class Folding:
         users = dict.fromkeys(user for user, _ in new[0].reading[1][0].uses())
         readings = self.reader.read(node)
         alike = [user for user in users if user.op_type == node.op_type and user.domain == node.domain]
-        return [user for user in alike if self.reader.read(user) == readings]
+        return [user for user in alike if any(_used(user)) and self.reader.read(user) == readings]
 
     def _not_computed(self, node: onnx_ir.Node, new: Sequence[Derivation]) -> Refusal | None:
         made: list[onnx_ir.TensorProtocol] = []
@@ -184,6 +186,10 @@ class Folding:
 def _graph_of(node: onnx_ir.Node) -> onnx_ir.Graph:
     assert node.graph is not None
     return node.graph
+
+
+def _used(node: onnx_ir.Node) -> list[bool]:
+    return [bool(output.uses()) or output.is_graph_output() for output in node.outputs]
 
 
 def _is_there(value: onnx_ir.Value) -> bool:
