@@ -31,7 +31,7 @@ def optimize(
     model: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str],
     *,
     target: str | Target | None = None,
-    promotion: PromotionRules | None = None,
+    promotion: PromotionRules | str | None = None,
     keep_output_types: bool = False,
     max_growth: int = 4096,
     fold_disputed: bool = False,
@@ -43,7 +43,8 @@ def optimize(
     """Make the element types of `model` right, and legal for `target` where one is named.
 
     model: an onnx_ir.Model, which is left as it is (the result shares its tensors), a ModelProto, or a file.
-    promotion: the rules for operands that disagree; by default those of ConvertPromoteTypes, nothing unsafe.
+    promotion: the rules for operands that disagree, or the name of a preset of PromotionRules; by default those of
+        ConvertPromoteTypes, nothing unsafe.
     keep_output_types, max_growth, fold_disputed: as of InsertPromoteTypes and FoldConstants.
     in_place: change an onnx_ir.Model itself, which saves the time of copying it.
     passes: names of the passes to run, in order, each with options as `name{option=value}`; by default all that apply.
@@ -56,7 +57,7 @@ def optimize(
     chosen = load_target(target) if isinstance(target, str) else target
     result_model = model if in_place and isinstance(model, onnx_ir.Model) else _own_model(model)
     settings = {
-        **asdict(promotion or PromotionRules()),
+        **asdict(rules),
         "keep_output_types": keep_output_types,
         "max_growth": max_growth,
         "fold_disputed": fold_disputed,
