@@ -54,6 +54,7 @@ def optimize(
     Raises CastsmithError: ModelError for what cannot be read, PromotionError for a promotion that the rules refuse,
     TargetError for an unknown target, OptionError for an unknown pass.
     """
+    rules = PromotionRules.preset(promotion) if isinstance(promotion, str) else promotion or PromotionRules()
     chosen = load_target(target) if isinstance(target, str) else target
     result_model = model if in_place and isinstance(model, onnx_ir.Model) else _own_model(model)
     settings = {
