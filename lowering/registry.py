@@ -18,6 +18,7 @@ from castsmith.lowering.version import LegalizeVersion
 from castsmith.numerics.types import parse_type
 from castsmith.passes.fold_constants import FoldConstants
 from castsmith.passes.insert_promote_types import InsertPromoteTypes
+from castsmith.passes.place_casts import PlaceCasts
 from castsmith.passes.resolve_promote_types import ResolvePromoteTypes
 from castsmith.passes.simplify_casts import SimplifyCasts
 
@@ -26,6 +27,7 @@ PASSES: dict[str, type[onnx_ir.passes.InPlacePass]] = {
     "resolve-promote-types": ResolvePromoteTypes,
     "fold-constants": FoldConstants,
     "simplify-casts": SimplifyCasts,
+    "place-casts": PlaceCasts,
     "lower-trunc": LowerTrunc,
     "lower-float8": LowerFloat8,
     "legalize-version": LegalizeVersion,

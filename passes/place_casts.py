@@ -1,0 +1,88 @@
+"""place-casts: casts stand among moves of elements where the fewest bytes are read and written.
+
+Exact: an operator that only moves elements (Reshape, Transpose, Slice, Concat, Where's branches ...) commutes with a
+cast of every element. In each region of such operators every node is given the type in which it moves, and casts stand
+where types meet, at the least cost that there is: a minimum cut for two types, a search for more. Every value that
+leaves the region has gone through the same casts as before, as far as they change it. Left alone: a cast that the
+standard leaves open for some value, operators without a kernel for the type, regions whose casts have unlike settings.
+
+    a = Cast <to = float> (x)  # (float16[N]) -> float[N]
+    y = Transpose (a)
+becomes
+    a = Transpose (x)
+    y = Cast <to = float> (a)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import onnx_ir
+
+from castsmith.ir.inference import Inference, infer_element_types
+from castsmith.ir.naming import Namer
+from castsmith.ir.records import Records, Refusal, Rewrite, RewriteResult
+from castsmith.ir.scopes import imports_by_scope
+from castsmith.ir.text import nodes_text, site_of
+from castsmith.numerics.promotion import PromotionRules
+from castsmith.passes.place_casts_apply import apply, needs_identity
+from castsmith.passes.place_casts_problem import IMPOSSIBLE, Choice, Problem
+from castsmith.passes.place_casts_regions import Region, find_regions, pose
+from castsmith.passes.place_casts_sizes import Sizes, parse_sizes
+from castsmith.passes.place_casts_solve import solve
+
+NAME = "place-casts"
+RULE = "place-casts"
+
+
+@dataclass(frozen=True)
+class PlaceCasts(onnx_ir.passes.InPlacePass):
+    """Move casts across moves of elements to where they cost least.
+
+    default_size: what a dimension is taken to be that has no number. sizes: what dimensions are taken to be by name,
+        as `batch=1,N=128`; both steer only where casts go, not what comes out.
+    """
+
+    default_size: int = 64
+    sizes: str = ""
+
+    def call(self, model: onnx_ir.Model) -> RewriteResult:
+        inference = infer_element_types(model, PromotionRules(promote_unsafe=True))
+        imports, namer, records = imports_by_scope(model), Namer(model), Records()
+        sizes = Sizes(model, self.default_size, parse_sizes(self.sizes))
+        for graph in (model.graph, *model.graph.subgraphs()):
+            for region in find_regions(graph, inference, imports[graph]):
+                problem = pose(region, inference, imports[graph], sizes)
+                answer = problem if isinstance(problem, str) else place(region, problem, inference, namer)
+                if isinstance(answer, Rewrite):
+                    records.rewrites.append(answer)
+                elif answer is not None:
+                    records.refusals.append(Refusal(NAME, RULE, site_of(next(iter(region.nodes))), answer))
+        return RewriteResult(model, bool(records.rewrites), records)
+
+
+def place(region: Region, problem: Problem, inference: Inference, namer: Namer) -> Rewrite | str | None:
+    """Change one region for the better; why not, where there is a reason; None where it is as good as it gets."""
+    if problem.cost(problem.kept) == IMPOSSIBLE:
+        return "a value goes through more than two casts that each count"
+    chosen, proven = solve(problem)
+    best, cost = problem.cost(chosen), problem.before
+    if best >= cost:
+        return None
+    plans = [plan for number in range(len(problem.roots)) if (plan := problem.plan(number, chosen)) is not None]
+    if needs_identity(problem, plans):
+        return "an output of the graph would be a value that has another name"
+    site, before, casts = site_of(next(iter(region.nodes))), nodes_text(region.nodes), len(region.casts)
+    after = apply(region, problem, chosen, plans, namer)
+    _retype(problem, chosen, inference)
+    left = sum(root.price * len(plan.casts) for root, plan in zip(problem.roots, plans, strict=True))
+    claim = "the least that is possible" if proven else "the least that was found"
+    reason = f"{best:.0f} bytes are moved in place of {cost:.0f}, {claim}; casts: {left} in place of {casts}"
+    return Rewrite(NAME, RULE, site, before, after, reason)
+
+
+def _retype(problem: Problem, chosen: Sequence[Choice], inference: Inference) -> None:
+    for move, choice in zip(problem.moves, chosen, strict=True):
+        for output in move.node.outputs:
+            inference.types[output] = choice.dtype

@@ -1,0 +1,210 @@
+"""The regions of a graph: moves of elements and casts, as far as they hang together, as problems to be solved."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import networkx as nx
+import numpy as np
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.casts import CastNode
+from castsmith.ir.constants import constant_tensor
+from castsmith.ir.inference import Inference
+from castsmith.ir.schemas import opset_of
+from castsmith.numerics.cast import cast
+from castsmith.numerics.embedding import embeds
+from castsmith.numerics.opsets import policy_for
+from castsmith.numerics.status import cast_status
+from castsmith.passes.place_casts_chains import Casting, Chain, is_fixed, start
+from castsmith.passes.place_casts_moves import data_inputs, elements_moved
+from castsmith.passes.place_casts_problem import Choice, Demand, Mode, Move, Problem, Root
+from castsmith.passes.place_casts_sizes import Sizes
+from castsmith.passes.simplify_bypass import cast_before
+from castsmith.passes.simplify_kernels import takes_type
+
+_SMALL = 1024
+"""Elements up to which a constant is cast while the model is made, not while it runs."""
+
+
+@dataclass
+class Region:
+    """Nodes that hang together by the elements they move: all in the order of the graph, and the casts among them."""
+
+    nodes: dict[onnx_ir.Node, int] = field(default_factory=dict[onnx_ir.Node, int])
+    casts: dict[onnx_ir.Node, CastNode] = field(default_factory=dict[onnx_ir.Node, CastNode])
+
+    @property
+    def moves(self) -> list[onnx_ir.Node]:
+        return [node for node in self.nodes if node not in self.casts]
+
+
+def find_regions(graph: onnx_ir.Graph, inference: Inference, imports: Mapping[str, int]) -> list[Region]:
+    """The regions of one graph, its subgraphs left out, that have both a cast and a move."""
+    sets: nx.utils.UnionFind[object] = nx.utils.UnionFind()
+    casts: dict[onnx_ir.Node, CastNode] = {}
+    members: list[onnx_ir.Node] = []
+    for node in graph:
+        indexes = data_inputs(node)
+        meaning = _movable_cast(node, inference, imports) if indexes is None else None
+        if meaning is not None:
+            casts[node], indexes = meaning, [0]
+        elif not indexes or any(inference.type_of(node.inputs[index]) is None for index in indexes):
+            continue
+        members.append(node)
+        sets.union(node, *node.outputs, *(node.inputs[index] for index in indexes))
+    regions: defaultdict[object, Region] = defaultdict(Region)
+    for place, node in enumerate(members):
+        region = regions[sets[node]]
+        region.nodes[node] = place
+        if node in casts:
+            region.casts[node] = casts[node]
+    return [region for region in regions.values() if 0 < len(region.casts) < len(region.nodes)]
+
+
+def pose(region: Region, inference: Inference, imports: Mapping[str, int], sizes: Sizes) -> Problem | str:
+    """The problem that a region poses, or why it is left alone."""
+    opset = opset_of(imports, "") or 1
+    types = {dtype for node in region.nodes for dtype in _types_of(node, inference)}
+    steps = _steps(region.casts.values(), types, opset)
+    if isinstance(steps, str):
+        return steps
+    casting = Casting(steps, opset)
+    numbers = {node: number for number, node in enumerate(region.moves)}
+    histories: dict[onnx_ir.Value, Chain] = {}
+    moves: list[Move] = []
+    for node in region.nodes:
+        indexes = [0] if node in region.casts else data_inputs(node) or []
+        operands = [value for index in indexes if (value := node.inputs[index]) is not None]
+        for value in operands:
+            if value not in histories:
+                histories[value] = _history_of_source(value, inference, casting)
+        if node in region.casts:
+            histories[node.outputs[0]] = casting.extend(histories[operands[0]], _to(region.casts[node])) or start(
+                _to(region.casts[node])
+            )
+            continue
+        sizes.note_move(operands, node.outputs)
+        dtype = inference.type_of(operands[0])
+        assert dtype is not None
+        alike = len({histories[value] for value in operands}) == 1
+        for output in node.outputs:
+            histories[output] = histories[operands[0]] if alike else start(dtype)
+        choices = _choices(node, indexes, dtype, casting, imports)
+        moves.append(Move(node, dtype, tuple(choices), elements_moved(node, indexes, sizes)))
+    roots = [
+        _root(value, chain, region, numbers, sizes)
+        for value, chain in histories.items()
+        if value.producer() not in region.casts
+    ]
+    before = sum(move.elements * move.dtype.itemsize for move in moves)
+    before += sum(_bytes_of_casts(root.value, region, root.price * root.elements, inference) for root in roots)
+    return Problem(moves, roots, casting, before)
+
+
+def _movable_cast(node: onnx_ir.Node, inference: Inference, imports: Mapping[str, int]) -> CastNode | None:
+    step = cast_before(node.outputs[0], inference) if node.op_type == "Cast" and node.outputs else None
+    if step is None or not is_fixed(step[1], step[2], opset_of(imports, "") or 1):
+        return None
+    return step[2]
+
+
+def _types_of(node: onnx_ir.Node, inference: Inference) -> Iterable[DataType]:
+    indexes = data_inputs(node)
+    for value in [*node.outputs, *(node.inputs[index] for index in ([0] if indexes is None else indexes))]:
+        dtype = inference.type_of(value)
+        if dtype is not None:
+            yield dtype
+
+
+def _steps(casts: Iterable[CastNode], types: set[DataType], opset: int) -> tuple[CastNode, ...] | str:
+    """One cast to each type of the region."""
+    steps: dict[DataType, CastNode] = {}
+    for step in casts:
+        other = steps.setdefault(_to(step), step)
+        policies = {
+            policy_for(_to(step), saturate=s.saturate, round_mode=s.round_mode, opset=opset) for s in (step, other)
+        }
+        if len(policies) > 1:
+            return "casts to one type have unlike settings"
+    for dtype in sorted(types - steps.keys()):
+        steps[dtype] = CastNode(dtype, saturate=True, round_mode="up")
+    return tuple(steps[dtype] for dtype in sorted(steps))
+
+
+def _choices(
+    node: onnx_ir.Node, indexes: list[int], dtype: DataType, casting: Casting, imports: Mapping[str, int]
+) -> Iterable[Choice]:
+    yield Choice(dtype, Mode.KEEP)
+    for other in casting.types():
+        if other == dtype or not all(takes_type(node, index, other, imports) for index in indexes):
+            continue
+        if is_fixed(dtype, casting.step_to(other), casting.opset):
+            yield Choice(other, Mode.AFTER)
+        if not embeds(other, dtype) and is_fixed(other, casting.step_to(dtype), casting.opset):
+            yield Choice(other, Mode.BEFORE)
+
+
+def _history_of_source(value: onnx_ir.Value, inference: Inference, casting: Casting) -> Chain:
+    """What is known of a value that comes from outside: a small constant may fit a narrower type."""
+    dtype = inference.type_of(value)
+    assert dtype is not None
+    tensor = constant_tensor(value)
+    if tensor is None or tensor.size > _SMALL:
+        return start(dtype)
+    array = tensor.numpy()
+    for narrow in sorted(casting.types(), key=lambda dtype: dtype.itemsize):
+        if narrow == dtype or not embeds(narrow, dtype) or cast_status(array, narrow, opset=casting.opset).any():
+            continue
+        back = cast(cast(array, narrow, opset=casting.opset), dtype, opset=casting.opset)
+        if np.ascontiguousarray(back).tobytes() == np.ascontiguousarray(array).tobytes():
+            return casting.extend(start(narrow), dtype) or start(dtype)
+    return start(dtype)
+
+
+def _root(
+    value: onnx_ir.Value,
+    chain: Chain,
+    region: Region,
+    numbers: Mapping[onnx_ir.Node, int],
+    sizes: Sizes,
+) -> Root:
+    producer = value.producer()
+    tensor = constant_tensor(value)
+    free = tensor is not None and tensor.size <= _SMALL
+    demands = tuple(_demands(value, (), region, numbers))
+    number = None if producer is None else numbers.get(producer)
+    return Root(value, chain, number, sizes.of(value), demands, price=0 if free else 1)
+
+
+def _bytes_of_casts(value: onnx_ir.Value, region: Region, elements: int, inference: Inference) -> float:
+    """The bytes that the region's casts of the value, and of what they give, read and write."""
+    total = 0.0
+    for node in dict.fromkeys(node for node, _ in value.uses()):
+        if node in region.casts:
+            types = (inference.type_of(value), _to(region.casts[node]))
+            total += elements * sum(dtype.itemsize for dtype in types if dtype is not None)
+            total += _bytes_of_casts(node.outputs[0], region, elements, inference)
+    return total
+
+
+def _demands(
+    value: onnx_ir.Value, path: tuple[DataType, ...], region: Region, numbers: Mapping[onnx_ir.Node, int]
+) -> Iterable[Demand]:
+    if value.is_graph_output():
+        yield Demand(path, value, None, 0, None)
+    for node, index in value.uses():
+        if node in region.casts:
+            yield from _demands(node.outputs[0], (*path, _to(region.casts[node])), region, numbers)
+        elif node in numbers and index in (data_inputs(node) or ()):
+            yield Demand(path, value, node, index, numbers[node])
+        else:
+            yield Demand(path, value, node, index, None)
+
+
+def _to(step: CastNode) -> DataType:
+    assert step.to is not None
+    return step.to

@@ -1,0 +1,86 @@
+"""place-casts against brute force: every region of few moves ends at the least cost, and no bit changes."""
+
+from __future__ import annotations
+
+from itertools import product
+from math import prod
+
+import numpy as np
+import onnx
+import onnx_ir
+import pytest
+
+from castsmith.ir.inference import infer_element_types
+from castsmith.ir.scopes import imports_by_scope
+from castsmith.numerics.promotion import PromotionRules
+from castsmith.passes.place_casts import PlaceCasts
+from castsmith.passes.place_casts_cut import minimum_cut, two_sides
+from castsmith.passes.place_casts_problem import IMPOSSIBLE, Problem
+from castsmith.passes.place_casts_regions import find_regions, pose
+from castsmith.passes.place_casts_sizes import Sizes
+from castsmith.passes.place_casts_solve import descend, search, solve
+from tests.evaluator import evaluate
+from tests.inputs import inputs_for
+from tests.passes.place_regions import PAIRS, random_model
+
+_ENUMERATED = 20_000
+SEEDS = range(30 * len(PAIRS))
+
+
+def problems(model: onnx_ir.Model) -> list[Problem]:
+    inference = infer_element_types(model, PromotionRules(promote_unsafe=True))
+    imports, sizes = imports_by_scope(model), Sizes(model, 64, {})
+    found = [
+        pose(region, inference, imports[graph], sizes)
+        for graph in (model.graph, *model.graph.subgraphs())
+        for region in find_regions(graph, inference, imports[graph])
+    ]
+    return [problem for problem in found if isinstance(problem, Problem)]
+
+
+def small_problems(most_moves: int) -> list[Problem]:
+    found = [problem for seed in SEEDS for problem in problems(random_model(seed, most_moves))]
+    found = [problem for problem in found if problem.cost(problem.kept) < IMPOSSIBLE]
+    return [p for p in found if prod(len(move.choices) for move in p.moves) <= _ENUMERATED]
+
+
+def least(problem: Problem) -> float:
+    """The least cost of all choices there are."""
+    return min(problem.cost(chosen) for chosen in product(*(move.choices for move in problem.moves)))
+
+
+def test_every_small_region_ends_at_the_least_cost() -> None:
+    cut = searched = 0
+    for problem in small_problems(12):
+        chosen, proven = solve(problem)
+        assert proven
+        assert problem.cost(chosen) == least(problem)
+        sides = two_sides(problem)
+        cut += sides is not None and minimum_cut(problem, sides) is not None
+        searched += sides is None
+    assert cut > 50
+    assert searched > 50
+
+
+def test_the_search_agrees_with_the_cut() -> None:
+    """Two ways to the same least cost, where both go."""
+    for problem in small_problems(9):
+        chosen, proven = search(problem, descend(problem, problem.kept))
+        assert proven
+        assert problem.cost(chosen) == problem.cost(solve(problem)[0])
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_bits_and_cost_of_random_regions(seed: int) -> None:
+    before, after = random_model(seed, 12), random_model(seed, 12)
+    result = PlaceCasts()(after)
+    onnx.checker.check_model(onnx_ir.to_proto(after), full_check=True)
+    feeds = inputs_for(before, seed)
+    for old, new in zip(evaluate(before, feeds), evaluate(after, feeds), strict=True):
+        assert old.dtype == new.dtype
+        np.testing.assert_array_equal(
+            np.ascontiguousarray(old).view(np.uint8), np.ascontiguousarray(new).view(np.uint8)
+        )
+    if result.modified:
+        assert sum(p.before for p in problems(after)) < sum(p.before for p in problems(before))
+    assert not PlaceCasts()(after).modified
