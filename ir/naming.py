@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir
 
-from castsmith.ir.walks import all_nodes, subgraphs_of
+from castsmith.ir.walks import all_nodes, graphs_in
 
 
 class Namer:
@@ -20,15 +20,15 @@ class Namer:
         for function in model.functions.values():
             # A function's body has no name of its own; this one is for messages and is not saved.
             function.graph.name = function.graph.name or f"{function.domain}.{function.name}"
-        scopes = (model.graph, *model.functions.values())
-        for scope in (*scopes, *(subgraph for outer in scopes for subgraph in subgraphs_of(outer))):
-            self._used.update(value.name for value in scope.inputs if value.name)
-            if isinstance(scope, onnx_ir.Graph):
-                self._used.update(scope.initializers)
+        for scope in (model.graph, *model.functions.values()):
+            self._use_ports(scope)
         for node in all_nodes(model):
+            self._used.add(node.name or "")
             for value in node.outputs:
                 self._used.add(value.name or "")
-            self._used.add(node.name or "")
+            for attribute in node.attributes.data.values():
+                for subgraph in graphs_in(attribute):
+                    self._use_ports(subgraph)
 
     def fresh(self, base: str) -> str:
         """`base`, or `base_1`, `base_2` ... whichever is the first that is not in use; it is in use from now on."""
@@ -46,3 +46,8 @@ class Namer:
     def release(self, name: str | None) -> None:
         """Make the name of something that leaves the model free again."""
         self._used.discard(name or "")
+
+    def _use_ports(self, scope: onnx_ir.Graph | onnx_ir.Function) -> None:
+        self._used.update(value.name for value in scope.inputs if value.name)
+        if isinstance(scope, onnx_ir.Graph):
+            self._used.update(scope.initializers)

@@ -31,14 +31,11 @@ def subgraphs_of(scope: onnx_ir.Graph | onnx_ir.Function) -> Iterator[onnx_ir.Gr
     """The graphs that the nodes of the scope hold, and those that their nodes do, and so on."""
     for node in nodes_of(scope):
         for attribute in node.attributes.data.values():
-            if attribute.type in _HOLDING:
-                yield from graphs_in(attribute)
+            yield from graphs_in(attribute)
 
 
 def graphs_in(attribute: onnx_ir.Attr) -> tuple[onnx_ir.Graph, ...]:
     """The graphs that the attribute of a node holds."""
-    if attribute.is_ref():
+    if attribute.type not in _HOLDING or attribute.is_ref():
         return ()
-    if attribute.type == AttributeType.GRAPH:
-        return (attribute.as_graph(),)
-    return tuple(attribute.as_graphs()) if attribute.type == AttributeType.GRAPHS else ()
+    return (attribute.as_graph(),) if attribute.type == AttributeType.GRAPH else tuple(attribute.as_graphs())
