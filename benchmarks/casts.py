@@ -2,8 +2,8 @@
 
     python -m benchmarks.casts [--elements N] [--repeats N] [SOURCE>TARGET ...]
 
-Columns: nanoseconds an element here; how many times faster than `astype` of numpy and ml_dtypes, than the Cast kernel of
-ONNX Runtime, and than PyTorch where it can be imported; and the most memory that a cast took beside its result. The
+Columns: nanoseconds an element here; how many times faster than `astype` of numpy and ml_dtypes, than the Cast kernel
+of ONNX Runtime, and than PyTorch where it can be imported; and the most memory that a cast took beside its result. The
 last is what tracemalloc sees of numpy. ONNX Runtime writes to memory that it is given, the others to fresh memory.
 """
 
