@@ -20,6 +20,7 @@ from onnx_ir import DataType
 
 from castsmith.numerics.codec import Array, code_dtype, code_mask, decode_table, nan_code
 from castsmith.numerics.encoding import encode_table
+from castsmith.numerics.half import float_of_half, half_of_float
 from castsmith.numerics.opsets import Policy
 from castsmith.numerics.types import ElementType, Kind
 
@@ -42,7 +43,7 @@ def widen(codes: Array, row: ElementType) -> Array:
 def widen_half(codes: Array, row: ElementType, out: npt.NDArray[np.uint32]) -> None:
     """Write the codes of the float32 numbers for which `codes` of float16 or bfloat16 stand to `out`."""
     if row.dtype is DataType.FLOAT16:
-        np.copyto(out.view(np.float32), codes.view(np.float16))
+        float_of_half(codes, out)
     else:
         np.copyto(out, codes)
         np.left_shift(out, 16, out=out)
@@ -70,7 +71,7 @@ def narrow(values: Array, row: ElementType, policy: Policy) -> Array:
         return values.astype(row.dtype.numpy()).view(code_dtype(row))
     odd = round_to_odd_at_ties(values)
     if row.dtype is DataType.FLOAT16:
-        return _repair_nan(odd.astype(np.float16).view(np.uint16), odd, quiet=0x7E00, dropped_bits=13)
+        return _repair_nan(half_of_float(odd), odd, quiet=0x7E00, dropped_bits=13)
     if row.dtype is DataType.BFLOAT16:
         return _repair_nan(odd.astype(ml_dtypes.bfloat16).view(np.uint16), odd, quiet=0x7FC0, dropped_bits=16)
     return encode_table(row.dtype, policy).take(_table_index(odd.view(np.uint32)), mode="clip")
