@@ -4,5 +4,15 @@ from castsmith.lowering.float8 import LowerFloat8
 from castsmith.lowering.targets import Target, TargetError, load_target, target_names
 from castsmith.lowering.trunc import LowerTrunc
 from castsmith.lowering.version import LegalizeVersion
+from castsmith.lowering.widen import WidenFloats
 
-__all__ = ["LegalizeVersion", "LowerFloat8", "LowerTrunc", "Target", "TargetError", "load_target", "target_names"]
+__all__ = [
+    "LegalizeVersion",
+    "LowerFloat8",
+    "LowerTrunc",
+    "Target",
+    "TargetError",
+    "WidenFloats",
+    "load_target",
+    "target_names",
+]

@@ -21,6 +21,11 @@ CODED_TYPES: tuple[DataType, ...] = tuple(
 )
 """The types that can be kept as codes, one in the low bits of each uint8: below 8 bits, and the 8-bit floats."""
 
+HALF_TYPES: tuple[DataType, ...] = tuple(
+    row.dtype for row in ELEMENT_TYPES.values() if row.kind is Kind.FLOATING and row.bits == 16
+)
+"""The types that a float holds with room to compute in."""
+
 
 @dataclass(frozen=True)
 class Policy:

@@ -14,7 +14,7 @@ from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.rewriting import all_nodes
 from castsmith.ir.schemas import DEFAULT_DOMAINS
 from castsmith.ir.text import site_of
-from castsmith.lowering.codes import CODED_TYPES
+from castsmith.lowering.codes import CODED_TYPES, HALF_TYPES
 from castsmith.lowering.storage import declared_values
 from castsmith.lowering.targets import Target
 from castsmith.numerics.types import type_name
@@ -92,7 +92,7 @@ def other_types_that_target_lacks(model: onnx_ir.Model, target: Target, types: T
     found: dict[DataType, Diagnostic] = {}
     for value in declared_values(model):
         dtype = types.get(value, value.dtype)
-        if dtype is not None and dtype in target.lacks and dtype not in CODED_TYPES and dtype not in found:
+        if dtype is not None and dtype in target.lacks and dtype not in (*CODED_TYPES, *HALF_TYPES, *found):
             message = f"{value.name} is {type_name(dtype)}, which {target.name} lacks and Castsmith cannot replace"
             site = Site(model.graph.name or "", value.name or "")
             found[dtype] = Diagnostic("type-not-in-target", Severity.ERROR, site, message)

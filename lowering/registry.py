@@ -15,6 +15,7 @@ from castsmith.lowering.errors import OptionError
 from castsmith.lowering.float8 import LowerFloat8
 from castsmith.lowering.trunc import LowerTrunc
 from castsmith.lowering.version import LegalizeVersion
+from castsmith.lowering.widen import WidenFloats
 from castsmith.numerics.types import parse_type
 from castsmith.passes.fold_constants import FoldConstants
 from castsmith.passes.insert_promote_types import InsertPromoteTypes
@@ -30,6 +31,7 @@ PASSES: dict[str, type[onnx_ir.passes.InPlacePass]] = {
     "place-casts": PlaceCasts,
     "lower-trunc": LowerTrunc,
     "lower-float8": LowerFloat8,
+    "widen-floats": WidenFloats,
     "legalize-version": LegalizeVersion,
 }
 """Every pass, in the order of the pipeline."""

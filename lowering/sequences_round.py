@@ -1,0 +1,78 @@
+"""Rounding in place: a float made one of the values of a narrower format, and left a float."""
+
+from __future__ import annotations
+
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.lowering.builder import Builder
+from castsmith.lowering.codes import Policy, top_exponent
+from castsmith.numerics.types import ElementType, Specials, element_type
+
+_FLOAT_TOP = 127
+
+
+def round_in_place(build: Builder, x: onnx_ir.Value, to: DataType, policy: Policy) -> onnx_ir.Value:
+    """What a Cast to the signed format `to` and back would give, for a float or double tensor.
+
+    Exact for every number, both zeros and both infinities; NaN stays the NaN it is. Every product is by a power of two
+    and exact, Round stands between any two that could be contracted, and the sign is never taken apart, so that -0
+    stays. Formats without negative zero get +0.
+    """
+    assert x.dtype in (DataType.FLOAT, DataType.DOUBLE), x.dtype
+    row = element_type(to)
+    rounded = _to_the_grid(build, x, row)
+    magnitude, largest = build.op("Abs", rounded), float(row.max)
+    beyond = _beyond(build, x, row, policy.saturate)
+    rounded = build.op("Where", build.op("Greater", magnitude, largest), beyond, rounded)
+    infinity_is_apart = row.specials is Specials.FNUZ and policy.saturate and policy.opset < 24
+    if infinity_is_apart:
+        infinite = build.op("Equal", build.op("Abs", x), float("inf"))
+        rounded = build.op("Where", infinite, float("nan"), rounded)
+    if not row.has_negative_zero:
+        rounded = build.op("Where", build.op("Equal", rounded, 0.0), 0.0, rounded)
+    # Greater of NaN is true on some runtimes.
+    return build.op("Where", build.op("IsNaN", x), x, rounded)
+
+
+def _to_the_grid(build: Builder, x: onnx_ir.Value, row: ElementType) -> onnx_ir.Value:
+    """x to the nearest multiple of the step of its binade, ties to even, without end above.
+
+    t = |x| / 2**emin is brought into [0, 2) by dividing it by 2**k for k = ..., 8, 4, 2, 1 wherever t >= 2**k. The same
+    divisions bring x to y, where a step is 1; Round(y) times what was divided by is the result.
+
+        e4m3fn, emin -6, p 3:   x      |x| * 2**6  rungs  y = x * 2**6 / 2**(sum) * 2**3  Round  result
+                                1.07   68.5        4, 2   8.56                            9      1.125
+                                -0.01  0.64               -5.12                           -5     -5 * 2**-9
+
+    bfloat16 has binades above and below 1 that no power of two in float spans: there t is |x| itself from 1 on.
+    """
+    assert x.dtype is not None
+    p, magnitude = row.mantissa_bits, build.op("Abs", x)
+    binades, up, down = top_exponent(row) + 1 - row.min_exponent, 2.0**-row.min_exponent, 2.0**row.min_exponent
+    ups: onnx_ir.Value | float = up
+    downs: onnx_ir.Value | float = down
+    if binades > _FLOAT_TOP:
+        large, binades = build.op("GreaterOrEqual", magnitude, 1.0), _FLOAT_TOP
+        ups = build.op("Where", large, 1.0, up, dtype=x.dtype)
+        downs = build.op("Where", large, 1.0, down, dtype=x.dtype)
+    t, y = build.op("Mul", magnitude, ups), build.op("Mul", x, ups)
+    back: onnx_ir.Value | None = None
+    for k in (2**bit for bit in reversed(range(binades.bit_length()))):
+        above = build.op("GreaterOrEqual", t, 2.0**k)
+        less = build.op("Where", above, 2.0**-k, 1.0, dtype=x.dtype)
+        more = build.op("Where", above, 2.0**k, 1.0, dtype=x.dtype)
+        t, y = build.op("Mul", t, less), build.op("Mul", y, less)
+        back = more if back is None else build.op("Mul", back, more)
+    assert back is not None
+    steps = build.op("Round", build.op("Mul", y, 2.0**p))
+    return build.op("Mul", build.op("Mul", build.op("Mul", steps, 2.0**-p), back), downs)
+
+
+def _beyond(build: Builder, x: onnx_ir.Value, row: ElementType, saturate: bool) -> onnx_ir.Value | float:
+    """What a number beyond the largest becomes."""
+    saturates = row.bits < 8 or (row.bits == 8 and saturate)
+    if not saturates and not row.has_infinity:
+        return float("nan")
+    end = float(row.max) if saturates else float("inf")
+    return build.op("Where", build.op("Less", x, 0.0), -end, end, dtype=x.dtype)
