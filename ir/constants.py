@@ -14,7 +14,7 @@ from castsmith.ir.schemas import DEFAULT_DOMAINS
 _MAKERS = {"Constant", "ConstantOfShape", "Cast", "CastLike", "BitCast", "QuantizeLinear", "DequantizeLinear"}
 _CARRIERS = {
     *("Identity", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten"),
-    *("Slice", "Concat", "Gather", "Expand", "Split"),
+    *("Slice", "Concat", "Gather", "Expand", "Split", "ScatterND"),
 }
 _REMOVABLE = _MAKERS | _CARRIERS
 """Operators that make constants or carry them: what they give depends on nothing but their inputs."""

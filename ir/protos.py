@@ -13,6 +13,8 @@ import onnx
 import onnx.serialization
 import onnx_ir
 
+from castsmith.ir.sparse import has_sparse, spelled_out
+
 _DECLARED = "castsmith.declared"
 _OWN = "castsmith.loaded"
 
@@ -24,6 +26,8 @@ def file_format(path: Path) -> str:
 
 def from_proto(proto: onnx.ModelProto) -> onnx_ir.Model:
     """The model of the proto, remembering which initializers have a value_info. Raises what onnx_ir raises."""
+    if has_sparse(proto):
+        proto = spelled_out(proto)
     model = onnx_ir.from_proto(proto)
     for graph, graph_proto in _graphs(model.graph, proto.graph):
         graph.meta[_OWN] = True

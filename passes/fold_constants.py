@@ -2,8 +2,8 @@
 
 Conversions are Cast, CastLike, BitCast, QuantizeLinear, DequantizeLinear, ConvertPromoteTypes and QONNX Trunc.
 
-A constant may reach one through operators that only move elements: Identity, Reshape, Transpose, Squeeze,
-Unsqueeze, Flatten, Slice, Concat, Gather, Expand, Split, ConstantOfShape. They fold with the conversion, not without.
+A constant may reach one through operators that only move elements: Identity, Reshape, Transpose, Squeeze, Unsqueeze,
+Flatten, Slice, Concat, Gather, Expand, Split, ScatterND, ConstantOfShape. They fold with the conversion, not without.
 
 Exact: the value is computed by the numeric core as the schema of the model's opset says, and is made once however many
 nodes ask for it. Refused: a conversion of which any element is not DEFINED by the schema (with `fold_disputed`: neither

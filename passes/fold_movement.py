@@ -145,6 +145,14 @@ def _gather(operands: Operands, shape: Dims) -> Sequence[Move] | None:
     return (Move(Way.GATHER, shape[:axis] + indices + shape[axis + 1 :], ((axis,),)),)
 
 
+def _scatter(operands: Operands, shape: Dims) -> Sequence[Move] | None:
+    indices, values = operands.shapes[1], operands.shapes[2]
+    reduction = operands.node.attributes.get_string("reduction", "none")
+    if reduction != "none" or not indices or values is None or not 1 <= indices[-1] <= len(shape):
+        return None
+    return (Move(Way.SCATTER, shape),) if values == (*indices[:-1], *shape[indices[-1] :]) else None
+
+
 def _expand(operands: Operands, shape: Dims) -> Sequence[Move] | None:
     wanted = operands.parameter("shape", 1)
     result = None if wanted is None else spread(shape, wanted)
@@ -187,6 +195,7 @@ _RULES: dict[str, Rule] = {
     "Slice": _slice,
     "Concat": _concat,
     "Gather": _gather,
+    "ScatterND": _scatter,
     "Expand": _expand,
     "Split": _split,
     "ConstantOfShape": _constant_of_shape,

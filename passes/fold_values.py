@@ -21,7 +21,7 @@ from castsmith.ir.constants import constant_tensor
 from castsmith.ir.schemas import opset_of
 from castsmith.numerics.codec import Array
 from castsmith.passes.fold_movement import Operands, movement, moves
-from castsmith.passes.fold_moves import Dims, Move, Way, move
+from castsmith.passes.fold_moves import Dims, Move, MoveError, Way, move
 
 _PARAMETERS = 64
 """Elements that a shape or a list of axes has at most: numpy has no more axes."""
@@ -148,9 +148,10 @@ class Constants:
         """The constants whose elements a node moves, without its parameters; None where they differ in type."""
         if node.op_type == "ConstantOfShape":
             return self._filling(node)
-        count = {"Concat": len(operands), "Gather": 2}.get(node.op_type, 1)
+        count = {"Concat": len(operands), "Gather": 2, "ScatterND": 3}.get(node.op_type, 1)
         carried = tuple(known for known in operands[:count] if known is not None)
-        mixed = node.op_type == "Concat" and len({known.dtype for known in carried}) > 1
+        joined = {"Concat": carried, "ScatterND": carried[::2]}.get(node.op_type, ())
+        mixed = len({known.dtype for known in joined}) > 1
         return None if mixed or len(carried) < count else carried
 
     def _filling(self, node: onnx_ir.Node) -> tuple[Known] | None:
@@ -183,8 +184,8 @@ class Constants:
             raise FoldError(f"an array {size} on the way would be larger than all constants of the model")
         try:
             array = move(known.how, [made[operand] for operand in known.operands])
-        except IndexError:
-            raise FoldError("an index on the way is out of bounds") from None
+        except MoveError as error:
+            raise FoldError(str(error)) from None
         if array.base is not None or array.nbytes <= _KEPT:
             known.moved = array
         return array

@@ -25,6 +25,11 @@ REFUSED = {
         "g () => (float16[1] y) <float[2] w = {1, 2}, int64[1] i = {2}> { p = Gather (w, i) y = Cast <to = 10> (p) }",
         "fold-invalid: an index on the way is out of bounds",
     ),
+    "an element that is put in place twice": (
+        "g () => (float16[1] y) <float[1] w = {1}, int64[2, 1] i = {0, -1}, float[2] v = {1, 2}>"
+        " { p = ScatterND (w, i, v) y = Cast <to = 10> (p) }",
+        "fold-invalid: an element is put in place twice on the way, and which one stays is not said",
+    ),
     "a scale that fits nothing": (
         "g () => (uint8[2] y) <float[2] w = {1, 2}, float[3] s = {1, 2, 3}> { y = QuantizeLinear (w, s) }",
         "fold-invalid: Axis 1 is out of range for a tensor of rank 1.",
