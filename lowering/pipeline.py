@@ -12,7 +12,7 @@ import onnx_ir
 from castsmith.ir.loading import from_proto, load
 from castsmith.ir.records import Diagnostic, Records, Refusal, Rewrite, RewriteResult
 from castsmith.lowering.errors import OptionError
-from castsmith.lowering.registry import PASSES, make_pass, needs_target, pass_name
+from castsmith.lowering.registry import PIPELINE, make_pass, needs_target, pass_name
 from castsmith.lowering.targets import Target, load_target
 from castsmith.numerics.promotion import PromotionRules
 
@@ -76,7 +76,7 @@ def optimize(
 
 def _specs(passes: Sequence[str] | None, until: str | None, *, targeted: bool) -> list[str]:
     if passes is None:
-        passes = [name for name in PASSES if targeted or not needs_target(name)]
+        passes = [name for name in PIPELINE if targeted or not needs_target(name)]
     names = [pass_name(spec) for spec in passes]
     if until is None:
         return list(passes)

@@ -15,7 +15,6 @@ from castsmith.lowering.errors import OptionError
 from castsmith.lowering.float8 import LowerFloat8
 from castsmith.lowering.trunc import LowerTrunc
 from castsmith.lowering.version import LegalizeVersion
-from castsmith.lowering.widen import WidenFloats
 from castsmith.numerics.types import parse_type
 from castsmith.passes.fold_constants import FoldConstants
 from castsmith.passes.insert_promote_types import InsertPromoteTypes
@@ -31,10 +30,15 @@ PASSES: dict[str, type[onnx_ir.passes.InPlacePass]] = {
     "place-casts": PlaceCasts,
     "lower-trunc": LowerTrunc,
     "lower-float8": LowerFloat8,
-    "widen-floats": WidenFloats,
     "legalize-version": LegalizeVersion,
 }
 """Every pass, in the order of the pipeline."""
+
+_AGAIN = {"place-casts": "simplify-casts"}
+"""Passes after which an earlier one has more to do: a cast that was moved may now stand where nobody sees it."""
+
+PIPELINE: tuple[str, ...] = tuple(name for first in PASSES for name in (first, _AGAIN.get(first)) if name is not None)
+"""The passes that `optimize` runs, in order."""
 
 _SPEC = re.compile(r"(?P<name>[a-z0-9-]+)(\{(?P<options>[^{}]*)\})?")
 
