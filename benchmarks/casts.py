@@ -94,13 +94,16 @@ def with_torch(array: np.ndarray, source: str, target: str) -> _Work | None:
     return lambda: tensor.to(to_type)
 
 
-def nanoseconds(work: _Work, elements: int, repeats: int) -> float:
-    times: list[float] = []
+def nanoseconds(works: list[_Work | None], elements: int, repeats: int) -> list[float | None]:
+    """Medians; the competitors take turns, so that whatever else the machine does slows all of them."""
+    times: list[list[float]] = [[] for _ in works]
     for _ in range(repeats + 1):
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times[1:]) / elements * 1e9
+        for work, taken in zip(works, times, strict=True):
+            if work is not None:
+                start = time.perf_counter()
+                work()
+                taken.append(time.perf_counter() - start)
+    return [statistics.median(taken[1:]) / elements * 1e9 if taken else None for taken in times]
 
 
 def extra_megabytes(array: np.ndarray, target: str) -> float:
@@ -115,15 +118,16 @@ def extra_megabytes(array: np.ndarray, target: str) -> float:
 def row(pair: str, elements: int, repeats: int) -> str:
     source, target = pair.split(">")
     array = data(source, elements)
-    ours = nanoseconds(lambda: cast(array, target), elements, repeats)
-    cells = [f"{pair:24}", f"{ours:8.2f}"]
-    for work in (
+    works: list[_Work | None] = [
+        lambda: cast(array, target),
         with_astype(array, target),
         with_onnxruntime(array, source, target),
         with_torch(array, source, target),
-    ):
-        cells.append(f"{nanoseconds(work, elements, repeats) / ours:10.2f}" if work else f"{'-':>10}")
-    return "".join([*cells, f"{extra_megabytes(array, target):10.1f}"])
+    ]
+    ours, *theirs = nanoseconds(works, elements, repeats)
+    assert ours is not None
+    ratios = (f"{other / ours:10.2f}" if other else f"{'-':>10}" for other in theirs)
+    return "".join([f"{pair:24}{ours:8.2f}", *ratios, f"{extra_megabytes(array, target):10.1f}"])
 
 
 def main(arguments: list[str]) -> int:
