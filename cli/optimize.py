@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from castsmith.cli.arguments import (
     print_json,
     promotion_rules,
 )
+from castsmith.cli.batch import is_batch, run_batch
 from castsmith.cli.outcome import DONE, REFUSED, complain
 
 if TYPE_CHECKING:
@@ -25,9 +27,15 @@ if TYPE_CHECKING:
 
 def add_to(commands: Commands) -> None:
     parser = add_command(commands, "optimize", run, "make the element types of a model right, and write it")
-    parser.add_argument("input", metavar="IN", help="an ONNX model")
-    parser.add_argument("-o", "--output", metavar="OUT", required=True, help="where to write it; may be IN")
+    parser.add_argument("input", metavar="IN", nargs="+", help="an ONNX model, or many")
+    parser.add_argument(
+        "-o", "--output", metavar="OUT", required=True, help="where to write it; may be IN; a folder for many models"
+    )
     parser.add_argument("--external-data", metavar="NAME", help="file beside OUT for weights of more than 1 KiB")
+    parser.add_argument(
+        "--reference-data", action="store_true", help="name data files beside OUT in place of copying their weights"
+    )
+    parser.add_argument("--shard-bytes", metavar="N", type=int, help="split data files that would be larger")
     work = parser.add_argument_group("what is done")
     work.add_argument("--target", metavar="T", help="a runtime to make the model legal for (see castsmith targets)")
     work.add_argument("--keep-output-types", action="store_true", help="cast outputs back to their declared types")
@@ -38,6 +46,9 @@ def add_to(commands: Commands) -> None:
     work.add_argument("--passes", metavar="LIST", help="passes to run, separated by commas: name or name{option=value}")
     work.add_argument("--until", metavar="PASS", help="stop after this pass")
     add_promotion(parser)
+    many = parser.add_argument_group("many models")
+    many.add_argument("-j", "--jobs", metavar="N", type=_jobs, default=os.cpu_count() or 1, help="how many at a time")
+    many.add_argument("--dask", metavar="ADDRESS", help="scheduler of a Dask cluster that sees the same files")
     shown = parser.add_argument_group("what is shown")
     shown.add_argument("--diff", action="store_true", help="each rewrite, before and after")
     shown.add_argument("--explain", action="store_true", help="each refusal, with a value that shows the reason")
@@ -46,6 +57,20 @@ def add_to(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if is_batch(arguments):
+        return run_batch(arguments)
+    (arguments.input,) = arguments.input
+    return _run_one(arguments)
+
+
+def _jobs(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} jobs do nothing")
+    return number
+
+
+def _run_one(arguments: argparse.Namespace) -> int:
     from castsmith.cli.findings_text import finding_line
     from castsmith.cli.measure import measure
     from castsmith.cli.output import require_writable
@@ -108,7 +133,13 @@ def _write(arguments: argparse.Namespace, result: Result, before: Measure, repor
     output = Path(arguments.output)
     after = measure(result.model)
     with staged_file(report) as write:
-        save(result.model, output, external_data=arguments.external_data)
+        save(
+            result.model,
+            output,
+            external_data=arguments.external_data,
+            reference_data=arguments.reference_data,
+            shard_bytes=arguments.shard_bytes,
+        )
         sizes = {"before": before, "after": replace(after, file_bytes=output.stat().st_size)}
         text = json_text(report_data(arguments.input, arguments.output, arguments.target, result, sizes))
         write(text)

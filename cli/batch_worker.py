@@ -1,0 +1,37 @@
+"""One model of many: optimized in a process of its own, here or on a worker of a cluster."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+from castsmith.cli.outcome import TROUBLE
+
+Done = dict[str, Any]
+"""What became of one model: its input and output, the exit code, what was said on stderr, and its own report."""
+
+Item = tuple[str, str, list[str]]
+"""A model, where to write it, and the options of the command."""
+
+
+def optimize_in_process(source: str, output: str, options: list[str]) -> Done:
+    """Optimize one model in a process of its own, and tell what became of it."""
+    command = command_of(source, output, options)
+    ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if ended.returncode < 0:
+        return failed(source, output, f"{source}: the process was ended by signal {-ended.returncode}.")
+    report = json.loads(ended.stdout) if ended.stdout else None
+    messages = ended.stderr.splitlines()
+    return {"input": source, "output": output, "exit_code": ended.returncode, "messages": messages, "report": report}
+
+
+def command_of(source: str, output: str, options: list[str]) -> list[str]:
+    """The command that optimizes the model."""
+    return [sys.executable, "-m", "castsmith", "optimize", "--json", *options, "-o", output, "--", source]
+
+
+def failed(source: str, output: str, message: str) -> Done:
+    """What became of a model of which no process tells."""
+    return {"input": source, "output": output, "exit_code": TROUBLE, "messages": [message], "report": None}

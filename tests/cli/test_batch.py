@@ -1,0 +1,95 @@
+"""optimize of many models: one report, and none that fails stops the others, here or on a Dask cluster."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import onnx
+import pytest
+
+from castsmith.cli import batch_worker
+from castsmith.cli.main import main
+
+MODELS = Path(__file__).parents[2] / "models"
+GOOD = ("mixed_types", "qonnx_trunc", "control_flow")
+UNSAFE = "--promote-unsafe"
+
+
+def inputs(folder: Path) -> list[str]:
+    """Three models, and between them one that is none."""
+    folder.mkdir()
+    for name in GOOD:
+        shutil.copy(MODELS / f"{name}.onnx", folder)
+    (folder / "bad.onnx").write_bytes(b"no model")
+    names = (GOOD[0], "bad", *GOOD[1:])
+    return [str(folder / f"{name}.onnx") for name in names]
+
+
+def require_all_but_the_bad(folder: Path, report: Path) -> None:
+    assert sorted(path.stem for path in folder.iterdir()) == sorted(GOOD)
+    for path in folder.iterdir():
+        onnx.checker.check_model(onnx.load(path), full_check=True)
+    data = json.loads(report.read_text())
+    assert data["summary"] == {"models": 4, "written": 3, "failed": 1}
+    assert [model["exit_code"] for model in data["models"]] == [0, 2, 0, 0]
+    (sentence,) = data["models"][1]["messages"]
+    assert "bad.onnx: this is not an ONNX model" in sentence
+    assert data["models"][0]["report"]["summary"]["rewrites"]
+
+
+def test_a_bad_model_does_not_stop_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report = tmp_path / "all.json"
+    files = inputs(tmp_path / "in")
+    code = main(["optimize", *files, "-o", str(tmp_path / "out"), "-j", "2", "--report", str(report), UNSAFE])
+    assert code == 2
+    require_all_but_the_bad(tmp_path / "out", report)
+    said = capsys.readouterr()
+    assert "4 models: 3 written, 1 failed" in said.out
+    assert "bad.onnx: this is not an ONNX model" in said.err
+
+
+def test_options_reach_every_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = inputs(tmp_path / "in")
+    options = ["--until", "insert-promote-types", UNSAFE, "--json"]
+    assert main(["optimize", files[0], files[2], "-o", str(tmp_path / "out"), *options]) == 0
+    models = json.loads(capsys.readouterr().out)["models"]
+    passes = {rule["pass"] for model in models for rule in model["report"]["summary"]["rewrites"]}
+    assert passes <= {"insert-promote-types"}
+
+
+def test_two_models_of_one_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [inputs(tmp_path / "a")[0], inputs(tmp_path / "b")[0]]
+    assert main(["optimize", *files, "-o", str(tmp_path / "out")]) == 2
+    assert "would both be written to" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_process_that_dies_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    def dying(*_: object) -> list[str]:
+        return ["/bin/sh", "-c", "kill -9 $$"]
+
+    monkeypatch.setattr(batch_worker, "command_of", dying)
+    done = batch_worker.optimize_in_process("a.onnx", "b.onnx", [])
+    assert done["exit_code"] == 2
+    assert done["messages"] == ["a.onnx: the process was ended by signal 9."]
+
+
+def test_no_scheduler(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = inputs(tmp_path / "in")
+    assert main(["optimize", *files, "-o", str(tmp_path / "out"), "--dask", "tcp://127.0.0.1:1"]) == 2
+    assert "--dask" in capsys.readouterr().err
+
+
+def test_a_dask_cluster_of_two_workers(tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed", reason="needs the extra `dask`")
+    report, files = tmp_path / "all.json", inputs(tmp_path / "in")
+    cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None)
+    with cluster:
+        address = cluster.scheduler_address
+        code = main(
+            ["optimize", *files, "-o", str(tmp_path / "out"), "--dask", address, "--report", str(report), UNSAFE]
+        )
+    assert code == 2
+    require_all_but_the_bad(tmp_path / "out", report)
