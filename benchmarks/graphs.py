@@ -1,6 +1,6 @@
 """Models of any size to time things on: chains of small operators with casts in them, and one big weight to fold.
 
-python benchmarks/graphs.py 20000 5000 graph.onnx
+python -m benchmarks.graphs 20000 5000 graph.onnx
 """
 
 from __future__ import annotations

@@ -1,0 +1,164 @@
+"""Castsmith beside other ONNX optimizers, in one run on the same files: time, peak memory, correctness of the result.
+
+    pip install castsmith onnxruntime onnxsim onnxslim onnxscript
+    python -m benchmarks.peers [--small] [--timeout SECONDS]
+
+Each tool is a process of its own that reads the file, optimizes and writes it. Times are the best of three, or of one
+where a run takes more than ten seconds; `time` is the ratio of the wall clock to Castsmith's. Prints Markdown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto
+
+from benchmarks.graphs import cast_graph, weight_cast
+
+_ORT = """import sys, onnxruntime as o
+s = o.SessionOptions()
+s.graph_optimization_level = o.GraphOptimizationLevel.ORT_ENABLE_BASIC
+s.optimized_model_filepath = sys.argv[2]
+o.InferenceSession(sys.argv[1], s, providers=["CPUExecutionProvider"])"""
+
+_ONNXSCRIPT = """import sys, onnx_ir, onnxscript.optimizer
+model = onnx_ir.load(sys.argv[1])
+onnxscript.optimizer.optimize(model, input_size_limit=10**9, output_size_limit=10**9)
+onnx_ir.save(model, sys.argv[2])"""
+
+_COPY = "import sys, onnx; onnx.save(onnx.load(sys.argv[1]), sys.argv[2])"
+
+TOOLS: dict[str, Callable[[str, str], list[str]]] = {
+    "castsmith": lambda source, result: ["-m", "castsmith", "optimize", source, "-o", result],
+    "ONNX Runtime, basic level": lambda source, result: ["-c", _ORT, source, result],
+    "onnxsim": lambda source, result: ["-m", "onnxsim", source, result],
+    "onnxslim": lambda source, result: ["-m", "onnxslim", source, result],
+    "onnxscript": lambda source, result: ["-c", _ONNXSCRIPT, source, result],
+    "onnx, load and save only": lambda source, result: ["-c", _COPY, source, result],
+}
+
+
+_LAUNCHER = """import json, resource, subprocess, sys, time
+start = time.perf_counter()
+try:
+    limit = float(sys.argv[1])
+    code = subprocess.run(sys.argv[2:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=limit).returncode
+except subprocess.TimeoutExpired:
+    code = None
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+wall = time.perf_counter() - start
+print(json.dumps([code, wall, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024]))"""
+"""A small process that starts the tool: Linux counts the memory of what forks a process as the process's own."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What one tool took for one file, and what is to be said of its result."""
+
+    seconds: float
+    processor: float
+    megabytes: float
+    verdict: str
+
+
+def measure(command: Sequence[str], result: Path, verdict: Callable[[Path], str], timeout: float) -> Measured:
+    """Run the command, up to three times; the best time, and what `verdict` says of the last `result`."""
+    runs: list[Measured] = []
+    while len(runs) < 3 and not (runs and runs[-1].seconds > 10):
+        result.unlink(missing_ok=True)
+        runs.append(run(command, timeout))
+        if runs[-1].verdict:
+            return runs[-1]
+    found = verdict(result) if result.exists() else "writes nothing"
+    result.unlink(missing_ok=True)
+    return Measured(min(r.seconds for r in runs), min(r.processor for r in runs), runs[-1].megabytes, found)
+
+
+def run(command: Sequence[str], timeout: float) -> Measured:
+    """Run the command once. The verdict is empty where it ended in time."""
+    launcher = [sys.executable, "-I", "-S", "-c", _LAUNCHER, str(timeout)]
+    code, seconds, processor, megabytes = json.loads(subprocess.check_output([*launcher, *command]))
+    return Measured(seconds, processor, megabytes, f"stopped after {timeout:.0f} s" if code is None else "")
+
+
+def same_outputs(source: Path) -> Callable[[Path], str]:
+    """Whether a result computes the bits that the source does, both run as they are, and how many nodes it has."""
+    feed = {"x": np.random.default_rng(0).standard_normal((4, 8), np.float32)}
+    expected = _outputs(source, feed)
+
+    def verdict(result: Path) -> str:
+        model = onnx.load(result)
+        casts = sum(node.op_type == "Cast" for node in model.graph.node)
+        same = _outputs(result, feed).tobytes() == expected.tobytes()
+        return f"{'right' if same else 'WRONG'}, {len(model.graph.node)} nodes, {casts} casts"
+
+    return verdict
+
+
+def _outputs(path: Path, feed: dict[str, np.ndarray]) -> np.ndarray:
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    return np.asarray(session.run(None, feed)[0])
+
+
+def right_weight(source: Path, to: int) -> Callable[[Path], str]:
+    """Whether a result holds the weight in its new type, to the bit."""
+    weight = onnx.numpy_helper.to_array(onnx.load(source).graph.initializer[0])
+    expected = weight.astype(np.float16 if to == TensorProto.FLOAT16 else ml_dtypes.float8_e4m3fn).tobytes()
+
+    def verdict(result: Path) -> str:
+        graph = onnx.load(result).graph
+        if any(node.op_type == "Cast" for node in graph.node):
+            return "not folded"
+        tensors = [*graph.initializer, *(node.attribute[0].t for node in graph.node if node.op_type == "Constant")]
+        if [tensor.data_type for tensor in tensors] != [to]:
+            return "WRONG type"
+        return "right" if onnx.numpy_helper.to_array(tensors[0]).tobytes() == expected else "WRONG values"
+
+    return verdict
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--small", action="store_true", help="a tenth of the sizes")
+    parser.add_argument("--timeout", type=float, default=120.0)
+    arguments = parser.parse_args()
+    scale = 10 if arguments.small else 1
+    with tempfile.TemporaryDirectory() as name:
+        nodes, source = 20_000 // scale, Path(name) / "graph.onnx"
+        onnx.save(cast_graph(nodes, nodes // 4), source)
+        _table(f"{nodes} nodes, {nodes // 4} casts", source, same_outputs(source), arguments.timeout)
+        megabytes = 400 // scale
+        for to, text in ((TensorProto.FLOAT16, "float16"), (TensorProto.FLOAT8E4M3FN, "float8e4m3fn")):
+            source = Path(name) / f"{text}.onnx"
+            weight_cast(source, megabytes, to)
+            title = f"{megabytes} MB float weight, cast to {text}"
+            _table(title, source, right_weight(source, to), arguments.timeout)
+            source.unlink()
+
+
+def _table(title: str, source: Path, verdict: Callable[[Path], str], timeout: float) -> None:
+    print(f"\n### {title}\n\n| tool | time | wall s | processor s | peak MB | result |\n|---|---|---|---|---|---|")
+    result, base = source.with_name(f"out_{source.name}"), 0.0
+    for tool, arguments in TOOLS.items():
+        command = [sys.executable, *arguments(str(source), str(result))]
+        found = measure(command, result, verdict, timeout)
+        base = base or found.seconds
+        times = f"{found.seconds / base:.2f} | {found.seconds:.2f} | {found.processor:.2f}"
+        print(f"| {tool} | {times} | {found.megabytes:.0f} | {found.verdict} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""A model with weights far larger than memory should be: peak memory, and the time beside that of `cp` of the output.
+
+    python -m benchmarks.weights [--gigabytes 10] [--folded 1] [--folder FOLDER]       weights copied
+    python -m benchmarks.weights --gigabytes 100 --reference                          weights referenced in place
+
+Half of what is folded is cast to float16, half to float8e4m3fn. With --reference the data file is sparse, so that it
+takes no room; without, it holds random numbers. Prints Markdown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+from benchmarks.peers import run
+
+_TENSOR = 1 << 28
+"""Bytes in each weight."""
+
+
+def large_model(path: Path, gigabytes: float, folded: float, *, sparse: bool) -> None:
+    """Write a model with so many gigabytes of external weights, of which `folded` are cast."""
+    data, count = path.with_name("weights.bin"), round(gigabytes * 2**30 / _TENSOR)
+    casts = round(folded * 2**30 / _TENSOR)
+    nodes: list[onnx.NodeProto] = []
+    outputs: list[onnx.ValueInfoProto] = []
+    weights: list[onnx.TensorProto] = []
+    for index in range(count):
+        weight = TensorProto(
+            name=f"w{index}", data_type=TensorProto.FLOAT, dims=[_TENSOR // 4], data_location=TensorProto.EXTERNAL
+        )
+        for key, value in (("location", data.name), ("offset", index * _TENSOR), ("length", _TENSOR)):
+            weight.external_data.add(key=key, value=str(value))
+        weights.append(weight)
+        to = (TensorProto.FLOAT16, TensorProto.FLOAT8E4M3FN)[index % 2] if index < casts else TensorProto.FLOAT
+        nodes.append(helper.make_node("Identity", [f"w{index}"], [f"y{index}"], name=f"n{index}"))
+        if index < casts:
+            nodes[-1].op_type = "Cast"
+            nodes[-1].attribute.append(helper.make_attribute("to", to))
+        outputs.append(helper.make_tensor_value_info(f"y{index}", to, weight.dims))
+    graph = helper.make_graph(nodes, "large", [], outputs, weights)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), path)
+    block = np.random.default_rng(0).standard_normal(_TENSOR // 4, np.float32)
+    with data.open("wb") as file:
+        for _ in range(0 if sparse else count):
+            block.tofile(file)
+        file.truncate(count * _TENSOR)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--gigabytes", type=float, default=10.0)
+    parser.add_argument("--folded", type=float, default=1.0)
+    parser.add_argument("--folder", help="where to work, with room for twice the size (default: a temporary folder)")
+    parser.add_argument("--reference", action="store_true")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=arguments.folder) as name:
+        source, result = Path(name) / "large.onnx", Path(name) / "out.onnx"
+        large_model(source, arguments.gigabytes, arguments.folded, sparse=arguments.reference)
+        options = ["--reference-data"] if arguments.reference else []
+        command = [sys.executable, "-m", "castsmith", "optimize", str(source), "-o", str(result), *options]
+        print("| command | wall s | processor s | peak MB | output |\n|---|---|---|---|---|")
+        _row("castsmith optimize " + " ".join(options), command, Path(name))
+        if not arguments.reference:
+            _row("cp", ["cp", "--reflink=never", f"{result}.data", f"{result}.copy"], Path(name))
+
+
+def _row(title: str, command: Sequence[str], folder: Path) -> None:
+    before = _bytes_in(folder)
+    found = run(command, 3600)
+    made = _bytes_in(folder) - before
+    print(f"| {title} | {found.seconds:.1f} | {found.processor:.1f} | {found.megabytes:.0f} | {made / 1e9:.2f} GB |")
+
+
+def _bytes_in(folder: Path) -> int:
+    return sum(file.stat().st_blocks * 512 for file in folder.iterdir())
+
+
+if __name__ == "__main__":
+    main()
