@@ -214,9 +214,9 @@ def _note(found: dict[tuple[str, str], list[str]], standing: Definedness, reason
 def departures() -> Iterator[str]:
     yield "`cast_as(array, to, runtime)` computes these. The row's value shows the difference for its first types."
     yield "A floating-point number out of range of an integer of 8 bits or more has no reproducible result in either"
-    yield "runtime: it depends on its place in the vector. So do the sign and payload of a NaN. Where a row does not say"
-    yield "that the schema leaves it open, the schema is right and the runtime is not. The `astype` of ml_dtypes does as the"
-    yield "reference evaluator without the clipping: it never saturates to float8."
+    yield "runtime: it depends on its place in the vector. So do the sign and payload of a NaN. Where a row does not"
+    yield "say that the schema leaves it open, the schema is right and the runtime is not. The `astype` of ml_dtypes"
+    yield "does as the reference evaluator without the clipping: it never saturates to float8."
     yield ""
     yield from table(
         ("runtime", "from", "to", "what", "value", "schema", "there"),
