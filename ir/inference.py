@@ -10,7 +10,7 @@ The body of a model-local function is walked once for each set of types with whi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import onnx_ir
@@ -20,7 +20,7 @@ from castsmith.ir.calls import Calls, Signature
 from castsmith.ir.control_flow import infer_control_flow
 from castsmith.ir.disagreement import Disagreement, promoted, rank_of, settle
 from castsmith.ir.origins import located
-from castsmith.ir.outputs import output_types
+from castsmith.ir.outputs import output_types, types_by_schema
 from castsmith.ir.promote_node import is_convert_promote_types, promotion_rules_of
 from castsmith.ir.schemas import DEFAULT_DOMAINS, op_key, type_groups
 from castsmith.ir.text import site_of
@@ -51,6 +51,8 @@ class Inference:
     """Outputs of the subgraphs of If, Loop and Scan that leave as a wider type."""
     ranks: dict[onnx_ir.Value, int | None] = field(default_factory=dict[onnx_ir.Value, int | None])
     """The ranks of the inputs of functions, where the rules look at ranks."""
+    plain: dict[Hashable, list[DataType | None]] = field(default_factory=dict[Hashable, "list[DataType | None]"])
+    """The output types of operators whose inputs agree and fix them: most nodes are like one seen before."""
     calls: Calls = field(default_factory=Calls)
 
     @property
@@ -81,6 +83,9 @@ class Inference:
         self.disagreements.pop(node, None)
         self.illegal.pop(node, None)
         inputs = [self.type_of(value) for value in node.inputs]
+        call = (node.op_identifier(), id(imports), len(node.outputs), *inputs)
+        if call in self.plain:
+            return self.plain[call]
         if is_convert_promote_types(node):
             return self._convert_promote_types(node, inputs)
         function = self.functions.get(node.op_identifier())
@@ -107,6 +112,9 @@ class Inference:
             if first is not None:
                 bound[group.variable] = first
         types = output_types(node, key, inputs, bound)
+        noted = node in self.disagreements or node in self.illegal
+        if not (noted or None in inputs or node.op_type == "Pow") and all(types_by_schema(key, len(types), bound)):
+            self.plain[call] = types
         return [restored.get(index, dtype) for index, dtype in enumerate(types)] if restored else types
 
     def _pow_as_declared(self, node: onnx_ir.Node, inputs: Sequence[DataType | None]) -> Disagreement | None:

@@ -36,10 +36,15 @@ def output_types(
 
     inputs: the element type of each actual input. bound: what the type variables of the inputs stand for.
     """
-    settled = [only if name is None else bound.get(name, only) for name, only in _named_outputs(key, len(node.outputs))]
+    settled = types_by_schema(key, len(node.outputs), bound)
     if all(settled):
         return settled
     return [known or asked for known, asked in zip(settled, _by_attributes(node, inputs, key), strict=True)]
+
+
+def types_by_schema(key: OpKey, count: int, bound: Mapping[str, DataType]) -> list[DataType | None]:
+    """The element types of `count` outputs as far as the types of the inputs, and nothing else, fix them."""
+    return [only if name is None else bound.get(name, only) for name, only in _named_outputs(key, count)]
 
 
 @cache
