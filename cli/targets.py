@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 def add_to(commands: Commands) -> None:
     parser = add_command(commands, "targets", run, "the targets that optimize and check know")
     add_json(parser)
-    inner = parser.add_subparsers(metavar="[show NAME]")
+    inner = parser.add_subparsers(metavar="[show NAME | probe NAME]")
     show = add_command(inner, "show", run_show, "what is known of one target")
     show.add_argument("name", metavar="NAME", help="a target, or the path of a JSON file that describes one")
     add_json(show, nested=True)
+    probe = add_command(inner, "probe", run_probe, "ask the installed runtime, and print the target's file anew")
+    probe.add_argument("name", metavar="NAME", help="onnxruntime-cpu or openvino-cpu")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -34,6 +36,13 @@ def run(arguments: argparse.Namespace) -> int:
         print_json({"targets": [{"name": target.name, "description": target.description} for target in targets]})
     else:
         print("\n".join(columns(((target.name, target.description) for target in targets), indent="")))
+    return DONE
+
+
+def run_probe(arguments: argparse.Namespace) -> int:
+    from castsmith.lowering.probe import probe, target_text
+
+    print(target_text(probe(arguments.name)), end="")
     return DONE
 
 

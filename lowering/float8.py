@@ -22,7 +22,7 @@ from onnx_ir import DataType
 from onnx_ir.passes.common import ShapeInferencePass
 
 from castsmith.ir.inference import infer_element_types
-from castsmith.ir.records import Diagnostic, Records, Refusal, RewriteResult, Severity
+from castsmith.ir.records import Diagnostic, Records, Refusal, RewriteResult, Severity, Site
 from castsmith.ir.rewriting import all_nodes
 from castsmith.ir.schemas import opset_of
 from castsmith.lowering.codes import CODED_TYPES
@@ -78,6 +78,7 @@ class LowerFloat8(onnx_ir.passes.InPlacePass):
         records.diagnostics += other_types_that_target_lacks(model, self.target, types)
         reasons = self._reasons(model, types, opset)
         plan = make_plan(model, self.target, frozenset(reasons), self.sequence, opset)
+        records.diagnostics += [_met(model, self.target, hazard) for hazard in sorted(plan.hazards)]
         if plan.refusals:
             records.refusals += plan.refusals
             records.diagnostics.append(_not_lowered(plan.refusals, next(iter(reasons.values()))))
@@ -109,6 +110,11 @@ def _needs_shapes(model: onnx_ir.Model) -> bool:
     """Whether a quantization has operands of unknown rank, which its granularity depends on."""
     linear = (node for node in all_nodes(model) if node.op_type in ("QuantizeLinear", "DequantizeLinear"))
     return any(value is not None and value.shape is None for node in linear for value in node.inputs[:2])
+
+
+def _met(model: onnx_ir.Model, target: Target, hazard: str) -> Diagnostic:
+    message = f"{target.name} may change what the sequence computes: {target.hazards[hazard]}"
+    return Diagnostic("sequence-at-risk", Severity.WARNING, Site(model.graph.name or ""), message)
 
 
 def _not_lowered(refusals: list[Refusal], reason: str) -> Diagnostic:

@@ -22,7 +22,7 @@ from castsmith.lowering.float8_casts import Context, expand_cast, expand_test
 from castsmith.lowering.float8_linear import expand_dequantize, expand_quantize
 from castsmith.lowering.float8_moves import expand_detour, refuses_to_move, takes_detour
 from castsmith.lowering.float8_needs import Types, touches_coded
-from castsmith.lowering.float8_sequence import choose_sequence
+from castsmith.lowering.float8_sequence import choose_sequence, hazards_met
 from castsmith.lowering.targets import Target
 from castsmith.numerics.promotion import PromotionRules
 
@@ -53,6 +53,7 @@ class Plan:
 
     context: Context
     new_opset: int | None
+    hazards: frozenset[str] = frozenset()
     moves: dict[onnx_ir.Node, str] = field(default_factory=dict[onnx_ir.Node, str])
     expansions: dict[onnx_ir.Node, Expansion] = field(default_factory=dict[onnx_ir.Node, Expansion])
     constants: dict[tuple[str, tuple[int, ...], bytes], onnx_ir.Value] = field(
@@ -93,7 +94,8 @@ def make_plan(model: onnx_ir.Model, target: Target, coded: frozenset[DataType], 
     touching = [node for node in all_nodes(model) if touches_coded(node, types, coded)]
     expanding = {node for node in touching if node.domain in DEFAULT_DOMAINS and node.op_type in EXPANSIONS}
     chosen, new_opset = choose_sequence(model, target, sequence, opset, types, coded, expanding)
-    plan = Plan(Context(types, coded, chosen, opset), new_opset)
+    hazards = hazards_met(model, target, chosen, types) if touching else frozenset[str]()
+    plan = Plan(Context(types, coded, chosen, opset), new_opset, hazards)
     for node in touching:
         if node in expanding:
             reason = _expand(plan, node, EXPANSIONS[node.op_type])

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection
 
 import onnx_ir
+from onnx_ir import DataType
 
 from castsmith.ir.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.text import site_of
 from castsmith.lowering.errors import OptionError
 from castsmith.lowering.float8_needs import Coded, Types, is_coded
 from castsmith.lowering.opset import node_obstacle
-from castsmith.lowering.sequences import Sequence
+from castsmith.lowering.sequences import ARITHMETIC_HAZARDS, WITHSTANDS, Sequence
+from castsmith.lowering.storage import declared_values
 from castsmith.lowering.targets import Target
 
 _NAMES = ("auto", *(sequence.value for sequence in Sequence))
@@ -47,6 +49,13 @@ def choose_sequence(
     if name != "auto":
         raise OptionError(f"The sequence {name} cannot be had: {reason}.")
     return Sequence.LADDER, None
+
+
+def hazards_met(model: onnx_ir.Model, target: Target, sequence: Sequence, types: Types) -> frozenset[str]:
+    """Those of the target's hazards that could change what the sequence computes in this model."""
+    met = ARITHMETIC_HAZARDS & target.hazards.keys() - WITHSTANDS[sequence]
+    has_double = any(types.get(value, value.dtype) == DataType.DOUBLE for value in declared_values(model))
+    return met if has_double else met - {"double-is-float"}
 
 
 def _makes_codes(node: onnx_ir.Node, types: Types, coded: Coded) -> bool:

@@ -32,6 +32,18 @@ class Sequence(enum.Enum):
 
 NEEDS_BITCAST = frozenset({Sequence.BITCAST, Sequence.TABLE})
 """Those that keep a NaN's sign, and want opset 26."""
+_NOTHING_TO_BREAK = frozenset({
+    "reassociates-constants", "contracts-to-fma", "division-by-constant-is-reciprocal", "flushes-subnormals",
+    "constant-mul-loses-negative-zero", "minmax-swallows-nan", "greater-of-nan-is-true", "where-loses-negative-zero",
+})  # fmt: skip
+WITHSTANDS: dict[Sequence, frozenset[str]] = {
+    Sequence.BITCAST: _NOTHING_TO_BREAK | {"double-is-float"},
+    Sequence.TABLE: _NOTHING_TO_BREAK | {"double-is-float"},
+    Sequence.LADDER: _NOTHING_TO_BREAK,
+}
+"""The hazards of targets that change no bit of a sequence. In `double-is-float` a ladder rounds a double twice."""
+ARITHMETIC_HAZARDS = frozenset[str]().union(*WITHSTANDS.values())
+"""Hazards that could change what a sequence computes; others concern operators that no sequence has."""
 _ENCODERS = {Sequence.BITCAST: encode_bitcast, Sequence.TABLE: encode_table, Sequence.LADDER: encode_ladder}
 _SCALE_ENCODERS = {
     Sequence.BITCAST: encode_scale_bits,

@@ -10,10 +10,14 @@ from typing import Any, cast
 
 from onnx_ir import DataType
 
+from castsmith.lowering.codes import CODED_TYPES
 from castsmith.numerics.errors import CastsmithError, ElementTypeError
+from castsmith.numerics.opsets import NEWEST_OPSET
 from castsmith.numerics.types import parse_type
 
-_FOLDER = Path(__file__).parent / "targets"
+TARGETS_FOLDER = Path(__file__).parent / "targets"
+_HAS_ARITHMETIC = "Add"
+_NEWEST_IR = 14
 
 
 class TargetError(CastsmithError):
@@ -59,11 +63,12 @@ class WrongFusion:
 class Target:
     """One runtime, as its file describes it.
 
-    kernels: for each type with gaps, the operators that take it and the opset from which; a type without a row is
-    taken by every operator that the standard gives it. operators_without_uint8: operators that only move elements and
-    have no kernel for uint8, in which codes are kept. sequence_operators: operators outside the common stock that
-    sequences may use, and the opset from which. unknown: what nobody has found out yet; of such a target nothing is
-    claimed that depends on it. evidence: how the facts were found.
+    kernels: for each type the operators that take it, and the opset from which; a type without a row is taken by every
+    operator that the standard gives it, and an operator that was not `probed` takes the types that have arithmetic.
+    operators_without_uint8: operators that only move elements and have no kernel for uint8, in which codes are kept.
+    sequence_operators: operators outside the common stock that sequences may use, and the opset from which. unknown:
+    the fields that nobody has found out yet; where kernels are, the types that can be codes are never left to the
+    target, and a newest opset or IR version is then not claimed to be one. evidence: how the facts were found.
     """
 
     name: str
@@ -78,6 +83,7 @@ class Target:
     nan_codes_that_differ: tuple[str, ...] = ()
     sequence_operators: Mapping[str, int] = field(default_factory=dict[str, int])
     hazards: Mapping[str, str] = field(default_factory=dict[str, str])
+    probed: frozenset[str] = frozenset()
     unknown: tuple[str, ...] = ()
     evidence: str = ""
 
@@ -88,8 +94,12 @@ class Target:
 
     def has_kernel(self, op_type: str, dtype: DataType, opset: int) -> bool:
         """Whether the operator takes the type in a model of that opset."""
+        if "kernels" in self.unknown and dtype in CODED_TYPES:
+            return False
         row = self.kernels.get(dtype)
-        return row is None or row.get(op_type, opset + 1) <= opset
+        if row is None or op_type in row:
+            return row is None or row[op_type] <= opset
+        return bool(self.probed) and op_type not in self.probed and _HAS_ARITHMETIC in row
 
     def fusion_defect(self, op_type: str, dtype: DataType) -> str | None:
         """How the target's fusion of the operator goes wrong on the type; None where none does."""
@@ -104,7 +114,7 @@ class Target:
 
 def target_names() -> list[str]:
     """The targets that come with Castsmith."""
-    return sorted(path.stem for path in _FOLDER.glob("*.json"))
+    return sorted(path.stem for path in TARGETS_FOLDER.glob("*.json"))
 
 
 def load_target(name_or_path: str) -> Target:
@@ -112,7 +122,7 @@ def load_target(name_or_path: str) -> Target:
 
     Raises TargetError for a name that is neither, and for a file that does not describe a target.
     """
-    path = _FOLDER / f"{name_or_path}.json" if name_or_path in target_names() else Path(name_or_path)
+    path = TARGETS_FOLDER / f"{name_or_path}.json" if name_or_path in target_names() else Path(name_or_path)
     if path.suffix != ".json" and not path.is_file():
         raise TargetError(
             f"{name_or_path!r} is not a target; known targets are {', '.join(target_names())}, "
@@ -134,8 +144,8 @@ def _target(data: dict[str, Any]) -> Target:
     return Target(
         name=str(data["name"]),
         description=str(data["description"]),
-        newest_opset=int(data["newest_opset"]),
-        newest_ir_version=int(data["newest_ir_version"]),
+        newest_opset=NEWEST_OPSET if data["newest_opset"] is None else int(data["newest_opset"]),
+        newest_ir_version=_NEWEST_IR if data["newest_ir_version"] is None else int(data["newest_ir_version"]),
         lacks=_types(data.get("lacks", [])),
         kernels=_kernels(data.get("kernels", [])),
         operators_without_uint8=frozenset(data.get("operators_without_uint8", [])),
@@ -147,9 +157,16 @@ def _target(data: dict[str, Any]) -> Target:
         nan_codes_that_differ=tuple(data.get("nan_codes_that_differ", [])),
         sequence_operators=cast("dict[str, int]", dict(data.get("sequence_operators", {}))),
         hazards=cast("dict[str, str]", dict(data.get("hazards", {}))),
-        unknown=tuple(data.get("unknown", [])),
+        probed=frozenset(data.get("probed", [])),
+        unknown=_unknown(data),
         evidence=str(data.get("evidence", "")),
     )
+
+
+def _unknown(data: dict[str, Any]) -> tuple[str, ...]:
+    """What the file says nobody knows, and what it gives as null."""
+    nulls = [key for key, value in data.items() if value is None]
+    return tuple(dict.fromkeys([*nulls, *(str(key) for key in data.get("unknown", []))]))
 
 
 def _wrong_cast(entry: dict[str, Any]) -> WrongCast:

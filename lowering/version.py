@@ -46,6 +46,11 @@ class LegalizeVersion(onnx_ir.passes.InPlacePass):
         records = Records()
         _legalize_opset(model, self.target, records)
         _legalize_ir_version(model, self.target, records)
+        for what in ("newest_opset", "newest_ir_version"):
+            if what in self.target.unknown:
+                message = f"the {what.replace('_', ' ')} of {self.target.name} is not known, so nothing was moved to it"
+                site = Site(model.graph.name or "")
+                records.diagnostics.append(Diagnostic("target-unknown", Severity.WARNING, site, message))
         return RewriteResult(model, bool(records.rewrites), records)
 
 

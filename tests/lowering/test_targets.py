@@ -11,25 +11,59 @@ import pytest
 from onnx_ir import DataType
 
 from castsmith.lowering.builder import Builder
-from castsmith.lowering.targets import TargetError, load_target, target_names
+from castsmith.lowering.probe import probe, target_text
+from castsmith.lowering.sequences import ARITHMETIC_HAZARDS
+from castsmith.lowering.targets import TARGETS_FOLDER, TargetError, load_target, target_names
 from castsmith.numerics.cast import cast
 from castsmith.numerics.types import FLOAT8_TYPES
 from tests.lowering.runtime import run, sequence_model, session
 
 
 def test_every_shipped_target_loads():
-    assert target_names() == ["onnxruntime-android", "onnxruntime-cpu"]
+    assert {"onnxruntime-android", "onnxruntime-cpu", "openvino-cpu", "tensorrt-10"} <= set(target_names())
     for name in target_names():
         target = load_target(name)
         assert target.name == name
-        assert target.newest_opset == 26
-        assert target.newest_ir_version == 13
+        assert target.evidence
+        assert target.kernels or "kernels" in target.unknown
     assert load_target("onnxruntime-android").lacks >= set(FLOAT8_TYPES)
     assert not load_target("onnxruntime-cpu").lacks & set(FLOAT8_TYPES)
+    assert (load_target("onnxruntime-cpu").newest_opset, load_target("onnxruntime-cpu").newest_ir_version) == (26, 13)
+
+
+def test_what_is_unknown_is_not_claimed():
+    target = load_target("openvino-gpu")
+    assert {"kernels", "newest_opset", "newest_ir_version"} <= set(target.unknown)
+    assert not target.has_kernel("Cast", DataType.FLOAT8E4M3FN, 28)
+    assert target.has_kernel("Cast", DataType.FLOAT, 28)
+
+
+def test_an_operator_that_was_not_asked_about_takes_the_types_with_arithmetic():
+    target = load_target("onnxruntime-cpu")
+    assert target.has_kernel("Atan", DataType.FLOAT, 26)
+    assert not target.has_kernel("Atan", DataType.BFLOAT16, 26)
+    assert not target.has_kernel("CenterCropPad", DataType.FLOAT8E4M3FN, 26)
+
+
+@pytest.mark.skipif(onnxruntime.__version__ != "1.31.1", reason="what the file says is of 1.31.1")
+def test_the_file_of_onnxruntime_is_what_a_probe_finds():
+    assert target_text(probe("onnxruntime-cpu")) == (TARGETS_FOLDER / "onnxruntime-cpu.json").read_text("utf-8")
+
+
+def test_what_cannot_be_probed_is_said():
+    with pytest.raises(TargetError, match="cannot be asked what it takes; only onnxruntime-cpu, openvino-cpu can"):
+        probe("tensorrt-10")
+
+
+def test_every_arithmetic_hazard_of_a_target_is_known_to_the_sequences():
+    stated = {hazard for name in target_names() for hazard in load_target(name).hazards}
+    assert ARITHMETIC_HAZARDS - stated <= {"contracts-to-fma", "flushes-subnormals"}
 
 
 def test_an_unknown_name_lists_the_known_ones():
-    with pytest.raises(TargetError, match=r"'tensorrt' is not a target; known targets are onnxruntime-android, onnx"):
+    with pytest.raises(
+        TargetError, match=r"'tensorrt' is not a target; known targets are iree, migraphx, onnx-mlir, onnx"
+    ):
         load_target("tensorrt")
 
 

@@ -1,0 +1,116 @@
+"""Models of one operator each, as ONNX text, by which a runtime is asked whether it takes the operator of a type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx
+import onnx.defs
+from onnx_ir import DataType
+
+from castsmith.ir.schemas import op_formals
+from castsmith.numerics.opsets import FIRST_OPSET
+from castsmith.numerics.types import element_type, type_name
+
+OLDEST_OPSET = 13
+
+_SAME = "agraph (T[2,2] x) => (T[A,B] y) {{ y = {} (x) }}"
+_PAIR = "agraph (T[2,2] x, T[2,2] z) => (T[A,B] y) {{ y = {} (x, z) }}"
+_TEST = "agraph (T[2,2] x) => (bool[A,B] y) {{ y = {} (x) }}"
+_COMPARISON = "agraph (T[2,2] x, T[2,2] z) => (bool[A,B] y) {{ y = {} (x, z) }}"
+_SHAPED = "agraph (T[2,2] x) => (T[A,B] y) {{ s = Constant <value_ints = [2, 2]> () y = {} (x, s) }}"
+_FAMILIES = {
+    _SAME: "Identity Abs Neg Sign Floor Ceil Round Exp Log Sqrt Reciprocal Relu Sigmoid Tanh Erf Softmax LogSoftmax"
+    " Gelu LeakyRelu Cos Sin Softplus BitwiseNot Transpose Flatten Trilu",
+    _PAIR: "Add Sub Mul Div Pow Min Max Mod BitwiseAnd BitwiseOr BitwiseXor MatMul PRelu Sum",
+    _TEST: "IsNaN IsInf",
+    _COMPARISON: "Equal Less Greater LessOrEqual GreaterOrEqual",
+    _SHAPED: "Reshape Expand Tile",
+}
+_SINGLE = {
+    "Clip": "agraph (T[2] x, T z) => (T[2] y) { y = Clip (x, z, z) }",
+    "Constant": "agraph (float[1] x) => (float[1] y) { c = Constant <value = T[1] {0}> () y = Cast <to = 1> (c) }",
+    "Scan": "agraph (T[2,2] x) => (T[2,2] y) { y = Scan <num_scan_inputs = 1, body = s (T[2] a) => (T[2] b)"
+    " { b = Identity (a) }> (x) }",
+    "BitShift": 'agraph (T[2] x, T[2] z) => (T[2] y) { y = BitShift <direction = "LEFT"> (x, z) }',
+    "BitCast": "agraph (T[2] x) => (U[2] y) { y = BitCast <to = V> (x) }",
+    "Cast": "agraph (float[2] x) => (T[2] c, float[2] y) { c = Cast <to = CODE> (x) y = Cast <to = 1> (c) }",
+    "CastLike": "agraph (float[2] x, T[2] z) => (T[2] y) { y = CastLike (x, z) }",
+    "QuantizeLinear": "agraph (float[2] x, float s, T z) => (T[2] y) { y = QuantizeLinear (x, s, z) }",
+    "DequantizeLinear": "agraph (T[2] x, float s, T z) => (float[2] y) { y = DequantizeLinear (x, s, z) }",
+    "Where": "agraph (bool[2] c, T[2] x, T[2] z) => (T[2] y) { y = Where (c, x, z) }",
+    "Gather": "agraph (T[2,2] x) => (T[A,B] y) { i = Constant <value_ints = [1]> () y = Gather (x, i) }",
+    "GatherElements": "agraph (T[2] x) => (T[2] y) { i = Constant <value_ints = [1, 0]> () y = GatherElements (x, i) }",
+    "GatherND": "agraph (T[2] x, int64[2,1] i) => (T[2] y) { y = GatherND (x, i) }",
+    "ScatterND": "agraph (T[2] x, int64[2,1] i, T[2] u) => (T[2] y) { y = ScatterND (x, i, u) }",
+    "ScatterElements": "agraph (T[2] x, int64[2] i, T[2] u) => (T[2] y) { y = ScatterElements (x, i, u) }",
+    "Concat": "agraph (T[2] x, T[2] z) => (T[4] y) { y = Concat <axis = 0> (x, z) }",
+    "Split": "agraph (T[2] x) => (T[A] y, T[B] z) { s = Constant <value_ints = [1, 1]> () y, z = Split (x, s) }",
+    "Slice": "agraph (T[2] x) => (T[A] y) { b = Constant <value_ints = [0]> () e = Constant <value_ints = [1]> ()"
+    " y = Slice (x, b, e) }",
+    "Squeeze": "agraph (T[1,2] x) => (T[2] y) { a = Constant <value_ints = [0]> () y = Squeeze (x, a) }",
+    "Unsqueeze": "agraph (T[2] x) => (T[1,2] y) { a = Constant <value_ints = [0]> () y = Unsqueeze (x, a) }",
+    "Pad": "agraph (T[2] x) => (T[A] y) { p = Constant <value_ints = [1, 1]> () y = Pad (x, p) }",
+    "DepthToSpace": "agraph (T[1,4,1,1] x) => (T[1,1,2,2] y) { y = DepthToSpace <blocksize = 2> (x) }",
+    "Shape": "agraph (T[2] x) => (int64[1] y) { y = Shape (x) }",
+    "Size": "agraph (T[2] x) => (int64 y) { y = Size (x) }",
+    "Compress": "agraph (T[2] x, bool[2] c) => (T[A] y) { y = Compress (x, c) }",
+    "OneHot": "agraph (int64[2] i, int64 d, T[2] v) => (T[A,B] y) { y = OneHot (i, d, v) }",
+    "SplitToSequence": "agraph (T[2] x) => (seq(T[1]) y) { y = SplitToSequence (x) }",
+    "ReduceSum": "agraph (T[2,2] x) => (T[A,B] y) { a = Constant <value_ints = [0]> () y = ReduceSum (x, a) }",
+    "ReduceMax": "agraph (T[2,2] x) => (T[A,B] y) { y = ReduceMax (x) }",
+    "ReduceMean": "agraph (T[2,2] x) => (T[A,B] y) { y = ReduceMean (x) }",
+    "ArgMax": "agraph (T[2,2] x) => (int64[A,B] y) { y = ArgMax (x) }",
+    "TopK": "agraph (T[2] x) => (T[A] y, int64[A] i) { k = Constant <value_ints = [1]> () y, i = TopK (x, k) }",
+    "CumSum": "agraph (T[2] x, int64 a) => (T[2] y) { y = CumSum (x, a) }",
+    "Gemm": "agraph (T[2,2] x, T[2,2] z) => (T[2,2] y) { y = Gemm (x, z) }",
+    "Conv": "agraph (T[1,1,4,4] x, T[1,1,2,2] w) => (T[1,1,3,3] y) { y = Conv (x, w) }",
+    "MaxPool": "agraph (T[1,1,4,4] x) => (T[1,1,3,3] y) { y = MaxPool <kernel_shape = [2,2]> (x) }",
+    "AveragePool": "agraph (T[1,1,4,4] x) => (T[1,1,3,3] y) { y = AveragePool <kernel_shape = [2,2]> (x) }",
+    "LayerNormalization": "agraph (T[2,2] x, T[2] s) => (T[2,2] y) { y = LayerNormalization (x, s) }",
+    "If": "agraph (bool c, T[2] x) => (T[2] y) { y = If (c) <then_branch = t () => (T[2] a) { a = Identity (x) },"
+    " else_branch = e () => (T[2] b) { b = Identity (x) }> }",
+    "Loop": "agraph (int64 n, bool c, T[2] x) => (T[2] y) { y = Loop (n, c, x) <body = l (int64 i, bool d, T[2] v)"
+    " => (bool e, T[2] w) { e = Identity (d) w = Identity (v) }> }",
+}
+
+TEXTS: dict[str, str] = {
+    **{name: form.format(name) for form, names in _FAMILIES.items() for name in names.split()},
+    **_SINGLE,
+}
+"""The operators that are asked about, each with its model: T the type in question."""
+
+
+def first_opset(dtype: DataType) -> int:
+    """The first opset whose models can have the type."""
+    return max(FIRST_OPSET.get(dtype, OLDEST_OPSET), OLDEST_OPSET)
+
+
+def versions(op_type: str, dtype: DataType, newest: int) -> Iterator[int]:
+    """The opsets from which the operator, or what it takes, changed: one of each suffices to ask about."""
+    last = None
+    for opset in range(first_opset(dtype), newest + 1):
+        formals = op_formals("", op_type, opset)
+        since = onnx.defs.get_schema(op_type, opset, "").since_version if formals is not None else None
+        if (
+            formals is not None
+            and since != last
+            and any(dtype in formal.allowed for part in formals for formal in part)
+        ):
+            last = since
+            yield opset
+
+
+def model_text(op_type: str, dtype: DataType, opset: int, ir_version: int) -> str:
+    """The model that asks about the operator of the type."""
+    same_width = {8: "uint8", 16: "uint16", 32: "int32", 64: "int64"}.get(element_type(dtype).bits, "uint8")
+    words = {"T": type_name(dtype), "U": same_width}
+    text = TEXTS[op_type]
+    for letter, name in words.items():
+        text = (
+            text.replace(f"{letter}[", f"{name}[")
+            .replace(f"({letter} ", f"({name} ")
+            .replace(f", {letter} ", f", {name} ")
+        )
+    text = text.replace("CODE", str(int(dtype))).replace("= V>", f"= {int(DataType[same_width.upper()])}>")
+    return f'<ir_version: {ir_version}, opset_import: ["" : {opset}]>\n{text}'
