@@ -9,10 +9,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from castsmith.ir.errors import ModelError
+    from castsmith.ir.errors import ModelError, VerificationError
     from castsmith.ir.loading import load
     from castsmith.ir.records import Diagnostic, Effect, Refusal, Rewrite, Severity, Site
     from castsmith.ir.saving import save
+    from castsmith.ir.verify import Verdict, verify
     from castsmith.lowering.errors import OptionError
     from castsmith.lowering.pipeline import Result, optimize
     from castsmith.lowering.targets import Target, TargetError, load_target
@@ -27,10 +28,11 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "castsmith.ir.errors": ("ModelError",),
+    "castsmith.ir.errors": ("ModelError", "VerificationError"),
     "castsmith.ir.loading": ("load",),
     "castsmith.ir.records": ("Diagnostic", "Effect", "Refusal", "Rewrite", "Severity", "Site"),
     "castsmith.ir.saving": ("save",),
+    "castsmith.ir.verify": ("Verdict", "verify"),
     "castsmith.lowering.errors": ("OptionError",),
     "castsmith.lowering.pipeline": ("Result", "optimize"),
     "castsmith.lowering.targets": ("Target", "TargetError", "load_target"),
@@ -64,6 +66,8 @@ __all__ = [
     "Target",
     "TargetError",
     "TruncError",
+    "Verdict",
+    "VerificationError",
     "cast",
     "cast_status",
     "chain_collapses",
@@ -75,6 +79,7 @@ __all__ = [
     "promote_types",
     "save",
     "trunc",
+    "verify",
 ]
 
 

@@ -19,6 +19,7 @@ from castsmith.cli.arguments import (
 )
 from castsmith.cli.batch import is_batch, run_batch
 from castsmith.cli.outcome import DONE, REFUSED, complain
+from castsmith.cli.verify import add_engine
 
 if TYPE_CHECKING:
     from castsmith.cli.measure import Measure
@@ -53,6 +54,8 @@ def add_to(commands: Commands) -> None:
     shown.add_argument("--diff", action="store_true", help="each rewrite, before and after")
     shown.add_argument("--explain", action="store_true", help="each refusal, with a value that shows the reason")
     shown.add_argument("--report", metavar="FILE.json", help="write everything that was done to this file")
+    parser.add_argument("--verify", action="store_true", help="run the model before and after each pass, bit for bit")
+    add_engine(parser)
     add_json(parser)
 
 
@@ -117,6 +120,7 @@ def _optimize(arguments: argparse.Namespace, model: object) -> Result:
             passes=None if arguments.passes is None else split_passes(arguments.passes),
             until=arguments.until,
             progress=announce,
+            verify=arguments.engine if arguments.verify else None,
         )
 
 

@@ -46,16 +46,17 @@ def with_command_options(sentence: str) -> str:
 
 
 def _refused_code(arguments: argparse.Namespace) -> int:
-    """`diff` keeps 1 for models that differ."""
-    return TROUBLE if arguments.command == "diff" else REFUSED
+    """`diff` and `verify` keep 1 for models that differ."""
+    return TROUBLE if arguments.command in ("diff", "verify") else REFUSED
 
 
 def _explain(error: Exception, *, refused: int) -> int:
+    from castsmith.ir.errors import VerificationError
     from castsmith.numerics.errors import CastsmithError, PromotionError
 
     if isinstance(error, CastsmithError):
         complain(with_command_options(str(error)))
-        return refused if isinstance(error, PromotionError) else TROUBLE
+        return refused if isinstance(error, PromotionError | VerificationError) else TROUBLE
     if isinstance(error, OSError) and error.strerror:
         place = f"{error.filename}: " if error.filename is not None else ""
         complain(f"{place}{error.strerror}.")

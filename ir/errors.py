@@ -7,3 +7,7 @@ from castsmith.numerics.errors import CastsmithError
 
 class ModelError(CastsmithError):
     """A model that cannot be read, is not what it says it is, or that a pass cannot make right."""
+
+
+class VerificationError(ModelError):
+    """A pass that changed what the model gives."""

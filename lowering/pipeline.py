@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 import onnx
 import onnx_ir
 
 from castsmith.ir.loading import from_proto, load
 from castsmith.ir.records import Diagnostic, Records, Refusal, Rewrite, RewriteResult
+from castsmith.ir.verify_passes import require_same
 from castsmith.lowering.errors import OptionError
 from castsmith.lowering.registry import PIPELINE, make_pass, needs_target, pass_name
 from castsmith.lowering.targets import Target, load_target
@@ -39,6 +40,7 @@ def optimize(
     passes: Sequence[str] | None = None,
     until: str | None = None,
     progress: Callable[[str], None] | None = None,
+    verify: str | None = None,
 ) -> Result:
     """Make the element types of `model` right, and legal for `target` where one is named.
 
@@ -50,9 +52,10 @@ def optimize(
     passes: names of the passes to run, in order, each with options as `name{option=value}`; by default all that apply.
     until: the name of the pass to stop after.
     progress: called with the name of each pass before it runs.
+    verify: an engine (`onnxruntime` or `reference`) that runs the model before and after each pass, bit for bit.
 
     Raises CastsmithError: ModelError for what cannot be read, PromotionError for a promotion that the rules refuse,
-    TargetError for an unknown target, OptionError for an unknown pass.
+    TargetError for an unknown target, OptionError for an unknown pass, VerificationError where bits change.
     """
     rules = PromotionRules.preset(promotion) if isinstance(promotion, str) else promotion or PromotionRules()
     chosen = load_target(target) if isinstance(target, str) else target
@@ -68,7 +71,11 @@ def optimize(
     for spec in _specs(passes, until, targeted=chosen is not None):
         if progress is not None:
             progress(pass_name(spec))
+        before = None if verify is None else result_model.clone()
         outcome = make_pass(spec, settings)(result_model)
+        if before is not None and verify is not None and outcome.modified:
+            rules = replace(promotion or PromotionRules(), promote_unsafe=True)
+            require_same(before, result_model, pass_name(spec), engine=verify, promotion=rules)
         if isinstance(outcome, RewriteResult):
             records.extend(outcome.records)
     return Result(result_model, records.rewrites, records.refusals, records.diagnostics)

@@ -1,0 +1,102 @@
+"""castsmith verify: run two models on inputs made to find differences, and compare them bit by bit."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from castsmith.cli.arguments import Commands, add_command, add_json, add_promotion, print_json, promotion_rules
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from castsmith.ir.verify import Verdict
+    from castsmith.ir.verify_inputs import Array
+
+_SAME, _DIFFERENT = 0, 1
+
+_EPILOG = (
+    "Each model is run one operator at a time. Conversions (Cast, CastLike, BitCast, QuantizeLinear, DequantizeLinear),"
+    " promotions and QONNX Trunc are computed exactly by Castsmith, since ONNX Runtime merges chains of casts even with"
+    " its optimization off; all else is run by the engine. What ONNX Runtime makes of B as a whole is reported apart."
+    " Exit code 0: no difference found, 1: different."
+)
+
+
+def add_to(commands: Commands) -> None:
+    summary = "run two models on adversarial inputs and compare them bit by bit"
+    parser = add_command(commands, "verify", run, summary)
+    parser.epilog = _EPILOG
+    parser.add_argument("a", metavar="A", help="an ONNX model, even one whose operands disagree in type")
+    parser.add_argument("b", metavar="B", help="the model that is to give the same bits")
+    add_engine(parser)
+    parser.add_argument("--sets", metavar="N", type=int, default=12, help="sets of adversarial inputs (default: 12)")
+    parser.add_argument("--seed", metavar="N", type=int, default=0, help="of the random inputs (default: 0)")
+    parser.add_argument("--dim", metavar="NAME=SIZE", action="append", default=[], help="size of a symbolic dimension")
+    parser.add_argument(
+        "--inputs", metavar="FILE.npz", help="run on these arrays instead: `name`, or `set/name` for many"
+    )
+    parser.add_argument("--nan-bits", action="store_true", help="tell NaN of one sign or payload from another")
+    add_promotion(parser)
+    add_json(parser)
+
+
+def add_engine(parser: argparse.ArgumentParser) -> None:
+    help_text = "what runs all but conversions: onnxruntime (default) or reference, which is slower"
+    parser.add_argument("--engine", choices=("onnxruntime", "reference"), default="onnxruntime", help=help_text)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from castsmith.cli.console import print_lines, progress
+    from castsmith.cli.verify_text import verdict_data, verdict_lines
+    from castsmith.ir.loading import load
+    from castsmith.ir.verify import verify
+
+    inputs = None if arguments.inputs is None else list(_read_inputs(arguments.inputs))
+    with progress() as announce:
+        announce(f"reading {arguments.a} and {arguments.b}")
+        verdict: Verdict = verify(
+            load(arguments.a),
+            load(arguments.b),
+            engine=arguments.engine,
+            promotion=promotion_rules(arguments),
+            sets=arguments.sets,
+            seed=arguments.seed,
+            nan_bits=arguments.nan_bits,
+            dims=dict(map(_size, arguments.dim)),
+            inputs=inputs,
+            progress=announce,
+        )
+    if arguments.json:
+        print_json({"a": arguments.a, "b": arguments.b, **verdict_data(verdict)})
+    else:
+        print_lines(verdict_lines(arguments.a, arguments.b, verdict))
+    return _SAME if verdict.same else _DIFFERENT
+
+
+def _size(text: str) -> tuple[str, int]:
+    from castsmith.lowering.errors import OptionError
+
+    name, _, size = text.partition("=")
+    if not name or not size.isdigit():
+        raise OptionError(f"--dim {text} is not of the form NAME=SIZE, such as batch=4.")
+    return name, int(size)
+
+
+def _read_inputs(path: str) -> Iterator[tuple[str, dict[str, Array]]]:
+    """The arrays of an .npz by set: `in0/x` is the input x of the set in0; sets named `out...` are results."""
+    import zipfile
+
+    import numpy as np
+
+    from castsmith.ir.errors import ModelError
+
+    sets: dict[str, dict[str, Any]] = {}
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            for key in file.files:
+                name, _, value = key.rpartition("/")
+                sets.setdefault(name, {})[value] = file[key]
+    except (ValueError, zipfile.BadZipFile, AttributeError):
+        raise ModelError(f"{path}: this is not an .npz file of arrays.") from None
+    yield from ((name or "given", arrays) for name, arrays in sets.items() if not name.startswith("out"))

@@ -1,0 +1,130 @@
+"""The rule of promotion at one operator, applied to arrays: what a mixed-type model means, apart from the passes.
+
+Operands that one type variable of the schema binds are cast to their common type. A type that the operator does not
+take becomes the next that holds it, and the result goes back where the kind of number stayed the same; arithmetic on
+bool is logic. It is written from the schema alone and shares no code with inference, so that it can contradict it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import onnx.defs
+import onnx_ir
+from numpy.typing import NDArray
+from onnx_ir import DataType
+
+from castsmith.ir.constants import constant_tensor
+from castsmith.ir.schemas import DEFAULT_DOMAINS
+from castsmith.numerics.cast import cast
+from castsmith.numerics.embedding import embeds
+from castsmith.numerics.errors import PromotionError
+from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.promotion_scalars import common_type_of_constants
+from castsmith.numerics.types import element_type, parse_type
+
+Array = NDArray[Any]
+Operands = Sequence[Array | None]
+
+_LOGIC: dict[str, Callable[[Array, Array], Array]] = {
+    **dict.fromkeys(("Add", "Sum", "Max"), np.logical_or),
+    **dict.fromkeys(("Mul", "Min"), np.logical_and),
+}
+
+
+@dataclass(frozen=True)
+class Promoted:
+    """The operands that the operator gets; `back`: the type to which each output goes, by type variable.
+
+    result: the answer itself, where no operator of ONNX gives it.
+    """
+
+    operands: list[Array | None]
+    back: Mapping[str, DataType]
+    result: Array | None = None
+
+
+def promote_operands(
+    node: onnx_ir.Node, operands: Operands, schema: onnx.defs.OpSchema, rules: PromotionRules
+) -> Promoted:
+    """What the rule makes of the operands of one node. Raises PromotionError where it refuses."""
+    found, back = list(operands), dict[str, DataType]()
+    groups = _groups(schema, len(found))
+    if node.op_type == "Pow" and node.domain in DEFAULT_DOMAINS and _meant_to_promote(node, found, rules):
+        groups = {"T": [0, 1]}
+    for variable, indexes in groups.items():
+        arrays = {index: array for index in indexes if (array := found[index]) is not None}
+        if not arrays:
+            continue
+        if len({array.dtype for array in arrays.values()}) > 1:
+            constant = [constant_tensor(node.inputs[index]) is not None for index in arrays]
+            arrays = dict(zip(arrays, promote(list(arrays.values()), rules, constant), strict=True))
+        dtype = dtype_of(next(iter(arrays.values())))
+        stand_in = _stand_in(dtype, _allowed(schema, variable))
+        if stand_in is not dtype and dtype is DataType.BOOL and node.op_type in _LOGIC:
+            return Promoted(found, {}, functools.reduce(_LOGIC[node.op_type], arrays.values()))
+        if stand_in is not None and stand_in is not dtype:
+            arrays = {index: cast(array, stand_in) for index, array in arrays.items()}
+            if element_type(dtype).kind is element_type(stand_in).kind and node.outputs[0].dtype != stand_in:
+                back[variable] = dtype
+        for index, array in arrays.items():
+            found[index] = array
+    return Promoted(found, back)
+
+
+def promote(arrays: Sequence[Array], rules: PromotionRules, constant: Sequence[bool] | None = None) -> list[Array]:
+    """The arrays in their common type; `constant` says which are constants, to rules that look at their values."""
+    operands = [
+        (dtype_of(array), array.ndim, array if constant and constant[index] and array.ndim == 0 else None)
+        for index, array in enumerate(arrays)
+    ]
+    common = common_type_of_constants(operands, rules)
+    assert common is not None  # left open only where a rank is unknown
+    return [cast(array, common) for array in arrays]
+
+
+def dtype_of(array: Array) -> DataType:
+    return DataType.STRING if array.dtype.kind in "OSU" else DataType.from_numpy(array.dtype)
+
+
+def _groups(schema: onnx.defs.OpSchema, count: int) -> dict[str, list[int]]:
+    """The inputs that each type, variable or fixed, of the schema binds."""
+    groups: dict[str, list[int]] = {}
+    for index in range(count):
+        formal = schema.inputs[min(index, len(schema.inputs) - 1)]
+        if formal.is_homogeneous:
+            groups.setdefault(formal.type_str, []).append(index)
+    return groups
+
+
+def _allowed(schema: onnx.defs.OpSchema, variable: str) -> set[DataType]:
+    constraints = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
+    texts = constraints.get(variable, [variable])
+    return {parse_type(text[7:-1]) for text in texts if text.startswith("tensor(")}
+
+
+def _stand_in(dtype: DataType, allowed: set[DataType]) -> DataType | None:
+    """`dtype`, or the first type of the lowest kind and then the fewest bits that is allowed and holds it."""
+    if dtype in allowed or not allowed or dtype is DataType.STRING:
+        return dtype
+    signed = element_type(dtype).signed or dtype is DataType.BOOL
+    holding = [other for other in allowed if other is not DataType.STRING and embeds(dtype, other)]
+    rows = [(element_type(o).kind, element_type(o).bits, element_type(o).signed != signed, int(o)) for o in holding]
+    return holding[rows.index(min(rows))] if holding else None
+
+
+def _meant_to_promote(node: onnx_ir.Node, operands: Operands, rules: PromotionRules) -> bool:
+    """Pow gives the type of its base; where the model declares the promoted type, that is what it means."""
+    base, exponent = operands
+    declared = node.outputs[0].dtype
+    if base is None or exponent is None or declared is None or declared in (DataType.UNDEFINED, dtype_of(base)):
+        return False
+    constant = [constant_tensor(value) is not None for value in node.inputs]
+    try:
+        return dtype_of(promote([base, exponent], replace(rules, promote_unsafe=True), constant)[0]) == declared
+    except PromotionError:
+        return False

@@ -1,0 +1,259 @@
+"""castsmith verify: every known miscompile is caught and its node named; what means the same is the same."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.parser
+import onnx_ir
+import pytest
+
+import castsmith as public
+from castsmith.ir.verify import Verdict, verify
+from castsmith.ir.verify_compare import difference
+from castsmith.ir.verify_inputs import input_sets
+from castsmith.lowering import registry
+from tests.cli.helpers import CHAIN, CLEAN, MIXED, UNSAFE, Command, is_one_sentence, write_model
+
+FOLDER = Path(__file__).parents[2] / "models"
+UNSAFE_RULES = public.PromotionRules(promote_unsafe=True)
+
+HEAD = '<ir_version: 10, opset_import: ["" : 23]>\n'
+
+# One entry for each miscompile that a tool in use makes: what it is given, what it makes of it, and the value at fault.
+MISCOMPILES = {
+    "a float8 constant becomes its codes": (
+        """g () => (float[3] y) <float[3] w = {1.0, -2.5, 0.3}, float s = {1.0}> {
+            q = Cast <to = 17> (w) y = DequantizeLinear (q, s) }""",
+        """g () => (float[3] y) <uint8[3] q = {56, 194, 42}, float s = {1.0}> { y = DequantizeLinear (q, s) }""",
+        "y",
+    ),
+    "a constant through bfloat16 loses its fraction": (
+        """g (float[3] x) => (float[3] y) <float[3] w = {1.1, 0.333, -3.7}> {
+            h = Cast <to = 16> (w) c = Cast <to = 1> (h) y = Add (x, c) }""",
+        "g (float[3] x) => (float[3] y) <float[3] c = {1.0, 0.0, -3.0}> { y = Add (x, c) }",
+        "y",
+    ),
+    "CastLike loses saturate": (
+        """g (float[N] x, float8e4m3fn[1] t) => (float[N] y) {
+            q = CastLike <saturate = 0> (x, t) y = Cast <to = 1> (q) }""",
+        """g (float[N] x, float8e4m3fn[1] t) => (float[N] y) {
+            q = Cast <to = 17> (x) y = Cast <to = 1> (q) }""",
+        "q",
+    ),
+    "double rounding is taken for rounding": (
+        "g (double[N] x) => (float16[N] y) { a = Cast <to = 1> (x) y = Cast <to = 10> (a) }",
+        "g (double[N] x) => (float16[N] y) { y = Cast <to = 10> (x) }",
+        "y",
+    ),
+    "a filled constant does not saturate": (
+        """g (int64[1] n) => (float[M] y) {
+            f = ConstantOfShape <value = float[1] {1000000.0}> (n) q = Cast <to = 17> (f) y = Cast <to = 1> (q) }""",
+        """g (int64[1] n) => (float[M] y) {
+            f = ConstantOfShape <value = float[1] {1000000.0}> (n) q = Cast <to = 17, saturate = 0> (f)
+            y = Cast <to = 1> (q) }""",
+        "q",
+    ),
+    "wrapping is taken for saturating": (
+        "g (float[N] x) => (int32[N] y) { a = Cast <to = 7> (x) y = Cast <to = 6> (a) }",
+        "g (float[N] x) => (int32[N] y) { y = Cast <to = 6> (x) }",
+        "y",
+    ),
+    "a rounding somebody wanted is dropped": (
+        "g (float[N] x) => (float[N] y) { a = Cast <to = 10> (x) b = Sqrt (a) y = Cast <to = 1> (b) }",
+        "g (float[N] x) => (float[N] y) { y = Sqrt (x) }",
+        "y",
+    ),
+    "overflow without saturation saturates": (
+        "g (float[N] x) => (float[N] y) { q = Cast <to = 17, saturate = 0> (x) y = Cast <to = 1> (q) }",
+        """g (float[N] x) => (float[N] y) <float hi = {480.0}, float top = {448.0}> {
+            big = GreaterOrEqual (x, hi) low = Cast <to = 17, saturate = 0> (x) z = Cast <to = 1> (low)
+            y = Where (big, top, z) }""",
+        "y",
+    ),
+    "overflow to infinity gives NaN": (
+        "g (float[N] x) => (float[N] y) { q = Cast <to = 19, saturate = 0> (x) y = Cast <to = 1> (q) }",
+        """g (float[N] x) => (float[N] y) <float hi = {61440.0}> {
+            big = GreaterOrEqual (x, hi) q = Cast <to = 19, saturate = 0> (x) z = Cast <to = 1> (q)
+            d = Sub (z, z) n = Sqrt (d) e = Div (n, n) y = Where (big, e, z) }""",
+        "y",
+    ),
+    "half rounds away from zero": (
+        "g (float[N] x) => (float[N] y) { y = Round (x) }",
+        """g (float[N] x) => (float[N] y) <float half = {0.5}> {
+            m = Abs (x) a = Add (m, half) f = Floor (a) s = Sign (x) y = Mul (f, s) }""",
+        "y",
+    ),
+    "a round trip through float16 is removed": (
+        "g (float[N] x) => (float[N] y) { a = Cast <to = 10> (x) b = Cast <to = 1> (a) y = Identity (b) }",
+        "g (float[N] x) => (float[N] y) { y = Identity (x) }",
+        "y",
+    ),
+    "float8 by way of float16": (
+        "g (float[N] x) => (float[N] y) { q = Cast <to = 17> (x) y = Cast <to = 1> (q) }",
+        "g (float[N] x) => (float[N] y) { a = Cast <to = 10> (x) q = Cast <to = 17> (a) y = Cast <to = 1> (q) }",
+        "q",
+    ),
+}
+
+
+def parsed(text: str) -> onnx_ir.Model:
+    return onnx_ir.from_proto(onnx.parser.parse_model(text))
+
+
+def compared(a: str, b: str, **options: Any) -> Verdict:
+    return verify(parsed(a), parsed(b), **options)
+
+
+@pytest.mark.parametrize("engine", ["onnxruntime", "reference"])
+@pytest.mark.parametrize("name", MISCOMPILES)
+def test_a_miscompile_is_caught_and_its_node_named(name: str, engine: str) -> None:
+    right, wrong, value = (MISCOMPILES[name][0], MISCOMPILES[name][1], MISCOMPILES[name][2])
+    found = compared(HEAD + right, HEAD + wrong, engine=engine).mismatch
+    assert found is not None
+    assert found.value == value
+    assert found.node_b.startswith(f"{value} = ")
+    assert found.difference.index
+    assert compared(HEAD + right, HEAD + right, engine=engine).same
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.onnx")), ids=lambda path: path.stem)
+def test_what_optimize_makes_of_real_models_gives_the_same_bits(path: Path) -> None:
+    model = public.load(path)
+    result = public.optimize(model, target="onnxruntime-android", promotion=UNSAFE_RULES)
+    verdict = verify(model, result.model, promotion=UNSAFE_RULES, sets=3)
+    assert verdict.mismatch is None
+    assert verdict.runs
+
+
+def test_a_fault_deep_in_a_real_model_is_found_where_it_is() -> None:
+    model = public.load(FOLDER / "convnet.onnx")
+    broken = model.clone()
+    node = [node for node in broken.graph if node.op_type == "Relu"][1]
+    node.op_type = "Abs"
+    found = verify(model, broken).mismatch
+    assert found is not None
+    assert (found.site.node, found.value) == (node.name, node.outputs[0].name)
+    assert found.node_a != found.node_b
+
+
+def test_what_is_undefined_is_nobodys_fault() -> None:
+    a = HEAD + "g (float[N] x) => (int32[N] y) { y = Cast <to = 6> (x) }"
+    b = HEAD + "g (float[N] x) => (int32[N] y) { a = Cast <to = 7> (x) y = Cast <to = 6> (a) }"
+    verdict = compared(a, b)
+    assert verdict.same
+    assert verdict.undefined
+
+
+def test_one_nan_is_as_good_as_another_unless_asked() -> None:
+    nan = np.array([np.nan, -np.nan, 1], np.float32)
+    assert difference(nan, -nan, nan_bits=False) is not None
+    assert difference(nan[:2], -nan[:2], nan_bits=False) is None
+    assert difference(nan[:2], -nan[:2], nan_bits=True) is not None
+    assert difference(np.array([0.0]), np.array([-0.0])) is not None
+
+
+def test_the_runtime_is_told_apart_from_the_model() -> None:
+    chain = HEAD + MISCOMPILES["wrapping is taken for saturating"][0]
+    verdict = compared(chain, chain)
+    assert verdict.same
+    assert any("ONNX Runtime" in text and "y[" in text for text in verdict.runtime)
+
+
+def test_a_mixed_model_is_run_by_the_rule() -> None:
+    result = public.optimize(onnx.parser.parse_model(UNSAFE), promotion=UNSAFE_RULES)
+    assert verify(parsed(UNSAFE), result.model, promotion=UNSAFE_RULES).same
+    with pytest.raises(public.PromotionError):
+        verify(parsed(UNSAFE), result.model)
+    wrong = UNSAFE.replace("z = Add (x, y)", "a = Cast <to = 10> (y) f = Cast <to = 1> (a) z = Add (x, f)")
+    found = verify(parsed(UNSAFE), parsed(wrong), promotion=UNSAFE_RULES).mismatch
+    assert found is not None
+    assert found.value == "z"
+
+
+def test_inputs_are_awkward() -> None:
+    model = parsed(HEAD + "g (float[N] x, bool[2, M] b, string[N] s) => (float16[N] y) { y = Cast <to = 10> (x) }")
+    sets = dict(input_sets((model,), 12, 0))
+    values = np.concatenate([feeds["x"] for feeds in sets.values()])
+    assert {0.0, 1.0, 100000.0} <= set(values.tolist())
+    assert np.isnan(values).any()
+    assert {np.inf, -np.inf} <= set(values.tolist())
+    assert np.signbit(values[values == 0]).any()
+    assert (np.abs(values[values != 0]) < np.finfo(np.float32).tiny).any()
+    assert sets["mild 1"]["b"].shape == (2, 64)
+
+
+def test_the_command(castsmith: Command, tmp_path: Path) -> None:
+    a = write_model(tmp_path / "a.onnx", HEAD + MISCOMPILES["double rounding is taken for rounding"][0])
+    b = write_model(tmp_path / "b.onnx", HEAD + MISCOMPILES["double rounding is taken for rounding"][1])
+    same = castsmith("verify", a, a)
+    assert (same.code, same.err) == (0, "")
+    assert same.out.startswith("no difference in ")
+    ended = castsmith("verify", a, b, "--engine", "reference")
+    assert (ended.code, ended.err) == (1, "")
+    assert "the first value that differs is y" in ended.out
+    assert "+ y = Cast <to = float16> (x)" in ended.out
+    data = json.loads(castsmith("verify", a, b, "--json").out)
+    assert (data["schema"], data["same"], data["difference"]["value"]) == (1, False, "y")
+
+
+def test_given_inputs(castsmith: Command, tmp_path: Path) -> None:
+    a = write_model(tmp_path / "a.onnx", HEAD + "g (float[N] x) => (float[N] y) { y = Relu (x) }")
+    b = write_model(tmp_path / "b.onnx", HEAD + "g (float[N] x) => (float[N] y) { y = Identity (x) }")
+    arrays: dict[str, Any] = {"in0/x": np.ones(3, np.float32), "out0/y": np.ones(3, np.float32)}
+    np.savez(tmp_path / "good.npz", **arrays)
+    np.savez(tmp_path / "bad.npz", x=-np.ones(3, np.float32))
+    (tmp_path / "no.npz").write_text("no")
+    assert castsmith("verify", a, b, "--inputs", tmp_path / "good.npz").code == 0
+    assert castsmith("verify", a, b, "--inputs", tmp_path / "bad.npz").code == 1
+    for words in (("--inputs", str(tmp_path / "no.npz")), ("--dim", "N"), ("--dim", "N=many")):
+        ended = castsmith("verify", a, b, *words)
+        assert ended.code == 2
+        assert is_one_sentence(ended.err)
+
+
+def test_trouble_is_a_sentence(castsmith: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = write_model(tmp_path / "a.onnx", CLEAN), write_model(tmp_path / "b.onnx", MIXED)
+    for words in ((a, b), (b, tmp_path / "none.onnx")):
+        ended = castsmith("verify", *words)
+        assert (ended.code, ended.out) == (2, "")
+        assert is_one_sentence(ended.err)
+    real = importlib.import_module
+
+    def missing(name: str, package: str | None = None) -> Any:
+        if name == "onnxruntime":
+            raise ImportError(name)
+        return real(name, package)
+
+    monkeypatch.setattr("castsmith.ir.verify_engines.import_module", missing)
+    ended = castsmith("verify", a, a)
+    assert ended.code == 2
+    assert is_one_sentence(ended.err)
+    assert "pip install onnxruntime" in ended.err
+    assert castsmith("verify", a, a, "--engine", "reference").code == 0
+
+
+def test_optimize_verifies_each_pass(castsmith: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chain, mixed = write_model(tmp_path / "a.onnx", CHAIN), write_model(tmp_path / "c.onnx", MIXED)
+    out = tmp_path / "b.onnx"
+    for source in (chain, mixed):
+        assert castsmith("optimize", source, "-o", out, "--verify").code == 0
+    out.unlink()
+
+    class Wrong(registry.SimplifyCasts):
+        def call(self, model: onnx_ir.Model) -> Any:
+            result = super().call(model)
+            next(node for node in model.graph if node.op_type == "Relu").op_type = "Abs"
+            return result
+
+    monkeypatch.setitem(registry.PASSES, "simplify-casts", Wrong)
+    ended = castsmith("optimize", chain, "-o", out, "--verify")
+    assert (ended.code, ended.out) == (1, "")
+    assert is_one_sentence(ended.err)
+    assert "after simplify-casts, z[" in ended.err
+    assert not out.exists()
