@@ -6,8 +6,7 @@ the scale, unless `precision` states the type; it is found by computing both.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -18,26 +17,15 @@ from castsmith.numerics.arithmetic import add, difference, product, quotient
 from castsmith.numerics.cast import cast
 from castsmith.numerics.codec import Array
 from castsmith.numerics.definedness import Definedness
-from castsmith.numerics.granularity import Box, folded
 from castsmith.numerics.operands import Operands, dequantize_operands, quantize_operands
 from castsmith.numerics.opsets import NEWEST_OPSET, policy_for
 from castsmith.numerics.quantize import quantize_piece
+from castsmith.numerics.quantize_marks import Mark, Rules, finding_of, marks, worst_of
 from castsmith.numerics.standing import Mask, rules_for
 from castsmith.numerics.status import Finding
 from castsmith.numerics.types import FLOAT8_TYPES, Kind, element_type, type_name
 
 _DISPUTED, _UNDEFINED = Definedness.DISPUTED, Definedness.UNDEFINED
-_Rules = Iterator[tuple[Definedness, str, Mask]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Mark:
-    """The elements of one box that one rule catches."""
-
-    box: Box
-    standing: Definedness
-    reason: str
-    caught: Mask
 
 
 def quantize_status(
@@ -47,15 +35,15 @@ def quantize_status(
 
     Raises as `quantize_linear` does.
     """
-    given, marks = _quantize_marks(x, scale, zero_point, **settings)
-    return _worst(given, marks)
+    given, found = _quantize_marks(x, scale, zero_point, **settings)
+    return worst_of(given, found)
 
 
 def quantize_reason(
     x: npt.ArrayLike, scale: npt.ArrayLike, zero_point: npt.ArrayLike | None = None, **settings: Any
 ) -> Finding | None:
     """The first element of the worst standing in `quantize_linear`, as `status_reason`; None if all are DEFINED."""
-    return _finding(*_quantize_marks(x, scale, zero_point, **settings))
+    return finding_of(*_quantize_marks(x, scale, zero_point, **settings))
 
 
 def dequantize_status(
@@ -65,15 +53,15 @@ def dequantize_status(
 
     Raises as `dequantize_linear` does.
     """
-    given, marks = _dequantize_marks(x, scale, zero_point, **settings)
-    return _worst(given, marks)
+    given, found = _dequantize_marks(x, scale, zero_point, **settings)
+    return worst_of(given, found)
 
 
 def dequantize_reason(
     x: npt.ArrayLike, scale: npt.ArrayLike, zero_point: npt.ArrayLike | None = None, **settings: Any
 ) -> Finding | None:
     """The first element of the worst standing in `dequantize_linear`; None if all are DEFINED."""
-    return _finding(*_dequantize_marks(x, scale, zero_point, **settings))
+    return finding_of(*_dequantize_marks(x, scale, zero_point, **settings))
 
 
 def _quantize_marks(
@@ -87,7 +75,7 @@ def _quantize_marks(
     output_dtype: DataType | str | None = None,
     precision: DataType | str | None = None,
     opset: int = NEWEST_OPSET,
-) -> tuple[Operands, Iterator[_Mark]]:
+) -> tuple[Operands, Iterator[Mark]]:
     given = quantize_operands(
         x,
         scale,
@@ -99,7 +87,7 @@ def _quantize_marks(
         precision=precision,
         opset=opset,
     )
-    return given, _marks(given, lambda part, s, zero: _quantize_rules(given, part, s, zero, saturate, opset))
+    return given, marks(given, lambda part, s, zero: _quantize_rules(given, part, s, zero, saturate, opset))
 
 
 def _dequantize_marks(
@@ -111,14 +99,14 @@ def _dequantize_marks(
     block_size: int = 0,
     output_dtype: DataType | str | None = None,
     opset: int = NEWEST_OPSET,
-) -> tuple[Operands, Iterator[_Mark]]:
+) -> tuple[Operands, Iterator[Mark]]:
     given = dequantize_operands(
         x, scale, zero_point, axis=axis, block_size=block_size, output_dtype=output_dtype, opset=opset
     )
-    return given, _marks(given, lambda part, s, zero: _dequantize_rules(given, part, s, zero))
+    return given, marks(given, lambda part, s, zero: _dequantize_rules(given, part, s, zero))
 
 
-def _quantize_rules(given: Operands, x: Array, scale: Array, zero: Array | None, saturate: bool, opset: int) -> _Rules:
+def _quantize_rules(given: Operands, x: Array, scale: Array, zero: Array | None, saturate: bool, opset: int) -> Rules:
     row, name = element_type(given.output), type_name(given.output)
     divided = quotient(x, scale, given.compute)
     if row.kind is Kind.INTEGER:
@@ -138,7 +126,7 @@ def _quantize_rules(given: Operands, x: Array, scale: Array, zero: Array | None,
         yield _DISPUTED, reason, _differ(ours, theirs)
 
 
-def _float_rules(given: Operands, x: Array, scale: Array, divided: Array, zero: Array | None, policy: Any) -> _Rules:
+def _float_rules(given: Operands, x: Array, scale: Array, divided: Array, zero: Array | None, policy: Any) -> Rules:
     total = divided if zero is None else add(divided, zero, given.compute)
     numbers = total.astype(np.float64)
     for rule in rules_for(given.compute, given.output, policy):
@@ -153,7 +141,7 @@ def _bits(array: Array) -> np.dtype[Any]:
     return np.dtype(f"u{array.itemsize}")
 
 
-def _dequantize_rules(given: Operands, x: Array, scale: Array, zero: Array | None) -> _Rules:
+def _dequantize_rules(given: Operands, x: Array, scale: Array, zero: Array | None) -> Rules:
     row, from_row = element_type(given.output), element_type(DataType.from_numpy(x.dtype))
     exact = difference(x, zero)
     ours = product(exact, scale, given.compute)
@@ -179,39 +167,3 @@ def _made_nan(result: Array, *operands: Array) -> Mask:
 
 def _differ(ours: Array, theirs: Array) -> Mask:
     return ours.view(_bits(ours)) != theirs.view(_bits(theirs))
-
-
-def _marks(given: Operands, rules: Callable[[Array, Array, Array | None], _Rules]) -> Iterator[_Mark]:
-    source = folded(given.x, given.scale, given.axis)
-    source = source.astype(source.dtype.newbyteorder("="), copy=False)
-    for box, scale, zero in given.pieces():
-        with np.errstate(all="ignore"):
-            marks = [_Mark(box, *rule) for rule in rules(source[box], scale, zero)]
-        yield from marks
-
-
-def _worst(given: Operands, marks: Iterator[_Mark]) -> npt.NDArray[np.uint8]:
-    status = np.zeros(given.x.shape, np.uint8)
-    out = folded(status, given.scale, given.axis)
-    for mark in marks:
-        part = out[mark.box]
-        np.maximum(part, np.uint8(mark.standing), out=part, where=mark.caught)
-    return status
-
-
-def _finding(given: Operands, marks: Iterator[_Mark]) -> Finding | None:
-    shape = folded(given.x, given.scale, given.axis).shape
-    worst: tuple[int, _Mark] | None = None
-    for mark in marks:
-        if not mark.caught.any():
-            continue
-        first = np.unravel_index(int(mark.caught.argmax()), mark.caught.shape)
-        place = int(
-            np.ravel_multi_index(tuple(int(at) + s.start for at, s in zip(first, mark.box, strict=True)), shape)
-        )
-        if worst is None or (mark.standing, -place) > (worst[1].standing, -worst[0]):
-            worst = place, mark
-    if worst is None:
-        return None
-    index = tuple(int(at) for at in np.unravel_index(worst[0], given.x.shape))
-    return Finding(index, str(given.x[index]), worst[1].standing, worst[1].reason)
