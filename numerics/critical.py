@@ -23,6 +23,10 @@ from castsmith.numerics.types import ElementType, Kind, element_type
 Array = NDArray[Any]
 
 _ENUMERATED_BITS = 8
+_POINT = 1080
+"""Numbers are held as integers, in units of 2**-1080: all those of double, and their midpoints, are whole."""
+
+_HALF = 1 << _POINT - 1
 _STEPS = range(7)  # in halves of the spacing: beyond one even and one odd number and the midpoints around both
 
 
@@ -39,9 +43,10 @@ def critical_values(source: DataType, *targets: DataType) -> Array:
 @lru_cache(maxsize=256)
 def _critical_for(source: DataType, target: DataType) -> Array:
     row = element_type(source)
-    reach = row.max + 2
-    points = {sign * point for point in _turning_points(target) if point <= reach for sign in (1, -1)}
-    points |= {row.min, row.max}
+    reach = _units(row.max + 2)
+    points = [point for point in _turning_points(target) if point <= reach]
+    points += [-point for point in points]
+    points += [_units(row.min), _units(row.max)]
     return _integers(row, points) if row.kind is Kind.INTEGER else _floats(row, points)
 
 
@@ -53,22 +58,27 @@ def every_value(dtype: DataType) -> Array:
 
 
 @lru_cache(maxsize=32)
-def _turning_points(target: DataType) -> frozenset[Fraction]:
-    return frozenset(_points_of(element_type(target)))
+def _turning_points(target: DataType) -> tuple[int, ...]:
+    return tuple(_points_of(element_type(target)))
 
 
-def _points_of(row: ElementType) -> Iterator[Fraction]:
+def _points_of(row: ElementType) -> Iterator[int]:
     """Numbers of `row` that are not negative, midpoints, ends of its range, and the first multiples of a half."""
-    yield from (Fraction(n, 2) for n in range(8))
-    yield from (row.max + Fraction(n, 2) for n in range(3))
+    yield from (n * _HALF for n in range(8))
+    yield from (_units(row.max) + n * _HALF for n in range(3))
     if row.kind is not Kind.FLOATING:
-        yield from (Fraction(2) ** k + d for k in range(66) for d in (-1, 0, 1, Fraction(1, 2), Fraction(-1, 2)))
+        yield from ((2 * _HALF << k) + halves * _HALF for k in range(66) for halves in range(-2, 3))
         return
-    last = _exponent(row.max)
-    for exponent in range(_exponent(row.quantum) - 2, last + 2):
-        spacing = max(Fraction(2) ** (exponent - row.mantissa_bits), row.quantum)
-        yield from (Fraction(2) ** exponent + step * spacing / 2 for step in _STEPS)
-        yield from (Fraction(2) ** (exponent + 1) - step * spacing / 2 for step in _STEPS)
+    last, quantum = _exponent(row.max), _exponent(row.quantum)
+    for exponent in range(quantum - 2, last + 2):
+        half_spacing = 1 << _POINT + max(exponent - row.mantissa_bits, quantum) - 1
+        start = 1 << _POINT + exponent
+        yield from (start + step * half_spacing for step in _STEPS)
+        yield from (2 * start - step * half_spacing for step in _STEPS)
+
+
+def _units(number: Fraction) -> int:
+    return (number.numerator << _POINT) // number.denominator
 
 
 def _exponent(number: Fraction) -> int:
@@ -77,17 +87,19 @@ def _exponent(number: Fraction) -> int:
     return exponent if Fraction(2) ** exponent <= number else exponent - 1
 
 
-def _integers(row: ElementType, points: Iterable[Fraction]) -> Array:
-    around = {int(point // 1) + offset for point in points for offset in (-1, 0, 1, 2)}
-    return np.array(sorted(n for n in around if row.min <= n <= row.max), dtype=row.dtype.numpy())
+def _integers(row: ElementType, points: Iterable[int]) -> Array:
+    least, most = int(row.min), int(row.max)
+    around = {(point >> _POINT) + offset for point in points for offset in (-1, 0, 1, 2)}
+    return np.array(sorted(n for n in around if least <= n <= most), dtype=row.dtype.numpy())
 
 
-def _floats(row: ElementType, points: Iterable[Fraction]) -> Array:
+def _floats(row: ElementType, points: Iterable[int]) -> Array:
     """The points and the neighbours of each on both sides, found by code: the next code is the next magnitude."""
     dtype = row.dtype.numpy()
     codes = np.dtype(f"u{dtype.itemsize}")
     # A point that rounds here rounds to one of its neighbours.
-    rounded = np.array([float(point) for point in points if abs(point) <= row.max]).astype(dtype).view(codes)
+    most, unit = _units(row.max), 1 << _POINT
+    rounded = np.array([point / unit for point in points if abs(point) <= most]).astype(dtype).view(codes)
     near = np.concatenate([rounded, rounded + codes.type(1), rounded - codes.type(1)]).view(dtype)
     specials = np.array([np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0], dtype)
     values = np.concatenate([near[np.isfinite(near)], specials])
