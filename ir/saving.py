@@ -16,7 +16,7 @@ from castsmith.ir.errors import ModelError
 from castsmith.ir.external import Placed, external_tensor, shards_of, write_shards
 from castsmith.ir.inline import write_model
 from castsmith.ir.protos import file_format, to_proto
-from castsmith.ir.ranges import external_path
+from castsmith.ir.ranges import external_path, range_of
 from castsmith.ir.superseded import superseded_data
 from castsmith.ir.tensors import graphs_with_initializers
 
@@ -43,9 +43,9 @@ def save(
     """Write the model to `path`, atomically: written to a new file, flushed to disk, then renamed.
 
     external_data: name of a file beside `path` for the weights of more than 1 KiB. By default weights stay in the
-        file, but those that were external stay external, and all move out where the file would pass 2 GiB; the data
-        file is then named after the model. Where a file has that name, a number is added. A data file named after the
-        model that only the model replaced here needed goes with it.
+        file, but those that were external stay external, large new ones join them, and all move out where the file
+        would pass 2 GiB; the data file is then named after the model. Where a file has that name, a number is added.
+        A data file named after the model that only the model replaced here needed goes with it.
     reference_data: weights that are in a data file in the folder of `path` already are not copied: the new model names
         the same place, and needs that file from then on.
     shard_bytes: data files are split where they would get larger than this; a single tensor is never split.
@@ -82,7 +82,14 @@ def _to_move(tensors: Tensors, *, everything: bool) -> Tensors:
     inline = sum(tensor.nbytes for tensor in tensors.values() if not isinstance(tensor, ExternalTensor))
     if everything or inline > _INLINE_LIMIT:
         return {value: tensor for value, tensor in tensors.items() if tensor.nbytes > _SMALL}
-    return {value: tensor for value, tensor in tensors.items() if isinstance(tensor, ExternalTensor)}
+    external = {value: tensor for value, tensor in tensors.items() if isinstance(tensor, ExternalTensor)}
+    return {value: tensor for value, tensor in tensors.items() if value in external or (external and _is_new(tensor))}
+
+
+def _is_new(tensor: onnx_ir.TensorProtocol) -> bool:
+    """Whether the tensor was made since the model was loaded, and is large: it then goes where the others are."""
+    loaded = isinstance(tensor, onnx_ir.serde.TensorProtoTensor) or range_of(tensor) is not None
+    return tensor.nbytes >= _LARGE and not loaded
 
 
 def _is_beside(tensor: onnx_ir.TensorProtocol, folder: Path) -> bool:

@@ -202,3 +202,15 @@ def test_a_link_that_leads_out_after_loading_is_not_followed(tmp_path: Path) -> 
     (folder / "weights").symlink_to(tmp_path / "secret")
     with pytest.raises(ModelError, match="outside the model's folder"):
         castsmith.save(model, folder / "b.onnx")
+
+
+def test_what_is_new_joins_the_weights_that_are_external(tmp_path: Path) -> None:
+    proto = weights_model({"w": weight(DataType.FLOAT, 1000), "v": weight(DataType.FLOAT, 700, "v")})
+    castsmith.save(from_proto(proto), tmp_path / "a.onnx", external_data="weights")
+    model = castsmith.load(tmp_path / "a.onnx")
+    model.graph.initializers["v"].const_value = onnx_ir.tensor(np.ones(700, np.float32), name="v")
+    castsmith.save(model, tmp_path / "b.onnx", reference_data=True)
+    stored = castsmith.load(tmp_path / "b.onnx").graph.initializers
+    places = {n: v.const_value.location for n, v in stored.items() if isinstance(v.const_value, onnx_ir.ExternalTensor)}
+    assert places == {"w": "weights", "v": "b.onnx.data"}
+    assert set(array_of(castsmith.load(tmp_path / "b.onnx"), "v").tolist()) == {1.0}
