@@ -75,18 +75,13 @@ def signature_text(signature: Signature) -> str:
 
 
 def free_identifier(
-    functions: Mapping[onnx_ir.OperatorIdentifier, onnx_ir.Function],
-    base: onnx_ir.OperatorIdentifier,
-    suffix: str,
-    *,
-    overloads: bool,
+    functions: Mapping[onnx_ir.OperatorIdentifier, onnx_ir.Function], base: onnx_ir.OperatorIdentifier, suffix: str
 ) -> onnx_ir.OperatorIdentifier:
-    """An identifier that no function has: an overload of `base`, or before IR version 10 another name."""
+    """An identifier that no function has. It differs in name: ONNX Runtime 1.31 loses the overload of a call that
+    stands in a function."""
     domain, name, overload = base
-    stem, count = (f"{overload}_{suffix}" if overload else suffix) if overloads else f"{name}_{suffix}", 0
-    while True:
-        text = stem if not count else f"{stem}_{count}"
-        found = (domain, name, text) if overloads else (domain, text, overload)
-        if found not in functions:
-            return found
+    found, count = (domain, f"{name}_{suffix}", overload), 0
+    while found in functions:
         count += 1
+        found = (domain, f"{name}_{suffix}_{count}", overload)
+    return found

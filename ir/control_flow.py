@@ -8,13 +8,17 @@ from typing import Protocol
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.ir.disagreement import Disagreement
+from castsmith.ir.legality import not_passed_on
 from castsmith.ir.origins import located
-from castsmith.ir.schemas import DEFAULT_DOMAINS, opset_of
+from castsmith.ir.schemas import DEFAULT_DOMAINS, actual_inputs, actual_outputs, op_key, opset_of
 from castsmith.ir.text import site_of
 from castsmith.numerics.errors import PromotionError
 from castsmith.numerics.promotion import PromotionRules, common_type
 
 Types = list[DataType | None]
+
+_OPERATORS = ("If", "Loop", "Scan", "SequenceMap")
 
 
 class TypeWalk(Protocol):
@@ -22,6 +26,7 @@ class TypeWalk(Protocol):
 
     rules: PromotionRules
     types: dict[onnx_ir.Value, DataType]
+    illegal: dict[onnx_ir.Node, list[Disagreement]]
     conversions: dict[tuple[onnx_ir.Node, int], DataType]
     output_conversions: dict[tuple[onnx_ir.Graph, int], DataType]
 
@@ -31,8 +36,14 @@ class TypeWalk(Protocol):
 
 def infer_control_flow(walk: TypeWalk, node: onnx_ir.Node, imports: Mapping[str, int]) -> Types | None:
     """The output types of a node with subgraphs, with what must be converted noted in `walk`; None for others."""
-    if node.domain not in DEFAULT_DOMAINS:
+    if node.domain not in DEFAULT_DOMAINS or node.op_type not in _OPERATORS:
         return None
+    outputs = _outputs(walk, node, imports)
+    _note_illegal(walk, node, imports, outputs)
+    return outputs
+
+
+def _outputs(walk: TypeWalk, node: onnx_ir.Node, imports: Mapping[str, int]) -> Types:
     match node.op_type:
         case "If":
             return _branches(walk, node, imports)
@@ -44,11 +55,9 @@ def infer_control_flow(walk: TypeWalk, node: onnx_ir.Node, imports: Mapping[str,
             split = len(node.inputs) - node.attributes["num_scan_inputs"].as_int()
             scanned = [walk.type_of(value) for value in node.inputs[split:]]
             return _states(walk, node, imports, range(first, split), first_output=0, after=scanned)
-        case "SequenceMap":
+        case _:
             elements = [walk.type_of(value) for value in node.inputs]
             return _body(walk, node.attributes["body"].as_graph(), elements, imports)
-        case _:
-            return None
 
 
 def _branches(walk: TypeWalk, node: onnx_ir.Node, imports: Mapping[str, int]) -> Types:
@@ -118,6 +127,21 @@ def _meet(
         return known[0] if len(set(known)) == 1 else common_type([(dtype, 1) for dtype in known], walk.rules)
     except PromotionError as error:
         raise located(site_of(node), what, zip(values, known, strict=True), error) from None
+
+
+def _note_illegal(walk: TypeWalk, node: onnx_ir.Node, imports: Mapping[str, int], outputs: Types) -> None:
+    """What goes in or comes out has a type that the operator does not pass on at this opset."""
+    key = op_key(node, imports)
+    if key is None:
+        return
+    inputs = [walk.conversions.get((node, index)) or walk.type_of(value) for index, value in enumerate(node.inputs)]
+    passed = [*zip(inputs, actual_inputs(key, len(inputs)), strict=True)]
+    passed += zip(outputs, actual_outputs(key, len(outputs)), strict=True)
+    for dtype, formal in passed:
+        if dtype is not None and formal is not None and formal.allowed and dtype not in formal.allowed:
+            error = PromotionError(not_passed_on(key, dtype), rule="operator")
+            walk.illegal.setdefault(node, []).append(Disagreement(node, (), (dtype,), None, error))
+            return
 
 
 def _note_output(

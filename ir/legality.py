@@ -10,12 +10,13 @@ Addition and its like on bool have a meaning in PyTorch, NumPy and JAX, all the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 
 import onnx.defs
 from onnx_ir import DataType
 
-from castsmith.ir.schemas import DEFAULT_DOMAINS, OpKey, TypeGroup, op_formals, type_groups
+from castsmith.ir.schemas import DEFAULT_DOMAINS, OpKey, TypeGroup, actual_inputs, actual_outputs
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.types import Kind, element_type, type_name
 
@@ -49,25 +50,41 @@ def returns_to(ruled: DataType, wider: DataType) -> bool:
 
 def not_taken(key: OpKey, group: TypeGroup, dtype: DataType, *, common: bool) -> str:
     """Why there is no type to use, with the opset that would allow it."""
-    later = _first_opset_taking(key, group.indexes[0], dtype)
-    domain, op_type, opset = key
-    imported = f"opset {opset}" if domain in DEFAULT_DOMAINS else f"version {opset} of {domain}"
     what = f"{type_name(dtype)}, their common type," if common else type_name(dtype)
-    way_out = f"opset {later} allows it" if later else "no opset does"
-    return f"{op_type} of {imported} takes neither {what} nor a type that holds it ({way_out})."
+    way_out = _way_out(_first_opset(key, lambda found: _takes(found, group.indexes[0], dtype)))
+    return f"{_operator(key)} takes neither {what} nor a type that holds it ({way_out})."
 
 
-@cache
-def _first_opset_taking(key: OpKey, index: int, dtype: DataType) -> int | None:
+def not_passed_on(key: OpKey, dtype: DataType) -> str:
+    """Why control flow cannot hand on a value of the type, with the opset that would allow it."""
+    way_out = _way_out(_first_opset(key, lambda found: _gives(found, dtype)))
+    return f"{_operator(key)} passes no {type_name(dtype)} on ({way_out})."
+
+
+def _operator(key: OpKey) -> str:
+    domain, op_type, opset = key
+    return f"{op_type} of " + (f"opset {opset}" if domain in DEFAULT_DOMAINS else f"version {opset} of {domain}")
+
+
+def _way_out(opset: int | None) -> str:
+    return f"opset {opset} allows it" if opset else "no opset does"
+
+
+def _first_opset(key: OpKey, allows: Callable[[OpKey], bool]) -> int | None:
     domain, op_type, opset = key
     domain = "" if domain in DEFAULT_DOMAINS else domain
-    for since in _versions(domain, op_type):
-        if since <= opset or op_formals(domain, op_type, since) is None:
-            continue
-        groups = type_groups((domain, op_type, since), (True,) * (index + 1))
-        if any(index in group.indexes and dtype in group.allowed for group in groups):
-            return since
-    return None
+    return next(
+        (since for since in _versions(domain, op_type) if since > opset and allows((domain, op_type, since))), None
+    )
+
+
+def _takes(key: OpKey, index: int, dtype: DataType) -> bool:
+    formal = actual_inputs(key, index + 1)[index]
+    return formal is not None and dtype in formal.allowed
+
+
+def _gives(key: OpKey, dtype: DataType) -> bool:
+    return any(formal is not None and dtype in formal.allowed for formal in actual_outputs(key, 1))
 
 
 @cache

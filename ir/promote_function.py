@@ -1,8 +1,8 @@
 """The bodies of ConvertPromoteTypes: model-local functions of Cast and Identity, so that the model runs anywhere.
 
-One function for each triple of operand types and common type. IR version 10 tells them apart by overload, earlier ones
-by name; models of an IR version before 8, which has no model-local functions, are of version 8 for as long as they have
-ConvertPromoteTypes.
+One function for each triple of operand types and common type. They are told apart by overload; before IR version 10,
+which has none, and for calls inside of functions, whose overload ONNX Runtime 1.31 loses, by name. Models of an IR
+version before 8, which has no model-local functions, are of version 8 for as long as they have ConvertPromoteTypes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OVERLOADS_SINCE = 10
 _OWN_VERSION = "castsmith.ir_version"
 
 
-def give_body(model: onnx_ir.Model, node: onnx_ir.Node, lhs: DataType, rhs: DataType) -> None:
+def give_body(model: onnx_ir.Model, node: onnx_ir.Node, lhs: DataType, rhs: DataType, *, in_function: bool) -> None:
     """Make the ConvertPromoteTypes node, whose operands have the types, a call of a function of the model."""
     common = node.outputs[0].dtype
     assert common is not None
@@ -33,7 +33,7 @@ def give_body(model: onnx_ir.Model, node: onnx_ir.Node, lhs: DataType, rhs: Data
         model.meta[_OWN_VERSION] = model.ir_version
         model.ir_version = _FUNCTIONS_SINCE
     types = "_".join(type_name(dtype) for dtype in (lhs, rhs, common))
-    if model.ir_version >= _OVERLOADS_SINCE:
+    if model.ir_version >= _OVERLOADS_SINCE and not in_function:
         node.overload = types
     else:
         node.op_type = f"{CONVERT_PROMOTE_TYPES}_{types}"

@@ -85,8 +85,8 @@ def op_key(node: onnx_ir.Node, imports: Mapping[str, int]) -> OpKey | None:
 def input_types(node: onnx_ir.Node, index: int, imports: Mapping[str, int]) -> frozenset[DataType]:
     """The element types that input `index` of the node may have by its schema; none for an operator without schema."""
     key = op_key(node, imports)
-    formals = list(_spread(_formals(key)[0], index + 1)) if key is not None else []
-    return formals[index].allowed if index < len(formals) else frozenset()
+    formal = actual_inputs(key, index + 1)[index] if key is not None else None
+    return formal.allowed if formal is not None else frozenset()
 
 
 @cache
@@ -105,6 +105,13 @@ def type_groups(key: OpKey, present: tuple[bool, ...]) -> tuple[TypeGroup, ...]:
         # What goes in has the element type of the sequence, which the schema says in words only.
         found["S"] += found.pop("T")
     return tuple(TypeGroup(variable, tuple(indexes), allowed[variable]) for variable, indexes in found.items())
+
+
+@cache
+def actual_inputs(key: OpKey, count: int) -> tuple[Formal | None, ...]:
+    """The formal parameter of each of `count` inputs; None beyond those that the operator has."""
+    formals = tuple(_spread(_formals(key)[0], count))
+    return formals + (None,) * (count - len(formals))
 
 
 @cache

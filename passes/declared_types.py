@@ -45,7 +45,9 @@ def follow_types(
         value for function, calls in inference.signatures.items() if len(calls) > 1 for value in _values_of(function)
     }
     for value, dtype in inference.types.items():
-        if value.dtype not in (None, dtype) and value not in ambiguous and value not in trusted:
+        # A shape without a type is not saved, and a rank may be what the rule of promotion needs.
+        declared = value.dtype is not None or value.shape is not None
+        if declared and value.dtype != dtype and value not in ambiguous and value not in trusted:
             value.dtype = dtype
 
 

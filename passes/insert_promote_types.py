@@ -60,15 +60,14 @@ class InsertPromoteTypes(onnx_ir.passes.InPlacePass):
     def call(self, model: onnx_ir.Model) -> RewriteResult:
         records, rules = Records(), self.rules()
         inference = specialise_functions(NAME, model, rules, records)
-        work = Work(NAME, model, rules, inference, Namer(model), records)
+        inside = {graph for f in model.functions.values() for graph in (f.graph, *f.subgraphs())}
+        work = Work(NAME, model, rules, inference, Namer(model), records, inside)
         _repair_nodes(work)
         scopes = imports_by_scope(model)
         for (graph, index), dtype in inference.output_conversions.items():
             records.rewrites.append(convert_joined_output(NAME, graph, index, dtype, work.namer, scopes[graph]))
         follow_types(NAME, model, inference, work.namer, records, keep_output_types=self.keep_output_types)
-        for scope in (model.graph, *model.functions.values()):
-            if any(node.domain == CASTSMITH_DOMAIN for node in scope.all_nodes()):
-                scope.opset_imports.setdefault(CASTSMITH_DOMAIN, 1)
+        _import_domain(model)
         return RewriteResult(model, bool(records.rewrites), records)
 
     def rules(self) -> PromotionRules:
@@ -79,6 +78,14 @@ class InsertPromoteTypes(onnx_ir.passes.InPlacePass):
             self.library,
             self.weak_scalars,
         )
+
+
+def _import_domain(model: onnx_ir.Model) -> None:
+    """Where a function needs the domain the main graph does too: runtimes inline the one into the other."""
+    scopes = (model.graph, *model.functions.values())
+    needing = [scope for scope in scopes if any(node.domain == CASTSMITH_DOMAIN for node in scope.all_nodes())]
+    for scope in {model.graph: None, **dict.fromkeys(needing)} if needing else ():
+        scope.opset_imports.setdefault(CASTSMITH_DOMAIN, 1)
 
 
 def _repair_nodes(work: Work) -> None:

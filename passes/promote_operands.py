@@ -19,6 +19,7 @@ from castsmith.ir.records import Diagnostic, Effect, Records, Refusal, Rewrite, 
 from castsmith.ir.rewriting import Replacement, apply_replacement
 from castsmith.ir.sequences import conversion
 from castsmith.ir.text import node_text, site_of
+from castsmith.numerics.embedding import embeds
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import type_name
 
@@ -33,6 +34,8 @@ class Work:
     inference: Inference
     namer: Namer
     records: Records
+    function_graphs: set[onnx_ir.Graph]
+    """The graphs of functions, and the subgraphs in them."""
 
 
 def promote(found: Disagreement, imports: Mapping[str, int], work: Work) -> None:
@@ -53,7 +56,7 @@ def _refuse(found: Disagreement, work: Work) -> None:
     assert found.error is not None
     if found.mixed:
         raise located(site_of(found.node), "operands", _operands(found), found.error)
-    message = f"{operands_text(_operands(found)[:1])}: {found.error}"
+    message = ": ".join(filter(None, (operands_text(_operands(found)[:1]), str(found.error))))
     way_out = "raise the opset or cast the operand in the model; no type that this opset takes holds its values"
     diagnostic = Diagnostic("type-not-allowed", Severity.ERROR, site_of(found.node), message, way_out)
     work.records.diagnostics.append(diagnostic)
@@ -84,22 +87,32 @@ def _convert_pair(found: Disagreement, common: DataType, work: Work) -> Replacem
     )
     for output, operand in zip(convert.outputs, operands, strict=True):
         output.name, output.dtype, output.shape = f"{operand.name}_{type_name(common)}", common, operand.shape
-    give_body(work.model, convert, *found.types)
+    give_body(work.model, convert, *found.types, in_function=node.graph in work.function_graphs)
     rewired = dict(zip(found.indexes, convert.outputs, strict=True))
     return Replacement("promote-operands", _reason(found, common), (convert,), (), rewired, effect=Effect.REPAIR)
 
 
 def _cast_each(found: Disagreement, common: DataType, imports: Mapping[str, int]) -> Replacement:
-    casts: dict[onnx_ir.Value, onnx_ir.Node] = {}
+    casts: dict[onnx_ir.Value, list[onnx_ir.Node]] = {}
     rewired: dict[int, onnx_ir.Value] = {}
     for index, dtype in zip(found.indexes, found.types, strict=True):
         operand = _operand(found.node, index)
         if dtype != common:
             if operand not in casts:
-                casts[operand] = conversion(operand, common, imports)
-            rewired[index] = casts[operand].outputs[0]
-    nodes = tuple(casts.values())
+                casts[operand] = _conversions(operand, dtype, found.ruled, common, imports)
+            rewired[index] = casts[operand][-1].outputs[0]
+    nodes = tuple(node for chain in casts.values() for node in chain)
     return Replacement("promote-operands", _reason(found, common), nodes, (), rewired, effect=Effect.REPAIR)
+
+
+def _conversions(
+    operand: onnx_ir.Value, dtype: DataType, ruled: DataType | None, common: DataType, imports: Mapping[str, int]
+) -> list[onnx_ir.Node]:
+    """To `common`, by way of `ruled` where that is what changes the value."""
+    if ruled is None or embeds(dtype, ruled):
+        return [conversion(operand, common, imports)]
+    first = conversion(operand, ruled, imports)
+    return [first, conversion(first.outputs[0], common, imports)]
 
 
 def _logic(found: Disagreement, operator: str, work: Work) -> Replacement:
@@ -143,7 +156,7 @@ def _operand(node: onnx_ir.Node, index: int) -> onnx_ir.Value:
 
 
 def _operands(found: Disagreement) -> list[tuple[onnx_ir.Value | None, DataType]]:
-    return [(found.node.inputs[index], dtype) for index, dtype in zip(found.indexes, found.types, strict=True)]
+    return [(found.node.inputs[index], dtype) for index, dtype in zip(found.indexes, found.types, strict=False)]
 
 
 def _undecided(found: Disagreement) -> str:

@@ -1,7 +1,7 @@
 """Model-local functions that are called with different types, and need conversions inside: one function for each.
 
 A function's body has one set of types, so where its operands disagree no one conversion fits all calls. Each call with
-other types gets a copy of the function, an overload of it from IR version 10 on and a function of another name before.
+other types gets a copy of the function under another name.
 Functions that need nothing converted stay as they are, whatever they are called with.
 """
 
@@ -14,8 +14,6 @@ from castsmith.ir.inference import Inference, infer_element_types
 from castsmith.ir.records import Effect, Records, Rewrite
 from castsmith.ir.text import node_text, site_of
 from castsmith.numerics.promotion import PromotionRules
-
-_OVERLOADS_SINCE = 10
 
 
 def specialise_functions(pass_name: str, model: onnx_ir.Model, rules: PromotionRules, records: Records) -> Inference:
@@ -37,9 +35,7 @@ def specialise_functions(pass_name: str, model: onnx_ir.Model, rules: PromotionR
 
 
 def _copy(model: onnx_ir.Model, function: onnx_ir.Function, signature: Signature) -> onnx_ir.OperatorIdentifier:
-    overloads = model.ir_version >= _OVERLOADS_SINCE
-    suffix = signature_text(signature)
-    identifier = free_identifier(model.functions, function.identifier(), suffix, overloads=overloads)
+    identifier = free_identifier(model.functions, function.identifier(), signature_text(signature))
     copy = function.clone()
     copy.domain, copy.name, copy.overload = identifier
     copy.graph.name = ".".join(filter(None, identifier))

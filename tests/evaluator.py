@@ -128,12 +128,14 @@ class _Evaluator:
                 constants = [constant_tensor(node.inputs[index]) is not None for index in present]
                 arrays = promote(arrays, self.rules, constants)
             dtype = dtype_of(arrays[0])
-            stand_in = legal_stand_in(dtype, allowed_by(schema, type_str))
-            if stand_in is not dtype and dtype is onnx_ir.DataType.BOOL and node.op_type in LOGIC:
+            bound = any(formal.type_str == type_str for formal in schema.outputs)
+            declared = node.outputs[0].dtype if bound else None
+            stand_in = legal_stand_in(dtype, allowed_by(schema, type_str), declared)
+            if stand_in not in (dtype, declared) and dtype is onnx_ir.DataType.BOOL and node.op_type in LOGIC:
                 return [functools.reduce(LOGIC[node.op_type], arrays)]
             if stand_in is not None and stand_in is not dtype:
                 arrays = [cast(array, stand_in) for array in arrays]
-                if goes_back(dtype, stand_in, node.outputs[0]):
+                if goes_back(dtype, stand_in, declared):
                     back[type_str] = dtype
             inputs = [arrays[present.index(i)] if i in present else array for i, array in enumerate(inputs)]
         results = _run_alone(node, inputs, imports)

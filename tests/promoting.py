@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import onnx
 import onnx.defs
-import onnx_ir
 from numpy.typing import NDArray
 from onnx_ir import DataType
 
@@ -56,15 +55,18 @@ def allowed_by(schema: onnx.defs.OpSchema, type_str: str) -> set[DataType]:
     return {parse_type(text[7:-1]) for text in texts if text.startswith("tensor(")}
 
 
-def legal_stand_in(dtype: DataType, allowed: set[DataType]) -> DataType | None:
-    """`dtype`, or the first type of the lowest kind and then the fewest bits that is allowed and holds it."""
+def legal_stand_in(dtype: DataType, allowed: set[DataType], declared: DataType | None) -> DataType | None:
+    """`dtype`, or the type declared for the result, or the first type of the lowest kind and then the fewest bits, that
+    is allowed and holds it."""
     if dtype in allowed or not allowed:
         return dtype
     holding = [other for other in allowed if embeds(dtype, other)]
+    if declared in holding:
+        return declared
     signed = element_type(dtype).signed or dtype is DataType.BOOL
     ranked = [(element_type(o).kind, element_type(o).bits, element_type(o).signed != signed, int(o)) for o in holding]
     return holding[ranked.index(min(ranked))] if holding else None
 
 
-def goes_back(dtype: DataType, stand_in: DataType, declared: onnx_ir.Value) -> bool:
-    return element_type(dtype).kind is element_type(stand_in).kind and declared.dtype != stand_in
+def goes_back(dtype: DataType, stand_in: DataType, declared: DataType | None) -> bool:
+    return element_type(dtype).kind is element_type(stand_in).kind and declared != stand_in
