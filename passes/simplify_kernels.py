@@ -47,11 +47,16 @@ LACKING: Mapping[str, frozenset[DataType]] = {
 }
 """Operators by name; at each opset the schema narrows the choice further."""
 
+FLOAT8_SINCE: Mapping[str, int] = {"Reshape": 21, "Transpose": 21, "Shape": 21, "IsNaN": 20, "IsInf": 20}
+"""The first opset with a kernel for float8, of operators whose schema takes it earlier."""
+
 
 def takes_type(node: onnx_ir.Node, index: int, dtype: DataType, imports: Mapping[str, int]) -> bool:
     """Whether input `index` of the node may be of the type, by its schema and by the kernels that exist."""
     opset = opset_of(imports, node.domain)
     if opset is None or node.op_type not in LACKING or dtype in LACKING[node.op_type]:
+        return False
+    if dtype in _FLOAT8 and opset < FLOAT8_SINCE.get(node.op_type, opset):
         return False
     return dtype in _allowed(node.domain, node.op_type, opset, len(node.inputs), index)
 

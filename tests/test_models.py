@@ -16,8 +16,8 @@ MODELS = sorted(FOLDER.glob("*.onnx"))
 UNSAFE = castsmith.PromotionRules(promote_unsafe=True)
 
 
-def optimized(path: Path, folder: Path) -> Path:
-    result = castsmith.optimize(path, target="onnxruntime-android", promotion=UNSAFE)
+def optimized(path: Path, folder: Path, target: str = "onnxruntime-android") -> Path:
+    result = castsmith.optimize(path, target=target, promotion=UNSAFE)
     castsmith.save(result.model, folder / path.name)
     return folder / path.name
 
@@ -39,12 +39,13 @@ def test_result_is_valid_and_has_no_float8(path: Path, tmp_path: Path) -> None:
     assert all(entry.version <= 26 for entry in proto.opset_import if entry.domain == "")
 
 
+@pytest.mark.parametrize("target", ["onnxruntime-android", "onnxruntime-cpu"])
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
-def test_result_has_the_bits_of_the_oracle(path: Path, level: str, tmp_path: Path) -> None:
+def test_result_has_the_bits_of_the_oracle(path: Path, level: str, target: str, tmp_path: Path) -> None:
     """Where ONNX Runtime takes the original it is the oracle, run here; else PyTorch or qonnx, recorded."""
     original = None if refusal(path) else session(path)
-    rewritten = session(optimized(path, tmp_path), level)
+    rewritten = session(optimized(path, tmp_path, target), level)
     for inputs, recorded in cases(path.with_suffix(".npz")):
         expected = recorded if original is None else run(original, inputs)
         assert first_difference(run(rewritten, inputs), expected) == ""
