@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import onnx_ir
 
 from castsmith.ir.walks import all_nodes, graphs_in
@@ -9,10 +11,12 @@ from castsmith.ir.walks import all_nodes, graphs_in
 
 class Namer:
     """Hands out value and node names that the model uses nowhere, and knows which scopes hold no initializers of their
-    own. Made once a pass: O(nodes)."""
+    own. Made once a pass."""
 
     def __init__(self, model: onnx_ir.Model) -> None:
-        self._used: set[str] = set()
+        self._model = model
+        self._names: set[str] | None = None
+        self._released: set[str] = set()
         self._next: dict[str, int] = {}
         self._bodies = {function.graph for function in model.functions.values()}
         # Before IR version 4 an initializer has to be an input too, which a caller may override.
@@ -20,23 +24,14 @@ class Namer:
         for function in model.functions.values():
             # A function's body has no name of its own; this one is for messages and is not saved.
             function.graph.name = function.graph.name or f"{function.domain}.{function.name}"
-        for scope in (model.graph, *model.functions.values()):
-            self._use_ports(scope)
-        for node in all_nodes(model):
-            self._used.add(node.name or "")
-            for value in node.outputs:
-                self._used.add(value.name or "")
-            for attribute in node.attributes.data.values():
-                for subgraph in graphs_in(attribute):
-                    self._use_ports(subgraph)
 
     def fresh(self, base: str) -> str:
         """`base`, or `base_1`, `base_2` ... whichever is the first that is not in use; it is in use from now on."""
         name = base
-        while name in self._used:
+        while name in self._used():
             self._next[base] = self._next.get(base, 0) + 1
             name = f"{base}_{self._next[base]}"
-        self._used.add(name)
+        self._used().add(name)
         return name
 
     def takes_initializers(self, scope: onnx_ir.Graph | onnx_ir.Function) -> bool:
@@ -45,9 +40,31 @@ class Namer:
 
     def release(self, name: str | None) -> None:
         """Make the name of something that leaves the model free again."""
-        self._used.discard(name or "")
+        if self._names is None:
+            self._released.add(name or "")
+        else:
+            self._names.discard(name or "")
 
-    def _use_ports(self, scope: onnx_ir.Graph | onnx_ir.Function) -> None:
-        self._used.update(value.name for value in scope.inputs if value.name)
-        if isinstance(scope, onnx_ir.Graph):
-            self._used.update(scope.initializers)
+    def _used(self) -> set[str]:
+        """All names of the model: found when the first new one is asked for, as most passes mostly ask for none."""
+        if self._names is None:
+            self._names = set(_names_in(self._model)) - self._released
+        return self._names
+
+
+def _names_in(model: onnx_ir.Model) -> Iterator[str]:
+    for scope in (model.graph, *model.functions.values()):
+        yield from _names_of_ports(scope)
+    for node in all_nodes(model):
+        yield node.name or ""
+        for value in node.outputs:
+            yield value.name or ""
+        for attribute in node.attributes.data.values():
+            for subgraph in graphs_in(attribute):
+                yield from _names_of_ports(subgraph)
+
+
+def _names_of_ports(scope: onnx_ir.Graph | onnx_ir.Function) -> Iterator[str]:
+    yield from (value.name for value in scope.inputs if value.name)
+    if isinstance(scope, onnx_ir.Graph):
+        yield from scope.initializers
