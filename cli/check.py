@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from castsmith.cli.arguments import Commands, add_command, add_json, add_promotion, print_json, promotion_rules
+from castsmith.cli.arguments import Commands, add_command, add_promotion, print_json, promotion_rules
 from castsmith.cli.outcome import DONE, REFUSED
 
 
@@ -13,7 +13,8 @@ def add_to(commands: Commands) -> None:
     parser.add_argument("input", metavar="IN", help="an ONNX model, even one that no runtime accepts")
     parser.add_argument("--target", metavar="T", help="a runtime that the model is to run on (see castsmith targets)")
     add_promotion(parser)
-    add_json(parser)
+    parser.add_argument("--format", choices=("text", "json", "sarif"), default="text", help="default: text")
+    parser.add_argument("--json", dest="format", action="store_const", const="json", help="the same as --format json")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -30,7 +31,11 @@ def run(arguments: argparse.Namespace) -> int:
     with progress() as announce:
         announce(f"checking {arguments.input}")
         found = list(findings(load(arguments.input), rules, target))
-    if arguments.json:
+    if arguments.format == "sarif":
+        from castsmith.cli.sarif import sarif_text
+
+        print(sarif_text(arguments.input, found), end="")
+    elif arguments.format == "json":
         data = [diagnostic_data(record) for record in found]
         print_json({"input": arguments.input, "target": arguments.target, "findings": data})
     else:

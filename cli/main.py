@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 import castsmith
-from castsmith.cli import cast, check, diff, optimize, passes, promote, targets, verify
+from castsmith.cli import cast, check, diff, explain, optimize, passes, promote, targets, verify
 from castsmith.cli.outcome import run_command
 from castsmith.cli.starting import start_quickly
 
-_COMMANDS = (optimize, check, diff, verify, cast, promote, targets, passes)
+_COMMANDS = (optimize, check, diff, verify, cast, promote, targets, passes, explain)
 
 _PURPOSE = "Make the element types of an ONNX model right for where it will run: exact, explained, repaired."
 

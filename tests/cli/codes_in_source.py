@@ -1,0 +1,54 @@
+"""Every code that the source gives to a rewrite, refusal or diagnostic, read from its syntax trees."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = ("cli", "ir", "lowering", "passes")
+_PLACE = {"Rewrite": 1, "Refusal": 1, "Replacement": 0, "Diagnostic": 0}
+_KEYWORD = {"Rewrite": "rule", "Refusal": "rule", "Replacement": "rule", "Diagnostic": "code"}
+
+
+def codes_in_source() -> dict[str, str]:
+    """Each code as a regular expression (a code with a name in it stands for many), and a file that uses it."""
+    found: dict[str, str] = {}
+    for folder in FOLDERS:
+        for path in sorted((ROOT / folder).glob("*.py")):
+            for code in _codes(ast.parse(path.read_text())):
+                found.setdefault(code, f"{folder}/{path.name}")
+    return found
+
+
+def _codes(tree: ast.Module) -> Iterator[str]:
+    names = {
+        target.id: node.value.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for node in ast.walk(tree):
+        kind = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+        if isinstance(node, ast.Call) and kind in _PLACE:
+            place = _PLACE[kind]
+            named = [word.value for word in node.keywords if word.arg == _KEYWORD[kind]]
+            given = named or node.args[place : place + 1]
+            yield from (text for value in given for text in _texts(value, names))
+
+
+def _texts(value: ast.expr, names: dict[str, str]) -> Iterator[str]:
+    if isinstance(value, ast.Constant) and isinstance(value.value, str):
+        yield re.escape(value.value)
+    elif isinstance(value, ast.Name) and value.id in names:
+        yield re.escape(names[value.id])
+    elif isinstance(value, ast.IfExp):
+        yield from (*_texts(value.body, names), *_texts(value.orelse, names))
+    elif isinstance(value, ast.JoinedStr):
+        parts = (re.escape(str(p.value)) if isinstance(p, ast.Constant) else "[A-Za-z]+" for p in value.values)
+        yield "".join(parts)
+    else:
+        yield f"(unread) {ast.unparse(value)}"
