@@ -7,26 +7,14 @@ all as docs/codes.md has them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-
-@dataclass(frozen=True)
-class Page:
-    """One code. kind: finding, rewrite, or refusal. A code ending in `-*` stands for one for each operator."""
-
-    code: str
-    kind: str
-    what: str
-    why: str
-    example: str
-    advice: str
+from castsmith.cli.code_page import Page
+from castsmith.cli.codes_check import FINDINGS
+from castsmith.cli.codes_lowering import LOWERING
+from castsmith.cli.codes_passes import PASSES
 
 
 def all_pages() -> tuple[Page, ...]:
-    from castsmith.cli.codes_check import FINDINGS
-    from castsmith.cli.codes_lowering import LOWERING
-    from castsmith.cli.codes_passes import PASSES
-
     return (*FINDINGS, *PASSES, *LOWERING)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from castsmith.cli.codes import Page
+from castsmith.cli.code_page import Page
 
 FINDINGS = (
     Page(

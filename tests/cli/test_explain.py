@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from castsmith.cli.codes import Page, all_pages, markdown, page_of
+from castsmith.cli.code_page import Page
+from castsmith.cli.codes import all_pages, markdown, page_of
 from tests.cli.codes_in_source import ROOT, codes_in_source
 from tests.cli.helpers import CLEAN, MIXED, Command, is_one_sentence, write_model
 
