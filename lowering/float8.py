@@ -29,10 +29,13 @@ from castsmith.lowering.codes import CODED_TYPES
 from castsmith.lowering.float8_apply import apply_plan, leftover
 from castsmith.lowering.float8_functions import functions_with_codes, inline_functions
 from castsmith.lowering.float8_needs import Types, is_coded, other_types_that_target_lacks, reasons_to_lower
-from castsmith.lowering.float8_plan import NAME, make_plan
+from castsmith.lowering.float8_plan import NAME, make_plan, wrap_expansions
+from castsmith.lowering.float8_wrap import Functions
 from castsmith.lowering.storage import declared_values, mentioned_types
 from castsmith.lowering.targets import Target
 from castsmith.numerics.promotion import PromotionRules
+
+_FIRST_IR_WITH_FUNCTIONS = 8
 
 
 @dataclass(frozen=True)
@@ -42,12 +45,13 @@ class LowerFloat8(onnx_ir.passes.InPlacePass):
     target: where the model is to run. sequence: `bitcast`, `table` (faster, 64 KiB more for each type), `ladder`, or
     `auto`, which is bitcast where the target has BitCast and the model is at, or can be moved to, its opset, and
     ladder otherwise. always: lower even what the
-    target can do itself.
+    target can do itself. emit_functions: each sequence as one model-local function.
     """
 
     target: Target
     sequence: str = "auto"
     always: bool = False
+    emit_functions: bool = False
 
     def call(self, model: onnx_ir.Model) -> RewriteResult:
         records = Records()
@@ -85,6 +89,10 @@ class LowerFloat8(onnx_ir.passes.InPlacePass):
             plan.discard()
             return False
         if reasons:
+            if self.emit_functions:
+                functions = Functions(model, plan.new_opset or opset)
+                wrap_expansions(plan, functions)
+                model.ir_version = max(model.ir_version, _FIRST_IR_WITH_FUNCTIONS)
             apply_plan(model, plan, reasons, records)
             assert not leftover(model, reasons)
         return bool(reasons)

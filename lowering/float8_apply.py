@@ -38,6 +38,8 @@ def apply_plan(model: onnx_ir.Model, plan: Plan, reasons: Mapping[DataType, str]
         text = "moves elements without looking at them, so it does the same to their codes"
         records.rewrites.append(Rewrite(NAME, "move", site_of(node), before, node_text(node), text))
     for constant in plan.constants.values():
+        if not constant.uses():
+            continue
         constant.name = namer.fresh(f"castsmith_{constant.name}")
         model.graph.register_initializer(constant)
     for node in plan.expansions:
@@ -69,10 +71,17 @@ def _is_interface(model: onnx_ir.Model, value: onnx_ir.Value) -> bool:
 
 def _apply_expansion(plan: Plan, node: onnx_ir.Node, namer: Namer) -> Rewrite:
     expansion, old = plan.expansions[node], node.outputs[0]
+    made = plan.context.encoded.get(old)
+    if made is not None and expansion.output is made.x:
+        reason = "the codes have no use but to be decoded, which is rounding in place"
+        wanted = Replacement("round-in-place", reason, expansion.nodes, outputs=(expansion.output,))
+        return replace(apply_replacement(NAME, node, wanted, namer), before=expansion.before)
     expansion.output.shape = old.shape or expansion.output.shape
     expansion.nodes[-1].outputs[0].name = f"{old.name}_codes" if is_coded(old, plan.types, plan.coded) else old.name
     encodes = is_coded(old, plan.types, plan.coded) and not is_coded(node.inputs[0], plan.types, plan.coded)
-    inexact = encodes and plan.context.sequence not in NEEDS_BITCAST and _loses_nan_sign(plan, node)
+    rounds = node.inputs[0] in plan.context.encoded
+    loses_sign = rounds or (encodes and _loses_nan_sign(plan, node))
+    inexact = loses_sign and plan.context.sequence not in NEEDS_BITCAST
     reason = _SEQUENCE_REASONS[plan.context.sequence] if encodes else "a table of the 256 codes, made by the codec"
     effect = Effect.BIT_EXACT_BUT_NAN if inexact else Effect.BIT_EXACT
     wanted = Replacement(f"lower-{node.op_type}", reason, expansion.nodes, outputs=(expansion.output,), effect=effect)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import onnx_ir
@@ -14,7 +14,18 @@ from castsmith.ir.errors import ModelError
 from castsmith.lowering.builder import Builder
 from castsmith.lowering.codes import CODED_TYPES, Policy
 from castsmith.lowering.sequences import Sequence, can_encode, decode, encode
+from castsmith.lowering.sequences_round import round_in_place
+from castsmith.lowering.sequences_table import round_by_table
 from castsmith.numerics.types import Kind, element_type, type_name
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """What codes are made from: a float tensor, the type, and the policy."""
+
+    x: onnx_ir.Value
+    to: DataType
+    policy: Policy
 
 
 @dataclass(frozen=True)
@@ -22,13 +33,15 @@ class Context:
     """What every expansion must know.
 
     types: the element types that values had before some became codes. coded: the types that become codes. sequence:
-    how codes are made. opset: whose tables rule, which is the model's opset when the pass began.
+    how codes are made. opset: whose tables rule, which is the model's opset when the pass began. encoded: the codes
+    that are made from floats, with those floats.
     """
 
     types: Mapping[onnx_ir.Value, DataType]
     coded: frozenset[DataType]
     sequence: Sequence
     opset: int
+    encoded: dict[onnx_ir.Value, Encoded] = field(default_factory=dict[onnx_ir.Value, "Encoded"])
 
     def type_of(self, value: onnx_ir.Value) -> DataType:
         """The type of a value; ModelError where it is unknown."""
@@ -54,11 +67,26 @@ def expand_cast(build: Builder, node: onnx_ir.Node, context: Context) -> onnx_ir
         return same
     stored = source if source in context.coded else None
     if meaning.to in context.coded:
+        if stored is None and source == DataType.FLOAT:
+            context.encoded[node.outputs[0]] = Encoded(x, meaning.to, policy)
         return encode(build, x, meaning.to, policy, context.sequence, stored)
     if stored is None:
         # CastLike, of which only the second operand, whose elements do not matter, becomes codes.
         return build.cast(x, meaning.to)
-    return decode(build, x, stored, meaning.to)
+    return decoded(build, x, meaning.to, context)
+
+
+def decoded(build: Builder, codes: onnx_ir.Value, to: DataType, context: Context) -> onnx_ir.Value:
+    """The values of the codes; where they were made from floats and become floats, those floats rounded in place."""
+    made = context.encoded.get(codes)
+    row = None if made is None else element_type(made.to)
+    if made is None or row is None or to != DataType.FLOAT or row.kind is not Kind.FLOATING or not row.signed:
+        return decode(build, codes, context.type_of(codes), to)
+    if context.sequence is Sequence.TABLE:
+        return round_by_table(build, made.x, made.to, made.policy)
+    if context.sequence is Sequence.LADDER and row.has_nan:
+        return round_in_place(build, made.x, made.to, made.policy)
+    return decode(build, codes, context.type_of(codes), to)
 
 
 def expand_test(build: Builder, node: onnx_ir.Node, context: Context) -> onnx_ir.Value:

@@ -17,8 +17,8 @@ from castsmith.ir.constants import constant_tensor
 from castsmith.ir.errors import ModelError
 from castsmith.lowering.builder import Builder
 from castsmith.lowering.codes import Policy
-from castsmith.lowering.float8_casts import Context
-from castsmith.lowering.sequences import decode, encode
+from castsmith.lowering.float8_casts import Context, Encoded, decoded
+from castsmith.lowering.sequences import encode
 from castsmith.lowering.sequences_integer import clamped, encode_integer, number
 from castsmith.numerics.quantized import division_type
 from castsmith.numerics.types import Kind, element_type, type_name
@@ -43,6 +43,7 @@ def expand_quantize(build: Builder, node: onnx_ir.Node, context: Context) -> onn
         return encode_integer(build, total, to) if to in context.coded else _saturated(build, total, to)
     _require_zero_point_zero(node)
     policy = Policy(node.attributes.get_int("saturate", 1) == 1, context.opset)
+    context.encoded[node.outputs[0]] = Encoded(quotient, to, policy)
     return encode(build, quotient, to, policy, context.sequence)
 
 
@@ -64,7 +65,7 @@ def expand_dequantize(build: Builder, node: onnx_ir.Node, context: Context) -> o
 def _values(build: Builder, value: onnx_ir.Value, context: Context, to: DataType) -> onnx_ir.Value:
     """What the value, codes or not, stands for, in the type `to`."""
     stored = context.type_of(value)
-    return decode(build, value, stored, to) if stored in context.coded else build.cast(value, to)
+    return decoded(build, value, to, context) if stored in context.coded else build.cast(value, to)
 
 
 def _with_zero_point(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy.typing as npt
@@ -23,8 +23,10 @@ from castsmith.lowering.float8_linear import expand_dequantize, expand_quantize
 from castsmith.lowering.float8_moves import expand_detour, refuses_to_move, takes_detour
 from castsmith.lowering.float8_needs import Types, touches_coded
 from castsmith.lowering.float8_sequence import choose_sequence, hazards_met
+from castsmith.lowering.float8_wrap import Functions
 from castsmith.lowering.targets import Target
 from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.types import type_name
 
 NAME = "lower-float8"
 Expand = Callable[[Builder, onnx_ir.Node, Context], onnx_ir.Value]
@@ -69,6 +71,11 @@ class Plan:
     def coded(self) -> frozenset[DataType]:
         return self.context.coded
 
+    def type_text(self, value: onnx_ir.Value | None) -> str:
+        """The name of the type that the value had before anything changed."""
+        dtype = None if value is None else self.types.get(value, value.dtype)
+        return "unknown" if dtype is None else type_name(dtype)
+
     @property
     def is_empty(self) -> bool:
         return not (self.moves or self.expansions or self.refusals)
@@ -105,7 +112,44 @@ def make_plan(model: onnx_ir.Model, target: Target, coded: frozenset[DataType], 
             reason = _move(plan, node, target)
         if reason is not None:
             plan.refusals.append(Refusal(NAME, f"lower-{node.op_type}", site_of(node), reason))
+    for codes in plan.context.encoded:
+        _drop_unused_codes(plan, codes)
     return plan
+
+
+def wrap_expansions(plan: Plan, functions: Functions) -> None:
+    """Put each expansion of several nodes into a function, and a call in its place."""
+    for node, expansion in plan.expansions.items():
+        x = plan.type_text(node.inputs[0])
+        name = f"{node.op_type}_{x}_to_{plan.type_text(node.outputs[0])}"
+        nodes = functions.wrap(name, expansion.nodes, expansion.output)
+        if nodes is not expansion.nodes:
+            made = plan.context.encoded.get(node.outputs[0])
+            if made is not None and made.x is expansion.output:
+                plan.context.encoded[node.outputs[0]] = replace(made, x=nodes[0].outputs[0])
+            _replace_operand(expansion.output, nodes[0].outputs[0])
+            plan.expansions[node] = Expansion(expansion.before, nodes, nodes[0].outputs[0])
+
+
+def _replace_operand(old: onnx_ir.Value, new: onnx_ir.Value) -> None:
+    """Other expansions may round what this one computes."""
+    for user, index in list(old.uses()):
+        user.replace_input_with(index, new)
+
+
+def _drop_unused_codes(plan: Plan, codes: onnx_ir.Value) -> None:
+    """Where every use of the codes was replaced by rounding in place, leave out the nodes that make them."""
+    node = codes.producer()
+    if node is None or node not in plan.expansions or codes.is_graph_output():
+        return
+    if any(user not in plan.expansions for user, _ in codes.uses()):
+        return
+    x, nodes = plan.context.encoded[codes].x, list(plan.expansions[node].nodes)
+    while nodes and x.producer() is not nodes[-1]:
+        last = nodes.pop()
+        for index in range(len(last.inputs)):
+            last.replace_input_with(index, None)
+    plan.expansions[node] = Expansion(plan.expansions[node].before, tuple(nodes), x)
 
 
 def _expand(plan: Plan, node: onnx_ir.Node, expand: Expand) -> str | None:

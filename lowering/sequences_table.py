@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import onnx_ir
 from onnx_ir import DataType
 
@@ -10,6 +11,7 @@ from castsmith.lowering.builder import Builder
 from castsmith.lowering.codes import Policy, encode_array
 from castsmith.lowering.sequences_bitcast import encode_bitcast
 from castsmith.lowering.sequences_scale import encode_scale_bits
+from castsmith.numerics.cast import cast
 from castsmith.numerics.types import Specials, element_type, type_name
 
 
@@ -28,9 +30,23 @@ def encode_table(build: Builder, x: onnx_ir.Value, to: DataType, policy: Policy)
     if x.dtype != DataType.FLOAT:
         e8m0 = element_type(to).specials is Specials.E8M0
         return (encode_scale_bits if e8m0 else encode_bitcast)(build, x, to, policy)
-    floats = (np.arange(2**16, dtype=np.uint32) << 16).view(np.float32)
-    table = build.constant(encode_array(floats, to, policy), f"float_to_{type_name(to)}")
+    table = build.constant(encode_array(_floats(), to, policy), f"float_to_{type_name(to)}")
+    return build.look_up(table, _index(build, x))
+
+
+def round_by_table(build: Builder, x: onnx_ir.Value, to: DataType, policy: Policy) -> onnx_ir.Value:
+    """What a Cast of the float tensor to `to` and back gives, by the same look-up: the codes in the table, decoded."""
+    codes = encode_array(_floats(), to, policy).view(to.numpy())
+    table = build.constant(cast(codes, DataType.FLOAT), f"float_as_{type_name(to)}")
+    return build.look_up(table, _index(build, x))
+
+
+def _floats() -> npt.NDArray[np.float32]:
+    return (np.arange(2**16, dtype=np.uint32) << 16).view(np.float32)
+
+
+def _index(build: Builder, x: onnx_ir.Value) -> onnx_ir.Value:
     word = build.cast(x, DataType.UINT32, "BitCast")
     sticky = build.op("Min", build.op("BitwiseAnd", word, 0xFFFF), 1)
     upper = build.op("BitShift", word, 16, direction="RIGHT")
-    return build.look_up(table, build.op("BitwiseOr", upper, sticky))
+    return build.op("BitwiseOr", upper, sticky)

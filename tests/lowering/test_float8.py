@@ -370,3 +370,26 @@ def test_what_cannot_be_lowered_is_named_and_the_model_stays(body: str, says: st
 def test_onnxruntime_on_a_cpu_needs_only_what_it_gets_wrong_or_lacks(body: str, lowers: bool):
     assert lower(model_of(body, 21), CPU).modified == lowers
     assert lower(model_of(body, 21), CPU, always=True).modified == (lowers or "float8" in body)
+
+
+@pytest.mark.parametrize(("sequence", "opset"), [("table", 26), ("ladder", 23), ("ladder", 19), ("bitcast", 26)])
+@pytest.mark.parametrize("to", [E4M3, E5M2, FNUZ])
+def test_codes_that_are_only_decoded_are_rounding_in_place(sequence: str, opset: int, to: DataType):
+    body = f"""agraph (float[N] x, float s) => (float[N] y, float[N] z) {{
+        c = Cast <to = {int(to)}> (x) y = Cast <to = 1> (c)
+        q = QuantizeLinear (x, s, zero) z = DequantizeLinear (q, s, zero) }}"""
+    model = model_of(body, opset, zero=np.zeros((), to.numpy()))
+    lower(model, sequence=sequence)
+    assert any(node.op_type == "Cast" and node.outputs[0].dtype == DataType.UINT8 for node in model.graph) == (
+        sequence == "bitcast"
+    )
+    LegalizeVersion(ANDROID)(model)
+    x, s = np.concatenate([X, [np.nan, 3.7]]).astype(np.float32), np.array(0.3, np.float32)
+    for level in LEVELS:
+        y, z = run(session(onnx_ir.to_proto(model), level), {"x": x, "s": s})
+        expected = cast(cast(x, to, opset=opset), DataType.FLOAT)
+        assert np.array_equal(y, expected, equal_nan=True)
+        numbers = ~np.isnan(expected)
+        assert y[numbers].tobytes() == expected[numbers].tobytes()
+        quotient = cast(cast(x / s, to, opset=opset), DataType.FLOAT)
+        assert np.array_equal(z, quotient * s, equal_nan=True)

@@ -1,0 +1,60 @@
+"""emit_functions: one node for one node, and the same bits."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnx_ir
+import pytest
+
+from castsmith.lowering.float8_wrap import DOMAIN
+from castsmith.lowering.version import LegalizeVersion
+from castsmith.numerics.cast import cast
+from tests.lowering.runtime import LEVELS, run, session
+from tests.lowering.test_float8 import ANDROID, X, lower, model_of
+
+BODY = """agraph (float[N] x, float[M] z, float s, bool b) => (float[N] y, float8e4m3fn[N] c, float[M] d, float[N] i) {
+    c = Cast <to = 17> (x) y = Cast <to = 1> (c) e = Cast <to = 17> (z) d = Cast <to = 1> (e)
+    i = If (b) <then_branch = t () => (float[N] p) { f = QuantizeLinear (x, s, zero) p = DequantizeLinear (f, s) },
+                else_branch = g () => (float[N] q) { q = Identity (x) }> }"""
+
+
+@pytest.mark.parametrize(("sequence", "functions"), [("bitcast", 4), ("table", 4), ("ladder", 4)])
+def test_a_call_for_each_node_and_a_function_for_each_sequence(sequence: str, functions: int):
+    feeds = {"x": X, "z": X[2:], "s": np.array(0.37, np.float32), "b": np.array(True)}
+    outputs: list[list[bytes]] = []
+    for emit in (False, True):
+        model = model_of(BODY, 21, zero=cast(np.float32(0), "float8e4m3fn"))
+        lower(model, sequence=sequence, emit_functions=emit)
+        LegalizeVersion(ANDROID)(model)
+        proto = onnx_ir.to_proto(model)
+        onnx.checker.check_model(proto, full_check=True)
+        outputs += [[array.tobytes() for array in run(session(proto, level), feeds)] for level in LEVELS]
+        if emit:
+            assert len(model.functions) <= functions
+            assert len(model.graph) <= 5
+            assert any(node.domain == DOMAIN for node in model.graph)
+            assert not lower(model, sequence=sequence).modified
+    assert outputs[0] == outputs[1] == outputs[2] == outputs[3]
+
+
+def test_equal_sequences_share_a_function():
+    body = """agraph (float[N] x, float[M] z) => (float8e5m2[N] a, float8e5m2[M] b) {
+        a = Cast <to = 19> (x) b = Cast <to = 19> (z) }"""
+    model = model_of(body)
+    lower(model, emit_functions=True)
+    assert [name for _, name, _ in model.functions] == ["Cast_float_to_float8e5m2"]
+    assert [node.op_type for node in model.graph] == ["Cast_float_to_float8e5m2"] * 2
+
+
+@pytest.mark.parametrize("sequence", ["ladder", "table"])
+def test_a_quotient_that_is_encoded_and_rounded(sequence: str):
+    body = """agraph (float[N] x, float s) => (float8e4m3fn[N] q, float[N] y) {
+        q = QuantizeLinear <output_dtype = 17> (x, s) y = DequantizeLinear (q, s) }"""
+    model, s = model_of(body, 21), np.array(0.37, np.float32)
+    lower(model, sequence=sequence, emit_functions=True)
+    LegalizeVersion(ANDROID)(model)
+    codes = cast(X / s, "float8e4m3fn")
+    q, y = run(session(onnx_ir.to_proto(model)), {"x": X, "s": s})
+    assert q.tolist() == codes.view(np.uint8).tolist()
+    assert y.tobytes() == (cast(codes, "float") * s).tobytes()
