@@ -8,7 +8,8 @@ Flatten, Slice, Concat, Gather, Expand, Split, ScatterND, ConstantOfShape. They 
 Exact: the value is computed by the numeric core as the schema of the model's opset says, and is made once however many
 nodes ask for it. Refused: a conversion of which any element is not DEFINED by the schema (with `fold_disputed`: neither
 DEFINED nor DISPUTED), so that what a runtime gives there stays its own; the first such element is named. Refused too,
-before any memory is taken: a constant beyond the budget, as a float8 weight decoded to float is.
+before any memory is taken: a constant beyond the budget, as a float8 weight decoded to float is. Refused, unless
+`fold_quantized`: a DequantizeLinear that is part of a quantized operator.
 
     float[3] w = {1, 2.5, -3}
     y = Cast <to = float8e4m3fn> (w)
@@ -22,14 +23,17 @@ from dataclasses import dataclass
 
 import onnx_ir
 
+from castsmith.ir.constants import constant_tensor
 from castsmith.ir.inference import infer_element_types
 from castsmith.ir.naming import Namer
 from castsmith.ir.records import Diagnostic, Records, Refusal, RewriteResult, Severity
 from castsmith.ir.rewriting import Replacement, all_nodes, apply_replacement
 from castsmith.ir.scopes import holders, imports_by_scope
 from castsmith.ir.tensors import all_tensors
+from castsmith.ir.text import site_of
 from castsmith.numerics.definedness import Definedness
 from castsmith.numerics.promotion import PromotionRules
+from castsmith.passes.fold_quantized import belongs_to_quantized_operator
 from castsmith.passes.fold_reading import Reader, undecided_scopes
 from castsmith.passes.fold_rule import NAME, UNDEFINED, Folding
 from castsmith.passes.fold_values import Constants
@@ -45,16 +49,18 @@ class FoldConstants(onnx_ir.passes.InPlacePass):
     max_growth: bytes of tensor data by which folding one node may make the file grow.
     max_total_growth: bytes by which folding all of them may.
     fold_disputed: fold elements on which runtimes disagree as the schema's own table says.
+    fold_quantized: fold the weights of quantized operators too, which runtimes then no longer see as such.
     """
 
     max_growth: int = 4096
     max_total_growth: int = 1 << 20
     fold_disputed: bool = False
+    fold_quantized: bool = False
 
     def call(self, model: onnx_ir.Model) -> RewriteResult:
         folding, namer, records = self._folding(model), Namer(model), Records()
         for node in all_nodes(model):
-            answer = folding.fold(node)
+            answer = self._keep(node) or folding.fold(node)
             if isinstance(answer, Replacement):
                 operands = [value for value in node.inputs if value is not None]
                 records.rewrites.append(apply_replacement(NAME, node, answer, namer))
@@ -64,6 +70,14 @@ class FoldConstants(onnx_ir.passes.InPlacePass):
                 records.refusals.append(answer)
         records.diagnostics += [_diagnostic(refusal) for refusal in records.refusals if refusal.rule == UNDEFINED]
         return RewriteResult(model, bool(records.rewrites), records)
+
+    def _keep(self, node: onnx_ir.Node) -> Refusal | None:
+        if self.fold_quantized or not belongs_to_quantized_operator(node) or constant_tensor(node.inputs[0]) is None:
+            return None
+        reason = (
+            "it is the weight of a quantized operator, which runtimes would no longer see (fold_quantized folds it)"
+        )
+        return Refusal(NAME, "fold-quantized", site_of(node), reason)
 
     def _folding(self, model: onnx_ir.Model) -> Folding:
         inference = infer_element_types(model, PromotionRules(promote_unsafe=True))
