@@ -35,7 +35,9 @@ def optimize(
     promotion: PromotionRules | str | None = None,
     keep_output_types: bool = False,
     max_growth: int = 4096,
+    max_total_growth: int = 1 << 20,
     fold_disputed: bool = False,
+    fold_quantized: bool = False,
     in_place: bool = False,
     passes: Sequence[str] | None = None,
     until: str | None = None,
@@ -47,7 +49,8 @@ def optimize(
     model: an onnx_ir.Model, which is left as it is (the result shares its tensors), a ModelProto, or a file.
     promotion: the rules for operands that disagree, or the name of a preset of PromotionRules; by default those of
         ConvertPromoteTypes, nothing unsafe.
-    keep_output_types, max_growth, fold_disputed: as of InsertPromoteTypes and FoldConstants.
+    keep_output_types: as of InsertPromoteTypes.
+    max_growth, max_total_growth, fold_disputed, fold_quantized: as of FoldConstants.
     in_place: change an onnx_ir.Model itself, which saves the time of copying it.
     passes: names of the passes to run, in order, each with options as `name{option=value}`; by default all that apply.
     until: the name of the pass to stop after.
@@ -64,7 +67,9 @@ def optimize(
         **asdict(rules),
         "keep_output_types": keep_output_types,
         "max_growth": max_growth,
+        "max_total_growth": max_total_growth,
         "fold_disputed": fold_disputed,
+        "fold_quantized": fold_quantized,
         "target": chosen,
     }
     records = Records()
