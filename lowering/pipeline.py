@@ -79,8 +79,8 @@ def optimize(
         before = None if verify is None else result_model.clone()
         outcome = make_pass(spec, settings)(result_model)
         if before is not None and verify is not None and outcome.modified:
-            rules = replace(promotion or PromotionRules(), promote_unsafe=True)
-            require_same(before, result_model, pass_name(spec), engine=verify, promotion=rules)
+            unsafe = replace(rules, promote_unsafe=True)
+            require_same(before, result_model, pass_name(spec), engine=verify, promotion=unsafe)
         if isinstance(outcome, RewriteResult):
             records.extend(outcome.records)
     return Result(result_model, records.rewrites, records.refusals, records.diagnostics)
