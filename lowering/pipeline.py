@@ -37,6 +37,7 @@ def optimize(
     max_growth: int = 4096,
     max_total_growth: int = 1 << 20,
     fold_disputed: bool = False,
+    fold_as: str = "",
     fold_quantized: bool = False,
     in_place: bool = False,
     passes: Sequence[str] | None = None,
@@ -50,7 +51,7 @@ def optimize(
     promotion: the rules for operands that disagree, or the name of a preset of PromotionRules; by default those of
         ConvertPromoteTypes, nothing unsafe.
     keep_output_types: as of InsertPromoteTypes.
-    max_growth, max_total_growth, fold_disputed, fold_quantized: as of FoldConstants.
+    max_growth, max_total_growth, fold_disputed, fold_as, fold_quantized: as of FoldConstants.
     in_place: change an onnx_ir.Model itself, which saves the time of copying it.
     passes: names of the passes to run, in order, each with options as `name{option=value}`; by default all that apply.
     until: the name of the pass to stop after.
@@ -69,6 +70,7 @@ def optimize(
         "max_growth": max_growth,
         "max_total_growth": max_total_growth,
         "fold_disputed": fold_disputed,
+        "fold_as": fold_as,
         "fold_quantized": fold_quantized,
         "target": chosen,
     }

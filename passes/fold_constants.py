@@ -32,7 +32,9 @@ from castsmith.ir.scopes import holders, imports_by_scope
 from castsmith.ir.tensors import all_tensors
 from castsmith.ir.text import site_of
 from castsmith.numerics.definedness import Definedness
+from castsmith.numerics.errors import CastError
 from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.runtimes import RUNTIMES
 from castsmith.passes.fold_quantized import belongs_to_quantized_operator
 from castsmith.passes.fold_reading import Reader, undecided_scopes
 from castsmith.passes.fold_rule import NAME, UNDEFINED, Folding
@@ -49,13 +51,20 @@ class FoldConstants(onnx_ir.passes.InPlacePass):
     max_growth: bytes of tensor data by which folding one node may make the file grow.
     max_total_growth: bytes by which folding all of them may.
     fold_disputed: fold elements on which runtimes disagree as the schema's own table says.
+    fold_as: fold what the standard leaves open in a cast as this runtime computes it (`onnxruntime` or `reference`),
+        where it computes it reproducibly.
     fold_quantized: fold the weights of quantized operators too, which runtimes then no longer see as such.
     """
 
     max_growth: int = 4096
     max_total_growth: int = 1 << 20
     fold_disputed: bool = False
+    fold_as: str = ""
     fold_quantized: bool = False
+
+    def __post_init__(self) -> None:
+        if self.fold_as not in ("", *RUNTIMES):
+            raise CastError(f"{self.fold_as!r} is not one of the runtimes known here: {', '.join(RUNTIMES)}.")
 
     def call(self, model: onnx_ir.Model) -> RewriteResult:
         folding, namer, records = self._folding(model), Namer(model), Records()
@@ -90,7 +99,7 @@ class FoldConstants(onnx_ir.passes.InPlacePass):
         constants = Constants(depths, imports, largest)
         reader = Reader(constants, inference, imports, undecided_scopes(inference))
         tolerated = Definedness.DISPUTED if self.fold_disputed else Definedness.DEFINED
-        return Folding(constants, reader, held, self.max_growth, self.max_total_growth, tolerated)
+        return Folding(constants, reader, held, self.max_growth, self.max_total_growth, tolerated, self.fold_as)
 
 
 def _diagnostic(refusal: Refusal) -> Diagnostic:

@@ -14,7 +14,8 @@ from castsmith.numerics.bitcast import bit_cast
 from castsmith.numerics.cast import cast
 from castsmith.numerics.codec import Array
 from castsmith.numerics.definedness import Definedness
-from castsmith.numerics.status import Finding, status_reason
+from castsmith.numerics.runtimes import cast_as
+from castsmith.numerics.status import Finding, cast_status, status_reason
 from castsmith.numerics.trunc import trunc
 from castsmith.numerics.types import type_name
 from castsmith.passes.fold_moves import Dims
@@ -57,6 +58,15 @@ class CastTo:
     def compute(self, arrays: Sequence[Array]) -> Array:
         saturate, round_mode = self.saturate, self.round_mode
         return cast(arrays[0], self.to, saturate=saturate, round_mode=round_mode, opset=self.opset)
+
+    def compute_as(self, runtime: str, array: Array, tolerated: Definedness) -> Array:
+        """`compute`, but elements whose standing is worse than `tolerated` as the runtime has them."""
+        saturate, round_mode, opset = self.saturate, self.round_mode, self.opset
+        status = cast_status(array, self.to, saturate=saturate, round_mode=round_mode, opset=opset)
+        theirs = cast_as(array, self.to, runtime, saturate=saturate, round_mode=round_mode, opset=opset)
+        result = self.compute([array])
+        result[status > tolerated] = theirs[status > tolerated]
+        return result
 
     def text(self, types: Sequence[DataType]) -> str:
         kinds = f"{type_name(types[0])} to {type_name(self.to)}"

@@ -46,6 +46,8 @@ class Folding:
     max_growth: int
     max_total_growth: int
     tolerated: Definedness
+    fold_as: str = ""
+    as_runtime: set[Known] = field(default_factory=set[Known])
     grown: int = 0
     refused: dict[tuple[Known, ...], Refusal] = field(default_factory=dict[tuple[Known, ...], Refusal])
 
@@ -71,7 +73,7 @@ class Folding:
         home = self.constants.innermost(new)
         return Replacement(
             "fold-constant",
-            _reason(derivations, new),
+            _reason(derivations, new) + self._runtime_note(new),
             constants=values,
             outputs=tuple(value for value in outputs if value is not None),
             beside=self._within(node, home),
@@ -164,12 +166,21 @@ class Folding:
             finding = finding_in_pieces(conversion, source)
             if finding is None or finding.standing <= self.tolerated:
                 return cast_in_pieces(conversion, source)
-            return finding
+            if not self.fold_as:
+                return finding
         arrays = [self.constants.array(known) for known in each.operands]
         finding = conversion.finding(arrays)
-        if finding is not None and finding.standing > self.tolerated:
+        if finding is None or finding.standing <= self.tolerated:
+            return _tensor(conversion.compute(arrays), each.known.dtype)
+        if not self.fold_as or not isinstance(conversion, CastTo):
             return finding
-        return _tensor(conversion.compute(arrays), each.known.dtype)
+        self.as_runtime.add(each.known)
+        return _tensor(conversion.compute_as(self.fold_as, arrays[0], self.tolerated), each.known.dtype)
+
+    def _runtime_note(self, new: Container[Known]) -> str:
+        if not any(known in new for known in self.as_runtime):
+            return ""
+        return f"; what the standard leaves open as {self.fold_as} computes it"
 
     def _give_value(self, known: Known, name: str) -> None:
         assert known.tensor is not None

