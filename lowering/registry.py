@@ -13,6 +13,7 @@ from onnx_ir import DataType
 
 from castsmith.lowering.errors import OptionError
 from castsmith.lowering.float8 import LowerFloat8
+from castsmith.lowering.quant import LowerQuant
 from castsmith.lowering.trunc import LowerTrunc
 from castsmith.lowering.version import LegalizeVersion
 from castsmith.numerics.types import parse_type
@@ -29,6 +30,7 @@ PASSES: dict[str, type[onnx_ir.passes.InPlacePass]] = {
     "simplify-casts": SimplifyCasts,
     "place-casts": PlaceCasts,
     "lower-trunc": LowerTrunc,
+    "lower-quant": LowerQuant,
     "lower-float8": LowerFloat8,
     "legalize-version": LegalizeVersion,
 }

@@ -7,6 +7,7 @@ from onnx_ir import DataType
 
 from castsmith.lowering.builder import Builder
 from castsmith.lowering.codes import Policy, top_exponent
+from castsmith.lowering.trunc_rounding import round_as
 from castsmith.numerics.types import ElementType, Specials, element_type
 
 _FLOAT_TOP = 127
@@ -21,7 +22,7 @@ def round_in_place(build: Builder, x: onnx_ir.Value, to: DataType, policy: Polic
     """
     assert x.dtype in (DataType.FLOAT, DataType.DOUBLE), x.dtype
     row = element_type(to)
-    rounded = _to_the_grid(build, x, row)
+    rounded = to_the_grid(build, x, row)
     magnitude, largest = build.op("Abs", rounded), float(row.max)
     beyond = _beyond(build, x, row, policy.saturate)
     rounded = build.op("Where", build.op("Greater", magnitude, largest), beyond, rounded)
@@ -35,8 +36,8 @@ def round_in_place(build: Builder, x: onnx_ir.Value, to: DataType, policy: Polic
     return build.op("Where", build.op("IsNaN", x), x, rounded)
 
 
-def _to_the_grid(build: Builder, x: onnx_ir.Value, row: ElementType) -> onnx_ir.Value:
-    """x to the nearest multiple of the step of its binade, ties to even, without end above.
+def to_the_grid(build: Builder, x: onnx_ir.Value, row: ElementType, mode: str = "ROUND") -> onnx_ir.Value:
+    """x to a multiple of the step of its binade, by default the nearest with ties to even, without end above.
 
     t = |x| / 2**emin is brought into [0, 2) by dividing it by 2**k for k = ..., 8, 4, 2, 1 wherever t >= 2**k. The same
     divisions bring x to y, where a step is 1; Round(y) times what was divided by is the result.
@@ -65,7 +66,7 @@ def _to_the_grid(build: Builder, x: onnx_ir.Value, row: ElementType) -> onnx_ir.
         t, y = build.op("Mul", t, less), build.op("Mul", y, less)
         back = more if back is None else build.op("Mul", back, more)
     assert back is not None
-    steps = build.op("Round", build.op("Mul", y, 2.0**p))
+    steps = round_as(build, build.op("Mul", y, 2.0**p), mode)
     return build.op("Mul", build.op("Mul", build.op("Mul", steps, 2.0**-p), back), downs)
 
 

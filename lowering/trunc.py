@@ -30,6 +30,7 @@ from castsmith.ir.schemas import opset_of
 from castsmith.ir.scopes import imports_by_scope
 from castsmith.ir.text import site_of
 from castsmith.lowering.builder import Builder
+from castsmith.lowering.qonnx_steps import add_zero_point, clip, combine
 from castsmith.lowering.targets import Target
 from castsmith.lowering.trunc_rounding import round_as
 from castsmith.numerics.trunc import clip_bounds, power_of_two
@@ -95,47 +96,20 @@ def _expand(
     build = Builder(home)
     parameters = {"scale": None} | {name: known[name] for name in _FOR_RATIO[meaning.version]}
     t = build.constant(np.asarray(power_of_two(**parameters)), "ratio")
-    q = _combine(build, "Div", operands["x"], operands["scale"])
-    q = build.op("Round", _add_zero_point(build, q, operands["zero_point"], known.get("zero_point")))
-    y = _combine(build, "Div", q, t)
+    q = combine(build, "Div", operands["x"], operands["scale"])
+    q = build.op("Round", add_zero_point(build, q, operands["zero_point"], known.get("zero_point")))
+    y = combine(build, "Div", q, t)
     if meaning.version == 2:
-        y = _clip(build, y, *clip_bounds(known["out_bitwidth"], signed=meaning.signed, narrow=meaning.narrow))
+        y = clip(build, y, *clip_bounds(known["out_bitwidth"], signed=meaning.signed, narrow=meaning.narrow))
     y = round_as(build, y, meaning.rounding_mode)
     if known.get("zero_point") is None or known["zero_point"].any():
         zero = operands["zero_point"]
-        y = _combine(build, "Sub", y, zero if meaning.version == 1 else _combine(build, "Div", zero, t))
-    y = _combine(build, "Mul", y, operands["scale" if meaning.version == 1 else "out_scale"])
+        y = combine(build, "Sub", y, zero if meaning.version == 1 else combine(build, "Div", zero, t))
+    y = combine(build, "Mul", y, operands["scale" if meaning.version == 1 else "out_scale"])
     y = build.cast(y, node.outputs[0].dtype or DataType.FLOAT)
     build.nodes[-1].outputs[0].name = node.outputs[0].name
     reason = f"QONNX Trunc version {meaning.version}, {meaning.rounding_mode}, step by step in standard operators"
     return Replacement("lower-trunc", reason, tuple(build.nodes), tuple(constants), outputs=(y,))
-
-
-def _combine(build: Builder, op_type: str, lhs: onnx_ir.Value, rhs: onnx_ir.Value) -> onnx_ir.Value:
-    """The operator in the type to which numpy promotes the two, as in QONNX's executor."""
-    dtype = DataType.from_numpy(np.result_type(_dtype(lhs).numpy(), _dtype(rhs).numpy()))
-    return build.op(op_type, build.cast(lhs, dtype), build.cast(rhs, dtype))
-
-
-def _add_zero_point(build: Builder, y: onnx_ir.Value, zero: onnx_ir.Value, known: NDArray[Any] | None) -> onnx_ir.Value:
-    """y + zero_point. Adding zero turns -0 into +0, but optimizers drop an addition of zero: Where does it instead."""
-    if known is None or known.any():
-        return _combine(build, "Add", y, zero)
-    return build.op("Where", build.op("Equal", y, 0.0), 0.0, y)
-
-
-def _clip(build: Builder, y: onnx_ir.Value, lower: NDArray[Any], upper: NDArray[Any]) -> onnx_ir.Value:
-    """QONNX clips with two selections, which leave NaN and -0 as they are; the Clip operator promises neither."""
-    dtype = _dtype(y).numpy()
-    top, bottom = build.constant(upper.astype(dtype), "max"), build.constant(lower.astype(dtype), "min")
-    y = build.op("Where", build.op("Greater", y, top), top, y)
-    return build.op("Where", build.op("Less", y, bottom), bottom, y)
-
-
-def _dtype(value: onnx_ir.Value) -> DataType:
-    tensor = constant_tensor(value)
-    dtype = value.dtype if tensor is None else tensor.dtype
-    return dtype or DataType.FLOAT  # QONNX: X is tensor(float32) where nothing else is declared
 
 
 def _guessed(node: onnx_ir.Node) -> Diagnostic:

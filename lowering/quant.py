@@ -1,0 +1,164 @@
+"""lower-quant: QONNX Quant (IntQuant), BipolarQuant and FloatQuant as standard operators.
+
+Exact: each step of the operator becomes one operator, in the order and the type in which QONNX computes; a FloatQuant,
+which QONNX computes by a logarithm, becomes the ladder, which gives the same for modes that round to nearest. Refused:
+bit widths and, for FloatQuant, parameters that are no constants; modes of FloatQuant that do not round to nearest, as
+QONNX's logarithm takes numbers just below a power of two for that power; opsets before 11, which have no Round.
+
+    y = qonnx.custom_op.general.Quant <signed = 1, narrow = 0> (x, scale, zeropt, bitwidth)
+becomes
+    Div (x, scale), Add zeropt, two selections that clip, Round, Sub zeropt, Mul scale
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx_ir
+from numpy.typing import NDArray
+from onnx_ir import DataType
+
+from castsmith.ir.constants import constant_tensor, new_constant
+from castsmith.ir.errors import ModelError
+from castsmith.ir.naming import Namer
+from castsmith.ir.qonnx import TRUNC_DOMAINS
+from castsmith.ir.records import Refusal, RewriteResult
+from castsmith.ir.rewriting import Replacement, all_nodes, run_rules
+from castsmith.ir.schemas import opset_of
+from castsmith.ir.scopes import imports_by_scope
+from castsmith.ir.text import site_of
+from castsmith.lowering.builder import Builder
+from castsmith.lowering.qonnx_steps import add_zero_point, clip, combine
+from castsmith.lowering.sequences_round import to_the_grid
+from castsmith.lowering.targets import Target
+from castsmith.lowering.trunc_rounding import round_as
+from castsmith.numerics.trunc import clip_bounds
+from castsmith.numerics.types import ElementType, Kind
+
+NAME = "lower-quant"
+_FIRST_OPSET = 11
+_OPERATORS = ("Quant", "IntQuant", "BipolarQuant", "FloatQuant")
+_TO_NEAREST = ("ROUND", "HALF_EVEN", "HALF_UP", "HALF_DOWN")
+_MOST_MANTISSA_BITS, _MOST_BIAS = 15, 127
+
+
+@dataclass(frozen=True)
+class LowerQuant(onnx_ir.passes.InPlacePass):
+    """Lower these operators of the QONNX domains. No target that is known runs them itself."""
+
+    target: Target
+
+    def call(self, model: onnx_ir.Model) -> RewriteResult:
+        imports = imports_by_scope(model)
+
+        def rule(node: onnx_ir.Node) -> Replacement | Refusal | None:
+            if node.op_type not in _OPERATORS or node.domain not in TRUNC_DOMAINS or node.graph is None:
+                return None
+            if (opset_of(imports[node.graph], "") or 0) < _FIRST_OPSET:
+                return Refusal(NAME, "lower-quant", site_of(node), f"Round needs opset {_FIRST_OPSET}")
+            try:
+                return _lowered(node)
+            except ModelError as error:
+                return Refusal(NAME, "lower-quant", site_of(node), str(error))
+
+        result = run_rules(model, NAME, Namer(model), rule)
+        used = {node.domain for node in all_nodes(model)}
+        for scope in (model.graph, *model.functions.values()):
+            for domain in set(TRUNC_DOMAINS) - used:
+                scope.opset_imports.pop(domain, None)
+        return result
+
+
+def _lowered(node: onnx_ir.Node) -> Replacement:
+    constants: list[onnx_ir.Value] = []
+
+    def home(name: str, array: NDArray[Any]) -> onnx_ir.Value:
+        constants.append(new_constant(f"{node.outputs[0].name}_{name}", onnx_ir.tensor(np.asarray(array))))
+        return constants[-1]
+
+    build = Builder(home)
+    write = {"BipolarQuant": _bipolar, "FloatQuant": _float}.get(node.op_type, _integer)
+    y = build.cast(write(build, node), node.outputs[0].dtype or DataType.FLOAT)
+    build.nodes[-1].outputs[0].name = node.outputs[0].name
+    reason = f"QONNX {node.op_type}, step by step in standard operators"
+    return Replacement("lower-quant", reason, tuple(build.nodes), tuple(constants), outputs=(y,))
+
+
+def _integer(build: Builder, node: onnx_ir.Node) -> onnx_ir.Value:
+    x, scale, zero = (_operand(node, index) for index in range(3))
+    bits, known = _known(node, 3, "bitwidth"), constant_tensor(zero)
+    signed, narrow = (_flag(node, name) for name in ("signed", "narrow"))
+    zero_array = None if known is None else known.numpy()
+    y = add_zero_point(build, combine(build, "Div", x, scale), zero, zero_array)
+    if float(bits) == 1 and signed:
+        y = _sign(build, y)
+    else:
+        y = clip(build, y, *clip_bounds(bits, signed=signed, narrow=narrow))
+        y = round_as(build, y, node.attributes.get_string("rounding_mode", "ROUND") or "ROUND")
+    if zero_array is None or zero_array.any():
+        y = combine(build, "Sub", y, zero)
+    return combine(build, "Mul", y, scale)
+
+
+def _bipolar(build: Builder, node: onnx_ir.Node) -> onnx_ir.Value:
+    return combine(build, "Mul", _sign(build, _operand(node, 0)), _operand(node, 1))
+
+
+def _sign(build: Builder, y: onnx_ir.Value) -> onnx_ir.Value:
+    """1 for what is at least 0, -1 for the rest, NaN too."""
+    return build.op("Where", build.op("GreaterOrEqual", y, 0.0), 1.0, -1.0, dtype=y.dtype)
+
+
+def _float(build: Builder, node: onnx_ir.Node) -> onnx_ir.Value:
+    """The quotient on the grid of a float format without special codes, clipped; QONNX makes NaN of infinity."""
+    mode = (node.attributes.get_string("rounding_mode", "ROUND") or "ROUND").upper()
+    if mode not in _TO_NEAREST:
+        raise ModelError(f"{mode} sees where QONNX's logarithm is rounded, which no exact sequence repeats")
+    names = ("exponent_bitwidth", "mantissa_bitwidth", "exponent_bias", "max_val")
+    exponent, mantissa, bias, largest = (float(_known(node, index, name)) for index, name in enumerate(names, 2))
+    if not all(value.is_integer() for value in (exponent, mantissa, bias)) or mantissa > _MOST_MANTISSA_BITS:
+        raise ModelError(f"a format of {exponent} exponent and {mantissa} mantissa bits has no exact sequence")
+    if not 1 <= exponent <= 8 or abs(bias) > _MOST_BIAS:
+        raise ModelError(f"an exponent of {exponent} bits with bias {bias} goes beyond what a float holds")
+    bits = 1 + int(exponent) + int(mantissa)
+    row = ElementType(DataType.FLOAT, Kind.FLOATING, bits, True, int(exponent), int(mantissa), int(bias))
+    x, scale = _operand(node, 0), _operand(node, 1)
+    quotient = combine(build, "Div", x, scale)
+    if quotient.dtype != DataType.FLOAT:
+        raise ModelError("operands of other types than float have no exact sequence")
+    y, end = to_the_grid(build, quotient, row, mode), float(min(row.max, largest))
+    y = build.op("Where", build.op("IsInf", quotient), float("nan"), y)
+    low, high = -end, end
+    if not _flag(node, "saturation"):
+        if not (_flag(node, "has_inf") or _flag(node, "has_nan")):
+            raise ModelError("without saturation the format has neither infinity nor NaN to overflow to")
+        high = float("inf") if _flag(node, "has_inf") else float("nan")
+        low = -high
+    y = build.op("Where", build.op("Greater", y, end), high, y)
+    y = build.op("Where", build.op("Less", y, -end), low, y)
+    return combine(build, "Mul", y, scale)
+
+
+def _operand(node: onnx_ir.Node, index: int) -> onnx_ir.Value:
+    value = node.inputs[index] if index < len(node.inputs) else None
+    if value is None:
+        raise ModelError(f"input {index} is missing")
+    if value.dtype is None:
+        value.type = onnx_ir.TensorType(DataType.FLOAT)  # QONNX: tensor(float32) where nothing else is declared
+    return value
+
+
+def _known(node: onnx_ir.Node, index: int, name: str) -> NDArray[Any]:
+    tensor = constant_tensor(_operand(node, index))
+    if tensor is None or tensor.size != 1:
+        raise ModelError(f"{name} must be one constant number")
+    return tensor.numpy().reshape(())
+
+
+def _flag(node: onnx_ir.Node, name: str) -> bool:
+    value = node.attributes.get_int(name)
+    if value is None:
+        raise ModelError(f"{node.op_type} has no {name}, which QONNX requires")
+    return bool(value)
