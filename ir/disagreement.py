@@ -16,6 +16,11 @@ from castsmith.numerics.errors import PromotionError
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.promotion_scalars import common_type_of_constants
 
+_NEVER_SCALAR = ("Concat", "Unsqueeze", "Shape", "NonZero")
+"""Operators that take and give no scalars, but for what Unsqueeze takes: it has one operand to promote with none."""
+
+_SAME_RANK = ("Cast", "CastLike", "Identity")
+
 Ranks = Mapping[onnx_ir.Value, int | None]
 
 
@@ -72,7 +77,7 @@ def settle(
 def promoted(found: Disagreement, ranks: Ranks, rules: PromotionRules) -> Disagreement:
     """The disagreement with the common type that the rules give, or their refusal."""
     operands = [
-        (dtype, rank_of(value := found.node.inputs[index], ranks), _scalar(value, rules))
+        (dtype, _rank_at(found.node, value := found.node.inputs[index], ranks), _scalar(value, rules))
         for index, dtype in zip(found.indexes, found.types, strict=True)
     ]
     try:
@@ -91,6 +96,23 @@ def rank_of(value: onnx_ir.Value | None, ranks: Ranks) -> int | None:
     if tensor is not None:
         return tensor.shape.rank()
     return None if value.shape is None else value.shape.rank()
+
+
+def _rank_at(node: onnx_ir.Node, value: onnx_ir.Value | None, ranks: Ranks) -> int | None:
+    """The rank of an operand, as far as it matters: 0 or any other. Exporters do not always write shapes down."""
+    rank = rank_of(value, ranks)
+    if rank is None and (node.op_type in _NEVER_SCALAR or _made_with_dimensions(value, ranks)):
+        return 1
+    return rank
+
+
+def _made_with_dimensions(value: onnx_ir.Value | None, ranks: Ranks) -> bool:
+    node = value.producer() if value is not None else None
+    while node is not None and node.op_type in _SAME_RANK and node.inputs[0] is not None:
+        if rank_of(node.inputs[0], ranks):
+            return True
+        node = node.inputs[0].producer()
+    return node is not None and node.op_type in _NEVER_SCALAR
 
 
 def _scalar(value: onnx_ir.Value | None, rules: PromotionRules) -> object | None:

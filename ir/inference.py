@@ -103,11 +103,16 @@ class Inference:
             return [as_declared.common or _known(node.outputs[0].dtype)]
         restored: dict[int, DataType | None] = {}
         for group in type_groups(key, tuple(value is not None for value in node.inputs)):
+            if node.op_type == "Pow" and group.indexes == (0,) and inputs[0] == inputs[1]:
+                # Where a base has to be widened, an exponent of its type goes along: runtimes lack other kernels.
+                group = replace(group, indexes=(0, 1)) if inputs[0] not in group.allowed else group
             found = settle(node, key, group, inputs, self.ranks, self.rules)
             first = next((dtype for index in group.indexes if (dtype := inputs[index]) is not None), None)
             if found is not None:
                 (self.disagreements if found.mixed else self.illegal).setdefault(node, []).append(found)
-                first = found.common or first
+                # What is undecided is left to what the model declares.
+                first = found.common
+                inputs = [first if first and index in found.indexes else dtype for index, dtype in enumerate(inputs)]
                 restored.update(dict.fromkeys(found.restored, found.ruled))
             if first is not None:
                 bound[group.variable] = first

@@ -86,7 +86,7 @@ def _ask_onnx(node: onnx_ir.Node, inputs: Sequence[DataType | None], key: OpKey)
     schema = onnx.defs.get_schema(op_type, opset, "" if domain in DEFAULT_DOMAINS else domain)
     try:
         answer = onnx.shape_inference.infer_node_outputs(schema, proto, known)
-    except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError):
+    except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, ValueError):
         return None
     types = [answer[name].tensor_type.elem_type if name in answer else 0 for name in proto.output]
     return [DataType(elem_type) if elem_type else None for elem_type in types]
