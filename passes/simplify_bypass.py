@@ -17,6 +17,7 @@ from onnx_ir import DataType
 from castsmith.ir.casts import CastNode, read_cast
 from castsmith.ir.constants import constant_tensor, new_constant
 from castsmith.ir.inference import Inference
+from castsmith.ir.ranges_integer import Ranges
 from castsmith.ir.records import Refusal
 from castsmith.ir.rewriting import Replacement
 from castsmith.ir.schemas import DEFAULT_DOMAINS, opset_of
@@ -26,6 +27,7 @@ from castsmith.numerics.embedding import embeds
 from castsmith.numerics.status import cast_status
 from castsmith.numerics.types import type_name
 from castsmith.passes.simplify_kernels import takes_type
+from castsmith.passes.simplify_ranges import held
 from castsmith.passes.simplify_sight import COMPARISONS, INDICES, ORDER, QUESTIONS, SHAPE_ONLY, reason_unseen, why_seen
 
 RULE = "see-through-cast"
@@ -37,15 +39,15 @@ _BLIND = SHAPE_ONLY | QUESTIONS | ORDER
 
 
 def bypass(
-    pass_name: str, node: onnx_ir.Node, inference: Inference, imports: Mapping[str, int]
+    pass_name: str, node: onnx_ir.Node, inference: Inference, imports: Mapping[str, int], ranges: Ranges
 ) -> Replacement | Refusal | None:
     """Rewire the node to what stands before the casts that it does not see."""
     if node.domain not in DEFAULT_DOMAINS:
         return None
     if node.op_type in _BLIND or node.op_type in INDICES:
-        return _bypass_one(pass_name, node, INDICES.get(node.op_type, 0), inference, imports)
+        return _bypass_one(pass_name, node, INDICES.get(node.op_type, 0), inference, imports, ranges)
     if node.op_type in COMPARISONS:
-        return _bypass_both(pass_name, node, inference, imports)
+        return _bypass_both(pass_name, node, inference, imports, ranges)
     return None
 
 
@@ -63,7 +65,7 @@ def cast_before(value: onnx_ir.Value | None, inference: Inference) -> tuple[onnx
 
 
 def _bypass_one(
-    pass_name: str, node: onnx_ir.Node, index: int, inference: Inference, imports: Mapping[str, int]
+    pass_name: str, node: onnx_ir.Node, index: int, inference: Inference, imports: Mapping[str, int], ranges: Ranges
 ) -> Replacement | Refusal | None:
     """Go back over one cast after another as long as the operator does not see them."""
     origin, reason, refusal = node.inputs[index] if index < len(node.inputs) else None, "", None
@@ -72,18 +74,18 @@ def _bypass_one(
         if not takes_type(node, index, source, imports):
             break
         seen = why_seen(node, source, meaning, opset_of(imports, "") or 1)
-        if seen is not None:
+        if seen is not None and not held([before], ranges, source, meaning):
             refusal = Refusal(pass_name, RULE, site_of(node), *seen)
             break
         assert meaning.to is not None
-        origin, reason = before, reason_unseen(node, source, meaning.to)
+        origin, reason = before, _reason(seen, node, source, meaning.to)
     if reason and origin is not None:
         return Replacement(RULE, reason, inputs={index: origin})
     return refusal
 
 
 def _bypass_both(
-    pass_name: str, node: onnx_ir.Node, inference: Inference, imports: Mapping[str, int]
+    pass_name: str, node: onnx_ir.Node, inference: Inference, imports: Mapping[str, int], ranges: Ranges
 ) -> Replacement | Refusal | None:
     """Compare before the casts where both operands are cast alike, or one is and the other is a constant."""
     steps = [cast_before(value, inference) for value in node.inputs]
@@ -97,14 +99,21 @@ def _bypass_both(
     if not (alike or constant is not None) or not takes_type(node, 0, source, imports):
         return None
     seen = why_seen(node, source, meaning, opset_of(imports, "") or 1)
-    if seen is not None:
+    befores = [other[0] for other in steps if other is not None]
+    if seen is not None and not held(befores, ranges, source, meaning):
         return Refusal(pass_name, RULE, site_of(node), *seen)
     inputs = {index: other[0] for index, other in enumerate(steps) if other is not None}
     if constant is None:
-        return Replacement(RULE, reason_unseen(node, source, meaning.to), inputs=inputs)
+        return Replacement(RULE, _reason(seen, node, source, meaning.to), inputs=inputs)
     inputs[1 if steps[0] else 0] = constant
-    reason = f"{reason_unseen(node, source, meaning.to)}, and {type_name(source)} holds the constant"
+    reason = f"{_reason(seen, node, source, meaning.to)}, and {type_name(source)} holds the constant"
     return Replacement(RULE, reason, constants=(constant,), inputs=inputs)
+
+
+def _reason(seen: object, node: onnx_ir.Node, source: DataType, to: DataType) -> str:
+    if seen is None:
+        return reason_unseen(node, source, to)
+    return f"the operands are known to be integers that {type_name(source)} and {type_name(to)} both hold"
 
 
 def _narrowed(value: onnx_ir.Value | None, to: DataType, imports: Mapping[str, int]) -> onnx_ir.Value | None:

@@ -2,9 +2,9 @@
 
 Exact: a cast to the type that the value already has is no cast; a chain a -> b -> c becomes a -> c only where the
 derived predicate `castsmith.numerics.exactness.chain_collapses` proves that no value of a, defined or not, comes out
-otherwise; two casts of one value by one conversion are one; an operator that does not see a cast (Shape, IsNaN, a
-comparison ...) is given what stands before it. Refused: any other chain or operand, with a value that shows the
-difference.
+otherwise, or where the values are known to be integers which a and b both hold; two casts of one value by one
+conversion are one; an operator that does not see a cast (Shape, IsNaN, a comparison ...) is given what stands before
+it. Refused: any other chain or operand, with a value that shows the difference.
 
     a = Cast <to = double> (x)  # (float) -> double
     b = Cast <to = float16> (a)  # (double) -> float16
@@ -23,6 +23,7 @@ from onnx_ir import DataType
 from castsmith.ir.casts import CastNode, cast_node, read_cast
 from castsmith.ir.inference import Inference, infer_element_types
 from castsmith.ir.naming import Namer
+from castsmith.ir.ranges_integer import Ranges, integer_ranges
 from castsmith.ir.records import Refusal, RewriteResult
 from castsmith.ir.rewriting import Replacement, run_rules
 from castsmith.ir.schemas import opset_of
@@ -34,6 +35,7 @@ from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import type_name
 from castsmith.passes.simplify_bypass import bypass, cast_before
 from castsmith.passes.simplify_duplicates import CastTable, called_with_several_types, merge_with
+from castsmith.passes.simplify_ranges import harmless
 
 NAME = "simplify-casts"
 
@@ -46,13 +48,15 @@ class SimplifyCasts(onnx_ir.passes.InPlacePass):
     def call(self, model: onnx_ir.Model) -> RewriteResult:
         inference = infer_element_types(model, PromotionRules(promote_unsafe=True))
         imports = imports_by_scope(model)
-        facts = _Facts(inference, CastTable.of(model))
+        facts = _Facts(inference, CastTable.of(model), integer_ranges(model.graph, inference))
         ambiguous = called_with_several_types(inference)
 
         def rule(node: onnx_ir.Node) -> Replacement | Refusal | None:
             if node.graph is None or node.graph in ambiguous or node.inputs[:1] in ((), (None,)):
                 return None
-            return simplify(node, facts, imports[node.graph]) or bypass(NAME, node, inference, imports[node.graph])
+            return simplify(node, facts, imports[node.graph]) or bypass(
+                NAME, node, inference, imports[node.graph], facts.ranges
+            )
 
         return run_rules(model, NAME, Namer(model), rule)
 
@@ -63,6 +67,7 @@ class _Facts:
 
     inference: Inference
     casts: CastTable
+    ranges: Ranges
     origins: dict[tuple[onnx_ir.Value, CastNode], _Origin] = field(
         default_factory=dict[tuple[onnx_ir.Value, CastNode], "_Origin"]
     )
@@ -71,11 +76,12 @@ class _Facts:
 @dataclass(frozen=True)
 class _Origin:
     """The value furthest back from which one cast does the same as a chain of casts, the types passed on the way
-    there, and why the step before it is refused, with a witness."""
+    there, why the step before it is refused, with a witness, and what is known of the values that made it exact."""
 
     value: onnx_ir.Value
     path: tuple[DataType, ...] = ()
     refused: tuple[str, str] | None = None
+    because: str = ""
 
 
 def simplify(node: onnx_ir.Node, facts: _Facts, imports: Mapping[str, int]) -> Replacement | Refusal | None:
@@ -90,7 +96,7 @@ def simplify(node: onnx_ir.Node, facts: _Facts, imports: Mapping[str, int]) -> R
     opset = opset_of(imports, "") or 1
     origin = _origin(source, meaning, facts, opset)
     if facts.inference.type_of(origin.value) == meaning.to:
-        reason = f"the round trip through {_names(origin.path)} is exact"
+        reason = f"the round trip through {_names(origin.path)} is exact{origin.because}"
         return Replacement("collapse-chain", reason, outputs=(origin.value,))
     twin = facts.casts.find(node.graph, origin.value, meaning, opset)
     answer = merge_with(node, twin, meaning.to) or _one_cast(node, origin, meaning)
@@ -103,7 +109,7 @@ def simplify(node: onnx_ir.Node, facts: _Facts, imports: Mapping[str, int]) -> R
 def _one_cast(node: onnx_ir.Node, origin: _Origin, meaning: CastNode) -> Replacement | Refusal | None:
     """One Cast from the origin in place of the chain, or of a CastLike."""
     if origin.path:
-        reason = f"going through {_names(origin.path)} changes no value that one cast would not"
+        reason = f"going through {_names(origin.path)} changes no value that one cast would not{origin.because}"
         return _replace_by_cast("collapse-chain", node, origin.value, meaning, reason)
     if node.op_type == "CastLike":
         assert meaning.to is not None
@@ -114,7 +120,7 @@ def _one_cast(node: onnx_ir.Node, origin: _Origin, meaning: CastNode) -> Replace
 
 def _origin(source: onnx_ir.Value, last: CastNode, facts: _Facts, opset: int) -> _Origin:
     """Where the chain of casts that ends in a cast of `source` by `last` can start."""
-    start, path = source, list[DataType]()
+    start, path, because = source, list[DataType](), ""
     while (found := facts.origins.get((source, last))) is None:
         step = cast_before(source, facts.inference)
         if step is None or last.to is None:
@@ -122,13 +128,16 @@ def _origin(source: onnx_ir.Value, last: CastNode, facts: _Facts, opset: int) ->
             break
         before, dtype, first = step
         refused = _refused((dtype, first, last), opset)
+        known = facts.ranges.get(before)
+        if refused is not None and known is not None and harmless(known, dtype, first, last):
+            refused, because = None, f" for {known}"
         if refused is not None:
             found = _Origin(source, refused=refused)
             break
         assert first.to is not None
         path.append(first.to)
         source = before
-    origin = _Origin(found.value, (*path, *found.path), found.refused)
+    origin = _Origin(found.value, (*path, *found.path), found.refused, because or found.because)
     facts.origins[start, last] = origin
     return origin
 

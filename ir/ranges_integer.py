@@ -1,0 +1,206 @@
+"""Values whose elements are known to be integers in a range: facts that make more casts exact.
+
+A value has a range (low, high) when every element is an integer n with low <= n <= high, and no zero among them is
+-0. A value of a floating-point type may have one too: it then has no fraction, infinity or NaN. What is not known has
+none. Derived in one walk in the order of the graph:
+
+  constants                          their least and greatest element
+  Shape, Size, NonZero, ArgMax ...   counts and indices: from 0 up to what the dimensions allow
+  bool                               0 or 1 as a number, through Cast
+  Cast                               what it casts, where the target holds the whole range
+  Clip, Mod                          between the bounds, below the divisor (integers only)
+  moves of elements                  what they move
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from math import prod
+
+import numpy as np
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.casts import read_cast
+from castsmith.ir.constants import constant_tensor
+from castsmith.ir.inference import Inference
+from castsmith.ir.schemas import DEFAULT_DOMAINS
+from castsmith.numerics.types import Kind, element_type
+
+_LARGEST = 2**63 - 1
+_READ = 1 << 16
+"""Elements up to which a constant is looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Integers from `low` to `high`, both included."""
+
+    low: int
+    high: int
+
+    def __str__(self) -> str:
+        return f"integers from {self.low} to {self.high}"
+
+    def joined(self, other: Range) -> Range:
+        """The least range that holds both."""
+        return Range(min(self.low, other.low), max(self.high, other.high))
+
+    def fits(self, dtype: DataType) -> bool:
+        """Whether every integer of the range is a value of the type."""
+        row = element_type(dtype)
+        if row.kind > Kind.FLOATING:
+            return False
+        if row.kind is not Kind.FLOATING:
+            return row.min <= self.low and self.high <= row.max
+        return row.signed and max(-self.low, self.high) <= min(2**row.precision, row.max)
+
+
+Ranges = Mapping[onnx_ir.Value, Range]
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What a rule can ask for."""
+
+    ranges: dict[onnx_ir.Value, Range]
+    inference: Inference
+
+    def of(self, value: onnx_ir.Value | None) -> Range | None:
+        return None if value is None else self.ranges.get(value)
+
+    def kind(self, value: onnx_ir.Value | None) -> Kind | None:
+        dtype = self.inference.type_of(value)
+        return None if dtype is None else element_type(dtype).kind
+
+
+_Rule = Callable[[onnx_ir.Node, _Known], Range | None]
+
+
+def integer_ranges(graph: onnx_ir.Graph, inference: Inference) -> dict[onnx_ir.Value, Range]:
+    """The ranges of the values of a graph and its subgraphs, as far as they are known."""
+    known = _Known({}, inference)
+    ranges = known.ranges
+    for node in graph.all_nodes():
+        for value in node.inputs:
+            if value is not None and value not in ranges:
+                _note(ranges, value, _of_source(value, inference))
+        if node.domain in DEFAULT_DOMAINS and node.op_type in _RULES:
+            found = _RULES[node.op_type](node, known)
+            for output in node.outputs:
+                _note(ranges, output, found)
+    return ranges
+
+
+def _note(ranges: dict[onnx_ir.Value, Range], value: onnx_ir.Value, found: Range | None) -> None:
+    if found is not None:
+        ranges[value] = found
+
+
+def _of_source(value: onnx_ir.Value, inference: Inference) -> Range | None:
+    """The range of a constant, and of any bool."""
+    tensor = constant_tensor(value)
+    if tensor is not None:
+        return _of_tensor(tensor)
+    return Range(0, 1) if inference.type_of(value) == DataType.BOOL else None
+
+
+def _of_tensor(tensor: onnx_ir.TensorProtocol) -> Range | None:
+    if not 0 < tensor.size <= _READ or element_type(tensor.dtype).kind > Kind.FLOATING:
+        return None
+    array = tensor.numpy()
+    if element_type(tensor.dtype).kind is Kind.FLOATING:
+        numbers = array.astype(np.float64)
+        if not np.isfinite(numbers).all() or (numbers != np.trunc(numbers)).any():
+            return None
+        if (np.signbit(numbers) & (numbers == 0)).any():
+            return None
+        return Range(int(numbers.min()), int(numbers.max()))
+    return Range(int(array.min()), int(array.max()))
+
+
+def _indices(node: onnx_ir.Node, _: _Known) -> Range | None:
+    """Indices into the operand, or its dimensions: at most the longest of them, where all are known."""
+    dims = _dims(node.inputs[0])
+    return Range(0, _LARGEST if dims is None else max(dims, default=1))
+
+
+def _count(node: onnx_ir.Node, _: _Known) -> Range | None:
+    dims = _dims(node.inputs[0])
+    return Range(0, _LARGEST if dims is None else prod(dims))
+
+
+def _dims(value: onnx_ir.Value | None) -> list[int] | None:
+    if value is None or value.shape is None:
+        return None
+    known = [dim for dim in value.shape if isinstance(dim, int)]
+    return known if len(known) == len(value.shape) else None
+
+
+def _move(first: int, last: int | None) -> _Rule:
+    """A move of the elements of the inputs from `first` to before `last`."""
+
+    def rule(node: onnx_ir.Node, known: _Known) -> Range | None:
+        found = [known.of(value) for value in node.inputs[first:last] if value is not None]
+        ranges = [each for each in found if each is not None]
+        return reduce(Range.joined, ranges) if ranges and len(ranges) == len(found) else None
+
+    return rule
+
+
+def _cast(node: onnx_ir.Node, known: _Known) -> Range | None:
+    like = known.inference.type_of(node.inputs[1]) if len(node.inputs) == 2 else None
+    meaning, found = read_cast(node, like), known.of(node.inputs[0])
+    if meaning is None or meaning.to is None:
+        return None
+    if meaning.to == DataType.BOOL:
+        return Range(0, 1)
+    return found if found is not None and found.fits(meaning.to) else None
+
+
+def _clip(node: onnx_ir.Node, known: _Known) -> Range | None:
+    """Integers between the bounds; a bound below the other one wins or loses as the schema has it: the upper wins."""
+    dtype = known.inference.type_of(node.inputs[0])
+    if dtype is None or element_type(dtype).kind is not Kind.INTEGER:
+        return None
+    whole = Range(int(element_type(dtype).min), int(element_type(dtype).max))
+    absent = (whole, Range(whole.low, whole.low), Range(whole.high, whole.high))
+    found, low, high = (
+        bound if value is None else known.of(value) or whole
+        for value, bound in zip((*node.inputs, None, None), absent, strict=False)
+    )
+    ceiling = min(high.high, max(found.high, low.high))
+    floor = min(high.low, max(found.low, low.low))
+    return Range(floor, ceiling)
+
+
+def _mod(node: onnx_ir.Node, known: _Known) -> Range | None:
+    """Integers modulo a positive divisor, with the sign of the divisor."""
+    integers, divisor = known.kind(node.inputs[0]) is Kind.INTEGER, known.of(node.inputs[1])
+    if not integers or node.attributes.get_int("fmod", 0) or divisor is None or divisor.low <= 0:
+        return None
+    return Range(0, divisor.high - 1)
+
+
+def _constant_of_shape(node: onnx_ir.Node, _: _Known) -> Range | None:
+    attribute = node.attributes.get("value")
+    if attribute is None:
+        return Range(0, 0)
+    return None if attribute.is_ref() else _of_tensor(attribute.as_tensor())
+
+
+_RULES: Mapping[str, _Rule] = {
+    **dict.fromkeys(("Shape", "ArgMax", "ArgMin", "NonZero"), _indices),
+    "Size": _count,
+    "Cast": _cast,
+    "CastLike": _cast,
+    "Clip": _clip,
+    "Mod": _mod,
+    "ConstantOfShape": _constant_of_shape,
+    **dict.fromkeys(("Identity", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten"), _move(0, 1)),
+    **dict.fromkeys(("Slice", "Split", "Expand", "Tile", "Gather", "GatherElements", "GatherND"), _move(0, 1)),
+    "Concat": _move(0, None),
+    "Where": _move(1, 3),
+}
