@@ -19,7 +19,7 @@ def add_to(commands: Commands) -> None:
     )
     parser.add_argument("a", metavar="A", help="an ONNX model")
     parser.add_argument("b", metavar="B", help="the model to compare it with")
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
+    parser.add_argument("--format", choices=("text", "json", "html"), default="text", help="default: text")
     parser.add_argument("--json", dest="format", action="store_const", const="json", help="the same as --format json")
 
 
@@ -31,8 +31,14 @@ def run(arguments: argparse.Namespace) -> int:
 
     with progress() as announce:
         announce(f"comparing {arguments.a} with {arguments.b}")
-        found = compare_models(load(arguments.a), load(arguments.b))
-    if arguments.format == "json":
+        a, b = load(arguments.a), load(arguments.b)
+        found = compare_models(a, b)
+    if arguments.format == "html":
+        from castsmith.cli.page_data import diff_page
+        from castsmith.cli.page_html import html_text
+
+        print(html_text(diff_page(f"{arguments.a} \u2192 {arguments.b}", a, b, found)), end="")
+    elif arguments.format == "json":
         print_json({"a": arguments.a, "b": arguments.b, "same": not found.changes, **asdict(found)})
     else:
         print_lines(comparison_lines(arguments.a, arguments.b, found))

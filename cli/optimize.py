@@ -22,6 +22,8 @@ from castsmith.cli.outcome import DONE, REFUSED, complain
 from castsmith.cli.verify import add_engine
 
 if TYPE_CHECKING:
+    import onnx_ir
+
     from castsmith.cli.measure import Measure
     from castsmith.lowering.pipeline import Result
 
@@ -53,7 +55,7 @@ def add_to(commands: Commands) -> None:
     shown = parser.add_argument_group("what is shown")
     shown.add_argument("--diff", action="store_true", help="each rewrite, before and after")
     shown.add_argument("--explain", action="store_true", help="each refusal, with a value that shows the reason")
-    shown.add_argument("--report", metavar="FILE.json", help="write everything that was done to this file")
+    shown.add_argument("--report", metavar="FILE", help="write all that was done as FILE.json, or FILE.html to look at")
     parser.add_argument("--verify", action="store_true", help="run the model before and after each pass, bit for bit")
     add_engine(parser)
     add_json(parser)
@@ -96,7 +98,7 @@ def _run_one(arguments: argparse.Namespace) -> int:
             print_json(report_data(arguments.input, None, arguments.target, result, sizes))
         complain(f"the result would not be right for {arguments.target or 'any runtime'}, so nothing was written.")
         return REFUSED
-    _write(arguments, result, before, report)
+    _write(arguments, model, result, before, report)
     return DONE
 
 
@@ -124,7 +126,9 @@ def _optimize(arguments: argparse.Namespace, model: object) -> Result:
         )
 
 
-def _write(arguments: argparse.Namespace, result: Result, before: Measure, report: Path | None) -> None:
+def _write(
+    arguments: argparse.Namespace, model: onnx_ir.Model, result: Result, before: Measure, report: Path | None
+) -> None:
     """Write the model and the report: where either cannot be, the report is not there, and an older one stays."""
     from dataclasses import replace
 
@@ -146,11 +150,25 @@ def _write(arguments: argparse.Namespace, result: Result, before: Measure, repor
         )
         sizes = {"before": before, "after": replace(after, file_bytes=output.stat().st_size)}
         text = json_text(report_data(arguments.input, arguments.output, arguments.target, result, sizes))
-        write(text)
+        write(_html(arguments, model, result, sizes) if report is not None and _is_html(report) else text)
     if arguments.json:
         print(text, end="")
     else:
         print_result(arguments, result, sizes)
+
+
+def _html(arguments: argparse.Namespace, model: onnx_ir.Model, result: Result, sizes: dict[str, Measure]) -> str:
+    import castsmith
+    from castsmith.cli.page_data import report_page
+    from castsmith.cli.page_html import html_text
+
+    title = f"{arguments.input} \u2192 {arguments.output}"
+    goal = f"for {arguments.target}" if arguments.target else "for no target in particular"
+    return html_text(report_page(title, f"castsmith {castsmith.__version__} optimize, {goal}", model, result, sizes))
+
+
+def _is_html(path: Path) -> bool:
+    return path.suffix.lower() in (".html", ".htm")
 
 
 def _report_path(name: str | None, source: Path, output: Path) -> Path | None:
@@ -159,8 +177,6 @@ def _report_path(name: str | None, source: Path, output: Path) -> Path | None:
     if name is None:
         return None
     path = Path(name)
-    if path.suffix.lower() in (".html", ".htm"):
-        raise OptionError("--report writes JSON for now, not HTML: give a name that ends in .json.")
     if path.resolve() in (source.resolve(), output.resolve()):
         raise OptionError(f"--report {name} would overwrite a model: give it a name of its own.")
     return path

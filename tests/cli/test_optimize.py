@@ -172,7 +172,6 @@ def test_external_data(castsmith: Command, tmp_path: Path) -> None:
         ("--passes", "lower-float8"),
         ("--until", "mend"),
         ("--u64-integer-promotion-target", "i65"),
-        ("--report", "{folder}/r.html"),
         ("--report", "{folder}/none/r.json"),
         ("--report", "{folder}/b.onnx"),
     ],

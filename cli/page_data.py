@@ -1,0 +1,140 @@
+"""What the HTML page shows, from what optimize did or from what diff found."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import onnx_ir
+
+from castsmith.cli.compare import Comparison
+from castsmith.cli.measure import Measure
+from castsmith.cli.plain import counted, size_text
+from castsmith.cli.report import effect_name
+from castsmith.ir.records import Diagnostic, Refusal, Rewrite, Site
+from castsmith.ir.text import node_text, site_of
+from castsmith.ir.walks import all_nodes
+from castsmith.lowering.pipeline import Result
+
+Item = dict[str, Any]
+
+_MOST_CONSUMERS = 3
+_NAME = re.compile(r"[^\s,(){}<>]+")
+
+
+def report_page(
+    title: str, sub: str, before: onnx_ir.Model, result: Result, sizes: Mapping[str, Measure]
+) -> dict[str, Any]:
+    """The page of one run of optimize; `before` is the model that went in."""
+    texts = _texts_of_nodes(result.model, [record.site for record in result.refusals])
+    items = [
+        *map(_diagnostic, result.diagnostics),
+        *map(_rewrite, result.rewrites),
+        *(_refusal(record, texts.get(record.site, "")) for record in result.refusals),
+    ]
+    first, last = sizes["before"], sizes["after"]
+    figures = [
+        ("rewrites", str(len(result.rewrites))),
+        ("refusals", str(len(result.refusals))),
+        ("nodes", _change(str(first.nodes), str(last.nodes))),
+        ("casts", _change(str(first.casts), str(last.casts))),
+        ("tensors", _change(size_text(first.tensor_bytes), size_text(last.tensor_bytes))),
+        ("file", _change(size_text(first.file_bytes or 0), size_text(last.file_bytes or 0))),
+    ]
+    return _page(title, sub, figures, items, before, result.model)
+
+
+def diff_page(title: str, a: onnx_ir.Model, b: onnx_ir.Model, found: Comparison) -> dict[str, Any]:
+    """The page of one comparison."""
+    items = [
+        {
+            "kind": "change",
+            "group": change.subject.partition(" ")[0],
+            "rule": change.kind,
+            "place": change.place,
+            "reason": change.subject,
+            "detail": change.detail,
+            "before": change.before,
+            "after": change.after,
+            "drawn": change.subject in ("node", "operator"),
+        }
+        for change in found.changes
+    ]
+    counts = {key.removeprefix("nodes_"): str(count) for key, count in asdict(found).items() if key != "changes"}
+    figures = [("differences", str(len(items))), *((f"nodes {key}", count) for key, count in counts.items())]
+    sub = "The models are the same." if not items else counted(len(items), "difference")
+    return _page(title, sub, figures, items, a, b)
+
+
+def _page(
+    title: str,
+    sub: str,
+    figures: Iterable[tuple[str, str]],
+    items: Sequence[Item],
+    before: onnx_ir.Model,
+    after: onnx_ir.Model,
+) -> dict[str, Any]:
+    drawn = [item for item in items if item["drawn"]]
+    around = {
+        side: _around(model, {name for item in drawn for name in _NAME.findall(item[side])})
+        for side, model in (("before", before), ("after", after))
+    }
+    return {"schema": 1, "title": title, "sub": sub, "figures": list(figures), "items": items, "around": around}
+
+
+def _around(model: onnx_ir.Model, names: set[str]) -> dict[str, tuple[str, list[str]]]:
+    """For each of the names that the model has: the operator that makes the value, and some that use it."""
+    found: dict[str, tuple[str, list[str]]] = {value.name or "": ("input", []) for value in model.graph.inputs}
+    for value in model.graph.initializers.values():
+        found[value.name or ""] = ("constant", [])
+    for node in all_nodes(model):
+        for value in node.outputs:
+            found[value.name or ""] = (node.op_type, [])
+    for node in all_nodes(model):
+        for value in node.inputs:
+            consumers = found.get((value.name or "") if value is not None else "", ("", []))[1]
+            if len(consumers) < _MOST_CONSUMERS:
+                consumers.append(node.op_type)
+    for value in model.graph.outputs:
+        found.setdefault(value.name or "", ("", []))[1].append("output")
+    return {name: entry for name, entry in found.items() if name in names}
+
+
+def _texts_of_nodes(model: onnx_ir.Model, sites: Iterable[Site]) -> dict[Site, str]:
+    """The nodes at the sites as text, where they are still there and no other node has the same site."""
+    wanted, nodes = set(sites), dict[Site, list[onnx_ir.Node]]()
+    for node in all_nodes(model) if wanted else ():
+        site = site_of(node)
+        if site in wanted:
+            nodes.setdefault(site, []).append(node)
+    return {site: node_text(found[0]) for site, found in nodes.items() if len(found) == 1}
+
+
+def _rewrite(record: Rewrite) -> Item:
+    reason = f"{record.reason} [{effect_name(record)}]"
+    return _item("rewrite", record.pass_name, record.rule, record.site, reason, record.before, record.after)
+
+
+def _refusal(record: Refusal, text: str) -> Item:
+    witness = f" (witness: {record.witness})" if record.witness else ""
+    return _item("refusal", record.pass_name, record.rule, record.site, record.reason + witness, text, "")
+
+
+def _diagnostic(record: Diagnostic) -> Item:
+    way_out = f" ({record.help})" if record.help else ""
+    severity = record.severity.value
+    return _item("diagnostic", severity, record.code, record.site, record.message + way_out, "", "", drawn=False)
+
+
+def _item(
+    kind: str, group: str, rule: str, site: Site, reason: str, before: str, after: str, *, drawn: bool = True
+) -> Item:
+    """`drawn`: whether the texts are nodes that a picture can show."""
+    keys = ("kind", "group", "rule", "place", "reason", "before", "after", "drawn")
+    return dict(zip(keys, (kind, group, rule, str(site), reason, before, after, drawn), strict=True))
+
+
+def _change(before: str, after: str) -> str:
+    return before if before == after else f"{before} \u2192 {after}"
