@@ -144,12 +144,6 @@ def op_signature(domain: str, op_type: str, opset: int) -> OpSignature | None:
     return OpSignature.from_op_schema(onnx.defs.get_schema(op_type, opset, "" if domain in DEFAULT_DOMAINS else domain))
 
 
-def node_signature(node: onnx_ir.Node, imports: Mapping[str, int]) -> OpSignature | None:
-    """The signature of the node's operator under the opset imports in force; None for an operator without schema."""
-    opset = opset_of(imports, node.domain)
-    return None if opset is None else op_signature(node.domain, node.op_type, opset)
-
-
 def formal_inputs(signature: OpSignature, count: int) -> Iterator[Parameter]:
     """The formal parameter of each of `count` actual inputs; a variadic parameter stands for all that are left."""
     formals = list(signature.inputs)
@@ -158,12 +152,3 @@ def formal_inputs(signature: OpSignature, count: int) -> Iterator[Parameter]:
             yield formals[index]
         elif formals and formals[-1].variadic:
             yield formals[-1]
-
-
-def allowed_types(signature: OpSignature, variable: str) -> frozenset[onnx_ir.DataType]:
-    """The element types of the tensors that the type variable may stand for."""
-    for parameter in (*signature.inputs, *signature.outputs):
-        if parameter.type_constraint.name == variable:
-            types = parameter.type_constraint.allowed_types
-            return frozenset(allowed.dtype for allowed in types if isinstance(allowed, onnx_ir.TensorType))
-    return frozenset()
