@@ -21,6 +21,7 @@ from castsmith.lowering.builder import Builder
 from castsmith.lowering.codes import Policy
 from castsmith.lowering.sequences import NEEDS_BITCAST, Sequence, decode, encode
 from castsmith.lowering.sequences_round import round_in_place
+from castsmith.lowering.sequences_table import round_by_table
 from castsmith.numerics.types import FLOAT8_TYPES, type_name
 
 Write = Callable[[Builder, onnx_ir.Value], onnx_ir.Value]
@@ -107,8 +108,9 @@ def main() -> None:
                 DataType.FLOAT, opset,
             )  # fmt: skip
             print(f"  {sequence.value:12} encode {there / one:5.2f}  there and back {both / two:5.2f}", flush=True)
-        place = timed(lambda b, v, t=to: round_in_place(b, v, t, POLICY), DataType.FLOAT, 24)
-        print(f"  in place                   there and back {both / place:5.2f}", flush=True)
+        for name, rounded in (("table", round_by_table), ("ladder", round_in_place)):
+            place = timed(lambda b, v, t=to, r=rounded: r(b, v, t, POLICY), DataType.FLOAT, 26)
+            print(f"  {name:12} in place      there and back {both / place:5.2f}", flush=True)
 
 
 if __name__ == "__main__":

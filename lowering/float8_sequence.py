@@ -36,7 +36,7 @@ def choose_sequence(
         raise OptionError(f"{name!r} is no sequence; the sequences are {', '.join(_NAMES)}.")
     if name == Sequence.LADDER.value or not any(_makes_codes(node, types, coded) for node in expanding):
         return Sequence.LADDER, None
-    wanted = Sequence.BITCAST if name == "auto" else Sequence(name)
+    wanted = Sequence.TABLE if name == "auto" else Sequence(name)
     first = target.sequence_operators.get("BitCast")
     if first is None or first > target.newest_opset:
         reason = f"{target.name} has no BitCast"
