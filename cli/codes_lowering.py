@@ -14,6 +14,14 @@ LOWERING = (
         "Where refused, raise the opset to 11 or make the parameters constants.",
     ),
     Page(
+        "lower-quant",
+        "rewrite",
+        "A QONNX Quant, BipolarQuant or FloatQuant becomes operators of ONNX. Refused for parameters not constant.",
+        "No runtime has them; each step becomes one operator, in the order and type in which QONNX computes.",
+        "- y = qonnx.custom_op.general.Quant (x, scale, zeropt, bits)\n+ Div, Add, two Where, Round, Sub, Mul",
+        "Where refused, the reason says what has to be constant, or which rounding mode is not exact.",
+    ),
+    Page(
         "lower-*",
         "rewrite",
         "An operator on a type that the target lacks becomes exact operators that it has. lower-Cast, for one.",

@@ -102,6 +102,14 @@ PASSES = (
         "Correct the model.",
     ),
     Page(
+        "fold-quantized",
+        "refusal",
+        "A DequantizeLinear of a constant is left, as it is part of a quantized operator.",
+        "Runtimes recognise DequantizeLinear, operator, QuantizeLinear together and run them on integers.",
+        "MatMul of DequantizeLinear (x) and DequantizeLinear (w)",
+        "The option fold_quantized of fold-constants folds it all the same.",
+    ),
+    Page(
         "remove-identity-cast",
         "rewrite",
         "A cast to the type that the value has is removed.",

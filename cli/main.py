@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     parser = _parser()
     try:
-        arguments = parser.parse_args(cast.protect_negative_numbers(words))
+        arguments = parser.parse_args(optimize.spell_out(cast.protect_negative_numbers(words)))
     except SystemExit as ending:  # --help, --version or bad usage
         return ending.code if isinstance(ending.code, int) else 0
     return run_command(arguments)

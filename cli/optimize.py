@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,14 @@ if TYPE_CHECKING:
     from castsmith.lowering.pipeline import Result
 
 
+_FULL_DIFF = "--full-diff"
+
+
+def spell_out(words: Sequence[str]) -> list[str]:
+    """`--diff=full` as an option of its own: one that may or may not have a value would take IN for it."""
+    return [_FULL_DIFF if word == "--diff=full" else word for word in words]
+
+
 def add_to(commands: Commands) -> None:
     parser = add_command(commands, "optimize", run, "make the element types of a model right, and write it")
     parser.add_argument("input", metavar="IN", nargs="+", help="an ONNX model, or many")
@@ -47,13 +56,16 @@ def add_to(commands: Commands) -> None:
     )
     work.add_argument("--fold-disputed", action="store_true", help="fold casts on which runtimes disagree, too")
     work.add_argument("--passes", metavar="LIST", help="passes to run, separated by commas: name or name{option=value}")
+    work.add_argument("--no-provenance", action="store_true", help="leave out of new nodes which rule made them")
     work.add_argument("--until", metavar="PASS", help="stop after this pass")
     add_promotion(parser)
     many = parser.add_argument_group("many models")
     many.add_argument("-j", "--jobs", metavar="N", type=_jobs, default=os.cpu_count() or 1, help="how many at a time")
     many.add_argument("--dask", metavar="ADDRESS", help="scheduler of a Dask cluster that sees the same files")
     shown = parser.add_argument_group("what is shown")
-    shown.add_argument("--diff", action="store_true", help="each rewrite, before and after")
+    help_text = "each rewrite, before and after; long ones of the same form once, unless --diff=full"
+    shown.add_argument("--diff", action="store_const", const="short", help=help_text)
+    shown.add_argument(_FULL_DIFF, dest="diff", action="store_const", const="full", help=argparse.SUPPRESS)
     shown.add_argument("--explain", action="store_true", help="each refusal, with a value that shows the reason")
     shown.add_argument("--report", metavar="FILE", help="write all that was done as FILE.json, or FILE.html to look at")
     parser.add_argument("--verify", action="store_true", help="run the model before and after each pass, bit for bit")
@@ -123,6 +135,7 @@ def _optimize(arguments: argparse.Namespace, model: object) -> Result:
             until=arguments.until,
             progress=announce,
             verify=arguments.engine if arguments.verify else None,
+            provenance=not arguments.no_provenance,
         )
 
 

@@ -12,7 +12,7 @@ import json
 from importlib.resources import files
 from typing import Any
 
-_LARGE = 1 << 20
+_LARGE = 1 << 18
 """Characters of JSON from which it is compressed."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -11,6 +12,8 @@ import castsmith
 from castsmith.cli.measure import Measure
 from castsmith.ir.records import Diagnostic, Refusal, Rewrite, Site
 from castsmith.lowering.pipeline import Result
+
+_CAST = re.compile(r" = Cast(?:Like)? (?:<|\()")
 
 
 def report_data(
@@ -40,6 +43,17 @@ def report_data(
 def count_by_rule(records: Sequence[Rewrite | Refusal]) -> Counter[tuple[str, str]]:
     """How many records each rule of each pass made, in the order in which they first appear."""
     return Counter((record.pass_name, record.rule) for record in records)
+
+
+def casts_by_rule(records: Sequence[Rewrite]) -> dict[tuple[str, str], str]:
+    """What the rewrites of each rule of each pass add and remove of casts, such as `+3 -1`; empty where nothing."""
+    found: dict[tuple[str, str], list[int]] = {}
+    for record in records:
+        change = len(_CAST.findall(record.after)) - len(_CAST.findall(record.before))
+        counts = found.setdefault((record.pass_name, record.rule), [0, 0])
+        counts[change < 0] += abs(change)
+    texts = {key: (f"+{up}" if up else "", f"-{down}" if down else "") for key, (up, down) in found.items()}
+    return {key: " ".join(filter(None, text)) for key, text in texts.items()}
 
 
 def diagnostic_data(record: Diagnostic) -> dict[str, Any]:

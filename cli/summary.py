@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from castsmith.cli.console import print_lines
 from castsmith.cli.measure import Measure
 from castsmith.cli.plain import columns, counted, one_line, size_text
-from castsmith.cli.report import count_by_rule
+from castsmith.cli.report import casts_by_rule, count_by_rule
 from castsmith.cli.rewrite_text import refusal_lines, rewrite_lines
 from castsmith.cli.wrapping import Line
 from castsmith.lowering.pipeline import Result
@@ -21,7 +21,7 @@ def print_result(arguments: argparse.Namespace, result: Result, sizes: dict[str,
 
 def _lines(arguments: argparse.Namespace, result: Result, sizes: dict[str, Measure]) -> Iterator[Line]:
     if arguments.diff:
-        yield from rewrite_lines(result.rewrites)
+        yield from rewrite_lines(result.rewrites, full=arguments.diff == "full")
     if arguments.explain:
         if arguments.diff and result.rewrites and result.refusals:
             yield Line(())
@@ -38,8 +38,14 @@ def _summary(arguments: argparse.Namespace, result: Result, sizes: dict[str, Mea
     if not result.rewrites:
         yield "  nothing to change"
     else:
-        counts = count_by_rule(result.rewrites).items()
-        yield from columns((name, rule, str(count)) for (name, rule), count in counts)
+        casts = casts_by_rule(result.rewrites)
+        rows = [
+            (name, rule, str(count), casts[name, rule])
+            for (name, rule), count in count_by_rule(result.rewrites).items()
+        ]
+        if any(row[3] for row in rows):
+            rows.insert(0, ("pass", "rule", "count", "casts"))
+        yield from columns(rows)
     before, after = sizes["before"], sizes["after"]
     yield (
         f"  nodes {_change(str(before.nodes), str(after.nodes))}, casts {_change(str(before.casts), str(after.casts))},"

@@ -10,8 +10,10 @@ import onnx
 import onnx_ir
 
 from castsmith.ir.loading import from_proto, load
+from castsmith.ir.provenance import note_provenance
 from castsmith.ir.records import Diagnostic, Records, Refusal, Rewrite, RewriteResult
 from castsmith.ir.verify_passes import require_same
+from castsmith.ir.walks import all_nodes
 from castsmith.lowering.errors import OptionError
 from castsmith.lowering.registry import PIPELINE, make_pass, needs_target, pass_name
 from castsmith.lowering.targets import Target, load_target
@@ -44,6 +46,7 @@ def optimize(
     until: str | None = None,
     progress: Callable[[str], None] | None = None,
     verify: str | None = None,
+    provenance: bool = True,
 ) -> Result:
     """Make the element types of `model` right, and legal for `target` where one is named.
 
@@ -57,6 +60,7 @@ def optimize(
     until: the name of the pass to stop after.
     progress: called with the name of each pass before it runs.
     verify: an engine (`onnxruntime` or `reference`) that runs the model before and after each pass, bit for bit.
+    provenance: whether new nodes say in their metadata which rule made them.
 
     Raises CastsmithError: ModelError for what cannot be read, PromotionError for a promotion that the rules refuse,
     TargetError for an unknown target, OptionError for an unknown pass, VerificationError where bits change.
@@ -79,12 +83,15 @@ def optimize(
         if progress is not None:
             progress(pass_name(spec))
         before = None if verify is None else result_model.clone()
+        old = set(all_nodes(result_model)) if provenance else set[onnx_ir.Node]()
         outcome = make_pass(spec, settings)(result_model)
         if before is not None and verify is not None and outcome.modified:
             unsafe = replace(rules, promote_unsafe=True)
             require_same(before, result_model, pass_name(spec), engine=verify, promotion=unsafe)
         if isinstance(outcome, RewriteResult):
             records.extend(outcome.records)
+            if provenance and outcome.records.rewrites:
+                note_provenance(result_model, old, outcome.records.rewrites)
     return Result(result_model, records.rewrites, records.refusals, records.diagnostics)
 
 

@@ -43,7 +43,7 @@ def test_help_names_every_command(castsmith: Command) -> None:
     "words",
     [
         *[(), ("mend",), ("optimize",), ("optimize", "x.onnx"), ("cast", "1"), ("check",), ("diff", "a"), ("promote",)],
-        *[("check", "a", "--wrong"), ("diff", "a", "b", "--format", "html"), ("targets", "show"), ("passes", "more")],
+        *[("check", "a", "--wrong"), ("diff", "a", "b", "--format", "svg"), ("targets", "show"), ("passes", "more")],
         ("optimize", "a", "-o", "b", "--max-growth", "much"),
         ("cast", "1", "--from", "f32", "--to", "i8", "--opset", "x"),
     ],
