@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from castsmith.passes.place_casts_cut import minimum_cut, two_sides
 from castsmith.passes.place_casts_problem import Choice, Mode, Problem
 
-_STEPS = 200_000
+_STEPS = 10_000
 """Partial choices that branch and bound looks at before it gives up."""
 
 _SEARCHED_MOVES = 64
