@@ -12,6 +12,7 @@ from castsmith.ir.naming import Namer
 from castsmith.ir.records import Effect, Records, Rewrite, Site
 from castsmith.ir.rewriting import Replacement, apply_replacement
 from castsmith.ir.text import node_text, site_of, type_text
+from castsmith.lowering.float8_casts import rounds_in_place
 from castsmith.lowering.float8_needs import is_coded
 from castsmith.lowering.float8_plan import NAME, Plan
 from castsmith.lowering.opset import move_to_opset
@@ -24,6 +25,9 @@ _SEQUENCE_REASONS = {
     Sequence.TABLE: "the schema's rounding of every value of the upper 16 bits, the lower ones kept as one sticky bit",
     Sequence.LADDER: "the schema's rounding, as exact products of powers of two and one Round",
 }
+_DECODERS = ("Cast", "CastLike", "DequantizeLinear")
+_DECODED = "a table of the 256 codes, made by the codec"
+_ROUNDED = "the codes are made from floats, so those are rounded in place"
 
 
 def apply_plan(model: onnx_ir.Model, plan: Plan, reasons: Mapping[DataType, str], records: Records) -> None:
@@ -79,10 +83,11 @@ def _apply_expansion(plan: Plan, node: onnx_ir.Node, namer: Namer) -> Rewrite:
     expansion.output.shape = old.shape or expansion.output.shape
     expansion.nodes[-1].outputs[0].name = f"{old.name}_codes" if is_coded(old, plan.types, plan.coded) else old.name
     encodes = is_coded(old, plan.types, plan.coded) and not is_coded(node.inputs[0], plan.types, plan.coded)
-    rounds = node.inputs[0] in plan.context.encoded
+    decodes_to = DataType.FLOAT if node.op_type == "DequantizeLinear" else plan.context.type_of(old)
+    rounds = node.op_type in _DECODERS and rounds_in_place(node.inputs[0], decodes_to, plan.context)
     loses_sign = rounds or (encodes and _loses_nan_sign(plan, node))
     inexact = loses_sign and plan.context.sequence not in NEEDS_BITCAST
-    reason = _SEQUENCE_REASONS[plan.context.sequence] if encodes else "a table of the 256 codes, made by the codec"
+    reason = _SEQUENCE_REASONS[plan.context.sequence] if encodes else _ROUNDED if rounds else _DECODED
     effect = Effect.BIT_EXACT_BUT_NAN if inexact else Effect.BIT_EXACT
     wanted = Replacement(f"lower-{node.op_type}", reason, expansion.nodes, outputs=(expansion.output,), effect=effect)
     return replace(apply_replacement(NAME, node, wanted, namer), before=expansion.before)

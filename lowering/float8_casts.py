@@ -79,14 +79,20 @@ def expand_cast(build: Builder, node: onnx_ir.Node, context: Context) -> onnx_ir
 def decoded(build: Builder, codes: onnx_ir.Value, to: DataType, context: Context) -> onnx_ir.Value:
     """The values of the codes; where they were made from floats and become floats, those floats rounded in place."""
     made = context.encoded.get(codes)
-    row = None if made is None else element_type(made.to)
-    if made is None or row is None or to != DataType.FLOAT or row.kind is not Kind.FLOATING or not row.signed:
+    if made is None or not rounds_in_place(codes, to, context):
         return decode(build, codes, context.type_of(codes), to)
-    if context.sequence is Sequence.TABLE:
-        return round_by_table(build, made.x, made.to, made.policy)
-    if context.sequence is Sequence.LADDER and row.has_nan:
-        return round_in_place(build, made.x, made.to, made.policy)
-    return decode(build, codes, context.type_of(codes), to)
+    write = round_by_table if context.sequence is Sequence.TABLE else round_in_place
+    return write(build, made.x, made.to, made.policy)
+
+
+def rounds_in_place(codes: onnx_ir.Value | None, to: DataType, context: Context) -> bool:
+    """Whether these codes were made from floats, become floats, and the sequence gains by rounding in place."""
+    made = None if codes is None else context.encoded.get(codes)
+    if made is None or to != DataType.FLOAT:
+        return False
+    row = element_type(made.to)
+    gains = context.sequence is Sequence.TABLE or (context.sequence is Sequence.LADDER and row.has_nan)
+    return gains and row.kind is Kind.FLOATING and row.signed
 
 
 def expand_test(build: Builder, node: onnx_ir.Node, context: Context) -> onnx_ir.Value:
