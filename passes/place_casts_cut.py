@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import networkx as nx
-from networkx.algorithms.flow import boykov_kolmogorov  # pyright: ignore[reportUnknownVariableType]
 from onnx_ir import DataType
 
 from castsmith.numerics.embedding import embeds
@@ -132,6 +130,9 @@ class _Network:
         return False
 
     def source_side(self) -> set[Vertex]:
+        import networkx as nx  # only where there is something to cut: importing it takes as long as a small model
+        from networkx.algorithms.flow import boykov_kolmogorov  # pyright: ignore[reportUnknownVariableType]
+
         finite = sum(capacity for capacity in self.capacities.values() if capacity < IMPOSSIBLE)
         graph: nx.DiGraph[Vertex] = nx.DiGraph()
         graph.add_nodes_from((_SOURCE, _SINK))

@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-import networkx as nx
 import numpy as np
 import onnx_ir
 from onnx_ir import DataType
@@ -44,7 +43,11 @@ class Region:
 
 def find_regions(graph: onnx_ir.Graph, inference: Inference, imports: Mapping[str, int]) -> list[Region]:
     """The regions of one graph, its subgraphs left out, that have both a cast and a move."""
-    sets: nx.utils.UnionFind[object] = nx.utils.UnionFind()
+    if not any(_movable_cast(node, inference, imports) for node in graph):
+        return []
+    from networkx.utils import UnionFind  # only where there is a region: importing it takes as long as a small model
+
+    sets: UnionFind[object] = UnionFind()
     casts: dict[onnx_ir.Node, CastNode] = {}
     members: list[onnx_ir.Node] = []
     for node in graph:
