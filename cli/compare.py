@@ -1,8 +1,8 @@
 """Two models compared by what they mean: the answer as plain data.
 
 No difference is: the names of intermediate values, nodes and initializers, the order of nodes, whether a constant is
-an initializer or a Constant node, how tensors are stored, constants that nothing uses, types declared for
-intermediate values in one model alone, the producer, and documentation.
+an initializer or a Constant node, how tensors are stored, attributes at their defaults, constants that nothing uses,
+types declared for intermediate values in one model alone, the producer, and documentation.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from castsmith.cli.compare_graphs import compare_graphs
 from castsmith.cli.compare_interface import pair_by_index, pair_by_name
 from castsmith.cli.compare_keys import Keys
 from castsmith.ir.schemas import DEFAULT_DOMAINS
+from castsmith.ir.scopes import imports_by_scope
 
 
 @dataclass(frozen=True)
@@ -30,9 +31,12 @@ class Comparison:
     nodes_removed: int
 
 
-def compare_models(a: onnx_ir.Model, b: onnx_ir.Model) -> Comparison:
-    """What it takes to turn the model `a` into the model `b`."""
-    keys, tally = Keys(), GraphComparison()
+def compare_models(a: onnx_ir.Model, b: onnx_ir.Model, *, everything: bool = False) -> Comparison:
+    """What it takes to turn the model `a` into the model `b`.
+
+    everything: report the metadata of nodes and constants that nothing uses, too.
+    """
+    keys, tally = Keys(imports={**imports_by_scope(a), **imports_by_scope(b)}, everything=everything), GraphComparison()
     tally.changes += _model_changes(a, b)
     inputs, outputs = pair_by_name(a.graph.inputs, b.graph.inputs), pair_by_name(a.graph.outputs, b.graph.outputs)
     compare_graphs(a.graph, b.graph, inputs, outputs, keys, tally)

@@ -18,7 +18,8 @@ _NOT_SET = "not set"
 
 def attribute_changes(a: onnx_ir.Node, b: onnx_ir.Node, place: str, keys: Keys) -> Iterator[Change]:
     """Attributes that one node lacks, or that are not equal to the bit."""
-    for name in sorted(a.attributes.keys() | b.attributes.keys()):
+    kept = keys.attributes(a), keys.attributes(b)
+    for name in sorted(kept[0].keys() | kept[1].keys()):
         left, right = a.attributes.get(name), b.attributes.get(name)
         subject = f"attribute {name}"
         if left is None or right is None:

@@ -12,6 +12,7 @@ from castsmith.cli.compare_interface import Interface, interface_changes, pair_b
 from castsmith.cli.compare_keys import Keys
 from castsmith.cli.compare_match import Matching, match_nodes
 from castsmith.cli.compare_queries import Scope, operands, operator_key
+from castsmith.cli.compare_rest import metadata_changes, unused_constant_changes
 from castsmith.cli.compare_tensors import digest, tensor_difference
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.text import node_text, site_of, type_text
@@ -29,6 +30,8 @@ def compare_graphs(
     for left, right in inputs.pairs:
         keys.of[left] = keys.of[right] = keys.intern("input", left, right)
         tally.changes += _default_changes(left, right, place)
+    if keys.everything:
+        tally.changes += unused_constant_changes(a, b, place)
     matching = match_nodes(a, b, keys, outputs.pairs)
     for left, right in outputs.pairs:
         tally.changes += _source_changes(matching, left, right, place, f"what makes output {left.name}")
@@ -69,6 +72,8 @@ def _compare_nodes(matching: Matching, a: onnx_ir.Node, b: onnx_ir.Node, tally: 
         tally.changes += attribute_changes(a, b, place, matching.keys)
         tally.changes += _operand_changes(matching, a, b, place)
     tally.changes += _output_type_changes(a, b, place)
+    if matching.keys.everything:
+        tally.changes += metadata_changes(a, b, place)
     same = len(tally.changes) == before
     tally.same += same
     tally.changed += not same

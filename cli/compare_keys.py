@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 
 import onnx_ir
 
-from castsmith.cli.compare_queries import captured, computing_nodes, from_outside, operands, operator_key
+from castsmith.cli.compare_defaults import attributes_without_defaults
+from castsmith.cli.compare_queries import Scope, captured, computing_nodes, from_outside, operands, operator_key
 from castsmith.cli.compare_tensors import digest
 from castsmith.ir.constants import constant_tensor
 
@@ -23,14 +24,23 @@ _OUTSIDE = -2
 
 @dataclass
 class Keys:
-    """One number for each distinct thing. `of` has the keys of values by which both models know them so far."""
+    """One number for each distinct thing. `of` has the keys of values by which both models know them so far.
+
+    imports: the opsets in force in each scope of both. everything: whether to compare what has no meaning, too.
+    """
 
     table: dict[Hashable, int] = field(default_factory=dict[Hashable, int])
     of: dict[onnx_ir.Value, int] = field(default_factory=dict[onnx_ir.Value, int])
     constants: dict[onnx_ir.Value, int | None] = field(default_factory=dict[onnx_ir.Value, int | None])
+    imports: dict[Scope, Mapping[str, int]] = field(default_factory=dict[Scope, Mapping[str, int]])
+    everything: bool = False
 
     def intern(self, *key: Hashable) -> int:
         return self.table.setdefault(key, len(self.table))
+
+    def attributes(self, node: onnx_ir.Node) -> dict[str, onnx_ir.Attr]:
+        """The attributes of the node that are not at their defaults."""
+        return attributes_without_defaults(node, None if node.graph is None else self.imports.get(node.graph))
 
     def constant(self, value: onnx_ir.Value) -> int | None:
         """The key of a constant by its content; None for other values."""
@@ -90,7 +100,8 @@ def attribute_keys(
     node: onnx_ir.Node, keys: Keys, known: MutableMapping[onnx_ir.Value, int] | None
 ) -> tuple[Hashable, ...]:
     """The attributes by name. What subgraphs take from outside has the keys of `known`; without it, none."""
-    return tuple((name, attribute_key(node.attributes[name], keys, known)) for name in sorted(node.attributes))
+    attributes = keys.attributes(node)
+    return tuple((name, attribute_key(attributes[name], keys, known)) for name in sorted(attributes))
 
 
 def attribute_key(attribute: onnx_ir.Attr, keys: Keys, known: MutableMapping[onnx_ir.Value, int] | None) -> Hashable:

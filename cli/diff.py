@@ -15,10 +15,13 @@ def add_to(commands: Commands) -> None:
     parser = add_command(commands, "diff", run, summary)
     parser.epilog = (
         "No difference is: the names of intermediate values and the order of nodes, whether a constant is an"
-        " initializer or a Constant node, constants that nothing uses, who produced the model, documentation."
+        " initializer or a Constant node, attributes at their defaults, who produced the model, documentation; and,"
+        " unless --all is given, the metadata of nodes and constants that nothing uses."
     )
     parser.add_argument("a", metavar="A", help="an ONNX model")
     parser.add_argument("b", metavar="B", help="the model to compare it with")
+    help_text = "report the metadata of nodes and constants that nothing uses, too"
+    parser.add_argument("--all", action="store_true", help=help_text)
     parser.add_argument("--format", choices=("text", "json", "html"), default="text", help="default: text")
     parser.add_argument("--json", dest="format", action="store_const", const="json", help="the same as --format json")
 
@@ -32,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     with progress() as announce:
         announce(f"comparing {arguments.a} with {arguments.b}")
         a, b = load(arguments.a), load(arguments.b)
-        found = compare_models(a, b)
+        found = compare_models(a, b, everything=arguments.all)
     if arguments.format == "html":
         from castsmith.cli.page_data import diff_page
         from castsmith.cli.page_html import html_text

@@ -289,3 +289,29 @@ def test_the_command(castsmith: Command, tmp_path: Path) -> None:
         assert (data["schema"], data["same"]) == (1, False)
         assert sorted(change["kind"] for change in data["changes"]) == ["node-added", "operand-changed"]
     assert json.loads(castsmith("diff", a, c, "--json").out)["same"] is True
+
+
+def test_an_attribute_at_its_default_is_as_good_as_none() -> None:
+    text = """<ir_version: 10, opset_import: ["" : 18]>
+    g (float[N, 4] x) => (float[N, 4] y) { a = LeakyRelu <alpha = 0.01> (x) y = Softmax <axis = -1> (a) }"""
+    one, two = onnx.parser.parse_model(text), onnx.parser.parse_model(text)
+    del two.graph.node[0].attribute[:], two.graph.node[1].attribute[:]
+    assert compare(one, two).changes == compare(two, one).changes == ()
+    one.graph.node[0].attribute[0].f = 0.5
+    assert [(change.kind, change.subject) for change in compare(one, two).changes] == [
+        ("attribute-changed", "attribute alpha")
+    ]
+
+
+def test_what_has_no_meaning_is_reported_on_request(castsmith: Command, tmp_path: Path) -> None:
+    other = model()
+    node(other, "active").metadata_props.add(key="castsmith.rule", value="x")
+    other.graph.initializer.append(numpy_helper.from_array(np.ones(3, np.float32), "dead"))
+    onnx.save_model(model(), tmp_path / "a.onnx")
+    onnx.save_model(other, tmp_path / "b.onnx")
+    words = ("diff", tmp_path / "a.onnx", tmp_path / "b.onnx")
+    assert castsmith(*words).code == 0
+    ended = castsmith(*words, "--all")
+    assert ended.code == 1
+    assert "metadata castsmith.rule: + x" in ended.out
+    assert "unused constant dead: + float[3] dead = {1.0, 1.0, 1.0}" in ended.out
