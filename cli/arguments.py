@@ -32,6 +32,11 @@ def add_json(parser: argparse.ArgumentParser, *, nested: bool = False) -> None:
 def add_promotion(parser: argparse.ArgumentParser) -> None:
     """The options of ConvertPromoteTypes."""
     group = parser.add_argument_group("promotion of operands whose types disagree")
+    group.add_argument(
+        "--promotion",
+        metavar="PRESET",
+        help="the rules of a library: openvino (the default), torch, numpy, jax or tensorflow",
+    )
     group.add_argument("--promote-unsafe", action="store_true", help="allow promotions that can lose values")
     group.add_argument(
         "--pytorch-scalar-promotion", action="store_true", help="scalars give way to operands with dimensions"
@@ -39,18 +44,30 @@ def add_promotion(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--u64-integer-promotion-target",
         metavar="TYPE",
-        default="float",
         help="what uint64 with a signed integer becomes when unsafe promotion is allowed (default: float)",
     )
 
 
 def promotion_rules(arguments: argparse.Namespace) -> PromotionRules:
-    """The rules that the options of `add_promotion` ask for."""
+    """The rules that the options of `add_promotion` ask for: those of the preset, with what is given beside it."""
+    from dataclasses import replace
+
+    from castsmith.lowering.errors import OptionError
+    from castsmith.numerics.errors import PromotionError
     from castsmith.numerics.promotion import PromotionRules
     from castsmith.numerics.types import parse_type
 
-    target = parse_type(arguments.u64_integer_promotion_target)
-    return PromotionRules(arguments.promote_unsafe, arguments.pytorch_scalar_promotion, target)
+    try:
+        rules = PromotionRules.preset(arguments.promotion or "openvino")
+    except PromotionError as error:
+        raise OptionError(str(error)) from None
+    if arguments.u64_integer_promotion_target is not None:
+        rules = replace(rules, u64_integer_promotion_target=parse_type(arguments.u64_integer_promotion_target))
+    return replace(
+        rules,
+        promote_unsafe=rules.promote_unsafe or arguments.promote_unsafe,
+        pytorch_scalar_promotion=rules.pytorch_scalar_promotion or arguments.pytorch_scalar_promotion,
+    )
 
 
 def print_json(data: dict[str, Any]) -> None:

@@ -54,7 +54,17 @@ def add_to(commands: Commands) -> None:
     work.add_argument(
         "--max-growth", metavar="BYTES", type=int, default=4096, help="by which folding one node may grow the file"
     )
+    work.add_argument(
+        "--max-total-growth", metavar="BYTES", type=int, default=1 << 20, help="by which all folding may grow the file"
+    )
     work.add_argument("--fold-disputed", action="store_true", help="fold casts on which runtimes disagree, too")
+    work.add_argument(
+        "--fold-as",
+        metavar="RUNTIME",
+        default="",
+        help="fold casts that the standard leaves open as onnxruntime or reference computes them",
+    )
+    work.add_argument("--fold-quantized", action="store_true", help="fold the weights of quantized operators, too")
     work.add_argument("--passes", metavar="LIST", help="passes to run, separated by commas: name or name{option=value}")
     work.add_argument("--no-provenance", action="store_true", help="leave out of new nodes which rule made them")
     work.add_argument("--until", metavar="PASS", help="stop after this pass")
@@ -129,7 +139,10 @@ def _optimize(arguments: argparse.Namespace, model: object) -> Result:
             promotion=promotion_rules(arguments),
             keep_output_types=arguments.keep_output_types,
             max_growth=arguments.max_growth,
+            max_total_growth=arguments.max_total_growth,
             fold_disputed=arguments.fold_disputed,
+            fold_as=arguments.fold_as,
+            fold_quantized=arguments.fold_quantized,
             in_place=True,
             passes=None if arguments.passes is None else split_passes(arguments.passes),
             until=arguments.until,
