@@ -16,7 +16,7 @@ import onnx_ir
 from castsmith.ir.errors import ModelError
 from castsmith.ir.records import Site
 from castsmith.ir.text import node_text, site_of
-from castsmith.ir.verify_compare import Difference, difference, element_text, same_type
+from castsmith.ir.verify_compare import Difference, difference, element_text, on_common_ground
 from castsmith.ir.verify_engines import Engine, EngineError
 from castsmith.ir.verify_evaluate import Evaluator
 from castsmith.ir.verify_exact import Mask
@@ -165,10 +165,11 @@ def _first_difference(
     def watch(value: onnx_ir.Value, array: Array, mask: Mask) -> None:
         del mask
         arrays[value.name or ""] = array
-        counterpart = known.get(value.name or "")
-        if found or counterpart is None or not (same_type(counterpart[0], array) or value.is_graph_output()):
+        theirs, open_there = known.get(value.name or "", (None, None))
+        if found or theirs is None:
             return
-        here = difference(counterpart[0], array, counterpart[1], nan_bits=nan_bits)
+        pair = (theirs, array) if value.is_graph_output() else on_common_ground(theirs, array)
+        here = None if pair is None else difference(*pair, open_there, nan_bits=nan_bits)
         if here is not None:
             found.append(_mismatch(name, value, here, first, arrays, array))
 

@@ -11,6 +11,7 @@ from onnx_ir import DataType
 
 from castsmith.ir.verify_exact import Mask
 from castsmith.ir.verify_promotion import Array, dtype_of
+from castsmith.numerics.cast import cast
 from castsmith.numerics.types import Kind, element_type, type_name
 
 
@@ -52,8 +53,18 @@ def element_text(array: Array, index: tuple[int, ...]) -> str:
     return f"{element} (0x{code:0{array.dtype.itemsize * 2}x})"
 
 
-def same_type(a: Array, b: Array) -> bool:
-    return dtype_of(a) == dtype_of(b) and a.shape == b.shape
+def on_common_ground(a: Array, b: Array) -> tuple[Array, Array] | None:
+    """Both arrays as they can be compared: as they are, or as numbers where one model has them in another type of the
+    same kind; None where neither will do, as for values beside their codes."""
+    if a.shape != b.shape:
+        return None
+    types = dtype_of(a), dtype_of(b)
+    if types[0] == types[1]:
+        return a, b
+    kinds = {element_type(dtype).kind for dtype in types}
+    if kinds not in ({Kind.FLOATING}, {Kind.INTEGER}) or any(element_type(dtype).bits > 53 for dtype in types):
+        return None
+    return cast(a, DataType.DOUBLE), cast(b, DataType.DOUBLE)
 
 
 def _bits(array: Array) -> NDArray[Any]:

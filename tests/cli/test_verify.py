@@ -142,6 +142,18 @@ def test_a_fault_deep_in_a_real_model_is_found_where_it_is() -> None:
     assert found.node_a != found.node_b
 
 
+def test_a_cast_to_a_wrong_type_is_found_where_it_is() -> None:
+    right = (
+        HEAD
+        + """g (float[N] x) => (float[N] y) {
+        a = Cast <to = 10> (x) b = Neg (a) y = Cast <to = 1> (b) }"""
+    )
+    found = compared(right, right.replace("to = 10", "to = 16")).mismatch
+    assert found is not None
+    assert found.value == "a"
+    assert "bfloat16" in found.node_b
+
+
 def test_what_is_undefined_is_nobodys_fault() -> None:
     a = HEAD + "g (float[N] x) => (int32[N] y) { y = Cast <to = 6> (x) }"
     b = HEAD + "g (float[N] x) => (int32[N] y) { a = Cast <to = 7> (x) y = Cast <to = 6> (a) }"
