@@ -1,0 +1,19 @@
+"""A target of your own is a JSON file; `target=` takes its path as well as a name."""
+
+from pathlib import Path
+
+import onnx_ir
+
+import castsmith
+
+tiny = castsmith.load_target(str(Path(__file__).with_name("tiny-runtime.json")))
+model = onnx_ir.from_onnx_text("""
+    <ir_version: 10, opset_import: ["": 19]>
+    g (float[4] x) => (float[4] y) { small = Cast <to = 17> (x)  back = Cast <to = 1> (small)  y = Relu (back) }
+""")
+
+result = castsmith.optimize(model, target=tiny)
+print(tiny.name, "has float8e4m3fn:", onnx_ir.DataType.FLOAT8E4M3FN not in tiny.lacks)
+for rewrite in result.rewrites:
+    print(f"{rewrite.rule} at {rewrite.site}: {rewrite.reason}")
+print("opset", result.model.opset_imports[""], "IR version", result.model.ir_version)
