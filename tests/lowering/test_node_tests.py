@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import cache
 from typing import Any
 
@@ -20,6 +19,7 @@ from castsmith.lowering.targets import load_target
 from castsmith.lowering.version import LegalizeVersion
 from castsmith.lowering.widen import WidenFloats
 from castsmith.numerics.types import element_type
+from tests.backend import cases_of
 from tests.lowering.runtime import LEVELS, Array, run, session
 
 ANDROID = load_target("onnxruntime-android")
@@ -29,12 +29,7 @@ OPERATORS = ("Cast", "CastLike", "QuantizeLinear", "DequantizeLinear")
 @cache
 def cases() -> dict[str, Any]:
     """The node tests of the operators that touch a type which can be codes."""
-    from onnx.backend.test.case.node import collect_testcases
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = [case for op_type in OPERATORS for case in collect_testcases(op_type)]
-    kept = {case.name: case for case in found if "expanded" not in case.name}
+    kept = {name: case for name, case in cases_of(*OPERATORS).items() if "expanded" not in name}
     return {name: case for name, case in kept.items() if _types(case.model) & set(CODED_TYPES)}
 
 

@@ -10,8 +10,8 @@ from onnx_ir import DataType
 from castsmith.numerics.bitcast import FIRST_OPSET, bit_cast
 from castsmith.numerics.errors import CastError, ElementTypeError
 from castsmith.numerics.types import ELEMENT_TYPES, parse_type, type_name
+from tests.backend import array_of_case, node_cases
 from tests.numerics import oracle
-from tests.numerics.backend import array_of_case, node_cases
 
 CASES = node_cases("test_bitcast_")
 SCHEMA = onnx.defs.get_schema("BitCast", FIRST_OPSET)

@@ -13,8 +13,8 @@ from onnx_ir import DataType
 from castsmith.numerics.cast import cast
 from castsmith.numerics.definedness import Definedness
 from castsmith.numerics.status import cast_status
+from tests.backend import array_of_case, node_cases
 from tests.numerics import oracle
-from tests.numerics.backend import array_of_case, node_cases
 from tests.numerics.backend_differences import DIFFERENT
 
 CASES = node_cases("test_cast(like)?_")

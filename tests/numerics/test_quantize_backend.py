@@ -13,8 +13,8 @@ from castsmith.numerics.cast import cast
 from castsmith.numerics.quantize import dequantize_linear, quantize_linear
 from castsmith.numerics.quantize_status import dequantize_status, quantize_status
 from castsmith.numerics.types import parse_type
+from tests.backend import array_of_case, node_cases
 from tests.numerics import oracle
-from tests.numerics.backend import array_of_case, node_cases
 from tests.numerics.onnxruntime_node import run_node
 
 CASES = node_cases("test_(de)?quantizelinear")

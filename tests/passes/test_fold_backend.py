@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections import Counter
 
 import numpy as np
@@ -11,12 +10,12 @@ import onnx
 import onnx_ir
 import pytest
 from onnx import numpy_helper
-from onnx.backend.test.case.node import collect_testcases
 from onnx.backend.test.case.test_case import TestCase
 
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.records import RewriteResult
 from castsmith.passes.fold_constants import FoldConstants
+from tests.backend import cases_of
 
 OPERATORS = ("Cast", "CastLike", "BitCast", "QuantizeLinear", "DequantizeLinear")
 LARGE = 1 << 20
@@ -29,21 +28,7 @@ REFUSED = {
 """Cases that hold an element which the standard does not fix, and the reason that names it."""
 
 
-def _cases() -> dict[str, TestCase]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        # Only the first call in a process collects, so it must not be narrowed to one operator.
-        collected = collect_testcases()
-    return {
-        case.name: case
-        for case in collected
-        if case.model is not None
-        and [node.op_type for node in case.model.graph.node if node.op_type in OPERATORS]
-        and all(node.op_type in OPERATORS for node in case.model.graph.node)
-    }
-
-
-CASES = _cases()
+CASES = cases_of(*OPERATORS)
 
 
 def _of_constants(case: TestCase) -> onnx_ir.Model:

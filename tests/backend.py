@@ -18,6 +18,15 @@ def node_cases(pattern: str) -> dict[str, TestCase]:
     return {name: case for name, case in _all_cases().items() if re.match(pattern, name)}
 
 
+def cases_of(*operators: str) -> dict[str, TestCase]:
+    """The cases whose models have no operators but these."""
+    return {name: case for name, case in _all_cases().items() if _operators(case) <= set(operators)}
+
+
+def _operators(case: TestCase) -> set[str]:
+    return {"none"} if case.model is None else {node.op_type for node in case.model.graph.node}
+
+
 @cache
 def _all_cases() -> dict[str, TestCase]:
     with warnings.catch_warnings():
