@@ -4,7 +4,7 @@ QuantizeLinear divides in one type (the attribute `precision`, else the type of 
 rounds to even, adds the zero point and saturates. A float16 or bfloat16 quotient is that of float, rounded: float has
 more than twice their precision and two bits, so the second rounding gives what one alone would. DequantizeLinear
 multiplies in the type of its output, likewise; there the product of 5 and 11 bits even fits in a float. A zero point of
-zero is left out, as runtimes do; another is refused with floats.
+zero is left out, as runtimes do.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def expand_quantize(build: Builder, node: onnx_ir.Node, context: Context) -> onn
     if element_type(to).kind is Kind.INTEGER:
         total = _with_zero_point(build, node, "Add", number(build, build.op("Round", quotient)), x, context)
         return encode_integer(build, total, to) if to in context.coded else _saturated(build, total, to)
-    _require_zero_point_zero(node)
+    quotient = _moved_by_zero_point(build, node, "Add", quotient, x, context, precision)
     policy = Policy(node.attributes.get_int("saturate", 1) == 1, context.opset)
     context.encoded[node.outputs[0]] = Encoded(quotient, to, policy)
     return encode(build, quotient, to, policy, context.sequence)
@@ -57,7 +57,7 @@ def expand_dequantize(build: Builder, node: onnx_ir.Node, context: Context) -> o
     if element_type(quantized).kind is Kind.INTEGER:
         values = _with_zero_point(build, node, "Sub", values, x, context)
     else:
-        _require_zero_point_zero(node)
+        values = _moved_by_zero_point(build, node, "Sub", values, x, context, gives)
     by = _spread(build, node, _values(build, scale, context, gives), x)
     return build.cast(build.op("Mul", values, build.cast(by, DataType.FLOAT)), gives)
 
@@ -126,13 +126,26 @@ def _repeated(build: Builder, scale: onnx_ir.Value, shape: onnx_ir.Shape, axis: 
     return repeated
 
 
-def _require_zero_point_zero(node: onnx_ir.Node) -> None:
-    zero_point = node.inputs[2] if len(node.inputs) > 2 else None
-    if zero_point is None:
-        return
-    tensor = constant_tensor(zero_point)
-    if tensor is None or np.any(tensor.numpy().astype(np.float32) != 0):
-        raise ModelError("the zero point is not known to be zero")
+def _moved_by_zero_point(
+    build: Builder,
+    node: onnx_ir.Node,
+    op_type: str,
+    y: onnx_ir.Value,
+    x: onnx_ir.Value,
+    context: Context,
+    precision: DataType,
+) -> onnx_ir.Value:
+    """y with the zero point of a floating-point type added or taken off, rounded once to `precision`.
+
+    A constant of zero is left out, as runtimes do, though by the schema's formula it would turn -0 into +0; what is
+    only known at run time is added as the formula says.
+    """
+    zero = node.inputs[2] if len(node.inputs) > 2 else None
+    tensor = constant_tensor(zero)
+    if zero is None or (tensor is not None and not np.any(tensor.numpy().astype(np.float32))):
+        return y
+    point = _spread(build, node, _values(build, zero, context, DataType.FLOAT), x)
+    return build.cast(build.cast(build.op(op_type, y, point), precision), DataType.FLOAT)
 
 
 def _two_operands(node: onnx_ir.Node) -> tuple[onnx_ir.Value, onnx_ir.Value]:

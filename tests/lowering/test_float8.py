@@ -336,8 +336,6 @@ REFUSED = [
     ("agraph (float8e4m3fn[N] x) => (float8e4m3fn[N] y) { y = Relu (x) }", "Relu computes with values kept as codes"),
     ("agraph (string[N] x) => (float8e4m3fn[N] y) { y = Cast <to = 17> (x) }", "cast from string"),
     ("agraph (float8e4m3fn[N] x) => (string[N] y) { y = Cast <to = 8> (x) }", "to string"),
-    ("agraph (float8e4m3fn[N] x, float s, float8e4m3fn z) => (float[N] y) { y = DequantizeLinear (x, s, z) }",
-     "zero point"),
     ("agraph (float8e4m3fn[4] x, int64[2] i, float8e4m3fn[2] u) => (float8e4m3fn[4] y)"
      "{ y = ScatterElements <axis = 0, reduction = \"add\"> (x, i, u) }", "reduction"),
 ]  # fmt: skip
