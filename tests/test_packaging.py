@@ -1,0 +1,85 @@
+"""What is public is what tests/public_api.txt says: a change to it is a decision, and shows in the version.
+
+Names are compared exactly; parameters may be added, since callers go on working, but none may go.
+
+`make package` builds the wheel and the source distribution, and installs the wheel in an empty environment.
+`python -m tests.test_packaging` writes the file anew.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+import tomllib
+from pathlib import Path
+
+import castsmith
+import castsmith.lowering
+import castsmith.passes
+
+ROOT = Path(__file__).parents[1]
+GOLDEN = Path(__file__).with_name("public_api.txt")
+WAY_OUT = "run python -m tests.test_packaging, and say so in CHANGELOG.md"
+
+
+def described(name: str, thing: object) -> str:
+    """The name with what a caller relies on: parameters of functions, fields of dataclasses."""
+    if inspect.isclass(thing):
+        fields = [field.name for field in dataclasses.fields(thing)] if dataclasses.is_dataclass(thing) else []
+        return f"class {name} ({', '.join(fields)})" if fields else f"class {name}"
+    if inspect.isfunction(thing):
+        marks = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+        parts: list[str] = []
+        starred = False
+        for parameter in inspect.signature(thing).parameters.values():
+            starred |= parameter.kind is inspect.Parameter.VAR_POSITIONAL
+            if parameter.kind is inspect.Parameter.KEYWORD_ONLY and not starred:
+                parts, starred = [*parts, "*"], True
+            optional = "" if parameter.default is inspect.Parameter.empty else "=..."
+            parts.append(marks.get(parameter.kind, "") + parameter.name + optional)
+        return f"def {name} ({', '.join(parts)})"
+    return name
+
+
+def public_api() -> str:
+    lines: list[str] = []
+    for module in (castsmith, castsmith.passes, castsmith.lowering):
+        lines += [described(f"{module.__name__}.{name}", getattr(module, name)) for name in sorted(module.__all__)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def read(text: str) -> dict[str, list[str]]:
+    """Parameters by name; a parameter that became required is another parameter."""
+    found: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        name, _, parameters = line.partition(" (")
+        found[name] = parameters.removesuffix(")").split(", ") if parameters else []
+    return found
+
+
+def test_the_public_names_are_those_agreed() -> None:
+    assert list(read(public_api())) == list(read(GOLDEN.read_text())), f"if this is meant, {WAY_OUT}"
+
+
+def test_no_parameter_that_was_agreed_is_gone() -> None:
+    now = read(public_api())
+    for name, parameters in read(GOLDEN.read_text()).items():
+        missing = [parameter for parameter in parameters if parameter not in now[name]]
+        assert not missing, f"{name}: {missing}; if this is meant, {WAY_OUT}"
+
+
+def test_the_version_is_said_once_and_is_semantic() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["version"] == castsmith.__version__
+    assert re.fullmatch(r"\d+\.\d+\.\d+", castsmith.__version__)
+
+
+def test_the_package_says_that_it_is_typed() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]
+    assert "py.typed" in settings["castsmith"]
+    assert (ROOT / "castsmith" / "py.typed").is_file()
+
+
+if __name__ == "__main__":
+    GOLDEN.write_text(public_api())
