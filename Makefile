@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint types clean
+.PHONY: demo test lint types docs package clean
 
 $(VENV)/demo.stamp: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -33,5 +33,21 @@ lint: $(VENV)/lint.stamp
 types: $(VENV)/lint.stamp
 	$(BIN)/pyright
 
+$(VENV)/docs.stamp: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet '.[docs]' && $(BIN)/pip install --quiet --editable .
+	@touch $@
+
+docs: $(VENV)/docs.stamp
+	$(BIN)/mkdocs build --strict
+
+package:
+	$(PYTHON) -m venv $(VENV)/package
+	$(VENV)/package/bin/pip install --quiet 'build>=1.2'
+	$(VENV)/package/bin/python -m build --outdir dist .
+	$(PYTHON) -m venv --clear $(VENV)/installed
+	$(VENV)/installed/bin/pip install --quiet dist/*.whl
+	cd / && $(abspath $(VENV))/installed/bin/castsmith --version
+
 clean:
-	rm -rf $(VENV) build *.egg-info out
+	rm -rf $(VENV) build dist site *.egg-info out

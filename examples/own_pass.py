@@ -21,6 +21,7 @@ class LowerRoundTrip(InPlacePass):
             x = node.inputs[0]
             assert x is not None
             assert x.dtype is not None
+            assert node.graph is not None
             narrow = onnx_ir.node("Cast", [x], {"to": int(self.via)})
             back = onnx_ir.node("Cast", [narrow.outputs[0]], {"to": int(x.dtype)})
             onnx_ir.convenience.replace_nodes_and_values(
