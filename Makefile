@@ -31,7 +31,7 @@ lint: $(VENV)/lint.stamp
 	$(BIN)/lint-imports --no-cache
 
 types: $(VENV)/lint.stamp
-	$(BIN)/pyright
+	$(BIN)/pyright --pythonpath $(BIN)/python
 
 $(VENV)/docs.stamp: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

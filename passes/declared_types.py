@@ -13,6 +13,7 @@ from castsmith.ir.naming import Namer
 from castsmith.ir.records import Diagnostic, Effect, Records, Rewrite, Severity, Site
 from castsmith.ir.sequences import conversion
 from castsmith.ir.text import node_text, site_of, type_text
+from castsmith.ir.value_types import set_element_type
 from castsmith.numerics.types import type_name
 
 _JOINED = ("widen-joined-output", "the values that meet here have to share the type")
@@ -48,7 +49,7 @@ def follow_types(
         # A shape without a type is not saved, and a rank may be what the rule of promotion needs.
         declared = value.dtype is not None or value.shape is not None
         if declared and value.dtype != dtype and value not in ambiguous and value not in trusted:
-            value.dtype = dtype
+            set_element_type(value, dtype)
 
 
 def convert_joined_output(
@@ -62,7 +63,7 @@ def _keep_declared(pass_name: str, graph: onnx_ir.Graph, index: int, found: Data
     output = graph.outputs[index]
     declared, name = output.dtype, output.name
     assert declared is not None
-    output.dtype = found
+    set_element_type(output, found)
     output.name = namer.fresh(f"{name}_{type_name(found)}")
     rewrite = _convert_output(pass_name, graph, index, cast_node(output, declared), namer, _KEPT)
     graph.outputs[index].name = name

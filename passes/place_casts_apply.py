@@ -10,6 +10,7 @@ from castsmith.ir.casts import cast_node
 from castsmith.ir.constants import constant_tensor, drop_if_unused, new_constant
 from castsmith.ir.naming import Namer
 from castsmith.ir.text import node_text
+from castsmith.ir.value_types import set_element_type
 from castsmith.numerics.cast import cast
 from castsmith.numerics.types import type_name
 from castsmith.passes.place_casts_chains import Chain, type_of
@@ -39,7 +40,7 @@ def apply(region: Region, problem: Problem, chosen: Sequence[Choice], plans: Seq
     for move, choice in zip(problem.moves, chosen, strict=True):
         if choice.mode is not Mode.KEEP:
             for output in move.node.outputs:
-                output.dtype = choice.dtype
+                set_element_type(output, choice.dtype)
     for root, plan in zip(problem.roots, plans, strict=True):
         casts += _serve(region, root, plan, problem, names, namer)
     for node in reversed(list(region.casts)):

@@ -9,6 +9,8 @@ import onnx
 import onnx.shape_inference
 import onnx_ir
 
+from castsmith.ir.value_types import set_element_type
+
 _SMALL = 1024
 
 
@@ -62,7 +64,7 @@ def _infer(model: onnx_ir.Model) -> dict[onnx_ir.Value, onnx_ir.Shape]:
     for value in list(bare.graph.initializers.values()):
         if value.const_value is not None and value.const_value.nbytes > _SMALL and value.name is not None:
             value.shape = onnx_ir.Shape(value.const_value.shape.numpy())
-            value.dtype = value.const_value.dtype
+            set_element_type(value, value.const_value.dtype)
             del bare.graph.initializers[value.name]
             if not value.is_graph_input():
                 bare.graph.inputs.append(value)

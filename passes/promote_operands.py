@@ -19,6 +19,7 @@ from castsmith.ir.records import Diagnostic, Effect, Records, Refusal, Rewrite, 
 from castsmith.ir.rewriting import Replacement, apply_replacement
 from castsmith.ir.sequences import conversion
 from castsmith.ir.text import node_text, site_of
+from castsmith.ir.value_types import set_element_type
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import type_name
@@ -68,7 +69,7 @@ def _convert(found: Disagreement, common: DataType, imports: Mapping[str, int], 
     change = _convert_pair(found, common, work) if pair else _cast_each(found, common, imports)
     work.records.rewrites.append(apply_replacement(work.pass_name, node, change, work.namer))
     if found.as_declared:
-        node.outputs[0].dtype = common
+        set_element_type(node.outputs[0], common)
     for index in found.restored:
         assert found.ruled is not None
         work.records.rewrites.append(_restore(node, index, common, found.ruled, work))
@@ -141,7 +142,8 @@ def _restore(node: onnx_ir.Node, index: int, common: DataType, ruled: DataType, 
     old.replace_all_uses_with(result, replace_graph_outputs=True)
     cast.replace_input_with(0, old)
     old.name, result.name = work.namer.fresh(f"{name}_{type_name(common)}"), name
-    result.dtype, old.dtype = old.dtype or ruled, common
+    set_element_type(result, old.dtype or ruled)
+    set_element_type(old, common)
     work.inference.types[old], work.inference.types[result] = common, ruled
     node.append(cast)
     reason = f"{node.op_type} of {type_name(ruled)} gives {type_name(ruled)}"
