@@ -12,7 +12,7 @@ import onnx.shape_inference
 import onnx_ir
 import onnxruntime
 import pytest
-from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import HealthCheck, Phase, assume, given, reject, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from onnxruntime.capi.onnxruntime_pybind11_state import Fail, InvalidGraph
@@ -133,4 +133,19 @@ def check(proto: onnx.ModelProto, ranks: dict[str, int], rules: PromotionRules, 
     assert list(onnx_ir.to_proto(reloaded).graph.node) == list(onnx_ir.to_proto(model).graph.node)
     feeds = inputs_for(before, ranks.get("x4", 0))
     with np.errstate(all="ignore"):
-        same_bits(evaluate(before, feeds, rules), evaluate(model, feeds))
+        same_bits(meaning(before, feeds, rules), evaluate(model, feeds))
+
+
+def meaning(model: onnx_ir.Model, feeds: dict[str, NDArray[Any]], rules: PromotionRules) -> list[NDArray[Any]]:
+    """What the evaluator says of a mixed graph; an example that it cannot speak of is left out.
+
+    It goes turn by turn, so a state that the body widens is still narrow in the first turn, where a library may have no
+    common type for it (bool and uint64 in PyTorch). The pass widens the state at entry and never meets that pair. Under
+    the rules of OpenVINO every pair has a common type.
+    """
+    try:
+        return evaluate(model, feeds, rules)
+    except PromotionError:
+        if rules is OPENVINO:
+            raise
+        reject()
