@@ -8,6 +8,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.schemas import DEFAULT_DOMAINS
+from castsmith.numerics.exactness import Collapse, chain_collapses
 from castsmith.numerics.types import type_name
 
 
@@ -53,3 +54,19 @@ def cast_node(value: onnx_ir.Value, to: DataType, *, saturate: bool = True, roun
     output = node.outputs[0]
     output.name, output.dtype, output.shape = f"{value.name}_{type_name(to)}", to, value.shape
     return node
+
+
+def chain_verdict(source: DataType, first: CastNode, last: CastNode, opset: int) -> Collapse:
+    """Whether two casts in a row, of a value of type `source`, are the last one alone. Raises as `chain_collapses`."""
+    assert first.to is not None
+    assert last.to is not None
+    return chain_collapses(
+        source,
+        first.to,
+        last.to,
+        first_saturate=first.saturate,
+        second_saturate=last.saturate,
+        first_round_mode=first.round_mode,
+        second_round_mode=last.round_mode,
+        opset=opset,
+    )

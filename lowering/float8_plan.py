@@ -76,10 +76,6 @@ class Plan:
         dtype = None if value is None else self.types.get(value, value.dtype)
         return "unknown" if dtype is None else type_name(dtype)
 
-    @property
-    def is_empty(self) -> bool:
-        return not (self.moves or self.expansions or self.refusals)
-
     def share(self, name: str, array: npt.NDArray[Any]) -> onnx_ir.Value:
         """The one value of the model that holds this array."""
         key = (str(array.dtype), array.shape, array.tobytes())

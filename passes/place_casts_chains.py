@@ -13,10 +13,9 @@ from functools import cache
 
 from onnx_ir import DataType
 
-from castsmith.ir.casts import CastNode
+from castsmith.ir.casts import CastNode, chain_verdict
 from castsmith.numerics.critical import critical_values
 from castsmith.numerics.errors import CastError, ElementTypeError
-from castsmith.numerics.exactness import chain_collapses
 from castsmith.numerics.status import cast_status
 from castsmith.numerics.types import Kind, element_type
 
@@ -87,24 +86,8 @@ def _is_fixed(source: DataType, step: CastNode, opset: int) -> bool:
 def _extended(chain: Chain, step: CastNode, opset: int) -> Chain | None:
     if not is_fixed(type_of(chain), step, opset):
         return None
-    while len(chain) > 1 and _collapses(type_of(chain[:-1]), chain[-1], step, opset):
+    while len(chain) > 1 and chain_verdict(type_of(chain[:-1]), chain[-1], step, opset):
         chain = chain[:-1]
         if type_of(chain) == step.to:
             return chain
     return (*chain, step)
-
-
-def _collapses(source: DataType, first: CastNode, last: CastNode, opset: int) -> bool:
-    assert first.to is not None
-    assert last.to is not None
-    verdict = chain_collapses(
-        source,
-        first.to,
-        last.to,
-        first_saturate=first.saturate,
-        second_saturate=last.saturate,
-        first_round_mode=first.round_mode,
-        second_round_mode=last.round_mode,
-        opset=opset,
-    )
-    return verdict.collapses

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.casts import CastNode, cast_node, read_cast
+from castsmith.ir.casts import CastNode, cast_node, chain_verdict, read_cast
 from castsmith.ir.inference import Inference, infer_element_types
 from castsmith.ir.naming import Namer
 from castsmith.ir.ranges_integer import Ranges, integer_ranges
@@ -30,7 +30,6 @@ from castsmith.ir.schemas import opset_of
 from castsmith.ir.scopes import imports_by_scope
 from castsmith.ir.text import site_of
 from castsmith.numerics.errors import CastError, ElementTypeError
-from castsmith.numerics.exactness import chain_collapses
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import type_name
 from castsmith.passes.simplify_bypass import bypass, cast_before
@@ -148,16 +147,7 @@ def _refused(chain: tuple[DataType, CastNode, CastNode], opset: int) -> tuple[st
     assert first.to is not None
     assert last.to is not None
     try:
-        verdict = chain_collapses(
-            start,
-            first.to,
-            last.to,
-            first_saturate=first.saturate,
-            second_saturate=last.saturate,
-            first_round_mode=first.round_mode,
-            second_round_mode=last.round_mode,
-            opset=opset,
-        )
+        verdict = chain_verdict(start, first, last, opset)
     except (ElementTypeError, CastError) as error:
         return str(error), ""
     if verdict:
