@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from castsmith.ir.errors import ModelError, VerificationError
     from castsmith.ir.loading import load
-    from castsmith.ir.records import Diagnostic, Effect, Refusal, Rewrite, Severity, Site
+    from castsmith.ir.passing import recording
+    from castsmith.ir.records import Diagnostic, Effect, Records, Refusal, Rewrite, RewriteResult, Severity, Site
     from castsmith.ir.saving import save
     from castsmith.ir.verify import Verdict, verify
     from castsmith.lowering.errors import OptionError
@@ -30,7 +31,10 @@ __version__ = "0.1.0"
 _HOMES = {
     "castsmith.ir.errors": ("ModelError", "VerificationError"),
     "castsmith.ir.loading": ("load",),
-    "castsmith.ir.records": ("Diagnostic", "Effect", "Refusal", "Rewrite", "Severity", "Site"),
+    "castsmith.ir.passing": ("recording",),
+    "castsmith.ir.records": (
+        *("Diagnostic", "Effect", "Records", "Refusal", "Rewrite", "RewriteResult", "Severity", "Site"),
+    ),
     "castsmith.ir.saving": ("save",),
     "castsmith.ir.verify": ("Verdict", "verify"),
     "castsmith.lowering.errors": ("OptionError",),
@@ -58,9 +62,11 @@ __all__ = [
     "OptionError",
     "PromotionError",
     "PromotionRules",
+    "Records",
     "Refusal",
     "Result",
     "Rewrite",
+    "RewriteResult",
     "Severity",
     "Site",
     "Target",
@@ -77,6 +83,7 @@ __all__ = [
     "load_target",
     "optimize",
     "promote_types",
+    "recording",
     "save",
     "trunc",
     "verify",

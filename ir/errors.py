@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from onnx_ir.passes import PreconditionError
+
 from castsmith.numerics.errors import CastsmithError
 
 
 class ModelError(CastsmithError):
     """A model that cannot be read, is not what it says it is, or that a pass cannot make right."""
+
+
+class OrderError(ModelError, PreconditionError):
+    """A node that stands ahead of one whose result it uses."""
 
 
 class VerificationError(ModelError):

@@ -22,6 +22,7 @@ from onnx_ir import DataType
 from onnx_ir.passes.common import ShapeInferencePass
 
 from castsmith.ir.inference import infer_element_types
+from castsmith.ir.passing import RewritePass
 from castsmith.ir.records import Diagnostic, Records, Refusal, RewriteResult, Severity, Site
 from castsmith.ir.rewriting import all_nodes
 from castsmith.ir.schemas import opset_of
@@ -39,7 +40,7 @@ _FIRST_IR_WITH_FUNCTIONS = 8
 
 
 @dataclass(frozen=True)
-class LowerFloat8(onnx_ir.passes.InPlacePass):
+class LowerFloat8(RewritePass):
     """See the module.
 
     target: where the model is to run. sequence: `table` (the fastest, 64 KiB more for each type that is encoded and

@@ -23,6 +23,7 @@ from onnx_ir import DataType
 from castsmith.ir.constants import constant_tensor, new_constant
 from castsmith.ir.errors import ModelError
 from castsmith.ir.naming import Namer
+from castsmith.ir.passing import RewritePass
 from castsmith.ir.qonnx import TRUNC_DOMAINS
 from castsmith.ir.records import Refusal, RewriteResult
 from castsmith.ir.rewriting import Replacement, all_nodes, run_rules
@@ -45,7 +46,7 @@ _MOST_MANTISSA_BITS, _MOST_BIAS = 15, 127
 
 
 @dataclass(frozen=True)
-class LowerQuant(onnx_ir.passes.InPlacePass):
+class LowerQuant(RewritePass):
     """Lower these operators of the QONNX domains. No target that is known runs them itself."""
 
     target: Target

@@ -23,6 +23,7 @@ from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor, new_constant
 from castsmith.ir.naming import Namer
+from castsmith.ir.passing import RewritePass
 from castsmith.ir.qonnx import TRUNC_DOMAINS, TruncNode, is_trunc, read_trunc, trunc_operands
 from castsmith.ir.records import Diagnostic, Refusal, RewriteResult, Severity
 from castsmith.ir.rewriting import Replacement, all_nodes, run_rules
@@ -46,7 +47,7 @@ _FOR_RATIO = {
 
 
 @dataclass(frozen=True)
-class LowerTrunc(onnx_ir.passes.InPlacePass):
+class LowerTrunc(RewritePass):
     """Lower every Trunc of the QONNX domains to standard operators. No target that is known runs them itself."""
 
     target: Target

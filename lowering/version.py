@@ -17,6 +17,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.inference import infer_element_types
+from castsmith.ir.passing import RewritePass
 from castsmith.ir.records import Diagnostic, Records, Refusal, Rewrite, RewriteResult, Severity, Site
 from castsmith.ir.schemas import opset_of
 from castsmith.lowering.opset import move_to_opset, obstacles
@@ -37,7 +38,7 @@ _NEEDS = {
 
 
 @dataclass(frozen=True)
-class LegalizeVersion(onnx_ir.passes.InPlacePass):
+class LegalizeVersion(RewritePass):
     """See the module. target: where the model is to run."""
 
     target: Target

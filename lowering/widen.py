@@ -20,6 +20,7 @@ from onnx_ir import DataType
 
 from castsmith.ir.inference import infer_element_types
 from castsmith.ir.naming import Namer
+from castsmith.ir.passing import RewritePass
 from castsmith.ir.records import Diagnostic, Records, Refusal, RewriteResult, Severity
 from castsmith.ir.rewriting import Replacement, all_nodes, apply_replacement
 from castsmith.ir.schemas import DEFAULT_DOMAINS, input_types, opset_of
@@ -40,7 +41,7 @@ _HOLDERS = {*("Loop", "Scan", "If"), *(name for name in MOVES if "Sequence" in n
 
 
 @dataclass(frozen=True)
-class WidenFloats(onnx_ir.passes.InPlacePass):
+class WidenFloats(RewritePass):
     """See the module. target: where the model is to run."""
 
     target: Target

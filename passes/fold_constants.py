@@ -26,6 +26,7 @@ import onnx_ir
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.inference import infer_element_types
 from castsmith.ir.naming import Namer
+from castsmith.ir.passing import RewritePass
 from castsmith.ir.records import Diagnostic, Records, Refusal, RewriteResult, Severity
 from castsmith.ir.rewriting import Replacement, all_nodes, apply_replacement
 from castsmith.ir.scopes import holders, imports_by_scope
@@ -45,7 +46,7 @@ _SCRATCH = 1 << 20
 
 
 @dataclass(frozen=True)
-class FoldConstants(onnx_ir.passes.InPlacePass):
+class FoldConstants(RewritePass):
     """Fold conversions of constants.
 
     max_growth: bytes of tensor data by which folding one node may make the file grow.

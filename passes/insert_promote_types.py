@@ -25,6 +25,8 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.naming import Namer
+from castsmith.ir.order import require_order
+from castsmith.ir.passing import RewritePass
 from castsmith.ir.promote_node import CASTSMITH_DOMAIN
 from castsmith.ir.records import Effect, Records, RewriteResult
 from castsmith.ir.rewriting import Replacement, all_nodes, apply_replacement
@@ -40,14 +42,14 @@ NAME = "insert-promote-types"
 
 
 @dataclass(frozen=True)
-class InsertPromoteTypes(onnx_ir.passes.InPlacePass):
+class InsertPromoteTypes(RewritePass):
     """Make the promotion that mixed operands imply explicit.
 
     promote_unsafe, pytorch_scalar_promotion, u64_integer_promotion_target: as of ConvertPromoteTypes.
     library, weak_scalars: as of PromotionRules.
     keep_output_types: a graph output that promotion widened is cast back to the type that the model declares for it;
         by default the declaration follows.
-    Raises PromotionError where the rules refuse.
+    Raises PromotionError where the rules refuse, OrderError where nodes do not stand in the order in which they run.
     """
 
     promote_unsafe: bool = False
@@ -56,6 +58,9 @@ class InsertPromoteTypes(onnx_ir.passes.InPlacePass):
     library: str = "openvino"
     weak_scalars: bool = False
     keep_output_types: bool = False
+
+    def requires(self, model: onnx_ir.Model) -> None:
+        require_order(model)
 
     def call(self, model: onnx_ir.Model) -> RewriteResult:
         records, rules = Records(), self.rules()

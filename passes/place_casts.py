@@ -22,6 +22,7 @@ import onnx_ir
 
 from castsmith.ir.inference import Inference, infer_element_types
 from castsmith.ir.naming import Namer
+from castsmith.ir.passing import RewritePass
 from castsmith.ir.records import Records, Refusal, Rewrite, RewriteResult
 from castsmith.ir.scopes import imports_by_scope
 from castsmith.ir.text import nodes_text, site_of
@@ -37,7 +38,7 @@ RULE = "place-casts"
 
 
 @dataclass(frozen=True)
-class PlaceCasts(onnx_ir.passes.InPlacePass):
+class PlaceCasts(RewritePass):
     """Move casts across moves of elements to where they cost least.
 
     default_size: what a dimension is taken to be that has no number. sizes: what dimensions are taken to be by name,

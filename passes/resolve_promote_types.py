@@ -19,6 +19,7 @@ from onnx_ir import DataType
 from castsmith.ir.casts import cast_node
 from castsmith.ir.inference import Inference, infer_element_types
 from castsmith.ir.naming import Namer
+from castsmith.ir.passing import RewritePass
 from castsmith.ir.promote_function import drop_unused_bodies
 from castsmith.ir.promote_node import is_convert_promote_types
 from castsmith.ir.records import Refusal, RewriteResult
@@ -33,7 +34,7 @@ Scope = onnx_ir.Graph | onnx_ir.Function
 
 
 @dataclass(frozen=True)
-class ResolvePromoteTypes(onnx_ir.passes.InPlacePass):
+class ResolvePromoteTypes(RewritePass):
     """Replace each ConvertPromoteTypes by the Casts it stands for. One Cast of a value to a type serves its graph."""
 
     def call(self, model: onnx_ir.Model) -> RewriteResult:

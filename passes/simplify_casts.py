@@ -23,6 +23,7 @@ from onnx_ir import DataType
 from castsmith.ir.casts import CastNode, cast_node, chain_verdict, read_cast
 from castsmith.ir.inference import Inference, infer_element_types
 from castsmith.ir.naming import Namer
+from castsmith.ir.passing import RewritePass
 from castsmith.ir.ranges_integer import Ranges, integer_ranges
 from castsmith.ir.records import Refusal, RewriteResult
 from castsmith.ir.rewriting import Replacement, run_rules
@@ -40,7 +41,7 @@ NAME = "simplify-casts"
 
 
 @dataclass(frozen=True)
-class SimplifyCasts(onnx_ir.passes.InPlacePass):
+class SimplifyCasts(RewritePass):
     """Remove casts that change nothing or that nobody sees, collapse chains that are exact, merge casts made twice;
     CastLike becomes Cast."""
 
