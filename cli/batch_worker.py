@@ -7,10 +7,10 @@ import subprocess
 import sys
 from typing import Any
 
-from castsmith.cli.outcome import TROUBLE
+from castsmith.cli.failure import TROUBLE, Failure
 
 Done = dict[str, Any]
-"""What became of one model: its input and output, the exit code, what was said on stderr, and its own report."""
+"""What became of one model: its input and output, the exit code, what was said on stderr, the error, and its report."""
 
 Item = tuple[str, str, list[str]]
 """A model, where to write it, and the options of the command."""
@@ -22,9 +22,12 @@ def optimize_in_process(source: str, output: str, options: list[str]) -> Done:
     ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if ended.returncode < 0:
         return failed(source, output, f"{source}: the process was ended by signal {-ended.returncode}.")
-    report = json.loads(ended.stdout) if ended.stdout else None
+    said: dict[str, Any] | None = json.loads(ended.stdout) if ended.stdout else None
+    error = None if said is None else said.get("error")
     messages = ended.stderr.splitlines()
-    return {"input": source, "output": output, "exit_code": ended.returncode, "messages": messages, "report": report}
+    report = said if error is None else None
+    outcome = {"exit_code": ended.returncode, "messages": messages, "error": error, "report": report}
+    return {"input": source, "output": output, **outcome}
 
 
 def command_of(source: str, output: str, options: list[str]) -> list[str]:
@@ -34,4 +37,6 @@ def command_of(source: str, output: str, options: list[str]) -> list[str]:
 
 def failed(source: str, output: str, message: str) -> Done:
     """What became of a model of which no process tells."""
-    return {"input": source, "output": output, "exit_code": TROUBLE, "messages": [message], "report": None}
+    error = Failure("process", message, source, TROUBLE).data()["error"]
+    outcome = {"exit_code": TROUBLE, "messages": [message], "error": error, "report": None}
+    return {"input": source, "output": output, **outcome}

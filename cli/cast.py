@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from castsmith.cli.arguments import Commands, add_command, add_json, print_json
-from castsmith.cli.outcome import DONE
+from castsmith.cli.failure import DONE
 from castsmith.cli.plain import columns, printable
 
 _NEGATIVE = re.compile(r"-(\d|\.\d|inf|nan)", re.IGNORECASE)

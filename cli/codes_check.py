@@ -16,10 +16,11 @@ FINDINGS = (
     Page(
         "type-not-allowed",
         "finding",
-        "The operands agree on a type that the operator does not take at this opset, nor does any type that holds it.",
-        "Converting to a type that does not hold all values would change some of them silently.",
+        "An operator does not take or give a type at the model's opset.",
+        "Every runtime rejects it. Where a wider type holds every value optimize computes in that one; converting to a"
+        " type that does not would change some of them silently.",
         "y = Relu (x)  # (uint64[N]) -> uint64[N]",
-        "Raise the opset, or cast the operand in the model to the type that is meant.",
+        "Run optimize; where it refuses raise the opset, or cast the operand in the model to the type that is meant.",
     ),
     Page(
         "value-type-mismatch",
@@ -62,6 +63,40 @@ FINDINGS = (
         "--fold-disputed takes the schema's own table.",
     ),
     Page(
+        "lossy-cast-chain",
+        "finding",
+        "A value is cast to a type that does not hold it and then to one that would have held it.",
+        "What is lost on the way does not come back. It may be meant, as for simulating a narrow type; often it is left"
+        " over from a pass that inserted casts around each operator.",
+        "a = Cast <to = float16> (x)  # (float[N]) -> float16[N]\ny = Cast <to = float> (a)  # 0.1 becomes 0.0999756",
+        "Remove both casts where the rounding is not meant; --ignore lossy-cast-chain where it is.",
+    ),
+    Page(
+        "double-rounding",
+        "finding",
+        "A floating-point value is rounded to one type and then to a narrower one.",
+        "The first rounding may make a tie of what is none, so that the second goes the other way than one rounding.",
+        "a = Cast <to = float> (x)  # (double[N]) -> float[N]\ny = Cast <to = float16> (a)  # 1.0004882812509 becomes 1",
+        "Cast at once to the type that is wanted.",
+    ),
+    Page(
+        "nan-lost-in-chain",
+        "finding",
+        "A floating-point value is cast to a type that has no NaN and back.",
+        "NaN becomes a number there, which one depends on the runtime, and nobody sees later that there was one.",
+        "a = Cast <to = int32> (x)  # (float[N]) -> int32[N]\ny = Cast <to = float> (a)",
+        "Round in the floating-point type (Floor, Round, ...), or test with IsNaN ahead of the casts.",
+    ),
+    Page(
+        "nan-lost-by-clip",
+        "finding",
+        "Clip, Min or Max saturates a value ahead of a cast to a narrower floating-point type.",
+        "Where an operand is NaN some runtimes give a bound, so that NaN becomes the largest number. Cast to float8"
+        " saturates by itself and keeps NaN.",
+        "c = Clip (x, -448, 448)\ny = Cast <to = float8e4m3fn> (c)",
+        "Leave the saturation to the cast; for types that do not saturate put NaN back: Where (IsNaN (x), x, c).",
+    ),
+    Page(
         "constant-malformed",
         "finding",
         "A constant cannot be read.",
@@ -84,6 +119,15 @@ FINDINGS = (
         "The two versions of QONNX Trunc mean different things.",
         "five inputs: taken for version 1",
         "Import the domain with the version that is meant.",
+    ),
+    Page(
+        "trunc-suspicious",
+        "finding",
+        "The parameters of a QONNX Trunc hardly mean what somebody wanted.",
+        "QONNX computes something for them all the same: with more bits out than in nothing is cut off, and version 2"
+        " divides by the power of two next to out_scale / scale, whatever the ratio.",
+        "y = qonnx.custom_op.general.Trunc (x, scale {1}, zeropt {0}, in_bits {4}, out_bits {8})",
+        "Correct the parameter that the message names, or export the model again.",
     ),
     Page(
         "target-lacks-type",

@@ -6,7 +6,7 @@ import argparse
 from dataclasses import asdict
 
 from castsmith.cli.arguments import Commands, add_command, add_json, print_json
-from castsmith.cli.outcome import DONE, TROUBLE, complain
+from castsmith.cli.failure import DONE
 
 
 def add_to(commands: Commands) -> None:
@@ -20,6 +20,7 @@ def add_to(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from castsmith.cli.codes import all_pages, page_of, page_text
     from castsmith.cli.plain import columns
+    from castsmith.lowering.errors import OptionError
 
     if not arguments.codes:
         pages = all_pages()
@@ -33,8 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     found = [page_of(code) for code in arguments.codes]
     for code, page in zip(arguments.codes, found, strict=True):
         if page is None:
-            complain(f"{code} is no code; `castsmith explain` lists them all.")
-            return TROUBLE
+            raise OptionError(f"{code} is no code; `castsmith explain` lists them all.")
     pages = [page for page in found if page is not None]
     if arguments.json:
         print_json({"pages": [asdict(page) for page in pages]})

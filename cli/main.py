@@ -13,7 +13,8 @@ from typing import NoReturn
 
 import castsmith
 from castsmith.cli import cast, check, diff, explain, optimize, passes, promote, targets, verify
-from castsmith.cli.outcome import run_command
+from castsmith.cli.failure import TROUBLE, USAGE, Failure
+from castsmith.cli.outcome import run_command, tell_failure
 from castsmith.cli.starting import start_quickly
 
 _COMMANDS = (optimize, check, diff, verify, cast, promote, targets, passes, explain)
@@ -23,11 +24,15 @@ _PURPOSE = "Make the element types of an ONNX model right for where it will run:
 _EPILOG = "exit codes: 0 done, 1 refused or findings, 2 bad usage or unreadable input"
 
 
+class _UsageError(Exception):
+    """Words that are no command."""
+
+
 class _Parser(argparse.ArgumentParser):
     """An ArgumentParser whose complaint is one line."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"castsmith: {message.rstrip('.')} (see {self.prog} --help).\n")
+        raise _UsageError(f"{message.rstrip('.')} (see {self.prog} --help).")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -38,7 +43,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = _parser()
     try:
         arguments = parser.parse_args(optimize.spell_out(cast.protect_negative_numbers(words)))
-    except SystemExit as ending:  # --help, --version or bad usage
+    except _UsageError as error:
+        return tell_failure(Failure(USAGE, str(error), "", TROUBLE), as_json="--json" in words)
+    except SystemExit as ending:  # --help or --version
         return ending.code if isinstance(ending.code, int) else 0
     return run_command(arguments)
 

@@ -19,7 +19,8 @@ from castsmith.cli.arguments import (
     promotion_rules,
 )
 from castsmith.cli.batch import is_batch, run_batch
-from castsmith.cli.outcome import DONE, REFUSED, complain
+from castsmith.cli.failure import DONE, REFUSED
+from castsmith.cli.outcome import complain
 from castsmith.cli.verify import add_engine
 
 if TYPE_CHECKING:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import argparse
 import io
 import os
-import re
 import sys
-import traceback
 from collections.abc import Callable
 
-DONE, REFUSED, TROUBLE, INTERRUPTED = 0, 1, 2, 130
+from castsmith.cli.failure import INTERRUPTED, Failure, failure_of
 
 BROKEN_PIPE = 141
 """128 + SIGPIPE, as of a program that the signal ends."""
@@ -30,7 +28,7 @@ def run_command(arguments: argparse.Namespace) -> int:
         _drop_stdout()
         return BROKEN_PIPE
     except Exception as error:  # the last resort: what a user sees must be a sentence
-        return _explain(error, refused=_refused_code(arguments))
+        return tell_failure(failure_of(error, vars(arguments)), as_json=wants_json(arguments))
 
 
 def complain(sentence: str) -> None:
@@ -40,39 +38,20 @@ def complain(sentence: str) -> None:
     print(f"castsmith: {one_line(sentence)}", file=sys.stderr)
 
 
-def with_command_options(sentence: str) -> str:
-    """The sentence with options named as the command line has them: `promote_unsafe` as --promote-unsafe."""
-    return re.sub(r"`([a-z0-9]+(_[a-z0-9]+)+)`", lambda found: f"--{found[1].replace('_', '-')}", sentence)
+def tell_failure(failure: Failure, *, as_json: bool) -> int:
+    """One line on stderr for people and, for programs, the failure on stdout; its exit code."""
+    complain(failure.message)
+    if as_json:
+        from castsmith.cli.arguments import print_json
+
+        print_json(failure.data())
+        sys.stdout.flush()
+    return failure.exit_code
 
 
-def _refused_code(arguments: argparse.Namespace) -> int:
-    """`diff` and `verify` keep 1 for models that differ."""
-    return TROUBLE if arguments.command in ("diff", "verify") else REFUSED
-
-
-def _explain(error: Exception, *, refused: int) -> int:
-    from castsmith.ir.errors import VerificationError
-    from castsmith.numerics.errors import CastsmithError, PromotionError
-
-    if isinstance(error, CastsmithError):
-        complain(with_command_options(str(error)))
-        return refused if isinstance(error, PromotionError | VerificationError) else TROUBLE
-    if isinstance(error, OSError) and error.strerror:
-        place = f"{error.filename}: " if error.filename is not None else ""
-        complain(f"{place}{error.strerror}.")
-        return TROUBLE
-    if isinstance(error, MemoryError):
-        complain("there is not enough memory for this.")
-        return TROUBLE
-    complain(f"internal error ({_cause(error)}): please report this.")
-    return TROUBLE
-
-
-def _cause(error: Exception) -> str:
-    """The kind of error, its text, and the line of code that raised it."""
-    where = traceback.extract_tb(error.__traceback__)[-1]
-    text = str(error).partition("\n")[0]
-    return f"{type(error).__name__}{': ' if text else ''}{text} at {os.path.basename(where.filename)}:{where.lineno}"
+def wants_json(arguments: argparse.Namespace) -> bool:
+    """Whether the command is to print JSON."""
+    return bool(getattr(arguments, "json", False)) or getattr(arguments, "format", None) == "json"
 
 
 def _print_any_character() -> None:

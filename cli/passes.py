@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from castsmith.cli.arguments import Commands, add_command, add_json, print_json
-from castsmith.cli.outcome import DONE
+from castsmith.cli.failure import DONE
 
 
 def add_to(commands: Commands) -> None:

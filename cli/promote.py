@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 
 from castsmith.cli.arguments import Commands, add_command, add_json, add_promotion, print_json, promotion_rules
-from castsmith.cli.outcome import DONE, REFUSED, complain, with_command_options
+from castsmith.cli.failure import DONE, REFUSED, with_command_options
+from castsmith.cli.outcome import complain
 
 
 def add_to(commands: Commands) -> None:

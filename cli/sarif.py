@@ -15,11 +15,12 @@ _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVEL = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
 
 
-def sarif_text(file: str, found: Sequence[Diagnostic]) -> str:
-    """One run with its rules and results, as ASCII."""
-    codes = list(dict.fromkeys(record.code for record in found))
+def sarif_text(found: Sequence[tuple[str, Sequence[Diagnostic]]]) -> str:
+    """One run with its rules and the results of each file, as ASCII."""
+    codes = list(dict.fromkeys(record.code for _, records in found for record in records))
     driver = {"name": "castsmith", "version": castsmith.__version__, "rules": [_rule(code) for code in codes]}
-    run = {"tool": {"driver": driver}, "results": [_result(file, record, codes) for record in found]}
+    results = [_result(file, record, codes) for file, records in found for record in records]
+    run = {"tool": {"driver": driver}, "results": results}
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
 

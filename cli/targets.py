@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from castsmith.cli.arguments import Commands, add_command, add_json, print_json
-from castsmith.cli.outcome import DONE
+from castsmith.cli.failure import DONE
 from castsmith.cli.plain import columns, one_line
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -90,12 +91,16 @@ def files_in(folder: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize("options", [(), ("--json",)], ids=str)
-def test_optimize(castsmith: Command, broken: Path, tmp_path: Path, options: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("as_json", [False, True], ids=["text", "json"])
+def test_optimize(castsmith: Command, broken: Path, tmp_path: Path, as_json: bool) -> None:
     before = files_in(tmp_path)
-    report = tmp_path / "report.json"
-    ended = castsmith("optimize", broken, "-o", tmp_path / "out.onnx", "--report", report, *options)
-    assert (ended.code, ended.out) == (2, "")
+    words = ("optimize", broken, "-o", tmp_path / "out.onnx", "--report", tmp_path / "report.json")
+    ended = castsmith(*words, *(["--json"] if as_json else []))
+    assert (ended.code, bool(ended.out)) == (2, as_json)
+    if as_json:
+        error = json.loads(ended.out)["error"]
+        assert (error["code"], error["file"], error["exit_code"]) == ("model", str(broken), 2)
+        assert ended.err == f"castsmith: {error['message']}\n"
     assert is_one_sentence(ended.err)
     assert str(broken) in ended.err
     assert files_in(tmp_path) == before

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import onnx
 import onnx.parser
 import pytest
 from onnx import TensorProto
 
-from tests.cli.helpers import CHAIN, CLEAN, MIXED, UNSAFE, Command, write_model
+from tests.cli.helpers import CHAIN, CLEAN, MIXED, UNSAFE, Command, is_one_sentence, write_model
 
 CONSTANT = """<ir_version: 10, opset_import: ["" : 21]>
 constant () => (TO z) <FROM w = VALUES> {
@@ -36,6 +37,12 @@ GUESSED = TRUNC.replace("IMPORT", "").replace("INPUTS", "x, s, zero, i, o")
 MALFORMED = TRUNC.replace("IMPORT", "").replace("INPUTS", "x, s")
 KNOWN = TRUNC.replace("IMPORT", ', "qonnx.custom_op.general" : 1').replace("INPUTS", "x, s, zero, i, o")
 
+SECOND = (
+    TRUNC.replace("IMPORT", ', "qonnx.custom_op.general" : 2')
+    .replace("INPUTS", "x, s, zero, i, t, o")
+    .replace("float o =", "float t = {16.0}, float o =")
+)
+
 DECLARED = CLEAN.replace("(float[N] z)", "(double[N] z)")
 INNER = CHAIN.replace("z = Relu (b)", "z = Relu (b)").replace("(float16[N] z)", "(float16[N] z) <float16[N] a>")
 
@@ -44,6 +51,30 @@ float8 (float[N] x) => (float[N] z) {
     a = Cast <to = 17> (x)
     z = Cast <to = 1> (a)
 }"""
+
+MOVED = FLOAT8.replace("Cast <to = 1> (a)", "Cast <to = 1> (b)").replace("    z =", "    b = Identity (a)\n    z =")
+
+SHAPE = """<ir_version: 10, opset_import: ["" : 21]>
+shape (float[2, 3] x) => (int64[2] z) {
+    s = Shape (x)
+    a = Cast <to = 6> (s)
+    z = Cast <to = 7> (a)
+}"""
+
+CLIPPED = """<ir_version: 10, opset_import: ["" : 21]>
+clipped (float[N] x) => (float8e4m3fn[N] z) <float lo = {-448.0}, float hi = {448.0}> {
+    a = Clip (x, lo, hi)
+    z = Cast <to = 17> (a)
+}"""
+
+
+def chain(source: str, middle: int, last: int) -> str:
+    return f"""<ir_version: 10, opset_import: ["" : 21]>
+    chain ({source}[N] x) => ({TensorProto.DataType.Name(last).lower()}[N] z) {{
+        a = Cast <to = {middle}> (x)
+        z = Cast <to = {last}> (a)
+    }}"""
+
 
 WRONG = """<ir_version: 10, opset_import: ["" : 21]>
 wrong (double[N] x) => (float8e4m3fn[N] z) {
@@ -67,9 +98,37 @@ wrong (double[N] x) => (float8e4m3fn[N] z) {
         (GUESSED, (), ["trunc-version-guessed"]),
         (MALFORMED, (), ["trunc-malformed"]),
         (KNOWN, (), []),
-        (FLOAT8, (), []),
-        (FLOAT8, ("--target", "onnxruntime-cpu"), []),
-        (FLOAT8, ("--target", "onnxruntime-android"), ["target-lacks-type"]),
+        (KNOWN.replace("FLOOR", "SIDEWAYS"), (), ["trunc-malformed"]),
+        (KNOWN.replace("o = {4.0}", "o = {12.0}"), (), ["trunc-suspicious"]),
+        (KNOWN.replace("o = {4.0}", "o = {8.0}"), (), ["trunc-suspicious"]),
+        (KNOWN.replace("i = {8.0}", "i = {7.5}"), (), ["trunc-suspicious"]),
+        (KNOWN.replace("zero = {0.0}", "zero = {-1600.0}"), (), ["trunc-suspicious"]),
+        (KNOWN.replace("s = {1.0}", "s = {0.0}"), (), ["trunc-suspicious"]),
+        (SECOND, (), []),
+        (SECOND.replace("t = {16.0}", "t = {6.0}"), (), ["trunc-suspicious"]),
+        (SECOND.replace("t = {16.0}", "t = {0.5}"), (), ["trunc-suspicious"]),
+        (SECOND.replace("qonnx.custom", "finn.custom"), (), ["trunc-suspicious"]),
+        (FLOAT8, (), ["lossy-cast-chain"]),
+        (FLOAT8, ("--ignore", "lossy-cast-chain"), []),
+        (FLOAT8, ("--select", "mixed-operand-types,double-rounding"), []),
+        (FLOAT8, ("--target", "onnxruntime-cpu"), ["lossy-cast-chain"]),
+        (FLOAT8, ("--target", "onnxruntime-android"), ["lossy-cast-chain", "target-lacks-type"]),
+        (MOVED, (), ["lossy-cast-chain"]),
+        (chain("double", 1, 10), (), ["double-rounding"]),
+        (chain("double", 1, 17), (), ["double-rounding"]),
+        (chain("double", 10, 1), (), []),
+        (chain("int64", 6, 7), (), ["lossy-cast-chain"]),
+        (chain("float", 6, 1), (), ["nan-lost-in-chain"]),
+        (chain("float", 7, 6), (), []),
+        (chain("float16", 1, 11), (), []),
+        (SHAPE, (), []),
+        (CLIPPED, (), ["nan-lost-by-clip"]),
+        (CLIPPED.replace("448", "6"), (), []),
+        (CLIPPED.replace("Clip (x, lo, hi)", "Min (x, hi)"), (), ["nan-lost-by-clip"]),
+        (CLIPPED.replace("to = 17", "to = 11").replace("float8e4m3fn[N] z", "double[N] z"), (), []),
+        (CLEAN.replace("float", "uint64"), (), ["type-not-allowed"]),
+        (CLEAN.replace("float", "int64").replace(": 18", ": 13"), (), ["type-not-allowed"]),
+        (WRONG.replace(": 21", ": 18"), (), ["type-not-allowed"]),
         (WRONG, ("--target", "onnxruntime-cpu"), ["target-miscomputes-cast"]),
         (CLEAN.replace(": 18", ": 28"), ("--target", "onnxruntime-cpu"), ["opset-too-new"]),
         (CLEAN.replace("version: 10", "version: 14"), ("--target", "onnxruntime-cpu"), ["ir-version-too-new"]),
@@ -133,3 +192,44 @@ def test_a_type_that_no_value_declares_is_found_by_inference(castsmith: Command,
     onnx.save_model(proto, tmp_path / "a.onnx")
     text = castsmith("check", tmp_path / "a.onnx", "--target", "onnxruntime-android").out
     assert "onnxruntime-android has no float8e4m3fn, which the value a has" in text
+
+
+def test_a_chain_shows_a_value_that_it_loses(castsmith: Command, tmp_path: Path) -> None:
+    """The numbers in the messages are what the casts give: numpy has the same formats."""
+    text = castsmith("check", write_model(tmp_path / "a.onnx", chain("double", 1, 10))).out
+    x = 1 + 2**-11 + 2**-40
+    assert np.float16(np.float32(x)) == 1
+    assert f"{x} becomes 1.0, and by one cast {np.float16(x)!s}" in text
+    text = castsmith("check", write_model(tmp_path / "a.onnx", chain("float", 10, 1))).out
+    assert f"0.1 becomes {np.float32(np.float16(0.1))!s}" in text
+    text = castsmith("check", write_model(tmp_path / "a.onnx", chain("int64", 6, 7))).out
+    assert f"{2**31 + 5} becomes {5 - 2**31}" in text
+
+
+def test_many_models(castsmith: Command, tmp_path: Path) -> None:
+    """One that cannot be read does not keep the others from being checked; the worst exit code is that of all."""
+    a, b = write_model(tmp_path / "a.onnx", MIXED), write_model(tmp_path / "b.onnx", CLEAN)
+    none = tmp_path / "none.onnx"
+    assert castsmith("check", b, b).code == 0
+    assert castsmith("check", a, b).code == 1
+    ended = castsmith("check", none, a, b)
+    assert ended.code == 2
+    assert is_one_sentence(ended.err)
+    assert ended.out.startswith(f"{a}: mixed: ")
+    ended = castsmith("check", none, a, b, "--json")
+    models = json.loads(ended.out)["models"]
+    assert [(Path(m["input"]).stem, len(m["findings"]), m["error"] is None) for m in models] == [
+        ("none", 0, False),
+        ("a", 1, True),
+        ("b", 0, True),
+    ]
+    (run,) = json.loads(castsmith("check", a, b, a, "--format", "sarif").out)["runs"]
+    assert len(run["results"]) == 2
+
+
+def test_a_code_that_is_none_is_bad_usage(castsmith: Command, tmp_path: Path) -> None:
+    model = write_model(tmp_path / "a.onnx", CLEAN)
+    for option in ("--select", "--ignore"):
+        ended = castsmith("check", model, option, "double-rounding,no-such")
+        assert (ended.code, is_one_sentence(ended.err)) == (2, True)
+        assert "no-such is no code" in ended.err

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.cli.helpers import CHAIN, CLEAN, MIXED, Command, write_model
+from castsmith import CastsmithError
+from castsmith.cli.failure import failure_of
+from tests.cli.helpers import CHAIN, CLEAN, MIXED, UNSAFE, Command, write_model
 from tests.cli.json_schema import violations
 
 ROOT = Path(__file__).parents[2]
@@ -47,6 +49,44 @@ def test_a_difference_of_verify(castsmith: Command, tmp_path: Path) -> None:
     a = write_model(tmp_path / "a.onnx", CLEAN)
     b = write_model(tmp_path / "b.onnx", CLEAN.replace("Relu", "Abs"))
     assert check("verify", castsmith("verify", a, b, "--json").out)["difference"]["value"] == "z"
+
+
+def test_many(castsmith: Command, tmp_path: Path) -> None:
+    a, b = write_model(tmp_path / "a.onnx", MIXED), tmp_path / "none.onnx"
+    check("check-many", castsmith("check", a, b, "--json").out)
+    check("report-many", castsmith("optimize", a, b, "-o", tmp_path / "out", "--json").out)
+
+
+def test_every_failure(castsmith: Command, tmp_path: Path) -> None:
+    a, none, out = write_model(tmp_path / "a.onnx", UNSAFE), tmp_path / "none.onnx", tmp_path / "b.onnx"
+    for words, code, file in (
+        (("optimize", none, "-o", out), "model", none),
+        (("optimize", a, "-o", out), "promotion", a),
+        (("optimize", a, "-o", a, "--report", a), "option", a),
+        (("optimize", a, "-o", out, "--target", "abacus"), "target", a),
+        (("optimize", a), "usage", None),
+        (("check", none), "model", none),
+        (("diff", a, none), "model", none),
+        (("verify", a, none), "model", none),
+        (("verify", a, a, "--dim", "N"), "option", None),
+        (("cast", "1", "--from", "f32", "--to", "nothing"), "element-type", None),
+        (("explain", "nothing"), "option", None),
+        (("targets", "show", "abacus"), "target", None),
+    ):
+        ended = castsmith(*words, "--json")
+        error = check("error", ended.out)["error"]
+        assert (error["code"], error["file"], error["exit_code"]) == (code, file and str(file), ended.code)
+        assert ended.err == f"castsmith: {error['message']}\n"
+
+
+def test_every_error_on_purpose_has_a_code_in_the_schema() -> None:
+    codes = schema("error")["properties"]["error"]["properties"]["code"]["enum"]
+    kinds: list[type[CastsmithError]] = [CastsmithError]
+    while kinds:
+        kind = kinds.pop()
+        kinds += kind.__subclasses__()
+        if kind is not CastsmithError and kind.__module__.startswith("castsmith."):
+            assert failure_of(kind("No."), {}).code in codes
 
 
 def test_the_validator_finds_faults() -> None:
