@@ -76,7 +76,7 @@ FINDINGS = (
         "finding",
         "A floating-point value is rounded to one type and then to a narrower one.",
         "The first rounding may make a tie of what is none, so that the second goes the other way than one rounding.",
-        "a = Cast <to = float> (x)  # (double[N]) -> float[N]\ny = Cast <to = float16> (a)  # 1.0004882812509 becomes 1",
+        "a = Cast <to = float> (x)  # (double[N]) -> float[N]\ny = Cast <to = float16> (a)  # 1.00048828 becomes 1",
         "Cast at once to the type that is wanted.",
     ),
     Page(
