@@ -22,6 +22,7 @@ from castsmith.lowering.codes import Policy
 from castsmith.lowering.sequences import NEEDS_BITCAST, Sequence, decode, encode
 from castsmith.lowering.sequences_round import round_in_place
 from castsmith.lowering.sequences_table import round_by_table
+from castsmith.lowering.sequences_ufp import round_by_ufp
 from castsmith.numerics.types import FLOAT8_TYPES, type_name
 
 Write = Callable[[Builder, onnx_ir.Value], onnx_ir.Value]
@@ -38,7 +39,7 @@ def model_of(write: Write, source: DataType, opset: int) -> onnx.ModelProto:
         constants.append(onnx_ir.Value(name=tensor.name, shape=shape, type=kind, const_value=tensor))
         return constants[-1]
 
-    x, build = onnx_ir.val("x", source, ["N"]), Builder(home)
+    x, build = onnx_ir.val("x", source, ["N"]), Builder(home, flat_look_up=True)
     y = write(build, x)
     y.name = "y"
     graph = onnx_ir.Graph([x], [y], nodes=build.nodes, initializers=constants, opset_imports={"": opset}, name="timed")
@@ -108,7 +109,7 @@ def main() -> None:
                 DataType.FLOAT, opset,
             )  # fmt: skip
             print(f"  {sequence.value:12} encode {there / one:5.2f}  there and back {both / two:5.2f}", flush=True)
-        for name, rounded in (("table", round_by_table), ("ladder", round_in_place)):
+        for name, rounded in (("table", round_by_table), ("ufp", round_by_ufp), ("ladder", round_in_place)):
             place = timed(lambda b, v, t=to, r=rounded: r(b, v, t, POLICY), DataType.FLOAT, 26)
             print(f"  {name:12} in place      there and back {both / place:5.2f}", flush=True)
 

@@ -21,11 +21,15 @@ _GIVES_BOOL = frozenset(
 
 
 class Builder:
-    """Collects nodes. Every result has the type that the operator gives and the broadcast shape of its operands."""
+    """Collects nodes. Every result has the type that the operator gives and the broadcast shape of its operands.
 
-    def __init__(self, constant_home: ConstantHome) -> None:
+    flat_look_up: look up with GatherElements on a flat index instead of with Gather, from opset 14 on.
+    """
+
+    def __init__(self, constant_home: ConstantHome, *, flat_look_up: bool = False) -> None:
         self.nodes: list[onnx_ir.Node] = []
         self._constant_home = constant_home
+        self._flat_look_up = flat_look_up
 
     def constant(self, array: npt.NDArray[Any], name: str = "constant") -> onnx_ir.Value:
         """A value that holds `array`."""
@@ -58,7 +62,16 @@ class Builder:
     def look_up(self, table: onnx_ir.Value, index: onnx_ir.Value) -> onnx_ir.Value:
         """table[index], by element."""
         assert table.dtype is not None
-        return self._append("Gather", [table, self.cast(index, DataType.INT32)], table.dtype, index.shape, {"axis": 0})
+        index = self.cast(index, DataType.INT32)
+        if not self._flat_look_up:
+            return self._append("Gather", [table, index], table.dtype, index.shape, {"axis": 0})
+        if index.shape is not None and index.shape.rank() == 1:
+            return self._append("GatherElements", [table, index], table.dtype, index.shape, {"axis": 0})
+        flat = self.op("Reshape", index, self.constant(np.array([-1], np.int64), "flat"))
+        flat.shape = onnx_ir.Shape([None])
+        found = self._append("GatherElements", [table, flat], table.dtype, flat.shape, {"axis": 0})
+        shape = self._append("Shape", [index], DataType.INT64, None, {})
+        return self._append("Reshape", [found, shape], table.dtype, index.shape, {"allowzero": 1})
 
     def _value(self, operand: Operand, dtype: DataType) -> onnx_ir.Value:
         if isinstance(operand, onnx_ir.Value):

@@ -23,6 +23,7 @@ from castsmith.numerics.types import element_type
 _SEQUENCE_REASONS = {
     Sequence.BITCAST: "the schema's rounding, as integer arithmetic on the bits",
     Sequence.TABLE: "the schema's rounding of every value of the upper 16 bits, the lower ones kept as one sticky bit",
+    Sequence.UFP: "the schema's rounding, to whole steps of the format, as Rump's unit in the first place gives them",
     Sequence.LADDER: "the schema's rounding, as exact products of powers of two and one Round",
 }
 _DECODERS = ("Cast", "CastLike", "DequantizeLinear")

@@ -16,7 +16,10 @@ from castsmith.lowering.codes import CODED_TYPES, Policy
 from castsmith.lowering.sequences import Sequence, can_encode, decode, encode
 from castsmith.lowering.sequences_round import round_in_place
 from castsmith.lowering.sequences_table import round_by_table
+from castsmith.lowering.sequences_ufp import round_by_ufp
 from castsmith.numerics.types import Kind, element_type, type_name
+
+_ROUNDERS = {Sequence.TABLE: round_by_table, Sequence.UFP: round_by_ufp, Sequence.LADDER: round_in_place}
 
 
 @dataclass(frozen=True)
@@ -81,8 +84,7 @@ def decoded(build: Builder, codes: onnx_ir.Value, to: DataType, context: Context
     made = context.encoded.get(codes)
     if made is None or not rounds_in_place(codes, to, context):
         return decode(build, codes, context.type_of(codes), to)
-    write = round_by_table if context.sequence is Sequence.TABLE else round_in_place
-    return write(build, made.x, made.to, made.policy)
+    return _ROUNDERS[context.sequence](build, made.x, made.to, made.policy)
 
 
 def rounds_in_place(codes: onnx_ir.Value | None, to: DataType, context: Context) -> bool:
@@ -91,7 +93,8 @@ def rounds_in_place(codes: onnx_ir.Value | None, to: DataType, context: Context)
     if made is None or to != DataType.FLOAT:
         return False
     row = element_type(made.to)
-    gains = context.sequence is Sequence.TABLE or (context.sequence is Sequence.LADDER and row.has_nan)
+    by_arithmetic = context.sequence in (Sequence.UFP, Sequence.LADDER)
+    gains = context.sequence is Sequence.TABLE or (by_arithmetic and row.has_nan)
     return gains and row.kind is Kind.FLOATING and row.signed
 
 

@@ -56,6 +56,7 @@ class Plan:
     context: Context
     new_opset: int | None
     hazards: frozenset[str] = frozenset()
+    flat_look_up: bool = False
     moves: dict[onnx_ir.Node, str] = field(default_factory=dict[onnx_ir.Node, str])
     expansions: dict[onnx_ir.Node, Expansion] = field(default_factory=dict[onnx_ir.Node, Expansion])
     constants: dict[tuple[str, tuple[int, ...], bytes], onnx_ir.Value] = field(
@@ -98,7 +99,8 @@ def make_plan(model: onnx_ir.Model, target: Target, coded: frozenset[DataType], 
     expanding = {node for node in touching if node.domain in DEFAULT_DOMAINS and node.op_type in EXPANSIONS}
     chosen, new_opset = choose_sequence(model, target, sequence, opset, types, coded, expanding)
     hazards = hazards_met(model, target, chosen, types) if touching else frozenset[str]()
-    plan = Plan(Context(types, coded, chosen, opset), new_opset, hazards)
+    flat_look_up = target.sequence_operators.get("GatherElements", opset + 1) <= opset
+    plan = Plan(Context(types, coded, chosen, opset), new_opset, hazards, flat_look_up)
     for node in touching:
         if node in expanding:
             reason = _expand(plan, node, EXPANSIONS[node.op_type])
@@ -150,7 +152,7 @@ def _drop_unused_codes(plan: Plan, codes: onnx_ir.Value) -> None:
 
 def _expand(plan: Plan, node: onnx_ir.Node, expand: Expand) -> str | None:
     """Write the expansion of the node; the reason where there is none."""
-    build = Builder(plan.share)
+    build = Builder(plan.share, flat_look_up=plan.flat_look_up)
     for value in node.inputs:
         if value is not None and value.type is None and value in plan.types:
             value.type = onnx_ir.TensorType(plan.types[value])

@@ -34,8 +34,11 @@ def choose_sequence(
     """
     if name not in _NAMES:
         raise OptionError(f"{name!r} is no sequence; the sequences are {', '.join(_NAMES)}.")
-    if name == Sequence.LADDER.value or not any(_makes_codes(node, types, coded) for node in expanding):
-        return Sequence.LADDER, None
+    by_arithmetic = Sequence.UFP if target.as_written else Sequence.LADDER
+    if name in (Sequence.UFP.value, Sequence.LADDER.value):
+        return Sequence(name), None
+    if not any(_makes_codes(node, types, coded) for node in expanding):
+        return by_arithmetic, None
     wanted = Sequence.TABLE if name == "auto" else Sequence(name)
     first = target.sequence_operators.get("BitCast")
     if first is None or first > target.newest_opset:
@@ -48,7 +51,7 @@ def choose_sequence(
             return wanted, first
     if name != "auto":
         raise OptionError(f"The sequence {name} cannot be had: {reason}.")
-    return Sequence.LADDER, None
+    return by_arithmetic, None
 
 
 def hazards_met(model: onnx_ir.Model, target: Target, sequence: Sequence, types: Types) -> frozenset[str]:

@@ -18,6 +18,7 @@ from castsmith.lowering.sequences_integer import encode_integer
 from castsmith.lowering.sequences_ladder import encode_ladder
 from castsmith.lowering.sequences_scale import encode_scale_bits, encode_scale_ladder
 from castsmith.lowering.sequences_table import encode_table
+from castsmith.lowering.sequences_ufp import encode_ufp
 from castsmith.numerics.cast import cast
 from castsmith.numerics.types import Kind, Specials, element_type, type_name
 
@@ -27,6 +28,7 @@ class Sequence(enum.Enum):
 
     BITCAST = "bitcast"
     TABLE = "table"
+    UFP = "ufp"
     LADDER = "ladder"
 
 
@@ -39,15 +41,22 @@ _NOTHING_TO_BREAK = frozenset({
 WITHSTANDS: dict[Sequence, frozenset[str]] = {
     Sequence.BITCAST: _NOTHING_TO_BREAK | {"double-is-float"},
     Sequence.TABLE: _NOTHING_TO_BREAK | {"double-is-float"},
+    Sequence.UFP: _NOTHING_TO_BREAK - {"reassociates-constants", "contracts-to-fma"},
     Sequence.LADDER: _NOTHING_TO_BREAK,
 }
-"""The hazards of targets that change no bit of a sequence. In `double-is-float` a ladder rounds a double twice."""
+"""The hazards of targets that change no bit of a sequence. In `double-is-float` ufp and ladder round a double twice."""
 ARITHMETIC_HAZARDS = frozenset[str]().union(*WITHSTANDS.values())
 """Hazards that could change what a sequence computes; others concern operators that no sequence has."""
-_ENCODERS = {Sequence.BITCAST: encode_bitcast, Sequence.TABLE: encode_table, Sequence.LADDER: encode_ladder}
+_ENCODERS = {
+    Sequence.BITCAST: encode_bitcast,
+    Sequence.TABLE: encode_table,
+    Sequence.UFP: encode_ufp,
+    Sequence.LADDER: encode_ladder,
+}
 _SCALE_ENCODERS = {
     Sequence.BITCAST: encode_scale_bits,
     Sequence.TABLE: encode_table,
+    Sequence.UFP: encode_scale_ladder,
     Sequence.LADDER: encode_scale_ladder,
 }
 _EXACT_IN_FLOAT = frozenset({

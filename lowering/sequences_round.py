@@ -21,11 +21,24 @@ def round_in_place(build: Builder, x: onnx_ir.Value, to: DataType, policy: Polic
     stays. Formats without negative zero get +0.
     """
     assert x.dtype in (DataType.FLOAT, DataType.DOUBLE), x.dtype
+    return with_specials(build, x, to_the_grid(build, x, element_type(to)), to, policy)
+
+
+def with_specials(
+    build: Builder,
+    x: onnx_ir.Value,
+    rounded: onnx_ir.Value,
+    to: DataType,
+    policy: Policy,
+    *,
+    clipped: bool = False,
+) -> onnx_ir.Value:
+    """What x becomes, where `rounded` is the nearest on the grid of the format without end above, or already clipped
+    to its largest: overflow, infinity, zeros without sign, NaN."""
     row = element_type(to)
-    rounded = to_the_grid(build, x, row)
-    magnitude, largest = build.op("Abs", rounded), float(row.max)
-    beyond = _beyond(build, x, row, policy.saturate)
-    rounded = build.op("Where", build.op("Greater", magnitude, largest), beyond, rounded)
+    if not clipped:
+        over = build.op("Greater", build.op("Abs", rounded), float(row.max))
+        rounded = build.op("Where", over, _beyond(build, x, row, policy.saturate), rounded)
     infinity_is_apart = row.specials is Specials.FNUZ and policy.saturate and policy.opset < 24
     if infinity_is_apart:
         infinite = build.op("Equal", build.op("Abs", x), float("inf"))

@@ -66,7 +66,9 @@ class Target:
     kernels: for each type the operators that take it, and the opset from which; a type without a row is taken by every
     operator that the standard gives it, and an operator that was not `probed` takes the types that have arithmetic.
     operators_without_uint8: operators that only move elements and have no kernel for uint8, in which codes are kept.
-    sequence_operators: operators outside the common stock that sequences may use, and the opset from which. unknown:
+    sequence_operators: operators outside the common stock that sequences may use, and the opset from which.
+    as_written: how it is known that each operator is computed by itself and rounded to its type, never contracted or
+    re-associated with others; empty where that is not so, or not known. unknown:
     the fields that nobody has found out yet; where kernels are, the types that can be codes are never left to the
     target, and a newest opset or IR version is then not claimed to be one. evidence: how the facts were found.
     """
@@ -82,6 +84,7 @@ class Target:
     wrong_casts: tuple[WrongCast, ...] = ()
     nan_codes_that_differ: tuple[str, ...] = ()
     sequence_operators: Mapping[str, int] = field(default_factory=dict[str, int])
+    as_written: str = ""
     hazards: Mapping[str, str] = field(default_factory=dict[str, str])
     probed: frozenset[str] = frozenset()
     unknown: tuple[str, ...] = ()
@@ -156,6 +159,7 @@ def _target(data: dict[str, Any]) -> Target:
         wrong_casts=tuple(_wrong_cast(entry) for entry in data.get("wrong_casts", [])),
         nan_codes_that_differ=tuple(data.get("nan_codes_that_differ", [])),
         sequence_operators=cast("dict[str, int]", dict(data.get("sequence_operators", {}))),
+        as_written=str(data.get("as_written", "")),
         hazards=cast("dict[str, str]", dict(data.get("hazards", {}))),
         probed=frozenset(data.get("probed", [])),
         unknown=_unknown(data),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -59,7 +59,12 @@ def _array(value: onnxruntime.OrtValue) -> Array:
 
 
 def sequence_model(
-    write: Callable[[Builder, onnx_ir.Value], onnx_ir.Value], source: DataType, opset: int
+    write: Callable[[Builder, onnx_ir.Value], onnx_ir.Value],
+    source: DataType,
+    opset: int,
+    *,
+    flat_look_up: bool = True,
+    shape: Sequence[str | int] = ("N",),
 ) -> onnx.ModelProto:
     """A model of one input x of any length and one output y, which `write` makes of it."""
     constants: list[onnx_ir.Value] = []
@@ -70,8 +75,8 @@ def sequence_model(
         constants.append(onnx_ir.Value(name=tensor.name, shape=shape, type=kind, const_value=tensor))
         return constants[-1]
 
-    x = onnx_ir.val("x", source, ["N"])
-    build = Builder(home)
+    x = onnx_ir.val("x", source, shape)
+    build = Builder(home, flat_look_up=flat_look_up)
     y = write(build, x)
     y.name = "y"
     graph = onnx_ir.Graph(

@@ -9,13 +9,21 @@ from onnx_ir import DataType
 from castsmith.ir.errors import ModelError
 from castsmith.lowering.builder import Builder
 from castsmith.lowering.codes import Policy, all_codes, encode_array
-from castsmith.lowering.sequences import Sequence, decode, encode
+from castsmith.lowering.sequences import NEEDS_BITCAST, Sequence, decode, encode
+from castsmith.lowering.sequences_round import round_in_place
+from castsmith.lowering.sequences_table import round_by_table
+from castsmith.lowering.sequences_ufp import round_by_ufp
 from castsmith.numerics.cast import cast
 from castsmith.numerics.types import FLOAT8_TYPES, NUMERIC_TYPES
 from tests.lowering import patterns
 from tests.lowering.runtime import LEVELS, Array, run, sequence_model, session
 
-OPSETS = {Sequence.BITCAST: (26,), Sequence.TABLE: (26,), Sequence.LADDER: (19, 23, 24, 25)}
+OPSETS = {
+    Sequence.BITCAST: (26,),
+    Sequence.TABLE: (26,),
+    Sequence.UFP: (19, 23, 24, 25),
+    Sequence.LADDER: (19, 23, 24, 25),
+}
 CASES = [
     pytest.param(sequence, opset, to, saturate, id=f"{sequence.value}-{opset}-{to.short_name()}-{saturate}")
     for sequence, opsets in OPSETS.items()
@@ -27,11 +35,11 @@ INTEGERS = [t for t in NUMERIC_TYPES if t.is_integer() and t.bitwidth >= 8]
 
 
 def assert_encodes(values: Array, to: DataType, sequence: Sequence, policy: Policy, opset: int):
-    """The sequence gives the codec's codes; a ladder gives NaN the positive NaN code."""
+    """The sequence gives the codec's codes; without BitCast NaN gives the positive NaN code."""
     source = DataType.from_numpy(values.dtype)
     model = sequence_model(lambda build, x: encode(build, x, to, policy, sequence), source, opset)
     expected = encode_array(values, to, policy)
-    if sequence is Sequence.LADDER and source.is_floating_point():
+    if sequence not in NEEDS_BITCAST and source.is_floating_point():
         with np.errstate(invalid="ignore"):
             nan = values != values
         expected = np.where(nan, encode_array(np.full(1, np.nan, np.float32), to, policy), expected)
@@ -62,16 +70,54 @@ class TestEncode:
         assert_encodes(np.array([False, True]), to, sequence, Policy(saturate, opset), opset)
 
 
+@pytest.mark.parametrize("flat", [True, False])
 @pytest.mark.parametrize("opset", [19, 26])
 @pytest.mark.parametrize("stored", FLOAT8_TYPES)
-def test_decode_every_code_to_every_type(stored: DataType, opset: int):
+def test_decode_every_code_to_every_type(stored: DataType, opset: int, flat: bool):
     policy = Policy(saturate=False, opset=opset)
     for to in (t for t in NUMERIC_TYPES if t.bitwidth >= 8 and t not in (stored, DataType.FLOAT8E8M0)):
-        model = sequence_model(lambda build, x, to=to: decode(build, x, stored, to, policy), DataType.UINT8, opset)
+        model = sequence_model(
+            lambda build, x, to=to: decode(build, x, stored, to, policy), DataType.UINT8, opset, flat_look_up=flat
+        )
         expected = cast(all_codes(stored), to, saturate=False, opset=opset)
         for level in LEVELS:
             (values,) = run(session(model, level), {"x": np.arange(256, dtype=np.uint8)})
             assert values.tobytes() == expected.tobytes(), (stored, to)
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 0, 2), (2, 3, 2)])
+@pytest.mark.parametrize("declared", [True, False])
+def test_a_flat_look_up_keeps_the_shape(shape: tuple[int, ...], declared: bool):
+    names = [f"D{axis}" for axis in range(len(shape))]
+    stored, to = DataType.FLOAT8E4M3FN, DataType.FLOAT
+    model = sequence_model(
+        lambda build, x: decode(build, x, stored, to), DataType.UINT8, 19, shape=shape if declared else names
+    )
+    codes = np.arange(np.prod(shape), dtype=np.uint8).reshape(shape)
+    for level in LEVELS:
+        (values,) = run(session(model, level), {"x": codes})
+        assert np.array_equal(values, cast(codes.view(stored.numpy()), to))
+        assert values.shape == shape
+
+
+ROUNDERS = {Sequence.TABLE: round_by_table, Sequence.UFP: round_by_ufp, Sequence.LADDER: round_in_place}
+
+
+@pytest.mark.parametrize("sequence", ROUNDERS)
+@pytest.mark.parametrize("saturate", [True, False])
+@pytest.mark.parametrize("opset", [19, 24, 26])
+@pytest.mark.parametrize("to", FLOAT8_TYPES)
+def test_rounding_in_place(sequence: Sequence, to: DataType, saturate: bool, opset: int):
+    if sequence in NEEDS_BITCAST and opset < 26:
+        pytest.skip("there is no BitCast in this opset")
+    policy, values = Policy(saturate, opset), patterns.float32_around(to, 200)
+    model = sequence_model(lambda build, x: ROUNDERS[sequence](build, x, to, policy), DataType.FLOAT, opset)
+    expected = cast(encode_array(values, to, policy).view(to.numpy()), DataType.FLOAT).view(np.uint32)
+    for level in LEVELS:
+        (rounded,) = run(session(model, level), {"x": values})
+        # The codec has one NaN of each sign, arithmetic passes on the one that came in.
+        wrong = (rounded.view(np.uint32) != expected) & ~(np.isnan(rounded) & np.isnan(expected.view(np.float32)))
+        assert not wrong.any(), [(values[i], rounded[i]) for i in np.flatnonzero(wrong)[:5]]
 
 
 def test_a_ladder_gives_a_negative_nan_the_positive_code_and_bitcast_keeps_its_sign():
@@ -82,7 +128,7 @@ def test_a_ladder_gives_a_negative_nan_the_positive_code_and_bitcast_keeps_its_s
             lambda b, x, s=sequence: encode(b, x, DataType.FLOAT8E4M3FN, Policy(), s), DataType.FLOAT, opset
         )
         codes[sequence] = int(run(session(model), {"x": minus_nan})[0][0])
-    assert codes == {Sequence.BITCAST: 0xFF, Sequence.TABLE: 0xFF, Sequence.LADDER: 0x7F}
+    assert codes == {Sequence.BITCAST: 0xFF, Sequence.TABLE: 0xFF, Sequence.UFP: 0x7F, Sequence.LADDER: 0x7F}
 
 
 def test_strings_are_refused():
