@@ -114,7 +114,7 @@ def _reference_run(model: onnx.ModelProto) -> _Run:
 
 def _is_plain(feeds: Mapping[str, Array]) -> bool:
     """Whether numpy itself has the types: the others are no inputs of a session."""
-    return all(array.dtype.isbuiltin == 1 for array in feeds.values())
+    return all(array.dtype.isbuiltin != 2 for array in feeds.values())
 
 
 def _alone(node: onnx_ir.Node, operands: Sequence[Array | None], imports: Mapping[str, int]) -> onnx.ModelProto:

@@ -16,6 +16,7 @@ import pytest
 import castsmith as public
 from castsmith.ir.verify import Verdict, verify
 from castsmith.ir.verify_compare import difference
+from castsmith.ir.verify_engines import Engine
 from castsmith.ir.verify_inputs import input_sets
 from castsmith.lowering import registry
 from tests.cli.helpers import CHAIN, CLEAN, MIXED, UNSAFE, Command, is_one_sentence, write_model
@@ -269,3 +270,14 @@ def test_optimize_verifies_each_pass(castsmith: Command, tmp_path: Path, monkeyp
     assert is_one_sentence(ended.err)
     assert "after simplify-casts, z[" in ended.err
     assert not out.exists()
+
+
+def test_an_array_that_spells_its_byte_order_out_runs_on_the_same_engine() -> None:
+    """Raw data read as '<f4' gives such arrays: one model's Relu must not be the runtime's and the other's not."""
+    model = onnx_ir.from_onnx_text(f"{HEAD} g (float[2] x) => (float[2] y) {{ y = Relu (x) }}")
+    zeros = np.full(2, -0.0, np.float32)
+    first, second = (
+        Engine("onnxruntime").run(model.graph[0], [zeros.view(dtype)], {"": 23})[0]
+        for dtype in (zeros.dtype, zeros.dtype.newbyteorder("<"))
+    )
+    assert first.tobytes() == second.tobytes()
