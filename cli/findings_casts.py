@@ -16,7 +16,7 @@ from onnx_ir import DataType
 from castsmith.ir.casts import CastNode, chain_verdict, read_cast
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.inference import Inference
-from castsmith.ir.ranges_integer import Ranges, integer_ranges
+from castsmith.ir.ranges_integer import Ranges
 from castsmith.ir.records import Diagnostic, Severity
 from castsmith.ir.rewriting import all_nodes
 from castsmith.ir.schemas import DEFAULT_DOMAINS, opset_of
@@ -60,7 +60,7 @@ class _Chain:
 
 def cast_findings(model: onnx_ir.Model, inference: Inference) -> Iterator[Diagnostic]:
     """Chains of casts that lose values, round twice or lose NaN, and NaN lost by saturating ahead of a cast."""
-    imports, ranges = imports_by_scope(model), integer_ranges(model.graph, inference)
+    imports, ranges = imports_by_scope(model), Ranges(inference)
     ambiguous = called_with_several_types(inference)
     for node in all_nodes(model):
         if node.graph is None or node.graph in ambiguous or not node.inputs:

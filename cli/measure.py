@@ -25,6 +25,8 @@ class Measure:
 
 def measure(model: onnx_ir.Model, file_bytes: int | None = None) -> Measure:
     """Count the nodes, the casts among them and the bytes of the tensors of `model`."""
-    nodes = list(all_nodes(model))
-    casts = sum(node.op_type in _CASTS and node.domain in DEFAULT_DOMAINS for node in nodes)
-    return Measure(len(nodes), casts, sum(tensor.nbytes for tensor in all_tensors(model)), file_bytes)
+    nodes = casts = 0
+    for node in all_nodes(model):
+        nodes += 1
+        casts += node.op_type in _CASTS and node.domain in DEFAULT_DOMAINS
+    return Measure(nodes, casts, sum(tensor.nbytes for tensor in all_tensors(model)), file_bytes)

@@ -15,7 +15,6 @@ from castsmith.cli.arguments import (
     add_json,
     add_promotion,
     json_text,
-    print_json,
     promotion_rules,
 )
 from castsmith.cli.batch import is_batch, run_batch
@@ -102,7 +101,6 @@ def _run_one(arguments: argparse.Namespace) -> int:
     from castsmith.cli.findings_text import finding_line
     from castsmith.cli.measure import measure
     from castsmith.cli.output import require_writable
-    from castsmith.cli.report import report_data
     from castsmith.ir.loading import load
     from castsmith.ir.records import Severity
 
@@ -117,8 +115,7 @@ def _run_one(arguments: argparse.Namespace) -> int:
         print(finding_line(arguments.input, record), file=sys.stderr)
     if any(record.severity is Severity.ERROR for record in result.diagnostics):
         if arguments.json:
-            sizes = {"before": before, "after": measure(result.model)}
-            print_json(report_data(arguments.input, None, arguments.target, result, sizes))
+            print(_json(arguments, None, result, {"before": before, "after": measure(result.model)}), end="")
         complain(f"the result would not be right for {arguments.target or 'any runtime'}, so nothing was written.")
         return REFUSED
     _write(arguments, model, result, before, report)
@@ -161,7 +158,6 @@ def _write(
 
     from castsmith.cli.measure import measure
     from castsmith.cli.output import staged_file
-    from castsmith.cli.report import report_data
     from castsmith.cli.summary import print_result
     from castsmith.ir.saving import save
 
@@ -176,12 +172,20 @@ def _write(
             shard_bytes=arguments.shard_bytes,
         )
         sizes = {"before": before, "after": replace(after, file_bytes=output.stat().st_size)}
-        text = json_text(report_data(arguments.input, arguments.output, arguments.target, result, sizes))
-        write(_html(arguments, model, result, sizes) if report is not None and _is_html(report) else text)
+        if report is not None:
+            as_html = _is_html(report)
+            write(_html(arguments, model, result, sizes) if as_html else _json(arguments, output, result, sizes))
     if arguments.json:
-        print(text, end="")
+        print(_json(arguments, output, result, sizes), end="")
     else:
         print_result(arguments, result, sizes)
+
+
+def _json(arguments: argparse.Namespace, output: Path | None, result: Result, sizes: dict[str, Measure]) -> str:
+    from castsmith.cli.report import report_data
+
+    written = None if output is None else arguments.output
+    return json_text(report_data(arguments.input, written, arguments.target, result, sizes))
 
 
 def _html(arguments: argparse.Namespace, model: onnx_ir.Model, result: Result, sizes: dict[str, Measure]) -> str:

@@ -26,12 +26,15 @@ def read_cast(node: onnx_ir.Node, like: DataType | None = None) -> CastNode | No
 
     like: the element type of a CastLike's second operand.
     """
-    if node.domain not in DEFAULT_DOMAINS or node.op_type not in ("Cast", "CastLike"):
+    if node.op_type not in ("Cast", "CastLike") or node.domain not in DEFAULT_DOMAINS:
         return None
-    if any(attribute.is_ref() for attribute in node.attributes.values()):
+    attributes = node.attributes
+    if any(attribute.is_ref() for attribute in attributes.data.values()):
         return None
     to = like if node.op_type == "CastLike" else cast_target(node)
-    saturate, round_mode = node.attributes.get_int("saturate", 1), node.attributes.get_string("round_mode", "up")
+    if node.op_type == "Cast" and len(attributes) == 1:
+        return CastNode(to, saturate=True, round_mode="up")
+    saturate, round_mode = attributes.get_int("saturate", 1), attributes.get_string("round_mode", "up")
     return CastNode(to, bool(saturate), round_mode or "up")
 
 

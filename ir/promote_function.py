@@ -17,6 +17,7 @@ from castsmith.ir.promote_node import (
     rule_values,
 )
 from castsmith.ir.schemas import opset_of
+from castsmith.ir.walks import all_nodes
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import type_name
 
@@ -42,16 +43,19 @@ def give_body(model: onnx_ir.Model, node: onnx_ir.Node, lhs: DataType, rhs: Data
         model.functions[node.op_identifier()] = _function(node.op_identifier(), (lhs, rhs), common, opset or 1)
 
 
-def drop_unused_bodies(model: onnx_ir.Model) -> None:
-    """Take the functions of ConvertPromoteTypes out again, and the IR version that they needed, once none is called."""
-    scopes = (model.graph, *model.functions.values())
-    if any(is_convert_promote_types(node) for scope in scopes for node in scope.all_nodes()):
-        return
+def drop_unused_bodies(model: onnx_ir.Model) -> bool:
+    """Take the functions of ConvertPromoteTypes out again, and the IR version that they needed, once none is called.
+
+    Returns whether none is.
+    """
+    if any(is_convert_promote_types(node) for node in all_nodes(model)):
+        return False
     for identifier in [i for i in model.functions if i[0] == CASTSMITH_DOMAIN and _names_promotion(i)]:
         del model.functions[identifier]
     model.ir_version = model.meta.pop(_OWN_VERSION, model.ir_version)
     for scope in (model.graph, *model.functions.values()):
         scope.opset_imports.pop(CASTSMITH_DOMAIN, None)
+    return True
 
 
 def _names_promotion(identifier: onnx_ir.OperatorIdentifier) -> bool:

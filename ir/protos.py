@@ -14,6 +14,7 @@ import onnx.serialization
 import onnx_ir
 
 from castsmith.ir.sparse import has_sparse, spelled_out
+from castsmith.ir.walks import graphs_in
 
 _DECLARED = "castsmith.declared"
 _OWN = "castsmith.loaded"
@@ -54,11 +55,11 @@ def to_proto(model: onnx_ir.Model) -> onnx.ModelProto:
 def _graphs(graph: onnx_ir.Graph, proto: onnx.GraphProto) -> Iterator[tuple[onnx_ir.Graph, onnx.GraphProto]]:
     """The graph and its subgraphs, each with its proto."""
     yield graph, proto
-    for node, node_proto in zip(graph, proto.node, strict=True):
-        for attribute in node_proto.attribute:
-            if attribute.type == onnx.AttributeProto.GRAPH:
-                yield from _graphs(node.attributes[attribute.name].as_graph(), attribute.g)
-            elif attribute.type == onnx.AttributeProto.GRAPHS:
-                pairs = zip(node.attributes[attribute.name].as_graphs(), attribute.graphs, strict=True)
-                for subgraph, subgraph_proto in pairs:
-                    yield from _graphs(subgraph, subgraph_proto)
+    for index, node in enumerate(graph):
+        held = [attribute for attribute in node.attributes.data.values() if graphs_in(attribute)]
+        protos = {attribute.name: attribute for attribute in proto.node[index].attribute} if held else {}
+        for attribute in held:
+            found = protos[attribute.name]
+            both = [found.g] if attribute.type == onnx_ir.AttributeType.GRAPH else found.graphs
+            for subgraph, subgraph_proto in zip(graphs_in(attribute), both, strict=True):
+                yield from _graphs(subgraph, subgraph_proto)

@@ -22,7 +22,9 @@ _FIRST_IR_VERSION = 10
 
 def note_provenance(model: onnx_ir.Model, old: set[onnx_ir.Node], rewrites: Iterable[Rewrite]) -> None:
     """Mark the nodes that are not `old` with the rewrite that made them, which names what they give."""
-    if model.ir_version < _FIRST_IR_VERSION:
+    new = [node for node in all_nodes(model) if node not in old]
+    old.update(new)
+    if not new or model.ir_version < _FIRST_IR_VERSION:
         return
     makers: dict[str, Rewrite] = {}
     inherited: dict[str, Rewrite] = {}
@@ -30,8 +32,8 @@ def note_provenance(model: onnx_ir.Model, old: set[onnx_ir.Node], rewrites: Iter
         makers.update((name, rewrite) for name in _names(rewrite.after))
         # A result that is an output of the graph has taken the name of what it replaces since.
         inherited.update((name, rewrite) for name in _names(rewrite.before))
-    for node in all_nodes(model):
-        name = next((value.name for value in node.outputs if value.name), "") if node not in old else ""
+    for node in new:
+        name = next((value.name for value in node.outputs if value.name), "")
         rewrite = makers.get(name or "") or inherited.get(name or "")
         if rewrite is not None:
             node.metadata_props.update({RULE: rewrite.rule, PASS: rewrite.pass_name, FROM: str(rewrite.site)})

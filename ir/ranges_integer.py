@@ -2,7 +2,7 @@
 
 A value has a range (low, high) when every element is an integer n with low <= n <= high, and no zero among them is
 -0. A value of a floating-point type may have one too: it then has no fraction, infinity or NaN. What is not known has
-none. Derived in one walk in the order of the graph:
+none. Derived from the node that makes the value, and what is known of its operands:
 
   constants                          their least and greatest element
   Shape, Size, NonZero, ArgMax ...   counts and indices: from 0 up to what the dimensions allow
@@ -15,7 +15,7 @@ none. Derived in one walk in the order of the graph:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from math import prod
 
@@ -58,45 +58,55 @@ class Range:
         return row.signed and max(-self.low, self.high) <= min(2**row.precision, row.max)
 
 
-Ranges = Mapping[onnx_ir.Value, Range]
-
-
 @dataclass(frozen=True, slots=True)
-class _Known:
-    """What a rule can ask for."""
+class Ranges:
+    """The ranges of the values of a model, each found when it is asked for, and once.
 
-    ranges: dict[onnx_ir.Value, Range]
+    A value is to be asked for while the node that makes it is as the model has it: what it says of its operands' shapes
+    may be lost when it is given others.
+    """
+
     inference: Inference
+    known: dict[onnx_ir.Value, Range | None] = field(default_factory=dict[onnx_ir.Value, "Range | None"])
+
+    def get(self, value: onnx_ir.Value) -> Range | None:
+        """The range of the value; None where it has none, or none is known. No recursion, since chains are long."""
+        waiting, entered = [value], set[onnx_ir.Value]()
+        while waiting:
+            value = waiting[-1]
+            if value in self.known:
+                waiting.pop()
+                continue
+            rule, node = _rule_of(value)
+            missing = [] if rule is None or node is None else self._unknown(node)
+            if missing and value not in entered:  # a graph that is no model may go round
+                entered.add(value)
+                waiting += missing
+                continue
+            found = None if rule is None or node is None else rule(node, self)
+            self.known[value] = found or _of_source(value, self.inference)
+        return self.known[value]
 
     def of(self, value: onnx_ir.Value | None) -> Range | None:
-        return None if value is None else self.ranges.get(value)
+        """What is known of an operand, for a rule, which is asked once all of them have been looked at."""
+        return None if value is None else self.known.get(value)
 
     def kind(self, value: onnx_ir.Value | None) -> Kind | None:
         dtype = self.inference.type_of(value)
         return None if dtype is None else element_type(dtype).kind
 
-
-_Rule = Callable[[onnx_ir.Node, _Known], Range | None]
-
-
-def integer_ranges(graph: onnx_ir.Graph, inference: Inference) -> dict[onnx_ir.Value, Range]:
-    """The ranges of the values of a graph and its subgraphs, as far as they are known."""
-    known = _Known({}, inference)
-    ranges = known.ranges
-    for node in graph.all_nodes():
-        for value in node.inputs:
-            if value is not None and value not in ranges:
-                _note(ranges, value, _of_source(value, inference))
-        if node.domain in DEFAULT_DOMAINS and node.op_type in _RULES:
-            found = _RULES[node.op_type](node, known)
-            for output in node.outputs:
-                _note(ranges, output, found)
-    return ranges
+    def _unknown(self, node: onnx_ir.Node) -> list[onnx_ir.Value]:
+        return [value for value in node.inputs if value is not None and value not in self.known]
 
 
-def _note(ranges: dict[onnx_ir.Value, Range], value: onnx_ir.Value, found: Range | None) -> None:
-    if found is not None:
-        ranges[value] = found
+_Rule = Callable[[onnx_ir.Node, Ranges], Range | None]
+
+
+def _rule_of(value: onnx_ir.Value) -> tuple[_Rule | None, onnx_ir.Node | None]:
+    node = value.producer()
+    if node is None or node.domain not in DEFAULT_DOMAINS:
+        return None, None
+    return _RULES.get(node.op_type), node
 
 
 def _of_source(value: onnx_ir.Value, inference: Inference) -> Range | None:
@@ -121,13 +131,13 @@ def _of_tensor(tensor: onnx_ir.TensorProtocol) -> Range | None:
     return Range(int(array.min()), int(array.max()))
 
 
-def _indices(node: onnx_ir.Node, _: _Known) -> Range | None:
+def _indices(node: onnx_ir.Node, _: Ranges) -> Range | None:
     """Indices into the operand, or its dimensions: at most the longest of them, where all are known."""
     dims = _dims(node.inputs[0])
     return Range(0, _LARGEST if dims is None else max(dims, default=1))
 
 
-def _count(node: onnx_ir.Node, _: _Known) -> Range | None:
+def _count(node: onnx_ir.Node, _: Ranges) -> Range | None:
     dims = _dims(node.inputs[0])
     return Range(0, _LARGEST if dims is None else prod(dims))
 
@@ -142,7 +152,7 @@ def _dims(value: onnx_ir.Value | None) -> list[int] | None:
 def _move(first: int, last: int | None) -> _Rule:
     """A move of the elements of the inputs from `first` to before `last`."""
 
-    def rule(node: onnx_ir.Node, known: _Known) -> Range | None:
+    def rule(node: onnx_ir.Node, known: Ranges) -> Range | None:
         found = [known.of(value) for value in node.inputs[first:last] if value is not None]
         ranges = [each for each in found if each is not None]
         return reduce(Range.joined, ranges) if ranges and len(ranges) == len(found) else None
@@ -150,7 +160,7 @@ def _move(first: int, last: int | None) -> _Rule:
     return rule
 
 
-def _cast(node: onnx_ir.Node, known: _Known) -> Range | None:
+def _cast(node: onnx_ir.Node, known: Ranges) -> Range | None:
     like = known.inference.type_of(node.inputs[1]) if len(node.inputs) == 2 else None
     meaning, found = read_cast(node, like), known.of(node.inputs[0])
     if meaning is None or meaning.to is None:
@@ -160,7 +170,7 @@ def _cast(node: onnx_ir.Node, known: _Known) -> Range | None:
     return found if found is not None and found.fits(meaning.to) else None
 
 
-def _clip(node: onnx_ir.Node, known: _Known) -> Range | None:
+def _clip(node: onnx_ir.Node, known: Ranges) -> Range | None:
     """Integers between the bounds; a bound below the other one wins or loses as the schema has it: the upper wins."""
     dtype = known.inference.type_of(node.inputs[0])
     if dtype is None or element_type(dtype).kind is not Kind.INTEGER:
@@ -176,7 +186,7 @@ def _clip(node: onnx_ir.Node, known: _Known) -> Range | None:
     return Range(floor, ceiling)
 
 
-def _mod(node: onnx_ir.Node, known: _Known) -> Range | None:
+def _mod(node: onnx_ir.Node, known: Ranges) -> Range | None:
     """Integers modulo a positive divisor, with the sign of the divisor."""
     integers, divisor = known.kind(node.inputs[0]) is Kind.INTEGER, known.of(node.inputs[1])
     if not integers or node.attributes.get_int("fmod", 0) or divisor is None or divisor.low <= 0:
@@ -184,7 +194,7 @@ def _mod(node: onnx_ir.Node, known: _Known) -> Range | None:
     return Range(0, divisor.high - 1)
 
 
-def _constant_of_shape(node: onnx_ir.Node, _: _Known) -> Range | None:
+def _constant_of_shape(node: onnx_ir.Node, _: Ranges) -> Range | None:
     attribute = node.attributes.get("value")
     if attribute is None:
         return Range(0, 0)

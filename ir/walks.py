@@ -12,8 +12,9 @@ _HOLDING = (AttributeType.GRAPH, AttributeType.GRAPHS)
 
 def all_nodes(model: onnx_ir.Model) -> Iterator[onnx_ir.Node]:
     """Every node of the model: the main graph, its subgraphs, and the model-local functions with theirs."""
-    for scope in (model.graph, *model.functions.values()):
-        yield from nodes_of(scope)
+    if not model.functions:
+        return nodes_of(model.graph)
+    return (node for scope in (model.graph, *model.functions.values()) for node in nodes_of(scope))
 
 
 def nodes_of(scope: onnx_ir.Graph | onnx_ir.Function) -> Iterator[onnx_ir.Node]:
@@ -27,11 +28,19 @@ def nodes_of(scope: onnx_ir.Graph | onnx_ir.Function) -> Iterator[onnx_ir.Node]:
                     yield from nodes_of(subgraph)
 
 
+def held_graphs(scope: onnx_ir.Graph | onnx_ir.Function) -> Iterator[tuple[onnx_ir.Node, onnx_ir.Graph]]:
+    """The graphs that the nodes of the scope hold, each with its node, and those that their nodes do, and so on."""
+    for node in scope:
+        for attribute in node.attributes.data.values():
+            if attribute.type in _HOLDING:
+                for subgraph in graphs_in(attribute):
+                    yield node, subgraph
+                    yield from held_graphs(subgraph)
+
+
 def subgraphs_of(scope: onnx_ir.Graph | onnx_ir.Function) -> Iterator[onnx_ir.Graph]:
     """The graphs that the nodes of the scope hold, and those that their nodes do, and so on."""
-    for node in nodes_of(scope):
-        for attribute in node.attributes.data.values():
-            yield from graphs_in(attribute)
+    return (graph for _, graph in held_graphs(scope))
 
 
 def graphs_in(attribute: onnx_ir.Attr) -> tuple[onnx_ir.Graph, ...]:

@@ -78,20 +78,23 @@ def optimize(
         "fold_quantized": fold_quantized,
         "target": chosen,
     }
-    records = Records()
+    records, settled = Records(), set[str]()
+    known = set(all_nodes(result_model)) if provenance else set[onnx_ir.Node]()
     for spec in _specs(passes, until, targeted=chosen is not None):
+        if spec in settled:
+            continue
         if progress is not None:
             progress(pass_name(spec))
         before = None if verify is None else result_model.clone()
-        old = set(all_nodes(result_model)) if provenance else set[onnx_ir.Node]()
         outcome = make_pass(spec, settings)(result_model)
+        settled = {spec} if outcome.modified else settled | {spec}
         if before is not None and verify is not None and outcome.modified:
             unsafe = replace(rules, promote_unsafe=True)
             require_same(before, result_model, pass_name(spec), engine=verify, promotion=unsafe)
-        if isinstance(outcome, RewriteResult):
-            records.extend(outcome.records)
-            if provenance and outcome.records.rewrites:
-                note_provenance(result_model, old, outcome.records.rewrites)
+        made = outcome.records if isinstance(outcome, RewriteResult) else Records()
+        records.extend(made)
+        if provenance and outcome.modified:
+            note_provenance(result_model, known, made.rewrites)
     return Result(result_model, records.rewrites, records.refusals, records.diagnostics)
 
 

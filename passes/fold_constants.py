@@ -89,15 +89,18 @@ class FoldConstants(RewritePass):
         )
         return Refusal(NAME, "fold-quantized", site_of(node), reason)
 
+    def _largest(self, model: onnx_ir.Model) -> int:
+        return sum(tensor.nbytes for tensor in all_tensors(model)) + self.max_growth + _SCRATCH
+
     def _folding(self, model: onnx_ir.Model) -> Folding:
         inference = infer_element_types(model, PromotionRules(promote_unsafe=True))
-        imports, held = imports_by_scope(model), holders(model)
-        largest = sum(tensor.nbytes for tensor in all_tensors(model)) + self.max_growth + _SCRATCH
+        held = holders(model)
+        imports = imports_by_scope(model, held)
         depths: dict[onnx_ir.Graph, int] = {}
         for graph, node in held.items():
             outer = node.graph
             depths[graph] = 1 + (depths.get(outer, 0) if isinstance(outer, onnx_ir.Graph) else 0)
-        constants = Constants(depths, imports, largest)
+        constants = Constants(depths, imports, lambda: self._largest(model))
         reader = Reader(constants, inference, imports, undecided_scopes(inference))
         tolerated = Definedness.DISPUTED if self.fold_disputed else Definedness.DEFINED
         return Folding(constants, reader, held, self.max_growth, self.max_total_growth, tolerated, self.fold_as)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import ceil, prod
 from typing import TypeVar
 
@@ -28,6 +29,9 @@ _PARAMETERS = 64
 
 _KEPT = 4096
 """Bytes up to which a moved copy is kept for the next conversion; views are always kept."""
+
+_SMALL = 4096
+"""Bytes that a moved array may take whatever the model holds."""
 
 _ZERO = onnx_ir.tensor(np.zeros(1, np.float32))
 
@@ -65,12 +69,12 @@ def bytes_of(dtype: DataType, shape: Dims) -> int:
 class Constants:
     """The constants of a model, found as they are asked for.
 
-    depths: how deep each graph is nested. largest: bytes that a moved array may take.
+    depths: how deep each graph is nested. largest: gives the bytes that a moved array may take.
     """
 
     depths: Mapping[onnx_ir.Graph, int]
     imports: Mapping[onnx_ir.Graph | onnx_ir.Function, Mapping[str, int]]
-    largest: int
+    largest: Callable[[], int]
     found: dict[onnx_ir.Value, Known | None] = field(default_factory=dict[onnx_ir.Value, "Known | None"])
     derived: dict[Hashable, Known] = field(default_factory=dict[Hashable, Known])
 
@@ -173,13 +177,17 @@ class Constants:
         except FoldError:
             return None
 
+    @cached_property
+    def _limit(self) -> int:
+        return self.largest()
+
     def _compute(self, known: Known, made: Mapping[Known, Array]) -> Array:
         if known.moved is not None:
             return known.moved
         if known.how is None:
             assert known.tensor is not None
             return known.tensor.numpy()
-        if known.nbytes > self.largest:
+        if known.nbytes > _SMALL and known.nbytes > self._limit:
             size = f"{list(known.shape)} of {known.dtype.name.lower()}"
             raise FoldError(f"an array {size} on the way would be larger than all constants of the model")
         try:

@@ -32,6 +32,7 @@ from castsmith.ir.records import Effect, Records, RewriteResult
 from castsmith.ir.rewriting import Replacement, all_nodes, apply_replacement
 from castsmith.ir.scopes import imports_by_scope
 from castsmith.ir.sequences import conversion
+from castsmith.ir.walks import nodes_of
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import type_name
 from castsmith.passes.declared_types import convert_joined_output, follow_types
@@ -68,7 +69,7 @@ class InsertPromoteTypes(RewritePass):
         inside = {graph for f in model.functions.values() for graph in (f.graph, *f.subgraphs())}
         work = Work(NAME, model, rules, inference, Namer(model), records, inside)
         _repair_nodes(work)
-        scopes = imports_by_scope(model)
+        scopes = imports_by_scope(model) if inference.output_conversions else {}
         for (graph, index), dtype in inference.output_conversions.items():
             records.rewrites.append(convert_joined_output(NAME, graph, index, dtype, work.namer, scopes[graph]))
         follow_types(NAME, model, inference, work.namer, records, keep_output_types=self.keep_output_types)
@@ -88,14 +89,17 @@ class InsertPromoteTypes(RewritePass):
 def _import_domain(model: onnx_ir.Model) -> None:
     """Where a function needs the domain the main graph does too: runtimes inline the one into the other."""
     scopes = (model.graph, *model.functions.values())
-    needing = [scope for scope in scopes if any(node.domain == CASTSMITH_DOMAIN for node in scope.all_nodes())]
+    needing = [scope for scope in scopes if any(node.domain == CASTSMITH_DOMAIN for node in nodes_of(scope))]
     for scope in {model.graph: None, **dict.fromkeys(needing)} if needing else ():
         scope.opset_imports.setdefault(CASTSMITH_DOMAIN, 1)
 
 
 def _repair_nodes(work: Work) -> None:
-    inference, scopes = work.inference, imports_by_scope(work.model)
+    inference = work.inference
     marked = {*inference.disagreements, *inference.illegal, *(node for node, _ in inference.conversions)}
+    if not marked:
+        return
+    scopes = imports_by_scope(work.model)
     for node in [node for node in all_nodes(work.model) if node in marked]:
         assert node.graph is not None
         imports = scopes[node.graph]

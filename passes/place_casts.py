@@ -26,6 +26,7 @@ from castsmith.ir.passing import RewritePass
 from castsmith.ir.records import Records, Refusal, Rewrite, RewriteResult
 from castsmith.ir.scopes import imports_by_scope
 from castsmith.ir.text import nodes_text, site_of
+from castsmith.ir.walks import subgraphs_of
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.passes.place_casts_apply import apply, needs_identity
 from castsmith.passes.place_casts_problem import IMPOSSIBLE, Choice, Problem
@@ -52,7 +53,7 @@ class PlaceCasts(RewritePass):
         inference = infer_element_types(model, PromotionRules(promote_unsafe=True))
         imports, namer, records = imports_by_scope(model), Namer(model), Records()
         sizes = Sizes(model, self.default_size, parse_sizes(self.sizes))
-        for graph in (model.graph, *model.graph.subgraphs()):
+        for graph in (model.graph, *subgraphs_of(model.graph)):
             for region in find_regions(graph, inference, imports[graph]):
                 problem = pose(region, inference, imports[graph], sizes)
                 answer = problem if isinstance(problem, str) else place(region, problem, inference, namer)

@@ -43,13 +43,8 @@ class Region:
 
 def find_regions(graph: onnx_ir.Graph, inference: Inference, imports: Mapping[str, int]) -> list[Region]:
     """The regions of one graph, its subgraphs left out, that have both a cast and a move."""
-    if not any(_movable_cast(node, inference, imports) for node in graph):
-        return []
-    from networkx.utils import UnionFind  # only where there is a region: importing it takes as long as a small model
-
-    sets: UnionFind[object] = UnionFind()
     casts: dict[onnx_ir.Node, CastNode] = {}
-    members: list[onnx_ir.Node] = []
+    members: dict[onnx_ir.Node, list[int]] = {}
     for node in graph:
         indexes = data_inputs(node)
         meaning = _movable_cast(node, inference, imports) if indexes is None else None
@@ -57,7 +52,13 @@ def find_regions(graph: onnx_ir.Graph, inference: Inference, imports: Mapping[st
             casts[node], indexes = meaning, [0]
         elif not indexes or any(inference.type_of(node.inputs[index]) is None for index in indexes):
             continue
-        members.append(node)
+        members[node] = indexes
+    if not 0 < len(casts) < len(members):
+        return []
+    from networkx.utils import UnionFind  # only where there is a region: importing it takes as long as a small model
+
+    sets: UnionFind[object] = UnionFind()
+    for node, indexes in members.items():
         sets.union(node, *node.outputs, *(node.inputs[index] for index in indexes))
     regions: defaultdict[object, Region] = defaultdict(Region)
     for place, node in enumerate(members):

@@ -38,6 +38,8 @@ class ResolvePromoteTypes(RewritePass):
     """Replace each ConvertPromoteTypes by the Casts it stands for. One Cast of a value to a type serves its graph."""
 
     def call(self, model: onnx_ir.Model) -> RewriteResult:
+        if drop_unused_bodies(model):
+            return RewriteResult(model, modified=False)
         inference = infer_element_types(model, PromotionRules(promote_unsafe=True))
         made: dict[tuple[Scope, onnx_ir.Value, DataType], onnx_ir.Value] = {}
         result = run_rules(model, NAME, Namer(model), lambda node: resolve(node, inference, made))

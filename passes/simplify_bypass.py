@@ -37,6 +37,9 @@ _SMALL = 1024
 
 _BLIND = SHAPE_ONLY | QUESTIONS | ORDER
 
+SEEING_THROUGH = _BLIND | INDICES.keys() | COMPARISONS
+"""The operators that a rule is about."""
+
 
 def bypass(
     pass_name: str, node: onnx_ir.Node, inference: Inference, imports: Mapping[str, int], ranges: Ranges

@@ -24,20 +24,22 @@ from castsmith.ir.casts import CastNode, cast_node, chain_verdict, read_cast
 from castsmith.ir.inference import Inference, infer_element_types
 from castsmith.ir.naming import Namer
 from castsmith.ir.passing import RewritePass
-from castsmith.ir.ranges_integer import Ranges, integer_ranges
+from castsmith.ir.ranges_integer import Ranges
 from castsmith.ir.records import Refusal, RewriteResult
 from castsmith.ir.rewriting import Replacement, run_rules
 from castsmith.ir.schemas import opset_of
-from castsmith.ir.scopes import imports_by_scope
+from castsmith.ir.scopes import holders, imports_by_scope
 from castsmith.ir.text import site_of
 from castsmith.numerics.errors import CastError, ElementTypeError
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import type_name
-from castsmith.passes.simplify_bypass import bypass, cast_before
+from castsmith.passes.simplify_bypass import SEEING_THROUGH, bypass, cast_before
 from castsmith.passes.simplify_duplicates import CastTable, called_with_several_types, merge_with
 from castsmith.passes.simplify_ranges import harmless
 
 NAME = "simplify-casts"
+
+_OPERATORS = SEEING_THROUGH | {"Cast", "CastLike"}
 
 
 @dataclass(frozen=True)
@@ -47,13 +49,18 @@ class SimplifyCasts(RewritePass):
 
     def call(self, model: onnx_ir.Model) -> RewriteResult:
         inference = infer_element_types(model, PromotionRules(promote_unsafe=True))
-        imports = imports_by_scope(model)
-        facts = _Facts(inference, CastTable.of(model), integer_ranges(model.graph, inference))
+        held = holders(model)
+        imports = imports_by_scope(model, held)
+        facts = _Facts(inference, CastTable(held), Ranges(inference))
         ambiguous = called_with_several_types(inference)
 
         def rule(node: onnx_ir.Node) -> Replacement | Refusal | None:
-            if node.graph is None or node.graph in ambiguous or node.inputs[:1] in ((), (None,)):
+            if node.op_type not in _OPERATORS or node.inputs[:1] in ((), (None,)):
                 return None
+            if node.graph is None or node.graph in ambiguous:
+                return None
+            if node.op_type in SEEING_THROUGH and node.outputs:
+                facts.ranges.get(node.outputs[0])
             return simplify(node, facts, imports[node.graph]) or bypass(
                 NAME, node, inference, imports[node.graph], facts.ranges
             )

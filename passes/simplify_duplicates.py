@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import onnx_ir
@@ -9,7 +10,7 @@ from onnx_ir import DataType
 
 from castsmith.ir.casts import CastNode
 from castsmith.ir.inference import Inference
-from castsmith.ir.rewriting import Replacement, all_nodes
+from castsmith.ir.rewriting import Replacement
 from castsmith.numerics.opsets import Policy, policy_for
 from castsmith.numerics.types import type_name
 
@@ -21,18 +22,9 @@ _Key = tuple[onnx_ir.Value, DataType, Policy]
 class CastTable:
     """The Casts that a walk in the order of the graph has met; settings that the target type ignores do not count."""
 
-    outer: dict[Scope, Scope]
+    held: Mapping[onnx_ir.Graph, onnx_ir.Node]
+    """The node that holds each subgraph."""
     made: dict[_Key, dict[Scope, onnx_ir.Value]] = field(default_factory=dict[_Key, dict[Scope, onnx_ir.Value]])
-
-    @classmethod
-    def of(cls, model: onnx_ir.Model) -> CastTable:
-        """An empty table, which knows which graph stands in which."""
-        outer: dict[Scope, Scope] = {}
-        for node in all_nodes(model):
-            for attribute in node.attributes.values():
-                if attribute.type == onnx_ir.AttributeType.GRAPH and node.graph is not None:
-                    outer[attribute.as_graph()] = node.graph
-        return cls(outer)
 
     def note(self, scope: Scope, source: onnx_ir.Value, meaning: CastNode, opset: int, result: onnx_ir.Value) -> None:
         """Remember that `result` is what the cast of `source` gives in `scope`."""
@@ -48,7 +40,8 @@ class CastTable:
         while found and scope is not None:
             if scope in found and _stands(found[scope]):
                 return found[scope]
-            scope = self.outer.get(scope)
+            holder = self.held.get(scope) if isinstance(scope, onnx_ir.Graph) else None
+            scope = None if holder is None else holder.graph
         return None
 
 

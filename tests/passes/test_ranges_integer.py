@@ -8,7 +8,7 @@ import pytest
 from onnx_ir import DataType
 
 from castsmith.ir.inference import infer_element_types
-from castsmith.ir.ranges_integer import Range, integer_ranges
+from castsmith.ir.ranges_integer import Range, Ranges
 from castsmith.numerics.cast import cast
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import NUMERIC_TYPES, element_type
@@ -47,7 +47,7 @@ def test_range_is_what_comes_out(name: str) -> None:
     (output,) = model.graph.outputs
     output.type = None
     inference = infer_element_types(model, PromotionRules())
-    assert integer_ranges(model.graph, inference).get(output) == expected
+    assert Ranges(inference).get(output) == expected
     if expected is None:
         return
     for seed in range(5):
@@ -78,4 +78,4 @@ def test_a_type_that_fits_holds_every_integer(dtype: DataType) -> None:
 def test_constants(text: str, expected: Range | None) -> None:
     model = onnx_ir.from_onnx_text(f"{_HEAD}g () => (float[K] a) <{text}> {{ a = Identity (w) }}")
     inference = infer_element_types(model, PromotionRules())
-    assert integer_ranges(model.graph, inference).get(model.graph.outputs[0]) == expected
+    assert Ranges(inference).get(model.graph.outputs[0]) == expected
