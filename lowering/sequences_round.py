@@ -53,7 +53,8 @@ def to_the_grid(build: Builder, x: onnx_ir.Value, row: ElementType, mode: str = 
     """x to a multiple of the step of its binade, by default the nearest with ties to even, without end above.
 
     t = |x| / 2**emin is brought into [0, 2) by dividing it by 2**k for k = ..., 8, 4, 2, 1 wherever t >= 2**k. The same
-    divisions bring x to y, where a step is 1; Round(y) times what was divided by is the result.
+    divisions, and a product by 2**(p - emin), bring x to y, where a step is 1; Round(y) times what undoes them is the
+    result.
 
         e4m3fn, emin -6, p 3:   x      |x| * 2**6  rungs  y = x * 2**6 / 2**(sum) * 2**3  Round  result
                                 1.07   68.5        4, 2   8.56                            9      1.125
@@ -65,22 +66,27 @@ def to_the_grid(build: Builder, x: onnx_ir.Value, row: ElementType, mode: str = 
     p, magnitude = row.mantissa_bits, build.op("Abs", x)
     binades, up, down = top_exponent(row) + 1 - row.min_exponent, 2.0**-row.min_exponent, 2.0**row.min_exponent
     ups: onnx_ir.Value | float = up
-    downs: onnx_ir.Value | float = down
+    downs: onnx_ir.Value | None = None
     if binades > _FLOAT_TOP:
         large, binades = build.op("GreaterOrEqual", magnitude, 1.0), _FLOAT_TOP
         ups = build.op("Where", large, 1.0, up, dtype=x.dtype)
         downs = build.op("Where", large, 1.0, down, dtype=x.dtype)
-    t, y = build.op("Mul", magnitude, ups), build.op("Mul", x, ups)
+    t = build.op("Mul", magnitude, ups)
+    # x meets no constant, since a product with one may lose the sign of a zero: they go into the factors it chooses.
+    y, there, back_again = (x, up, down) if downs is None else (build.op("Mul", x, ups), 1.0, 1.0)
+    there, back_again = there * 2.0**p, back_again * 2.0**-p
     back: onnx_ir.Value | None = None
     for k in (2**bit for bit in reversed(range(binades.bit_length()))):
         above = build.op("GreaterOrEqual", t, 2.0**k)
-        less = build.op("Where", above, 2.0**-k, 1.0, dtype=x.dtype)
-        more = build.op("Where", above, 2.0**k, 1.0, dtype=x.dtype)
-        t, y = build.op("Mul", t, less), build.op("Mul", y, less)
-        back = more if back is None else build.op("Mul", back, more)
+        less = build.op("Where", above, there * 2.0**-k, there, dtype=x.dtype)
+        more = build.op("Where", above, back_again * 2.0**k, back_again, dtype=x.dtype)
+        y, back = build.op("Mul", y, less), more if back is None else build.op("Mul", back, more)
+        if k > 1:
+            t = build.op("Mul", t, less if there == 1.0 else build.op("Where", above, 2.0**-k, 1.0, dtype=x.dtype))
+        there, back_again = 1.0, 1.0
     assert back is not None
-    steps = round_as(build, build.op("Mul", y, 2.0**p), mode)
-    return build.op("Mul", build.op("Mul", build.op("Mul", steps, 2.0**-p), back), downs)
+    result = build.op("Mul", round_as(build, y, mode), back)
+    return result if downs is None else build.op("Mul", result, downs)
 
 
 def _beyond(build: Builder, x: onnx_ir.Value, row: ElementType, saturate: bool) -> onnx_ir.Value | float:

@@ -10,12 +10,10 @@ from castsmith.ir.errors import ModelError
 from castsmith.lowering.builder import Builder
 from castsmith.lowering.codes import Policy, all_codes, encode_array
 from castsmith.lowering.sequences import NEEDS_BITCAST, Sequence, decode, encode
-from castsmith.lowering.sequences_round import round_in_place
-from castsmith.lowering.sequences_table import round_by_table
-from castsmith.lowering.sequences_ufp import round_by_ufp
 from castsmith.numerics.cast import cast
 from castsmith.numerics.types import FLOAT8_TYPES, NUMERIC_TYPES
 from tests.lowering import patterns
+from tests.lowering.exhaustive import ROUNDERS
 from tests.lowering.runtime import LEVELS, Array, run, sequence_model, session
 
 OPSETS = {
@@ -98,9 +96,6 @@ def test_a_flat_look_up_keeps_the_shape(shape: tuple[int, ...], declared: bool):
         (values,) = run(session(model, level), {"x": codes})
         assert np.array_equal(values, cast(codes.view(stored.numpy()), to))
         assert values.shape == shape
-
-
-ROUNDERS = {Sequence.TABLE: round_by_table, Sequence.UFP: round_by_ufp, Sequence.LADDER: round_in_place}
 
 
 @pytest.mark.parametrize("sequence", ROUNDERS)
