@@ -50,7 +50,7 @@ def wrong_codes(sequence: Sequence, to: DataType, policy: Policy, patterns: int)
 
 
 def wrong_in_place(sequence: Sequence, to: DataType, policy: Policy, patterns: int) -> int:
-    """How many floats rounded in place differ from the decoded codes, at either level, sign and payload of NaN apart."""
+    """How many floats rounded in place differ from the decoded codes, at either level, sign and bits of NaN apart."""
     write = ROUNDERS[sequence]
     model = sequence_model(lambda build, x: write(build, x, to, policy), DataType.FLOAT, OPSETS[sequence])
     sessions = [session(model, level) for level in LEVELS]
