@@ -13,6 +13,21 @@ DONE, REFUSED, TROUBLE, INTERRUPTED = 0, 1, 2, 130
 
 USAGE = "usage"
 
+_CODES = {
+    "ModelError": "model",
+    "EngineError": "engine",
+    "VerificationError": "verification",
+    "PromotionError": "promotion",
+    "ElementTypeError": "element-type",
+    "CastError": "cast",
+    "QuantizeError": "quantize",
+    "TruncError": "trunc",
+    "TargetError": "target",
+    "OptionError": "option",
+    "CastsmithError": "internal",
+}
+"""The code of each error that is raised on purpose."""
+
 _PATHS = ("input", "a", "b", "output", "inputs", "report")
 """The arguments that name files, in the order in which a sentence is searched for them."""
 
@@ -57,8 +72,8 @@ def with_command_options(sentence: str) -> str:
 
 
 def _code(kind: type[Exception]) -> str:
-    """`element-type` for ElementTypeError."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", kind.__name__.removesuffix("Error")).lower()
+    """The code of the error, or of the kind of error that it is."""
+    return next(_CODES[base.__name__] for base in kind.__mro__ if base.__name__ in _CODES)
 
 
 def _file(message: str, arguments: Mapping[str, Any]) -> str:

@@ -18,7 +18,7 @@ _SAME, _DIFFERENT = 0, 1
 _EPILOG = (
     "Each model is run one operator at a time. Conversions (Cast, CastLike, BitCast, QuantizeLinear, DequantizeLinear),"
     " promotions and QONNX Trunc are computed exactly by Castsmith, since ONNX Runtime merges chains of casts even with"
-    " its optimization off; all else is run by the engine. What ONNX Runtime makes of B as a whole is reported apart."
+    " its optimization off; all else is run by the engine. What a runtime makes of B as a whole is reported apart."
     " Exit code 0: no difference found, 1: different."
 )
 
@@ -42,8 +42,9 @@ def add_to(commands: Commands) -> None:
 
 
 def add_engine(parser: argparse.ArgumentParser) -> None:
-    help_text = "what runs all but conversions: onnxruntime (default) or reference, which is slower"
-    parser.add_argument("--engine", choices=("onnxruntime", "reference"), default="onnxruntime", help=help_text)
+    help_text = "what runs all but conversions: onnxruntime (default), openvino, or reference, which is slower"
+    engines = ("onnxruntime", "openvino", "reference")
+    parser.add_argument("--engine", choices=engines, default="onnxruntime", help=help_text)
 
 
 def run(arguments: argparse.Namespace) -> int:

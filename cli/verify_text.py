@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -10,6 +10,10 @@ from castsmith.cli.plain import counted, one_line
 from castsmith.cli.rewrite_text import CODE_PIECES
 from castsmith.cli.wrapping import Line
 from castsmith.ir.verify import Mismatch, Verdict
+from castsmith.ir.verify_engines import OURSELVES, TITLES
+
+_WHO = {**{engine: f"{title}, each by itself" for engine, title in TITLES.items()}, OURSELVES: "exact arithmetic"}
+_MOST_NAMES = 8
 
 
 def verdict_lines(a: str, b: str, verdict: Verdict) -> Iterator[Line]:
@@ -33,6 +37,8 @@ def mismatch_lines(a: str, b: str, found: Mismatch) -> Iterator[Line]:
     yield Line((("", "  the first value that differs is "), ("bold", one_line(found.value))), 4)
     if found.site.op:
         yield Line((("", "  made by "), ("cyan", one_line(str(found.site)))), 4)
+    if found.within:
+        yield Line((("", f"  within what makes {one_line(', '.join(found.within))}"),), 4)
     for mark, style, text in (("-", "red", found.node_a), ("+", "green", found.node_b)):
         if text:
             code, separator, types = one_line(text).partition("  # ")
@@ -53,9 +59,17 @@ def _notes(verdict: Verdict) -> Iterator[str]:
         rest = f", and {more} more" if more else ""
         yield f"the first model does not run on inputs {name}{rest}: {reason}"
     if verdict.stood_in:
-        yield f"ONNX Runtime would not run {', '.join(verdict.stood_in)}: the reference implementation of ONNX did"
+        names = ", ".join(verdict.stood_in)
+        yield f"{TITLES[verdict.engine]} is not believed for, or would not run, {names}: the reference did"
+    if verdict.computed:
+        yield f"computed by {'; by '.join(f'{_WHO[who]}: {_listed(ops)}' for who, ops in verdict.computed.items())}"
     for text in verdict.runtime:
         yield f"believe the models, not this run: {text}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMES
+    return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 def verdict_data(verdict: Verdict) -> dict[str, Any]:
@@ -71,6 +85,7 @@ def verdict_data(verdict: Verdict) -> dict[str, Any]:
         "undefined": verdict.undefined,
         "runtime": verdict.runtime,
         "stood_in": list(verdict.stood_in),
+        "computed": {who: list(operators) for who, operators in verdict.computed.items()},
     }
 
 
@@ -85,4 +100,5 @@ def mismatch_data(found: Mismatch) -> dict[str, Any]:
         **asdict(found.difference),
         "index": list(found.difference.index),
         "operands": list(found.operands),
+        "within": list(found.within),
     }

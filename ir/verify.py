@@ -1,8 +1,8 @@
 """verify: two models run on inputs made to find differences, compared bit by bit; the first value that differs.
 
 Each model is run one operator at a time (`castsmith.ir.verify_evaluate`), so that what is compared is what the models
-mean and not what an engine makes of them. Where the engine is ONNX Runtime, the second model is run in it whole too,
-and what that changes is told apart: it is the runtime's doing.
+mean and not what an engine makes of them. Where the engine is a runtime, the second model is run in it whole too, and
+what that changes is told apart: it is the runtime's doing.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from castsmith.ir.errors import ModelError
 from castsmith.ir.records import Site
 from castsmith.ir.text import node_text, site_of
 from castsmith.ir.verify_compare import Difference, difference, element_text, on_common_ground
-from castsmith.ir.verify_engines import Engine, EngineError
-from castsmith.ir.verify_evaluate import Evaluator
+from castsmith.ir.verify_engines import ENGINES, OURSELVES, Engine, EngineError
+from castsmith.ir.verify_evaluate import Evaluator, Path
 from castsmith.ir.verify_exact import Mask
 from castsmith.ir.verify_inputs import Array, input_sets
 from castsmith.ir.verify_whole import Whole
+from castsmith.ir.walks import all_nodes
 from castsmith.numerics.promotion import PromotionRules
 
 SETS = 12
@@ -33,6 +34,7 @@ class Mismatch:
     """The first value, in the order of B, that differs: where both models have it, else an output.
 
     node_a, node_b: what makes it, as ONNX text; empty for what no node makes. operands: its inputs at the element.
+    within: the nodes around it, by what they give, and their turns, where it stands in control flow or a function.
     """
 
     inputs: str
@@ -42,6 +44,7 @@ class Mismatch:
     node_b: str
     difference: Difference
     operands: tuple[str, ...] = ()
+    within: tuple[str, ...] = ()
 
 
 @dataclass
@@ -49,9 +52,9 @@ class Verdict:
     """What comparing two models found.
 
     runs: the sets on which both ran. skipped: sets on which the first does not run, and why. undefined: how many
-    elements of outputs were left out because the standard leaves them undefined. runtime: what ONNX Runtime makes of
-    the second model, run whole, where that is not what the model means. stood_in: operators that the reference
-    implementation ran in place of ONNX Runtime.
+    elements of outputs were left out because the standard leaves them undefined. runtime: what the engine makes of the
+    second model, run whole, where that is not what the model means. stood_in: operators that the reference
+    implementation ran in place of the engine. computed: the operators that each ran, `castsmith` for exact arithmetic.
     """
 
     engine: str
@@ -62,6 +65,7 @@ class Verdict:
     undefined: int = 0
     runtime: list[str] = field(default_factory=list[str])
     stood_in: tuple[str, ...] = ()
+    computed: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
     @property
     def same(self) -> bool:
@@ -83,9 +87,9 @@ def verify(
 ) -> Verdict:
     """Whether `b` gives the bits of `a`. Operands of `a` and `b` that disagree in type are promoted by `promotion`.
 
-    engine: what runs all but conversions, `onnxruntime` or `reference`. sets: how many sets of inputs are made from
-    `seed`; `dims` gives sizes to symbolic dimensions, and `inputs` replaces the sets. nan_bits: whether NaN of
-    another sign or payload is a difference.
+    engine: what runs all but conversions, `onnxruntime`, `openvino` or `reference`. sets: how many sets of inputs are
+    made from `seed`; `dims` gives sizes to symbolic dimensions, and `inputs` replaces the sets. nan_bits: whether NaN
+    of another sign or payload is a difference.
 
     Raises ModelError where the interfaces differ, or no set of inputs runs; EngineError where there is no such engine;
     PromotionError where the rules refuse.
@@ -94,7 +98,7 @@ def verify(
     runner, rules = Engine(engine), promotion or PromotionRules()
     verdict = Verdict(engine)
     first, second = Evaluator(a, rules, runner), Evaluator(b, rules, runner)
-    whole = Whole(b) if engine == "onnxruntime" else None
+    whole = Whole(b, engine) if engine != "reference" else None
     for name, feeds in inputs if inputs is not None else input_sets((a, b), sets, seed, dims):
         if progress is not None:
             progress(f"inputs: {name}")
@@ -109,6 +113,7 @@ def verify(
         if whole is not None and not verdict.runtime:
             verdict.runtime += whole.differences(name, feeds, expected, nan_bits)
     verdict.stood_in = tuple(sorted(runner.stood_in))
+    verdict.computed = {who: tuple(sorted(runner.ran[who])) for who in (OURSELVES, *ENGINES) if who in runner.ran}
     if not verdict.runs and verdict.mismatch is None:
         reason = verdict.skipped[0][1] if verdict.skipped else "there are no inputs."
         raise ModelError(f"the first model runs on none of the inputs: {reason}")
@@ -156,22 +161,23 @@ def _compare(
 def _first_difference(
     first: Evaluator, second: Evaluator, name: str, feeds: Mapping[str, Array], nan_bits: bool
 ) -> Mismatch | None:
-    """Both run again with every value of the main graph kept; the first of B that A has too and that differs."""
-    known: dict[str, tuple[Array, Mask]] = {}
-    first.run(feeds, lambda value, array, mask: known.update({value.name or "": (array, mask)}))
+    """Both run again with every value kept; the first of B, within loops and calls too, that A has and that differs."""
+    known: dict[tuple[Path, str], tuple[Array, Mask]] = {}
+    first.run(feeds, lambda path, value, array, mask: known.update({(path, value.name or ""): (array, mask)}))
     found: list[Mismatch] = []
     arrays: dict[str, Array] = {key: np.asarray(array) for key, array in feeds.items()}
+    outputs = set(second.model.graph.outputs)
 
-    def watch(value: onnx_ir.Value, array: Array, mask: Mask) -> None:
+    def watch(path: Path, value: onnx_ir.Value, array: Array, mask: Mask) -> None:
         del mask
         arrays[value.name or ""] = array
-        theirs, open_there = known.get(value.name or "", (None, None))
+        theirs, open_there = known.get((path, value.name or ""), (None, None))
         if found or theirs is None:
             return
-        pair = (theirs, array) if value.is_graph_output() else on_common_ground(theirs, array)
+        pair = (theirs, array) if value in outputs else on_common_ground(theirs, array)
         here = None if pair is None else difference(*pair, open_there, nan_bits=nan_bits)
         if here is not None:
-            found.append(_mismatch(name, value, here, first, arrays, array))
+            found.append(_mismatch(name, value, here, first, arrays, array, path))
 
     second.run(feeds, watch)
     return found[0] if found else None
@@ -184,9 +190,10 @@ def _mismatch(
     first: Evaluator,
     arrays: Mapping[str, Array],
     array: Array | None,
+    path: Path = (),
 ) -> Mismatch:
     node = value.producer()
-    theirs = next((n for n in first.model.graph if any(o.name == value.name for o in n.outputs)), None)
+    theirs = next((n for n in all_nodes(first.model) if any(o.name == value.name for o in n.outputs)), None)
     site = site_of(node) if node is not None else Site(first.model.graph.name or "")
     operands: list[str] = []
     for operand in node.inputs if node is not None and array is not None else ():
@@ -194,4 +201,5 @@ def _mismatch(
         if operand is not None and content is not None and content.shape == array.shape and here.index:  # type: ignore[union-attr]
             operands.append(f"{operand.name}{list(here.index)} = {element_text(content, here.index)}")
     before, after = ("" if one is None else node_text(one) for one in (theirs, node))
-    return Mismatch(name, value.name or "", site, before, after, here, tuple(operands))
+    within = tuple(f"{outer}, turn {turn}" if turn else outer for outer, turn in path)
+    return Mismatch(name, value.name or "", site, before, after, here, tuple(operands), within)

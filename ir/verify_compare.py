@@ -17,7 +17,8 @@ from castsmith.numerics.types import Kind, element_type, type_name
 
 @dataclass(frozen=True)
 class Difference:
-    """Where two arrays differ first and how many elements do; `index` is empty where their types or shapes differ."""
+    """Where two arrays differ first and how many elements do; `index` is empty for scalars, and where their types
+    or shapes differ."""
 
     index: tuple[int, ...]
     a: str
@@ -33,7 +34,9 @@ def difference(a: Array, b: Array, open_in_a: Mask = None, *, nan_bits: bool = F
     """
     if dtype_of(a) != dtype_of(b) or a.shape != b.shape:
         return Difference((), _kind(a), _kind(b), a.size, a.size)
-    differ = _bits(a) != _bits(b) if dtype_of(a) != DataType.STRING else _texts(a) != _texts(b)
+    differ = np.asarray(_bits(a) != _bits(b) if dtype_of(a) != DataType.STRING else _texts(a) != _texts(b))
+    if differ.ndim > a.ndim:
+        differ = differ.any(axis=-1)
     if not nan_bits and element_type(dtype_of(a)).kind in (Kind.FLOATING, Kind.COMPLEX):
         differ &= ~(np.isnan(a) & np.isnan(b))
     if open_in_a is not None and open_in_a.shape == differ.shape:
@@ -68,13 +71,10 @@ def on_common_ground(a: Array, b: Array) -> tuple[Array, Array] | None:
 
 
 def _bits(array: Array) -> NDArray[Any]:
-    array = np.ascontiguousarray(array)
-    if array.dtype.kind == "c":
-        return (
-            array.view(f"u{array.dtype.itemsize // 2}").reshape(*array.shape, 2)[..., 0]
-            ^ array.view(f"u{array.dtype.itemsize // 2}").reshape(*array.shape, 2)[..., 1]
-        )
-    return array.view(f"u{array.dtype.itemsize}")
+    """The bits of each element as an unsigned integer; of a complex number as two, along one dimension more."""
+    parts = (2,) if array.dtype.kind == "c" else ()
+    size = array.dtype.itemsize // (2 if parts else 1)
+    return np.ascontiguousarray(array).view(f"u{size}").reshape((*array.shape, *parts))
 
 
 def _texts(array: Array) -> NDArray[Any]:

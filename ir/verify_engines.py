@@ -1,4 +1,4 @@
-"""One operator run by itself, by ONNX Runtime or by the reference implementation of ONNX.
+"""One operator run by itself, by ONNX Runtime, OpenVINO or the reference implementation of ONNX.
 
 By itself, because ONNX Runtime merges chains of casts even with its optimization off, and so changes values: a model
 run whole in it shows what it makes of the model, not what the model means.
@@ -17,12 +17,19 @@ import onnx.helper
 import onnx_ir
 from onnx.reference import ReferenceEvaluator
 
+from castsmith.ir.constants import constant_tensor
 from castsmith.ir.errors import ModelError
+from castsmith.ir.verify_openvino import alone_in_openvino, believed, openvino
 from castsmith.ir.verify_promotion import Array, dtype_of
 
-ENGINES = ("onnxruntime", "reference")
+ENGINES = ("onnxruntime", "openvino", "reference")
 
-_Run = Callable[[dict[str, Array]], Sequence[Any]]
+Run = Callable[[Mapping[str, Array]], Sequence[Any]]
+
+OURSELVES = "castsmith"
+"""Who runs conversions, promotions and Trunc: exact arithmetic, and no engine."""
+
+TITLES = {"onnxruntime": "ONNX Runtime", "openvino": "OpenVINO", "reference": "the reference implementation of ONNX"}
 
 
 class EngineError(ModelError):
@@ -33,40 +40,67 @@ class EngineError(ModelError):
 class Engine:
     """Runs operators; remembers each by its node and the types that came in.
 
-    stood_in: operators which ONNX Runtime would not run, so that the reference implementation did.
+    ran: the operators that each has run: an engine, or `castsmith` for what it computes itself. stood_in: those which
+    the engine would not run, so that the reference implementation did.
     """
 
     name: str
+    ran: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
     stood_in: set[str] = field(default_factory=set[str])
-    _runs: dict[tuple[object, ...], _Run] = field(default_factory=dict[tuple[object, ...], _Run])
+    _runs: dict[tuple[object, ...], tuple[str, Run]] = field(default_factory=dict[tuple[object, ...], tuple[str, Run]])
 
     def __post_init__(self) -> None:
         if self.name not in ENGINES:
-            raise EngineError(f"{self.name!r} is not an engine; the engines are {' and '.join(ENGINES)}.")
+            known = f"{', '.join(ENGINES[:-1])} and {ENGINES[-1]}"
+            raise EngineError(f"{self.name!r} is not an engine; the engines are {known}.")
         if self.name == "onnxruntime":
             onnxruntime()
+        if self.name == "openvino" and openvino() is None:
+            raise EngineError("OpenVINO is not installed: `pip install openvino`, or choose the engine `reference`.")
+
+    def note(self, who: str, op_type: str) -> None:
+        """Remember who ran an operator of the type."""
+        self.ran.setdefault(who, set()).add(op_type)
 
     def run(self, node: onnx_ir.Node, operands: Sequence[Array | None], imports: Mapping[str, int]) -> list[Array]:
         """The outputs of the node for the operands, which are of types that it takes."""
         feeds = {f"i{index}": array for index, array in enumerate(operands) if array is not None}
-        key = (node, *((name, dtype_of(array)) for name, array in feeds.items()))
+        taken = self._takes(operands)
+        key = (node, taken, *((name, dtype_of(array), array.ndim) for name, array in feeds.items()))
         with np.errstate(all="ignore"):
-            if key in self._runs:
-                return _arrays(self._call(node, self._runs[key], feeds))
-            model = _alone(node, operands, imports)
-            if self.name == "onnxruntime" and _is_plain(feeds):
-                try:
-                    run = _onnxruntime_run(model)
-                    results = run(feeds)
-                except Exception:  # ONNX Runtime raises a class of its own for each of its status codes
-                    self.stood_in.add(node.op_type)
-                else:
-                    self._runs[key] = run
+            if key not in self._runs:
+                model = _alone(node, operands, imports)
+                found = self._prepared(node, operands, model, feeds) if taken else None
+                if found is not None:
+                    run, results = found
+                    self._runs[key] = self.name, run
+                    self.note(self.name, node.op_type)
                     return _arrays(results)
-            self._runs[key] = _reference_run(model)
-            return _arrays(self._call(node, self._runs[key], feeds))
+                if self.name != "reference":
+                    self.stood_in.add(node.op_type)
+                self._runs[key] = "reference", _reference_run(model)
+            who, run = self._runs[key]
+            self.note(who, node.op_type)
+            return _arrays(self._call(node, run, feeds))
 
-    def _call(self, node: onnx_ir.Node, run: _Run, feeds: dict[str, Array]) -> Sequence[Any]:
+    def _takes(self, operands: Sequence[Array | None]) -> bool:
+        """Whether the engine is asked at all: numpy's own types alone are inputs of a session."""
+        plain = all(array is None or array.dtype.isbuiltin != 2 for array in operands)
+        return self.name != "reference" and plain and (self.name != "openvino" or believed(operands))
+
+    def _prepared(
+        self, node: onnx_ir.Node, operands: Sequence[Array | None], model: onnx.ModelProto, feeds: dict[str, Array]
+    ) -> tuple[Run, Sequence[Any]] | None:
+        """The node ready to run in the engine, and what it gives for `feeds`; None where the engine refuses."""
+        constant = [constant_tensor(value) is not None for value in node.inputs]
+        in_openvino = self.name == "openvino"
+        try:
+            run = alone_in_openvino(model, operands, constant) if in_openvino else _onnxruntime_run(model)
+            return run, run(feeds)
+        except Exception:  # each engine raises classes of its own, ONNX Runtime one for each of its status codes
+            return None
+
+    def _call(self, node: onnx_ir.Node, run: Run, feeds: dict[str, Array]) -> Sequence[Any]:
         try:
             return run(feeds)
         except Exception as error:  # whatever numpy or an engine has to say about these operands
@@ -96,25 +130,20 @@ def session(model: bytes | str, *, optimized: bool = False) -> Any:
     return module.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
-def _onnxruntime_run(model: onnx.ModelProto) -> _Run:
+def _onnxruntime_run(model: onnx.ModelProto) -> Run:
     opened = session(model.SerializeToString())
-    return lambda feeds: opened.run(None, feeds)
+    return lambda feeds: opened.run(None, dict(feeds))
 
 
-def _reference_run(model: onnx.ModelProto) -> _Run:
+def _reference_run(model: onnx.ModelProto) -> Run:
     evaluator: list[ReferenceEvaluator] = []
 
-    def run(feeds: dict[str, Array]) -> Sequence[Any]:
+    def run(feeds: Mapping[str, Array]) -> Sequence[Any]:
         if not evaluator:
             evaluator.append(ReferenceEvaluator(model))
-        return evaluator[0].run(None, feeds)  # type: ignore[return-value]
+        return evaluator[0].run(None, dict(feeds))  # type: ignore[return-value]
 
     return run
-
-
-def _is_plain(feeds: Mapping[str, Array]) -> bool:
-    """Whether numpy itself has the types: the others are no inputs of a session."""
-    return all(array.dtype.isbuiltin != 2 for array in feeds.values())
 
 
 def _alone(node: onnx_ir.Node, operands: Sequence[Array | None], imports: Mapping[str, int]) -> onnx.ModelProto:

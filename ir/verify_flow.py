@@ -13,6 +13,7 @@ import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.ir.schemas import opset_of
 from castsmith.ir.verify_engines import EngineError
 from castsmith.ir.verify_promotion import Array, dtype_of
 from castsmith.numerics.cast import cast
@@ -29,7 +30,9 @@ class Evaluates(Protocol):
 
     rules: PromotionRules
 
-    def graph(self, graph: onnx_ir.Graph, scope: Scope, imports: Imports) -> list[Array]: ...
+    def graph(self, graph: onnx_ir.Graph, scope: Scope, imports: Imports, *, trial: bool = False) -> list[Array]:
+        """The outputs of a subgraph. trial: run to learn the types alone, so that nobody watches."""
+        ...
 
 
 def run_control_flow(
@@ -49,7 +52,7 @@ def _branches(run: Evaluates, node: onnx_ir.Node, taken: bool, scope: Scope, imp
     chosen, other = ("then_branch", "else_branch") if taken else ("else_branch", "then_branch")
     found = run.graph(node.attributes[chosen].as_graph(), dict(scope), imports)
     try:
-        untaken = run.graph(node.attributes[other].as_graph(), dict(scope), imports)
+        untaken = run.graph(node.attributes[other].as_graph(), dict(scope), imports, trial=True)
     except EngineError:
         return found  # what a branch needs may not be there when it is not taken
     pairs = zip(found, untaken, strict=True)
@@ -64,11 +67,11 @@ def _loop(
     going = True if inputs[1] is None else bool(inputs[1])
     start = [array for array in inputs[2:] if array is not None]
 
-    def step(turn: int, states: list[Array]) -> list[Array]:
+    def step(turn: int, states: list[Array], *, trial: bool = False) -> list[Array]:
         entry = [np.array(turn, np.int64), np.array(True), *states]
-        return run.graph(body, scope | dict(zip(body.inputs, entry, strict=True)), imports)
+        return run.graph(body, scope | dict(zip(body.inputs, entry, strict=True)), imports, trial=trial)
 
-    states, types = _settled(run, start, lambda states: step(0, states)[1 : 1 + len(states)])
+    states, types = _settled(run, start, lambda states: step(0, states, trial=True)[1 : 1 + len(states)])
     collected: list[list[Array]] = [[] for _ in range(len(node.outputs) - len(states))]
     turn = 0
     while going and (trips is None or turn < trips):
@@ -79,38 +82,55 @@ def _loop(
         states = [_as(array, dtype) for array, dtype in zip(found[1 : 1 + len(types)], types, strict=True)]
         for elements, element in zip(collected, found[1 + len(types) :], strict=True):
             elements.append(element)
-    return [*states, *_stacked(node, collected)]
+    return [*states, *map(np.stack, _turned(node, collected))]
 
 
 def _scan(run: Evaluates, node: onnx_ir.Node, inputs: list[Array], scope: Scope, imports: Imports) -> list[Array]:
-    if any(any(node.attributes[name].as_ints()) for name in node.attributes if name != "body" and _is_list(node, name)):
-        raise EngineError(f"Scan {node.name or ''} runs along another axis or backwards, which is not done here.")
     body = node.attributes["body"].as_graph()
     count = len(inputs) - node.attributes["num_scan_inputs"].as_int()
-    scanned = inputs[count:]
+    if "directions" in node.attributes or (opset_of(imports, "") or 9) < 9:
+        raise EngineError(f"Scan {node.name or ''} is that of opset 8, which is not run here.")
+    scanned = [_scanned(node, index, array) for index, array in enumerate(inputs[count:])]
 
-    def step(turn: int, states: list[Array]) -> list[Array]:
+    def step(turn: int, states: list[Array], *, trial: bool = False) -> list[Array]:
         entry = [*states, *(array[turn] for array in scanned)]
-        return run.graph(body, scope | dict(zip(body.inputs, entry, strict=True)), imports)
+        return run.graph(body, scope | dict(zip(body.inputs, entry, strict=True)), imports, trial=trial)
 
     states, types = inputs[:count], [dtype_of(array) for array in inputs[:count]]
     if len(scanned[0]):
-        states, types = _settled(run, states, lambda states: step(0, states)[:count])
+        states, types = _settled(run, states, lambda states: step(0, states, trial=True)[:count])
     collected: list[list[Array]] = [[] for _ in range(len(node.outputs) - count)]
     for turn in range(len(scanned[0])):
         found = step(turn, states)
         states = [_as(array, dtype) for array, dtype in zip(found[:count], types, strict=True)]
         for elements, element in zip(collected, found[count:], strict=True):
             elements.append(element)
-    return [*states, *_stacked(node, collected)]
+    return [*states, *(_collected(node, i, elements) for i, elements in enumerate(_turned(node, collected)))]
 
 
-def _stacked(node: onnx_ir.Node, collected: list[list[Array]]) -> list[Array]:
+def _scanned(node: onnx_ir.Node, index: int, array: Array) -> Array:
+    """An input of Scan with the axis along which it is scanned in front, in the order of the turns."""
+    front = np.moveaxis(array, _entry(node, "scan_input_axes", index), 0)
+    return front[::-1] if _entry(node, "scan_input_directions", index) else front
+
+
+def _collected(node: onnx_ir.Node, index: int, elements: list[Array]) -> Array:
+    ordered = elements[::-1] if _entry(node, "scan_output_directions", index) else elements
+    return np.stack(ordered, _entry(node, "scan_output_axes", index))
+
+
+def _entry(node: onnx_ir.Node, name: str, index: int) -> int:
+    """The entry of a list of axes or directions; 0 where the list is left out."""
+    return (node.attributes.get_ints(name) or [0] * (index + 1))[index]
+
+
+def _turned(node: onnx_ir.Node, collected: list[list[Array]]) -> list[list[Array]]:
+    """What the turns gave, of which there has to be something to know the shapes of the results."""
     if not all(collected):
         raise EngineError(
             f"{node.op_type} {node.name or ''} makes no turn on these inputs, so its results have no shape."
         )
-    return [np.stack(elements) for elements in collected]
+    return collected
 
 
 def _settled(
@@ -138,7 +158,3 @@ def _joined(run: Evaluates, arrays: Sequence[Array]) -> DataType:
     common = common_type([(dtype_of(array), 1) for array in arrays], run.rules)
     assert common is not None
     return common
-
-
-def _is_list(node: onnx_ir.Node, name: str) -> bool:
-    return node.attributes[name].type == onnx_ir.AttributeType.INTS

@@ -59,7 +59,7 @@ def optimize(
     passes: names of the passes to run, in order, each with options as `name{option=value}`; by default all that apply.
     until: the name of the pass to stop after.
     progress: called with the name of each pass before it runs.
-    verify: an engine (`onnxruntime` or `reference`) that runs the model before and after each pass, bit for bit.
+    verify: an engine (`onnxruntime`, `openvino` or `reference`) that runs the model around each pass, bit for bit.
     provenance: whether new nodes say in their metadata which rule made them.
 
     Raises CastsmithError: ModelError for what cannot be read, PromotionError for a promotion that the rules refuse,

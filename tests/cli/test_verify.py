@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from pathlib import Path
 from typing import Any
@@ -155,6 +154,121 @@ def test_a_cast_to_a_wrong_type_is_found_where_it_is() -> None:
     assert "bfloat16" in found.node_b
 
 
+FUNCTION = (
+    HEAD.replace(" : 23]", ' : 23, "local" : 1]')
+    + """g (float[N] x) => (float[N] y, float[N] z) {
+        y = local.bounded <top = 2.5> (x) z = local.bounded (x) }
+    <domain: "local", opset_import: ["" : 23]>
+    bounded <top: float = 6.0> (x) => (y) {
+        t = Constant <value_float: float = @top> () c = Cast <to = 1> (t) b = Min (x, c) y = Relu (b) }"""
+)
+
+
+def test_functions_with_parameters_are_run_and_the_fault_is_found_within() -> None:
+    assert compared(FUNCTION, FUNCTION).same
+    assert compared(FUNCTION, FUNCTION, engine="reference").same
+    for wrong, value, within in (
+        (FUNCTION.replace("<top = 2.5>", "<top = 2.0>"), "t", ("y",)),
+        (FUNCTION.replace("= 6.0", "= 5.0"), "t", ("z",)),
+        (FUNCTION.replace("y = Relu (b)", "y = Abs (b)"), "y", ("y",)),
+    ):
+        found = compared(FUNCTION, wrong).mismatch
+        assert found is not None
+        assert (found.value, found.within) == (value, within)
+
+
+def test_a_function_with_parameters_gives_what_onnx_runtime_gives() -> None:
+    """The model run whole in ONNX Runtime, which binds the parameters itself, is no other."""
+    assert compared(FUNCTION, FUNCTION).runtime == []
+
+
+SCAN = (
+    HEAD
+    + """g (float[3, 4] x, float[4] s) => (float[4] last, float[4, 3] sums) {
+        last, sums = Scan <num_scan_inputs = 1, scan_input_axes = [0], scan_input_directions = [1],
+            scan_output_axes = [1], scan_output_directions = [1],
+            body = step (float[4] a, float[4] e) => (float[4] b, float[4] o) { b = Add (a, e) o = Neg (b) }>
+            (s, x) }"""
+)
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("directions", [(0, 0), (0, 1), (1, 0), (1, 1)])
+def test_scan_along_any_axis_and_backwards(axis: int, directions: tuple[int, int]) -> None:
+    """ONNX Runtime, which knows Scan as a whole, gives the same bits."""
+    text = SCAN.replace("scan_input_directions = [1]", f"scan_input_directions = [{directions[0]}]")
+    text = text.replace("scan_output_directions = [1]", f"scan_output_directions = [{directions[1]}]")
+    text = text.replace("scan_input_axes = [0]", f"scan_input_axes = [{axis}]")
+    if axis:
+        text = text.replace("float[3, 4] x", "float[4, 3] x")
+    verdict = compared(text, text)
+    assert verdict.same
+    assert verdict.runtime == []
+    mirrored = text.replace(f"output_directions = [{directions[1]}]", f"output_directions = [{1 - directions[1]}]")
+    found = compared(text, mirrored).mismatch
+    assert found is not None
+    assert found.value == "sums"
+
+
+def test_a_fault_within_a_loop_is_found_with_its_turn() -> None:
+    found = compared(SCAN, SCAN.replace("o = Neg (b)", "o = Abs (b)")).mismatch
+    assert found is not None
+    assert (found.value, found.site.graph, found.site.op, found.within) == ("o", "step", "Abs", ("last, turn 1",))
+
+
+def test_a_fault_in_a_branch_that_is_not_taken_is_none() -> None:
+    text = (
+        HEAD
+        + """g (float[N] x) => (float[N] y) <bool c = {1}> {
+        y = If (c) <then_branch = one () => (float[N] a) { a = Abs (x) },
+                    else_branch = two () => (float[N] b) { b = Neg (x) }> }"""
+    )
+    assert compared(text, text.replace("Neg", "Relu")).same
+    found = compared(text, text.replace("Abs", "Relu")).mismatch
+    assert found is not None
+    assert (found.value, found.site.graph) == ("a", "one")
+
+
+def test_who_computed_what() -> None:
+    text = HEAD + "g (float[N] x) => (float16[N] y) { a = Abs (x) y = Cast <to = 10> (a) }"
+    for engine in ("onnxruntime", "reference"):
+        assert compared(text, text, engine=engine).computed == {"castsmith": ("Cast",), engine: ("Abs",)}
+
+
+@pytest.fixture
+def openvino() -> None:
+    pytest.importorskip("openvino", reason="needs the extra `peers`")
+
+
+@pytest.mark.usefixtures("openvino")
+@pytest.mark.parametrize("name", MISCOMPILES)
+def test_openvino_catches_each_miscompile_too(name: str) -> None:
+    right, wrong, value = (MISCOMPILES[name][0], MISCOMPILES[name][1], MISCOMPILES[name][2])
+    found = compared(HEAD + right, HEAD + wrong, engine="openvino").mismatch
+    assert found is not None
+    assert found.value == value
+    assert compared(HEAD + right, HEAD + right, engine="openvino").same
+
+
+@pytest.mark.usefixtures("openvino")
+def test_openvino_is_not_believed_where_it_computes_in_a_narrower_type() -> None:
+    for dtype in ("double", "int64"):
+        text = HEAD + f"g ({dtype}[N] x) => ({dtype}[N] y) {{ y = Add (x, x) }}"
+        verdict = compared(text, text, engine="openvino")
+        assert (verdict.same, verdict.computed) == (True, {"reference": ("Add",)})
+        assert verdict.runtime  # run whole it does compute so
+    text = HEAD + "g (float[N] x) => (float[N] y) { a = Add (x, x) y = Neg (a) }"
+    assert compared(text, text, engine="openvino").computed == {"openvino": ("Add", "Neg")}
+
+
+@pytest.mark.usefixtures("openvino")
+def test_openvino_is_told_apart_from_the_model() -> None:
+    chain = HEAD + MISCOMPILES["a round trip through float16 is removed"][0]
+    verdict = compared(chain, chain, engine="openvino")
+    assert verdict.same
+    assert any(text.startswith("run whole by OpenVINO, y") for text in verdict.runtime)
+
+
 def test_what_is_undefined_is_nobodys_fault() -> None:
     a = HEAD + "g (float[N] x) => (int32[N] y) { y = Cast <to = 6> (x) }"
     b = HEAD + "g (float[N] x) => (int32[N] y) { a = Cast <to = 7> (x) y = Cast <to = 6> (a) }"
@@ -169,6 +283,19 @@ def test_one_nan_is_as_good_as_another_unless_asked() -> None:
     assert difference(nan[:2], -nan[:2], nan_bits=False) is None
     assert difference(nan[:2], -nan[:2], nan_bits=True) is not None
     assert difference(np.array([0.0]), np.array([-0.0])) is not None
+
+
+def test_scalars_and_complex_numbers_are_compared_in_every_bit() -> None:
+    found = difference(np.array(2.5), np.array(2.0))
+    assert found is not None
+    assert (found.index, found.elements) == ((), 1)
+    assert found.a.startswith("2.5")
+    assert difference(np.array(2.5), np.array(2.5)) is None
+    for a, b in ((1 + 1j, 2 + 2j), (1 + 2j, 2 + 1j), (0j, complex(0.0, -0.0))):
+        found = difference(np.array([3j, a]), np.array([3j, b]))
+        assert found is not None
+        assert (found.index, found.elements) == ((1,), 1)
+    assert difference(np.array([1 + 2j]), np.array([1 + 2j])) is None
 
 
 def test_the_runtime_is_told_apart_from_the_model() -> None:
@@ -236,18 +363,17 @@ def test_trouble_is_a_sentence(castsmith: Command, tmp_path: Path, monkeypatch: 
         ended = castsmith("verify", *words)
         assert (ended.code, ended.out) == (2, "")
         assert is_one_sentence(ended.err)
-    real = importlib.import_module
 
-    def missing(name: str, package: str | None = None) -> Any:
-        if name == "onnxruntime":
-            raise ImportError(name)
-        return real(name, package)
+    def missing(name: str) -> Any:
+        raise ImportError(name)
 
     monkeypatch.setattr("castsmith.ir.verify_engines.import_module", missing)
-    ended = castsmith("verify", a, a)
-    assert ended.code == 2
-    assert is_one_sentence(ended.err)
-    assert "pip install onnxruntime" in ended.err
+    monkeypatch.setattr("castsmith.ir.verify_openvino.import_module", missing)
+    for engine in ("onnxruntime", "openvino"):
+        ended = castsmith("verify", a, a, "--engine", engine)
+        assert ended.code == 2
+        assert is_one_sentence(ended.err)
+        assert f"pip install {engine}" in ended.err
     assert castsmith("verify", a, a, "--engine", "reference").code == 0
 
 
