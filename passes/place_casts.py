@@ -29,7 +29,8 @@ from castsmith.ir.text import nodes_text, site_of
 from castsmith.ir.walks import subgraphs_of
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.passes.place_casts_apply import apply, needs_identity
-from castsmith.passes.place_casts_problem import IMPOSSIBLE, Choice, Problem
+from castsmith.passes.place_casts_plans import Choice
+from castsmith.passes.place_casts_problem import IMPOSSIBLE, Problem
 from castsmith.passes.place_casts_regions import Region, find_regions, pose
 from castsmith.passes.place_casts_sizes import Sizes, parse_sizes
 from castsmith.passes.place_casts_solve import solve

@@ -14,7 +14,8 @@ from castsmith.ir.value_types import set_element_type
 from castsmith.numerics.cast import cast
 from castsmith.numerics.types import type_name
 from castsmith.passes.place_casts_chains import Chain, type_of
-from castsmith.passes.place_casts_problem import Choice, Mode, Plan, Problem, Root
+from castsmith.passes.place_casts_plans import Choice, Mode, Plan
+from castsmith.passes.place_casts_problem import Problem, Root
 from castsmith.passes.place_casts_regions import Region
 
 

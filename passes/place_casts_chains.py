@@ -8,7 +8,7 @@ value of its source is no step: moving it would change what a runtime makes of t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 
 from onnx_ir import DataType
@@ -40,6 +40,11 @@ class Casting:
 
     steps: tuple[CastNode, ...]
     opset: int
+    plans: dict[object, object] = field(default_factory=dict[object, object], compare=False, repr=False)
+    """What `castsmith.passes.place_casts_plans` has found for these casts."""
+    _reached: dict[Chain, dict[Chain, Chain]] = field(
+        default_factory=dict[Chain, dict[Chain, Chain]], compare=False, repr=False
+    )
 
     def types(self) -> list[DataType]:
         return [step.to for step in self.steps if step.to is not None]
@@ -54,6 +59,11 @@ class Casting:
 
     def reach(self, chain: Chain) -> dict[Chain, Chain]:
         """Each chain that one or two casts make of `chain`, with the one it is made from by its last cast."""
+        if chain not in self._reached:
+            self._reached[chain] = self._reach(chain)
+        return self._reached[chain]
+
+    def _reach(self, chain: Chain) -> dict[Chain, Chain]:
         parents: dict[Chain, Chain] = {}
         edge = [chain]
         for _ in range(2):
@@ -63,6 +73,12 @@ class Casting:
                 parents.setdefault(made, base)
             edge = [made for made, _ in fresh]
         return parents
+
+
+@cache
+def casting_of(steps: tuple[CastNode, ...], opset: int) -> Casting:
+    """The casting of these casts: regions that are alike share what was found for one of them."""
+    return Casting(steps, opset)
 
 
 def is_fixed(source: DataType, step: CastNode, opset: int) -> bool:

@@ -13,7 +13,8 @@ from onnx_ir import DataType
 
 from castsmith.numerics.embedding import embeds
 from castsmith.passes.place_casts_chains import type_of
-from castsmith.passes.place_casts_problem import IMPOSSIBLE, Choice, Demand, Mode, Problem, Root
+from castsmith.passes.place_casts_plans import Choice, Mode, choice_of
+from castsmith.passes.place_casts_problem import IMPOSSIBLE, Demand, Problem, Root
 
 Sides = Sequence[tuple[Choice | None, Choice | None]]
 """For each move its choice on the source's side and on the sink's side; None where it has none."""
@@ -37,7 +38,7 @@ def two_sides(problem: Problem) -> Sides | None:
     for move in problem.moves:
         waits = any(to == move.dtype and not embeds(a, to) for a, to in steps) and len(steps) == 1
         mode = Mode.BEFORE if waits else Mode.AFTER
-        first, second = (Choice(dtype, Mode.KEEP if dtype == move.dtype else mode) for dtype in types)
+        first, second = (choice_of(dtype, Mode.KEEP if dtype == move.dtype else mode) for dtype in types)
         sides.append((first if first in move.choices else None, second if second in move.choices else None))
     return sides
 

@@ -30,7 +30,7 @@ def data_inputs(node: onnx_ir.Node) -> list[int] | None:
     """The indexes of the inputs whose elements the node moves; None where it does anything else."""
     if node.domain not in DEFAULT_DOMAINS or node.op_type not in _DATA:
         return None
-    if any(attribute.is_ref() for attribute in node.attributes.values()):
+    if any(attribute.is_ref() for attribute in node.attributes.data.values()):
         return None
     indexes = _DATA[node.op_type]
     wanted = range(len(node.inputs)) if indexes is None else indexes

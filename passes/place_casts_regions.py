@@ -18,9 +18,10 @@ from castsmith.numerics.cast import cast
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.opsets import policy_for
 from castsmith.numerics.status import cast_status
-from castsmith.passes.place_casts_chains import Casting, Chain, is_fixed, start
+from castsmith.passes.place_casts_chains import Casting, Chain, casting_of, is_fixed, start
 from castsmith.passes.place_casts_moves import data_inputs, elements_moved
-from castsmith.passes.place_casts_problem import Choice, Demand, Mode, Move, Problem, Root
+from castsmith.passes.place_casts_plans import Choice, Mode, choice_of
+from castsmith.passes.place_casts_problem import Demand, Move, Problem, Root
 from castsmith.passes.place_casts_sizes import Sizes
 from castsmith.passes.simplify_bypass import cast_before
 from castsmith.passes.simplify_kernels import takes_type
@@ -76,7 +77,7 @@ def pose(region: Region, inference: Inference, imports: Mapping[str, int], sizes
     steps = _steps(region.casts.values(), types, opset)
     if isinstance(steps, str):
         return steps
-    casting = Casting(steps, opset)
+    casting = casting_of(steps, opset)
     numbers = {node: number for number, node in enumerate(region.moves)}
     histories: dict[onnx_ir.Value, Chain] = {}
     moves: list[Move] = []
@@ -142,14 +143,14 @@ def _steps(casts: Iterable[CastNode], types: set[DataType], opset: int) -> tuple
 def _choices(
     node: onnx_ir.Node, indexes: list[int], dtype: DataType, casting: Casting, imports: Mapping[str, int]
 ) -> Iterable[Choice]:
-    yield Choice(dtype, Mode.KEEP)
+    yield choice_of(dtype, Mode.KEEP)
     for other in casting.types():
         if other == dtype or not all(takes_type(node, index, other, imports) for index in indexes):
             continue
         if is_fixed(dtype, casting.step_to(other), casting.opset):
-            yield Choice(other, Mode.AFTER)
+            yield choice_of(other, Mode.AFTER)
         if not embeds(other, dtype) and is_fixed(other, casting.step_to(dtype), casting.opset):
-            yield Choice(other, Mode.BEFORE)
+            yield choice_of(other, Mode.BEFORE)
 
 
 def _history_of_source(value: onnx_ir.Value, inference: Inference, casting: Casting) -> Chain:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 
 import onnx
+import onnx.helper
 import onnx.shape_inference
 import onnx_ir
-
-from castsmith.ir.value_types import set_element_type
 
 _SMALL = 1024
 
@@ -59,23 +58,40 @@ def parse_sizes(text: str) -> dict[str, int]:
 
 
 def _infer(model: onnx_ir.Model) -> dict[onnx_ir.Value, onnx_ir.Shape]:
-    """The shapes that onnx infers, large weights left out; nothing where it cannot."""
-    bare = model.clone()
-    for value in list(bare.graph.initializers.values()):
-        if value.const_value is not None and value.const_value.nbytes > _SMALL and value.name is not None:
-            value.shape = onnx_ir.Shape(value.const_value.shape.numpy())
-            set_element_type(value, value.const_value.dtype)
-            del bare.graph.initializers[value.name]
-            if not value.is_graph_input():
-                bare.graph.inputs.append(value)
+    """The shapes that onnx infers, without a copy of the weights; nothing where it cannot."""
+    graph = onnx.GraphProto(name=model.graph.name or "g")
+    for value in (*model.graph.inputs, *model.graph.outputs):
+        ports = graph.input if value.is_graph_input() else graph.output
+        ports.append(onnx_ir.to_proto(value))
+    for value in model.graph.initializers.values():
+        tensor = value.const_value
+        if tensor is not None and tensor.nbytes <= _SMALL:
+            graph.initializer.append(onnx_ir.to_proto(tensor))
+        elif tensor is not None and not value.is_graph_input():
+            dims = [int(dim) for dim in tensor.shape.numpy()]
+            graph.input.append(onnx.helper.make_tensor_value_info(value.name or "", int(tensor.dtype), dims))
+    graph.node.extend(onnx_ir.to_proto(node) for node in model.graph)
+    functions = [onnx_ir.to_proto(function) for function in model.functions.values()]
+    imports = [onnx.OperatorSetIdProto(domain=name, version=opset) for name, opset in model.opset_imports.items()]
+    bare = onnx.ModelProto(ir_version=model.ir_version, graph=graph, functions=functions, opset_import=imports)
     try:
-        proto = onnx.shape_inference.infer_shapes(onnx_ir.to_proto(bare), data_prop=True)
+        proto = onnx.shape_inference.infer_shapes(bare, data_prop=True)
     except (onnx.shape_inference.InferenceError, ValueError):
         return {}
-    found: dict[onnx_ir.Value, onnx_ir.Shape] = {}
-    pairs = zip(model.graph.all_nodes(), onnx_ir.from_proto(proto).graph.all_nodes(), strict=True)
-    for node, inferred in pairs:
-        for value, twin in zip(node.outputs, inferred.outputs, strict=True):
-            if twin.shape is not None:
-                found[value] = twin.shape
-    return found
+    named = dict(_shapes_in(proto.graph))
+    outputs = (value for node in model.graph.all_nodes() for value in node.outputs)
+    return {value: named[value.name] for value in outputs if value.name in named}
+
+
+def _shapes_in(graph: onnx.GraphProto) -> Iterator[tuple[str, onnx_ir.Shape]]:
+    for info in graph.value_info:
+        if info.type.tensor_type.HasField("shape"):
+            dims = info.type.tensor_type.shape.dim
+            yield (
+                info.name,
+                onnx_ir.Shape([dim.dim_value if dim.HasField("dim_value") else dim.dim_param for dim in dims]),
+            )
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                yield from _shapes_in(attribute.g)

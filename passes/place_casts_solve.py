@@ -1,7 +1,8 @@
 """The cheapest choice for a region.
 
-Two types, and one way to move each: a minimum cut (`castsmith.passes.place_casts_cut`). Beyond that every choice, by
-branch and bound; where that would take too long, the best that changes of single nodes lead to.
+Two types, and one way to move each: a minimum cut (`castsmith.passes.place_casts_cut`). Beyond that by eliminating one
+variable after another (`castsmith.passes.place_casts_eliminate`). Regions too tangled for that: branch and bound where
+they are small, and for large ones the best that solving them window by window leads to.
 """
 
 from __future__ import annotations
@@ -9,13 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from castsmith.passes.place_casts_cut import minimum_cut, two_sides
-from castsmith.passes.place_casts_problem import Choice, Mode, Problem
+from castsmith.passes.place_casts_eliminate import eliminate
+from castsmith.passes.place_casts_plans import Choice, Mode, choice_of
+from castsmith.passes.place_casts_problem import Problem
+from castsmith.passes.place_casts_windows import improve
 
 _STEPS = 10_000
-"""Partial choices that branch and bound looks at before it gives up."""
+"""Partial choices that branch and bound looks at before it gives up on a region of more than a few moves."""
+
+_FEW = 12
 
 _SEARCHED_MOVES = 64
-_ROUNDS = 5
 
 
 def solve(problem: Problem) -> tuple[Sequence[Choice], bool]:
@@ -24,31 +29,17 @@ def solve(problem: Problem) -> tuple[Sequence[Choice], bool]:
     chosen = None if sides is None else minimum_cut(problem, sides)
     if chosen is not None:
         return chosen, True
-    return search(problem, descend(problem, min(_starts(problem), key=problem.cost)))
-
-
-def descend(problem: Problem, chosen: Sequence[Choice]) -> Sequence[Choice]:
-    """Change single nodes as long as that lowers the cost, a few times over."""
-    current, touching = list(chosen), _roots_of_moves(problem)
-    for _ in range(_ROUNDS):
-        before = list(current)
-        for number, move in enumerate(problem.moves):
-            costs: list[tuple[float, int]] = []
-            for index, choice in enumerate(move.choices):
-                current[number] = choice
-                roots = sum(problem.cost_of_root(root, current) for root in touching[number])
-                costs.append((problem.cost_of_move(number, choice) + roots, index))
-            kept = move.choices.index(before[number])
-            lowest = min(costs)
-            current[number] = move.choices[lowest[1] if lowest[0] < costs[kept][0] else kept]
-        if current == before:
-            break
-    return current
+    chosen = eliminate(problem)
+    if chosen is not None:
+        return chosen, True
+    best = improve(problem, min(_starts(problem), key=problem.cost))
+    return search(problem, best)
 
 
 def search(problem: Problem, best: Sequence[Choice]) -> tuple[Sequence[Choice], bool]:
     """The best of all choices by branch and bound, starting from a good one; the best found when it takes too long."""
-    if len(problem.moves) > _SEARCHED_MOVES:
+    moves = len(problem.moves)
+    if moves > _SEARCHED_MOVES:
         return best, False
     ready = _roots_by_last_move(problem)
     rest = _cheapest_rest(problem)
@@ -63,7 +54,7 @@ def search(problem: Problem, best: Sequence[Choice]) -> tuple[Sequence[Choice], 
             best, lowest = chosen, cost
             continue
         left -= 1
-        if not left:
+        if not left and moves > _FEW:
             return best, False
         for choice in reversed(problem.moves[depth].choices):
             longer = (*chosen, choice)
@@ -77,7 +68,7 @@ def _starts(problem: Problem) -> Iterator[Sequence[Choice]]:
     yield problem.kept
     for dtype in problem.casting.types():
         for mode in (Mode.AFTER, Mode.BEFORE):
-            wanted = Choice(dtype, mode)
+            wanted = choice_of(dtype, mode)
             yield [
                 wanted if wanted in move.choices else kept
                 for move, kept in zip(problem.moves, problem.kept, strict=True)
@@ -87,14 +78,6 @@ def _starts(problem: Problem) -> Iterator[Sequence[Choice]]:
 def _moves_of_root(problem: Problem, number: int) -> set[int]:
     root = problem.roots[number]
     return {move for move in (root.move, *(demand.move for demand in root.demands)) if move is not None}
-
-
-def _roots_of_moves(problem: Problem) -> list[list[int]]:
-    touching: list[list[int]] = [[] for _ in problem.moves]
-    for number in range(len(problem.roots)):
-        for move in _moves_of_root(problem, number):
-            touching[move].append(number)
-    return touching
 
 
 def _roots_by_last_move(problem: Problem) -> dict[int, list[int]]:

@@ -15,10 +15,12 @@ from castsmith.ir.scopes import imports_by_scope
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.passes.place_casts import PlaceCasts
 from castsmith.passes.place_casts_cut import minimum_cut, two_sides
+from castsmith.passes.place_casts_eliminate import eliminate
 from castsmith.passes.place_casts_problem import IMPOSSIBLE, Problem
 from castsmith.passes.place_casts_regions import find_regions, pose
 from castsmith.passes.place_casts_sizes import Sizes
-from castsmith.passes.place_casts_solve import descend, search, solve
+from castsmith.passes.place_casts_solve import search, solve
+from castsmith.passes.place_casts_windows import improve
 from tests.evaluator import evaluate
 from tests.inputs import inputs_for
 from tests.passes.place_regions import PAIRS, random_model
@@ -62,12 +64,28 @@ def test_every_small_region_ends_at_the_least_cost() -> None:
     assert searched > 50
 
 
-def test_the_search_agrees_with_the_cut() -> None:
-    """Two ways to the same least cost, where both go."""
+def test_every_way_to_the_least_cost_agrees() -> None:
+    """Cut, elimination and branch and bound, where they go."""
     for problem in small_problems(9):
-        chosen, proven = search(problem, descend(problem, problem.kept))
+        chosen, proven = search(problem, problem.kept)
         assert proven
-        assert problem.cost(chosen) == problem.cost(solve(problem)[0])
+        eliminated = eliminate(problem)
+        assert eliminated is not None
+        assert problem.cost(chosen) == problem.cost(solve(problem)[0]) == problem.cost(eliminated)
+
+
+def test_large_regions_window_by_window() -> None:
+    """Where elimination goes too, the windows come near to it; where it does not, they better what was there."""
+    near = least_found = 0.0
+    for problem in (p for seed in range(0, 60, 3) for p in problems(random_model(seed, 80))):
+        if problem.cost(problem.kept) == IMPOSSIBLE:
+            continue
+        chosen, best = improve(problem, problem.kept), eliminate(problem)
+        assert problem.cost(chosen) <= problem.cost(problem.kept)
+        if best is not None:
+            assert problem.cost(best) <= problem.cost(chosen)
+            near, least_found = near + problem.cost(chosen), least_found + problem.cost(best)
+    assert 0 < near < 1.02 * least_found
 
 
 @pytest.mark.parametrize("seed", SEEDS)
