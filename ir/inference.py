@@ -10,8 +10,9 @@ The body of a model-local function is walked once for each set of types with whi
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import cast
 
 import onnx_ir
 from onnx_ir import DataType
@@ -26,7 +27,10 @@ from castsmith.ir.schemas import DEFAULT_DOMAINS, op_key, type_groups
 from castsmith.ir.text import site_of
 from castsmith.numerics.promotion import PromotionRules
 
-__all__ = ["Disagreement", "Inference", "infer_element_types"]
+__all__ = ["LENT", "Disagreement", "Inference", "infer_element_types"]
+
+LENT = "castsmith.types"
+"""Where the `meta` of a model holds an inference that is right for it as it is (`castsmith.ir.kept_types`)."""
 
 
 @dataclass
@@ -60,32 +64,43 @@ class Inference:
         """The input types with which each model-local function is called."""
         return {function: set(found) for function, found in self.calls.live().items()}
 
+    @property
+    def to_convert(self) -> bool:
+        """Whether anything is: if not, the types are the same under all rules."""
+        return bool(self.disagreements or self.illegal or self.conversions or self.output_conversions)
+
     def type_of(self, value: onnx_ir.Value | None) -> DataType | None:
         """The element type of the value; None where it is absent or unknown."""
         if value is None:
             return None
-        if value in self.types:
-            return self.types[value]
+        found = self.types.get(value)
+        if found is not None:
+            return found
         return _known(value.const_value.dtype if value.const_value is not None else value.dtype)
 
-    def walk(self, scope: onnx_ir.Graph | onnx_ir.Function, imports: Mapping[str, int]) -> None:
-        """Infer every node of the scope, in order, subgraphs included."""
+    def walk(self, scope: Iterable[onnx_ir.Node], imports: Mapping[str, int]) -> None:
+        """Infer every node of the scope, in order, subgraphs included. Most are like one seen before: see `plain`."""
+        known, plain = self.types, self.plain
         for node in scope:
-            types = self._node(node, imports)
-            for value, dtype in zip(node.outputs, types, strict=False):
+            if self.disagreements or self.illegal:
+                self.disagreements.pop(node, None)
+                self.illegal.pop(node, None)
+            inputs = [self.type_of(value) for value in node.inputs]
+            operator, outputs = node.op_identifier(), node.outputs
+            call = (operator, _target(node) if operator[1] == "Cast" else None, id(imports), len(outputs), *inputs)
+            types = plain.get(call)
+            if types is None:
+                types = self._node(node, inputs, imports, call)
+            for value, dtype in zip(outputs, types, strict=False):
                 dtype = dtype or _known(value.dtype)
                 if dtype is None:
-                    self.types.pop(value, None)
+                    known.pop(value, None)
                 else:
-                    self.types[value] = dtype
+                    known[value] = dtype
 
-    def _node(self, node: onnx_ir.Node, imports: Mapping[str, int]) -> Sequence[DataType | None]:
-        self.disagreements.pop(node, None)
-        self.illegal.pop(node, None)
-        inputs = [self.type_of(value) for value in node.inputs]
-        call = (node.op_identifier(), id(imports), len(node.outputs), *inputs)
-        if call in self.plain:
-            return self.plain[call]
+    def _node(
+        self, node: onnx_ir.Node, inputs: list[DataType | None], imports: Mapping[str, int], call: Hashable
+    ) -> Sequence[DataType | None]:
         if is_convert_promote_types(node):
             return self._convert_promote_types(node, inputs)
         function = self.functions.get(node.op_identifier())
@@ -118,7 +133,8 @@ class Inference:
                 bound[group.variable] = first
         types = output_types(node, key, inputs, bound)
         noted = node in self.disagreements or node in self.illegal
-        if not (noted or None in inputs or node.op_type == "Pow") and all(types_by_schema(key, len(types), bound)):
+        fixed = _target(node) is not None if node.op_type == "Cast" else all(types_by_schema(key, len(types), bound))
+        if fixed and not (noted or None in inputs or node.op_type == "Pow"):
             self.plain[call] = types
         return [restored.get(index, dtype) for index, dtype in enumerate(types)] if restored else types
 
@@ -189,6 +205,9 @@ class Inference:
 
 def infer_element_types(model: onnx_ir.Model, rules: PromotionRules) -> Inference:
     """Infer the element types of the whole model under `rules` for operands that disagree. Changes nothing."""
+    lent = cast("object", model.meta.get(LENT))
+    if isinstance(lent, Inference) and rules.pytorch_scalar_promotion == lent.rules.pytorch_scalar_promotion:
+        return lent
     inference = Inference(rules, model.functions)
     inference.walk(model.graph, model.graph.opset_imports)
     for function, signatures in inference.calls.live().items():
@@ -196,6 +215,12 @@ def infer_element_types(model: onnx_ir.Model, rules: PromotionRules) -> Inferenc
         if len(signatures) == 1 and inference.calls.last[function] != signature:
             inference.enter(function, signature)
     return inference
+
+
+def _target(node: onnx_ir.Node) -> Hashable:
+    """The `to` of a Cast, which is all that its output's type depends on; None where it is a function's parameter."""
+    attribute = node.attributes.data.get("to")
+    return None if attribute is None or attribute.is_ref() else attribute.value
 
 
 def _known(dtype: DataType | None) -> DataType | None:

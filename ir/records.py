@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import onnx_ir
+
+if TYPE_CHECKING:
+    from castsmith.ir.inference import Inference
 
 
 class Effect(enum.Enum):
@@ -88,6 +92,10 @@ class Records:
 
 @dataclass
 class RewriteResult(onnx_ir.passes.PassResult):
-    """An onnx_ir PassResult that carries the records of the pass."""
+    """An onnx_ir PassResult that carries the records of the pass.
+
+    inference: the element types of the model as it is now, where the pass has them (`castsmith.ir.kept_types`).
+    """
 
     records: Records = field(default_factory=Records)
+    inference: Inference | None = None

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import onnx_ir
 
 from castsmith.ir.constants import constant_node, drop_if_unused
+from castsmith.ir.kept_types import Following
 from castsmith.ir.naming import Namer
 from castsmith.ir.records import Effect, Records, Refusal, Rewrite, RewriteResult
 from castsmith.ir.text import constant_text, node_text, nodes_text, site_of
@@ -40,22 +41,30 @@ class Replacement:
 Rule = Callable[[onnx_ir.Node], Replacement | Refusal | None]
 
 
-def run_rules(model: onnx_ir.Model, pass_name: str, namer: Namer, *rules: Rule) -> RewriteResult:
-    """Offer every node to the rules, the first that answers wins; one walk, in the order of the graph."""
+def run_rules(
+    model: onnx_ir.Model, pass_name: str, namer: Namer, *rules: Rule, following: Following | None = None
+) -> RewriteResult:
+    """Offer every node to the rules, the first that answers wins; one walk, in the order of the graph.
+
+    following: what is told of each rewrite, and whose inference the result hands on.
+    """
     records = Records()
     for node in all_nodes(model):
         for rule in rules:
             answer = rule(node)
             if isinstance(answer, Replacement):
-                records.rewrites.append(apply_replacement(pass_name, node, answer, namer))
+                records.rewrites.append(apply_replacement(pass_name, node, answer, namer, following))
             elif answer is not None:
                 records.refusals.append(answer)
             if answer is not None:
                 break
-    return RewriteResult(model, bool(records.rewrites), records)
+    inference = None if following is None else following.handed_on()
+    return RewriteResult(model, bool(records.rewrites), records, inference)
 
 
-def apply_replacement(pass_name: str, node: onnx_ir.Node, replacement: Replacement, namer: Namer) -> Rewrite:
+def apply_replacement(
+    pass_name: str, node: onnx_ir.Node, replacement: Replacement, namer: Namer, following: Following | None = None
+) -> Rewrite:
     """Change the graph as `replacement` says and record it. Graph outputs keep their names."""
     site, before = site_of(node), node_text(node)
     old_inputs = [value for value in node.inputs if value is not None]
@@ -69,13 +78,17 @@ def apply_replacement(pass_name: str, node: onnx_ir.Node, replacement: Replaceme
         node.prepend(new_node)
     for index, value in replacement.inputs.items():
         node.replace_input_with(index, value)
-    lines = [constant_text(constant) for constant in replacement.constants]
+    lines, made = [constant_text(constant) for constant in replacement.constants], list(replacement.nodes)
     if replacement.nodes:
         lines.append(nodes_text(replacement.nodes))
     if replacement.outputs is None:
         lines.append(node_text(node))
     else:
-        lines += _replace_outputs(node, replacement.outputs, namer)
+        identities = _replace_outputs(node, replacement.outputs, namer)
+        lines += map(node_text, identities)
+        made += identities
+    if following is not None:
+        following.rewritten(node, made, replacement.outputs)
     for value in old_inputs:
         drop_if_unused(value)
     return Rewrite(pass_name, replacement.rule, site, before, "\n".join(lines), replacement.reason, replacement.effect)
@@ -96,23 +109,25 @@ def _name_node(node: onnx_ir.Node, namer: Namer) -> None:
         output.name = namer.fresh(output.name or f"{node.name}_output")
 
 
-def _replace_outputs(node: onnx_ir.Node, values: tuple[onnx_ir.Value, ...], namer: Namer) -> list[str]:
-    """Let `values` stand in for the outputs of `node` and remove it; returns the lines of text this adds."""
-    lines: list[str] = []
+def _replace_outputs(node: onnx_ir.Node, values: tuple[onnx_ir.Value, ...], namer: Namer) -> list[onnx_ir.Node]:
+    """Let `values` stand in for the outputs of `node` and remove it; returns the nodes that this adds."""
+    made: list[onnx_ir.Node] = []
     for old, new in zip(node.outputs, values, strict=True):
         if old.is_graph_output():
-            lines += _hand_over_graph_output(old, new, node, namer)
+            made += _hand_over_graph_output(old, new, node, namer)
         else:
             old.replace_all_uses_with(new)
     assert node.graph is not None
     node.graph.remove(node, safe=True)
-    return lines
+    return made
 
 
-def _hand_over_graph_output(old: onnx_ir.Value, new: onnx_ir.Value, node: onnx_ir.Node, namer: Namer) -> list[str]:
+def _hand_over_graph_output(
+    old: onnx_ir.Value, new: onnx_ir.Value, node: onnx_ir.Node, namer: Namer
+) -> list[onnx_ir.Node]:
     """A graph output keeps its name; only a value that some node of the same graph makes, and no other output is, can
     take the name over, so for all others an Identity is put between."""
-    name, lines = old.name, list[str]()
+    name, made = old.name, list[onnx_ir.Node]()
     producer = new.producer()
     if producer is None or producer.graph is not node.graph or new.is_graph_output():
         if new.name == name:
@@ -122,8 +137,8 @@ def _hand_over_graph_output(old: onnx_ir.Value, new: onnx_ir.Value, node: onnx_i
         node.prepend(identity)
         new = identity.outputs[0]
         new.name = name
-        lines.append(node_text(identity))
+        made.append(identity)
     old.replace_all_uses_with(new, replace_graph_outputs=True)
     new.name = name
     new.type, new.shape = new.type or old.type, new.shape or old.shape
-    return lines
+    return made

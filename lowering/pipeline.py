@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 import onnx
 import onnx_ir
 
+from castsmith.ir.kept_types import lend
 from castsmith.ir.loading import from_proto, load
 from castsmith.ir.provenance import note_provenance
 from castsmith.ir.records import Diagnostic, Records, Refusal, Rewrite, RewriteResult
@@ -78,15 +79,18 @@ def optimize(
         "fold_quantized": fold_quantized,
         "target": chosen,
     }
-    records, settled = Records(), set[str]()
+    records, settled, inference = Records(), set[str](), None
     known = set(all_nodes(result_model)) if provenance else set[onnx_ir.Node]()
     for spec in _specs(passes, until, targeted=chosen is not None):
-        if spec in settled:
+        if passes is None and spec in settled:
             continue
         if progress is not None:
             progress(pass_name(spec))
         before = None if verify is None else result_model.clone()
-        outcome = make_pass(spec, settings)(result_model)
+        with lend(result_model, inference):
+            outcome = make_pass(spec, settings)(result_model)
+        handed_on = outcome.inference if isinstance(outcome, RewriteResult) else None
+        inference = handed_on if outcome.modified else handed_on or inference
         settled = {spec} if outcome.modified else settled | {spec}
         if before is not None and verify is not None and outcome.modified:
             unsafe = replace(rules, promote_unsafe=True)

@@ -25,19 +25,21 @@ import onnx_ir
 
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.inference import infer_element_types
+from castsmith.ir.kept_types import Following
 from castsmith.ir.naming import Namer
 from castsmith.ir.passing import RewritePass
 from castsmith.ir.records import Diagnostic, Records, Refusal, RewriteResult, Severity
-from castsmith.ir.rewriting import Replacement, all_nodes, apply_replacement
+from castsmith.ir.rewriting import Replacement, apply_replacement
 from castsmith.ir.scopes import holders, imports_by_scope
 from castsmith.ir.tensors import all_tensors
 from castsmith.ir.text import site_of
+from castsmith.ir.walks import all_nodes
 from castsmith.numerics.definedness import Definedness
 from castsmith.numerics.errors import CastError
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.runtimes import RUNTIMES
 from castsmith.passes.fold_quantized import belongs_to_quantized_operator
-from castsmith.passes.fold_reading import Reader, undecided_scopes
+from castsmith.passes.fold_reading import Reader, may_convert, undecided_scopes
 from castsmith.passes.fold_rule import NAME, UNDEFINED, Folding
 from castsmith.passes.fold_values import Constants
 
@@ -69,17 +71,20 @@ class FoldConstants(RewritePass):
 
     def call(self, model: onnx_ir.Model) -> RewriteResult:
         folding, namer, records = self._folding(model), Namer(model), Records()
+        following = Following(folding.reader.inference, folding.reader.imports)
         for node in all_nodes(model):
+            if not may_convert(node):
+                continue
             answer = self._keep(node) or folding.fold(node)
             if isinstance(answer, Replacement):
                 operands = [value for value in node.inputs if value is not None]
-                records.rewrites.append(apply_replacement(NAME, node, answer, namer))
+                records.rewrites.append(apply_replacement(NAME, node, answer, namer, following))
                 for value in operands:
                     folding.forget(value)
             elif answer is not None:
                 records.refusals.append(answer)
         records.diagnostics += [_diagnostic(refusal) for refusal in records.refusals if refusal.rule == UNDEFINED]
-        return RewriteResult(model, bool(records.rewrites), records)
+        return RewriteResult(model, bool(records.rewrites), records, following.handed_on())
 
     def _keep(self, node: onnx_ir.Node) -> Refusal | None:
         if self.fold_quantized or not belongs_to_quantized_operator(node) or constant_tensor(node.inputs[0]) is None:

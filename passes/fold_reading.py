@@ -18,6 +18,8 @@ from castsmith.passes.fold_conversions import BitCastTo, CastTo, Reading, TruncO
 from castsmith.passes.fold_quantize import read_quantize
 from castsmith.passes.fold_values import Constants
 
+_OPERATORS = {"Cast", "CastLike", "BitCast", "QuantizeLinear", "DequantizeLinear", "Trunc"}
+
 Scope = onnx_ir.Graph | onnx_ir.Function
 
 
@@ -74,6 +76,11 @@ class Reader:
         if common is None:
             return None
         return tuple((CastTo(common, opset), (value,)) for value in node.inputs if value is not None)
+
+
+def may_convert(node: onnx_ir.Node) -> bool:
+    """Whether the node's operator is one that `Reader.read` knows: a question that costs next to nothing."""
+    return node.op_type in _OPERATORS or is_convert_promote_types(node)
 
 
 def undecided_scopes(inference: Inference) -> frozenset[Scope]:

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.ir.kept_types import Following
 from castsmith.ir.naming import Namer
 from castsmith.ir.order import require_order
 from castsmith.ir.passing import RewritePass
@@ -74,7 +75,8 @@ class InsertPromoteTypes(RewritePass):
             records.rewrites.append(convert_joined_output(NAME, graph, index, dtype, work.namer, scopes[graph]))
         follow_types(NAME, model, inference, work.namer, records, keep_output_types=self.keep_output_types)
         _import_domain(model)
-        return RewriteResult(model, bool(records.rewrites), records)
+        kept = None if records.rewrites else Following(inference, {}).handed_on()
+        return RewriteResult(model, bool(records.rewrites), records, kept)
 
     def rules(self) -> PromotionRules:
         return PromotionRules(

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import onnx_ir
 
 from castsmith.ir.inference import Inference, infer_element_types
+from castsmith.ir.kept_types import Following
 from castsmith.ir.naming import Namer
 from castsmith.ir.passing import RewritePass
 from castsmith.ir.records import Records, Refusal, Rewrite, RewriteResult
@@ -62,7 +63,7 @@ class PlaceCasts(RewritePass):
                     records.rewrites.append(answer)
                 elif answer is not None:
                     records.refusals.append(Refusal(NAME, RULE, site_of(next(iter(region.nodes))), answer))
-        return RewriteResult(model, bool(records.rewrites), records)
+        return RewriteResult(model, bool(records.rewrites), records, Following(inference, imports).handed_on())
 
 
 def place(region: Region, problem: Problem, inference: Inference, namer: Namer) -> Rewrite | str | None:

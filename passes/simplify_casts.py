@@ -22,6 +22,7 @@ from onnx_ir import DataType
 
 from castsmith.ir.casts import CastNode, cast_node, chain_verdict, read_cast
 from castsmith.ir.inference import Inference, infer_element_types
+from castsmith.ir.kept_types import Following
 from castsmith.ir.naming import Namer
 from castsmith.ir.passing import RewritePass
 from castsmith.ir.ranges_integer import Ranges
@@ -65,7 +66,7 @@ class SimplifyCasts(RewritePass):
                 NAME, node, inference, imports[node.graph], facts.ranges
             )
 
-        return run_rules(model, NAME, Namer(model), rule)
+        return run_rules(model, NAME, Namer(model), rule, following=Following(inference, imports))
 
 
 @dataclass(frozen=True)
