@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint types docs package clean
+.PHONY: demo test lint types docs examples package clean
 
 $(VENV)/demo.stamp: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -39,7 +39,11 @@ $(VENV)/docs.stamp: pyproject.toml
 	@touch $@
 
 docs: $(VENV)/docs.stamp
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
+# The wheel in an environment of its own, and every example and page as a user would run them. Needs 3 GB and minutes.
+examples: $(VENV)/test.stamp
+	$(BIN)/python -m tests.examples.installed
 
 package:
 	$(PYTHON) -m venv $(VENV)/package

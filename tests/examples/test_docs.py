@@ -1,42 +1,77 @@
-"""Every Python block of the documentation runs: those of one page one after another, in an empty directory."""
+"""Every block of code in the documentation and the README runs, and prints what the page says: see pages.py."""
 
 from __future__ import annotations
 
-import io
-import re
-from contextlib import redirect_stdout
+import tomllib
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from tests.examples.pages import PageError, blocks, in_this_process, run_page
+
 ROOT = Path(__file__).parents[2]
-BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-SNIPPET = re.compile(r'^--8<-- "(.+)"$', re.MULTILINE)
+FILES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+PAGES = {str(path.relative_to(ROOT)): path.read_text() for path in FILES}
+GENERATED = ("docs/codes.md", "docs/numerics.md")
+"""Pages that a program writes, which have tests of their own; what they show in blocks is no code."""
+
+WRITTEN = sorted(set(PAGES) - set(GENERATED))
 
 
-def pages() -> dict[str, str]:
-    found = {path: path.read_text() for path in sorted((ROOT / "docs").rglob("*.md"))}
-    return {str(path.relative_to(ROOT)): text for path, text in found.items()}
+def needs(page: str) -> list[str]:
+    """Packages that the blocks of a page import, which are not there."""
+    text = "".join(block.text for block in blocks(PAGES[page]) if block.language == "python" and not block.file)
+    return [name for name in ("onnxruntime", "qonnx", "torch") if f"import {name}" in text and find_spec(name) is None]
 
 
-PAGES = pages()
-
-
-@pytest.mark.parametrize("page", [name for name, text in PAGES.items() if BLOCK.search(text)])
+@pytest.mark.parametrize("page", WRITTEN)
 def test_the_blocks_of_a_page_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    blocks = [match for match in BLOCK.finditer(PAGES[page]) if not SNIPPET.search(match[1])]
-    if any("onnxruntime" in match[1] for match in blocks):
-        pytest.importorskip("onnxruntime", reason=f"{page} needs onnxruntime")
+    if missing := needs(page):
+        pytest.skip(f"{page} needs {', '.join(missing)}")
     monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {"__name__": "__main__"}
-    with redirect_stdout(io.StringIO()):
-        for match in blocks:
-            before = PAGES[page].count("\n", 0, match.start(1))
-            exec(compile("\n" * before + match[1], page, "exec"), names)
+    run_page(PAGES[page], page, in_this_process)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "```python\nprint(1)\n```\n```output\n2\n```",
+        "```python\n1 / 0\n```",
+        "```console\n$ castsmith promote int8 int16\nint8\n```",
+        "```console\n$ castsmith promote int8\n...\n```\n```console\n$ echo $?\n7\n```",
+        "```sh\nls\n```",
+        "text\n\n    indented\n",
+        "```json\n{\n```",
+    ],
+)
+def test_a_block_that_does_not_do_what_the_page_says_is_found(page: str) -> None:
+    with pytest.raises((PageError, ZeroDivisionError, ValueError)):
+        run_page(page, "page", in_this_process)
+
+
+def test_what_is_not_run_is_known() -> None:
+    """Each block that is not run says why; no other is left out."""
+    left_out = {page: [block.not_run for block in blocks(PAGES[page]) if block.not_run] for page in WRITTEN}
+    assert {page: len(reasons) for page, reasons in left_out.items() if reasons} == {"docs/speed.md": 1}
 
 
 def test_what_a_page_shows_exists_and_every_example_is_shown() -> None:
-    shown = {name for text in PAGES.values() for name in SNIPPET.findall(text)}
+    shown = {block.file for text in PAGES.values() for block in blocks(text) if block.file}
     assert all((ROOT / name).is_file() for name in shown)
     examples = {f"examples/{path.name}" for path in (ROOT / "examples").iterdir() if path.is_file()}
     assert examples <= shown
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    text = (ROOT / "mkdocs.yml").read_text()
+    assert [page for page in PAGES if page != "README.md" and f" {page.removeprefix('docs/')}\n" not in text] == []
+
+
+def test_every_package_that_an_example_needs_is_in_the_extra() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["examples"]
+    names = {extra.partition("=")[0].partition(">")[0].replace("-", "_") for extra in extras}
+    own = {"castsmith", "numpy", "onnx", "onnx_ir", "onnxscript", "dataclasses", "pathlib", "json"}
+    for path in (ROOT / "examples").glob("*.py"):
+        lines = [line.split() for line in path.read_text().splitlines() if line.startswith(("import ", "from "))]
+        assert {words[1].partition(".")[0] for words in lines} <= own | names, path.name

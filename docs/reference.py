@@ -1,0 +1,192 @@
+"""The reference pages, made from the code whenever the site is built: nothing in them can be out of date.
+
+Each public function is a page of Markdown; docs/hook.py gives them to mkdocs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import redirect_stdout
+from io import StringIO
+from typing import Any
+
+from onnx_ir import DataType
+
+import castsmith
+import castsmith.lowering
+import castsmith.passes
+from castsmith.cli.main import main
+from castsmith.lowering.registry import PASSES, PIPELINE, needs_target, summary
+from castsmith.lowering.targets import Target, load_target, target_names
+from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.types import ELEMENT_TYPES, type_name
+from docs.docstrings import as_markdown
+
+_COMMAND = re.compile(r"^    (\w+) ", re.MULTILINE)
+GROUPS = {
+    "Models": ("load", "save", "optimize", "Result", "verify", "Verdict"),
+    "Promotion": ("PromotionRules", "common_type", "promote_types"),
+    "Numbers": ("cast", "cast_status", "Definedness", "is_exact", "chain_collapses", "trunc"),
+    "Records": (
+        "Rewrite",
+        "Effect",
+        "Refusal",
+        "Diagnostic",
+        "Severity",
+        "Site",
+        "Records",
+        "RewriteResult",
+        "recording",
+    ),
+    "Targets": ("load_target", "Target"),
+}
+
+
+def commands() -> Iterator[str]:
+    """Every command with its --help."""
+    yield "# Commands\n"
+    yield "Each command takes a model whatever is wrong with it, prints what it found, and ends with an exit code.\n"
+    overview = _help()
+    yield f"```text\n{overview}```\n"
+    for name in _COMMAND.findall(overview):
+        yield f"## castsmith {name}\n"
+        yield f"```text\n{_help(name)}```\n"
+
+
+def passes() -> Iterator[str]:
+    """Every pass with its options, in the order of optimize."""
+    yield "# Passes\n"
+    yield f"`optimize` runs them in this order: {', '.join(f'`{name}`' for name in PIPELINE)}.\n"
+    yield "Options are fields of the class, and on the command line `--passes 'name{option=value option=value}'`.\n"
+    for name, kind in PASSES.items():
+        home = "castsmith.lowering" if needs_target(name) else "castsmith.passes"
+        yield f"## {name}\n"
+        yield f"`{home}.{kind.__name__}`: {summary(name)}\n"
+        yield f"{as_markdown(kind.__doc__ or '')}\n"
+        fields = dataclasses.fields(kind)  # pyright: ignore[reportArgumentType]
+        if fields:
+            yield _table(("option", "type", "default"), (_option(field) for field in fields))
+
+
+def targets() -> Iterator[str]:
+    """Every target with what is known of it."""
+    yield "# Targets\n"
+    yield "What `castsmith targets show NAME` prints, for all. A target is a JSON file in `lowering/targets`, or"
+    yield "[one of your own](../howto/target.md).\n"
+    known = [load_target(name) for name in target_names()]
+    rows = ((f"[{one.name}](#{one.name})", one.description, _newest(one), _lacks(one)) for one in known)
+    yield _table(("target", "what it is", "newest opset", "types that it lacks"), rows)
+    for target in known:
+        yield f"## {target.name}\n"
+        yield f"{target.description}. Newest opset {_newest(target)}, newest IR version {target.newest_ir_version}.\n"
+        if target.unknown:
+            yield f"Not known: {', '.join(target.unknown)}.\n"
+        yield f"It lacks {_lacks(target) or 'no type'}.\n"
+        rows = ((type_name(dtype), str(len(row)), _few(row)) for dtype, row in target.kernels.items())
+        if target.kernels:
+            yield "Types that not every operator takes:\n"
+            yield _table(("type", "operators that take it", "which"), rows)
+        if target.wrong_casts:
+            yield "Casts that it computes otherwise than the standard:\n"
+            wrong = ((_types(one.sources), _types(one.targets), one.wrong) for one in target.wrong_casts)
+            yield _table(("from", "to", "what happens"), wrong)
+        if target.hazards:
+            yield _table(("hazard", "what it does"), target.hazards.items())
+        if target.evidence:
+            yield f"Evidence: {target.evidence}.\n".replace("..", ".")
+
+
+def types() -> Iterator[str]:
+    """Every element type, and what the presets of promotion are."""
+    yield "# Types\n"
+    yield "Names are those of ONNX text; each command takes the short forms too (`f16`, `bf16`, `i64`, `f8e4m3fn`)."
+    yield "Formats, ranges and special values are in [numbers](../numerics.md), the tables of common types in"
+    yield "[promotion](../promotion.md).\n"
+    rows = ((type_name(dtype), str(int(dtype)), str(row.bits or ""), row.kind.name.lower()) for dtype, row in _rows())
+    yield _table(("type", "number in `to`", "bits", "kind"), rows)
+    yield "## Presets of promotion\n"
+    fields = [field.name for field in dataclasses.fields(PromotionRules)]
+    presets = {name: PromotionRules.preset(name) for name in ("openvino", "torch", "numpy", "jax", "tensorflow")}
+    yield _table(("preset", *fields), ((name, *(_value(getattr(r, f)) for f in fields)) for name, r in presets.items()))
+
+
+def api() -> Iterator[str]:
+    """Every public name, by mkdocstrings."""
+    yield "# Python\n"
+    yield "Everything public, with what it takes, gives and raises. Errors raised on purpose are `CastsmithError`s.\n"
+    grouped = {name for names in GROUPS.values() for name in names}
+    errors = [name for name in castsmith.__all__ if name.endswith("Error")]
+    rest = [name for name in castsmith.__all__ if name not in grouped and name not in errors]
+    for title, names in {**GROUPS, "Others": rest, "Errors": errors}.items():
+        if names:
+            yield f"## {title}\n"
+        for name in names:
+            yield from _entry(castsmith, name)
+    for module in (castsmith.passes, castsmith.lowering):
+        yield f"## {module.__name__}\n"
+        for name in module.__all__:
+            if not hasattr(castsmith, name):
+                yield from _entry(module, name)
+
+
+PAGES: dict[str, Callable[[], Iterator[str]]] = {
+    "reference/python.md": api,
+    "reference/commands.md": commands,
+    "reference/passes.md": passes,
+    "reference/targets.md": targets,
+    "reference/types.md": types,
+}
+
+
+def _help(*command: str) -> str:
+    before, os.environ["COLUMNS"] = os.environ.get("COLUMNS"), "96"
+    with redirect_stdout(StringIO()) as out:
+        main([*command, "--help"])
+    os.environ.pop("COLUMNS") if before is None else os.environ.update(COLUMNS=before)
+    return out.getvalue()
+
+
+def _entry(module: Any, name: str) -> Iterator[str]:
+    home = getattr(getattr(module, name), "__module__", module.__name__)
+    yield f"::: {home}.{name}"
+    yield f"    options:\n      heading_level: 3\n      toc_label: {name}\n"
+
+
+def _option(field: dataclasses.Field[Any]) -> tuple[str, str, str]:
+    default = field.default if field.default is not dataclasses.MISSING else field.default_factory
+    return field.name, str(field.type), "required" if default is dataclasses.MISSING else _value(default)
+
+
+def _value(value: object) -> str:
+    return f"`{type_name(value) if isinstance(value, DataType) else repr(value)}`"
+
+
+def _rows() -> Iterable[tuple[DataType, Any]]:
+    return ELEMENT_TYPES.items()
+
+
+def _types(types: Iterable[DataType]) -> str:
+    chosen = set(types)
+    return ", ".join(type_name(dtype) for dtype in ELEMENT_TYPES if dtype in chosen)
+
+
+def _lacks(target: Target) -> str:
+    return _types(target.lacks)
+
+
+def _newest(target: Target) -> str:
+    return "not known" if "newest_opset" in target.unknown else str(target.newest_opset)
+
+
+def _few(row: Iterable[str]) -> str:
+    names = sorted(row)
+    return ", ".join(names) if len(names) <= 12 else f"{', '.join(names[:12])} and others"
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    lines = [tuple(head), *map(tuple, rows)]
+    cells = ["| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in line) + " |" for line in lines]
+    return "\n".join((cells[0], "|" + "---|" * len(lines[0]), *cells[1:])) + "\n"

@@ -1,0 +1,55 @@
+"""The pages of reference that docs/reference.py makes hold everything that there is."""
+
+from __future__ import annotations
+
+import castsmith
+import castsmith.lowering
+import castsmith.passes
+from castsmith.lowering.registry import PASSES, option_names
+from castsmith.lowering.targets import target_names
+from castsmith.numerics.types import ELEMENT_TYPES, type_name
+from docs import reference
+from docs.docstrings import as_markdown
+
+
+def text(page: str) -> str:
+    return "\n".join(reference.PAGES[f"reference/{page}.md"]())
+
+
+def test_every_public_name_has_an_entry() -> None:
+    entries = {line.rpartition(".")[2] for line in text("python").splitlines() if line.startswith("::: ")}
+    names = {name for module in (castsmith, castsmith.passes, castsmith.lowering) for name in module.__all__}
+    assert entries == names
+
+
+def test_every_command_has_its_help() -> None:
+    page = text("commands")
+    for command in ("optimize", "check", "diff", "verify", "cast", "promote", "targets", "passes", "explain"):
+        assert f"\n## castsmith {command}\n" in page
+    assert "--promote-unsafe" in page
+
+
+def test_every_pass_has_its_options() -> None:
+    sections = {part.partition("\n")[0]: part for part in text("passes").split("\n## ")[1:]}
+    assert set(sections) == set(PASSES)
+    for name, section in sections.items():
+        assert all(f"| {option} |" in section for option in option_names(name))
+
+
+def test_every_target_and_type_is_there() -> None:
+    assert all(f"\n## {name}\n" in text("targets") for name in target_names())
+    assert all(f"\n| {type_name(dtype)} |" in text("types") for dtype in ELEMENT_TYPES)
+
+
+def test_a_docstring_becomes_a_list_of_what_it_describes() -> None:
+    docstring = """What it does.
+
+    first, second: two things,
+        on two lines.
+    third: another.
+    Raises an error.
+    """
+    assert as_markdown(docstring).splitlines() == [
+        *("What it does.", "", ""),
+        *("- `first`, `second`: two things,", "  on two lines.", "- `third`: another.", "", "Raises an error."),
+    ]
