@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import onnx_ir
@@ -11,6 +12,21 @@ from castsmith.ir.tensors import all_tensors
 from castsmith.ir.walks import all_nodes
 
 _CASTS = ("Cast", "CastLike")
+
+
+RuleKey = tuple[str, str]
+"""A pass and a rule; the rule is empty for what the pass did beside its rules, such as dropping unused constants."""
+
+
+@dataclass(frozen=True)
+class Amount:
+    """What the rewrites of one rule come to: how many, and what they add and remove of casts and bytes of constants."""
+
+    count: int
+    casts_added: int
+    casts_removed: int
+    bytes_added: int
+    bytes_removed: int
 
 
 @dataclass(frozen=True)
@@ -30,3 +46,12 @@ def measure(model: onnx_ir.Model, file_bytes: int | None = None) -> Measure:
         nodes += 1
         casts += node.op_type in _CASTS and node.domain in DEFAULT_DOMAINS
     return Measure(nodes, casts, sum(tensor.nbytes for tensor in all_tensors(model)), file_bytes)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """A model before and after, and what each rule did to it in the order in which they first did."""
+
+    before: Measure
+    after: Measure
+    rules: Mapping[RuleKey, Amount]

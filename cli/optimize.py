@@ -25,7 +25,9 @@ from castsmith.cli.verify import add_engine
 if TYPE_CHECKING:
     import onnx_ir
 
-    from castsmith.cli.measure import Measure
+    from castsmith.cli.amounts import Watched
+    from castsmith.cli.measure import Sizes
+    from castsmith.cli.page_data import Around
     from castsmith.lowering.pipeline import Result
 
 
@@ -98,9 +100,11 @@ def _jobs(text: str) -> int:
 
 
 def _run_one(arguments: argparse.Namespace) -> int:
+    from castsmith.cli.amounts import Watched
     from castsmith.cli.findings_text import finding_line
-    from castsmith.cli.measure import measure
+    from castsmith.cli.measure import Sizes, measure
     from castsmith.cli.output import require_writable
+    from castsmith.cli.page_data import around
     from castsmith.ir.loading import load
     from castsmith.ir.records import Severity
 
@@ -110,27 +114,34 @@ def _run_one(arguments: argparse.Namespace) -> int:
         require_writable(path)
     model = load(source)
     before = measure(model, source.stat().st_size)
-    result = _optimize(arguments, model)
+    drawn = around(model) if report is not None and _is_html(report) else {}
+    watched = Watched(model)
+    result = _optimize(arguments, model, watched)
+    rules = watched.amounts(result.rewrites)
     for record in result.diagnostics:
         print(finding_line(arguments.input, record), file=sys.stderr)
     if any(record.severity is Severity.ERROR for record in result.diagnostics):
         if arguments.json:
-            print(_json(arguments, None, result, {"before": before, "after": measure(result.model)}), end="")
+            print(_json(arguments, None, result, Sizes(before, measure(result.model), rules)), end="")
         complain(f"the result would not be right for {arguments.target or 'any runtime'}, so nothing was written.")
         return REFUSED
-    _write(arguments, model, result, before, report)
+    _write(arguments, result, Sizes(before, measure(result.model), rules), report, drawn)
     return DONE
 
 
-def _optimize(arguments: argparse.Namespace, model: object) -> Result:
-    import onnx_ir
-
+def _optimize(arguments: argparse.Namespace, model: onnx_ir.Model, watched: Watched) -> Result:
     from castsmith.cli.console import progress
     from castsmith.cli.pass_list import split_passes
     from castsmith.lowering.pipeline import optimize
 
-    assert isinstance(model, onnx_ir.Model)
+    looked_at = bool(arguments.diff or arguments.report or arguments.json)
     with progress() as announce:
+
+        def ahead_of(name: str) -> None:
+            announce(name)
+            if looked_at:
+                watched.note(name)
+
         return optimize(
             model,
             target=arguments.target,
@@ -144,25 +155,21 @@ def _optimize(arguments: argparse.Namespace, model: object) -> Result:
             in_place=True,
             passes=None if arguments.passes is None else split_passes(arguments.passes),
             until=arguments.until,
-            progress=announce,
+            progress=ahead_of,
             verify=arguments.engine if arguments.verify else None,
             provenance=not arguments.no_provenance,
         )
 
 
-def _write(
-    arguments: argparse.Namespace, model: onnx_ir.Model, result: Result, before: Measure, report: Path | None
-) -> None:
+def _write(arguments: argparse.Namespace, result: Result, sizes: Sizes, report: Path | None, drawn: Around) -> None:
     """Write the model and the report: where either cannot be, the report is not there, and an older one stays."""
     from dataclasses import replace
 
-    from castsmith.cli.measure import measure
     from castsmith.cli.output import staged_file
     from castsmith.cli.summary import print_result
     from castsmith.ir.saving import save
 
     output = Path(arguments.output)
-    after = measure(result.model)
     with staged_file(report) as write:
         save(
             result.model,
@@ -171,31 +178,31 @@ def _write(
             reference_data=arguments.reference_data,
             shard_bytes=arguments.shard_bytes,
         )
-        sizes = {"before": before, "after": replace(after, file_bytes=output.stat().st_size)}
+        sizes = replace(sizes, after=replace(sizes.after, file_bytes=output.stat().st_size))
         if report is not None:
             as_html = _is_html(report)
-            write(_html(arguments, model, result, sizes) if as_html else _json(arguments, output, result, sizes))
+            write(_html(arguments, drawn, result, sizes) if as_html else _json(arguments, output, result, sizes))
     if arguments.json:
         print(_json(arguments, output, result, sizes), end="")
     else:
         print_result(arguments, result, sizes)
 
 
-def _json(arguments: argparse.Namespace, output: Path | None, result: Result, sizes: dict[str, Measure]) -> str:
+def _json(arguments: argparse.Namespace, output: Path | None, result: Result, sizes: Sizes) -> str:
     from castsmith.cli.report import report_data
 
     written = None if output is None else arguments.output
     return json_text(report_data(arguments.input, written, arguments.target, result, sizes))
 
 
-def _html(arguments: argparse.Namespace, model: onnx_ir.Model, result: Result, sizes: dict[str, Measure]) -> str:
+def _html(arguments: argparse.Namespace, drawn: Around, result: Result, sizes: Sizes) -> str:
     import castsmith
     from castsmith.cli.page_data import report_page
     from castsmith.cli.page_html import html_text
 
     title = f"{arguments.input} \u2192 {arguments.output}"
     goal = f"for {arguments.target}" if arguments.target else "for no target in particular"
-    return html_text(report_page(title, f"castsmith {castsmith.__version__} optimize, {goal}", model, result, sizes))
+    return html_text(report_page(title, f"castsmith {castsmith.__version__} optimize, {goal}", drawn, result, sizes))
 
 
 def _is_html(path: Path) -> bool:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import onnx_ir
 
 from castsmith.cli.compare import Comparison
-from castsmith.cli.measure import Measure
+from castsmith.cli.measure import Amount, Sizes
 from castsmith.cli.plain import counted, size_text
 from castsmith.cli.report import effect_name
 from castsmith.ir.records import Diagnostic, Refusal, Rewrite, Site
@@ -20,21 +20,22 @@ from castsmith.lowering.pipeline import Result
 
 Item = dict[str, Any]
 
+Around = dict[str, tuple[str, list[str]]]
+"""For values by name, the operator that makes each and some that use it."""
+
 _MOST_CONSUMERS = 3
 _NAME = re.compile(r"[^\s,(){}<>]+")
 
 
-def report_page(
-    title: str, sub: str, before: onnx_ir.Model, result: Result, sizes: Mapping[str, Measure]
-) -> dict[str, Any]:
-    """The page of one run of optimize; `before` is the model that went in."""
+def report_page(title: str, sub: str, before: Around, result: Result, sizes: Sizes) -> dict[str, Any]:
+    """The page of one run of optimize; `before` is what stood around each value of the model that went in."""
     texts = _texts_of_nodes(result.model, [record.site for record in result.refusals])
     items = [
         *map(_diagnostic, result.diagnostics),
         *map(_rewrite, result.rewrites),
         *(_refusal(record, texts.get(record.site, "")) for record in result.refusals),
     ]
-    first, last = sizes["before"], sizes["after"]
+    first, last = sizes.before, sizes.after
     figures = [
         ("rewrites", str(len(result.rewrites))),
         ("refusals", str(len(result.refusals))),
@@ -43,7 +44,9 @@ def report_page(
         ("tensors", _change(size_text(first.tensor_bytes), size_text(last.tensor_bytes))),
         ("file", _change(size_text(first.file_bytes or 0), size_text(last.file_bytes or 0))),
     ]
-    return _page(title, sub, figures, items, before, result.model)
+    page = _page(title, sub, figures, items, before, around(result.model))
+    rules = [{"group": name, "rule": rule, **_amount(amount)} for (name, rule), amount in sizes.rules.items()]
+    return {**page, "rules": rules}
 
 
 def diff_page(title: str, a: onnx_ir.Model, b: onnx_ir.Model, found: Comparison) -> dict[str, Any]:
@@ -65,7 +68,7 @@ def diff_page(title: str, a: onnx_ir.Model, b: onnx_ir.Model, found: Comparison)
     counts = {key.removeprefix("nodes_"): str(count) for key, count in asdict(found).items() if key != "changes"}
     figures = [("differences", str(len(items))), *((f"nodes {key}", count) for key, count in counts.items())]
     sub = "The models are the same." if not items else counted(len(items), "difference")
-    return _page(title, sub, figures, items, a, b)
+    return _page(title, sub, figures, items, around(a), around(b))
 
 
 def _page(
@@ -73,20 +76,20 @@ def _page(
     sub: str,
     figures: Iterable[tuple[str, str]],
     items: Sequence[Item],
-    before: onnx_ir.Model,
-    after: onnx_ir.Model,
+    before: Around,
+    after: Around,
 ) -> dict[str, Any]:
     drawn = [item for item in items if item["drawn"]]
-    around = {
-        side: _around(model, {name for item in drawn for name in _NAME.findall(item[side])})
-        for side, model in (("before", before), ("after", after))
+    neighbours = {
+        side: {name: known[name] for item in drawn for name in _NAME.findall(item[side]) if name in known}
+        for side, known in (("before", before), ("after", after))
     }
-    return {"schema": 1, "title": title, "sub": sub, "figures": list(figures), "items": items, "around": around}
+    return {"schema": 1, "title": title, "sub": sub, "figures": list(figures), "items": items, "around": neighbours}
 
 
-def _around(model: onnx_ir.Model, names: set[str]) -> dict[str, tuple[str, list[str]]]:
-    """For each of the names that the model has: the operator that makes the value, and some that use it."""
-    found: dict[str, tuple[str, list[str]]] = {value.name or "": ("input", []) for value in model.graph.inputs}
+def around(model: onnx_ir.Model) -> Around:
+    """For each value of the model by name: the operator that makes it, and some that use it."""
+    found: Around = {value.name or "": ("input", []) for value in model.graph.inputs}
     for value in model.graph.initializers.values():
         found[value.name or ""] = ("constant", [])
     for node in all_nodes(model):
@@ -99,7 +102,16 @@ def _around(model: onnx_ir.Model, names: set[str]) -> dict[str, tuple[str, list[
                 consumers.append(node.op_type)
     for value in model.graph.outputs:
         found.setdefault(value.name or "", ("", []))[1].append("output")
-    return {name: entry for name, entry in found.items() if name in names}
+    return found
+
+
+def _amount(amount: Amount) -> dict[str, str]:
+    """The casts and bytes of a rule as the table shows them."""
+    casts, sizes = ((amount.casts_added, amount.casts_removed), (amount.bytes_added, amount.bytes_removed))
+    return {
+        "casts": " ".join(f"{sign}{number}" for sign, number in zip("+\u2212", casts, strict=True) if number),
+        "bytes": " ".join(f"{sign}{size_text(size)}" for sign, size in zip("+\u2212", sizes, strict=True) if size),
+    }
 
 
 def _texts_of_nodes(model: onnx_ir.Model, sites: Iterable[Site]) -> dict[Site, str]:

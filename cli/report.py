@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 import castsmith
-from castsmith.cli.measure import Measure
+from castsmith.cli.measure import Sizes
 from castsmith.ir.records import Diagnostic, Refusal, Rewrite, Site
 from castsmith.lowering.pipeline import Result
 
-_CAST = re.compile(r" = Cast(?:Like)? (?:<|\()")
 
-
-def report_data(
-    source: str, output: str | None, target: str | None, result: Result, sizes: dict[str, Measure]
-) -> dict[str, Any]:
+def report_data(source: str, output: str | None, target: str | None, result: Result, sizes: Sizes) -> dict[str, Any]:
     """Everything about one run of optimize; without an output where nothing was written."""
     return {
         "castsmith": castsmith.__version__,
@@ -26,10 +21,10 @@ def report_data(
         "output": output,
         "target": target,
         "summary": {
-            **{moment: asdict(size) for moment, size in sizes.items()},
+            "before": asdict(sizes.before),
+            "after": asdict(sizes.after),
             "rewrites": [
-                {"pass": name, "rule": rule, "count": count}
-                for (name, rule), count in count_by_rule(result.rewrites).items()
+                {"pass": name, "rule": rule, **asdict(amount)} for (name, rule), amount in sizes.rules.items()
             ],
             "refusals": len(result.refusals),
             "diagnostics": len(result.diagnostics),
@@ -43,17 +38,6 @@ def report_data(
 def count_by_rule(records: Sequence[Rewrite | Refusal]) -> Counter[tuple[str, str]]:
     """How many records each rule of each pass made, in the order in which they first appear."""
     return Counter((record.pass_name, record.rule) for record in records)
-
-
-def casts_by_rule(records: Sequence[Rewrite]) -> dict[tuple[str, str], str]:
-    """What the rewrites of each rule of each pass add and remove of casts, such as `+3 -1`; empty where nothing."""
-    found: dict[tuple[str, str], list[int]] = {}
-    for record in records:
-        change = len(_CAST.findall(record.after)) - len(_CAST.findall(record.before))
-        counts = found.setdefault((record.pass_name, record.rule), [0, 0])
-        counts[change < 0] += abs(change)
-    texts = {key: (f"+{up}" if up else "", f"-{down}" if down else "") for key, (up, down) in found.items()}
-    return {key: " ".join(filter(None, text)) for key, text in texts.items()}
 
 
 def diagnostic_data(record: Diagnostic) -> dict[str, Any]:

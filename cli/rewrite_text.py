@@ -3,89 +3,116 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from itertools import groupby
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
-from castsmith.cli.plain import one_line
+from castsmith.cli.plain import counted, one_line
 from castsmith.cli.report import count_by_rule, effect_name
 from castsmith.cli.wrapping import Line, Part
 from castsmith.ir.records import Refusal, Rewrite
+from castsmith.numerics.types import ELEMENT_TYPES, type_name
 
 _HANG = 8
 
 _LONG, _MOST_PLACES = 6, 4
 """Lines from which a rewrite is long, and how many of the places where it is repeated are named."""
 
+_SHOWN_LONG, _SHOWN_SHORT = 1, 3
+"""How many of the records of one form are shown where there are many: of long rewrites, and of all else."""
+
 _CALL = re.compile(r" = (\S+(?: <.*?>)?) \(")
 
 CODE_PIECES = 4
 """How many lines of a terminal one node may take."""
 
+_TYPES = frozenset(map(type_name, ELEMENT_TYPES))
+
+Form = tuple[str, ...]
+R = TypeVar("R", Rewrite, Refusal)
+
 
 def rewrite_lines(rewrites: Sequence[Rewrite], *, full: bool = False) -> Iterator[Line]:
     """Each rewrite: where, what was there (-), what is there now (+), and why.
 
-    Unless `full`, of long ones that differ in nothing but names and shapes the first stands for all.
+    Unless `full`, of many that differ in nothing but names and shapes the first stand for all.
     """
-    alike = Counter(form for record in rewrites if not full and (form := _form(record)) is not None)
-    shown: set[tuple[str, ...]] = set()
-    for record, heading in _grouped(rewrites):
+    for record, heading, others in _grouped(rewrites, _rewrite_form, full=full):
         yield from heading
-        assert isinstance(record, Rewrite)
-        form = None if full else _form(record)
-        if form in shown:
-            continue
         yield Line((("", "  "), ("cyan", one_line(str(record.site)))), 4)
         yield from _code_lines("-", "red", record.before)
         yield from _code_lines("+", "green", record.after)
         yield Line((("dim", f"    {one_line(record.reason)} [{effect_name(record)}]"),), 4)
-        if form is not None and alike[form] > 1:
-            shown.add(form)
-            others = [other for other in rewrites if other is not record and _form(other) == form]
+        if others:
             yield Line((("dim", f"    and in the same way (--diff=full shows it), {_places(others)}"),), 4)
 
 
-def _form(record: Rewrite) -> tuple[str, ...] | None:
-    """What long rewrites have in common that differ in names and shapes alone; None for short ones."""
-    lines = record.after.split("\n")
-    if len(lines) < _LONG:
-        return None
-    calls = (found[1] if (found := _CALL.search(line)) else line for line in (*record.before.split("\n"), *lines))
-    return record.pass_name, record.rule, record.reason, *calls
-
-
-def _places(records: Sequence[Rewrite]) -> str:
-    names = [one_line(record.site.node or record.site.op) for record in records[:_MOST_PLACES]]
-    more = len(records) - len(names)
-    return f"{len(records)} more: {', '.join(names)}{f' and {more} others' if more else ''}"
-
-
-def refusal_lines(refusals: Sequence[Refusal]) -> Iterator[Line]:
-    """Each refusal: where, why not, and a value that shows it."""
-    for record, heading in _grouped(refusals):
+def refusal_lines(refusals: Sequence[Refusal], *, full: bool = False) -> Iterator[Line]:
+    """Each refusal: where, why not, and a value that shows it; unless `full`, of many for one reason the first."""
+    for record, heading, others in _grouped(refusals, _refusal_form, full=full):
         yield from heading
-        assert isinstance(record, Refusal)
         yield Line((("", "  "), ("cyan", one_line(str(record.site)))), 4)
         witness = f" (witness: {one_line(record.witness)})" if record.witness else ""
         yield Line((("yellow", f"    not done: {one_line(record.reason)}"), ("", witness)), 4)
+        if others:
+            yield Line((("dim", f"    nor, for the same reason (--diff=full shows it), {_places(others)}"),), 4)
 
 
-def _grouped(records: Sequence[Rewrite | Refusal]) -> Iterator[tuple[Rewrite | Refusal, list[Line]]]:
-    """Each record with the heading to print ahead of it, which is there for the first of a pass and rule."""
+def _rewrite_form(record: Rewrite) -> Form:
+    """What rewrites have in common that differ in names and shapes alone."""
+    lines = (*record.before.split("\n"), "->", *record.after.split("\n"))
+    calls = (found[1] if (found := _CALL.search(line)) else line.partition(" ")[0].partition("[")[0] for line in lines)
+    return ("long" if record.after.count("\n") + 1 >= _LONG else "short", *_words(record.reason), *calls)
+
+
+def _refusal_form(record: Refusal) -> Form:
+    return ("short", *_words(record.reason), record.witness)
+
+
+def _words(reason: str) -> Iterator[str]:
+    """The words of a reason, without names of values and numbers."""
+    return (word for word in reason.split() if word.strip(":;,.()").isalpha() or word.strip(":;,.()") in _TYPES)
+
+
+def _places(records: Sequence[Rewrite | Refusal]) -> str:
+    names = [one_line(record.site.node or record.site.op) for record in records[:_MOST_PLACES]]
+    more = len(records) - len(names)
+    rest = f" and {counted(more, 'other')}" if more else ""
+    return f"{len(records)} more: {', '.join(names)}{rest}"
+
+
+def _grouped(
+    records: Sequence[R], form_of: Callable[[R], Form], *, full: bool
+) -> Iterator[tuple[R, list[Line], list[R]]]:
+    """The records to show, each with the heading to print ahead of it, which is there for the first of a pass and
+    rule, and behind it those that are alike and not shown."""
     counts = count_by_rule(records)
-    order = {key: index for index, key in enumerate(counts)}
-    ordered = sorted(records, key=lambda record: order[record.pass_name, record.rule])
-    for (name, rule), group in groupby(ordered, key=lambda record: (record.pass_name, record.rule)):
-        gap = [Line(())] if order[name, rule] else []
-        heading = [*gap, Line((("bold", f"{name}, {rule} ({counts[name, rule]})"),))]
+    groups: dict[tuple[str, str], list[R]] = {key: [] for key in counts}
+    for record in records:
+        groups[record.pass_name, record.rule].append(record)
+    for index, ((name, rule), group) in enumerate(groups.items()):
+        gap = [Line(())] if index else []
+        heading = [*gap, Line((("bold", f"{name}, {rule} ({len(group)})"),))]
+        alike: dict[Form, list[R]] = {}
         for record in group:
-            yield record, heading
+            alike.setdefault((str(len(alike)),) if full else form_of(record), []).append(record)
+        for record, others in _in_order(group, alike):
+            yield record, heading, others
             heading = []
 
 
+def _in_order(group: Sequence[R], alike: dict[Form, list[R]]) -> Iterator[tuple[R, list[R]]]:
+    """Those of the group that are shown, in its order; with the last of each form that is shown go the others."""
+    shown: dict[int, list[R]] = {}
+    for form, records in alike.items():
+        most = _SHOWN_LONG if form[0] == "long" else _SHOWN_SHORT
+        count = most if len(records) > most + (form[0] != "long") else len(records)
+        shown.update((id(record), []) for record in records[:count])
+        shown[id(records[count - 1])] = records[count:]
+    yield from ((record, shown[id(record)]) for record in group if id(record) in shown)
+
+
 def _code_lines(mark: str, style: str, text: str) -> Iterator[Line]:
-    for line in text.split("\n"):
+    for line in filter(None, text.split("\n")):
         code, separator, types = one_line(line).partition("  # ")
         parts: list[Part] = [(style, f"    {mark} {code}")]
         if separator:

@@ -3,50 +3,44 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from castsmith.cli.console import print_lines
-from castsmith.cli.measure import Measure
+from castsmith.cli.measure import Amount, RuleKey, Sizes
 from castsmith.cli.plain import columns, counted, one_line, size_text
-from castsmith.cli.report import casts_by_rule, count_by_rule
 from castsmith.cli.rewrite_text import refusal_lines, rewrite_lines
 from castsmith.cli.wrapping import Line
 from castsmith.lowering.pipeline import Result
 
 
-def print_result(arguments: argparse.Namespace, result: Result, sizes: dict[str, Measure]) -> None:
+def print_result(arguments: argparse.Namespace, result: Result, sizes: Sizes) -> None:
     """Print what the options ask for, and the summary last, where the eye is."""
     print_lines(_lines(arguments, result, sizes))
 
 
-def _lines(arguments: argparse.Namespace, result: Result, sizes: dict[str, Measure]) -> Iterator[Line]:
+def _lines(arguments: argparse.Namespace, result: Result, sizes: Sizes) -> Iterator[Line]:
     if arguments.diff:
         yield from rewrite_lines(result.rewrites, full=arguments.diff == "full")
     if arguments.explain:
         if arguments.diff and result.rewrites and result.refusals:
             yield Line(())
-        yield from refusal_lines(result.refusals)
+        yield from refusal_lines(result.refusals, full=arguments.diff == "full")
     if (arguments.diff and result.rewrites) or (arguments.explain and result.refusals):
         yield Line(())
     for text in _summary(arguments, result, sizes):
         yield Line((("", text),), 4)
 
 
-def _summary(arguments: argparse.Namespace, result: Result, sizes: dict[str, Measure]) -> Iterator[str]:
+def _summary(arguments: argparse.Namespace, result: Result, sizes: Sizes) -> Iterator[str]:
     """Counts by pass and rule, then what the model amounts to before and after."""
     yield one_line(f"{arguments.input} -> {arguments.output}")
     if not result.rewrites:
         yield "  nothing to change"
     else:
-        casts = casts_by_rule(result.rewrites)
-        rows = [
-            (name, rule, str(count), casts[name, rule])
-            for (name, rule), count in count_by_rule(result.rewrites).items()
-        ]
-        if any(row[3] for row in rows):
-            rows.insert(0, ("pass", "rule", "count", "casts"))
-        yield from columns(rows)
-    before, after = sizes["before"], sizes["after"]
+        rows = [("pass", "rule", "count", "casts", "bytes"), *_rows(sizes.rules)]
+        shown = [index for index in range(len(rows[0])) if any(row[index] for row in rows[1:])]
+        yield from columns([row[index] for index in shown] for row in rows)
+    before, after = sizes.before, sizes.after
     yield (
         f"  nodes {_change(str(before.nodes), str(after.nodes))}, casts {_change(str(before.casts), str(after.casts))},"
         f" tensors {_change(size_text(before.tensor_bytes), size_text(after.tensor_bytes))},"
@@ -55,6 +49,17 @@ def _summary(arguments: argparse.Namespace, result: Result, sizes: dict[str, Mea
     if result.refusals:
         how = "" if arguments.explain else " (--explain shows them)"
         yield f"  {counted(len(result.refusals), 'refusal')}{how}"
+
+
+def _rows(rules: Mapping[RuleKey, Amount]) -> Iterator[tuple[str, ...]]:
+    """A row for each rule: the casts that it adds and removes, and by how much constants grow or shrink."""
+    for (name, rule), amount in rules.items():
+        casts = " ".join(
+            f"{sign}{number}" for sign, number in (("+", amount.casts_added), ("-", amount.casts_removed)) if number
+        )
+        change = amount.bytes_added - amount.bytes_removed
+        size = f"{'+' if change > 0 else '-'}{size_text(abs(change))}" if change else ""
+        yield name, rule or "(beside its rules)", str(amount.count or ""), casts, size
 
 
 def _change(before: str, after: str) -> str:

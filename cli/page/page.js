@@ -193,12 +193,18 @@ function start(data) {
   let shown = [], drawn = 0, current = -1;
 
   function rulesTable(groups) {
+    const amounts = new Map((data.rules || []).map((rule) => [JSON.stringify(["rewrite", rule.group, rule.rule]), rule]));
     const rows = [...groups].map(([key, count]) => {
       const [kind, group, rule] = JSON.parse(key);
       const pick = element("button", { type: "button", onclick: () => { byId("group").value = key; byId("kind").value = ""; filter(); byId("search").scrollIntoView(); } }, rule);
-      return element("tr", {}, element("td", {}, pick), element("td", {}, group), element("td", {}, kind), element("td", { class: "n" }, String(count)));
+      const { casts = "", bytes = "" } = amounts.get(key) || {};
+      const numbers = [String(count), ...(amounts.size ? [casts, bytes] : [])].map((text) => element("td", { class: "n" }, text));
+      return element("tr", {}, element("td", {}, pick), element("td", {}, group), element("td", {}, kind), ...numbers);
     });
-    const head = element("tr", {}, ...["rule", "where", "kind"].map((name) => element("th", {}, name)), element("th", { class: "n" }, "count"));
+    for (const rule of data.rules || []) if (!rule.rule) rows.push(element("tr", {}, element("td", {}, "beside its rules"),
+      element("td", {}, rule.group), element("td", {}, ""), ...["", rule.casts, rule.bytes].map((text) => element("td", { class: "n" }, text))));
+    const head = element("tr", {}, ...["rule", "where", "kind"].map((name) => element("th", {}, name)), 
+      ...["count", ...(amounts.size ? ["casts", "constants"] : [])].map((name) => element("th", { class: "n" }, name)));
     return element("div", { class: "rules" }, element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows)));
   }
 
