@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from castsmith.numerics.definedness import Definedness
     from castsmith.numerics.errors import CastError, CastsmithError, ElementTypeError, PromotionError, TruncError
     from castsmith.numerics.exactness import chain_collapses, is_exact
+    from castsmith.numerics.extensions import ExtensionError
     from castsmith.numerics.promotion import PromotionRules, common_type, promote_types
     from castsmith.numerics.status import cast_status
     from castsmith.numerics.trunc import trunc
@@ -43,6 +44,7 @@ _HOMES = {
     "castsmith.numerics.cast": ("cast",),
     "castsmith.numerics.definedness": ("Definedness",),
     "castsmith.numerics.errors": ("CastError", "CastsmithError", "ElementTypeError", "PromotionError", "TruncError"),
+    "castsmith.numerics.extensions": ("ExtensionError",),
     "castsmith.numerics.exactness": ("chain_collapses", "is_exact"),
     "castsmith.numerics.promotion": ("PromotionRules", "common_type", "promote_types"),
     "castsmith.numerics.status": ("cast_status",),
@@ -58,6 +60,7 @@ __all__ = [
     "Diagnostic",
     "Effect",
     "ElementTypeError",
+    "ExtensionError",
     "ModelError",
     "OptionError",
     "PromotionError",

@@ -35,7 +35,7 @@ def add_promotion(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--promotion",
         metavar="PRESET",
-        help="the rules of a library: openvino (the default), torch, numpy, jax or tensorflow",
+        help="the rules of a library: openvino (the default), torch, numpy, jax or tensorflow, or a JSON file of yours",
     )
     group.add_argument("--promote-unsafe", action="store_true", help="allow promotions that can lose values")
     group.add_argument(

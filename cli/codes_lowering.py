@@ -6,6 +6,14 @@ from castsmith.cli.code_page import Page
 
 LOWERING = (
     Page(
+        "lower-custom",
+        "rewrite",
+        "An operator of another domain becomes what a lowering that a user or a package added makes of it, or refuses.",
+        "The target has no such operator; the reason is the lowering's own, and so is the claim of how exact it is.",
+        "- y = com.example.ScaledFloat8Cast (x, scale)\n+ q = Div (x, scale)\n+ y = Cast <to = float8e4m3fn> (q)",
+        "Where refused, the lowering says why; `castsmith passes` lists the packages that lower operators.",
+    ),
+    Page(
         "lower-trunc",
         "rewrite",
         "A QONNX Trunc becomes operators of ONNX. Refused without constant parameters, or before Round exists.",

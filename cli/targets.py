@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from castsmith.cli.arguments import Commands, add_command, add_json, print_json
-from castsmith.cli.failure import DONE
+from castsmith.cli.failure import DONE, TROUBLE
 from castsmith.cli.plain import columns, one_line
 
 if TYPE_CHECKING:
@@ -29,14 +29,16 @@ def add_to(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from castsmith.cli.extended import usable
     from castsmith.lowering.targets import load_target, target_names
 
-    targets = [load_target(name) for name in target_names()]
+    names, complete = usable(target_names(), load_target)
+    targets = [load_target(name) for name in names]
     if arguments.json:
         print_json({"targets": [{"name": target.name, "description": target.description} for target in targets]})
     else:
         print("\n".join(columns(((target.name, target.description) for target in targets), indent="")))
-    return DONE
+    return DONE if complete else TROUBLE
 
 
 def run_probe(arguments: argparse.Namespace) -> int:

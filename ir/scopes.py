@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import onnx_ir
 
@@ -31,3 +31,11 @@ def imports_by_scope(
         assert node.graph is not None
         imports[graph] = imports[node.graph]
     return imports
+
+
+def drop_unused_domains(model: onnx_ir.Model, domains: Iterable[str]) -> None:
+    """Forget the imports of those of the domains that no node is of any more."""
+    unused = set(domains) - {node.domain for node in all_nodes(model)}
+    for scope in (model.graph, *model.functions.values()):
+        for domain in unused:
+            scope.opset_imports.pop(domain, None)

@@ -1,5 +1,8 @@
 """What makes a model legal for a target: the targets, and the passes that work towards one; each is an onnx_ir pass."""
 
+from castsmith.ir.rewriting import Replacement
+from castsmith.lowering.custom import LowerCustom
+from castsmith.lowering.custom_builder import Lowering, NodeBuilder
 from castsmith.lowering.float8 import LowerFloat8
 from castsmith.lowering.quant import LowerQuant
 from castsmith.lowering.targets import Target, TargetError, load_target, target_names
@@ -9,9 +12,13 @@ from castsmith.lowering.widen import WidenFloats
 
 __all__ = [
     "LegalizeVersion",
+    "LowerCustom",
     "LowerFloat8",
     "LowerQuant",
     "LowerTrunc",
+    "Lowering",
+    "NodeBuilder",
+    "Replacement",
     "Target",
     "TargetError",
     "WidenFloats",

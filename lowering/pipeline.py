@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 import onnx
 import onnx_ir
+from onnx_ir.passes import PassBase
 
 from castsmith.ir.kept_types import lend
 from castsmith.ir.loading import from_proto, load
@@ -15,8 +16,9 @@ from castsmith.ir.provenance import note_provenance
 from castsmith.ir.records import Diagnostic, Records, Refusal, Rewrite, RewriteResult
 from castsmith.ir.verify_passes import require_same
 from castsmith.ir.walks import all_nodes
+from castsmith.lowering.custom_builder import Lowering
 from castsmith.lowering.errors import OptionError
-from castsmith.lowering.registry import PIPELINE, make_pass, needs_target, pass_name
+from castsmith.lowering.registry import AFTER, PASSES, PIPELINE, make_pass, needs_target, pass_name
 from castsmith.lowering.targets import Target, load_target
 from castsmith.numerics.promotion import PromotionRules
 
@@ -43,7 +45,8 @@ def optimize(
     fold_as: str = "",
     fold_quantized: bool = False,
     in_place: bool = False,
-    passes: Sequence[str] | None = None,
+    passes: Sequence[str | PassBase] | None = None,
+    lowerings: Mapping[str, Lowering] | None = None,
     until: str | None = None,
     progress: Callable[[str], None] | None = None,
     verify: str | None = None,
@@ -57,7 +60,9 @@ def optimize(
     keep_output_types: as of InsertPromoteTypes.
     max_growth, max_total_growth, fold_disputed, fold_as, fold_quantized: as of FoldConstants.
     in_place: change an onnx_ir.Model itself, which saves the time of copying it.
-    passes: names of the passes to run, in order, each with options as `name{option=value}`; by default all that apply.
+    passes: the passes to run, in order, by name, with options as `name{option=value}`, or themselves; by default all
+        that apply.
+    lowerings: what to make of operators of your own domains on the way to the target, as of LowerCustom.
     until: the name of the pass to stop after.
     progress: called with the name of each pass before it runs.
     verify: an engine (`onnxruntime`, `openvino` or `reference`) that runs the model around each pass, bit for bit.
@@ -78,34 +83,51 @@ def optimize(
         "fold_as": fold_as,
         "fold_quantized": fold_quantized,
         "target": chosen,
+        "lowerings": lowerings,
     }
+    if lowerings and chosen is None:
+        raise OptionError("lowerings need a target: name the one that the model is for.")
     records, settled, inference = Records(), set[str](), None
     known = set(all_nodes(result_model)) if provenance else set[onnx_ir.Node]()
-    for spec in _specs(passes, until, targeted=chosen is not None):
+    specs = _specs(passes, until, targeted=chosen is not None)
+    while specs:
+        spec = specs.pop(0)
+        name = name_of(spec)
         if passes is None and spec in settled:
             continue
         if progress is not None:
-            progress(pass_name(spec))
+            progress(name)
         before = None if verify is None else result_model.clone()
         with lend(result_model, inference):
-            outcome = make_pass(spec, settings)(result_model)
+            outcome = (make_pass(spec, settings) if isinstance(spec, str) else spec)(result_model)
         handed_on = outcome.inference if isinstance(outcome, RewriteResult) else None
-        inference = handed_on if outcome.modified else handed_on or inference
-        settled = {spec} if outcome.modified else settled | {spec}
+        same = outcome.model is result_model and not outcome.modified
+        inference = handed_on or (inference if same else None)
+        result_model = outcome.model
+        settled = {name} if outcome.modified else settled | {name}
         if before is not None and verify is not None and outcome.modified:
             unsafe = replace(rules, promote_unsafe=True)
-            require_same(before, result_model, pass_name(spec), engine=verify, promotion=unsafe)
+            require_same(before, result_model, name, engine=verify, promotion=unsafe)
         made = outcome.records if isinstance(outcome, RewriteResult) else Records()
         records.extend(made)
         if provenance and outcome.modified:
             note_provenance(result_model, known, made.rewrites)
+        if passes is None and outcome.modified and specs:
+            specs[:0] = AFTER.get(name, ())
     return Result(result_model, records.rewrites, records.refusals, records.diagnostics)
 
 
-def _specs(passes: Sequence[str] | None, until: str | None, *, targeted: bool) -> list[str]:
+def name_of(spec: str | PassBase) -> str:
+    """What the pass is called: by its name where it has one, else as its class is."""
+    if isinstance(spec, str):
+        return pass_name(spec)
+    return next((name for name, kind in PASSES.items() if type(spec) is kind), type(spec).__name__)
+
+
+def _specs(passes: Sequence[str | PassBase] | None, until: str | None, *, targeted: bool) -> list[str | PassBase]:
     if passes is None:
         passes = [name for name in PIPELINE if targeted or not needs_target(name)]
-    names = [pass_name(spec) for spec in passes]
+    names = [name_of(spec) for spec in passes]
     if until is None:
         return list(passes)
     if until not in names:

@@ -26,9 +26,9 @@ from castsmith.ir.naming import Namer
 from castsmith.ir.passing import RewritePass
 from castsmith.ir.qonnx import TRUNC_DOMAINS
 from castsmith.ir.records import Refusal, RewriteResult
-from castsmith.ir.rewriting import Replacement, all_nodes, run_rules
+from castsmith.ir.rewriting import Replacement, run_rules
 from castsmith.ir.schemas import opset_of
-from castsmith.ir.scopes import imports_by_scope
+from castsmith.ir.scopes import drop_unused_domains, imports_by_scope
 from castsmith.ir.text import site_of
 from castsmith.lowering.builder import Builder
 from castsmith.lowering.qonnx_steps import add_zero_point, clip, combine
@@ -65,10 +65,7 @@ class LowerQuant(RewritePass):
                 return Refusal(NAME, "lower-quant", site_of(node), str(error))
 
         result = run_rules(model, NAME, Namer(model), rule)
-        used = {node.domain for node in all_nodes(model)}
-        for scope in (model.graph, *model.functions.values()):
-            for domain in set(TRUNC_DOMAINS) - used:
-                scope.opset_imports.pop(domain, None)
+        drop_unused_domains(model, TRUNC_DOMAINS)
         return result
 
 

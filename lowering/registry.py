@@ -8,14 +8,17 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-import onnx_ir
 from onnx_ir import DataType
+from onnx_ir.passes import PassBase
 
+from castsmith.lowering.custom import LowerCustom
 from castsmith.lowering.errors import OptionError
 from castsmith.lowering.float8 import LowerFloat8
 from castsmith.lowering.quant import LowerQuant
 from castsmith.lowering.trunc import LowerTrunc
 from castsmith.lowering.version import LegalizeVersion
+from castsmith.numerics.extensions import PASSES as ADDED
+from castsmith.numerics.extensions import extension, extensions
 from castsmith.numerics.types import parse_type
 from castsmith.passes.fold_constants import FoldConstants
 from castsmith.passes.insert_promote_types import InsertPromoteTypes
@@ -23,9 +26,10 @@ from castsmith.passes.place_casts import PlaceCasts
 from castsmith.passes.resolve_promote_types import ResolvePromoteTypes
 from castsmith.passes.simplify_casts import SimplifyCasts
 
-PASSES: dict[str, type[onnx_ir.passes.InPlacePass]] = {
+PASSES: dict[str, type[PassBase]] = {
     "insert-promote-types": InsertPromoteTypes,
     "resolve-promote-types": ResolvePromoteTypes,
+    "lower-custom": LowerCustom,
     "fold-constants": FoldConstants,
     "simplify-casts": SimplifyCasts,
     "place-casts": PlaceCasts,
@@ -42,6 +46,9 @@ _AGAIN = {"place-casts": "simplify-casts"}
 PIPELINE: tuple[str, ...] = tuple(name for first in PASSES for name in (first, _AGAIN.get(first)) if name is not None)
 """The passes that `optimize` runs, in order."""
 
+AFTER: dict[str, tuple[str, ...]] = {"lower-custom": ("insert-promote-types", "resolve-promote-types")}
+"""Passes to run after one that changed something: what an operator of another domain gives had no type before."""
+
 _SPEC = re.compile(r"(?P<name>[a-z0-9-]+)(\{(?P<options>[^{}]*)\})?")
 
 
@@ -51,25 +58,40 @@ def needs_target(name: str) -> bool:
 
 
 def option_names(name: str) -> list[str]:
-    """The options that the text form of the pass takes."""
-    return [field.name for field in _fields(name) if field.name != "target"]
+    """The options that the text form of the pass takes: the fields whose default tells how to read them."""
+    return [field.name for field in _fields(name) if isinstance(field.default, bool | int | str)]
 
 
 def summary(name: str) -> str:
-    """What the pass does, in the first sentence of its module's documentation."""
+    """What the pass does: the first sentence of its module's documentation, of its own for one that a package adds."""
+    if name not in PASSES:
+        return " ".join((inspect.getdoc(pass_class(name)) or "").split("\n\n")[0].split())
     doc = inspect.getdoc(inspect.getmodule(PASSES[name])) or ""
     return " ".join(doc.split("\n\n")[0].split()).partition(": ")[2]
+
+
+def added_passes() -> list[str]:
+    """The names of the passes that other packages add, as entry points of the group `castsmith.passes`."""
+    return [each.name for each in extensions(ADDED)]
+
+
+def pass_class(name: str) -> type[PassBase]:
+    """The pass of that name. Raises OptionError for an unknown one, ExtensionError for one that cannot be used."""
+    found = PASSES.get(name) or extension(ADDED, name, _fit)
+    if found is None:
+        raise OptionError(f"{name!r} is not a pass; the passes are {', '.join((*PASSES, *added_passes()))}.")
+    return found
 
 
 def pass_name(spec: str) -> str:
     """The name in `name{option=value ...}`. Raises OptionError for text of another form or an unknown name."""
     match = _SPEC.fullmatch(spec.strip())
-    if match is None or match["name"] not in PASSES:
-        raise OptionError(f"{spec!r} is not a pass; the passes are {', '.join(PASSES)}.")
-    return match["name"]
+    name = spec if match is None else match["name"]
+    pass_class(name)
+    return name
 
 
-def make_pass(spec: str, settings: Mapping[str, Any]) -> onnx_ir.passes.InPlacePass:
+def make_pass(spec: str, settings: Mapping[str, Any]) -> PassBase:
     """The pass that `spec` names, with the `settings` it has fields for and, over them, the options in `spec`.
 
     Raises OptionError for an unknown pass or option, a value of the wrong type, or a pass that lacks its target.
@@ -83,11 +105,33 @@ def make_pass(spec: str, settings: Mapping[str, Any]) -> onnx_ir.passes.InPlaceP
         values[key] = _parse(name, key, text, known[key])
     if needs_target(name) and "target" not in values:
         raise OptionError(f"{name} needs a target.")
-    return PASSES[name](**values)
+    return pass_class(name)(**values)
+
+
+def _fit(thing: object) -> type[PassBase]:
+    if not (inspect.isclass(thing) and issubclass(thing, PassBase)):
+        raise TypeError("it is no subclass of onnx_ir.passes.PassBase")
+    if dataclasses.is_dataclass(thing):
+        required = [field.name for field in dataclasses.fields(thing) if _is_required(field) and field.name != "target"]
+    else:
+        parameters = inspect.signature(thing).parameters.values()
+        required = [each.name for each in parameters if each.default is each.empty and each.kind not in _ANY_NUMBER]
+    if required:
+        raise TypeError(f"its option {required[0]} has no default")
+    return thing
+
+
+_ANY_NUMBER = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+def _is_required(field: dataclasses.Field[Any]) -> bool:
+    return field.init and field.default is field.default_factory is dataclasses.MISSING
 
 
 def _fields(name: str) -> tuple[dataclasses.Field[Any], ...]:
-    return dataclasses.fields(PASSES[name])  # pyright: ignore[reportArgumentType]
+    """The options of the pass: a class that is no dataclass has none."""
+    found = pass_class(name)
+    return dataclasses.fields(found) if dataclasses.is_dataclass(found) else ()
 
 
 def _options(spec: str) -> list[tuple[str, str]]:

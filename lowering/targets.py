@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,7 @@ from onnx_ir import DataType
 
 from castsmith.lowering.codes import CODED_TYPES
 from castsmith.numerics.errors import CastsmithError, ElementTypeError
+from castsmith.numerics.extensions import TARGETS, extension, extensions
 from castsmith.numerics.opsets import NEWEST_OPSET
 from castsmith.numerics.types import parse_type
 
@@ -116,21 +118,47 @@ class Target:
 
 
 def target_names() -> list[str]:
-    """The targets that come with Castsmith."""
-    return sorted(path.stem for path in TARGETS_FOLDER.glob("*.json"))
+    """The targets that come with Castsmith, and those that other packages add."""
+    return sorted({*_own_names(), *(each.name for each in extensions(TARGETS))})
 
 
 def load_target(name_or_path: str) -> Target:
     """The target of that name, or the one that the JSON file at that path describes.
 
-    Raises TargetError for a name that is neither, and for a file that does not describe a target.
+    Other packages add targets as entry points of the group `castsmith.targets`: a Target, or the path of a file.
+    Raises TargetError for a name that is none of these, and for a file that does not describe a target;
+    ExtensionError for what a package adds and cannot be used.
     """
-    path = TARGETS_FOLDER / f"{name_or_path}.json" if name_or_path in target_names() else Path(name_or_path)
-    if path.suffix != ".json" and not path.is_file():
+    path = Path(name_or_path)
+    if name_or_path in _own_names():
+        return _read(TARGETS_FOLDER / f"{name_or_path}.json")
+    if path.suffix == ".json":
+        return _read(path)
+    added = extension(TARGETS, name_or_path, lambda thing: _fit(thing, name_or_path))
+    if added is None and not path.is_file():
         raise TargetError(
             f"{name_or_path!r} is not a target; known targets are {', '.join(target_names())}, "
             "or give the path of a JSON file."
         )
+    return added or _read(path)
+
+
+def _own_names() -> list[str]:
+    return sorted(path.stem for path in TARGETS_FOLDER.glob("*.json"))
+
+
+def _fit(thing: object, name: str) -> Target:
+    """A target as a package gives it: itself, or the path of its file."""
+    if isinstance(thing, str | os.PathLike):
+        thing = _read(Path(cast("str | os.PathLike[str]", thing)))
+    if not isinstance(thing, Target):
+        raise TypeError("it is neither a Target nor the path of a file")
+    if thing.name != name:
+        raise ValueError(f"the target calls itself {thing.name!r}")
+    return thing
+
+
+def _read(path: Path) -> Target:
     try:
         return _target(json.loads(path.read_text(encoding="utf-8")))
     except OSError as error:

@@ -28,7 +28,7 @@ from castsmith.ir.qonnx import TRUNC_DOMAINS, TruncNode, is_trunc, read_trunc, t
 from castsmith.ir.records import Diagnostic, Refusal, RewriteResult, Severity
 from castsmith.ir.rewriting import Replacement, all_nodes, run_rules
 from castsmith.ir.schemas import opset_of
-from castsmith.ir.scopes import imports_by_scope
+from castsmith.ir.scopes import drop_unused_domains, imports_by_scope
 from castsmith.ir.text import site_of
 from castsmith.lowering.builder import Builder
 from castsmith.lowering.qonnx_steps import add_zero_point, clip, combine
@@ -65,11 +65,7 @@ class LowerTrunc(RewritePass):
         ]
         result = run_rules(model, NAME, Namer(model), rule)
         result.records.diagnostics += guessed
-        used = {node.domain for node in all_nodes(model)}
-        for scope in (model.graph, *model.functions.values()):
-            for domain in TRUNC_DOMAINS:
-                if domain not in used:
-                    scope.opset_imports.pop(domain, None)
+        drop_unused_domains(model, TRUNC_DOMAINS)
         return result
 
 

@@ -12,14 +12,18 @@ NumPy has none of the types that ml_dtypes adds; what ml_dtypes registers for th
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
+from typing import cast
 
 from onnx_ir import DataType
 
 from castsmith.numerics.errors import PromotionError
+from castsmith.numerics.extensions import PROMOTIONS, extension
+from castsmith.numerics.promotion_files import PromotionFile, is_promotion_file, promotion_file
 from castsmith.numerics.promotion_rules import Rank
 from castsmith.numerics.types import element_type, parse_type, type_name
 
@@ -102,6 +106,35 @@ LIBRARIES: dict[str, Library] = {
 }
 
 
+def library_of(name: str) -> Library:
+    """The library of that name, the rows in the file at that path, or those that a package adds under that name.
+
+    Raises PromotionError where there are none.
+    """
+    if name in LIBRARIES:
+        return LIBRARIES[name]
+    if is_promotion_file(name):
+        return _library_in(promotion_file(name))
+    added = extension(PROMOTIONS, name, _fit)
+    if added is None:
+        known = ", ".join(("openvino", *LIBRARIES))
+        raise PromotionError(f"{name!r} is no library of promotion; there are {known}, and files that end in .json.")
+    return added
+
+
+def _library_in(found: PromotionFile) -> Library:
+    if found.above is None:
+        return library_of(found.library)
+    weak = {key: found.types[key].short_name() for key in ("weak_integer", "weak_float") if key in found.types}
+    return Library(found.above, **{"star": "f32", "weak_integer": "i64", "weak_float": "f32", **weak})
+
+
+def _fit(thing: object) -> Library:
+    if isinstance(thing, str | os.PathLike):
+        return _library_in(promotion_file(os.fspath(cast("str | os.PathLike[str]", thing))))
+    raise TypeError("it has no rows of its own")
+
+
 def library_type(
     library: str, ranks: Mapping[DataType, Collection[Rank]], *, scalars_give_way: bool = False
 ) -> DataType | None:
@@ -128,7 +161,7 @@ def library_type(
         return None
     (least,) = answers
     assert least is not None
-    return parse_type(LIBRARIES[library].star if least == STAR else least)
+    return parse_type(library_of(library).star if least == STAR else least)
 
 
 def _counted(ranks: Mapping[DataType, Collection[Rank]]) -> list[DataType]:
@@ -142,7 +175,7 @@ def _counted(ranks: Mapping[DataType, Collection[Rank]]) -> list[DataType]:
 def _least(library: str, names: frozenset[str]) -> str | None:
     if len(names) == 1:
         return next(iter(names))
-    rows = LIBRARIES[library].above
+    rows = library_of(library).above
     bounds = frozenset[str].intersection(*(_at_or_above(library, name) for name in names))
     least = [a for a in bounds if not any(b != a and a in _at_or_above(library, b) for b in bounds)]
     kinds = {name: element_type(parse_type("f32" if name == STAR else name)).kind for name in least}
@@ -152,5 +185,5 @@ def _least(library: str, names: frozenset[str]) -> str | None:
 
 @cache
 def _at_or_above(library: str, name: str) -> frozenset[str]:
-    above = LIBRARIES[library].above.get(name, "").split()
+    above = library_of(library).above.get(name, "").split()
     return frozenset({name}).union(*(_at_or_above(library, higher) for higher in above))

@@ -21,7 +21,7 @@ from onnx_ir import DataType
 
 from castsmith.numerics.cast import cast
 from castsmith.numerics.promotion import Operand, common_type
-from castsmith.numerics.promotion_libraries import LIBRARIES
+from castsmith.numerics.promotion_libraries import library_of
 from castsmith.numerics.promotion_rules import PromotionRules, Rank
 from castsmith.numerics.types import Kind, element_type, parse_type
 
@@ -58,7 +58,7 @@ def _kept(dtype: DataType, value: Scalar, base: DataType, rules: PromotionRules)
 
 
 def _default(kind: Kind, rules: PromotionRules) -> DataType:
-    library = LIBRARIES.get(rules.library, LIBRARIES["torch"])
+    library = library_of("torch" if rules.library == "openvino" else rules.library)
     return parse_type(library.weak_float if kind is Kind.FLOATING else library.weak_integer)
 
 

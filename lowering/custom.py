@@ -1,0 +1,115 @@
+"""lower-custom: operators of other domains become what the lowerings that are registered for them make of them.
+
+A lowering is a function of a node and a builder to write its nodes with; it gives a replacement, a refusal, or nothing
+to leave the node as it is. It goes by the operator's name as ONNX text has it, `com.example.ScaledFloat8Cast`, and
+comes with the pass or as an entry point of an installed package, in the group `castsmith.lowerings`. What it makes is
+then promoted, folded and lowered like the rest. Exact: as far as the lowering says. An operator that a function of the
+model defines is left to that.
+
+    y = com.example.ScaledFloat8Cast (x, scale)
+becomes, by the lowering of the worked example,
+    quotient = Div (x, scale)
+    y = Cast <to = float8e4m3fn> (quotient)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.inference import infer_element_types
+from castsmith.ir.naming import Namer
+from castsmith.ir.passing import RewritePass
+from castsmith.ir.records import Refusal, RewriteResult
+from castsmith.ir.rewriting import Replacement, all_nodes, run_rules
+from castsmith.ir.schemas import DEFAULT_DOMAINS, opset_of
+from castsmith.ir.scopes import drop_unused_domains, imports_by_scope
+from castsmith.ir.text import site_of
+from castsmith.lowering.custom_builder import NAME, Lowering, NodeBuilder
+from castsmith.lowering.targets import Target
+from castsmith.numerics.extensions import LOWERINGS, ExtensionError, clause, extensions, loaded
+from castsmith.numerics.promotion import PromotionRules
+
+
+@dataclass(frozen=True)
+class LowerCustom(RewritePass):
+    """See the module. target: where the model is to run. lowerings: by the operator's name, ahead of the packages'.
+
+    Raises ExtensionError where the lowering of a package raises an error of its own.
+    """
+
+    target: Target
+    lowerings: Mapping[str, Lowering] = field(default_factory=dict[str, Lowering])
+
+    def call(self, model: onnx_ir.Model) -> RewriteResult:
+        chosen = self._chosen({name_of(node) for node in all_nodes(model) if _is_custom(node, model)})
+        if not chosen:
+            return RewriteResult(model, False)
+        imports, types = imports_by_scope(model), infer_element_types(model, PromotionRules(promote_unsafe=True)).types
+
+        def rule(node: onnx_ir.Node) -> Replacement | Refusal | None:
+            lowering = chosen.get(name_of(node)) if _is_custom(node, model) else None
+            if lowering is None or node.graph is None:
+                return None
+            _declare(node, types)
+            return lowering(node, NodeBuilder(node, opset_of(imports[node.graph], "") or 1, self.target))
+
+        result = run_rules(model, NAME, Namer(model), rule)
+        drop_unused_domains(model, [name.rpartition(".")[0] for name in chosen])
+        return result
+
+    def _chosen(self, names: set[str]) -> dict[str, Lowering]:
+        found = {name: self.lowerings[name] for name in names & self.lowerings.keys()}
+        return found | _from_packages(names - found.keys()) if names else found
+
+
+def name_of(node: onnx_ir.Node) -> str:
+    """The operator with its domain, as ONNX text has it."""
+    return f"{node.domain}.{node.op_type}"
+
+
+def _is_custom(node: onnx_ir.Node, model: onnx_ir.Model) -> bool:
+    return node.domain not in DEFAULT_DOMAINS and node.op_identifier() not in model.functions
+
+
+def _declare(node: onnx_ir.Node, types: Mapping[onnx_ir.Value, DataType]) -> None:
+    for value in node.inputs:
+        if value is not None and value.type is None and value in types:
+            value.type = onnx_ir.TensorType(types[value])
+
+
+def _from_packages(names: set[str]) -> dict[str, Lowering]:
+    found: dict[str, Lowering] = {}
+    for each in extensions(LOWERINGS):
+        if each.name in found:
+            raise ExtensionError(f"{each} is there twice: uninstall one of the packages that add it.")
+        if each.name in names:
+            found[each.name] = _guarded(loaded(each, _fit), str(each))
+    return found
+
+
+def _fit(thing: object) -> Lowering:
+    if not callable(thing):
+        raise TypeError("it is not a function")
+    return cast("Lowering", thing)
+
+
+def _guarded(lowering: Lowering, origin: str) -> Lowering:
+    """The lowering of a package, whose errors name the package and the node."""
+
+    def guarded(node: onnx_ir.Node, build: NodeBuilder) -> Replacement | Refusal | None:
+        try:
+            answer = lowering(node, build)
+        except Exception as error:  # whatever a function of others may raise
+            raise ExtensionError(f"{origin} failed at {site_of(node)}: {clause(error)}.") from error
+        if answer is None or isinstance(answer, Replacement | Refusal):  # pyright: ignore[reportUnnecessaryIsInstance]
+            return answer
+        raise ExtensionError(
+            f"{origin} gave a {type(answer).__name__} for {site_of(node)}: not a replacement or refusal."
+        )
+
+    return guarded

@@ -1,0 +1,94 @@
+"""What other packages add: objects that they name as entry points, as any Python package can.
+
+    [project.entry-points."castsmith.targets"]
+    acme-npu = "castsmith_acme:TARGET"
+
+Nothing is looked for before a name is asked for that Castsmith does not have itself, and nothing is imported before it
+is used: looking through the installed packages takes milliseconds.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, TypeVar
+
+from castsmith.numerics.errors import CastsmithError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+TARGETS, PROMOTIONS = "castsmith.targets", "castsmith.promotions"
+PASSES, LOWERINGS = "castsmith.passes", "castsmith.lowerings"
+
+Thing = TypeVar("Thing")
+
+
+class ExtensionError(CastsmithError):
+    """An installed package adds what Castsmith cannot use; the text names the package and the entry point."""
+
+
+@dataclass(frozen=True)
+class Extension:
+    """One entry point, and the package that has it, with its version."""
+
+    entry: EntryPoint
+    package: str
+
+    @property
+    def name(self) -> str:
+        return self.entry.name
+
+    def __str__(self) -> str:
+        return f"the entry point {self.name} = {self.entry.value} of {self.entry.group} in the package {self.package}"
+
+
+def extensions(group: str) -> tuple[Extension, ...]:
+    """What the installed packages add to the group, by name."""
+    return _found(group, tuple(sys.path))
+
+
+def extension(group: str, name: str, fit: Callable[[object], Thing]) -> Thing | None:
+    """What a package adds to the group under that name, as `fit` makes it of the object; None where none does.
+
+    fit: raises TypeError or ValueError, with a clause that says why, for an object that will not do.
+    Raises ExtensionError where two packages add it, it cannot be imported, or it does not fit.
+    """
+    found = [each for each in extensions(group) if each.name == name]
+    if len(found) > 1:
+        packages = " and ".join(each.package for each in found)
+        raise ExtensionError(f"{packages} both add {name!r} to {group}: uninstall one of them.")
+    return loaded(found[0], fit) if found else None
+
+
+def loaded(each: Extension, fit: Callable[[object], Thing]) -> Thing:
+    """The object of the entry point, as `fit` makes it."""
+    try:
+        return fit(each.entry.load())
+    except Exception as error:  # what a module of others raises when it is imported can be anything
+        raise ExtensionError(f"{each} cannot be used: {clause(error)}.") from error
+
+
+def clause(error: Exception) -> str:
+    """The first line of an error of others, with its kind where that tells more."""
+    text = str(error).strip().partition("\n")[0].rstrip(".")
+    return (
+        text
+        if text and isinstance(error, TypeError | ValueError | CastsmithError)
+        else f"{type(error).__name__}: {text}"
+    )
+
+
+@cache
+def _found(group: str, path: tuple[str, ...]) -> tuple[Extension, ...]:
+    from importlib.metadata import entry_points
+
+    del path  # another one has other packages
+    named = [Extension(entry, _package(entry)) for entry in entry_points(group=group)]
+    return tuple(sorted(named, key=lambda each: each.name))
+
+
+def _package(entry: EntryPoint) -> str:
+    return f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else "(unnamed)"

@@ -1,0 +1,137 @@
+"""lower-custom: what users and packages register stands in for operators of their domains, with records, everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import onnx
+import onnx_ir
+import pytest
+from onnx_ir import DataType
+
+import castsmith
+from castsmith.lowering import LowerCustom, Lowering, NodeBuilder, Replacement, load_target
+from castsmith.lowering.registry import PIPELINE
+from castsmith.passes import RewritePass
+
+ANDROID = load_target("onnxruntime-android")
+TWICE = """<ir_version: 10, opset_import: ["": 21, "com.example": 1]>
+g (float[4] x) => (float[4] y) { y = com.example.Twice (x) }"""
+UNTYPED = """<ir_version: 10, opset_import: ["": 21, "com.example": 1]>
+g (float[4] x, int32[4] n) => (float[4] y) { a = com.example.Twice (x)  y = Add (a, n) }"""
+EVERYWHERE = """<ir_version: 10, opset_import: ["": 21, "com.example": 1, "local": 1]>
+g (float[4] x, bool c) => (float[4] y) {
+    a = local.f (x)
+    y = If (c) <
+        then_branch = yes () => (float[4] p) { p = com.example.Twice (a) },
+        else_branch = no () => (float[4] q) { q = Identity (a) }>
+}
+<domain: "local", opset_import: ["": 21, "com.example": 1]>
+f (v) => (w) { w = com.example.Twice (v) }"""
+DEFINED = """<ir_version: 10, opset_import: ["": 21, "com.example": 1]>
+g (float[4] x) => (float[4] y) { y = com.example.Twice (x) }
+<domain: "com.example", opset_import: ["": 21]>
+Twice (v) => (w) { w = Add (v, v) }"""
+
+
+def twice(node: onnx_ir.Node, build: NodeBuilder) -> Replacement | castsmith.Refusal | None:
+    (x,) = node.inputs
+    assert x is not None
+    assert build.target is ANDROID
+    assert build.known(x) is None
+    if x.dtype != DataType.FLOAT:
+        return build.refuse(f"{x.dtype} is not float", witness="none")
+    return build.replace(build.op("Mul", x, 2), reason="x * 2")
+
+
+def nothing(node: onnx_ir.Node, build: NodeBuilder) -> None:
+    del node, build
+
+
+def lowered(text: str, lowerings: Mapping[str, Lowering]) -> castsmith.Result:
+    result = castsmith.optimize(onnx_ir.from_onnx_text(text), target=ANDROID, lowerings=lowerings)
+    if not result.refusals and lowerings["com.example.Twice"] is not nothing:
+        onnx.checker.check_model(onnx_ir.to_proto(result.model), full_check=True)
+    return result
+
+
+def test_the_nodes_stand_in_with_a_record() -> None:
+    result = lowered(TWICE, {"com.example.Twice": twice})
+    (rewrite,) = result.rewrites
+    assert (rewrite.pass_name, rewrite.rule, rewrite.reason) == ("lower-custom", "lower-custom", "x * 2")
+    assert (
+        rewrite.after == "float[] y_constant = {2.0}\ny = Mul (x, y_constant {2.0})  # (float[4], float[]) -> float[4]"
+    )
+    assert rewrite.effect is castsmith.Effect.BIT_EXACT
+    (node,) = result.model.graph
+    assert (node.op_type, node.outputs[0].name, dict(result.model.opset_imports)) == ("Mul", "y", {"": 21})
+    assert node.metadata_props["castsmith.rule"] == "lower-custom"
+
+
+def test_what_had_no_type_before_is_promoted_after() -> None:
+    result = lowered(UNTYPED, {"com.example.Twice": twice})
+    assert [node.op_type for node in result.model.graph] == ["Mul", "Cast", "Add"]
+    stopped = castsmith.optimize(
+        onnx_ir.from_onnx_text(UNTYPED), target=ANDROID, lowerings={"com.example.Twice": twice}, until="lower-custom"
+    )
+    assert [node.op_type for node in stopped.model.graph] == ["Mul", "Add"]
+
+
+def test_inside_functions_and_branches() -> None:
+    result = lowered(EVERYWHERE, {"com.example.Twice": twice})
+    assert sorted(rewrite.site.graph for rewrite in result.rewrites) == ["local.f", "yes"]
+    assert "com.example" not in {node.domain for node in result.model.graph.all_nodes()}
+    assert all("com.example" not in f.opset_imports for f in result.model.functions.values())
+
+
+def test_a_function_of_the_model_has_a_meaning_already() -> None:
+    assert lowered(DEFINED, {"com.example.Twice": twice}).rewrites == []
+
+
+def test_a_refusal_and_nothing_leave_the_node() -> None:
+    result = lowered(TWICE.replace("float[4]", "double[4]"), {"com.example.Twice": twice})
+    (refusal,) = result.refusals
+    assert (refusal.pass_name, refusal.rule, refusal.witness) == ("lower-custom", "lower-custom", "none")
+    assert refusal.reason == "DOUBLE is not float"
+    for kept in (result, lowered(TWICE, {"com.example.Twice": nothing})):
+        assert (kept.rewrites, kept.model.opset_imports["com.example"]) == ([], 1)
+
+
+def test_without_the_operator_or_the_lowering_nothing_happens() -> None:
+    assert lowered(TWICE.replace("com.example.Twice", "Relu"), {"com.example.Twice": twice}).rewrites == []
+    assert castsmith.optimize(onnx_ir.from_onnx_text(TWICE), target=ANDROID).rewrites == []
+
+
+def test_lowerings_without_a_target() -> None:
+    with pytest.raises(castsmith.OptionError, match="lowerings need a target"):
+        castsmith.optimize(onnx_ir.from_onnx_text(TWICE), lowerings={"com.example.Twice": twice})
+
+
+def test_an_error_of_a_function_that_the_caller_gave_is_the_callers() -> None:
+    def broken(node: onnx_ir.Node, build: NodeBuilder) -> None:
+        build.op("Div", 1 // len(node.outputs[1:]))
+
+    with pytest.raises(ZeroDivisionError):
+        LowerCustom(ANDROID, {"com.example.Twice": broken})(onnx_ir.from_onnx_text(TWICE))
+
+
+class Seen(RewritePass):
+    """A pass that is given as itself and says where it stood."""
+
+    def call(self, model: onnx_ir.Model) -> castsmith.RewriteResult:
+        site = castsmith.Site("", "", ", ".join(node.op_type for node in model.graph))
+        note = castsmith.Diagnostic("seen", castsmith.Severity.NOTE, site, "")
+        return castsmith.RewriteResult(model, False, castsmith.Records(diagnostics=[note]))
+
+
+def test_passes_may_be_given_as_themselves() -> None:
+    steps = ["lower-custom", Seen(), LowerCustom(ANDROID, {"com.example.Twice": twice}), Seen()]
+    result = castsmith.optimize(onnx_ir.from_onnx_text(TWICE), target=ANDROID, passes=steps)
+    assert [note.site.op for note in result.diagnostics] == ["Twice", "Mul"]
+    until = castsmith.optimize(onnx_ir.from_onnx_text(TWICE), target=ANDROID, passes=steps, until="Seen")
+    assert len(until.diagnostics) == 1
+
+
+def test_the_pass_stands_between_promotion_and_folding() -> None:
+    at = PIPELINE.index("lower-custom")
+    assert PIPELINE[at - 1 : at + 2] == ("resolve-promote-types", "lower-custom", "fold-constants")

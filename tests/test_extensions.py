@@ -1,0 +1,157 @@
+"""What packages add and cannot be used is one plain sentence that names the package and the entry point."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from castsmith.numerics.extensions import ExtensionError, extension
+from tests.cli.conftest import castsmith
+from tests.cli.helpers import CLEAN, Command, is_one_sentence, write_model
+from tests.installed import install
+
+__all__ = ["castsmith"]
+TWICE = """<ir_version: 10, opset_import: ["": 21, "com.example": 1]>
+g (float[4] x) => (float[4] y) { y = com.example.Twice (x) }"""
+MODULE = """
+from dataclasses import dataclass
+from onnx_ir.passes import InPlacePass, PassResult
+WRONG_NAME = {"name": "other"}
+NUMBER = 1
+MISSING = "/nowhere/acme.json"
+
+def raises(node, build):
+    raise KeyError("scale")
+
+def gives_text(node, build):
+    return "Mul"
+
+@dataclass(frozen=True)
+class Needs(InPlacePass):
+    how: str
+
+    def call(self, model):
+        return PassResult(model, False)
+"""
+OPTIMIZE = ("optimize", "{model}", "-o", "{out}")
+SHOW, PROMOTE = ("targets", "show", "bad"), ("promote", "i8", "--promotion", "bad")
+RUN, LOWER = (*OPTIMIZE, "--passes", "bad"), (*OPTIMIZE, "--target", "iree")
+BAD = {
+    "a module that is not there": ("targets", "nowhere:TARGET", SHOW, "ModuleNotFoundError"),
+    "a name that is not there": ("targets", "added_by_test:NONE", SHOW, "AttributeError"),
+    "no target": ("targets", "added_by_test:NUMBER", SHOW, "neither a Target nor"),
+    "no file": ("targets", "added_by_test:MISSING", SHOW, "No such file"),
+    "no promotion": ("promotions", "added_by_test:NUMBER", PROMOTE, "PromotionRules"),
+    "no promotion file": (
+        "promotions",
+        "added_by_test:MISSING",
+        ("promote", "i8", "--promotion", "bad"),
+        "No such file",
+    ),
+    "no pass": ("passes", "added_by_test:NUMBER", RUN, "no subclass of onnx_ir.passes"),
+    "an option without default": (
+        "passes",
+        "added_by_test:Needs",
+        (*OPTIMIZE, "--passes", "bad"),
+        "its option how has no",
+    ),
+    "no function": ("lowerings", "added_by_test:NUMBER", LOWER, "it is not a function"),
+    "a lowering that raises": (
+        "lowerings",
+        "added_by_test:raises",
+        (*OPTIMIZE, "--target", "iree"),
+        "KeyError: 'scale'",
+    ),
+    "a lowering that gives text": (
+        "lowerings",
+        "added_by_test:gives_text",
+        (*OPTIMIZE, "--target", "iree"),
+        "gave a str",
+    ),
+}
+
+
+@pytest.mark.parametrize("how", BAD)
+def test_a_bad_one_is_a_sentence(castsmith: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    group, value, words, text = BAD[how]
+    name = "com.example.Twice" if group == "lowerings" else "bad"
+    install(monkeypatch, tmp_path / "installed", "acme-tools", {f"castsmith.{group}": {name: value}})
+    (tmp_path / "installed" / "added_by_test.py").write_text(MODULE)
+    model, out = write_model(tmp_path / "a.onnx", TWICE), tmp_path / "b.onnx"
+    ended = castsmith(*(word.format(model=model, out=out) for word in words))
+    assert (ended.code, ended.out) == (2, "")
+    assert is_one_sentence(ended.err)
+    assert f"the entry point {name} = {value} of castsmith.{group} in the package acme-tools 1.0" in ended.err
+    assert text in ended.err
+    assert not out.exists()
+
+
+def test_two_packages_with_one_name(castsmith: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for package in ("acme-tools", "acme-more"):
+        install(monkeypatch, tmp_path / package, package, {"castsmith.targets": {"npu": "sys:path"}})
+    ended = castsmith("targets", "show", "npu")
+    assert ended.code == 2
+    assert is_one_sentence(ended.err)
+    assert "acme-more 1.0 and acme-tools 1.0 both add 'npu'" in ended.err.replace(
+        "acme-tools 1.0 and acme-more 1.0", "acme-more 1.0 and acme-tools 1.0"
+    )
+
+
+@pytest.mark.parametrize("command", ["targets", "passes"])
+def test_a_list_shows_the_good_ones(
+    castsmith: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    before = castsmith(command)
+    install(monkeypatch, tmp_path / "installed", "acme-tools", {f"castsmith.{command}": {"bad": "sys:maxsize"}})
+    after = castsmith(command)
+    assert (before.code, before.err) == (0, "")
+    assert (after.code, after.out) == (2, before.out)
+    assert is_one_sentence(after.err)
+
+
+def test_an_unknown_name_lists_what_packages_add(
+    castsmith: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry_points = {f"castsmith.{group}": {"acme-thing": "sys:path"} for group in ("targets", "promotions", "passes")}
+    install(monkeypatch, tmp_path / "installed", "acme-tools", entry_points)
+    model = write_model(tmp_path / "a.onnx", CLEAN)
+    for words in (
+        ("check", model, "--target", "none"),
+        ("promote", "i8", "--promotion", "none"),
+        ("optimize", model, "-o", tmp_path / "b.onnx", "--passes", "none"),
+    ):
+        assert "acme-thing" in castsmith(*words).err
+
+
+def test_what_castsmith_has_itself_stays(castsmith: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry_points = {
+        "castsmith.targets": {"iree": "sys:maxsize"},
+        "castsmith.promotions": {"torch": "sys:maxsize"},
+        "castsmith.passes": {"fold-constants": "sys:maxsize"},
+    }
+    install(monkeypatch, tmp_path / "installed", "acme-tools", entry_points)
+    for words in (("targets", "show", "iree"), ("targets",), ("promote", "i8", "--promotion", "torch"), ("passes",)):
+        assert castsmith(*words).code == 0
+
+
+def test_packages_are_looked_through_only_when_asked_for(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "a.onnx", CLEAN)
+    script = (
+        "import importlib.metadata, sys\n"
+        "def refuse(*args, **named): raise AssertionError\n"
+        "importlib.metadata.entry_points = refuse\n"
+        "from castsmith.cli.main import main\n"
+        f"assert main(['check', {str(model)!r}, '--target', 'iree']) == 0\n"
+        f"assert main(['optimize', {str(model)!r}, '-o', {str(tmp_path / 'b.onnx')!r}, '--target', 'iree',"
+        " '--promotion', 'torch']) == 0\n"
+        "assert main(['promote', 'i8', 'i16']) == 0\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
+
+
+def test_an_object_that_fits_is_given() -> None:
+    assert extension("castsmith.targets", "no-such", str) is None
+    assert issubclass(ExtensionError, Exception)
