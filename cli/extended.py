@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from castsmith.cli.failure import complain
+from castsmith.cli.outcome import complain
 
 
 def usable(names: Iterable[str], load: Callable[[str], object]) -> tuple[list[str], bool]:

@@ -10,7 +10,7 @@ The body of a model-local function is walked once for each set of types with whi
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
@@ -27,18 +27,31 @@ from castsmith.ir.schemas import DEFAULT_DOMAINS, op_key, type_groups
 from castsmith.ir.text import site_of
 from castsmith.numerics.promotion import PromotionRules
 
-__all__ = ["LENT", "Disagreement", "Inference", "infer_element_types"]
+__all__ = ["LENT", "Disagreement", "Inference", "OutputTypes", "declared_types", "infer_element_types"]
 
 LENT = "castsmith.types"
 """Where the `meta` of a model holds an inference that is right for it as it is (`castsmith.ir.kept_types`)."""
 
 
+OutputTypes = Callable[[onnx_ir.Node, Sequence[DataType | None], Mapping[str, int]], Sequence[DataType | None]]
+"""From a node, the types of its inputs and the opset imports around it, the types of its outputs."""
+
+
+def declared_types(node: onnx_ir.Node, *_: object) -> Sequence[DataType | None]:
+    """The types that the model declares the outputs of the node to have."""
+    return [_known(value.dtype) for value in node.outputs]
+
+
 @dataclass
 class Inference:
-    """What a walk finds: the element type of every value it can type, and all that has to be converted."""
+    """What a walk finds: the element type of every value it can type, and all that has to be converted.
+
+    unknown: what operators without a schema give.
+    """
 
     rules: PromotionRules
     functions: Mapping[onnx_ir.OperatorIdentifier, onnx_ir.Function]
+    unknown: OutputTypes = declared_types
     types: dict[onnx_ir.Value, DataType] = field(default_factory=dict[onnx_ir.Value, DataType])
     disagreements: dict[onnx_ir.Node, list[Disagreement]] = field(
         default_factory=dict[onnx_ir.Node, list[Disagreement]]
@@ -111,7 +124,7 @@ class Inference:
             return control_flow
         key = op_key(node, imports)
         if key is None:
-            return [_known(value.dtype) for value in node.outputs]
+            return self.unknown(node, inputs, imports)
         bound: dict[str, DataType] = {}
         as_declared = self._pow_as_declared(node, inputs)
         if as_declared is not None:
@@ -203,12 +216,17 @@ class Inference:
         )
 
 
-def infer_element_types(model: onnx_ir.Model, rules: PromotionRules) -> Inference:
-    """Infer the element types of the whole model under `rules` for operands that disagree. Changes nothing."""
-    lent = cast("object", model.meta.get(LENT))
+def infer_element_types(
+    model: onnx_ir.Model, rules: PromotionRules, unknown: OutputTypes = declared_types
+) -> Inference:
+    """Infer the element types of the whole model under `rules` for operands that disagree. Changes nothing.
+
+    unknown: as of Inference.
+    """
+    lent = cast("object", model.meta.get(LENT)) if unknown is declared_types else None
     if isinstance(lent, Inference) and rules.pytorch_scalar_promotion == lent.rules.pytorch_scalar_promotion:
         return lent
-    inference = Inference(rules, model.functions)
+    inference = Inference(rules, model.functions, unknown)
     inference.walk(model.graph, model.graph.opset_imports)
     for function, signatures in inference.calls.live().items():
         (*_, signature) = signatures

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import onnx_ir
 
-from castsmith.ir.walks import held_graphs
+from castsmith.ir.walks import all_nodes, held_graphs
 
 Scope = onnx_ir.Graph | onnx_ir.Function
 

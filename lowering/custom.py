@@ -19,17 +19,17 @@ from dataclasses import dataclass, field
 from typing import cast
 
 import onnx_ir
-from onnx_ir import DataType
 
 from castsmith.ir.inference import infer_element_types
 from castsmith.ir.naming import Namer
 from castsmith.ir.passing import RewritePass
 from castsmith.ir.records import Refusal, RewriteResult
 from castsmith.ir.rewriting import Replacement, all_nodes, run_rules
-from castsmith.ir.schemas import DEFAULT_DOMAINS, opset_of
-from castsmith.ir.scopes import drop_unused_domains, imports_by_scope
+from castsmith.ir.schemas import DEFAULT_DOMAINS
+from castsmith.ir.scopes import drop_unused_domains
 from castsmith.ir.text import site_of
 from castsmith.lowering.custom_builder import NAME, Lowering, NodeBuilder
+from castsmith.lowering.custom_offers import Offers, name_of
 from castsmith.lowering.targets import Target
 from castsmith.numerics.extensions import LOWERINGS, ExtensionError, clause, extensions, loaded
 from castsmith.numerics.promotion import PromotionRules
@@ -49,16 +49,10 @@ class LowerCustom(RewritePass):
         chosen = self._chosen({name_of(node) for node in all_nodes(model) if _is_custom(node, model)})
         if not chosen:
             return RewriteResult(model, False)
-        imports, types = imports_by_scope(model), infer_element_types(model, PromotionRules(promote_unsafe=True)).types
-
-        def rule(node: onnx_ir.Node) -> Replacement | Refusal | None:
-            lowering = chosen.get(name_of(node)) if _is_custom(node, model) else None
-            if lowering is None or node.graph is None:
-                return None
-            _declare(node, types)
-            return lowering(node, NodeBuilder(node, opset_of(imports[node.graph], "") or 1, self.target))
-
-        result = run_rules(model, NAME, Namer(model), rule)
+        offers = Offers(chosen, self.target)
+        inference = infer_element_types(model, PromotionRules(promote_unsafe=True), offers.types)
+        offers.refuse_several(function for function, called in inference.signatures.items() if len(called) > 1)
+        result = run_rules(model, NAME, Namer(model), offers.answers.get)
         drop_unused_domains(model, [name.rpartition(".")[0] for name in chosen])
         return result
 
@@ -67,19 +61,8 @@ class LowerCustom(RewritePass):
         return found | _from_packages(names - found.keys()) if names else found
 
 
-def name_of(node: onnx_ir.Node) -> str:
-    """The operator with its domain, as ONNX text has it."""
-    return f"{node.domain}.{node.op_type}"
-
-
 def _is_custom(node: onnx_ir.Node, model: onnx_ir.Model) -> bool:
     return node.domain not in DEFAULT_DOMAINS and node.op_identifier() not in model.functions
-
-
-def _declare(node: onnx_ir.Node, types: Mapping[onnx_ir.Value, DataType]) -> None:
-    for value in node.inputs:
-        if value is not None and value.type is None and value in types:
-            value.type = onnx_ir.TensorType(types[value])
 
 
 def _from_packages(names: set[str]) -> dict[str, Lowering]:

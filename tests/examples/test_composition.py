@@ -83,6 +83,9 @@ g (float16[2, 2] x) => (float[2, 2] y, float[2, 2] z) {
     z = Transpose <perm = [1, 0]> (wide)
 }"""
 
+CUSTOM = """<ir_version: 10, opset_import: ["": 21, "com.example": 1]>
+g (float[4] x) => (float[4] y) { a = com.example.Twice (x)  b = Relu (a)  y = com.example.Twice (b) }"""
+
 NEW = """<ir_version: 13, opset_import: ["": 27]>
 g (float[4] x) => (float[4] y) { y = Relu (x) }"""
 
@@ -93,8 +96,18 @@ MODELS = {
     "quant": QUANT,
     "bfloat16": BFLOAT16,
     "moves": MOVES,
+    "custom": CUSTOM,
     "new": NEW,
 }
+
+
+def twice(node: onnx_ir.Node, build: castsmith.lowering.NodeBuilder) -> castsmith.lowering.Replacement:
+    """The lowering of the operator of CUSTOM."""
+    assert node.inputs[0] is not None
+    return build.replace(build.op("Mul", node.inputs[0], 2), reason="x * 2")
+
+
+LOWERINGS = {"com.example.Twice": twice}
 
 
 def passes() -> dict[str, PassBase]:
@@ -104,7 +117,7 @@ def passes() -> dict[str, PassBase]:
         for name in module.__all__:
             kind = getattr(module, name)
             if inspect.isclass(kind) and issubclass(kind, RewritePass) and kind is not RewritePass:
-                options: dict[str, object] = {"target": ANDROID, "promote_unsafe": True}
+                options: dict[str, object] = {"target": ANDROID, "promote_unsafe": True, "lowerings": LOWERINGS}
                 known = inspect.signature(kind).parameters
                 found[name] = kind(**{key: value for key, value in options.items() if key in known})
     return found
@@ -114,6 +127,7 @@ PASSES = passes()
 PIPELINE = (
     "InsertPromoteTypes",
     "ResolvePromoteTypes",
+    "LowerCustom",
     "FoldConstants",
     "SimplifyCasts",
     "PlaceCasts",
@@ -189,7 +203,9 @@ def test_one_pass_in_a_sequence_gives_its_records(name: str) -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_all_passes_beside_those_of_onnxscript_until_nothing_changes(name: str) -> None:
-    alone = castsmith.optimize(onnx_ir.from_onnx_text(MODELS[name]), target=ANDROID, promotion=UNSAFE).model
+    alone = castsmith.optimize(
+        onnx_ir.from_onnx_text(MODELS[name]), target=ANDROID, promotion=UNSAFE, lowerings=LOWERINGS
+    ).model
     recorded = [Recorded(PASSES[other]) for other in PIPELINE]
     mixed = [step for pair in zip(recorded, itertools.cycle(THEIRS), strict=False) for step in pair]
     model = onnx_ir.from_onnx_text(MODELS[name])

@@ -15,7 +15,7 @@ from castsmith.passes import FoldConstants, InsertPromoteTypes, ResolvePromoteTy
 from castsmith.passes import PassManager as OurPassManager
 from castsmith.passes import Sequential as OurSequential
 from tests.examples.placing import in_a_branch, in_a_function, submodels
-from tests.examples.test_composition import MIXED, MODELS, PASSES, PIPELINE, THEIRS, run
+from tests.examples.test_composition import LOWERINGS, MIXED, MODELS, PASSES, PIPELINE, THEIRS, run
 
 Place = Callable[[onnx_ir.Model], onnx_ir.Model]
 
@@ -29,7 +29,7 @@ NOTHING_TO_DO = {
     **{("ResolvePromoteTypes", place): "there is no promotion before another pass has put one" for place in PLACES},
     ("PlaceCasts", "function"): "it looks at the main graph and its subgraphs",
 }
-NOT_RUNNABLE = ("mixed", "trunc", "quant", "bfloat16", "new")
+NOT_RUNNABLE = ("mixed", "trunc", "quant", "bfloat16", "custom", "new")
 """Models that ONNX Runtime takes only when the whole pipeline is done with them."""
 
 
@@ -63,7 +63,7 @@ def test_each_pass_between_those_of_onnxscript(name: str, place: str) -> None:
 def test_the_pipeline_in_a_sequence_is_optimize(name: str, place: str) -> None:
     model = PLACES[place](onnx_ir.from_onnx_text(MODELS[name]))
     android, unsafe = castsmith.load_target("onnxruntime-android"), castsmith.PromotionRules(promote_unsafe=True)
-    alone = castsmith.optimize(model, target=android, promotion=unsafe).model
+    alone = castsmith.optimize(model, target=android, promotion=unsafe, lowerings=LOWERINGS).model
     result = OurSequential(*(PASSES[other] for other in PIPELINE))(model)
     assert run(result.model) == run(alone)
 

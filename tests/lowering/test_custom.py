@@ -18,7 +18,7 @@ ANDROID = load_target("onnxruntime-android")
 TWICE = """<ir_version: 10, opset_import: ["": 21, "com.example": 1]>
 g (float[4] x) => (float[4] y) { y = com.example.Twice (x) }"""
 UNTYPED = """<ir_version: 10, opset_import: ["": 21, "com.example": 1]>
-g (float[4] x, int32[4] n) => (float[4] y) { a = com.example.Twice (x)  y = Add (a, n) }"""
+g (float[4] x, int16[4] n) => (float[4] y) { a = com.example.Twice (x)  y = Add (a, n) }"""
 EVERYWHERE = """<ir_version: 10, opset_import: ["": 21, "com.example": 1, "local": 1]>
 g (float[4] x, bool c) => (float[4] y) {
     a = local.f (x)
@@ -42,6 +42,30 @@ def twice(node: onnx_ir.Node, build: NodeBuilder) -> Replacement | castsmith.Ref
     if x.dtype != DataType.FLOAT:
         return build.refuse(f"{x.dtype} is not float", witness="none")
     return build.replace(build.op("Mul", x, 2), reason="x * 2")
+
+
+CHAIN = """<ir_version: 10, opset_import: ["": 21, "com.example": 1]>
+g (float[4] x, int16[4] n, int64 m, bool go) => (float[4] y) {
+    a = com.example.Twice (x)
+    b = Relu (a)
+    c = com.example.Twice (b)
+    d = Add (c, n)
+    e = com.example.Twice (d)
+    y = Loop (m, go, e) <body = body (int64 i, bool on, float[4] s) => (bool still, float[4] t) {
+        still = Identity (on)
+        u = Abs (s)
+        t = com.example.Twice (u)
+    }>
+}"""
+SEVERAL = """<ir_version: 10, opset_import: ["": 21, "com.example": 1, "local": 1]>
+g (float[4] x, double[4] z) => (float[4] y, double[4] w) { y = local.f (x)  w = local.f (z) }
+<domain: "local", opset_import: ["": 21, "com.example": 1]>
+f (v) => (r) { r = com.example.Twice (v) }"""
+
+
+def double_or_float(node: onnx_ir.Node, build: NodeBuilder) -> Replacement:
+    assert node.inputs[0] is not None
+    return build.replace(build.op("Mul", node.inputs[0], 2), reason="x * 2")
 
 
 def nothing(node: onnx_ir.Node, build: NodeBuilder) -> None:
@@ -82,6 +106,32 @@ def test_inside_functions_and_branches() -> None:
     assert sorted(rewrite.site.graph for rewrite in result.rewrites) == ["local.f", "yes"]
     assert "com.example" not in {node.domain for node in result.model.graph.all_nodes()}
     assert all("com.example" not in f.opset_imports for f in result.model.functions.values())
+
+
+def test_what_one_gives_is_known_to_the_next() -> None:
+    result = lowered(CHAIN, {"com.example.Twice": twice})
+    assert (len(result.rewrites), result.refusals) == (6, [])
+    assert [node.op_type for node in result.model.graph] == ["Mul", "Relu", "Mul", "Cast", "Add", "Mul", "Loop"]
+
+
+def test_a_function_called_with_several_types_is_refused() -> None:
+    result = castsmith.optimize(
+        onnx_ir.from_onnx_text(SEVERAL), target=ANDROID, lowerings={"com.example.Twice": double_or_float}
+    )
+    (refusal,) = result.refusals
+    assert refusal.reason == "the function around it is called with operands of several types"
+    assert not result.rewrites
+
+
+def test_nodes_written_in_vain_leave_no_trace() -> None:
+    def in_vain(node: onnx_ir.Node, build: NodeBuilder) -> castsmith.Refusal:
+        assert node.inputs[0] is not None
+        build.op("Neg", node.inputs[0])
+        return build.refuse("it is not worth it")
+
+    model = onnx_ir.from_onnx_text(TWICE)
+    assert LowerCustom(ANDROID, {"com.example.Twice": in_vain})(model).records.refusals
+    assert len(model.graph.inputs[0].uses()) == 1
 
 
 def test_a_function_of_the_model_has_a_meaning_already() -> None:
