@@ -5,7 +5,9 @@ None of it is done when Castsmith is used as a library.
 
 from __future__ import annotations
 
+import atexit
 import gc
+import os
 import sys
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
@@ -32,10 +34,13 @@ class _Lazily(MetaPathFinder):
 
 
 def start_quickly() -> None:
-    """Load what is seldom used when it is used, and look for no cycles of garbage.
+    """Load what is seldom used when it is used, and look for no cycles of garbage, not even at the end.
 
-    A model is one large cycle that lives until the end: looking for garbage in it took a quarter of the time.
+    A model is one large cycle that lives until the end: looking for garbage in it took a quarter of the time. Nothing
+    here multiplies matrices, so the threads for it are not started either.
     """
     gc.disable()
+    atexit.register(gc.freeze)
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if not any(isinstance(finder, _Lazily) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Lazily())

@@ -87,6 +87,8 @@ class Folding:
 
     def _derive(self, node: onnx_ir.Node) -> list[Derivation] | None:
         """The constant that each output is. An output that nothing uses is left as its operand is."""
+        if node.op_type == "Cast" and self.constants.of(node.inputs[0]) is None:  # as it mostly is
+            return None
         readings = self.reader.read(node)
         used = _used(node)
         if readings is None or not any(used):
