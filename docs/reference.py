@@ -84,7 +84,7 @@ def targets() -> Iterator[str]:
         yield f"{target.description}. Newest opset {_newest(target)}, newest IR version {target.newest_ir_version}.\n"
         if target.unknown:
             yield f"Not known: {', '.join(target.unknown)}.\n"
-        yield f"It lacks {_lacks(target) or 'no type'}.\n"
+        yield f"Types that it lacks: {_lacks(target) or 'none'}.\n"
         rows = ((type_name(dtype), str(len(row)), _few(row)) for dtype, row in target.kernels.items())
         if target.kernels:
             yield "Types that not every operator takes:\n"
@@ -174,7 +174,7 @@ def _types(types: Iterable[DataType]) -> str:
 
 
 def _lacks(target: Target) -> str:
-    return _types(target.lacks)
+    return "not known" if "lacks" in target.unknown else _types(target.lacks)
 
 
 def _newest(target: Target) -> str:
