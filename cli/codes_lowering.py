@@ -94,6 +94,22 @@ LOWERING = (
         "Feed and read float where the record names an input or output.",
     ),
     Page(
+        "cast-before-transpose",
+        "rewrite",
+        "A Cast between Transpose and MatMul goes ahead of the Transpose.",
+        "ONNX Runtime 1.31 crashes while it loads the other order, when the Transpose moves leading axes.",
+        "- y = MatMul (Cast (Transpose (x)), w)\n+ y = MatMul (Transpose (Cast (x)), w)",
+        "Nothing.",
+    ),
+    Page(
+        "widen-interface",
+        "rewrite",
+        "A graph input or output of a narrow type becomes a wider number, cast just inside of the model's border.",
+        "The option `interface=wide` asked for it, so that callers need not know codes.",
+        "- float8e4m3fn[N] x\n+ float[N] x, and x_float8e4m3fn = Cast <to = float8e4m3fn> (x)",
+        "Feed and read float, or a byte for an integer; a number that the type lacks is rounded on its way in.",
+    ),
+    Page(
         "round-in-place",
         "rewrite",
         "A result kept in float is rounded to the digits of the type that it stands for.",

@@ -67,6 +67,12 @@ def add_to(commands: Commands) -> None:
         help="fold casts that the standard leaves open as onnxruntime or reference computes them",
     )
     work.add_argument("--fold-quantized", action="store_true", help="fold the weights of quantized operators, too")
+    work.add_argument(
+        "--interface",
+        choices=("stored", "wide"),
+        default="stored",
+        help="inputs and outputs of types that the target lacks: as codes, or as wider numbers",
+    )
     work.add_argument("--passes", metavar="LIST", help="passes to run, separated by commas: name or name{option=value}")
     work.add_argument("--no-provenance", action="store_true", help="leave out of new nodes which rule made them")
     work.add_argument("--until", metavar="PASS", help="stop after this pass")
@@ -152,6 +158,7 @@ def _optimize(arguments: argparse.Namespace, model: onnx_ir.Model, watched: Watc
             fold_disputed=arguments.fold_disputed,
             fold_as=arguments.fold_as,
             fold_quantized=arguments.fold_quantized,
+            interface=arguments.interface,
             in_place=True,
             passes=None if arguments.passes is None else split_passes(arguments.passes),
             until=arguments.until,

@@ -29,6 +29,11 @@ def lend(model: onnx_ir.Model, inference: Inference | None) -> Generator[None]:
         model.meta.pop(LENT, None)
 
 
+def outdated(model: onnx_ir.Model) -> None:
+    """Take back what was lent: a pass that infers types again, after it changed the model without following it."""
+    model.meta.pop(LENT, None)
+
+
 @dataclass
 class Following:
     """An inference that is brought up to date with each rewrite of a pass.

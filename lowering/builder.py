@@ -10,10 +10,23 @@ import numpy.typing as npt
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.ir.constants import new_constant
+
 ConstantHome = Callable[[str, npt.NDArray[Any]], onnx_ir.Value]
 """Gives a constant array a value that the nodes may use; equal arrays may share one."""
 
 Operand = onnx_ir.Value | int | float
+
+
+def new_constants(into: list[onnx_ir.Value], prefix: str = "") -> ConstantHome:
+    """A home that makes each array a new constant, and collects them in `into`."""
+
+    def home(name: str, array: npt.NDArray[Any]) -> onnx_ir.Value:
+        into.append(new_constant(f"{prefix}{name}", onnx_ir.tensor(np.asarray(array))))
+        return into[-1]
+
+    return home
+
 
 _GIVES_BOOL = frozenset(
     {"Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal", "And", "Or", "Not", "IsNaN", "IsInf"}

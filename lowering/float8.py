@@ -32,6 +32,7 @@ from castsmith.lowering.float8_functions import functions_with_codes, inline_fun
 from castsmith.lowering.float8_needs import Types, is_coded, other_types_that_target_lacks, reasons_to_lower
 from castsmith.lowering.float8_plan import NAME, make_plan, wrap_expansions
 from castsmith.lowering.float8_wrap import Functions
+from castsmith.lowering.interface import STORED, WIDE, require_interface, widen_interface
 from castsmith.lowering.storage import declared_values, mentioned_types
 from castsmith.lowering.targets import Target
 from castsmith.numerics.promotion import PromotionRules
@@ -47,15 +48,18 @@ class LowerFloat8(RewritePass):
     256 KiB for each that is rounded in place), `bitcast` (no tables), `ufp` (no BitCast, the fewest operators),
     `ladder` (for targets that contract or re-associate), or `auto`: table where the target has BitCast and the model
     is at, or can be moved to, its opset, else ufp where the target computes as written, else ladder. always: lower even
-    what the target can do itself. emit_functions: each sequence as one model-local function.
+    what the target can do itself. emit_functions: each sequence as one model-local function. interface: `stored` has
+    graph inputs and outputs as codes, `wide` as floats, or as bytes for integers.
     """
 
     target: Target
     sequence: str = "auto"
     always: bool = False
     emit_functions: bool = False
+    interface: str = STORED
 
     def call(self, model: onnx_ir.Model) -> RewriteResult:
+        require_interface(self.interface)
         records = Records()
         changed = self._lower(model, records)
         return RewriteResult(model, changed, records)
@@ -90,6 +94,10 @@ class LowerFloat8(RewritePass):
             records.diagnostics.append(_not_lowered(plan.refusals, next(iter(reasons.values()))))
             plan.discard()
             return False
+        if reasons and self.interface == WIDE and (widened := widen_interface(model, NAME, reasons)):
+            records.rewrites += widened
+            plan.discard()
+            plan = make_plan(model, self.target, frozenset(reasons), self.sequence, opset)
         if reasons:
             if self.emit_functions:
                 functions = Functions(model, plan.new_opset or opset)

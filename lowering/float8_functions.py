@@ -5,6 +5,7 @@ from __future__ import annotations
 import onnx_ir
 from onnx_ir.passes.common import InlinePass
 
+from castsmith.ir.kept_types import outdated
 from castsmith.ir.records import Rewrite, Site
 from castsmith.lowering.float8_needs import Coded, Types, is_coded, touches_coded
 from castsmith.lowering.storage import TYPE_ATTRIBUTES
@@ -15,7 +16,7 @@ def functions_with_codes(model: onnx_ir.Model, types: Types, coded: Coded) -> se
 
     All functions, where one takes a type as an argument of the call: then types beyond it are not known.
     """
-    if any(_takes_a_type(node) for function in model.functions.values() for node in function.all_nodes()):
+    if any(takes_a_type(node) for function in model.functions.values() for node in function.all_nodes()):
         return set(model.functions)
     found = {name for name, function in model.functions.items() if _handles(function, types, coded)}
     while True:
@@ -32,12 +33,14 @@ def functions_with_codes(model: onnx_ir.Model, types: Types, coded: Coded) -> se
 def inline_functions(model: onnx_ir.Model, names: set[onnx_ir.OperatorIdentifier], pass_name: str) -> Rewrite:
     """Put the nodes of these functions in place of each call."""
     InlinePass(lambda function: function.identifier() in names)(model)
+    outdated(model)
     text = ", ".join(sorted(f"{domain}.{name}" for domain, name, _ in names))
     reason = "what becomes of codes in a function depends on each call"
     return Rewrite(pass_name, "inline-functions", Site(model.graph.name or ""), text, "its nodes, at each call", reason)
 
 
-def _takes_a_type(node: onnx_ir.Node) -> bool:
+def takes_a_type(node: onnx_ir.Node) -> bool:
+    """Whether an attribute that names a type is a parameter of the function."""
     return any(node.attributes[name].is_ref() for name in TYPE_ATTRIBUTES if name in node.attributes)
 
 

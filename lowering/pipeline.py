@@ -18,6 +18,7 @@ from castsmith.ir.verify_passes import require_same
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering.custom_builder import Lowering
 from castsmith.lowering.errors import OptionError
+from castsmith.lowering.interface import STORED
 from castsmith.lowering.registry import AFTER, PASSES, PIPELINE, make_pass, needs_target, pass_name
 from castsmith.lowering.targets import Target, load_target
 from castsmith.numerics.promotion import PromotionRules
@@ -44,6 +45,7 @@ def optimize(
     fold_disputed: bool = False,
     fold_as: str = "",
     fold_quantized: bool = False,
+    interface: str = STORED,
     in_place: bool = False,
     passes: Sequence[str | PassBase] | None = None,
     lowerings: Mapping[str, Lowering] | None = None,
@@ -59,6 +61,9 @@ def optimize(
         ConvertPromoteTypes, nothing unsafe.
     keep_output_types: as of InsertPromoteTypes.
     max_growth, max_total_growth, fold_disputed, fold_as, fold_quantized: as of FoldConstants.
+    interface: `stored` has graph inputs and outputs of a type that the target lacks as they are kept, uint8 codes or,
+        of 16 bits, floats; `wide` has those of at most 8 bits that the target lacks, and all float16 and bfloat16, as
+        floats, or bytes for integers.
     in_place: change an onnx_ir.Model itself, which saves the time of copying it.
     passes: the passes to run, in order, by name, with options as `name{option=value}`, or themselves; by default all
         that apply.
@@ -82,6 +87,7 @@ def optimize(
         "fold_disputed": fold_disputed,
         "fold_as": fold_as,
         "fold_quantized": fold_quantized,
+        "interface": interface,
         "target": chosen,
         "lowerings": lowerings,
     }

@@ -15,12 +15,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import onnx_ir
 from numpy.typing import NDArray
 from onnx_ir import DataType
 
-from castsmith.ir.constants import constant_tensor, new_constant
+from castsmith.ir.constants import constant_tensor
 from castsmith.ir.errors import ModelError
 from castsmith.ir.naming import Namer
 from castsmith.ir.passing import RewritePass
@@ -30,7 +29,7 @@ from castsmith.ir.rewriting import Replacement, run_rules
 from castsmith.ir.schemas import opset_of
 from castsmith.ir.scopes import drop_unused_domains, imports_by_scope
 from castsmith.ir.text import site_of
-from castsmith.lowering.builder import Builder
+from castsmith.lowering.builder import Builder, new_constants
 from castsmith.lowering.qonnx_steps import add_zero_point, clip, combine
 from castsmith.lowering.sequences_round import to_the_grid
 from castsmith.lowering.targets import Target
@@ -71,12 +70,7 @@ class LowerQuant(RewritePass):
 
 def _lowered(node: onnx_ir.Node) -> Replacement:
     constants: list[onnx_ir.Value] = []
-
-    def home(name: str, array: NDArray[Any]) -> onnx_ir.Value:
-        constants.append(new_constant(f"{node.outputs[0].name}_{name}", onnx_ir.tensor(np.asarray(array))))
-        return constants[-1]
-
-    build = Builder(home)
+    build = Builder(new_constants(constants, f"{node.outputs[0].name}_"))
     write = {"BipolarQuant": _bipolar, "FloatQuant": _float}.get(node.op_type, _integer)
     y = build.cast(write(build, node), node.outputs[0].dtype or DataType.FLOAT)
     build.nodes[-1].outputs[0].name = node.outputs[0].name

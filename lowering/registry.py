@@ -17,6 +17,7 @@ from castsmith.lowering.float8 import LowerFloat8
 from castsmith.lowering.quant import LowerQuant
 from castsmith.lowering.trunc import LowerTrunc
 from castsmith.lowering.version import LegalizeVersion
+from castsmith.lowering.widen import WidenFloats
 from castsmith.numerics.extensions import PASSES as ADDED
 from castsmith.numerics.extensions import extension, extensions
 from castsmith.numerics.types import parse_type
@@ -36,12 +37,14 @@ PASSES: dict[str, type[PassBase]] = {
     "lower-trunc": LowerTrunc,
     "lower-quant": LowerQuant,
     "lower-float8": LowerFloat8,
+    "widen-floats": WidenFloats,
     "legalize-version": LegalizeVersion,
 }
 """Every pass, in the order of the pipeline."""
 
-_AGAIN = {"place-casts": "simplify-casts"}
-"""Passes after which an earlier one has more to do: a cast that was moved may now stand where nobody sees it."""
+_AGAIN = {"place-casts": "simplify-casts", "widen-floats": "simplify-casts"}
+"""Passes after which an earlier one has more to do: a cast that was moved may now stand where nobody sees it, and two
+operators that were widened may want the same cast."""
 
 PIPELINE: tuple[str, ...] = tuple(name for first in PASSES for name in (first, _AGAIN.get(first)) if name is not None)
 """The passes that `optimize` runs, in order."""

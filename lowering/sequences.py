@@ -19,6 +19,7 @@ from castsmith.lowering.sequences_ladder import encode_ladder
 from castsmith.lowering.sequences_scale import encode_scale_bits, encode_scale_ladder
 from castsmith.lowering.sequences_table import encode_table
 from castsmith.lowering.sequences_ufp import encode_ufp
+from castsmith.lowering.sequences_wide import EXACT_IN_FLOAT, WIDE_INTEGERS, wide
 from castsmith.numerics.cast import cast
 from castsmith.numerics.types import Kind, Specials, element_type, type_name
 
@@ -59,11 +60,6 @@ _SCALE_ENCODERS = {
     Sequence.UFP: encode_scale_ladder,
     Sequence.LADDER: encode_scale_ladder,
 }
-_EXACT_IN_FLOAT = frozenset({
-    DataType.FLOAT, DataType.FLOAT16, DataType.BFLOAT16, DataType.BOOL, DataType.INT2, DataType.UINT2, DataType.INT4,
-    DataType.UINT4, DataType.INT8, DataType.UINT8, DataType.INT16, DataType.UINT16,
-})  # fmt: skip
-_WIDE_INTEGERS = frozenset({DataType.INT32, DataType.UINT32, DataType.INT64, DataType.UINT64})
 
 
 def encode(
@@ -104,26 +100,21 @@ def decode(
 
 
 def can_encode(source: DataType | None, to: DataType) -> bool:
-    """Whether `encode` takes a tensor of this type: not a 64-bit integer to float8e8m0, whose range is wider still."""
-    if element_type(to).specials is Specials.E8M0 and source in (DataType.INT64, DataType.UINT64):
-        return False
-    exact = source in _EXACT_IN_FLOAT or source in _WIDE_INTEGERS or source == DataType.DOUBLE
-    return exact or source in CODED_TYPES
+    """Whether `encode` takes a tensor of this type to codes of `to`, one of CODED_TYPES."""
+    exact = source in EXACT_IN_FLOAT or source in WIDE_INTEGERS or source == DataType.DOUBLE
+    return to in CODED_TYPES and (exact or source in CODED_TYPES)
 
 
 def _as_float(build: Builder, x: onnx_ir.Value, to: DataType) -> onnx_ir.Value:
     """The same number in float or double, wherever the cast to `to` can tell.
 
     An integer of 32 or 64 bits is first brought within +-2**k, the first power of two beyond the largest value of the
-    format: what lies outside overflows just as the bound does, and inside a float holds every integer exactly.
+    format: what lies outside overflows just as the bound does, and inside a float holds every integer exactly. Not for
+    float8e8m0, whose range is wider than theirs.
     """
-    if x.dtype in (DataType.FLOAT, DataType.DOUBLE):
-        return x
-    if x.dtype in _EXACT_IN_FLOAT:
-        return build.cast(x, DataType.FLOAT)
     assert x.dtype is not None
-    if element_type(to).specials is Specials.E8M0:
-        return build.cast(x, DataType.DOUBLE)
+    if x.dtype not in WIDE_INTEGERS or element_type(to).specials is Specials.E8M0:
+        return wide(build, x)
     bound = 2 ** (top_exponent(element_type(to)) + 1)
     clamped = build.op("Min", x, bound)
     if element_type(x.dtype).signed:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 import numpy as np
 import onnx_ir
@@ -15,6 +15,7 @@ from castsmith.numerics.types import ELEMENT_TYPES, element_type
 
 TYPE_ATTRIBUTES = ("to", "dtype", "output_dtype")
 """The attributes, of operators of the default domain, that name an element type."""
+Convert = Callable[[onnx_ir.TensorProtocol], onnx_ir.TensorProtocol]
 
 
 def as_codes(tensor: onnx_ir.TensorProtocol) -> onnx_ir.TensorProtocol:
@@ -55,6 +56,27 @@ def retype_attributes(node: onnx_ir.Node, coded: Collection[DataType]) -> bool:
         elif node.op_type == "SequenceEmpty" and name == "dtype" and attribute.as_int() in coded:
             node.attributes[name] = onnx_ir.AttrInt64(name, int(DataType.UINT8))
             changed = True
+    return changed
+
+
+def retyped_attributes(
+    node: onnx_ir.Node,
+    dtype: DataType,
+    to: DataType,
+    convert: Convert,
+) -> list[onnx_ir.Attr]:
+    """The node's attributes with `to` for `dtype` where they name it, and the tensors of `dtype` that they hold
+    converted."""
+    changed: list[onnx_ir.Attr] = []
+    for name, attribute in node.attributes.items():
+        if attribute.is_ref():
+            changed.append(attribute)
+        elif attribute.type == onnx_ir.AttributeType.TENSOR and attribute.as_tensor().dtype == dtype:
+            changed.append(onnx_ir.AttrTensor(name, convert(attribute.as_tensor())))
+        elif name in TYPE_ATTRIBUTES and attribute.value == int(dtype):
+            changed.append(onnx_ir.AttrInt64(name, int(to)))
+        else:
+            changed.append(attribute)
     return changed
 
 

@@ -21,7 +21,7 @@ import onnx_ir
 from numpy.typing import NDArray
 from onnx_ir import DataType
 
-from castsmith.ir.constants import constant_tensor, new_constant
+from castsmith.ir.constants import constant_tensor
 from castsmith.ir.naming import Namer
 from castsmith.ir.passing import RewritePass
 from castsmith.ir.qonnx import TRUNC_DOMAINS, TruncNode, is_trunc, read_trunc, trunc_operands
@@ -30,7 +30,7 @@ from castsmith.ir.rewriting import Replacement, all_nodes, run_rules
 from castsmith.ir.schemas import opset_of
 from castsmith.ir.scopes import drop_unused_domains, imports_by_scope
 from castsmith.ir.text import site_of
-from castsmith.lowering.builder import Builder
+from castsmith.lowering.builder import Builder, new_constants
 from castsmith.lowering.qonnx_steps import add_zero_point, clip, combine
 from castsmith.lowering.targets import Target
 from castsmith.lowering.trunc_rounding import round_as
@@ -85,12 +85,7 @@ def _expand(
     node: onnx_ir.Node, meaning: TruncNode, operands: dict[str, onnx_ir.Value], known: dict[str, NDArray[Any]]
 ) -> Replacement:
     constants: list[onnx_ir.Value] = []
-
-    def home(name: str, array: NDArray[Any]) -> onnx_ir.Value:
-        constants.append(new_constant(f"{node.outputs[0].name}_{name}", onnx_ir.tensor(array)))
-        return constants[-1]
-
-    build = Builder(home)
+    build = Builder(new_constants(constants, f"{node.outputs[0].name}_"))
     parameters = {"scale": None} | {name: known[name] for name in _FOR_RATIO[meaning.version]}
     t = build.constant(np.asarray(power_of_two(**parameters)), "ratio")
     q = combine(build, "Div", operands["x"], operands["scale"])

@@ -3,34 +3,32 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
 
-import numpy as np
 import onnx_ir
-from numpy.typing import NDArray
 from onnx_ir import DataType
 
 from castsmith.ir.casts import read_cast
-from castsmith.ir.constants import new_constant
 from castsmith.ir.inference import infer_element_types
 from castsmith.ir.naming import Namer
 from castsmith.ir.records import Diagnostic, Effect, Records, Refusal, Rewrite, Severity, Site
 from castsmith.ir.rewriting import Replacement, all_nodes, apply_replacement
 from castsmith.ir.schemas import DEFAULT_DOMAINS
 from castsmith.ir.text import site_of, type_text
-from castsmith.lowering.builder import Builder
+from castsmith.lowering.builder import Builder, new_constants
 from castsmith.lowering.codes import Policy
 from castsmith.lowering.float8_moves import MOVES
 from castsmith.lowering.float8_needs import Types, is_coded, touches_coded
 from castsmith.lowering.sequences_round import round_in_place
-from castsmith.lowering.storage import TYPE_ATTRIBUTES, declared_values
+from castsmith.lowering.sequences_wide import wide
+from castsmith.lowering.storage import declared_values, retyped_attributes
 from castsmith.lowering.targets import Target
 from castsmith.numerics.cast import cast
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import type_name
 
 NAME = "widen-floats"
-_TOO_WIDE = (None, DataType.INT64, DataType.UINT64, DataType.STRING, DataType.COMPLEX64, DataType.COMPLEX128)
+_NOT_NUMBERS = (None, DataType.STRING, DataType.COMPLEX64, DataType.COMPLEX128)
+_NOT_IN_FLOAT = ("QuantizeLinear", "DequantizeLinear", "BitCast")
 _EXACT = MOVES | {
     *("Abs", "Neg", "Sign", "Relu", "Ceil", "Floor", "Round", "Clip", "Max", "Min"),
     *("MaxPool", "GlobalMaxPool", "ReduceMax", "ReduceMin", "TopK"),
@@ -57,10 +55,11 @@ def widen_storage(model: onnx_ir.Model, target: Target, dtype: DataType, records
         _retype(model, value, target, dtype, records)
     namer = Namer(model)
     for node in nodes:
-        _retype_attributes(node, dtype)
+        for attribute in retyped_attributes(node, dtype, DataType.FLOAT, widened_tensor):
+            node.attributes[attribute.name] = attribute
         called = node.op_identifier() in model.functions
-        if not called and node.op_type not in _EXACT and is_coded(node.outputs[0], types, (dtype,)):
-            records.rewrites.append(_round_result(node, types, dtype, target, namer))
+        if not called and node.op_type not in _EXACT and any(is_coded(y, types, (dtype,)) for y in node.outputs):
+            records.rewrites.append(_round_results(node, types, dtype, target, namer))
 
 
 def _obstacle(node: onnx_ir.Node, types: Types, dtype: DataType, model: onnx_ir.Model) -> str | None:
@@ -72,15 +71,12 @@ def _obstacle(node: onnx_ir.Node, types: Types, dtype: DataType, model: onnx_ir.
     if meaning is not None:
         x = node.inputs[0]
         source = None if x is None else types.get(x, x.dtype)
-        if meaning.to == dtype and source in _TOO_WIDE:
+        if meaning.to == dtype and source in _NOT_NUMBERS:
             return f"a cast to {type_name(dtype)} from {type_name(source) if source else '?'} has no exact sequence"
         return None
     if node.op_type in _EXACT:
         return None
-    if node.op_type in ("QuantizeLinear", "BitCast") or len([output for output in node.outputs if output.name]) > 1:
-        return f"{node.op_type} has no exact sequence in float"
-    named = [node.attributes[name] for name in TYPE_ATTRIBUTES if name in node.attributes]
-    return f"{node.op_type} names the type" if named and node.op_type != "DequantizeLinear" else None
+    return f"{node.op_type} has no exact sequence in float" if node.op_type in _NOT_IN_FLOAT else None
 
 
 def _retype(model: onnx_ir.Model, value: onnx_ir.Value, target: Target, dtype: DataType, records: Records) -> None:
@@ -89,7 +85,7 @@ def _retype(model: onnx_ir.Model, value: onnx_ir.Value, target: Target, dtype: D
     declared.dtype = DataType.FLOAT
     value.type = declared
     if value.const_value is not None and value.const_value.dtype == dtype:
-        value.const_value = _wide(value.const_value)
+        value.const_value = widened_tensor(value.const_value)
     interface = value.graph is model.graph and (value.is_graph_input() or value.is_graph_output())
     if interface or value.is_initializer():
         effect = Effect.INTERFACE if interface else Effect.BIT_EXACT
@@ -99,48 +95,35 @@ def _retype(model: onnx_ir.Model, value: onnx_ir.Value, target: Target, dtype: D
         records.rewrites.append(Rewrite(NAME, "widen-storage", site, before, after, reason, effect))
 
 
-def _retype_attributes(node: onnx_ir.Node, dtype: DataType) -> None:
-    for name, attribute in list(node.attributes.items()):
-        if attribute.is_ref():
-            continue
-        if attribute.type == onnx_ir.AttributeType.TENSOR and attribute.as_tensor().dtype == dtype:
-            node.attributes[name] = onnx_ir.AttrTensor(name, _wide(attribute.as_tensor()))
-        elif name in TYPE_ATTRIBUTES and attribute.value == int(dtype):
-            node.attributes[name] = onnx_ir.AttrInt64(name, int(DataType.FLOAT))
-
-
-def _wide(tensor: onnx_ir.TensorProtocol) -> onnx_ir.TensorProtocol:
+def widened_tensor(tensor: onnx_ir.TensorProtocol) -> onnx_ir.TensorProtocol:
+    """The same numbers in float."""
     return onnx_ir.tensor(cast(tensor.numpy(), DataType.FLOAT), name=tensor.name, doc_string=tensor.doc_string)
 
 
-def _round_result(node: onnx_ir.Node, types: Types, dtype: DataType, target: Target, namer: Namer) -> Rewrite:
-    """The node's result, or what it casts, rounded to the values of the type."""
+def _round_results(node: onnx_ir.Node, types: Types, dtype: DataType, target: Target, namer: Namer) -> Rewrite:
+    """The node's results, or what it casts, rounded to the values of the type."""
     constants: list[onnx_ir.Value] = []
-
-    def home(name: str, array: NDArray[Any]) -> onnx_ir.Value:
-        constants.append(new_constant(name, onnx_ir.tensor(np.asarray(array))))
-        return constants[-1]
-
-    build = Builder(home)
+    build = Builder(new_constants(constants))
     if node.op_type in ("Cast", "CastLike"):
         x = node.inputs[0]
         assert x is not None
-        narrow = types.get(x, x.dtype) in (DataType.FLOAT, DataType.DOUBLE, dtype)
-        wide = x if narrow else build.cast(x, DataType.DOUBLE)
+        in_float = types.get(x, x.dtype) == dtype or x.dtype == DataType.FLOAT
+        results = [x if in_float else wide(build, x)]
     else:
-        again = _same_in_float(node)
+        again = onnx_ir.Node(
+            "", node.op_type, node.inputs, list(node.attributes.values()), num_outputs=len(node.outputs)
+        )
         build.nodes.append(again)
-        wide = again.outputs[0]
-    rounded = build.cast(round_in_place(build, wide, dtype, Policy()), DataType.FLOAT)
-    rounded.name = node.outputs[0].name
+        results = list(again.outputs)
+    outputs: list[onnx_ir.Value] = []
+    for old, result in zip(node.outputs, results, strict=True):
+        narrow = is_coded(old, types, (dtype,))
+        if node.op_type not in ("Cast", "CastLike"):
+            result.type, result.shape = onnx_ir.TensorType(DataType.FLOAT) if narrow else old.type, old.shape
+            result.name = f"{old.name}_float" if narrow and old.name else old.name
+        rounds = narrow and old.name != ""
+        outputs.append(build.cast(round_in_place(build, result, dtype, Policy()), DataType.FLOAT) if rounds else result)
+        outputs[-1].name = old.name
     reason = f"computed in float and rounded to {type_name(dtype)}, which {target.name} does not have"
-    wanted = Replacement("round-in-place", reason, tuple(build.nodes), tuple(constants), outputs=(rounded,))
+    wanted = Replacement("round-in-place", reason, tuple(build.nodes), tuple(constants), outputs=tuple(outputs))
     return apply_replacement(NAME, node, wanted, namer)
-
-
-def _same_in_float(node: onnx_ir.Node) -> onnx_ir.Node:
-    """A new node that does what the node does, in float."""
-    new = onnx_ir.Node("", node.op_type, node.inputs, list(node.attributes.values()), num_outputs=len(node.outputs))
-    new.outputs[0].type, new.outputs[0].shape = onnx_ir.TensorType(DataType.FLOAT), node.outputs[0].shape
-    new.outputs[0].name = f"{node.outputs[0].name}_float"
-    return new

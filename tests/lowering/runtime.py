@@ -39,7 +39,7 @@ def run(opened: onnxruntime.InferenceSession, feeds: Mapping[str, Array]) -> lis
 
 def _ort_value(array: Array) -> onnxruntime.OrtValue:
     dtype = DataType.from_numpy(array.dtype)
-    if array.dtype.kind != "V" and array.dtype.isbuiltin == 1:
+    if array.dtype.kind != "V" and array.dtype.isbuiltin < 2:  # 2: a type of ml_dtypes
         return onnxruntime.OrtValue.ortvalue_from_numpy(np.asarray(array))
     plain = np.ascontiguousarray(array).view(_TRANSPORT[dtype.bitwidth])
     return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(plain, int(dtype))

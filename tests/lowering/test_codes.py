@@ -41,11 +41,19 @@ def _floats() -> list[Array]:
     return [singles, np.concatenate([doubles, -doubles, rng.normal(0, 5, 20_000)])]
 
 
+def _integers(dtype: DataType) -> Array:
+    """What lies beside powers of two, and beside sums of two of them, which are ties of narrow formats."""
+    info = np.iinfo(dtype.numpy())
+    sums = {2**i + (2**j if j < i else 0) for i in range(64) for j in (*range(i), 64)}
+    near = {sign * n + step for n in sums for sign in (-1, 1) for step in (-2, -1, 0, 1, 2)} | {int(info.min)}
+    return np.array(sorted(n for n in near if info.min <= n <= info.max), dtype.numpy())
+
+
 SOURCES = [
     *_floats(),
     *(patterns.all_patterns(dtype) for dtype in (DataType.FLOAT16, DataType.BFLOAT16, DataType.INT16, DataType.UINT8)),
     np.arange(-70_000, 70_000, 7, dtype=np.int32),
-    np.array([-1, 2**40, 7, -9, 2**62 + 5]),
+    *(_integers(dtype) for dtype in (DataType.INT32, DataType.UINT32, DataType.INT64, DataType.UINT64)),
     np.array([False, True]),
 ]
 

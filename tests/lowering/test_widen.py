@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -10,8 +11,10 @@ import onnx_ir
 import pytest
 from onnx_ir import DataType
 
+from castsmith.ir.loading import load
 from castsmith.ir.records import Effect, RewriteResult
 from castsmith.lowering.codes import Policy
+from castsmith.lowering.pipeline import optimize
 from castsmith.lowering.sequences_round import round_in_place
 from castsmith.lowering.storage import declared_values
 from castsmith.lowering.targets import load_target
@@ -20,10 +23,13 @@ from castsmith.lowering.widen import WidenFloats
 from castsmith.numerics.cast import cast
 from castsmith.numerics.types import ELEMENT_TYPES, type_name
 from tests.lowering import patterns
+from tests.lowering.in_float import evaluated
 from tests.lowering.runtime import LEVELS, Array, run, sequence_model, session
 from tests.lowering.test_codes import SOURCES
 from tests.lowering.test_float8 import model_of
 
+MODEL = Path(__file__).with_name("bfloat16_transformer.onnx")
+"""Made by models/build_bfloat16.py."""
 CPU = load_target("onnxruntime-cpu")
 BF16, F16 = DataType.BFLOAT16, DataType.FLOAT16
 WITHOUT = {dtype: replace(CPU, name="old", lacks=CPU.lacks | {dtype}) for dtype in (BF16, F16)}
@@ -113,7 +119,7 @@ def test_matmul_and_softmax_are_computed_in_float():
 
 
 def test_what_stands_in_the_way_is_named():
-    body = "agraph (int64[N] x) => (float16[N] y) { y = Cast <to = 10> (x) }"
+    body = "agraph (string[N] x) => (float16[N] y) { y = Cast <to = 10> (x) }"
     result = WidenFloats(WITHOUT[F16])(model_of(body))
     assert isinstance(result, RewriteResult)
     assert not result.modified
@@ -125,3 +131,151 @@ def test_inputs_that_become_floats_are_said_to():
     result = WidenFloats(WITHOUT[F16])(model_of(body))
     assert isinstance(result, RewriteResult)
     assert [rewrite.effect for rewrite in result.records.rewrites] == [Effect.INTERFACE, Effect.INTERFACE]
+
+
+@pytest.mark.parametrize("target", ["onnxruntime-cpu", "onnxruntime-android", "old"])
+@pytest.mark.parametrize("interface", ["stored", "wide"])
+def test_a_transformer_exported_in_bfloat16(target: str, interface: str):
+    """Each operator's result is rounded to bfloat16, whatever the target has of the type, as are the outputs."""
+    ids = np.array([[3, 1, 15, 0, 7, 7, 2], [9, 4, 4, 11, 12, 13, 14]])
+    chosen = WITHOUT[BF16] if target == "old" else load_target(target)
+    result = optimize(MODEL, target=chosen, interface=interface)
+    assert not result.diagnostics
+    proto = onnx_ir.to_proto(result.model)
+    onnx.checker.check_model(proto, full_check=True)
+    expected = evaluated(load(MODEL), {"ids": ids})
+    wide = interface == "wide" or target == "old"
+    for level in LEVELS:
+        outputs = run(session(proto, level), {"ids": ids})
+        for got, wanted in zip(outputs, expected, strict=True):
+            assert got.tobytes() == (wanted.astype(np.float32) if wide else wanted).tobytes()
+
+
+@pytest.mark.parametrize("dtype", [BF16, F16])
+@pytest.mark.parametrize("lacking", [False, True])
+@pytest.mark.parametrize("source", [DataType.DOUBLE, DataType.INT32, DataType.UINT32, DataType.INT64, DataType.UINT64])
+def test_casts_round_once(dtype: DataType, lacking: bool, source: DataType):
+    body = f"""agraph ({type_name(source)}[N] x) => (float[N] y) {{ c = Cast <to = {int(dtype)}> (x)
+        y = Cast <to = 1> (c) }}"""
+    x = patterns.float64_around(dtype) if source == DataType.DOUBLE else patterns.integers_around(source, dtype)
+    (y,) = widened_outputs(model_of(body), WITHOUT[dtype] if lacking else CPU, x=x)
+    with np.errstate(over="ignore"):
+        expected = cast(cast(x, dtype), DataType.FLOAT)
+    nan = np.isnan(expected)
+    assert np.array_equal(nan, np.isnan(y))
+    assert y[~nan].tobytes() == expected[~nan].tobytes()
+
+
+def test_integers_that_fit_in_float_are_left_to_the_target():
+    body = """agraph (float[N] x) => (bfloat16[1] y) { n = Shape (x) m = Clip (n, low, high)
+        y = Cast <to = 16> (m) }"""
+    model = model_of(body, low=np.array(0), high=np.array(4096))
+    assert not WidenFloats(CPU)(model).modified
+
+
+QUANTIZED = """agraph (bfloat16[3,N] x, bfloat16[3] s) => ({to}[3,N] q, bfloat16[3,N] y) {{
+    q = QuantizeLinear <axis = 0> (x, s, z) y = DequantizeLinear <axis = 0> (q, s, z) }}"""
+
+
+@pytest.mark.parametrize("to", [DataType.INT8, DataType.UINT8, DataType.INT16])
+@pytest.mark.parametrize("lacking", [False, True])
+@pytest.mark.parametrize("zero", [0, 5])
+def test_quantization_divides_in_bfloat16(to: DataType, lacking: bool, zero: int):
+    rng = np.random.default_rng(0)
+    x = cast(rng.normal(0, 40, (3, 3000)).astype(np.float32), BF16)
+    scale = cast(np.array([0.3, 1.0, 0.0725], np.float32), BF16)
+    model = model_of(QUANTIZED.format(to=type_name(to)), 23, z=np.full(3, zero, to.numpy()))
+    feeds = {"x": x, "s": scale}
+    if lacking:
+        feeds = {name: array.astype(np.float32) for name, array in feeds.items()}
+    q, y = widened_outputs(model, WITHOUT[BF16] if lacking else CPU, **feeds)
+    by = scale.astype(np.float32)[:, None]
+    quotient = cast(x.astype(np.float32) / by, BF16).astype(np.float32)
+    info = np.iinfo(to.numpy())
+    codes = np.clip(np.rint(quotient) + zero, info.min, info.max).astype(to.numpy())
+    assert np.array_equal(q, codes)
+    expected = cast((codes.astype(np.float32) - zero) * by, BF16)
+    assert y.astype(np.float32).tobytes() == expected.astype(np.float32).tobytes()
+
+
+@pytest.mark.parametrize("lacking", [False, True])
+def test_every_result_is_rounded(lacking: bool):
+    """LayerNormalization gives the mean in float by stash_type; TopK gives indices; Dropout a mask."""
+    body = """agraph (bfloat16[4,8] x, bfloat16[8] s) =>
+        (bfloat16[4,8] y, bfloat16[4,2] top, int64[4,2] at, float[4] m) {
+        n, mean = LayerNormalization (x, s) y, mask = Dropout (n) k = Constant <value = int64[1] {2}> ()
+        top, at = TopK (y, k) m = Squeeze (mean, axis) }"""
+    x = cast(np.random.default_rng(0).normal(0, 3, (4, 8)).astype(np.float32), BF16)
+    scale = cast(np.linspace(0.7, 1.3, 8, dtype=np.float32), BF16)
+    feeds = {"x": x, "s": scale}
+    expected = evaluated(model_of(body, axis=np.array([1])), feeds)
+    if lacking:
+        feeds = {name: array.astype(np.float32) for name, array in feeds.items()}
+    got = widened_outputs(model_of(body, axis=np.array([1])), WITHOUT[BF16] if lacking else CPU, **feeds)
+    for mine, wanted in zip(got, expected, strict=True):
+        assert np.array_equal(mine.astype(np.float64), wanted.astype(np.float64))
+
+
+FUNCTION = """<domain: "local", opset_import: ["" : 19]> f (a) => (b) { c = Add (a, a) b = Mul (c, a) }"""
+
+
+@pytest.mark.parametrize("lacking", [False, True])
+def test_functions_called_with_several_types(lacking: bool):
+    body = """agraph (float[N] x, bfloat16[N] h) => (float[N] y, bfloat16[N] z, float[N] v) {
+        y = local.f (x) z = local.f (h) v = local.f (x) }"""
+    x = np.random.default_rng(0).normal(0, 3, 300).astype(np.float32)
+    h = cast(x, BF16)
+    fed = h.astype(np.float32) if lacking else h
+    y, z, v = widened_outputs(model_of(body, 19, FUNCTION), WITHOUT[BF16] if lacking else CPU, x=x, h=fed)
+    assert y.tobytes() == v.tobytes() == ((x + x) * x).tobytes()
+    twice = cast(h.astype(np.float64) * 2, BF16).astype(np.float64)
+    assert z.astype(np.float32).tobytes() == cast(twice * h.astype(np.float64), BF16).astype(np.float32).tobytes()
+
+
+@pytest.mark.parametrize("lacking", [False, True])
+def test_in_functions_branches_and_loops(lacking: bool):
+    body = """agraph (bfloat16[4] h, bool p, int64 n) => (bfloat16[4] y, bfloat16[K,4] all) {
+        g = local.f (h)
+        b = If (p) <then_branch = yes () => (bfloat16[4] t) { t = Mul (g, h) },
+                    else_branch = no () => (bfloat16[4] e) { e = Sub (g, h) }>
+        y, all = Loop (n, , b) <body = turn (int64 i, bool go, bfloat16[4] s) =>
+            (bool more, bfloat16[4] next, bfloat16[4] seen)
+            { more = Identity (go) next = Add (s, h) seen = Mul (s, h) }>
+    }"""
+    h = cast(np.array([0.3, -1.7, 5.1, 0.01], np.float32), BF16)
+    wide = h.astype(np.float64)
+    fed = h.astype(np.float32) if lacking else h
+
+    def rounded(array: Array) -> Array:
+        return cast(array, BF16).astype(np.float64)
+
+    for p in (True, False):
+        y, seen = widened_outputs(
+            model_of(body, 19, FUNCTION), WITHOUT[BF16] if lacking else CPU, h=fed, p=np.array(p), n=np.array(3)
+        )
+        g = rounded(rounded(wide + wide) * wide)
+        s, expected = rounded(g * wide if p else g - wide), list[Array]()
+        for _ in range(3):
+            expected.append(rounded(s * wide))
+            s = rounded(s + wide)
+        assert np.array_equal(y.astype(np.float64), s)
+        assert np.array_equal(seen.astype(np.float64), np.array(expected))
+
+
+def test_tensors_in_attributes():
+    body = """agraph (bfloat16[3,3] x) => (bfloat16[3,3] y) {
+        c = ConstantOfShape <value = bfloat16[1] {16257}> (k) e = Constant <value = bfloat16[1] {16258}> ()
+        s = Add (c, e) y = Mul (s, x) }"""
+    x = cast(np.linspace(-3, 3, 9, dtype=np.float32).reshape(3, 3), BF16)
+    expected = evaluated(model_of(body, 22, k=np.array([3, 3])), {"x": x})
+    (y,) = widened_outputs(model_of(body, 22, k=np.array([3, 3])), WITHOUT[BF16], x=x.astype(np.float32))
+    assert y.tobytes() == expected[0].astype(np.float32).tobytes()
+
+
+def test_transpose_cast_matmul_does_not_crash():
+    """ONNX Runtime 1.31.1 ends the process when it loads the model as it is."""
+    body = """agraph (int8[2,3,4] x, float[4,5] w) => (float[3,2,5] y) {
+        t = Transpose <perm = [1, 0, 2]> (x) c = Cast <to = 1> (t) y = MatMul (c, w) }"""
+    x, w = np.arange(24, dtype=np.int8).reshape(2, 3, 4), np.ones((4, 5), np.float32)
+    (y,) = widened_outputs(model_of(body), x=x, w=w)
+    assert np.array_equal(y, x.transpose(1, 0, 2) @ w)

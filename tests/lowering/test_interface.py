@@ -1,0 +1,72 @@
+"""Graph inputs and outputs of narrow types as wider numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir
+import pytest
+from onnx_ir import DataType
+
+from castsmith.ir.records import Effect
+from castsmith.lowering.codes import CODED_TYPES, all_codes
+from castsmith.lowering.errors import OptionError
+from castsmith.lowering.interface import wide_type
+from castsmith.lowering.pipeline import optimize
+from castsmith.lowering.targets import load_target
+from castsmith.numerics.cast import cast
+from castsmith.numerics.types import type_name
+from tests.lowering.runtime import LEVELS, Array, run, session
+from tests.lowering.test_float8 import model_of
+
+ANDROID = load_target("onnxruntime-android")
+
+
+def wide_outputs(model: onnx_ir.Model, **feeds: Array) -> list[Array]:
+    result = optimize(model, target=ANDROID, interface="wide", passes=["lower-float8{always=true}", "legalize-version"])
+    assert not result.diagnostics
+    interface = [rewrite for rewrite in result.rewrites if rewrite.effect is Effect.INTERFACE]
+    assert {rewrite.rule for rewrite in interface} == {"widen-interface"}
+    proto = onnx_ir.to_proto(result.model)
+    onnx.checker.check_model(proto, full_check=True)
+    outputs = [run(session(proto, level), feeds) for level in LEVELS]
+    assert [array.tobytes() for array in outputs[0]] == [array.tobytes() for array in outputs[1]]
+    return outputs[0]
+
+
+@pytest.mark.parametrize("dtype", CODED_TYPES)
+def test_every_value_goes_through(dtype: DataType):
+    name, other = type_name(dtype), wide_type(dtype)
+    body = f"agraph ({name}[2,N] x) => ({name}[N,2] y, {name}[2,N] x) {{ y = Transpose (x) }}"
+    x = cast(all_codes(dtype), other).reshape(2, -1)
+    y, same = wide_outputs(model_of(body, 28), x=x)
+    assert y.dtype == same.dtype == other.numpy()
+    nan = np.isnan(x) if dtype.is_floating_point() else np.zeros(x.shape, bool)
+    for got, wanted, not_a_number in ((y, x.T, nan.T), (same, x, nan)):
+        assert got[~not_a_number].tobytes() == wanted[~not_a_number].tobytes()
+        assert not not_a_number.any() or np.isnan(got[not_a_number]).all()
+
+
+def test_inputs_are_rounded_on_their_way_in():
+    body = "agraph (float8e4m3fn[N] x) => (float8e4m3fn[N] y) { y = Identity (x) }"
+    x = np.array([1.06, 449.0, 1e9, -0.0, -3.3], np.float32)
+    (y,) = wide_outputs(model_of(body), x=x)
+    assert y.tobytes() == cast(cast(x, DataType.FLOAT8E4M3FN), DataType.FLOAT).tobytes()
+
+
+def test_names_stay():
+    body = "agraph (float8e5m2[N] x) => (float8e5m2[N] y) { y = Identity (x) }"
+    result = optimize(model_of(body), target=ANDROID, interface="wide")
+    graph = result.model.graph
+    assert [(value.name, value.dtype) for value in (*graph.inputs, *graph.outputs)] == [
+        ("x", DataType.FLOAT), ("y", DataType.FLOAT),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["lower-float8", "widen-floats"])
+def test_an_unknown_interface_is_refused(name: str):
+    model: Any = model_of("agraph (float[N] x) => (float[N] y) { y = Identity (x) }")
+    with pytest.raises(OptionError, match="stored or wide"):
+        optimize(model, target=ANDROID, passes=[f"{name}{{interface=codes}}"])
