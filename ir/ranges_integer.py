@@ -7,8 +7,10 @@ none. Derived from the node that makes the value, and what is known of its opera
   constants                          their least and greatest element
   Shape, Size, NonZero, ArgMax ...   counts and indices: from 0 up to what the dimensions allow
   bool                               0 or 1 as a number, through Cast
+  integers                           what their type holds
   Cast                               what it casts, where the target holds the whole range
   Clip, Mod                          between the bounds, below the divisor (integers only)
+  Max, Min                           the greatest, or least, of what is known of the operands
   moves of elements                  what they move
 """
 
@@ -110,11 +112,21 @@ def _rule_of(value: onnx_ir.Value) -> tuple[_Rule | None, onnx_ir.Node | None]:
 
 
 def _of_source(value: onnx_ir.Value, inference: Inference) -> Range | None:
-    """The range of a constant, and of any bool."""
+    """The range of a constant, and what the type of any bool or integer says."""
     tensor = constant_tensor(value)
-    if tensor is not None:
-        return _of_tensor(tensor)
-    return Range(0, 1) if inference.type_of(value) == DataType.BOOL else None
+    found = None if tensor is None else _of_tensor(tensor)
+    dtype = inference.type_of(value)
+    if found is not None or dtype is None:
+        return found
+    if dtype == DataType.BOOL:
+        return Range(0, 1)
+    return _whole(dtype)
+
+
+def _whole(dtype: DataType) -> Range | None:
+    """All that an integer type holds."""
+    row = element_type(dtype)
+    return Range(int(row.min), int(row.max)) if row.kind is Kind.INTEGER else None
 
 
 def _of_tensor(tensor: onnx_ir.TensorProtocol) -> Range | None:
@@ -175,7 +187,8 @@ def _clip(node: onnx_ir.Node, known: Ranges) -> Range | None:
     dtype = known.inference.type_of(node.inputs[0])
     if dtype is None or element_type(dtype).kind is not Kind.INTEGER:
         return None
-    whole = Range(int(element_type(dtype).min), int(element_type(dtype).max))
+    whole = _whole(dtype)
+    assert whole is not None
     absent = (whole, Range(whole.low, whole.low), Range(whole.high, whole.high))
     found, low, high = (
         bound if value is None else known.of(value) or whole
@@ -201,6 +214,28 @@ def _constant_of_shape(node: onnx_ir.Node, _: Ranges) -> Range | None:
     return None if attribute.is_ref() else _of_tensor(attribute.as_tensor())
 
 
+def _with_zeros(node: onnx_ir.Node, known: Ranges) -> Range | None:
+    """A move of the first operand that puts zeros in."""
+    found = known.of(node.inputs[0])
+    return None if found is None else found.joined(Range(0, 0))
+
+
+def _resize(node: onnx_ir.Node, known: Ranges) -> Range | None:
+    """Elements of the operand, where the nearest ones are picked."""
+    outside = node.attributes.get_string("coordinate_transformation_mode", "") == "tf_crop_and_resize"
+    nearest = node.attributes.get_string("mode", "nearest") == "nearest" and not outside
+    return known.of(node.inputs[0]) if nearest else None
+
+
+def _extremes(node: onnx_ir.Node, known: Ranges) -> Range | None:
+    """The greatest, or least, of integers."""
+    ranges = [found for value in node.inputs if (found := known.of(value)) is not None]
+    if len(ranges) < len(node.inputs):
+        return None
+    pick = max if node.op_type == "Max" else min
+    return Range(pick(each.low for each in ranges), pick(each.high for each in ranges))
+
+
 _RULES: Mapping[str, _Rule] = {
     **dict.fromkeys(("Shape", "ArgMax", "ArgMin", "NonZero"), _indices),
     "Size": _count,
@@ -211,6 +246,10 @@ _RULES: Mapping[str, _Rule] = {
     "ConstantOfShape": _constant_of_shape,
     **dict.fromkeys(("Identity", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten"), _move(0, 1)),
     **dict.fromkeys(("Slice", "Split", "Expand", "Tile", "Gather", "GatherElements", "GatherND"), _move(0, 1)),
+    **dict.fromkeys(("Compress", "ReverseSequence", "DepthToSpace", "SpaceToDepth"), _move(0, 1)),
+    **dict.fromkeys(("Resize", "Upsample"), _resize),
+    **dict.fromkeys(("Max", "Min"), _extremes),
+    "Trilu": _with_zeros,
     "Concat": _move(0, None),
     "Where": _move(1, 3),
 }

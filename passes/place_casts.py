@@ -24,6 +24,7 @@ from castsmith.ir.inference import Inference, infer_element_types
 from castsmith.ir.kept_types import Following
 from castsmith.ir.naming import Namer
 from castsmith.ir.passing import RewritePass
+from castsmith.ir.ranges_integer import Ranges
 from castsmith.ir.records import Records, Refusal, Rewrite, RewriteResult
 from castsmith.ir.scopes import imports_by_scope
 from castsmith.ir.text import nodes_text, site_of
@@ -45,19 +46,24 @@ class PlaceCasts(RewritePass):
     """Move casts across moves of elements to where they cost least.
 
     default_size: what a dimension is taken to be that has no number. sizes: what dimensions are taken to be by name,
-        as `batch=1,N=128`; both steer only where casts go, not what comes out.
+        as `batch=1,N=128`; both steer only where casts go, not what comes out. through_order: move casts through
+        Max, Min, MaxPool and Sign of floating-point values too, which the standard leaves open for NaN and for zeros of
+        both signs.
     """
 
     default_size: int = 64
     sizes: str = ""
+    through_order: bool = False
 
     def call(self, model: onnx_ir.Model) -> RewriteResult:
         inference = infer_element_types(model, PromotionRules(promote_unsafe=True))
         imports, namer, records = imports_by_scope(model), Namer(model), Records()
         sizes = Sizes(model, self.default_size, parse_sizes(self.sizes))
+        ranges = Ranges(inference)
         for graph in (model.graph, *subgraphs_of(model.graph)):
-            for region in find_regions(graph, inference, imports[graph]):
-                problem = pose(region, inference, imports[graph], sizes)
+            for region in find_regions(graph, inference, imports[graph], ranges):
+                order = self.through_order
+                problem = pose(region, inference, imports[graph], sizes, ranges, through_order=order)
                 answer = problem if isinstance(problem, str) else place(region, problem, inference, namer)
                 if isinstance(answer, Rewrite):
                     records.rewrites.append(answer)

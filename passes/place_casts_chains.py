@@ -100,10 +100,9 @@ def _is_fixed(source: DataType, step: CastNode, opset: int) -> bool:
 
 @cache
 def _extended(chain: Chain, step: CastNode, opset: int) -> Chain | None:
-    if not is_fixed(type_of(chain), step, opset):
-        return None
     while len(chain) > 1 and chain_verdict(type_of(chain[:-1]), chain[-1], step, opset):
         chain = chain[:-1]
         if type_of(chain) == step.to:
             return chain
-    return (*chain, step)
+    # Of values that came by a cast which holds them, a cast may be fixed that is not so for all values of the type.
+    return (*chain, step) if is_fixed(type_of(chain), step, opset) else None

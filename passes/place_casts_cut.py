@@ -13,8 +13,8 @@ from onnx_ir import DataType
 
 from castsmith.numerics.embedding import embeds
 from castsmith.passes.place_casts_chains import type_of
-from castsmith.passes.place_casts_plans import Choice, Mode, choice_of
-from castsmith.passes.place_casts_problem import IMPOSSIBLE, Demand, Problem, Root
+from castsmith.passes.place_casts_plans import Choice, Mode
+from castsmith.passes.place_casts_problem import IMPOSSIBLE, Demand, Move, Problem, Root
 
 Sides = Sequence[tuple[Choice | None, Choice | None]]
 """For each move its choice on the source's side and on the sink's side; None where it has none."""
@@ -36,10 +36,9 @@ def two_sides(problem: Problem) -> Sides | None:
         return None
     sides: list[tuple[Choice | None, Choice | None]] = []
     for move in problem.moves:
-        waits = any(to == move.dtype and not embeds(a, to) for a, to in steps) and len(steps) == 1
-        mode = Mode.BEFORE if waits else Mode.AFTER
-        first, second = (choice_of(dtype, Mode.KEEP if dtype == move.dtype else mode) for dtype in types)
-        sides.append((first if first in move.choices else None, second if second in move.choices else None))
+        waits = len(steps) == 1 and any(to == move.dtype and not embeds(a, to) for a, to in steps)
+        first, second = (_way(move, dtype, Mode.BEFORE if waits else Mode.AFTER) for dtype in types)
+        sides.append((first, second))
     return sides
 
 
@@ -59,8 +58,15 @@ def minimum_cut(problem: Problem, sides: Sides) -> Sequence[Choice] | None:
     return result if len(result) == len(chosen) and problem.cost(result) < IMPOSSIBLE else None
 
 
+def _way(move: Move, dtype: DataType, preferred: Mode) -> Choice | None:
+    """The choice by which the node moves the type; the preferred one where there are two."""
+    ways = [choice for choice in move.choices if choice.dtype == dtype]
+    return min(ways, key=lambda choice: choice.mode is not preferred, default=None)
+
+
 def _steps(root: Root, demand: Demand) -> Iterator[tuple[DataType, DataType]]:
-    yield from zip((type_of(root.history), *demand.path), demand.path, strict=False)
+    pairs = zip((type_of(root.history), *demand.path), demand.path, strict=False)
+    return ((a, to) for a, to in pairs if a != to)
 
 
 def _rounds(problem: Problem) -> bool:

@@ -13,18 +13,21 @@ from onnx_ir import DataType
 from castsmith.ir.casts import CastNode
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.inference import Inference
+from castsmith.ir.ranges_integer import Ranges
 from castsmith.ir.schemas import opset_of
 from castsmith.numerics.cast import cast
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.opsets import policy_for
 from castsmith.numerics.status import cast_status
 from castsmith.passes.place_casts_chains import Casting, Chain, casting_of, is_fixed, start
-from castsmith.passes.place_casts_moves import data_inputs, elements_moved
+from castsmith.passes.place_casts_moves import ORDER, data_inputs, elements_moved
+from castsmith.passes.place_casts_order import keeps_order
 from castsmith.passes.place_casts_plans import Choice, Mode, choice_of
 from castsmith.passes.place_casts_problem import Demand, Move, Problem, Root
 from castsmith.passes.place_casts_sizes import Sizes
 from castsmith.passes.simplify_bypass import cast_before
 from castsmith.passes.simplify_kernels import takes_type
+from castsmith.passes.simplify_ranges import held
 
 _SMALL = 1024
 """Elements up to which a constant is cast while the model is made, not while it runs."""
@@ -42,13 +45,15 @@ class Region:
         return [node for node in self.nodes if node not in self.casts]
 
 
-def find_regions(graph: onnx_ir.Graph, inference: Inference, imports: Mapping[str, int]) -> list[Region]:
+def find_regions(
+    graph: onnx_ir.Graph, inference: Inference, imports: Mapping[str, int], ranges: Ranges
+) -> list[Region]:
     """The regions of one graph, its subgraphs left out, that have both a cast and a move."""
     casts: dict[onnx_ir.Node, CastNode] = {}
     members: dict[onnx_ir.Node, list[int]] = {}
     for node in graph:
         indexes = data_inputs(node)
-        meaning = _movable_cast(node, inference, imports) if indexes is None else None
+        meaning = _movable_cast(node, inference, imports, ranges) if indexes is None else None
         if meaning is not None:
             casts[node], indexes = meaning, [0]
         elif not indexes or any(inference.type_of(node.inputs[index]) is None for index in indexes):
@@ -70,7 +75,15 @@ def find_regions(graph: onnx_ir.Graph, inference: Inference, imports: Mapping[st
     return [region for region in regions.values() if 0 < len(region.casts) < len(region.nodes)]
 
 
-def pose(region: Region, inference: Inference, imports: Mapping[str, int], sizes: Sizes) -> Problem | str:
+def pose(
+    region: Region,
+    inference: Inference,
+    imports: Mapping[str, int],
+    sizes: Sizes,
+    ranges: Ranges,
+    *,
+    through_order: bool = False,
+) -> Problem | str:
     """The problem that a region poses, or why it is left alone."""
     opset = opset_of(imports, "") or 1
     types = {dtype for node in region.nodes for dtype in _types_of(node, inference)}
@@ -81,16 +94,19 @@ def pose(region: Region, inference: Inference, imports: Mapping[str, int], sizes
     numbers = {node: number for number, node in enumerate(region.moves)}
     histories: dict[onnx_ir.Value, Chain] = {}
     moves: list[Move] = []
+    unmoved: list[onnx_ir.Node] = []
     for node in region.nodes:
         indexes = [0] if node in region.casts else data_inputs(node) or []
         operands = [value for index in indexes if (value := node.inputs[index]) is not None]
         for value in operands:
             if value not in histories:
-                histories[value] = _history_of_source(value, inference, casting)
+                histories[value] = _history_of_source(value, inference, casting, ranges)
         if node in region.casts:
-            histories[node.outputs[0]] = casting.extend(histories[operands[0]], _to(region.casts[node])) or start(
-                _to(region.casts[node])
-            )
+            made = casting.extend(histories[operands[0]], _to(region.casts[node]))
+            if made is None:
+                unmoved.append(node)
+            else:
+                histories[node.outputs[0]] = made
             continue
         sizes.note_move(operands, node.outputs)
         dtype = inference.type_of(operands[0])
@@ -98,8 +114,15 @@ def pose(region: Region, inference: Inference, imports: Mapping[str, int], sizes
         alike = len({histories[value] for value in operands}) == 1
         for output in node.outputs:
             histories[output] = histories[operands[0]] if alike else start(dtype)
-        choices = _choices(node, indexes, dtype, casting, imports)
-        moves.append(Move(node, dtype, tuple(choices), elements_moved(node, indexes, sizes)))
+        choices = tuple(_choices(node, indexes, dtype, casting, imports))
+        if node.op_type in ORDER:
+            kept, *others = choices
+            past = [histories[value] for value in operands]
+            choices = (kept, *(c for c in others if keeps_order(c, dtype, past, any_float=through_order)))
+        moves.append(Move(node, dtype, choices, elements_moved(node, indexes, sizes)))
+    for node in unmoved:
+        # Fixed for the values that come, by a range that their history does not tell: it bounds the region.
+        del region.nodes[node], region.casts[node]
     roots = [
         _root(value, chain, region, numbers, sizes)
         for value, chain in histories.items()
@@ -110,11 +133,17 @@ def pose(region: Region, inference: Inference, imports: Mapping[str, int], sizes
     return Problem(moves, roots, casting, before)
 
 
-def _movable_cast(node: onnx_ir.Node, inference: Inference, imports: Mapping[str, int]) -> CastNode | None:
+def _movable_cast(
+    node: onnx_ir.Node, inference: Inference, imports: Mapping[str, int], ranges: Ranges
+) -> CastNode | None:
+    """What the node does, where it is a Cast that the standard fixes for all values that come."""
     step = cast_before(node.outputs[0], inference) if node.op_type == "Cast" and node.outputs else None
-    if step is None or not is_fixed(step[1], step[2], opset_of(imports, "") or 1):
+    if step is None:
         return None
-    return step[2]
+    value, source, meaning = step
+    if is_fixed(source, meaning, opset_of(imports, "") or 1) or held([value], ranges, source, meaning):
+        return meaning
+    return None
 
 
 def _types_of(node: onnx_ir.Node, inference: Inference) -> Iterable[DataType]:
@@ -147,27 +176,37 @@ def _choices(
     for other in casting.types():
         if other == dtype or not all(takes_type(node, index, other, imports) for index in indexes):
             continue
-        if is_fixed(dtype, casting.step_to(other), casting.opset):
+        ahead = is_fixed(dtype, casting.step_to(other), casting.opset)
+        if ahead:
             yield choice_of(other, Mode.AFTER)
-        if not embeds(other, dtype) and is_fixed(other, casting.step_to(dtype), casting.opset):
+        # Where the type holds the other, and can be cast back to it, AFTER is the same.
+        if not (ahead and embeds(other, dtype)) and is_fixed(other, casting.step_to(dtype), casting.opset):
             yield choice_of(other, Mode.BEFORE)
 
 
-def _history_of_source(value: onnx_ir.Value, inference: Inference, casting: Casting) -> Chain:
-    """What is known of a value that comes from outside: a small constant may fit a narrower type."""
+def _history_of_source(value: onnx_ir.Value, inference: Inference, casting: Casting, ranges: Ranges) -> Chain:
+    """What is known of a value that comes from outside: a small constant, or integers in a range, may fit a narrower
+    type."""
     dtype = inference.type_of(value)
     assert dtype is not None
-    tensor = constant_tensor(value)
-    if tensor is None or tensor.size > _SMALL:
-        return start(dtype)
-    array = tensor.numpy()
+    tensor, known = constant_tensor(value), ranges.get(value)
     for narrow in sorted(casting.types(), key=lambda dtype: dtype.itemsize):
-        if narrow == dtype or not embeds(narrow, dtype) or cast_status(array, narrow, opset=casting.opset).any():
+        if narrow == dtype or not embeds(narrow, dtype):
             continue
-        back = cast(cast(array, narrow, opset=casting.opset), dtype, opset=casting.opset)
-        if np.ascontiguousarray(back).tobytes() == np.ascontiguousarray(array).tobytes():
+        if (known is not None and known.fits(narrow)) or (tensor is not None and _fits(tensor, dtype, narrow, casting)):
             return casting.extend(start(narrow), dtype) or start(dtype)
     return start(dtype)
+
+
+def _fits(tensor: onnx_ir.TensorProtocol, dtype: DataType, narrow: DataType, casting: Casting) -> bool:
+    """Whether a small constant of `dtype` goes to `narrow` and back unharmed."""
+    if tensor.size > _SMALL:
+        return False
+    array = tensor.numpy()
+    if cast_status(array, narrow, opset=casting.opset).any():
+        return False
+    back = cast(cast(array, narrow, opset=casting.opset), dtype, opset=casting.opset)
+    return np.ascontiguousarray(back).tobytes() == np.ascontiguousarray(array).tobytes()
 
 
 def _root(

@@ -11,6 +11,7 @@ import onnx_ir
 import pytest
 
 from castsmith.ir.inference import infer_element_types
+from castsmith.ir.ranges_integer import Ranges
 from castsmith.ir.scopes import imports_by_scope
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.passes.place_casts import PlaceCasts
@@ -32,10 +33,11 @@ SEEDS = range(30 * len(PAIRS))
 def problems(model: onnx_ir.Model) -> list[Problem]:
     inference = infer_element_types(model, PromotionRules(promote_unsafe=True))
     imports, sizes = imports_by_scope(model), Sizes(model, 64, {})
+    ranges = Ranges(inference)
     found = [
-        pose(region, inference, imports[graph], sizes)
+        pose(region, inference, imports[graph], sizes, ranges)
         for graph in (model.graph, *model.graph.subgraphs())
-        for region in find_regions(graph, inference, imports[graph])
+        for region in find_regions(graph, inference, imports[graph], ranges)
     ]
     return [problem for problem in found if isinstance(problem, Problem)]
 
