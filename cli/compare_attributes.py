@@ -13,6 +13,7 @@ from castsmith.cli.compare_tensors import tensor_difference
 from castsmith.numerics.types import type_name
 
 _NESTED = (AttributeType.GRAPH, AttributeType.GRAPHS)
+_NUMBERS_OF_TYPES = frozenset(onnx_ir.DataType)
 _NOT_SET = "not set"
 
 
@@ -54,7 +55,7 @@ def _text(attribute: onnx_ir.Attr | None) -> str:
         return _NOT_SET
     if attribute.is_ref():
         return f"@{attribute.ref_attr_name}"
-    if attribute.name == "to" and attribute.type == AttributeType.INT:
+    if attribute.name == "to" and attribute.type == AttributeType.INT and attribute.value in _NUMBERS_OF_TYPES:
         return type_name(onnx_ir.DataType(attribute.as_int()))
     if attribute.type in _NESTED:
         return "a graph"

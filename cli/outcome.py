@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import logging
 import os
 import sys
 from collections.abc import Callable
@@ -17,6 +18,7 @@ BROKEN_PIPE = 141
 def run_command(arguments: argparse.Namespace) -> int:
     """Call `arguments.run` and turn whatever it raises into a sentence and an exit code."""
     _print_any_character()
+    _print_only_our_own()
     command: Callable[[argparse.Namespace], int] = arguments.run
     try:
         code = command(arguments)
@@ -59,6 +61,11 @@ def _print_any_character() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+
+
+def _print_only_our_own() -> None:
+    """onnx_ir logs warnings and tracebacks of what is refused here in a sentence, or does no harm."""
+    logging.getLogger("onnx_ir").setLevel(logging.CRITICAL)
 
 
 def _drop_stdout() -> None:

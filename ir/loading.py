@@ -17,10 +17,13 @@ from castsmith.ir import protos
 from castsmith.ir.errors import ModelError
 from castsmith.ir.protos import file_format
 from castsmith.ir.ranges import external_path, mapped_tensor
+from castsmith.ir.soundness import require_sound
 from castsmith.ir.tensors import all_tensors, graphs_with_initializers
 from castsmith.ir.wire import skeleton
 from castsmith.numerics.errors import ElementTypeError
 from castsmith.numerics.types import element_type
+
+_TYPED_FIELDS = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data", "string_data")
 
 _LARGE_FILE = 1 << 24
 _LARGE_WEIGHT = 1 << 16
@@ -31,8 +34,8 @@ def load(path: str | os.PathLike[str]) -> onnx_ir.Model:
     """The model in the file `path`; weights stay on disk, in the file or beside it, and are memory-mapped when used.
 
     Raises ModelError, in one sentence that names the file, where it is missing, truncated or not ONNX, where external
-    data is missing, shorter than the tensor that needs it or outside the model's folder, and where an initializer
-    holds more or fewer bytes than its shape says.
+    data is missing, shorter than the tensor that needs it or outside the model's folder, where an initializer holds
+    more or fewer bytes than its shape says, and where the graph does not hang together (see soundness.py).
     """
     path = Path(path)
     proto, source = _read(path)
@@ -42,7 +45,7 @@ def load(path: str | os.PathLike[str]) -> onnx_ir.Model:
         if isinstance(tensor, onnx_ir.ExternalTensor):
             _check_external(path, folder, tensor)
             tensor.base_dir = folder
-        elif isinstance(tensor, onnx_ir.serde.TensorProtoTensor):
+        else:
             _check_inline(path, tensor)
     if source is not None:
         _map_own_weights(path, model, source)
@@ -51,7 +54,11 @@ def load(path: str | os.PathLike[str]) -> onnx_ir.Model:
 
 def from_proto(proto: onnx.ModelProto) -> onnx_ir.Model:
     """The model of a ModelProto in memory. Raises ModelError where the proto is not a whole model."""
-    return _deserialize(Path(proto.graph.name or "the model"), proto)
+    name = Path(proto.graph.name or "the model")
+    model = _deserialize(name, proto)
+    for tensor in all_tensors(model):
+        _check_inline(name, tensor)
+    return model
 
 
 def _read(path: Path) -> tuple[onnx.ModelProto, IO[bytes] | None]:
@@ -91,13 +98,11 @@ def _deserialize(path: Path, proto: onnx.ModelProto) -> onnx_ir.Model:
     if not proto.opset_import:
         raise ModelError(f"{path}: the model imports no operator set, so its operators have no meaning.")
     try:
-        return protos.from_proto(proto)
+        model = protos.from_proto(proto)
     except (ValueError, TypeError, KeyError, AttributeError, RuntimeError) as error:
-        cause: BaseException = error
-        while cause.__cause__ is not None:
-            cause = cause.__cause__
-        reason = str(cause).splitlines()[0] if str(cause) else type(cause).__name__
-        raise ModelError(f"{path}: the model is malformed ({reason}).") from None
+        raise ModelError(f"{path}: the model is malformed ({protos.root_cause(error)}).") from None
+    require_sound(model, str(path), sort=True)
+    return model
 
 
 def _check_external(path: Path, folder: Path, tensor: onnx_ir.ExternalTensor) -> None:
@@ -122,9 +127,16 @@ def _check_external(path: Path, folder: Path, tensor: onnx_ir.ExternalTensor) ->
         )
 
 
-def _check_inline(path: Path, tensor: onnx_ir.serde.TensorProtoTensor) -> None:
+def _check_inline(path: Path, tensor: onnx_ir.TensorProtocol) -> None:
+    if isinstance(tensor, onnx_ir.StringTensor):
+        needed, has = _count(path, tensor), len(tensor.string_data())
+        if has != needed:
+            raise ModelError(f"{path}: tensor {tensor.name!r} needs {needed} strings for its shape, but holds {has}.")
+    if not isinstance(tensor, onnx_ir.serde.TensorProtoTensor):
+        return
     raw = tensor.raw
     if not raw.HasField("raw_data"):
+        _check_typed(path, tensor)
         return
     needed = _bytes_needed(path, tensor)
     if len(raw.raw_data) != needed:
@@ -133,7 +145,31 @@ def _check_inline(path: Path, tensor: onnx_ir.serde.TensorProtoTensor) -> None:
         )
 
 
+def _check_typed(path: Path, tensor: onnx_ir.serde.TensorProtoTensor) -> None:
+    """Data in a field of its type: onnx_ir would read a tensor without any data as zeros."""
+    count, bits = _count(path, tensor), element_type(tensor.dtype).bits
+    if tensor.dtype in (onnx_ir.DataType.COMPLEX64, onnx_ir.DataType.COMPLEX128):
+        count *= 2
+    elif bits in (2, 4):
+        count = math.ceil(count * bits / 8)
+    own = onnx.helper.tensor_dtype_to_field(int(tensor.dtype))
+    for field in _TYPED_FIELDS:
+        needed, has = count if field == own else 0, len(getattr(tensor.raw, field))
+        if has != needed:
+            raise ModelError(
+                f"{path}: tensor {tensor.name!r} needs {needed} entries in {field} for its type and shape, but holds"
+                f" {has}."
+            )
+
+
 def _bytes_needed(path: Path, tensor: onnx_ir.TensorProtocol) -> int:
+    if tensor.dtype == onnx_ir.DataType.STRING:
+        raise ModelError(f"{path}: tensor {tensor.name!r} keeps strings as raw data, which ONNX does not allow.")
+    return math.ceil(_count(path, tensor) * tensor.dtype.itemsize)
+
+
+def _count(path: Path, tensor: onnx_ir.TensorProtocol) -> int:
+    """The number of elements, of a type that there is."""
     dims = list(_dims(tensor))
     if any(dim < 0 for dim in dims):
         raise ModelError(f"{path}: tensor {tensor.name!r} has a negative dimension.")
@@ -141,9 +177,7 @@ def _bytes_needed(path: Path, tensor: onnx_ir.TensorProtocol) -> int:
         element_type(tensor.dtype)
     except ElementTypeError:
         raise ModelError(f"{path}: tensor {tensor.name!r} has the unknown element type {tensor.dtype!r}.") from None
-    if tensor.dtype == onnx_ir.DataType.STRING:
-        raise ModelError(f"{path}: tensor {tensor.name!r} keeps strings as raw data, which ONNX does not allow.")
-    return math.ceil(math.prod(dims) * tensor.dtype.itemsize)
+    return math.prod(dims)
 
 
 def _dims(tensor: onnx_ir.TensorProtocol) -> Iterator[int]:

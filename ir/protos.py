@@ -13,6 +13,7 @@ import onnx
 import onnx.serialization
 import onnx_ir
 
+from castsmith.ir.errors import ModelError
 from castsmith.ir.sparse import has_sparse, spelled_out
 from castsmith.ir.walks import graphs_in
 
@@ -38,8 +39,14 @@ def from_proto(proto: onnx.ModelProto) -> onnx_ir.Model:
 
 
 def to_proto(model: onnx_ir.Model) -> onnx.ModelProto:
-    """The proto of the model, with a value_info only for those initializers that had one."""
-    proto = onnx_ir.to_proto(model)
+    """The proto of the model, with a value_info only for those initializers that had one.
+
+    Raises ModelError where a text in the model is not UTF-8, as protobuf reads such texts and does not write them.
+    """
+    try:
+        proto = onnx_ir.to_proto(model)
+    except onnx_ir.serde.SerdeError as error:
+        raise ModelError(f"the model cannot be written ({root_cause(error)}).") from None
     for graph, graph_proto in _graphs(model.graph, proto.graph):
         values = graph.initializers
         if _OWN not in graph.meta or not values:
@@ -50,6 +57,13 @@ def to_proto(model: onnx_ir.Model) -> onnx.ModelProto:
         del graph_proto.value_info[:]
         graph_proto.value_info.extend(kept)
     return proto
+
+
+def root_cause(error: BaseException) -> str:
+    """The first line of what the innermost cause of the error says: onnx_ir wraps each in the place where it met it."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
 def _graphs(graph: onnx_ir.Graph, proto: onnx.GraphProto) -> Iterator[tuple[onnx_ir.Graph, onnx.GraphProto]]:

@@ -14,6 +14,7 @@ from castsmith.ir.kept_types import lend
 from castsmith.ir.loading import from_proto, load
 from castsmith.ir.provenance import note_provenance
 from castsmith.ir.records import Diagnostic, Records, Refusal, Rewrite, RewriteResult
+from castsmith.ir.soundness import require_sound
 from castsmith.ir.verify_passes import require_same
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering.custom_builder import Lowering
@@ -143,6 +144,7 @@ def _specs(passes: Sequence[str | PassBase] | None, until: str | None, *, target
 
 def _own_model(model: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str]) -> onnx_ir.Model:
     if isinstance(model, onnx_ir.Model):
+        require_sound(model, model.graph.name or "the model")
         return model.clone()
     if isinstance(model, onnx.ModelProto):
         return from_proto(model)

@@ -12,7 +12,7 @@ from castsmith.ir.casts import read_cast
 from castsmith.ir.inference import Inference
 from castsmith.ir.promote_node import is_convert_promote_types, promotion_rules_of
 from castsmith.ir.qonnx import is_trunc, read_trunc, trunc_operands
-from castsmith.ir.schemas import DEFAULT_DOMAINS, opset_of
+from castsmith.ir.schemas import DEFAULT_DOMAINS, op_formals, opset_of
 from castsmith.numerics.promotion import common_type
 from castsmith.passes.fold_conversions import BitCastTo, CastTo, Reading, TruncOf
 from castsmith.passes.fold_quantize import read_quantize
@@ -53,7 +53,7 @@ class Reader:
 
     def _cast(self, node: onnx_ir.Node, opset: int) -> tuple[Reading, ...] | None:
         if node.op_type == "BitCast":
-            return _bit_cast(node, opset)
+            return _bit_cast(node, opset) if op_formals("", "BitCast", opset) is not None else None
         if node.op_type not in ("Cast", "CastLike"):
             return None
         meaning = read_cast(node, self._type_of(node, node.inputs[1]) if node.op_type == "CastLike" else None)
