@@ -10,10 +10,9 @@ from onnx_ir import AttributeType
 from castsmith.cli.compare_changes import Change
 from castsmith.cli.compare_keys import Keys, attribute_key
 from castsmith.cli.compare_tensors import tensor_difference
-from castsmith.numerics.types import type_name
+from castsmith.ir.text import attribute_text
 
 _NESTED = (AttributeType.GRAPH, AttributeType.GRAPHS)
-_NUMBERS_OF_TYPES = frozenset(onnx_ir.DataType)
 _NOT_SET = "not set"
 
 
@@ -53,12 +52,8 @@ def _value_change(left: onnx_ir.Attr, right: onnx_ir.Attr, place: str, subject: 
 def _text(attribute: onnx_ir.Attr | None) -> str:
     if attribute is None:
         return _NOT_SET
-    if attribute.is_ref():
-        return f"@{attribute.ref_attr_name}"
-    if attribute.name == "to" and attribute.type == AttributeType.INT and attribute.value in _NUMBERS_OF_TYPES:
-        return type_name(onnx_ir.DataType(attribute.as_int()))
-    if attribute.type in _NESTED:
+    if attribute.type in _NESTED and not attribute.is_ref():
         return "a graph"
-    if attribute.type in (AttributeType.TENSOR, AttributeType.TENSORS):
+    if attribute.type in (AttributeType.TENSOR, AttributeType.TENSORS) and not attribute.is_ref():
         return "a tensor"
-    return str(attribute.value)
+    return attribute_text(attribute)

@@ -63,6 +63,11 @@ def failure_of(error: Exception, arguments: Mapping[str, Any]) -> Failure:
         return Failure("file", f"{file}{': ' if file else ''}{error.strerror}.", file, TROUBLE)
     if isinstance(error, MemoryError):
         return Failure("memory", "there is not enough memory for this.", "", TROUBLE)
+    if type(error).__name__ == "SerdeError":  # of onnx_ir, which is not imported for its name
+        from castsmith.ir.protos import root_cause
+
+        message = f"text in the model is not UTF-8, or something else in it cannot be written ({root_cause(error)})."
+        return Failure("model", message, _file("", arguments), TROUBLE)
     return Failure("internal", f"internal error ({_cause(error)}): please report this.", "", TROUBLE)
 
 

@@ -11,11 +11,15 @@ from castsmith.numerics.types import type_name
 
 _MAX_ATTRIBUTE_CHARACTERS = 60
 
+_NUMBERS_OF_TYPES = tuple(onnx_ir.DataType)
+
 
 def node_text(node: onnx_ir.Node) -> str:
     """One line such as `y = Cast <to = float> (x)  # (int64[N]) -> float[N]`."""
     operator = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
-    attributes = ", ".join(f"{name} = {_attribute_text(node, name)}" for name in node.attributes)
+    attributes = ", ".join(
+        f"{name} = {_shortened(attribute_text(attribute))}" for name, attribute in node.attributes.items()
+    )
     call = f"{operator} <{attributes}>" if attributes else operator
     inputs = ", ".join(_operand_text(value) for value in node.inputs)
     outputs = ", ".join(_name(value) for value in node.outputs)
@@ -71,13 +75,17 @@ def _operand_text(value: onnx_ir.Value | None) -> str:
     return f"{_name(value)} {{{tensor.numpy().ravel()[0]}}}"
 
 
-def _attribute_text(node: onnx_ir.Node, name: str) -> str:
-    attribute = node.attributes[name]
-    if name == "to" and attribute.type == onnx_ir.AttributeType.INT:
-        return type_name(onnx_ir.DataType(attribute.as_int()))
+def attribute_text(attribute: onnx_ir.Attr) -> str:
+    """The value of the attribute; for a Cast's `to` the name of the type that its number stands for, if it is one."""
     if attribute.is_ref():
         return f"@{attribute.ref_attr_name}"
+    is_number = attribute.type == onnx_ir.AttributeType.INT
+    if attribute.name == "to" and is_number and attribute.value in _NUMBERS_OF_TYPES:
+        return type_name(onnx_ir.DataType(attribute.as_int()))
     if attribute.type in (onnx_ir.AttributeType.GRAPH, onnx_ir.AttributeType.GRAPHS):
         return "{...}"
-    text = str(attribute.value)
+    return str(attribute.value)
+
+
+def _shortened(text: str) -> str:
     return text if len(text) <= _MAX_ATTRIBUTE_CHARACTERS else text[: _MAX_ATTRIBUTE_CHARACTERS - 3] + "..."

@@ -1,0 +1,178 @@
+"""Models that do not hang together are refused in one sentence; nodes out of order are put in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx_ir
+import pytest
+from onnx import TensorProto, helper
+
+import castsmith
+from castsmith.ir.errors import ModelError
+
+Node = onnx.NodeProto
+
+
+def model_of(nodes: Sequence[Node], *, inputs: Sequence[str] = ("x",), opset: int = 21) -> onnx.ModelProto:
+    ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in inputs]
+    output = helper.make_tensor_value_info("y", TensorProto.FLOAT, [2])
+    graph = helper.make_graph(nodes, "g", ports, [output])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+
+
+def branch(name: str, *nodes: Node, outputs: Sequence[str]) -> onnx.GraphProto:
+    ports = [helper.make_tensor_value_info(output, TensorProto.FLOAT, [2]) for output in outputs]
+    return helper.make_graph(nodes, name, [], ports)
+
+
+def if_node(then: onnx.GraphProto, otherwise: onnx.GraphProto) -> Node:
+    return helper.make_node("If", ["c"], ["y"], then_branch=then, else_branch=otherwise, name="choice")
+
+
+ONE = branch("one", helper.make_node("Neg", ["x"], ["a"]), outputs=["a"])
+
+UNSOUND = {
+    "undefined": (
+        [helper.make_node("Neg", ["q"], ["y"], name="n")],
+        "g: n (Neg) reads 'q', which nothing in the model",
+    ),
+    "no output": ([helper.make_node("Neg", ["x"], ["z"])], "nothing in graph 'g' gives its output 'y'"),
+    "circle": (
+        [helper.make_node("Add", ["x", "b"], ["a"]), helper.make_node("Neg", ["a"], ["b"]), if_node(ONE, ONE)],
+        "nodes of graph 'g' feed each other in a circle",
+    ),
+    "holder": (
+        [if_node(branch("self", helper.make_node("Neg", ["y"], ["a"]), outputs=["a"]), ONE)],
+        "nodes of graph 'g' feed each other in a circle",
+    ),
+    "too few inputs": ([helper.make_node("Add", ["x"], ["y"], name="n")], "g: n (Add): Add has 1 input, and takes 2"),
+    "too many outputs": ([helper.make_node("Neg", ["x"], ["y", "z"])], "Neg has 2 outputs, and takes 1"),
+    "empty input": ([helper.make_node("Add", ["", "x"], ["y"])], "Add needs its input 0, which is empty"),
+    "no attribute": ([helper.make_node("Cast", ["x"], ["y"])], "Cast has no attribute to, which it needs"),
+    "kind": ([helper.make_node("Cast", ["x"], ["y"], to=1.5)], "attribute to of Cast is FLOAT, and has to be INT"),
+    "no type": (
+        [helper.make_node("Cast", ["x"], ["y"], to=99)],
+        "attribute to of Cast is 99, which is no element type",
+    ),
+    "branches": (
+        [if_node(ONE, branch("two", helper.make_node("Neg", ["x"], ["a"]), outputs=["a", "a"]))],
+        "the else_branch of If has other outputs than it",
+    ),
+    "in a branch": (
+        [if_node(branch("deep", helper.make_node("Neg", ["q"], ["a"], name="n"), outputs=["a"]), ONE)],
+        "deep: n (Neg) reads 'q', which nothing in the model gives",
+    ),
+    "qonnx": (
+        [helper.make_node("Quant", ["x"] * 4, ["y"], domain="qonnx.custom_op.general", signed="yes")],
+        "the attribute signed of Quant is STRING, and has to be INT",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", UNSOUND)
+def test_what_does_not_hang_together(case: str, tmp_path: Path) -> None:
+    nodes, sentence = UNSOUND[case]
+    path = tmp_path / "m.onnx"
+    onnx.save(model_of(nodes, inputs=("x", "c")), path)
+    with pytest.raises(ModelError) as caught:
+        castsmith.load(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert sentence in str(caught.value)
+
+
+def test_two_inputs_of_one_name() -> None:
+    with pytest.raises(ModelError, match="graph 'g' has two inputs of the name 'x'"):
+        castsmith.optimize(model_of([helper.make_node("Neg", ["x"], ["y"])], inputs=("x", "x")))
+
+
+def test_a_loop_that_passes_on_less_than_its_body_takes() -> None:
+    body = branch("body", helper.make_node("Identity", ["c"], ["go"]), outputs=["go"])
+    node = helper.make_node("Loop", ["", "c", "x"], ["y"], body=body)
+    with pytest.raises(ModelError, match="the body of Loop has other inputs or outputs than it passes on"):
+        castsmith.optimize(model_of([node], inputs=("x", "c")))
+
+
+def test_functions_that_call_each_other() -> None:
+    model = model_of([helper.make_node("F", ["x"], ["y"], domain="d")])
+    opset = [helper.make_opsetid("d", 1)]
+    for name, called in (("F", "G"), ("G", "F")):
+        model.functions.append(
+            helper.make_function("d", name, ["a"], ["b"], [helper.make_node(called, ["a"], ["b"], domain="d")], opset)
+        )
+    model.opset_import.extend(opset)
+    with pytest.raises(ModelError, match=r"function d::[FG] calls itself"):
+        castsmith.optimize(model)
+
+
+def test_a_call_with_more_outputs_than_its_function() -> None:
+    model = model_of([helper.make_node("F", ["x"], ["y", "z"], domain="d")])
+    opset = [helper.make_opsetid("d", 1), helper.make_opsetid("", 21)]
+    body = [helper.make_node("Neg", ["a"], ["b"])]
+    model.functions.append(helper.make_function("d", "F", ["a"], ["b"], body, opset))
+    model.opset_import.extend(opset[:1])
+    with pytest.raises(ModelError, match="F has 2 outputs, and takes at most 1"):
+        castsmith.optimize(model)
+
+
+def out_of_order() -> onnx.ModelProto:
+    return model_of([helper.make_node("Neg", ["a"], ["y"]), helper.make_node("Abs", ["x"], ["a"])])
+
+
+def test_nodes_out_of_order_are_put_in_order(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    onnx.save(out_of_order(), path)
+    assert [node.op_type for node in castsmith.load(path).graph] == ["Abs", "Neg"]
+
+
+def test_a_model_in_memory_is_not_reordered_behind_its_owner() -> None:
+    model = onnx_ir.from_proto(out_of_order())
+    with pytest.raises(ModelError, match=r"out of order; its sort\(\)"):
+        castsmith.optimize(model)
+    model.graph.sort()
+    assert not castsmith.optimize(model).rewrites
+
+
+@pytest.mark.parametrize("field", ["float_data", "int32_data", "string_data"])
+def test_typed_data_that_does_not_fit_its_shape(field: str, tmp_path: Path) -> None:
+    """onnx_ir reads a tensor without data as zeros: a file cut short would be a model with other weights."""
+    model = model_of([helper.make_node("Add", ["x", "w"], ["y"])])
+    weight = model.graph.initializer.add(name="w", data_type=TensorProto.FLOAT, dims=[2])
+    getattr(weight, field).extend([b"1" if field == "string_data" else 1])
+    path = tmp_path / "m.onnx"
+    onnx.save(model, path)
+    with pytest.raises(ModelError, match="tensor 'w' needs"):
+        castsmith.load(path)
+    weight.ClearField(field)
+    weight.float_data.extend([1, 2])
+    onnx.save(model, path)
+    loaded = castsmith.load(path).graph.initializers["w"].const_value
+    assert loaded is not None
+    np.testing.assert_array_equal(loaded.numpy(), np.array([1, 2], np.float32))
+
+
+@pytest.mark.parametrize(
+    "dtype", [TensorProto.COMPLEX64, TensorProto.INT4, TensorProto.UINT2, TensorProto.FLOAT16, TensorProto.STRING]
+)
+def test_typed_data_of_other_widths(dtype: int) -> None:
+    tensor = onnx.TensorProto(name="w", data_type=dtype, dims=[3], string_data=[b"a"] * 3)
+    if dtype != TensorProto.STRING:
+        tensor = helper.make_tensor("w", dtype, [3], [1] * 3)
+    model = model_of([helper.make_node("Neg", ["x"], ["y"])])
+    model.graph.initializer.append(tensor)
+    castsmith.optimize(model)
+    tensor.dims[0] = 5
+    model.graph.initializer[0].CopyFrom(tensor)
+    with pytest.raises(ModelError, match="tensor 'w' needs"):
+        castsmith.optimize(model)
+
+
+def test_names_that_are_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    data = model_of([helper.make_node("Neg", ["x"], ["y"], name="node_of_bytes")]).SerializeToString()
+    path.write_bytes(data.replace(b"node_of_bytes", b"node_of_\xff\xfe\xfd\xfc\xfb"))
+    with pytest.raises(ModelError, match="is not UTF-8"):
+        castsmith.load(path)
