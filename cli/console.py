@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from castsmith.cli.plain import one_line
 from castsmith.cli.wrapping import wrap
 
 if TYPE_CHECKING:
@@ -32,15 +33,27 @@ def print_lines(lines: Iterator[Line]) -> None:
 
 
 @contextmanager
-def progress() -> Generator[Callable[[str], None]]:
-    """A function to call with the name of what runs now, shown on stderr as long as that is a terminal."""
+def progress(steps: int | None = None) -> Generator[Callable[[str], None]]:
+    """A function to call with the name of what runs now; a bar on stderr as long as that is a terminal.
+
+    steps: how often it will be called, where that is known.
+    """
     if not sys.stderr.isatty():
         yield _say_nothing
         return
     from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    with Console(stderr=True).status("reading") as status:
-        yield lambda name: status.update(name)
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task("reading", total=steps, completed=-1)
+
+        def announce(name: str) -> None:
+            from rich.markup import escape
+
+            shown.update(task, description=escape(one_line(name)), advance=1)
+
+        yield announce
 
 
 def _say_nothing(name: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -81,7 +81,7 @@ def add_to(commands: Commands) -> None:
     many.add_argument("-j", "--jobs", metavar="N", type=_jobs, default=os.cpu_count() or 1, help="how many at a time")
     many.add_argument("--dask", metavar="ADDRESS", help="scheduler of a Dask cluster that sees the same files")
     shown = parser.add_argument_group("what is shown")
-    help_text = "each rewrite, before and after; long ones of the same form once, unless --diff=full"
+    help_text = "each rewrite, before and after; the first of many that are alike, unless --diff=full"
     shown.add_argument("--diff", action="store_const", const="short", help=help_text)
     shown.add_argument(_FULL_DIFF, dest="diff", action="store_const", const="full", help=argparse.SUPPRESS)
     shown.add_argument("--explain", action="store_true", help="each refusal, with a value that shows the reason")
@@ -107,6 +107,7 @@ def _jobs(text: str) -> int:
 
 def _run_one(arguments: argparse.Namespace) -> int:
     from castsmith.cli.amounts import Watched
+    from castsmith.cli.console import progress
     from castsmith.cli.findings_text import finding_line
     from castsmith.cli.measure import Sizes, measure
     from castsmith.cli.output import require_writable
@@ -118,12 +119,14 @@ def _run_one(arguments: argparse.Namespace) -> int:
     report = _report_path(arguments.report, source, output)
     for path in filter(None, (output, report)):
         require_writable(path)
-    model = load(source)
-    before = measure(model, source.stat().st_size)
-    drawn = around(model) if report is not None and _is_html(report) else {}
-    watched = Watched(model)
-    result = _optimize(arguments, model, watched)
-    rules = watched.amounts(result.rewrites)
+    with progress(_steps(arguments)) as announce:
+        announce(f"reading {source.name}")
+        model = load(source)
+        before = measure(model, source.stat().st_size)
+        drawn = around(model) if report is not None and _is_html(report) else {}
+        watched = Watched(model)
+        result = _optimize(arguments, model, watched, announce)
+        rules = watched.amounts(result.rewrites)
     for record in result.diagnostics:
         print(finding_line(arguments.input, record), file=sys.stderr)
     if any(record.severity is Severity.ERROR for record in result.diagnostics):
@@ -135,56 +138,69 @@ def _run_one(arguments: argparse.Namespace) -> int:
     return DONE
 
 
-def _optimize(arguments: argparse.Namespace, model: onnx_ir.Model, watched: Watched) -> Result:
-    from castsmith.cli.console import progress
+def _steps(arguments: argparse.Namespace) -> int:
+    """How often something is announced: reading, and each pass."""
+    from castsmith.cli.pass_list import split_passes
+    from castsmith.lowering.registry import PIPELINE, needs_target
+
+    if arguments.passes is not None:
+        return 1 + len(split_passes(arguments.passes))
+    return 1 + sum(1 for name in PIPELINE if arguments.target is not None or not needs_target(name))
+
+
+def _optimize(
+    arguments: argparse.Namespace, model: onnx_ir.Model, watched: Watched, announce: Callable[[str], None]
+) -> Result:
     from castsmith.cli.pass_list import split_passes
     from castsmith.lowering.pipeline import optimize
 
     looked_at = bool(arguments.diff or arguments.report or arguments.json)
-    with progress() as announce:
 
-        def ahead_of(name: str) -> None:
-            announce(name)
-            if looked_at:
-                watched.note(name)
+    def ahead_of(name: str) -> None:
+        announce(name)
+        if looked_at:
+            watched.note(name)
 
-        return optimize(
-            model,
-            target=arguments.target,
-            promotion=promotion_rules(arguments),
-            keep_output_types=arguments.keep_output_types,
-            max_growth=arguments.max_growth,
-            max_total_growth=arguments.max_total_growth,
-            fold_disputed=arguments.fold_disputed,
-            fold_as=arguments.fold_as,
-            fold_quantized=arguments.fold_quantized,
-            interface=arguments.interface,
-            in_place=True,
-            passes=None if arguments.passes is None else split_passes(arguments.passes),
-            until=arguments.until,
-            progress=ahead_of,
-            verify=arguments.engine if arguments.verify else None,
-            provenance=not arguments.no_provenance,
-        )
+    return optimize(
+        model,
+        target=arguments.target,
+        promotion=promotion_rules(arguments),
+        keep_output_types=arguments.keep_output_types,
+        max_growth=arguments.max_growth,
+        max_total_growth=arguments.max_total_growth,
+        fold_disputed=arguments.fold_disputed,
+        fold_as=arguments.fold_as,
+        fold_quantized=arguments.fold_quantized,
+        interface=arguments.interface,
+        in_place=True,
+        passes=None if arguments.passes is None else split_passes(arguments.passes),
+        until=arguments.until,
+        progress=ahead_of,
+        verify=arguments.engine if arguments.verify else None,
+        provenance=not arguments.no_provenance,
+    )
 
 
 def _write(arguments: argparse.Namespace, result: Result, sizes: Sizes, report: Path | None, drawn: Around) -> None:
     """Write the model and the report: where either cannot be, the report is not there, and an older one stays."""
     from dataclasses import replace
 
+    from castsmith.cli.console import progress
     from castsmith.cli.output import staged_file
     from castsmith.cli.summary import print_result
     from castsmith.ir.saving import save
 
     output = Path(arguments.output)
     with staged_file(report) as write:
-        save(
-            result.model,
-            output,
-            external_data=arguments.external_data,
-            reference_data=arguments.reference_data,
-            shard_bytes=arguments.shard_bytes,
-        )
+        with progress() as announce:
+            announce(f"writing {output.name}")
+            save(
+                result.model,
+                output,
+                external_data=arguments.external_data,
+                reference_data=arguments.reference_data,
+                shard_bytes=arguments.shard_bytes,
+            )
         sizes = replace(sizes, after=replace(sizes.after, file_bytes=output.stat().st_size))
         if report is not None:
             as_html = _is_html(report)
