@@ -22,6 +22,8 @@ def add_to(commands: Commands) -> None:
     parser.add_argument("b", metavar="B", help="the model to compare it with")
     help_text = "report the metadata of nodes and constants that nothing uses, too"
     parser.add_argument("--all", action="store_true", help=help_text)
+    help_text = "show every difference, also of many places that changed alike"
+    parser.add_argument("--full", action="store_true", help=help_text)
     parser.add_argument("--format", choices=("text", "json", "html"), default="text", help="default: text")
     parser.add_argument("--json", dest="format", action="store_const", const="json", help="the same as --format json")
 
@@ -44,5 +46,5 @@ def run(arguments: argparse.Namespace) -> int:
     elif arguments.format == "json":
         print_json({"a": arguments.a, "b": arguments.b, "same": not found.changes, **asdict(found)})
     else:
-        print_lines(comparison_lines(arguments.a, arguments.b, found))
+        print_lines(comparison_lines(arguments.a, arguments.b, found, full=arguments.full))
     return _DIFFERENT if found.changes else _SAME

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from castsmith.cli.compare import Comparison
 from castsmith.cli.compare_changes import Change
@@ -12,19 +15,85 @@ from castsmith.cli.wrapping import Line, Part
 
 _HANG = 6
 
+_SHOWN, _MOST_PLACES, _MOST_OPERATORS = 3, 4, 8
+"""How many of many places that changed alike are shown, how many more are named, and how many operators are counted."""
 
-def comparison_lines(a: str, b: str, found: Comparison) -> Iterator[Line]:
-    """What differs, and at the end how much; for equal models that alone."""
+_CALL = re.compile(r" = (\S+)( <.*?>)? \(")
+_SOURCE = re.compile(r" \((\w+)\)$")
+
+Form = tuple[str, ...]
+
+
+def comparison_lines(a: str, b: str, found: Comparison, *, full: bool = False) -> Iterator[Line]:
+    """What differs, and at the end how much; for equal models that alone. Unless `full`, of many places that changed
+    alike, but for names and shapes, the first stand for all; changed constants are always shown."""
     if found.changes:
         yield Line((("red", f"--- {one_line(a)}"),))
         yield Line((("green", f"+++ {one_line(b)}"),))
-    place = ""
-    for change in found.changes:
-        if change.place != place:
-            place = change.place
-            yield Line((("bold", one_line(place)),), 4)
-        yield from _change_lines(change)
+    places = [list(group) for _, group in groupby(found.changes, key=lambda change: change.place)]
+    for group, others in _folded(places, full=full):
+        if group[0].place:
+            yield Line((("bold", one_line(group[0].place)),), 4)
+        for change in group:
+            yield from _change_lines(change)
+        if others:
+            yield Line((("dim", f"  and in the same way (--full shows it), {_places(others)}"),), 4)
+    for text in _operators(found.changes):
+        yield Line((("", text),), 4)
     yield Line((("", _summary(found)),), 2)
+
+
+def _folded(places: list[list[Change]], *, full: bool) -> Iterator[tuple[list[Change], list[list[Change]]]]:
+    """The places to show, in order; with the last of each form that is shown go those that are not."""
+    alike: dict[Form, list[int]] = {}
+    for index, group in enumerate(places):
+        alike.setdefault((str(index),) if full else _form(index, group), []).append(index)
+    shown: dict[int, list[int]] = {}
+    for indexes in alike.values():
+        count = _SHOWN if len(indexes) > _SHOWN + 1 else len(indexes)
+        shown.update((index, []) for index in indexes[:count])
+        shown[indexes[count - 1]] = indexes[count:]
+    yield from ((places[index], [places[other] for other in shown[index]]) for index in sorted(shown))
+
+
+_ALIKE = ("node-added", "node-removed", "operator-changed", "operand-changed", "type-changed")
+
+
+def _form(index: int, group: list[Change]) -> Form:
+    """What changes of places have in common that differ in names and shapes alone; else the place itself."""
+    if any(change.kind not in _ALIKE for change in group):
+        return (str(index),)
+    parts: list[str] = [group[0].place.rpartition(" ")[2]]
+    for change in group:
+        subject = change.subject if change.kind == "operand-changed" else ""
+        parts += (change.kind, subject, _gist(change, change.before), _gist(change, change.after))
+    return tuple(parts)
+
+
+def _gist(change: Change, text: str) -> str:
+    """A node without its names and shapes, an operand without its name, a type without its shape."""
+    if change.kind == "type-changed":
+        return text.partition("[")[0]
+    call, source = _CALL.search(text), _SOURCE.search(text)
+    return (call[1] + (call[2] or "") if call else source[1] if source else "") or str(bool(text))
+
+
+def _places(others: list[list[Change]]) -> str:
+    names = [one_line(group[0].place.partition(": ")[2].rpartition(" (")[0]) for group in others[:_MOST_PLACES]]
+    more = len(others) - len(names)
+    rest = f" and {counted(more, 'other')}" if more else ""
+    return f"{len(others)} more: {', '.join(names)}{rest}"
+
+
+def _operators(changes: Sequence[Change]) -> Iterator[str]:
+    """The operators of the nodes removed and added, where there are more than a few."""
+    for kind, word, side in (("node-removed", "removed", "before"), ("node-added", "added", "after")):
+        texts = [getattr(change, side) for change in changes if change.kind == kind]
+        counts = Counter(found[1] for text in texts if (found := _CALL.search(text)))
+        if len(texts) > _SHOWN:
+            most = [f"{number} {name}" for name, number in counts.most_common(_MOST_OPERATORS)]
+            more = len(counts) - len(most)
+            yield f"{word}: {', '.join(most)}{f' and {more} other kinds' if more > 0 else ''}"
 
 
 def _change_lines(change: Change) -> Iterator[Line]:

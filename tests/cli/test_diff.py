@@ -315,3 +315,23 @@ def test_what_has_no_meaning_is_reported_on_request(castsmith: Command, tmp_path
     assert ended.code == 1
     assert "metadata castsmith.rule: + x" in ended.out
     assert "unused constant dead: + float[3] dead = {1.0, 1.0, 1.0}" in ended.out
+
+
+def many(path: Path, operator: str, count: int = 40) -> Path:
+    lines = [f"v{i + 1} = {operator} (v{i})" for i in range(count)]
+    head = '<ir_version: 10, opset_import: ["" : 18]>'
+    return write_model(path, f"{head} g (float[N] v0) => (float[N] v{count}) {{ {' '.join(lines)} }}")
+
+
+def test_many_places_that_changed_alike_are_told_once(castsmith: Command, tmp_path: Path) -> None:
+    a, b = many(tmp_path / "a.onnx", "Relu"), many(tmp_path / "b.onnx", "Abs")
+    short, full = castsmith("diff", a, b).out, castsmith("diff", a, b, "--full").out
+    assert full.count("+ v") == 40
+    assert 1 <= short.count("+ v") <= 6
+    assert "and in the same way (--full shows it), " in short
+    last = short.splitlines()[-1]
+    assert last == full.splitlines()[-1]
+    assert "40 differences" in last
+    assert len(json.loads(castsmith("diff", a, b, "--json").out)["changes"]) == 40
+    few = many(tmp_path / "c.onnx", "Relu", 4), many(tmp_path / "d.onnx", "Abs", 4)
+    assert castsmith("diff", *few).out.count("+ v") == 4
