@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Sequence
 
 from castsmith.cli.compare import Comparison
 from castsmith.cli.compare_changes import Change
@@ -30,17 +29,30 @@ def comparison_lines(a: str, b: str, found: Comparison, *, full: bool = False) -
     if found.changes:
         yield Line((("red", f"--- {one_line(a)}"),))
         yield Line((("green", f"+++ {one_line(b)}"),))
-    places = [list(group) for _, group in groupby(found.changes, key=lambda change: change.place)]
-    for group, others in _folded(places, full=full):
-        if group[0].place:
+    place = ""
+    for group, others in _folded(_by_place(found.changes), full=full):
+        if group[0].place != place:
+            place = group[0].place
             yield Line((("bold", one_line(group[0].place)),), 4)
         for change in group:
             yield from _change_lines(change)
         if others:
+            place = ""
             yield Line((("dim", f"  and in the same way (--full shows it), {_places(others)}"),), 4)
     for text in _operators(found.changes):
         yield Line((("", text),), 4)
     yield Line((("", _summary(found)),), 2)
+
+
+def _by_place(changes: Iterable[Change]) -> list[list[Change]]:
+    """The changes of one node together. Nodes without a name have the places of others: where one starts is told."""
+    places: list[list[Change]] = []
+    for change in changes:
+        starts = change.kind in ("node-added", "node-removed", "operator-changed")
+        if starts or not places or places[-1][0].place != change.place:
+            places.append([])
+        places[-1].append(change)
+    return places
 
 
 def _folded(places: list[list[Change]], *, full: bool) -> Iterator[tuple[list[Change], list[list[Change]]]]:

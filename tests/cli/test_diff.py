@@ -16,7 +16,7 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from castsmith.cli.compare import Comparison, compare_models
-from tests.cli.helpers import Command
+from tests.cli.helpers import Command, write_model
 
 TEXT = """<ir_version: 10, opset_import: ["" : 18, "local" : 1], metadata_props: ["key": "value"]>
 main (bool c, float[N, 4] x) => (float[N, 4] y, float[N, 8] both)
