@@ -1,9 +1,9 @@
 """lower-quant: QONNX Quant (IntQuant), BipolarQuant and FloatQuant as standard operators.
 
 Exact: each step of the operator becomes one operator, in the order and the type in which QONNX computes; a FloatQuant,
-which QONNX computes by a logarithm, becomes the ladder, which gives the same for modes that round to nearest. Refused:
-bit widths and, for FloatQuant, parameters that are no constants; modes of FloatQuant that do not round to nearest, as
-QONNX's logarithm takes numbers just below a power of two for that power; opsets before 11, which have no Round.
+which QONNX computes by a logarithm, becomes the ladder, with a table of how far below a power of two that logarithm
+takes a number for the power. Refused: bit widths and, for FloatQuant, parameters that are no constants; opsets before
+11, which have no Round.
 
     y = qonnx.custom_op.general.Quant <signed = 1, narrow = 0> (x, scale, zeropt, bitwidth)
 becomes
@@ -30,6 +30,7 @@ from castsmith.ir.schemas import opset_of
 from castsmith.ir.scopes import drop_unused_domains, imports_by_scope
 from castsmith.ir.text import site_of
 from castsmith.lowering.builder import Builder, new_constants
+from castsmith.lowering.qonnx_log2 import binade_ends
 from castsmith.lowering.qonnx_steps import add_zero_point, clip, combine
 from castsmith.lowering.sequences_round import to_the_grid
 from castsmith.lowering.targets import Target
@@ -41,7 +42,7 @@ NAME = "lower-quant"
 _FIRST_OPSET = 11
 _OPERATORS = ("Quant", "IntQuant", "BipolarQuant", "FloatQuant")
 _TO_NEAREST = ("ROUND", "HALF_EVEN", "HALF_UP", "HALF_DOWN")
-_MOST_MANTISSA_BITS, _MOST_BIAS = 15, 127
+_MOST_MANTISSA_BITS, _MOST_BIAS, _LEAST_EXPONENT = 15, 127, -100
 
 
 @dataclass(frozen=True)
@@ -106,8 +107,6 @@ def _sign(build: Builder, y: onnx_ir.Value) -> onnx_ir.Value:
 def _float(build: Builder, node: onnx_ir.Node) -> onnx_ir.Value:
     """The quotient on the grid of a float format without special codes, clipped; QONNX makes NaN of infinity."""
     mode = (node.attributes.get_string("rounding_mode", "ROUND") or "ROUND").upper()
-    if mode not in _TO_NEAREST:
-        raise ModelError(f"{mode} sees where QONNX's logarithm is rounded, which no exact sequence repeats")
     names = ("exponent_bitwidth", "mantissa_bitwidth", "exponent_bias", "max_val")
     exponent, mantissa, bias, largest = (float(_known(node, index, name)) for index, name in enumerate(names, 2))
     if not all(value.is_integer() for value in (exponent, mantissa, bias)) or mantissa > _MOST_MANTISSA_BITS:
@@ -120,7 +119,12 @@ def _float(build: Builder, node: onnx_ir.Node) -> onnx_ir.Value:
     quotient = combine(build, "Div", x, scale)
     if quotient.dtype != DataType.FLOAT:
         raise ModelError("operands of other types than float have no exact sequence")
-    y, end = to_the_grid(build, quotient, row, mode), float(min(row.max, largest))
+    if mode not in _TO_NEAREST and row.min_exponent < _LEAST_EXPONENT:
+        raise ModelError(f"with bias {bias}, {mode} sees the 2**-126 that QONNX adds ahead of its logarithm")
+    if mode not in _TO_NEAREST and mantissa == 0:
+        raise ModelError(f"without mantissa bits, QONNX's {mode} of numbers beyond the format's range may give 0")
+    y = to_the_grid(build, quotient, row, mode, None if mode in _TO_NEAREST else binade_ends)
+    end = float(min(row.max, largest))
     y = build.op("Where", build.op("IsInf", quotient), float("nan"), y)
     low, high = -end, end
     if not _flag(node, "saturation"):

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import onnx_ir
+from numpy.typing import NDArray
 from onnx_ir import DataType
 
 from castsmith.lowering.builder import Builder
@@ -49,7 +53,13 @@ def with_specials(
     return build.op("Where", build.op("IsNaN", x), x, rounded)
 
 
-def to_the_grid(build: Builder, x: onnx_ir.Value, row: ElementType, mode: str = "ROUND") -> onnx_ir.Value:
+def to_the_grid(
+    build: Builder,
+    x: onnx_ir.Value,
+    row: ElementType,
+    mode: str = "ROUND",
+    ends: Callable[[int, int], NDArray[Any]] | None = None,
+) -> onnx_ir.Value:
     """x to a multiple of the step of its binade, by default the nearest with ties to even, without end above.
 
     t = |x| / 2**emin is brought into [0, 2) by dividing it by 2**k for k = ..., 8, 4, 2, 1 wherever t >= 2**k. The same
@@ -61,16 +71,22 @@ def to_the_grid(build: Builder, x: onnx_ir.Value, row: ElementType, mode: str = 
                                 -0.01  0.64               -5.12                           -5     -5 * 2**-9
 
     bfloat16 has binades above and below 1 that no power of two in float spans: there t is |x| itself from 1 on.
+
+    ends: gives, for a number of binades from that of an exponent on, the t in [1, 2] from which a number of each has
+    the step of the next one; by default 2.
     """
     assert x.dtype is not None
     p, magnitude = row.mantissa_bits, build.op("Abs", x)
     binades, up, down = top_exponent(row) + 1 - row.min_exponent, 2.0**-row.min_exponent, 2.0**row.min_exponent
     ups: onnx_ir.Value | float = up
     downs: onnx_ir.Value | None = None
+    binade: onnx_ir.Value | None = None
     if binades > _FLOAT_TOP:
         large, binades = build.op("GreaterOrEqual", magnitude, 1.0), _FLOAT_TOP
         ups = build.op("Where", large, 1.0, up, dtype=x.dtype)
         downs = build.op("Where", large, 1.0, down, dtype=x.dtype)
+        if ends is not None:
+            binade = build.op("Where", large, -float(row.min_exponent), 0.0, dtype=x.dtype)
     t = build.op("Mul", magnitude, ups)
     # x meets no constant, since a product with one may lose the sign of a zero: they go into the factors it chooses.
     y, there, back_again = (x, up, down) if downs is None else (build.op("Mul", x, ups), 1.0, 1.0)
@@ -81,10 +97,19 @@ def to_the_grid(build: Builder, x: onnx_ir.Value, row: ElementType, mode: str = 
         less = build.op("Where", above, there * 2.0**-k, there, dtype=x.dtype)
         more = build.op("Where", above, back_again * 2.0**k, back_again, dtype=x.dtype)
         y, back = build.op("Mul", y, less), more if back is None else build.op("Mul", back, more)
-        if k > 1:
+        if ends is not None:
+            passed = build.op("Where", above, float(k), 0.0, dtype=x.dtype)
+            binade = passed if binade is None else build.op("Add", binade, passed)
+        if k > 1 or ends is not None:
             t = build.op("Mul", t, less if there == 1.0 else build.op("Where", above, 2.0**-k, 1.0, dtype=x.dtype))
         there, back_again = 1.0, 1.0
     assert back is not None
+    if ends is not None and binade is not None:
+        count = 2 ** binades.bit_length() + max(-row.min_exponent, 0)
+        end = build.look_up(build.constant(ends(row.min_exponent, count), "binade_ends"), binade)
+        beyond = build.op("GreaterOrEqual", t, end)
+        y = build.op("Mul", y, build.op("Where", beyond, 0.5, 1.0, dtype=x.dtype))
+        back = build.op("Mul", back, build.op("Where", beyond, 2.0, 1.0, dtype=x.dtype))
     result = build.op("Mul", round_as(build, y, mode), back)
     return result if downs is None else build.op("Mul", result, downs)
 
