@@ -26,13 +26,9 @@ def add_to(commands: Commands) -> None:
     add_json(parser)
 
 
-def protect_negative_numbers(words: Sequence[str]) -> list[str]:
-    """The arguments, where they are of `cast`, with a blank ahead of -inf, -1e5 and the like.
-
-    argparse takes those for options, but nothing that starts with a blank.
-    """
-    if not words or words[0] != "cast":
-        return list(words)
+def spell_out(words: Sequence[str]) -> list[str]:
+    """The arguments with a blank ahead of -inf, -1e5 and the like: argparse takes those for options, but nothing that
+    starts with a blank."""
     return [f" {word}" if _NEGATIVE.match(word) else word for word in words]
 
 

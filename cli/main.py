@@ -9,15 +9,17 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from importlib import import_module
+from types import ModuleType
 from typing import NoReturn
 
 import castsmith
-from castsmith.cli import cast, check, diff, explain, optimize, passes, promote, targets, verify
 from castsmith.cli.failure import TROUBLE, USAGE, Failure
 from castsmith.cli.outcome import run_command, tell_failure
 from castsmith.cli.starting import start_quickly
 
-_COMMANDS = (optimize, check, diff, verify, cast, promote, targets, passes, explain)
+_COMMANDS = ("optimize", "check", "diff", "verify", "cast", "promote", "targets", "passes", "explain")
+"""Each a module beside this one; where one is named, the others are not imported."""
 
 _PURPOSE = "Make the element types of an ONNX model right for where it will run: exact, explained, repaired."
 
@@ -40,9 +42,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is None:
         start_quickly()
     words = list(sys.argv[1:] if argv is None else argv)
-    parser = _parser()
+    named = words[:1] if words and words[0] in _COMMANDS else _COMMANDS
+    commands = [import_module(f"castsmith.cli.{name}") for name in named]
+    parser = _parser(commands)
     try:
-        arguments = parser.parse_args(optimize.spell_out(cast.protect_negative_numbers(words)))
+        arguments = parser.parse_args(_spelled_out(words, commands))
     except _UsageError as error:
         return tell_failure(Failure(USAGE, str(error), "", TROUBLE), as_json="--json" in words)
     except SystemExit as ending:  # --help or --version
@@ -50,10 +54,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     return run_command(arguments)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _spelled_out(words: list[str], commands: Sequence[ModuleType]) -> list[str]:
+    """The words as argparse can take them, where the one command that they are for knows how."""
+    spell_out = getattr(commands[0], "spell_out", None) if len(commands) == 1 else None
+    return words if spell_out is None else spell_out(words)
+
+
+def _parser(commands: Sequence[ModuleType]) -> argparse.ArgumentParser:
     parser = _Parser(prog="castsmith", description=_PURPOSE, epilog=_EPILOG)
     parser.add_argument("--version", action="version", version=f"castsmith {castsmith.__version__}")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True, dest="command")
-    for command in _COMMANDS:
-        command.add_to(commands)
+    parsers = parser.add_subparsers(metavar="COMMAND", required=True, dest="command")
+    for command in commands:
+        command.add_to(parsers)
     return parser

@@ -111,7 +111,6 @@ def _run_one(arguments: argparse.Namespace) -> int:
     from castsmith.cli.findings_text import finding_line
     from castsmith.cli.measure import Sizes, measure
     from castsmith.cli.output import require_writable
-    from castsmith.cli.page_data import around
     from castsmith.ir.loading import load
     from castsmith.ir.records import Severity
 
@@ -123,7 +122,7 @@ def _run_one(arguments: argparse.Namespace) -> int:
         announce(f"reading {source.name}")
         model = load(source)
         before = measure(model, source.stat().st_size)
-        drawn = around(model) if report is not None and _is_html(report) else {}
+        drawn = _drawn(model) if report is not None and _is_html(report) else {}
         watched = Watched(model)
         result = _optimize(arguments, model, watched, announce)
         rules = watched.amounts(result.rewrites)
@@ -216,6 +215,12 @@ def _json(arguments: argparse.Namespace, output: Path | None, result: Result, si
 
     written = None if output is None else arguments.output
     return json_text(report_data(arguments.input, written, arguments.target, result, sizes))
+
+
+def _drawn(model: onnx_ir.Model) -> Around:
+    from castsmith.cli.page_data import around
+
+    return around(model)
 
 
 def _html(arguments: argparse.Namespace, drawn: Around, result: Result, sizes: Sizes) -> str:

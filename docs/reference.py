@@ -19,7 +19,7 @@ import castsmith
 import castsmith.lowering
 import castsmith.passes
 from castsmith.cli.main import main
-from castsmith.lowering.registry import PASSES, PIPELINE, needs_target, summary
+from castsmith.lowering.registry import PASSES, PIPELINE, needs_target, pass_class, summary
 from castsmith.lowering.targets import Target, load_target, target_names
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import ELEMENT_TYPES, type_name
@@ -61,7 +61,8 @@ def passes() -> Iterator[str]:
     yield "# Passes\n"
     yield f"`optimize` runs them in this order: {', '.join(f'`{name}`' for name in PIPELINE)}.\n"
     yield "Options are fields of the class, and on the command line `--passes 'name{option=value option=value}'`.\n"
-    for name, kind in PASSES.items():
+    for name in PASSES:
+        kind = pass_class(name)
         home = "castsmith.lowering" if needs_target(name) else "castsmith.passes"
         yield f"## {name}\n"
         yield f"`{home}.{kind.__name__}`: {summary(name)}\n"

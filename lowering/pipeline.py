@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import onnx
 import onnx_ir
@@ -15,14 +16,15 @@ from castsmith.ir.loading import from_proto, load
 from castsmith.ir.provenance import note_provenance
 from castsmith.ir.records import Diagnostic, Records, Refusal, Rewrite, RewriteResult
 from castsmith.ir.soundness import require_sound
-from castsmith.ir.verify_passes import require_same
 from castsmith.ir.walks import all_nodes
-from castsmith.lowering.custom_builder import Lowering
 from castsmith.lowering.errors import OptionError
 from castsmith.lowering.interface import STORED
 from castsmith.lowering.registry import AFTER, PASSES, PIPELINE, make_pass, needs_target, pass_name
-from castsmith.lowering.targets import Target, load_target
 from castsmith.numerics.promotion import PromotionRules
+
+if TYPE_CHECKING:
+    from castsmith.lowering.custom_builder import Lowering
+    from castsmith.lowering.targets import Target
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ def optimize(
     TargetError for an unknown target, OptionError for an unknown pass, VerificationError where bits change.
     """
     rules = PromotionRules.preset(promotion) if isinstance(promotion, str) else promotion or PromotionRules()
-    chosen = load_target(target) if isinstance(target, str) else target
+    chosen = _target(target) if isinstance(target, str) else target
     result_model = model if in_place and isinstance(model, onnx_ir.Model) else _own_model(model)
     settings = {
         **asdict(rules),
@@ -113,6 +115,8 @@ def optimize(
         result_model = outcome.model
         settled = {name} if outcome.modified else settled | {name}
         if before is not None and verify is not None and outcome.modified:
+            from castsmith.ir.verify_passes import require_same
+
             unsafe = replace(rules, promote_unsafe=True)
             require_same(before, result_model, name, engine=verify, promotion=unsafe)
         made = outcome.records if isinstance(outcome, RewriteResult) else Records()
@@ -128,7 +132,9 @@ def name_of(spec: str | PassBase) -> str:
     """What the pass is called: by its name where it has one, else as its class is."""
     if isinstance(spec, str):
         return pass_name(spec)
-    return next((name for name, kind in PASSES.items() if type(spec) is kind), type(spec).__name__)
+    kind = type(spec)
+    home = f"{kind.__module__}:{kind.__qualname__}"
+    return next((name for name, each in PASSES.items() if each == home), kind.__name__)
 
 
 def _specs(passes: Sequence[str | PassBase] | None, until: str | None, *, targeted: bool) -> list[str | PassBase]:
@@ -140,6 +146,12 @@ def _specs(passes: Sequence[str | PassBase] | None, until: str | None, *, target
     if until not in names:
         raise OptionError(f"{until!r} is not one of the passes to run, which are {', '.join(names)}.")
     return list(passes[: names.index(until) + 1])
+
+
+def _target(name: str) -> Target:
+    from castsmith.lowering.targets import load_target
+
+    return load_target(name)
 
 
 def _own_model(model: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str]) -> onnx_ir.Model:

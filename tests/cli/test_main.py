@@ -64,6 +64,17 @@ def test_starting_imports_nothing_heavy(words: tuple[str, ...]) -> None:
         assert f"'{heavy}'" not in printed
 
 
+def test_optimize_imports_only_what_it_needs(tmp_path: Path) -> None:
+    words = ["optimize", str(write_model(tmp_path / "a.onnx", CLEAN)), "-o", str(tmp_path / "b.onnx")]
+    code = "import sys; from castsmith.cli.main import main; assert not main(); print(*sys.modules, file=sys.stderr)"
+    command = [sys.executable, "-c", code, *words]
+    loaded = set(subprocess.run(command, capture_output=True, text=True, check=True).stderr.split())
+    elsewhere = ["sympy.core", "networkx", "rich", "onnxscript", "onnxruntime", "numpy.ma", "multiprocessing", "html"]
+    unused = ["lowering.float8", "lowering.targets", "ir.verify", "cli.compare", "cli.page_data", "cli.check"]
+    assert "castsmith.passes.simplify_casts" in loaded
+    assert loaded.isdisjoint([*elsewhere, *(f"castsmith.{name}" for name in unused)])
+
+
 @pytest.mark.parametrize(
     ("error", "code", "text"),
     [

@@ -17,7 +17,7 @@ from castsmith.ir.verify import Verdict, verify
 from castsmith.ir.verify_compare import difference
 from castsmith.ir.verify_engines import Engine
 from castsmith.ir.verify_inputs import input_sets
-from castsmith.lowering import registry
+from castsmith.passes import SimplifyCasts, simplify_casts
 from tests.cli.helpers import CHAIN, CLEAN, MIXED, UNSAFE, Command, is_one_sentence, write_model
 
 FOLDER = Path(__file__).parents[2] / "models"
@@ -384,13 +384,13 @@ def test_optimize_verifies_each_pass(castsmith: Command, tmp_path: Path, monkeyp
         assert castsmith("optimize", source, "-o", out, "--verify").code == 0
     out.unlink()
 
-    class Wrong(registry.SimplifyCasts):
+    class Wrong(SimplifyCasts):
         def call(self, model: onnx_ir.Model) -> Any:
             result = super().call(model)
             next(node for node in model.graph if node.op_type == "Relu").op_type = "Abs"
             return result
 
-    monkeypatch.setitem(registry.PASSES, "simplify-casts", Wrong)
+    monkeypatch.setattr(simplify_casts, "SimplifyCasts", Wrong)
     ended = castsmith("optimize", chain, "-o", out, "--verify")
     assert (ended.code, ended.out) == (1, "")
     assert is_one_sentence(ended.err)
