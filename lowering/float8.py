@@ -44,8 +44,8 @@ _FIRST_IR_WITH_FUNCTIONS = 8
 class LowerFloat8(RewritePass):
     """See the module.
 
-    target: where the model is to run. sequence: `table` (the fastest, 64 KiB more for each type that is encoded and
-    256 KiB for each that is rounded in place), `bitcast` (no tables), `ufp` (no BitCast, the fewest operators),
+    target: where the model is to run. sequence: `table` (the fastest, 8 or 16 KiB more for each type that is encoded
+    and 32 or 64 for each that is rounded in place), `bitcast` (no tables), `ufp` (no BitCast, the fewest operators),
     `ladder` (for targets that contract or re-associate), or `auto`: table where the target has BitCast and the model
     is at, or can be moved to, its opset, else ufp where the target computes as written, else ladder. always: lower even
     what the target can do itself. emit_functions: each sequence as one model-local function. interface: `stored` has
