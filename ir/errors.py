@@ -15,5 +15,9 @@ class OrderError(ModelError, PreconditionError):
     """A node that stands ahead of one whose result it uses."""
 
 
+class OpsetError(ModelError, PreconditionError):
+    """A model of an opset that is newer than those known here."""
+
+
 class VerificationError(ModelError):
     """A pass that changed what the model gives."""

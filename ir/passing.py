@@ -14,13 +14,20 @@ from contextvars import ContextVar
 import onnx_ir
 from onnx_ir.passes import InPlacePass, PassResult
 
+from castsmith.ir.opsets import require_known_opset
 from castsmith.ir.records import Records, RewriteResult
 
 _LISTENERS: ContextVar[tuple[Records, ...]] = ContextVar("castsmith_listeners", default=())
 
 
 class RewritePass(InPlacePass):
-    """A pass that changes the model it is given and returns it with the records of what it did."""
+    """A pass that changes the model it is given and returns it with the records of what it did.
+
+    Raises OpsetError for a model of an opset that nobody here knows: its operators may mean anything.
+    """
+
+    def requires(self, model: onnx_ir.Model) -> None:
+        require_known_opset(model)
 
     @abstractmethod
     def call(self, model: onnx_ir.Model) -> RewriteResult: ...

@@ -62,6 +62,7 @@ class InsertPromoteTypes(RewritePass):
     keep_output_types: bool = False
 
     def requires(self, model: onnx_ir.Model) -> None:
+        super().requires(model)
         require_order(model)
 
     def call(self, model: onnx_ir.Model) -> RewriteResult:
