@@ -11,6 +11,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.constants import new_constant
+from castsmith.lowering.codes import CODED_TYPES
 
 ConstantHome = Callable[[str, npt.NDArray[Any]], onnx_ir.Value]
 """Gives a constant array a value that the nodes may use; equal arrays may share one."""
@@ -75,13 +76,17 @@ class Builder:
     def look_up(self, table: onnx_ir.Value, index: onnx_ir.Value) -> onnx_ir.Value:
         """table[index], by element."""
         assert table.dtype is not None
-        index = self.cast(index, DataType.INT32)
         if not self._flat_look_up:
+            index = self.cast(index, DataType.INT32)
             return self._append("Gather", [table, index], table.dtype, index.shape, {"axis": 0})
         if index.shape is not None and index.shape.rank() == 1:
+            index = self.cast(index, DataType.INT32)
             return self._append("GatherElements", [table, index], table.dtype, index.shape, {"axis": 0})
-        flat = self.op("Reshape", index, self.constant(np.array([-1], np.int64), "flat"))
-        flat.shape = onnx_ir.Shape([None])
+        assert index.dtype is not None
+        kept_as = DataType.UINT8 if index.dtype in CODED_TYPES else index.dtype
+        to_flat = self.constant(np.array([-1], np.int64), "flat")
+        flat = self._append("Reshape", [index, to_flat], kept_as, onnx_ir.Shape([None]), {})
+        flat = self.cast(flat, DataType.INT32)
         found = self._append("GatherElements", [table, flat], table.dtype, flat.shape, {"axis": 0})
         shape = self._append("Shape", [index], DataType.INT64, None, {})
         return self._append("Reshape", [found, shape], table.dtype, index.shape, {"allowzero": 1})
