@@ -12,7 +12,7 @@ from onnx_ir import DataType
 
 from castsmith.ir.constants import new_constant
 from castsmith.ir.errors import ModelError
-from castsmith.ir.inference import infer_element_types
+from castsmith.ir.inference import Inference, infer_element_types
 from castsmith.ir.records import Refusal
 from castsmith.ir.rewriting import all_nodes
 from castsmith.ir.schemas import DEFAULT_DOMAINS
@@ -94,7 +94,8 @@ class Plan:
 
 def make_plan(model: onnx_ir.Model, target: Target, coded: frozenset[DataType], sequence: str, opset: int) -> Plan:
     """Decide for every node that touches a type of `coded`. Raises OptionError for a sequence that cannot be had."""
-    types = infer_element_types(model, PromotionRules()).types
+    inference = infer_element_types(model, PromotionRules())
+    types = inference.types
     touching = [node for node in all_nodes(model) if touches_coded(node, types, coded)]
     expanding = {node for node in touching if node.domain in DEFAULT_DOMAINS and node.op_type in EXPANSIONS}
     chosen, new_opset = choose_sequence(model, target, sequence, opset, types, coded, expanding)
@@ -107,7 +108,7 @@ def make_plan(model: onnx_ir.Model, target: Target, coded: frozenset[DataType], 
         elif takes_detour(node, target):
             reason = _expand(plan, node, expand_detour)
         else:
-            reason = _move(plan, node, target)
+            reason = _unsettled(node, inference) or _move(plan, node, target)
         if reason is not None:
             plan.refusals.append(Refusal(NAME, f"lower-{node.op_type}", site_of(node), reason))
     for codes in plan.context.encoded:
@@ -163,6 +164,15 @@ def _expand(plan: Plan, node: onnx_ir.Node, expand: Expand) -> str | None:
         plan.expansions[node] = Expansion("", tuple(build.nodes), node.outputs[0])
         return str(error)
     return None
+
+
+def _unsettled(node: onnx_ir.Node, inference: Inference) -> str | None:
+    """Whether the node's result has the type it has only once its operands are converted, which nobody did yet."""
+    found = (*inference.disagreements.get(node, ()), *inference.illegal.get(node, ()))
+    wanted = next((each.common for each in found if each.common is not None and not each.restored), None)
+    if wanted is None:
+        return None
+    return f"the operands of {node.op_type} have to become {type_name(wanted)} first: run insert-promote-types"
 
 
 def _move(plan: Plan, node: onnx_ir.Node, target: Target) -> str | None:

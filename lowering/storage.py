@@ -18,6 +18,10 @@ TYPE_ATTRIBUTES = ("to", "dtype", "output_dtype")
 Convert = Callable[[onnx_ir.TensorProtocol], onnx_ir.TensorProtocol]
 
 
+_NO_TENSORS = ("Optional", "SequenceConstruct", "SequenceErase", "SequenceEmpty", "SequenceInsert", "SplitToSequence")
+"""Operators that give an optional value or a sequence, whose type, where it is not declared, is not to be guessed."""
+
+
 def as_codes(tensor: onnx_ir.TensorProtocol) -> onnx_ir.TensorProtocol:
     """The tensor's codes as uint8: of 8-bit types the same bytes, not copied, an external tensor where it is; narrower
     ones are unpacked, a byte each."""
@@ -37,9 +41,11 @@ def as_codes(tensor: onnx_ir.TensorProtocol) -> onnx_ir.TensorProtocol:
 
 def retype_as_codes(value: onnx_ir.Value, coded: Collection[DataType]) -> None:
     """Declare the value, a tensor or a sequence of tensors, to hold uint8; re-label the tensor it may hold."""
-    declared = copy.deepcopy(value.type) if value.type is not None else onnx_ir.TensorType(DataType.UINT8)
-    declared.dtype = DataType.UINT8
-    value.type = declared
+    node = value.producer()
+    if value.type is not None or node is None or node.op_type not in _NO_TENSORS:
+        declared = copy.deepcopy(value.type) if value.type is not None else onnx_ir.TensorType(DataType.UINT8)
+        declared.dtype = DataType.UINT8
+        value.type = declared
     if value.const_value is not None and value.const_value.dtype in coded:
         value.const_value = as_codes(value.const_value)
 
