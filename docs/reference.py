@@ -151,7 +151,9 @@ def _help(*command: str) -> str:
 
 
 def _entry(module: Any, name: str) -> Iterator[str]:
-    home = getattr(getattr(module, name), "__module__", module.__name__)
+    home = getattr(getattr(module, name), "__module__", "")
+    if not home.startswith("castsmith."):  # the name of a type made of others
+        home = castsmith._HOME_OF.get(name, module.__name__)  # pyright: ignore[reportPrivateUsage]
     yield f"::: {home}.{name}"
     yield f"    options:\n      heading_level: 3\n      toc_label: {name}\n"
 

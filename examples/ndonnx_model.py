@@ -13,7 +13,5 @@ model = ndx.build({"x": x, "low": low}, {"clipped": clipped})
 result = castsmith.optimize(model)
 for rewrite in result.rewrites:
     print(f"{rewrite.rule}: {rewrite.reason}")
-for refusal in result.refusals[:1]:
-    print(f"kept, {refusal.rule}: {refusal.reason} ({refusal.witness})")
 print("before:", [node.op_type for node in model.graph.node])
 print("after:", [node.op_type for node in onnx_ir.to_proto(result.model).graph.node])

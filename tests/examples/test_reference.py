@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import castsmith
 import castsmith.lowering
 import castsmith.passes
@@ -17,7 +19,10 @@ def text(page: str) -> str:
 
 
 def test_every_public_name_has_an_entry() -> None:
-    entries = {line.rpartition(".")[2] for line in text("python").splitlines() if line.startswith("::: ")}
+    paths = [line.removeprefix("::: ") for line in text("python").splitlines() if line.startswith("::: ")]
+    assert all(hasattr(import_module(path.rpartition(".")[0]), path.rpartition(".")[2]) for path in paths)
+    assert all(path.startswith("castsmith.") for path in paths)
+    entries = {path.rpartition(".")[2] for path in paths}
     names = {name for module in (castsmith, castsmith.passes, castsmith.lowering) for name in module.__all__}
     assert entries == names
 
