@@ -18,7 +18,7 @@ from castsmith.cli.failure import TROUBLE, USAGE, Failure
 from castsmith.cli.outcome import run_command, tell_failure
 from castsmith.cli.starting import start_quickly
 
-_COMMANDS = ("optimize", "check", "diff", "verify", "cast", "promote", "targets", "passes", "explain")
+_COMMANDS = ("optimize", "check", "diff", "verify", "cast", "promote", "targets", "passes", "explain", "completion")
 """Each a module beside this one; where one is named, the others are not imported."""
 
 _PURPOSE = "Make the element types of an ONNX model right for where it will run: exact, explained, repaired."
@@ -43,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         start_quickly()
     words = list(sys.argv[1:] if argv is None else argv)
     named = words[:1] if words and words[0] in _COMMANDS else _COMMANDS
-    commands = [import_module(f"castsmith.cli.{name}") for name in named]
+    commands = _modules(named)
     parser = _parser(commands)
     try:
         arguments = parser.parse_args(_spelled_out(words, commands))
@@ -52,6 +52,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as ending:  # --help or --version
         return ending.code if isinstance(ending.code, int) else 0
     return run_command(arguments)
+
+
+def whole_parser() -> argparse.ArgumentParser:
+    """The parser of every command, for those who want to know what there is."""
+    return _parser(_modules(_COMMANDS))
+
+
+def _modules(names: Sequence[str]) -> list[ModuleType]:
+    return [import_module(f"castsmith.cli.{name}") for name in names]
 
 
 def _spelled_out(words: list[str], commands: Sequence[ModuleType]) -> list[str]:
