@@ -25,7 +25,7 @@ Form = tuple[str, ...]
 
 def comparison_lines(a: str, b: str, found: Comparison, *, full: bool = False) -> Iterator[Line]:
     """What differs, and at the end how much; for equal models that alone. Unless `full`, of many places that changed
-    alike, but for names and shapes, the first stand for all; changed constants are always shown."""
+    alike, but for names and shapes, the first stand for all; constants of other values are always shown."""
     if found.changes:
         yield Line((("red", f"--- {one_line(a)}"),))
         yield Line((("green", f"+++ {one_line(b)}"),))
@@ -68,24 +68,31 @@ def _folded(places: list[list[Change]], *, full: bool) -> Iterator[tuple[list[Ch
     yield from ((places[index], [places[other] for other in shown[index]]) for index in sorted(shown))
 
 
-_ALIKE = ("node-added", "node-removed", "operator-changed", "operand-changed", "type-changed")
+_ALIKE = ("node-added", "node-removed", "operator-changed", "operand-changed", "type-changed", "attribute-changed")
 
 
 def _form(index: int, group: list[Change]) -> Form:
     """What changes of places have in common that differ in names and shapes alone; else the place itself."""
-    if any(change.kind not in _ALIKE for change in group):
+    if not all(change.kind in _ALIKE or _retyped(change) for change in group):
         return (str(index),)
     parts: list[str] = [group[0].place.rpartition(" ")[2]]
     for change in group:
-        subject = change.subject if change.kind == "operand-changed" else ""
+        subject = change.subject if change.kind in ("operand-changed", "attribute-changed") else ""
         parts += (change.kind, subject, _gist(change, change.before), _gist(change, change.after))
     return tuple(parts)
 
 
+def _retyped(change: Change) -> bool:
+    """Whether a constant changed its element type; one that changed its values alone is of interest by itself."""
+    return change.kind == "constant-changed" and change.before.partition("[")[0] != change.after.partition("[")[0]
+
+
 def _gist(change: Change, text: str) -> str:
     """A node without its names and shapes, an operand without its name, a type without its shape."""
-    if change.kind == "type-changed":
+    if change.kind in ("type-changed", "constant-changed"):
         return text.partition("[")[0]
+    if change.kind == "attribute-changed":
+        return text
     call, source = _CALL.search(text), _SOURCE.search(text)
     return (call[1] + (call[2] or "") if call else source[1] if source else "") or str(bool(text))
 
@@ -126,7 +133,8 @@ def _change_lines(change: Change) -> Iterator[Line]:
     else:
         parts += [("red", one_line(change.before)), ("", " -> "), ("green", one_line(change.after))]
     if change.detail:
-        parts.append(("", f"; {one_line(change.detail)}"))
+        style, last = parts.pop()
+        parts += [(style, f"{last};"), ("", f" {one_line(change.detail)}")]
     yield Line(tuple(parts), _HANG)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import onnx_ir
 
 from castsmith.cli.compare import Comparison
+from castsmith.cli.compare_changes import Change
 from castsmith.cli.measure import Amount, Sizes
 from castsmith.cli.plain import counted, size_text
 from castsmith.cli.report import effect_name
@@ -23,7 +24,7 @@ Item = dict[str, Any]
 Around = dict[str, tuple[str, list[str]]]
 """For values by name, the operator that makes each and some that use it."""
 
-_MOST_CONSUMERS = 3
+_MOST_CONSUMERS, _MOST_TEXT = 3, 90
 _NAME = re.compile(r"[^\s,(){}<>]+")
 
 
@@ -57,7 +58,7 @@ def diff_page(title: str, a: onnx_ir.Model, b: onnx_ir.Model, found: Comparison)
             "group": change.subject.partition(" ")[0],
             "rule": change.kind,
             "place": change.place,
-            "reason": change.subject,
+            "reason": _told(change),
             "detail": change.detail,
             "before": change.before,
             "after": change.after,
@@ -69,6 +70,13 @@ def diff_page(title: str, a: onnx_ir.Model, b: onnx_ir.Model, found: Comparison)
     figures = [("differences", str(len(items))), *((f"nodes {key}", count) for key, count in counts.items())]
     sub = "The models are the same." if not items else counted(len(items), "difference")
     return _page(title, sub, figures, items, around(a), around(b))
+
+
+def _told(change: Change) -> str:
+    """What changed in one line: a node as it was or is, anything else from what to what."""
+    sides = [text.partition("  # ")[0] for text in (change.before, change.after)]
+    text = " \u2192 ".join(side if len(side) <= _MOST_TEXT else f"{side[:_MOST_TEXT]}\u2026" for side in sides if side)
+    return text if change.subject in ("node", "operator") else f"{change.subject}: {text}"
 
 
 def _page(

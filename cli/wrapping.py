@@ -69,6 +69,10 @@ def _length(piece: list[Part]) -> int:
 
 def _words(text: str, longest: int) -> Iterator[str]:
     """The words of `text`; one wider than a whole line is cut."""
-    for word in _WORD.findall(text):
+    words: list[str] = _WORD.findall(text)
+    blanks = " " * (len(text) - len(text.rstrip(" ")))
+    if blanks:
+        words[-1:] = [words[-1] + blanks] if words else [blanks]
+    for word in words:
         for start in range(0, len(word), longest):
             yield word[start : start + longest]

@@ -81,7 +81,7 @@ function graphOf(text, around) {
   for (let index = 0; index < count; index++) {
     nodes[index].outs.forEach((name, i) => {
       const known = around[name], consumers = known ? known[1] : [];
-      if (used.has(name) || nodes[index].op === "constant") return;
+      if (used.has(name) || (nodes[index].op === "constant" && count > 1)) return;
       for (const op of consumers.length ? consumers : [""]) {
         nodes.push({ op, outs: [], ins: [], outTypes: [], inTypes: [], note: name, ghost: true });
         edges.push({ from: index, to: nodes.length - 1, type: nodes[index].outTypes[i] || "" });
@@ -199,12 +199,12 @@ function start(data) {
       const pick = element("button", { type: "button", onclick: () => { byId("group").value = key; byId("kind").value = ""; filter(); byId("search").scrollIntoView(); } }, rule);
       const { casts = "", bytes = "" } = amounts.get(key) || {};
       const numbers = [String(count), ...(amounts.size ? [casts, bytes] : [])].map((text) => element("td", { class: "n" }, text));
-      return element("tr", {}, element("td", {}, pick), element("td", {}, group), element("td", {}, kind), ...numbers);
+      return element("tr", {}, element("td", {}, pick), ...numbers, element("td", {}, group), element("td", {}, kind));
     });
     for (const rule of data.rules || []) if (!rule.rule) rows.push(element("tr", {}, element("td", {}, "beside its rules"),
-      element("td", {}, rule.group), element("td", {}, ""), ...["", rule.casts, rule.bytes].map((text) => element("td", { class: "n" }, text))));
-    const head = element("tr", {}, ...["rule", "where", "kind"].map((name) => element("th", {}, name)), 
-      ...["count", ...(amounts.size ? ["casts", "constants"] : [])].map((name) => element("th", { class: "n" }, name)));
+      ...["", rule.casts, rule.bytes].map((text) => element("td", { class: "n" }, text)), element("td", {}, rule.group), element("td", {}, "")));
+    const numbers = ["count", ...(amounts.size ? ["casts", "constants"] : [])].map((name) => element("th", { class: "n" }, name));
+    const head = element("tr", {}, element("th", {}, "rule"), ...numbers, element("th", {}, "where"), element("th", {}, "kind"));
     return element("div", { class: "rules" }, element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows)));
   }
 

@@ -136,17 +136,87 @@ def test_in_chromium_search_filter_and_expand(castsmith: Command, tmp_path: Path
     opened(browser, report(castsmith, chain_of_casts(tmp_path / "a.onnx", 120)))
     search = browser.find_element("id", "search")
     assert len(browser.find_elements("css selector", ".row")) == 100
-    search.send_keys("layer.119 schema")
-    deadline = time.perf_counter() + 5
-    while not browser.find_element("id", "count").text.startswith("1 of") and time.perf_counter() < deadline:
-        time.sleep(0.02)
-    (row,) = browser.find_elements("css selector", ".row")
+    choose(browser, "kind", "rewrite")
+    search.send_keys("layer.119/dequantize")
+    (row,) = rows(browser, 1)
     row.send_keys("\n")
     assert row.get_attribute("aria-expanded") == "true"
     assert len(browser.find_elements("css selector", ".picture svg")) == 2
     assert browser.find_elements("css selector", "svg .box.cast")
     row.send_keys("\n")
     assert not browser.find_elements("css selector", ".body")
+
+
+def rows(browser: Any, count: int) -> list[Any]:
+    """The rows, once there are so many."""
+    deadline = time.perf_counter() + 5
+    while len(browser.find_elements("css selector", ".row")) != count and time.perf_counter() < deadline:
+        time.sleep(0.02)
+    return browser.find_elements("css selector", ".row")
+
+
+def choose(browser: Any, name: str, text: str) -> None:
+    options = browser.find_elements("css selector", f"#{name} option")
+    next(option for option in options if option.text.startswith(text)).click()
+
+
+def test_in_chromium_filters_by_kind_and_rule(castsmith: Command, tmp_path: Path, browser: Any) -> None:
+    page = report(castsmith, chain_of_casts(tmp_path / "a.onnx", 20))
+    opened(browser, page)
+    items = data_of(page.read_text())["items"]
+    for kind in {item["kind"] for item in items}:
+        choose(browser, "kind", kind)
+        assert len(rows(browser, 20)) == sum(item["kind"] == kind for item in items)
+    choose(browser, "kind", "everything")
+    choose(browser, "group", "lower-Cast")
+    assert len(rows(browser, 20)) == sum(item["rule"] == "lower-Cast" for item in items) == 20
+    choose(browser, "group", "all rules")
+    browser.find_element("css selector", ".rules button").click()
+    first = browser.find_element("css selector", ".rules button").text
+    assert {row.text for row in browser.find_elements("css selector", ".row .tag")} == {first}
+
+
+def test_in_chromium_by_keyboard_alone(castsmith: Command, tmp_path: Path, browser: Any) -> None:
+    opened(browser, report(castsmith, chain_of_casts(tmp_path / "a.onnx", 3)))
+
+    def press(key: str) -> None:
+        browser.switch_to.active_element.send_keys(key)
+
+    press("j")
+    press("j")
+    press("k")
+    press("j")
+    focused = browser.switch_to.active_element
+    assert browser.find_elements("css selector", ".row").index(focused) == 1
+    press("\n")
+    assert focused.get_attribute("aria-expanded") == "true"
+    press("/")
+    assert browser.switch_to.active_element.get_attribute("id") == "search"
+    press("layer.2/dequantize")
+    press("\ue00c")
+    assert browser.switch_to.active_element.tag_name == "body"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 400])
+def test_in_chromium_every_size_and_scheme(
+    castsmith: Command, tmp_path: Path, browser: Any, scheme: str, width: int
+) -> None:
+    """Nothing is wider than the window, the text stands out, and there is nothing on the console, or from the net."""
+    preference = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", preference)
+    size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    opened(browser, report(castsmith, chain_of_casts(tmp_path / "a.onnx", 5)))
+    for row in browser.find_elements("css selector", ".row"):
+        row.click()
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    style = "const style = getComputedStyle(document.body); return [style.color, style.backgroundColor]"
+    ink, ground = (sum(map(int, re.findall(r"\d+", text)[:3])) for text in browser.execute_script(style))
+    assert (ink < ground) == (scheme == "light")
+    assert abs(ink - ground) > 450
+    assert browser.execute_script("return performance.getEntriesByType('resource').length") == 0
+    assert browser.get_log("browser") == []
 
 
 def test_in_chromium_hostile_names_are_only_text(castsmith: Command, tmp_path: Path, browser: Any) -> None:

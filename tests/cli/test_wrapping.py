@@ -67,3 +67,11 @@ def test_text_helpers() -> None:
     ]
     assert columns([("a", "bb"), ("ccc", "d")]) == ["  a    bb", "  ccc  d"]
     assert columns([]) == []
+
+
+def test_blanks_around_styled_parts_stay() -> None:
+    line = Line((("", "constant w: "), ("red", "float[32, 32]"), ("", " -> "), ("green", "bfloat16[32, 32];")), 6)
+    text = "constant w: float[32, 32] -> bfloat16[32, 32];"
+    assert folded(line, 80) == [text]
+    longer = Line((*line.parts, ("", " 1024 of 1024 elements differ")), 6)
+    assert folded(longer, 60) == [text, "      1024 of 1024 elements differ"]
