@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from importlib.util import find_spec
 from pathlib import Path
@@ -61,6 +62,12 @@ def test_what_a_page_shows_exists_and_every_example_is_shown() -> None:
     assert all((ROOT / name).is_file() for name in shown)
     examples = {f"examples/{path.name}" for path in (ROOT / "examples").iterdir() if path.is_file()}
     assert examples <= shown
+
+
+def test_the_links_of_the_readme_lead_somewhere() -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", PAGES["README.md"])
+    assert len(links) > 10
+    assert all((ROOT / link).is_file() for link in links)
 
 
 def test_every_page_is_in_the_navigation() -> None:
