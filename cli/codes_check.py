@@ -23,6 +23,15 @@ FINDINGS = (
         "Run optimize; where it refuses raise the opset, or cast the operand in the model to the type that is meant.",
     ),
     Page(
+        "unknown-operator",
+        "finding",
+        "An operator that the model's opset does not have, or of a domain that it does not import.",
+        "What it gives is unknown, so types are not followed through it, and runtimes refuse the model. ONNX Runtime"
+        " saves some operators of its own in the standard domain: no other runtime takes those.",
+        "y = Gelu (x)  # with opset 19, where Gelu came with 20",
+        "Import the opset that has the operator, or give the node the domain that defines it and import that.",
+    ),
+    Page(
         "value-type-mismatch",
         "finding",
         "An intermediate value is declared to have another type than its node gives.",

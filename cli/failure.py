@@ -49,7 +49,7 @@ class Failure:
 
 def failure_of(error: Exception, arguments: Mapping[str, Any]) -> Failure:
     """What the exception means to whoever ran the command with the arguments."""
-    from castsmith.ir.errors import VerificationError
+    from castsmith.ir.errors import OpsetError, VerificationError
     from castsmith.numerics.errors import CastsmithError, PromotionError
 
     if isinstance(error, CastsmithError):
@@ -57,7 +57,10 @@ def failure_of(error: Exception, arguments: Mapping[str, Any]) -> Failure:
         refused = isinstance(error, PromotionError | VerificationError)
         # diff and verify keep 1 for models that differ.
         ended = REFUSED if refused and arguments.get("command") not in ("diff", "verify") else TROUBLE
-        return Failure(_code(type(error)), message, _file(message, arguments), ended)
+        file = _file(message, arguments)
+        if isinstance(error, OpsetError) and file:
+            message = f"{file}: {message}"
+        return Failure(_code(type(error)), message, file, ended)
     if isinstance(error, OSError) and error.strerror:
         file = "" if error.filename is None else os.fsdecode(error.filename)
         return Failure("file", f"{file}{': ' if file else ''}{error.strerror}.", file, TROUBLE)

@@ -10,11 +10,13 @@ import onnx_ir
 
 from castsmith.cli.failure import with_command_options
 from castsmith.cli.findings_casts import cast_findings
+from castsmith.cli.findings_operators import operator_findings
 from castsmith.cli.findings_target import target_findings
 from castsmith.cli.findings_trunc import trunc_findings
 from castsmith.cli.findings_types import declared_findings, operand_findings, result_findings
 from castsmith.ir.errors import ModelError
 from castsmith.ir.inference import infer_element_types
+from castsmith.ir.opsets import require_known_opset
 from castsmith.ir.records import Diagnostic, Refusal, Severity, Site
 from castsmith.lowering.targets import Target
 from castsmith.numerics.errors import CastsmithError, PromotionError
@@ -25,7 +27,8 @@ _ANY_SIZE = 2**62
 
 
 def findings(model: onnx_ir.Model, rules: PromotionRules, target: Target | None) -> Iterator[Diagnostic]:
-    """Everything found in the model, by kind and then in the order of the graph."""
+    """Everything found in the model, by kind and then in the order of the graph. Raises OpsetError."""
+    require_known_opset(model)
     try:
         # Past a promotion that the rules refuse, types are followed as if it were allowed: one cause, one finding.
         inference = infer_element_types(model, replace(rules, promote_unsafe=True))
@@ -38,6 +41,7 @@ def findings(model: onnx_ir.Model, rules: PromotionRules, target: Target | None)
         yield from result_findings(model, inference)
         yield from declared_findings(model, inference)
         yield from cast_findings(model, inference)
+    yield from operator_findings(model)
     yield from _constant_findings(model)
     yield from trunc_findings(model)
     if target is not None:

@@ -12,10 +12,12 @@ from castsmith.numerics.opsets import NEWEST_OPSET
 
 
 def require_known_opset(model: onnx_ir.Model) -> None:
-    """Raise OpsetError where the model, or a function of it, is of an opset that is not known."""
+    """Raise OpsetError where the model, or a function of it, is of an opset that is not known, or of none."""
     schemas = onnx.defs.onnx_opset_version()
     for scope in (model.graph, *model.functions.values()):
         opset = opset_of(scope.opset_imports, "") or 0
+        if opset < 0:
+            raise OpsetError(f"The model is of opset {opset}, and there is none of that number.")
         if opset > NEWEST_OPSET:
             known = f"this version of Castsmith knows opsets up to {NEWEST_OPSET}"
             raise OpsetError(f"The model is of opset {opset}, and {known}.")

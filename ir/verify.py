@@ -14,6 +14,7 @@ import numpy as np
 import onnx_ir
 
 from castsmith.ir.errors import ModelError
+from castsmith.ir.opsets import require_known_opset
 from castsmith.ir.records import Site
 from castsmith.ir.text import node_text, site_of
 from castsmith.ir.verify_compare import Difference, difference, element_text, on_common_ground
@@ -91,9 +92,11 @@ def verify(
     made from `seed`; `dims` gives sizes to symbolic dimensions, and `inputs` replaces the sets. nan_bits: whether NaN
     of another sign or payload is a difference.
 
-    Raises ModelError where the interfaces differ, or no set of inputs runs; EngineError where there is no such engine;
-    PromotionError where the rules refuse.
+    Raises ModelError where the interfaces differ, an opset is unknown, or no set of inputs runs; EngineError where there
+    is no such engine; PromotionError where the rules refuse.
     """
+    for model in (a, b):
+        require_known_opset(model)
     _require_one_interface(a, b)
     runner, rules = Engine(engine), promotion or PromotionRules()
     verdict = Verdict(engine)

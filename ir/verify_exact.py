@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from onnx_ir import DataType
 
 from castsmith.ir.casts import read_cast
+from castsmith.ir.schemas import op_formals
 from castsmith.ir.verify_engines import EngineError
 from castsmith.ir.verify_promotion import Array, dtype_of
 from castsmith.numerics.bitcast import bit_cast
@@ -54,7 +55,7 @@ def _convert(node: onnx_ir.Node, inputs: Sequence[Array | None], opset: int) -> 
         status = cast_status(x, meaning.to, **settings)  # type: ignore[arg-type]
         return cast(x, meaning.to, **settings), status == Definedness.UNDEFINED  # type: ignore[arg-type]
     attributes = node.attributes
-    if node.op_type == "BitCast":
+    if node.op_type == "BitCast" and op_formals("", "BitCast", opset) is not None:
         return bit_cast(x, DataType(attributes["to"].as_int())), None
     if node.op_type not in ("QuantizeLinear", "DequantizeLinear"):
         return None
