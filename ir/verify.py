@@ -92,8 +92,8 @@ def verify(
     made from `seed`; `dims` gives sizes to symbolic dimensions, and `inputs` replaces the sets. nan_bits: whether NaN
     of another sign or payload is a difference.
 
-    Raises ModelError where the interfaces differ, an opset is unknown, or no set of inputs runs; EngineError where there
-    is no such engine; PromotionError where the rules refuse.
+    Raises ModelError where the interfaces differ, an opset is unknown, or no set of inputs runs; EngineError where
+    there is no such engine; PromotionError where the rules refuse.
     """
     for model in (a, b):
         require_known_opset(model)
