@@ -13,7 +13,6 @@ from functools import cache
 import onnx.defs
 import onnx_ir
 from onnx_ir import DataType
-from onnx_ir.schemas import OpSignature, Parameter
 
 from castsmith.numerics.types import parse_type
 
@@ -85,8 +84,10 @@ def op_key(node: onnx_ir.Node, imports: Mapping[str, int]) -> OpKey | None:
 def input_types(node: onnx_ir.Node, index: int, imports: Mapping[str, int]) -> frozenset[DataType]:
     """The element types that input `index` of the node may have by its schema; none for an operator without schema."""
     key = op_key(node, imports)
-    formal = actual_inputs(key, index + 1)[index] if key is not None else None
-    return formal.allowed if formal is not None else frozenset()
+    formals = () if key is None or index >= len(node.inputs) else _formals(key)[0]
+    if index >= len(formals) and not (formals and formals[-1].variadic):
+        return frozenset()
+    return formals[min(index, len(formals) - 1)].allowed
 
 
 @cache
@@ -129,24 +130,6 @@ def _formals(key: OpKey) -> tuple[tuple[Formal, ...], tuple[Formal, ...]]:
 
 def _spread(formals: Sequence[Formal], count: int) -> Iterator[Formal]:
     """The formal parameter of each of `count` actual ones; a variadic parameter stands for all that are left."""
-    for index in range(count):
-        if index < len(formals):
-            yield formals[index]
-        elif formals and formals[-1].variadic:
-            yield formals[-1]
-
-
-@cache
-def op_signature(domain: str, op_type: str, opset: int) -> OpSignature | None:
-    """The signature of the operator at that opset of its domain; None when no schema is registered for it."""
-    if op_formals(domain, op_type, opset) is None:
-        return None
-    return OpSignature.from_op_schema(onnx.defs.get_schema(op_type, opset, "" if domain in DEFAULT_DOMAINS else domain))
-
-
-def formal_inputs(signature: OpSignature, count: int) -> Iterator[Parameter]:
-    """The formal parameter of each of `count` actual inputs; a variadic parameter stands for all that are left."""
-    formals = list(signature.inputs)
     for index in range(count):
         if index < len(formals):
             yield formals[index]

@@ -65,6 +65,12 @@ def _only_moves(node: onnx_ir.Node) -> bool:
             return True
 
 
+def moves_input(node: onnx_ir.Node, index: int) -> bool:
+    """Whether a node that moves elements moves those of this input; asked of one input, however many there are."""
+    indexes = _DATA[node.op_type]
+    return indexes is None or index in indexes
+
+
 def elements_moved(node: onnx_ir.Node, indexes: list[int], sizes: Sizes) -> int:
     """The elements that the node reads and writes."""
     written = sum(sizes.of(output) for output in node.outputs)

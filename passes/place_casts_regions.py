@@ -20,7 +20,7 @@ from castsmith.numerics.embedding import embeds
 from castsmith.numerics.opsets import policy_for
 from castsmith.numerics.status import cast_status
 from castsmith.passes.place_casts_chains import Casting, Chain, casting_of, is_fixed, start
-from castsmith.passes.place_casts_moves import ORDER, data_inputs, elements_moved
+from castsmith.passes.place_casts_moves import ORDER, data_inputs, elements_moved, moves_input
 from castsmith.passes.place_casts_order import keeps_order
 from castsmith.passes.place_casts_plans import Choice, Mode, choice_of
 from castsmith.passes.place_casts_problem import Demand, Move, Problem, Root
@@ -31,6 +31,10 @@ from castsmith.passes.simplify_ranges import held
 
 _SMALL = 1024
 """Elements up to which a constant is cast while the model is made, not while it runs."""
+
+
+_IN_A_ROW = 64
+"""Casts one behind the other that are looked into: of so many, more than two count, which is one too many to place."""
 
 
 @dataclass
@@ -85,6 +89,8 @@ def pose(
     through_order: bool = False,
 ) -> Problem | str:
     """The problem that a region poses, or why it is left alone."""
+    if _longest_row(region) > _IN_A_ROW:
+        return f"more than {_IN_A_ROW} casts stand in a row"
     opset = opset_of(imports, "") or 1
     types = {dtype for node in region.nodes for dtype in _types_of(node, inference)}
     steps = _steps(region.casts.values(), types, opset)
@@ -144,6 +150,14 @@ def _movable_cast(
     if is_fixed(source, meaning, opset_of(imports, "") or 1) or held([value], ranges, source, meaning):
         return meaning
     return None
+
+
+def _longest_row(region: Region) -> int:
+    """How many casts stand one behind the other, no move between them."""
+    rows: dict[onnx_ir.Value | None, int] = {}
+    for node in region.casts:
+        rows[node.outputs[0]] = rows.get(node.inputs[0], 0) + 1
+    return max(rows.values(), default=0)
 
 
 def _types_of(node: onnx_ir.Node, inference: Inference) -> Iterable[DataType]:
@@ -243,7 +257,7 @@ def _demands(
     for node, index in value.uses():
         if node in region.casts:
             yield from _demands(node.outputs[0], (*path, _to(region.casts[node])), region, numbers)
-        elif node in numbers and index in (data_inputs(node) or ()):
+        elif node in numbers and moves_input(node, index):
             yield Demand(path, value, node, index, numbers[node])
         else:
             yield Demand(path, value, node, index, None)

@@ -8,12 +8,11 @@ CPU, for a model of one node at opset 21. Operators that have no row are not giv
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.schemas import formal_inputs, op_signature, opset_of
+from castsmith.ir.schemas import input_types, opset_of
 from castsmith.numerics.types import FLOAT8_TYPES, parse_type
 
 _FLOAT8 = frozenset(FLOAT8_TYPES)
@@ -61,14 +60,4 @@ def takes_type(node: onnx_ir.Node, index: int, dtype: DataType, imports: Mapping
         return False
     if dtype in _FLOAT8 and opset < FLOAT8_SINCE.get(node.op_type, opset):
         return False
-    return dtype in _allowed(node.domain, node.op_type, opset, len(node.inputs), index)
-
-
-@cache
-def _allowed(domain: str, op_type: str, opset: int, count: int, index: int) -> frozenset[DataType]:
-    signature = op_signature(domain, op_type, opset)
-    formals = [] if signature is None else list(formal_inputs(signature, count))
-    if index >= len(formals):
-        return frozenset()
-    types = formals[index].type_constraint.allowed_types
-    return frozenset(allowed.dtype for allowed in types if isinstance(allowed, onnx_ir.TensorType))
+    return dtype in input_types(node, index, imports)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import castsmith
-from castsmith.lowering.registry import PASSES, summary
+from castsmith.lowering.registry import PASSES, needs_target, pass_class, summary
 
 ROOT = Path(__file__).parents[1]
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
@@ -48,6 +49,12 @@ def test_public_names_are_what_is_exported() -> None:
 def test_every_pass_says_what_it_does() -> None:
     for name in PASSES:
         assert summary(name).endswith(".")
+
+
+def test_a_pass_needs_a_target_if_it_has_a_field_for_one() -> None:
+    for name in PASSES:
+        fields = dataclasses.fields(pass_class(name))  # pyright: ignore[reportArgumentType]
+        assert needs_target(name) == ("target" in [field.name for field in fields])
 
 
 def test_help_imports_nothing_heavy() -> None:
