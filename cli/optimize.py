@@ -73,6 +73,13 @@ def add_to(commands: Commands) -> None:
         default="stored",
         help="inputs and outputs of types that the target lacks: as codes, or as wider numbers",
     )
+    work.add_argument(
+        "--storage",
+        choices=("packed", "byte"),
+        default="packed",
+        help="weights of 4 and 2 bits that the target lacks: packed, and unpacked by the graph, or one in each byte",
+    )
+    work.add_argument("--emit-functions", action="store_true", help="lowered conversions as model-local functions")
     work.add_argument("--passes", metavar="LIST", help="passes to run, separated by commas: name or name{option=value}")
     work.add_argument("--no-provenance", action="store_true", help="leave out of new nodes which rule made them")
     work.add_argument("--until", metavar="PASS", help="stop after this pass")
@@ -171,6 +178,8 @@ def _optimize(
         fold_as=arguments.fold_as,
         fold_quantized=arguments.fold_quantized,
         interface=arguments.interface,
+        storage=arguments.storage,
+        emit_functions=arguments.emit_functions,
         in_place=True,
         passes=None if arguments.passes is None else split_passes(arguments.passes),
         until=arguments.until,

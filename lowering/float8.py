@@ -33,6 +33,7 @@ from castsmith.lowering.float8_needs import Types, is_coded, other_types_that_ta
 from castsmith.lowering.float8_plan import NAME, make_plan, wrap_expansions
 from castsmith.lowering.float8_wrap import Functions
 from castsmith.lowering.interface import STORED, WIDE, require_interface, widen_interface
+from castsmith.lowering.packing import PACKED, require_storage
 from castsmith.lowering.storage import declared_values, mentioned_types
 from castsmith.lowering.targets import Target
 from castsmith.numerics.promotion import PromotionRules
@@ -50,6 +51,7 @@ class LowerFloat8(RewritePass):
     is at, or can be moved to, its opset, else ufp where the target computes as written, else ladder. always: lower even
     what the target can do itself. emit_functions: each sequence as one model-local function. interface: `stored` has
     graph inputs and outputs as codes, `wide` as floats, or as bytes for integers.
+    storage: `packed` keeps large weights of 4 and 2 bits packed, which the graph unpacks, `byte` one code in each byte.
     """
 
     target: Target
@@ -57,9 +59,11 @@ class LowerFloat8(RewritePass):
     always: bool = False
     emit_functions: bool = False
     interface: str = STORED
+    storage: str = PACKED
 
     def call(self, model: onnx_ir.Model) -> RewriteResult:
         require_interface(self.interface)
+        require_storage(self.storage)
         records = Records()
         changed = self._lower(model, records)
         return RewriteResult(model, changed, records)
@@ -103,7 +107,7 @@ class LowerFloat8(RewritePass):
                 functions = Functions(model, plan.new_opset or opset)
                 wrap_expansions(plan, functions)
                 model.ir_version = max(model.ir_version, _FIRST_IR_WITH_FUNCTIONS)
-            apply_plan(model, plan, reasons, records)
+            apply_plan(model, plan, reasons, records, self.target, pack=self.storage == PACKED)
             assert not leftover(model, reasons)
         return bool(reasons)
 

@@ -8,16 +8,19 @@ from dataclasses import replace
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.ir.constants import new_constant
 from castsmith.ir.naming import Namer
 from castsmith.ir.records import Effect, Records, Rewrite, Site
 from castsmith.ir.rewriting import Replacement, apply_replacement
-from castsmith.ir.text import node_text, site_of, type_text
+from castsmith.ir.text import node_text, nodes_text, site_of, type_text
 from castsmith.lowering.float8_casts import rounds_in_place
 from castsmith.lowering.float8_needs import is_coded
 from castsmith.lowering.float8_plan import NAME, Plan
 from castsmith.lowering.opset import move_to_opset
+from castsmith.lowering.packing import can_be_packed, packed_tensor, unpacked
 from castsmith.lowering.sequences import NEEDS_BITCAST, Sequence
 from castsmith.lowering.storage import declared_values, retype_as_codes, retype_attributes
+from castsmith.lowering.targets import Target
 from castsmith.numerics.types import element_type
 
 _SEQUENCE_REASONS = {
@@ -31,12 +34,16 @@ _DECODED = "a table of the 256 codes, made by the codec"
 _ROUNDED = "the codes are made from floats, so those are rounded in place"
 
 
-def apply_plan(model: onnx_ir.Model, plan: Plan, reasons: Mapping[DataType, str], records: Records) -> None:
-    """Do all that the plan says and record it."""
+def apply_plan(
+    model: onnx_ir.Model, plan: Plan, reasons: Mapping[DataType, str], records: Records, target: Target, *, pack: bool
+) -> None:
+    """Do all that the plan says and record it. pack: keep weights of 4 and 2 bits packed."""
     namer = Namer(model)
     for value in list(declared_values(model)):
         dtype = plan.types.get(value, value.dtype)
-        if dtype is not None and dtype in plan.coded:
+        if dtype is not None and dtype in plan.coded and pack and can_be_packed(value):
+            records.rewrites.append(_pack(plan, value, target, namer, reasons[dtype]))
+        elif dtype is not None and dtype in plan.coded:
             _retype(model, value, plan, reasons[dtype], records)
     for node, before in plan.moves.items():
         retype_attributes(node, plan.coded)
@@ -68,6 +75,29 @@ def _retype(model: onnx_ir.Model, value: onnx_ir.Value, plan: Plan, reason: str,
     site = Site(model.graph.name or "", value.name or "")
     text = f"its codes, a byte each, because {reason}"
     records.rewrites.append(Rewrite(NAME, "store-as-codes", site, before, after, text, effect))
+
+
+def _pack(plan: Plan, value: onnx_ir.Value, target: Target, namer: Namer, reason: str) -> Rewrite:
+    """Keep the weight packed, and let nodes at the start of its graph unpack it."""
+    graph, tensor, before = value.graph, value.const_value, f"{type_text(value)} {value.name}"
+    assert isinstance(graph, onnx_ir.Graph)
+    assert tensor is not None
+    packed = new_constant(namer.fresh(f"{value.name}_packed"), packed_tensor(tensor))
+    opset = plan.new_opset or plan.context.opset
+    shape = onnx_ir.Shape(tensor.shape.numpy())
+    nodes, codes = unpacked(packed, tensor.dtype, shape, target, opset, plan.share)
+    site, name = Site(graph.name or "", value.name or ""), value.name
+    value.replace_all_uses_with(codes)
+    del graph.initializers[name or ""]
+    graph.register_initializer(packed)
+    for node in nodes:
+        node.name = namer.fresh(f"castsmith_{node.op_type}")
+        node.outputs[0].name = namer.fresh(f"{node.name}_output")
+    codes.name = name
+    graph.insert_before(graph[0], nodes)
+    text = f"its codes, packed in bytes as before, because {reason}"
+    after = "\n".join([f"{type_text(packed)} {packed.name}", nodes_text(nodes)])
+    return Rewrite(NAME, "store-as-codes", site, before, after, text)
 
 
 def _is_interface(model: onnx_ir.Model, value: onnx_ir.Value) -> bool:

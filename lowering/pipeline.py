@@ -19,6 +19,7 @@ from castsmith.ir.soundness import require_sound
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering.errors import OptionError
 from castsmith.lowering.interface import STORED
+from castsmith.lowering.packing import PACKED
 from castsmith.lowering.registry import AFTER, PASSES, PIPELINE, make_pass, needs_target, pass_name
 from castsmith.numerics.promotion import PromotionRules
 
@@ -49,6 +50,8 @@ def optimize(
     fold_as: str = "",
     fold_quantized: bool = False,
     interface: str = STORED,
+    storage: str = PACKED,
+    emit_functions: bool = False,
     in_place: bool = False,
     passes: Sequence[str | PassBase] | None = None,
     lowerings: Mapping[str, Lowering] | None = None,
@@ -67,6 +70,7 @@ def optimize(
     interface: `stored` has graph inputs and outputs of a type that the target lacks as they are kept, uint8 codes or,
         of 16 bits, floats; `wide` has those of at most 8 bits that the target lacks, and all float16 and bfloat16, as
         floats, or bytes for integers.
+    storage, emit_functions: as of LowerFloat8.
     in_place: change an onnx_ir.Model itself, which saves the time of copying it.
     passes: the passes to run, in order, by name, with options as `name{option=value}`, or themselves; by default all
         that apply.
@@ -91,6 +95,8 @@ def optimize(
         "fold_as": fold_as,
         "fold_quantized": fold_quantized,
         "interface": interface,
+        "storage": storage,
+        "emit_functions": emit_functions,
         "target": chosen,
         "lowerings": lowerings,
     }
