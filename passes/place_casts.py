@@ -15,13 +15,12 @@ becomes
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import onnx_ir
 
 from castsmith.ir.inference import Inference, infer_element_types
-from castsmith.ir.kept_types import Following
 from castsmith.ir.naming import Namer
 from castsmith.ir.passing import RewritePass
 from castsmith.ir.ranges_integer import Ranges
@@ -31,14 +30,20 @@ from castsmith.ir.text import nodes_text, site_of
 from castsmith.ir.walks import subgraphs_of
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.passes.place_casts_apply import apply, needs_identity
+from castsmith.passes.place_casts_flow import cross
+from castsmith.passes.place_casts_joints import FLOW
 from castsmith.passes.place_casts_plans import Choice
 from castsmith.passes.place_casts_problem import IMPOSSIBLE, Problem
 from castsmith.passes.place_casts_regions import Region, find_regions, pose
 from castsmith.passes.place_casts_sizes import Sizes, parse_sizes
 from castsmith.passes.place_casts_solve import solve
+from castsmith.passes.simplify_duplicates import called_with_several_types
 
 NAME = "place-casts"
 RULE = "place-casts"
+
+_ROUNDS = 8
+"""A cast that has come out of a branch may move on, and let the next come out; each round takes casts away."""
 
 
 @dataclass(frozen=True)
@@ -57,19 +62,63 @@ class PlaceCasts(RewritePass):
 
     def call(self, model: onnx_ir.Model) -> RewriteResult:
         inference = infer_element_types(model, PromotionRules(promote_unsafe=True))
-        imports, namer, records = imports_by_scope(model), Namer(model), Records()
-        sizes = Sizes(model, self.default_size, parse_sizes(self.sizes))
-        ranges = Ranges(inference)
-        for graph in (model.graph, *subgraphs_of(model.graph)):
-            for region in find_regions(graph, inference, imports[graph], ranges):
-                order = self.through_order
-                problem = pose(region, inference, imports[graph], sizes, ranges, through_order=order)
-                answer = problem if isinstance(problem, str) else place(region, problem, inference, namer)
-                if isinstance(answer, Rewrite):
-                    records.rewrites.append(answer)
-                elif answer is not None:
-                    records.refusals.append(Refusal(NAME, RULE, site_of(next(iter(region.nodes))), answer))
-        return RewriteResult(model, bool(records.rewrites), records, Following(inference, imports).handed_on())
+        work = _Work(
+            inference,
+            imports_by_scope(model),
+            Namer(model),
+            Sizes(model, self.default_size, parse_sizes(self.sizes)),
+            Ranges(inference),
+            self.through_order,
+        )
+        several, records = called_with_several_types(inference), Records()
+        graphs = [graph for scope in (model.graph, *model.functions.values()) for graph in _inside_out(scope)]
+        graphs = [graph for graph in graphs if graph not in several]
+        for _ in range(_ROUNDS):
+            flows, found = False, Records()
+            for graph in graphs:
+                flows |= work.cross(graph, found)
+                work.place_regions(graph, found)
+            records.rewrites += found.rewrites
+            records.refusals = found.refusals
+            if not (flows and found.rewrites):
+                break
+        return RewriteResult(model, bool(records.rewrites), records)
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What is known of the model while its graphs are gone through."""
+
+    inference: Inference
+    imports: Mapping[onnx_ir.Graph | onnx_ir.Function, Mapping[str, int]]
+    namer: Namer
+    sizes: Sizes
+    ranges: Ranges
+    through_order: bool
+
+    def cross(self, graph: onnx_ir.Graph, records: Records) -> bool:
+        """Move casts across the control flow of the graph; whether it has any."""
+        nodes = [node for node in graph if node.op_type in FLOW]
+        for node in nodes:
+            records.rewrites += cross(node, self.inference, self.imports[graph], self.namer)
+        return bool(nodes)
+
+    def place_regions(self, graph: onnx_ir.Graph, records: Records) -> None:
+        """Solve each region of the graph."""
+        inference, imports = self.inference, self.imports[graph]
+        for region in find_regions(graph, inference, imports, self.ranges):
+            problem = pose(region, inference, imports, self.sizes, self.ranges, through_order=self.through_order)
+            answer = problem if isinstance(problem, str) else place(region, problem, inference, self.namer)
+            if isinstance(answer, Rewrite):
+                records.rewrites.append(answer)
+            elif answer is not None:
+                records.refusals.append(Refusal(NAME, RULE, site_of(next(iter(region.nodes))), answer))
+
+
+def _inside_out(scope: onnx_ir.Graph | onnx_ir.Function) -> list[onnx_ir.Graph]:
+    """The graphs of the scope, each after those that its nodes hold."""
+    own = scope.graph if isinstance(scope, onnx_ir.Function) else scope
+    return [*reversed(list(subgraphs_of(scope))), own]
 
 
 def place(region: Region, problem: Problem, inference: Inference, namer: Namer) -> Rewrite | str | None:

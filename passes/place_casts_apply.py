@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import onnx_ir
 
 from castsmith.ir.casts import cast_node
-from castsmith.ir.constants import constant_tensor, drop_if_unused, new_constant
+from castsmith.ir.constants import constant_node, constant_tensor, drop_if_unused, new_constant
 from castsmith.ir.naming import Namer
 from castsmith.ir.text import node_text
 from castsmith.ir.value_types import set_element_type
@@ -110,7 +110,10 @@ def _cast_constant(value: onnx_ir.Value, chain: Chain, problem: Problem, namer: 
     constant = new_constant(name, onnx_ir.tensor(array, dtype=dtype, name=name))
     graph = problem.moves[0].node.graph
     assert isinstance(graph, onnx_ir.Graph)
-    graph.register_initializer(constant)
+    if namer.takes_initializers(graph):
+        graph.register_initializer(constant)
+    else:
+        problem.moves[0].node.prepend(constant_node(constant))
     return constant
 
 

@@ -207,19 +207,21 @@ def _history_of_source(value: onnx_ir.Value, inference: Inference, casting: Cast
     for narrow in sorted(casting.types(), key=lambda dtype: dtype.itemsize):
         if narrow == dtype or not embeds(narrow, dtype):
             continue
-        if (known is not None and known.fits(narrow)) or (tensor is not None and _fits(tensor, dtype, narrow, casting)):
+        if (known is not None and known.fits(narrow)) or (
+            tensor is not None and survives_in(tensor, narrow, casting.opset)
+        ):
             return casting.extend(start(narrow), dtype) or start(dtype)
     return start(dtype)
 
 
-def _fits(tensor: onnx_ir.TensorProtocol, dtype: DataType, narrow: DataType, casting: Casting) -> bool:
-    """Whether a small constant of `dtype` goes to `narrow` and back unharmed."""
-    if tensor.size > _SMALL:
+def survives_in(tensor: onnx_ir.TensorProtocol, narrow: DataType, opset: int) -> bool:
+    """Whether a small constant goes to `narrow` and back unharmed."""
+    if tensor.size > _SMALL or not embeds(narrow, tensor.dtype):
         return False
     array = tensor.numpy()
-    if cast_status(array, narrow, opset=casting.opset).any():
+    if cast_status(array, narrow, opset=opset).any():
         return False
-    back = cast(cast(array, narrow, opset=casting.opset), dtype, opset=casting.opset)
+    back = cast(cast(array, narrow, opset=opset), tensor.dtype, opset=opset)
     return np.ascontiguousarray(back).tobytes() == np.ascontiguousarray(array).tobytes()
 
 

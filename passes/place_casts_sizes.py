@@ -10,6 +10,8 @@ import onnx.helper
 import onnx.shape_inference
 import onnx_ir
 
+from castsmith.passes.place_casts_joints import FLOW, joints
+
 _SMALL = 1024
 
 
@@ -48,7 +50,16 @@ class Sizes:
             return value.shape
         if self._inferred is None:
             self._inferred = _infer(self._model)
-        return self._inferred.get(value)
+        return self._inferred.get(value) or self._shape_that_comes_in(value)
+
+    def _shape_that_comes_in(self, value: onnx_ir.Value) -> onnx_ir.Shape | None:
+        """Of an output of control flow, the shape of the first value that it can be: as good a guess as any."""
+        node = value.producer()
+        if node is None or node.op_type not in FLOW:
+            return None
+        found = (each for each in joints(node, self._model.opset_imports) if each.outside is value and not each.stacked)
+        source = next((joint.sources[0].value for joint in found), None)
+        return None if source is None else self._shape(source)
 
 
 def parse_sizes(text: str) -> dict[str, int]:
