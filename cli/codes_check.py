@@ -147,6 +147,22 @@ FINDINGS = (
         "optimize --target lowers the types it can.",
     ),
     Page(
+        "target-lacks-kernel",
+        "finding",
+        "The target has no kernel for an operator on the type that it is of in the model.",
+        "The target refuses to load the model. Its file says which operators take which type, as they were measured.",
+        "onnxruntime-cpu has no MatMul of bfloat16 at opset 20",
+        "optimize --target computes it in another type or replaces it, where that is exact.",
+    ),
+    Page(
+        "target-misfuses",
+        "finding",
+        "The target joins an operator with others to what it has no kernel for, or to something else.",
+        "The target's own optimizer refuses the model, or changes its results; not all surroundings bring it about.",
+        "onnxruntime-cpu drops a Relu before QuantizeLinear to float8e4m3fn, which is right for uint8 only",
+        "optimize --target replaces the operator, so that there is nothing to join.",
+    ),
+    Page(
         "target-miscomputes-cast",
         "finding",
         "The target computes a cast otherwise than the standard says.",

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.cli.findings_kernels import kernel_findings
 from castsmith.cli.plain import counted
 from castsmith.ir.casts import read_cast
 from castsmith.ir.inference import Inference
@@ -21,10 +22,11 @@ from castsmith.numerics.types import ELEMENT_TYPES, type_name
 
 
 def target_findings(model: onnx_ir.Model, inference: Inference | None, target: Target) -> Iterator[Diagnostic]:
-    """Versions and element types that the target does not take, and casts that it computes wrongly."""
+    """Versions, element types and operators on them that the target does not take or gets wrong."""
     yield from _version_findings(model, target)
     yield from _type_findings(model, inference, target)
     if inference is not None:
+        yield from kernel_findings(model, inference, target)
         yield from _cast_findings(model, inference, target)
 
 

@@ -82,7 +82,7 @@ def _needs(model: onnx_ir.Model, target: Target, types: Types, opset: int) -> It
             continue
         wrong = _computes_wrongly(node, target, types, opset)
         for dtype in coded_types(node, types):
-            reason = _lacks_kernel(node, dtype, target, opset) or _fused_wrongly(node, dtype, target) or wrong
+            reason = lacks_kernel(node, dtype, target, opset) or fused_wrongly(node, dtype, target) or wrong
             if reason is not None:
                 yield Need(dtype, site_of(node), reason)
 
@@ -99,13 +99,15 @@ def other_types_that_target_lacks(model: onnx_ir.Model, target: Target, types: T
     return list(found.values())
 
 
-def _lacks_kernel(node: onnx_ir.Node, dtype: DataType, target: Target, opset: int) -> str | None:
+def lacks_kernel(node: onnx_ir.Node, dtype: DataType, target: Target, opset: int) -> str | None:
+    """Why the node of this type cannot stay with the target; None where it has a kernel for it."""
     if target.has_kernel(node.op_type, dtype, opset):
         return None
     return f"{target.name} has no {node.op_type} of {type_name(dtype)} at opset {opset}"
 
 
-def _fused_wrongly(node: onnx_ir.Node, dtype: DataType, target: Target) -> str | None:
+def fused_wrongly(node: onnx_ir.Node, dtype: DataType, target: Target) -> str | None:
+    """How the target fuses the node of this type with others, where that goes wrong."""
     how = target.fusion_defect(node.op_type, dtype)
     if how is None or constant_tensor(node.inputs[0]) is not None:
         return None
