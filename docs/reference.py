@@ -143,7 +143,7 @@ PAGES: dict[str, Callable[[], Iterator[str]]] = {
 
 
 def _help(*command: str) -> str:
-    before, os.environ["COLUMNS"] = os.environ.get("COLUMNS"), "96"
+    before, os.environ["COLUMNS"] = os.environ.get("COLUMNS"), "82"
     with redirect_stdout(StringIO()) as out:
         main([*command, "--help"])
     os.environ.pop("COLUMNS") if before is None else os.environ.update(COLUMNS=before)

@@ -61,6 +61,13 @@ def from_proto(proto: onnx.ModelProto) -> onnx_ir.Model:
     return model
 
 
+def as_model(model: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str]) -> onnx_ir.Model:
+    """The model itself, or that of a ModelProto or a file. Raises ModelError for what holds none."""
+    if isinstance(model, onnx_ir.Model):
+        return model
+    return from_proto(model) if isinstance(model, onnx.ModelProto) else load(model)
+
+
 def _read(path: Path) -> tuple[onnx.ModelProto, IO[bytes] | None]:
     """The proto and, where its weights were left where they are, the open file that holds them."""
     if path.is_dir():

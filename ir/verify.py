@@ -7,13 +7,16 @@ what that changes is told apart: it is the runtime's doing.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+import onnx
 import onnx_ir
 
 from castsmith.ir.errors import ModelError
+from castsmith.ir.loading import as_model
 from castsmith.ir.opsets import require_known_opset
 from castsmith.ir.records import Site
 from castsmith.ir.text import node_text, site_of
@@ -74,11 +77,11 @@ class Verdict:
 
 
 def verify(
-    a: onnx_ir.Model,
-    b: onnx_ir.Model,
+    a: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str],
+    b: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str],
     *,
     engine: str = "onnxruntime",
-    promotion: PromotionRules | None = None,
+    promotion: PromotionRules | str | None = None,
     sets: int = SETS,
     seed: int = 0,
     nan_bits: bool = False,
@@ -86,7 +89,8 @@ def verify(
     inputs: Iterable[tuple[str, Mapping[str, Array]]] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Verdict:
-    """Whether `b` gives the bits of `a`. Operands of `a` and `b` that disagree in type are promoted by `promotion`.
+    """Whether `b` gives the bits of `a`; each is a model, a ModelProto or a file. Operands that disagree in
+    type are promoted by `promotion`, the rules or the name of a preset.
 
     engine: what runs all but conversions, `onnxruntime`, `openvino` or `reference`. sets: how many sets of inputs are
     made from `seed`; `dims` gives sizes to symbolic dimensions, and `inputs` replaces the sets. nan_bits: whether NaN
@@ -95,10 +99,12 @@ def verify(
     Raises ModelError where the interfaces differ, an opset is unknown, or no set of inputs runs; EngineError where
     there is no such engine; PromotionError where the rules refuse.
     """
+    a, b = as_model(a), as_model(b)
     for model in (a, b):
         require_known_opset(model)
     _require_one_interface(a, b)
-    runner, rules = Engine(engine), promotion or PromotionRules()
+    rules = PromotionRules.preset(promotion) if isinstance(promotion, str) else promotion or PromotionRules()
+    runner = Engine(engine)
     verdict = Verdict(engine)
     first, second = Evaluator(a, rules, runner), Evaluator(b, rules, runner)
     whole = Whole(b, engine) if engine != "reference" else None

@@ -12,7 +12,7 @@ import onnx_ir
 from onnx_ir.passes import PassBase
 
 from castsmith.ir.kept_types import lend
-from castsmith.ir.loading import from_proto, load
+from castsmith.ir.loading import as_model
 from castsmith.ir.provenance import note_provenance
 from castsmith.ir.records import Diagnostic, Records, Refusal, Rewrite, RewriteResult
 from castsmith.ir.soundness import require_sound
@@ -164,6 +164,4 @@ def _own_model(model: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str]) 
     if isinstance(model, onnx_ir.Model):
         require_sound(model, model.graph.name or "the model")
         return model.clone()
-    if isinstance(model, onnx.ModelProto):
-        return from_proto(model)
-    return load(model)
+    return as_model(model)

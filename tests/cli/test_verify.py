@@ -407,3 +407,9 @@ def test_an_array_that_spells_its_byte_order_out_runs_on_the_same_engine() -> No
         for dtype in (zeros.dtype, zeros.dtype.newbyteorder("<"))
     )
     assert first.tobytes() == second.tobytes()
+
+
+def test_in_python_files_and_protos_and_the_name_of_a_preset_do_as_well(tmp_path: Path) -> None:
+    path = write_model(tmp_path / "mixed.onnx", UNSAFE)
+    repaired = public.optimize(path, promotion="torch").model
+    assert public.verify(path, onnx_ir.to_proto(repaired), promotion="torch", sets=2).same
