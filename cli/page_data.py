@@ -13,7 +13,7 @@ from castsmith.cli.compare import Comparison
 from castsmith.cli.compare_changes import Change
 from castsmith.cli.measure import Amount, Sizes
 from castsmith.cli.plain import counted, size_text
-from castsmith.cli.report import effect_name
+from castsmith.cli.report import effect_text
 from castsmith.ir.records import Diagnostic, Refusal, Rewrite, Site
 from castsmith.ir.text import node_text, site_of
 from castsmith.ir.walks import all_nodes
@@ -133,7 +133,7 @@ def _texts_of_nodes(model: onnx_ir.Model, sites: Iterable[Site]) -> dict[Site, s
 
 
 def _rewrite(record: Rewrite) -> Item:
-    reason = f"{record.reason} [{effect_name(record)}]"
+    reason = f"{record.reason} [{effect_text(record)}]"
     return _item("rewrite", record.pass_name, record.rule, record.site, reason, record.before, record.after)
 
 

@@ -60,6 +60,7 @@ def _rewrite(record: Rewrite) -> dict[str, Any]:
         "after": record.after,
         "reason": record.reason,
         "effect": effect_name(record),
+        "saved_bytes": record.saved_bytes,
     }
 
 
@@ -76,6 +77,12 @@ def _refusal(record: Refusal) -> dict[str, Any]:
 def effect_name(record: Rewrite) -> str:
     """The effect in a word, such as `bit-exact` or `repair`."""
     return record.effect.name.lower().replace("_", "-")
+
+
+def effect_text(record: Rewrite) -> str:
+    """The effect, and the bytes that are saved where they were counted: `bit-exact, saves 96 bytes`."""
+    saved = record.saved_bytes
+    return effect_name(record) if saved is None else f"{effect_name(record)}, saves {saved} bytes"
 
 
 def _place(site: Site) -> dict[str, str]:

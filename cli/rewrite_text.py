@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from castsmith.cli.plain import counted, one_line
-from castsmith.cli.report import count_by_rule, effect_name
+from castsmith.cli.report import count_by_rule, effect_text
 from castsmith.cli.wrapping import Line, Part
 from castsmith.ir.records import Refusal, Rewrite
 from castsmith.numerics.types import ELEMENT_TYPES, type_name
@@ -41,7 +41,7 @@ def rewrite_lines(rewrites: Sequence[Rewrite], *, full: bool = False) -> Iterato
         yield Line((("", "  "), ("cyan", one_line(str(record.site)))), 4)
         yield from _code_lines("-", "red", record.before)
         yield from _code_lines("+", "green", record.after)
-        yield Line((("dim", f"    {one_line(record.reason)} [{effect_name(record)}]"),), 4)
+        yield Line((("dim", f"    {one_line(record.reason)} [{effect_text(record)}]"),), 4)
         if others:
             yield Line((("dim", f"    and in the same way (--diff=full shows it), {_places(others)}"),), 4)
 

@@ -55,7 +55,7 @@ def drop_if_unused(value: onnx_ir.Value) -> None:
     values = [value]
     while values:
         value = values.pop()
-        if _use_count(value) or value.is_graph_output() or value.is_graph_input():
+        if use_count(value) or value.is_graph_output() or value.is_graph_input():
             continue
         if value.is_initializer():
             assert isinstance(value.graph, onnx_ir.Graph)
@@ -65,7 +65,7 @@ def drop_if_unused(value: onnx_ir.Value) -> None:
         node = value.producer()
         if node is None or node.graph is None or not _removable(node):
             continue
-        if not any(_use_count(output) or output.is_graph_output() for output in node.outputs):
+        if not any(use_count(output) or output.is_graph_output() for output in node.outputs):
             values += [operand for operand in node.inputs if operand is not None]
             node.graph.remove(node, safe=True)
 
@@ -79,7 +79,7 @@ def bytes_of_dropped(nodes: Iterable[onnx_ir.Node], kept: Container[onnx_ir.Valu
             if value is None:
                 continue
             uses_gone[value] += 1
-            if uses_gone[value] < _use_count(value) or value in kept or value.is_graph_output():
+            if uses_gone[value] < use_count(value) or value in kept or value.is_graph_output():
                 continue
             producer = value.producer()
             if value.is_initializer() and not value.is_graph_input():
@@ -88,7 +88,7 @@ def bytes_of_dropped(nodes: Iterable[onnx_ir.Node], kept: Container[onnx_ir.Valu
                 producer is not None
                 and _removable(producer)
                 and all(
-                    uses_gone[output] == _use_count(output) and not output.is_graph_output()
+                    uses_gone[output] == use_count(output) and not output.is_graph_output()
                     for output in producer.outputs
                 )
             ):
@@ -97,7 +97,8 @@ def bytes_of_dropped(nodes: Iterable[onnx_ir.Node], kept: Container[onnx_ir.Valu
     return total
 
 
-def _use_count(value: onnx_ir.Value) -> int:
+def use_count(value: onnx_ir.Value) -> int:
+    """How many inputs of nodes the value is."""
     # uses() copies all of them, which is quadratic where a constant with many uses loses one after the other.
     return len(value._uses)  # pyright: ignore[reportPrivateUsage]
 

@@ -52,6 +52,9 @@ class Rewrite:
     after: str
     reason: str
     effect: Effect = Effect.BIT_EXACT
+    saved_bytes: int | None = None
+    """Bytes that are no longer read and written each time the model runs, at the sizes known or assumed; None where
+    nobody counted."""
 
 
 @dataclass(frozen=True, slots=True)

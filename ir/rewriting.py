@@ -25,6 +25,7 @@ class Replacement:
     constants: new values from `new_constant` that the new nodes, inputs or outputs use.
     inputs: inputs of the node to rewire, by index; the node stays.
     outputs: the values that stand in for the node's outputs; the node goes. None: it stays.
+    saved_bytes: as of Rewrite.
     beside: the node at which the constants live, where it is not the node itself but one that holds it in a subgraph.
     """
 
@@ -36,6 +37,7 @@ class Replacement:
     outputs: tuple[onnx_ir.Value, ...] | None = None
     effect: Effect = Effect.BIT_EXACT
     beside: onnx_ir.Node | None = None
+    saved_bytes: int | None = None
 
 
 Rule = Callable[[onnx_ir.Node], Replacement | Refusal | None]
@@ -91,7 +93,8 @@ def apply_replacement(
         following.rewritten(node, made, replacement.outputs)
     for value in old_inputs:
         drop_if_unused(value)
-    return Rewrite(pass_name, replacement.rule, site, before, "\n".join(lines), replacement.reason, replacement.effect)
+    after, reason, saved = "\n".join(lines), replacement.reason, replacement.saved_bytes
+    return Rewrite(pass_name, replacement.rule, site, before, after, reason, replacement.effect, saved)
 
 
 def _adopt(constant: onnx_ir.Value, node: onnx_ir.Node, namer: Namer) -> None:

@@ -138,7 +138,7 @@ def place(region: Region, problem: Problem, inference: Inference, namer: Namer) 
     left = sum(root.price * len(plan.casts) for root, plan in zip(problem.roots, plans, strict=True))
     claim = "the least that is possible" if proven else "the least that was found"
     reason = f"{best:.0f} bytes are moved in place of {cost:.0f}, {claim}; casts: {left} in place of {casts}"
-    return Rewrite(NAME, RULE, site, before, after, reason)
+    return Rewrite(NAME, RULE, site, before, after, reason, saved_bytes=int(cost - best))
 
 
 def _retype(problem: Problem, chosen: Sequence[Choice], inference: Inference) -> None:

@@ -15,7 +15,7 @@ becomes
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import onnx_ir
 from onnx_ir import DataType
@@ -34,9 +34,11 @@ from castsmith.ir.text import site_of
 from castsmith.numerics.errors import CastError, ElementTypeError
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import type_name
+from castsmith.passes.place_casts_sizes import parse_sizes
 from castsmith.passes.simplify_bypass import SEEING_THROUGH, bypass, cast_before
 from castsmith.passes.simplify_duplicates import CastTable, called_with_several_types, merge_with
 from castsmith.passes.simplify_ranges import harmless
+from castsmith.passes.simplify_savings import Savings
 
 NAME = "simplify-casts"
 
@@ -46,13 +48,20 @@ _OPERATORS = SEEING_THROUGH | {"Cast", "CastLike"}
 @dataclass(frozen=True)
 class SimplifyCasts(RewritePass):
     """Remove casts that change nothing or that nobody sees, collapse chains that are exact, merge casts made twice;
-    CastLike becomes Cast."""
+    CastLike becomes Cast.
+
+    default_size, sizes: as of PlaceCasts; they count for the bytes in the records, and for nothing else.
+    """
+
+    default_size: int = 64
+    sizes: str = ""
 
     def call(self, model: onnx_ir.Model) -> RewriteResult:
         inference = infer_element_types(model, PromotionRules(promote_unsafe=True))
         held = holders(model)
         imports = imports_by_scope(model, held)
         facts = _Facts(inference, CastTable(held), Ranges(inference))
+        savings = Savings(inference, self.default_size, parse_sizes(self.sizes))
         ambiguous = called_with_several_types(inference)
 
         def rule(node: onnx_ir.Node) -> Replacement | Refusal | None:
@@ -62,9 +71,10 @@ class SimplifyCasts(RewritePass):
                 return None
             if node.op_type in SEEING_THROUGH and node.outputs:
                 facts.ranges.get(node.outputs[0])
-            return simplify(node, facts, imports[node.graph]) or bypass(
+            answer = simplify(node, facts, imports[node.graph]) or bypass(
                 NAME, node, inference, imports[node.graph], facts.ranges
             )
+            return replace(answer, saved_bytes=savings.of(node, answer)) if isinstance(answer, Replacement) else answer
 
         return run_rules(model, NAME, Namer(model), rule, following=Following(inference, imports))
 

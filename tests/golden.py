@@ -84,10 +84,14 @@ def comparable(text: str) -> str:
 
 
 def records_text(records: Records) -> str:
-    lines = [f"rewrite {r.rule} | {r.site} | {r.reason}" for r in records.rewrites]
+    lines = [f"rewrite {r.rule} | {r.site} | {r.reason}{_saved(r.saved_bytes)}" for r in records.rewrites]
     lines += [f"refusal {r.rule} | {r.site} | {r.reason} | {r.witness}" for r in records.refusals]
     lines += [f"{d.severity.value} {d.code} | {d.site} | {d.message}" for d in records.diagnostics]
     return "".join(f"# {line}\n" for line in lines) or "# none\n"
+
+
+def _saved(count: int | None) -> str:
+    return "" if count is None else f" | saves {count} bytes"
 
 
 def write(path: Path) -> None:
