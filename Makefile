@@ -3,7 +3,17 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint types docs examples package clean
+# Tests that take seconds and depend on how the libraries behave.
+QUICK := tests/passes/test_golden.py tests/ir tests/lowering/test_custom.py tests/lowering/test_version.py \
+	tests/lowering/test_targets.py tests/numerics/test_cast.py \
+	tests/numerics/test_promotion.py tests/numerics/test_promotion_files.py tests/cli/test_optimize.py \
+	tests/cli/test_check.py tests/cli/test_main.py tests/examples/test_composition.py \
+	tests/examples/test_pass_managers.py tests/examples/test_extension.py tests/test_extensions.py \
+	tests/test_packaging.py tests/test_models.py
+QUICK_NEEDS := pytest pytest-xdist hypothesis onnxruntime
+PYTHONS ?= python3.12 python3.13
+
+.PHONY: demo test lint types docs examples package oldest newest matrix clean
 
 $(VENV)/demo.stamp: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -45,13 +55,30 @@ docs: $(VENV)/docs.stamp
 examples: $(VENV)/test.stamp
 	$(BIN)/python -m tests.examples.installed
 
-package:
-	$(PYTHON) -m venv $(VENV)/package
-	$(VENV)/package/bin/pip install --quiet 'build>=1.2'
-	$(VENV)/package/bin/python -m build --outdir dist .
-	$(PYTHON) -m venv --clear $(VENV)/installed
-	$(VENV)/installed/bin/pip install --quiet dist/*.whl
-	cd / && $(abspath $(VENV))/installed/bin/castsmith --version
+# The wheel is built from the source distribution, so that it shows what that lacks.
+package: $(VENV)/lint.stamp
+	rm -rf dist build
+	$(BIN)/pip install --quiet 'build>=1.2'
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m tests.packaged --venv $(VENV)/installed
+
+# The quick tests, out of the source distribution, with the oldest and the newest releases that pyproject.toml allows.
+oldest newest:
+	rm -rf $(VENV)/$@ && $(PYTHON) -m venv $(VENV)/$@
+	test -f dist/*.tar.gz || $(MAKE) package
+	mkdir $(VENV)/$@/source && tar -xzf dist/*.tar.gz --strip-components=1 -C $(VENV)/$@/source
+	$(if $(filter oldest,$@),$(PYTHON) tests/oldest.py,true) > $(VENV)/$@/constraints.txt
+	$(VENV)/$@/bin/pip install --quiet --constraint $(VENV)/$@/constraints.txt \
+		--editable $(VENV)/$@/source $(QUICK_NEEDS)
+	cd $(VENV)/$@/source && ../bin/python -m pytest -q -n auto -p no:cacheprovider $(QUICK)
+
+# The same with other Pythons, those that are there: make matrix PYTHONS="python3.12 python3.13"
+matrix:
+	for python in $(PYTHONS); do \
+		if $$python -c pass 2> /dev/null; then \
+			$(MAKE) oldest newest PYTHON=$$python VENV=$(VENV)-$$(basename $$python) || exit 1; \
+		else echo "there is no $$python here"; fi; \
+	done
 
 clean:
-	rm -rf $(VENV) build dist site *.egg-info out
+	rm -rf $(VENV) $(VENV)-* build dist site *.egg-info out
