@@ -12,13 +12,13 @@ from castsmith.ir.schemas import op_formals
 from castsmith.numerics.opsets import FIRST_OPSET
 from castsmith.numerics.types import element_type, type_name
 
-OLDEST_OPSET = 13
+OLDEST_OPSET = 7
 
 _SAME = "agraph (T[2,2] x) => (T[A,B] y) {{ y = {} (x) }}"
 _PAIR = "agraph (T[2,2] x, T[2,2] z) => (T[A,B] y) {{ y = {} (x, z) }}"
 _TEST = "agraph (T[2,2] x) => (bool[A,B] y) {{ y = {} (x) }}"
 _COMPARISON = "agraph (T[2,2] x, T[2,2] z) => (bool[A,B] y) {{ y = {} (x, z) }}"
-_SHAPED = "agraph (T[2,2] x) => (T[A,B] y) {{ s = Constant <value_ints = [2, 2]> () y = {} (x, s) }}"
+_SHAPED = "agraph (T[2,2] x) => (T[A,B] y) <int64[2] s = {{2, 2}}> {{ y = {} (x, s) }}"
 _FAMILIES = {
     _SAME: "Identity Abs Neg Sign Floor Ceil Round Exp Log Sqrt Reciprocal Relu Sigmoid Tanh Erf Softmax LogSoftmax"
     " Gelu LeakyRelu Cos Sin Softplus BitwiseNot Transpose Flatten Trilu",
@@ -39,29 +39,28 @@ _SINGLE = {
     "QuantizeLinear": "agraph (float[2] x, float s, T z) => (T[2] y) { y = QuantizeLinear (x, s, z) }",
     "DequantizeLinear": "agraph (T[2] x, float s, T z) => (float[2] y) { y = DequantizeLinear (x, s, z) }",
     "Where": "agraph (bool[2] c, T[2] x, T[2] z) => (T[2] y) { y = Where (c, x, z) }",
-    "Gather": "agraph (T[2,2] x) => (T[A,B] y) { i = Constant <value_ints = [1]> () y = Gather (x, i) }",
-    "GatherElements": "agraph (T[2] x) => (T[2] y) { i = Constant <value_ints = [1, 0]> () y = GatherElements (x, i) }",
+    "Gather": "agraph (T[2,2] x) => (T[A,B] y) <int64[1] i = {1}> { y = Gather (x, i) }",
+    "GatherElements": "agraph (T[2] x) => (T[2] y) <int64[2] i = {1, 0}> { y = GatherElements (x, i) }",
     "GatherND": "agraph (T[2] x, int64[2,1] i) => (T[2] y) { y = GatherND (x, i) }",
     "ScatterND": "agraph (T[2] x, int64[2,1] i, T[2] u) => (T[2] y) { y = ScatterND (x, i, u) }",
     "ScatterElements": "agraph (T[2] x, int64[2] i, T[2] u) => (T[2] y) { y = ScatterElements (x, i, u) }",
     "Concat": "agraph (T[2] x, T[2] z) => (T[4] y) { y = Concat <axis = 0> (x, z) }",
-    "Split": "agraph (T[2] x) => (T[A] y, T[B] z) { s = Constant <value_ints = [1, 1]> () y, z = Split (x, s) }",
-    "Slice": "agraph (T[2] x) => (T[A] y) { b = Constant <value_ints = [0]> () e = Constant <value_ints = [1]> ()"
-    " y = Slice (x, b, e) }",
-    "Squeeze": "agraph (T[1,2] x) => (T[2] y) { a = Constant <value_ints = [0]> () y = Squeeze (x, a) }",
-    "Unsqueeze": "agraph (T[2] x) => (T[1,2] y) { a = Constant <value_ints = [0]> () y = Unsqueeze (x, a) }",
-    "Pad": "agraph (T[2] x) => (T[A] y) { p = Constant <value_ints = [1, 1]> () y = Pad (x, p) }",
+    "Split": "agraph (T[2] x) => (T[A] y, T[B] z) <int64[2] s = {1, 1}> { y, z = Split (x, s) }",
+    "Slice": "agraph (T[2] x) => (T[A] y) <int64[1] b = {0}, int64[1] e = {1}> { y = Slice (x, b, e) }",
+    "Squeeze": "agraph (T[1,2] x) => (T[2] y) <int64[1] a = {0}> { y = Squeeze (x, a) }",
+    "Unsqueeze": "agraph (T[2] x) => (T[1,2] y) <int64[1] a = {0}> { y = Unsqueeze (x, a) }",
+    "Pad": "agraph (T[2] x) => (T[A] y) <int64[2] p = {1, 1}> { y = Pad (x, p) }",
     "DepthToSpace": "agraph (T[1,4,1,1] x) => (T[1,1,2,2] y) { y = DepthToSpace <blocksize = 2> (x) }",
     "Shape": "agraph (T[2] x) => (int64[1] y) { y = Shape (x) }",
     "Size": "agraph (T[2] x) => (int64 y) { y = Size (x) }",
     "Compress": "agraph (T[2] x, bool[2] c) => (T[A] y) { y = Compress (x, c) }",
     "OneHot": "agraph (int64[2] i, int64 d, T[2] v) => (T[A,B] y) { y = OneHot (i, d, v) }",
     "SplitToSequence": "agraph (T[2] x) => (seq(T[1]) y) { y = SplitToSequence (x) }",
-    "ReduceSum": "agraph (T[2,2] x) => (T[A,B] y) { a = Constant <value_ints = [0]> () y = ReduceSum (x, a) }",
+    "ReduceSum": "agraph (T[2,2] x) => (T[A,B] y) <int64[1] a = {0}> { y = ReduceSum (x, a) }",
     "ReduceMax": "agraph (T[2,2] x) => (T[A,B] y) { y = ReduceMax (x) }",
     "ReduceMean": "agraph (T[2,2] x) => (T[A,B] y) { y = ReduceMean (x) }",
     "ArgMax": "agraph (T[2,2] x) => (int64[A,B] y) { y = ArgMax (x) }",
-    "TopK": "agraph (T[2] x) => (T[A] y, int64[A] i) { k = Constant <value_ints = [1]> () y, i = TopK (x, k) }",
+    "TopK": "agraph (T[2] x) => (T[A] y, int64[A] i) <int64[1] k = {1}> { y, i = TopK (x, k) }",
     "CumSum": "agraph (T[2] x, int64 a) => (T[2] y) { y = CumSum (x, a) }",
     "Gemm": "agraph (T[2,2] x, T[2,2] z) => (T[2,2] y) { y = Gemm (x, z) }",
     "Conv": "agraph (T[1,1,4,4] x, T[1,1,2,2] w) => (T[1,1,3,3] y) { y = Conv (x, w) }",
@@ -79,6 +78,19 @@ TEXTS: dict[str, str] = {
     **_SINGLE,
 }
 """The operators that are asked about, each with its model: T the type in question."""
+
+_UNTIL = {
+    "Gemm": (11, "agraph (T[2,2] x, T[2,2] z) => (T[2,2] y) { y = Gemm (x, z, z) }"),
+    "Clip": (11, "agraph (T[2] x) => (T[2] y) { y = Clip <min = 0.0, max = 1.0> (x) }"),
+    "Split": (13, "agraph (T[2] x) => (T[A] y, T[B] z) { y, z = Split <axis = 0, split = [1, 1]> (x) }"),
+    "Slice": (10, "agraph (T[2] x) => (T[A] y) { y = Slice <starts = [0], ends = [1]> (x) }"),
+    "Squeeze": (13, "agraph (T[1,2] x) => (T[2] y) { y = Squeeze <axes = [0]> (x) }"),
+    "Unsqueeze": (13, "agraph (T[2] x) => (T[1,2] y) { y = Unsqueeze <axes = [0]> (x) }"),
+    "Pad": (11, "agraph (T[2] x) => (T[A] y) { y = Pad <pads = [1, 1]> (x) }"),
+    "ReduceSum": (13, "agraph (T[2,2] x) => (T[A,B] y) { y = ReduceSum <axes = [0]> (x) }"),
+    "TopK": (10, "agraph (T[2] x) => (T[A] y, int64[A] i) { y, i = TopK <k = 1> (x) }"),
+}
+"""Operators that take from that opset on as inputs, or leave out, what they did not before; as they were before."""
 
 
 def first_opset(dtype: DataType) -> int:
@@ -105,7 +117,8 @@ def model_text(op_type: str, dtype: DataType, opset: int, ir_version: int) -> st
     """The model that asks about the operator of the type."""
     same_width = {8: "uint8", 16: "uint16", 32: "int32", 64: "int64"}.get(element_type(dtype).bits, "uint8")
     words = {"T": type_name(dtype), "U": same_width}
-    text = TEXTS[op_type]
+    until, older = _UNTIL.get(op_type, (0, ""))
+    text = older if opset < until else TEXTS[op_type]
     for letter, name in words.items():
         text = (
             text.replace(f"{letter}[", f"{name}[")

@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import onnx.parser
 import onnx_ir
 import onnxruntime
 import pytest
 from onnx_ir import DataType
 
 from castsmith.lowering.builder import Builder
+from castsmith.lowering.pipeline import optimize
 from castsmith.lowering.probe import probe, target_text
 from castsmith.lowering.sequences import ARITHMETIC_HAZARDS
 from castsmith.lowering.targets import TARGETS_FOLDER, TargetError, load_target, target_names
@@ -127,3 +129,22 @@ def test_saturating_casts_of_float_are_right():
     target = load_target("onnxruntime-cpu")
     assert target.wrong_cast(DataType.FLOAT, DataType.FLOAT8E4M3FN, saturate=True, opset=19) is None
     assert target.wrong_cast(DataType.FLOAT, DataType.FLOAT8E4M3FNUZ, saturate=True, opset=19) is None
+
+
+@pytest.mark.parametrize("opset", range(7, 13))
+@pytest.mark.parametrize("name", ["onnxruntime-cpu", "onnxruntime-android", "openvino-cpu"])
+def test_half_precision_of_an_old_opset_is_left_alone(name: str, opset: int):
+    text = f"""<ir_version: 7, opset_import: ["": {opset}]>
+        g (float16[2,2] x) => (float16[2,2] y) {{
+            a = MatMul (x, x)
+            b = Gemm (a, x, x)
+            y = Softmax (b)
+        }}"""
+    result = optimize(onnx.parser.parse_model(text), target=name)
+    assert not result.rewrites
+    assert not result.diagnostics
+
+
+def test_android_has_the_kernels_of_the_processor_for_the_types_that_it_has():
+    cpu, android = load_target("onnxruntime-cpu"), load_target("onnxruntime-android")
+    assert android.kernels == {dtype: row for dtype, row in cpu.kernels.items() if dtype not in android.lacks}
