@@ -28,7 +28,6 @@ PLACES: dict[str, Place] = {
 NOTHING_TO_DO = {
     **{("ResolvePromoteTypes", place): "there is no promotion before another pass has put one" for place in PLACES},
     **({} if KNOWS_NEW else {("LegalizeVersion", place): "onnx is too old to know a model for it" for place in PLACES}),
-    ("PlaceCasts", "function"): "it looks at the main graph and its subgraphs",
 }
 NOT_RUNNABLE = ("mixed", "trunc", "quant", "bfloat16", "custom", "new")
 """Models that ONNX Runtime takes only when the whole pipeline is done with them."""
