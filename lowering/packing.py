@@ -11,6 +11,7 @@ shift bytes, each byte is looked up in a table of its codes.
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx.defs
@@ -19,8 +20,10 @@ from onnx_ir import DataType
 
 from castsmith.lowering.builder import Builder, ConstantHome
 from castsmith.lowering.errors import OptionError
-from castsmith.lowering.targets import Target
 from castsmith.numerics.types import element_type
+
+if TYPE_CHECKING:
+    from castsmith.lowering.targets import Target
 
 BYTE, PACKED = "byte", "packed"
 _LEAST_SAVED = 1024
