@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import IO, Any
+from math import prod
+from typing import IO, Any, TypeVar
 
 import numpy as np
 import onnx_ir
@@ -16,6 +17,9 @@ from numpy.typing import NDArray
 from castsmith.ir.ranges import FileRange, copy_range, open_external, range_of
 
 Array = NDArray[Any]
+Given = TypeVar("Given")
+Made = TypeVar("Made")
+
 PIECE = 1 << 22
 """Elements in a piece; a multiple of 8, so that no byte of a packed type is in two."""
 
@@ -62,9 +66,37 @@ def computed(
     return tensor
 
 
-def in_threads(convert: Callable[[Array], Any], arrays: Iterable[Array]) -> Iterator[Any]:
-    """`convert` of each array, in order; no more of them are in memory than there are threads, and one."""
-    running: deque[Future[Any]] = deque()
+def streamed(
+    shape: Sequence[int], dtype: onnx_ir.DataType, recipe: Callable[[], Iterator[Array]], name: str
+) -> onnx_ir.LazyTensor:
+    """A tensor whose elements, in C order, are those of the one-dimensional arrays that `recipe` gives when asked."""
+
+    def whole() -> onnx_ir.TensorProtocol:
+        return onnx_ir.tensor(np.concatenate(list(recipe())).reshape(shape), dtype=dtype, name=name)
+
+    size = prod(shape)
+    lengths = [min(PIECE, size - start) for start in range(0, size, PIECE)]
+    tensor = onnx_ir.LazyTensor(whole, dtype, onnx_ir.Shape(shape, frozen=True), name=name)
+    tensor.meta[_RECIPE] = lambda: regrouped(recipe(), lengths)
+    return tensor
+
+
+def regrouped(arrays: Iterable[Array], lengths: Iterable[int]) -> Iterator[Array]:
+    """The elements of one-dimensional arrays as arrays of other lengths, which come to as many in all."""
+    source, left = iter(arrays), np.empty(0)
+    for length in lengths:
+        parts, missing = [left] if left.size else [], length - left.size
+        while missing > 0:
+            parts.append(next(source))
+            missing -= parts[-1].size
+        joined = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        yield joined[:length]
+        left = joined[length:]
+
+
+def in_threads(convert: Callable[[Given], Made], arrays: Iterable[Given]) -> Iterator[Made]:
+    """`convert` of each array, or what holds arrays, in order; of those in memory there is one more than threads."""
+    running: deque[Future[Made]] = deque()
     with ThreadPoolExecutor(_THREADS) as pool:
         for array in arrays:
             running.append(pool.submit(partial(convert, array)))

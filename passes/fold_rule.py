@@ -19,7 +19,7 @@ from castsmith.numerics.status import Finding
 from castsmith.numerics.types import type_name
 from castsmith.passes.fold_conversions import CastTo, Reading
 from castsmith.passes.fold_reading import Reader
-from castsmith.passes.fold_streaming import cast_in_pieces, finding_in_pieces, streamed_source
+from castsmith.passes.fold_streaming import streamed_conversion
 from castsmith.passes.fold_values import Constants, FoldError, Known
 
 NAME = "fold-constants"
@@ -163,12 +163,12 @@ class Folding:
     def _computed(self, each: Derivation) -> onnx_ir.TensorProtocol | Finding:
         """The constant; or the element that stands in the way."""
         conversion = each.reading[0]
-        source = streamed_source(conversion, each.operands)
-        if source is not None and isinstance(conversion, CastTo):
-            finding = finding_in_pieces(conversion, source)
+        streamed = streamed_conversion(conversion, each.operands, each.known.dtype, self.constants.array)
+        if streamed is not None:
+            finding = streamed.finding()
             if finding is None or finding.standing <= self.tolerated:
-                return cast_in_pieces(conversion, source)
-            if not self.fold_as:
+                return streamed.tensor()
+            if not self.fold_as or not isinstance(conversion, CastTo):
                 return finding
         arrays = [self.constants.array(known) for known in each.operands]
         finding = conversion.finding(arrays)

@@ -6,12 +6,17 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx_ir
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx_ir import DataType
 
 import castsmith
 from castsmith.ir import pieces
+from castsmith.ir.pieces import is_large
+from castsmith.numerics.cast import cast
+from castsmith.numerics.quantize import dequantize_linear, quantize_linear
+from castsmith.numerics.types import FLOAT8_TYPES
 
 COUNT = 1000
 TARGETS = [DataType.FLOAT16, DataType.FLOAT8E4M3FN, DataType.INT4, DataType.DOUBLE, DataType.UINT8]
@@ -42,6 +47,68 @@ def test_a_cast_in_pieces_is_the_cast(tmp_path: Path, to: DataType) -> None:
     (value,) = castsmith.load(tmp_path / "m.onnx").graph.initializers.values()
     assert value.const_value is not None
     assert value.const_value.numpy().tobytes() == castsmith.cast(array, to).tobytes()
+
+
+SHAPE = (4, 30, 10)
+GRANULARITIES = [  # axis, block size and the shape of the scale
+    (1, 0, ()),
+    (0, 0, (4,)),
+    (1, 0, (30,)),
+    (-1, 0, (10,)),
+    (1, 7, (4, 5, 10)),
+    (0, 3, (2, 30, 10)),
+    (2, 4, (4, 30, 3)),
+]
+QUANTIZED = [DataType.UINT8, DataType.INT4, DataType.FLOAT8E4M3FN]
+
+
+@pytest.mark.parametrize("piece", [8, 64, 320], ids=lambda size: f"pieces of {size}")
+@pytest.mark.parametrize(("axis", "block", "scales"), GRANULARITIES)
+@pytest.mark.parametrize("to", QUANTIZED)
+def test_quantizing_in_pieces_is_quantizing(
+    axis: int, block: int, scales: tuple[int, ...], to: DataType, piece: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pieces, "PIECE", piece)
+    random = np.random.default_rng(0)
+    x = random.standard_normal(SHAPE, np.float32)
+    scale = random.uniform(0.1, 2, scales).astype(np.float32)
+    zero = cast(random.integers(0, 1 if to in FLOAT8_TYPES else 3, scales).astype(np.float32), to)
+    quantized = _folded("QuantizeLinear", [x, scale, zero], to, axis, block)
+    assert quantized.tobytes() == quantize_linear(x, scale, zero, axis=axis, block_size=block, opset=25).tobytes()
+    back = _folded("DequantizeLinear", [quantized, scale, zero], DataType.FLOAT, axis, block)
+    expected = dequantize_linear(quantized, scale, zero, axis=axis, block_size=block, opset=25)
+    assert back.tobytes() == expected.tobytes()
+
+
+def _folded(op_type: str, operands: list[np.ndarray], to: DataType, axis: int, block: int) -> np.ndarray:
+    """What the operator gives of constants, folded in pieces."""
+    values = [
+        onnx_ir.Value(name=name, const_value=onnx_ir.tensor(array, name=name), shape=onnx_ir.Shape(array.shape))
+        for name, array in zip("xsz", operands, strict=True)
+    ]
+    node = onnx_ir.node(op_type, values, {"axis": axis, "block_size": block}, name="n")
+    node.outputs[0].name, node.outputs[0].dtype = "y", to
+    graph = onnx_ir.Graph([], node.outputs, nodes=[node], initializers=values, opset_imports={"": 25}, name="g")
+    assert is_large(onnx_ir.tensor(operands[0]))
+    result = castsmith.optimize(onnx_ir.Model(graph, ir_version=13), max_growth=1 << 20)
+    assert [rewrite.rule for rewrite in result.rewrites] == ["fold-constant"]
+    (made,) = result.model.graph.initializers.values()
+    assert isinstance(made.const_value, onnx_ir.LazyTensor)
+    assert {array.size % 8 for array in list(pieces.pieces(made.const_value))[:-1]} <= {0}
+    return made.const_value.numpy()
+
+
+def test_the_element_that_cannot_be_quantized_is_named() -> None:
+    x = np.ones(SHAPE, np.float32)
+    x[2, 20, 5] = np.nan
+    zero, scale = np.zeros(30, np.uint8), np.ones(30, np.float32)
+    names = [helper.make_tensor_value_info("y", TensorProto.UINT8, SHAPE)]
+    node = helper.make_node("QuantizeLinear", ["x", "s", "z"], ["y"], "n", axis=1)
+    weights = [numpy_helper.from_array(array, name) for array, name in ((x, "x"), (scale, "s"), (zero, "z"))]
+    graph = helper.make_graph([node], "g", [], names, weights)
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 25)], ir_version=13)
+    (refusal,) = castsmith.optimize(proto).refusals
+    assert "element [2, 20, 5] of x" in refusal.reason
 
 
 @pytest.mark.parametrize(("place", "bad"), [(0, np.nan), (64, 1e9), (999, -1.0), (500, np.inf)])
