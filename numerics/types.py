@@ -182,14 +182,15 @@ def _names() -> dict[str, DataType]:
 
 
 def parse_type(name: str | DataType) -> DataType:
-    """The type named as ONNX text names it (`float8e4m3fn`, `double`) or in short (`f8e4m3fn`, `f64`).
+    """The type named as ONNX text names it (`float8e4m3fn`, `double`) or in short (`f8e4m3fn`, `f64`); of anything that
+    is no text, a numpy dtype say, the text that it prints is read.
 
     Raises ElementTypeError, which names the text, for anything else.
     """
     if isinstance(name, DataType):
         return element_type(name).dtype
     try:
-        return _names()[name.lower()]
+        return _names()[str(name).lower()]
     except KeyError:
         raise ElementTypeError(f"{name!r} is not an element type of ONNX.") from None
 

@@ -146,3 +146,9 @@ def test_what_has_no_element_type_is_refused_by_name() -> None:
         cast(1.0, "float", opset=29)
     with pytest.raises(CastError, match="no opset 0"):
         cast(1.0, "float", opset=0)
+
+
+def test_the_type_may_be_a_dtype():
+    assert cast([1.5], np.dtype("float16")).dtype == np.float16  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ElementTypeError, match=r"<class 'numpy.float16'> is not an element type of ONNX"):
+        cast([1.5], np.float16)  # pyright: ignore[reportArgumentType]
