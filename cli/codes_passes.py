@@ -126,6 +126,23 @@ PASSES = (
         "Where refused, the chain is a rounding that somebody may have wanted; remove it in the model if not.",
     ),
     Page(
+        "castlike-to-cast",
+        "rewrite",
+        "A CastLike becomes a Cast.",
+        "The type that it is to be like is known.",
+        "- y = CastLike (x, t)  # (float[N], float16[M])\n+ y = Cast <to = float16> (x)",
+        "Nothing.",
+    ),
+    Page(
+        "cast-constant-of-shape",
+        "rewrite",
+        "A ConstantOfShape fills with the cast value, and needs no Cast behind it.",
+        "The standard fixes the cast of the one value that all elements are.",
+        "- a = ConstantOfShape <value = {1.5}> (n); y = Cast <to = float16> (a)\n"
+        "+ y = ConstantOfShape <value = float16 {1.5}> (n)",
+        "Nothing.",
+    ),
+    Page(
         "merge-duplicate-casts",
         "rewrite",
         "Equal casts of one value become one.",

@@ -14,7 +14,7 @@ import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.casts import CastNode, read_cast
+from castsmith.ir.casts import CastNode, cast_node, read_cast
 from castsmith.ir.constants import constant_tensor, new_constant
 from castsmith.ir.inference import Inference
 from castsmith.ir.ranges_integer import Ranges
@@ -31,6 +31,9 @@ from castsmith.passes.simplify_ranges import held
 from castsmith.passes.simplify_sight import COMPARISONS, INDICES, ORDER, QUESTIONS, SHAPE_ONLY, reason_unseen, why_seen
 
 RULE = "see-through-cast"
+
+_Step = tuple[onnx_ir.Value, DataType, CastNode]
+"""What stands before a cast, its type, and what the cast does."""
 
 _SMALL = 1024
 """Elements up to which a constant is narrowed to meet the other operand."""
@@ -98,6 +101,8 @@ def _bypass_both(
     _, source, meaning = step
     assert meaning.to is not None
     alike = all(other is not None and (other[1], other[2].to) == (source, meaning.to) for other in steps)
+    if not alike and steps[0] is not None and steps[1] is not None:
+        return _unlike(node, steps[0], steps[1], imports)
     constant = None if alike else _narrowed(node.inputs[1 if steps[0] else 0], source, imports)
     if not (alike or constant is not None) or not takes_type(node, 0, source, imports):
         return None
@@ -111,6 +116,21 @@ def _bypass_both(
     inputs[1 if steps[0] else 0] = constant
     reason = f"{_reason(seen, node, source, meaning.to)}, and {type_name(source)} holds the constant"
     return Replacement(RULE, reason, constants=(constant,), inputs=inputs)
+
+
+def _unlike(node: onnx_ir.Node, left: _Step, right: _Step, imports: Mapping[str, int]) -> Replacement | None:
+    """Compare two types cast to a third in the one of them that holds the other."""
+    if left[2].to != right[2].to:
+        return None
+    for index, (wide, narrow) in enumerate(((left, right), (right, left))):
+        holds = embeds(narrow[1], wide[1]) and wide[2].to is not None and embeds(wide[1], wide[2].to)
+        if holds and wide[1] != wide[2].to and takes_type(node, 0, wide[1], imports):
+            made = cast_node(narrow[0], wide[1])
+            operands = {index: wide[0], 1 - index: made.outputs[0]}
+            assert wide[2].to is not None
+            reason = f"{type_name(wide[1])} holds every {type_name(narrow[1])}, as {type_name(wide[2].to)} does both"
+            return Replacement(RULE, f"{reason}, so {node.op_type} gives the same", (made,), inputs=operands)
+    return None
 
 
 def _reason(seen: object, node: onnx_ir.Node, source: DataType, to: DataType) -> str:

@@ -37,8 +37,9 @@ from castsmith.numerics.types import type_name
 from castsmith.passes.place_casts_sizes import parse_sizes
 from castsmith.passes.simplify_bypass import SEEING_THROUGH, bypass, cast_before
 from castsmith.passes.simplify_duplicates import CastTable, called_with_several_types, merge_with
+from castsmith.passes.simplify_filling import cast_filling
 from castsmith.passes.simplify_ranges import harmless
-from castsmith.passes.simplify_savings import Savings
+from castsmith.passes.simplify_savings import Savings, reads_more
 
 NAME = "simplify-casts"
 
@@ -71,8 +72,10 @@ class SimplifyCasts(RewritePass):
                 return None
             if node.op_type in SEEING_THROUGH and node.outputs:
                 facts.ranges.get(node.outputs[0])
-            answer = simplify(node, facts, imports[node.graph]) or bypass(
-                NAME, node, inference, imports[node.graph], facts.ranges
+            answer = (
+                cast_filling(node, inference, imports[node.graph])
+                or simplify(node, facts, imports[node.graph])
+                or bypass(NAME, node, inference, imports[node.graph], facts.ranges)
             )
             return replace(answer, saved_bytes=savings.of(node, answer)) if isinstance(answer, Replacement) else answer
 
@@ -117,6 +120,9 @@ def simplify(node: onnx_ir.Node, facts: _Facts, imports: Mapping[str, int]) -> R
         reason = f"the round trip through {_names(origin.path)} is exact{origin.because}"
         return Replacement("collapse-chain", reason, outputs=(origin.value,))
     twin = facts.casts.find(node.graph, origin.value, meaning, opset)
+    if twin is None and reads_more(node, origin.value, facts.inference, opset):
+        facts.casts.note(node.graph, origin.value, meaning, opset, node.outputs[0])
+        return None
     answer = merge_with(node, twin, meaning.to) or _one_cast(node, origin, meaning)
     if not isinstance(answer, Replacement) or answer.nodes:
         result = answer.nodes[0].outputs[0] if isinstance(answer, Replacement) else node.outputs[0]

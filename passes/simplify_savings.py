@@ -8,6 +8,7 @@ from math import prod
 
 import onnx_ir
 
+from castsmith.ir.casts import chain_verdict, read_cast
 from castsmith.ir.constants import use_count
 from castsmith.ir.inference import Inference
 from castsmith.ir.rewriting import Replacement
@@ -68,6 +69,31 @@ class Savings:
         if shape is None:
             return self.default
         return prod(dim if isinstance(dim, int) else self.named.get(dim.value or "", self.default) for dim in shape)
+
+
+def reads_more(node: onnx_ir.Node, origin: onnx_ir.Value, inference: Inference, opset: int) -> bool:
+    """Whether the last cast of a chain, from the origin and not from its narrower operand, moves more bytes.
+
+    It does where the operand stays for others. Where all who use it are casts that can go back to the origin, it goes,
+    with its own cast, once all of them have: worth it for few of them.
+    """
+    source = node.inputs[0]
+    assert source is not None
+    wide, narrow = inference.type_of(origin), inference.type_of(source)
+    if wide is None or narrow is None or wide.itemsize <= narrow.itemsize:
+        return False
+    count = use_count(source)
+    if source.is_graph_output() or count * (wide.itemsize - narrow.itemsize) > wide.itemsize + narrow.itemsize:
+        return True
+    first = source.producer()
+    made = None if first is None else read_cast(first)
+    for user in (user for user, _ in source.uses() if user is not node):
+        last = read_cast(user, inference.type_of(user.outputs[0])) if user.op_type in ("Cast", "CastLike") else None
+        if made is None or last is None or made.to is None or last.to is None:
+            return True
+        if not chain_verdict(wide, made, last, opset):
+            return True
+    return False
 
 
 def _is_cast(node: onnx_ir.Node) -> bool:
