@@ -123,8 +123,10 @@ def library_of(name: str) -> Library:
 
 
 def _library_in(found: PromotionFile) -> Library:
+    if found.above is None and found.library not in LIBRARIES:
+        raise PromotionError(f"{found.name} has no rows of its own, and {found.library!r} has none either.")
     if found.above is None:
-        return library_of(found.library)
+        return LIBRARIES[found.library]
     weak = {key: found.types[key].short_name() for key in ("weak_integer", "weak_float") if key in found.types}
     return Library(found.above, **{"star": "f32", "weak_integer": "i64", "weak_float": "f32", **weak})
 

@@ -51,6 +51,8 @@ class PromotionRules:
 def _from_file(path: str, name: str = "") -> PromotionRules:
     """The preset in a file, whose rows, where it has some, go by the name that a package gives it."""
     found = promotion_file(path)
+    if found.above is None and found.library not in PRESETS:
+        raise PromotionError(f"{path}: {found.library!r} is none of the libraries {', '.join(PRESETS)}.")
     library = name if name and found.above is not None else found.library
     target = found.types.get("u64_integer_promotion_target", DataType.FLOAT)
     return PromotionRules(u64_integer_promotion_target=target, library=library, **found.flags)

@@ -101,6 +101,17 @@ def test_a_file_that_is_not_there_or_no_json(tmp_path: Path) -> None:
         PromotionRules.preset(str(tmp_path / "binary.json"))
 
 
+def test_a_file_cannot_lean_on_what_is_no_library(tmp_path: Path) -> None:
+    itself = str(tmp_path / "acme.json")
+    with pytest.raises(PromotionError, match=r"is none of the libraries openvino, torch"):
+        rules(tmp_path, above=None, library=itself)
+    with pytest.raises(PromotionError, match="has no rows of its own"):
+        library_of(itself)
+    other = tmp_path / "other"
+    other.mkdir()
+    assert rules(other, above=None, library="openvino").library == "openvino"
+
+
 def test_an_unknown_library_is_an_error() -> None:
     with pytest.raises(PromotionError, match="'other' is no library"):
         common_type([("i8", 1), ("i16", 1)], PromotionRules(library="other"))
