@@ -27,6 +27,7 @@ from castsmith.numerics.types import FLOAT8_TYPES, type_name
 
 Write = Callable[[Builder, onnx_ir.Value], onnx_ir.Value]
 POLICY = Policy(True, 26)
+ROUNDERS = {Sequence.TABLE: round_by_table, Sequence.UFP: round_by_ufp, Sequence.LADDER: round_in_place}
 
 
 def model_of(write: Write, source: DataType, opset: int) -> onnx.ModelProto:
@@ -46,8 +47,8 @@ def model_of(write: Write, source: DataType, opset: int) -> onnx.ModelProto:
     return onnx_ir.to_proto(onnx_ir.Model(graph, ir_version=13 if opset > 24 else 10))
 
 
-def seconds(model: onnx.ModelProto, x: Any, runs: int, threads: int) -> float:
-    """The median time of one run, input and output bound beforehand."""
+def runner(model: onnx.ModelProto, x: Any, threads: int) -> Callable[[], float]:
+    """Runs the model once, input and output bound beforehand, and gives the seconds that took."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     opened = onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
@@ -59,12 +60,14 @@ def seconds(model: onnx.ModelProto, x: Any, runs: int, threads: int) -> float:
     )
     binding.bind_ortvalue_input("x", value)
     binding.bind_output("y")
-    taken: list[float] = []
-    for _ in range(runs + 1):
+
+    def once() -> float:
         began = time.perf_counter()
         opened.run_with_iobinding(binding)
-        taken.append(time.perf_counter() - began)
-    return statistics.median(taken[1:])
+        return time.perf_counter() - began
+
+    once()
+    return once
 
 
 def native(to: DataType, *types: DataType) -> Write:
@@ -76,42 +79,54 @@ def native(to: DataType, *types: DataType) -> Write:
     return write
 
 
+def measured(to: DataType, given: argparse.Namespace) -> dict[str, float]:
+    """Median seconds of each conversion; all of them in turn in each run, so that a slow moment is slow for all."""
+    x = np.random.default_rng(0).normal(0, 10, given.elements).astype(np.float32)
+    codes = np.random.default_rng(0).integers(0, 256, given.elements).astype(np.uint8)
+    writes: dict[str, tuple[Write, DataType, int]] = {
+        "native encode": (native(to), DataType.FLOAT, 26),
+        "native decode": (native(DataType.FLOAT), to, 26),
+        "native both": (native(to, DataType.FLOAT), DataType.FLOAT, 26),
+        "decode": (lambda b, v: decode(b, v, to, DataType.FLOAT), DataType.UINT8, 26),
+    }
+    for s in Sequence:
+        opset = 26 if s in NEEDS_BITCAST else 24
+        writes[f"{s.value} encode"] = (lambda b, v, s=s: encode(b, v, to, POLICY, s), DataType.FLOAT, opset)
+        writes[f"{s.value} both"] = (
+            lambda b, v, s=s: decode(b, encode(b, v, to, POLICY, s), to, DataType.FLOAT), DataType.FLOAT, opset,
+        )  # fmt: skip
+    for s, rounded in ROUNDERS.items():
+        writes[f"{s.value} in place"] = (lambda b, v, r=rounded: r(b, v, to, POLICY), DataType.FLOAT, 26)
+    runners = {
+        name: runner(model_of(write, source, opset), x if source == DataType.FLOAT else codes, given.threads)
+        for name, (write, source, opset) in writes.items()
+    }
+    taken = {name: list[float]() for name in runners}
+    for _ in range(given.runs):
+        for name, once in runners.items():
+            taken[name].append(once())
+    return {name: statistics.median(times) for name, times in taken.items()}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--elements", type=int, default=4_000_000)
     parser.add_argument("--runs", type=int, default=7)
     parser.add_argument("--threads", type=int, default=1)
     given = parser.parse_args()
-    x = np.random.default_rng(0).normal(0, 10, given.elements).astype(np.float32)
-    codes = np.random.default_rng(0).integers(0, 256, given.elements).astype(np.uint8)
-
-    def timed(write: Write, source: DataType, opset: int) -> float:
-        return seconds(
-            model_of(write, source, opset), codes if source != DataType.FLOAT else x, given.runs, given.threads
-        )
-
-    print(
-        f"{given.elements} elements, {given.threads} threads; a ratio above 1 is faster than ONNX Runtime's own kernels"
-    )
+    print(f"{given.elements} elements, {given.threads} threads, median of {given.runs} runs; above 1 is faster")
     for to in FLOAT8_TYPES:
-        there = timed(native(to), DataType.FLOAT, 26)
-        back = timed(native(DataType.FLOAT), to, 26)
-        both = timed(native(to, DataType.FLOAT), DataType.FLOAT, 26)
-        ours = timed(lambda b, v, t=to: decode(b, v, t, DataType.FLOAT), DataType.UINT8, 26)
-        print(
-            f"{type_name(to):15} decode {back / ours:5.2f}  (native {there * 1e3:.1f} ms there, {back * 1e3:.1f} back)"
+        took = measured(to, given)
+        milliseconds = ", ".join(
+            f"{name} {took[f'native {name}'] * 1e3:.1f} ms" for name in ("encode", "decode", "both")
         )
-        for sequence in Sequence:
-            opset = 26 if sequence in NEEDS_BITCAST else 24
-            one = timed(lambda b, v, t=to, s=sequence: encode(b, v, t, POLICY, s), DataType.FLOAT, opset)
-            two = timed(
-                lambda b, v, t=to, s=sequence: decode(b, encode(b, v, t, POLICY, s), t, DataType.FLOAT),
-                DataType.FLOAT, opset,
-            )  # fmt: skip
-            print(f"  {sequence.value:12} encode {there / one:5.2f}  there and back {both / two:5.2f}", flush=True)
-        for name, rounded in (("table", round_by_table), ("ufp", round_by_ufp), ("ladder", round_in_place)):
-            place = timed(lambda b, v, t=to, r=rounded: r(b, v, t, POLICY), DataType.FLOAT, 26)
-            print(f"  {name:12} in place      there and back {both / place:5.2f}", flush=True)
+        print(f"{type_name(to)}: decode {took['native decode'] / took['decode']:.2f}  (native: {milliseconds})")
+        for s in Sequence:
+            ratios = [f"encode {took['native encode'] / took[f'{s.value} encode']:.2f}"]
+            ratios.append(f"there and back {took['native both'] / took[f'{s.value} both']:.2f}")
+            if f"{s.value} in place" in took:
+                ratios.append(f"in place {took['native both'] / took[f'{s.value} in place']:.2f}")
+            print(f"  {s.value:8} {'  '.join(ratios)}", flush=True)
 
 
 if __name__ == "__main__":
