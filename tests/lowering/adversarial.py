@@ -1,6 +1,7 @@
 """The adversarial floats through the sequences, on OpenVINO and ONNX Runtime. Not part of the test run.
 
-python -m tests.lowering.adversarial [--runtime openvino-cpu|onnxruntime-cpu ...] [--sequence ufp|ladder ...]
+python -m tests.lowering.adversarial [--runtime openvino-cpu|onnxruntime-cpu|onnxruntime-flushing ...]
+    [--sequence ufp|ladder ...]
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ import importlib
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import onnx
+import onnxruntime
 from onnx_ir import DataType
 
 from castsmith.lowering.codes import Policy, encode_array
@@ -30,6 +33,7 @@ SOURCES = (DataType.FLOAT, DataType.FLOAT16, DataType.BFLOAT16)
 Runs = Callable[[onnx.ModelProto, Array], list[Array]]
 
 
+@cache
 def adversarial_floats() -> npt.NDArray[np.float32]:
     """Every float16 and bfloat16, the midpoints of neighbours among them and among the float8 values, one step of
     float32 to either side of each, specials and random bits: more than half a million."""
@@ -62,7 +66,20 @@ def onnxruntime_cpu(model: onnx.ModelProto, x: Array) -> list[Array]:
     return [run(session(model, level), {"x": x})[0] for level in LEVELS]
 
 
-RUNTIMES: dict[str, Runs] = {"openvino-cpu": openvino_cpu, "onnxruntime-cpu": onnxruntime_cpu}
+def onnxruntime_flushing(model: onnx.ModelProto, x: Array) -> list[Array]:
+    """The output of ONNX Runtime told to take subnormal floats for zeros; from then on this process does so too."""
+    options = onnxruntime.SessionOptions()
+    options.add_session_config_entry("session.set_denormal_as_zero", "1")
+    options.intra_op_num_threads = 1
+    opened = onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
+    return [run(opened, {"x": x})[0]]
+
+
+RUNTIMES: dict[str, Runs] = {
+    "openvino-cpu": openvino_cpu,
+    "onnxruntime-cpu": onnxruntime_cpu,
+    "onnxruntime-flushing": onnxruntime_flushing,
+}
 
 
 def differences(runs: Runs, sequence: Sequence, to: DataType, saturate: bool) -> Iterator[tuple[str, int, int]]:
