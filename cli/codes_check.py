@@ -14,6 +14,14 @@ FINDINGS = (
         "Run optimize, which promotes them; --promote-unsafe where the common type does not hold every value.",
     ),
     Page(
+        "assumed-largest-dim",
+        "finding",
+        "narrow-types took it as given that no dimension exceeds a number, because it was told so.",
+        "A model leaves dimensions open; what is counted in int32 is right up to that number.",
+        "optimize --narrow int64 --largest-dim 1000000",
+        "Leave out --largest-dim, and only what is right for all dimensions is narrowed.",
+    ),
+    Page(
         "type-not-allowed",
         "finding",
         "An operator does not take or give a type at the model's opset.",

@@ -94,6 +94,22 @@ LOWERING = (
         "Feed and read float where the record names an input or output.",
     ),
     Page(
+        "narrow",
+        "rewrite",
+        "An operator on int64 or double works in int32 or float. Refused where something may not fit, with a number.",
+        "The option `narrow` asked for it, and every value that enters or leaves is known to fit.",
+        "- k = Add (n, one)  # int64\n+ k = Cast <to = int64> (Add (n_int32, one_int32))",
+        "Where refused, put a Clip ahead, say `--largest-dim`, or ask for a narrow interface.",
+    ),
+    Page(
+        "narrow-interface",
+        "rewrite",
+        "Graph inputs of int64 or double become int32 or float, and so do outputs that are known to fit.",
+        "The option `narrow_interface` asked for it.",
+        "- int64[N] ids\n+ int32[N] ids",
+        "Feed and read the type that the record names.",
+    ),
+    Page(
         "cast-before-transpose",
         "rewrite",
         "A Cast between Transpose and MatMul goes ahead of the Transpose.",

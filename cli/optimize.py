@@ -80,6 +80,17 @@ def add_to(commands: Commands) -> None:
         help="weights of 4 and 2 bits that the target lacks: packed, and unpacked by the graph, or one in each byte",
     )
     work.add_argument("--emit-functions", action="store_true", help="lowered conversions as model-local functions")
+    work.add_argument(
+        "--narrow",
+        metavar="TYPE",
+        action="append",
+        choices=("int64", "double"),
+        help="int64 as int32, or double as float, where no value can tell",
+    )
+    work.add_argument("--narrow-interface", action="store_true", help="inputs of those types too, and outputs that fit")
+    work.add_argument(
+        "--largest-dim", metavar="N", type=int, default=0, help="what no dimension exceeds, for --narrow int64"
+    )
     work.add_argument("--passes", metavar="LIST", help="passes to run, separated by commas: name or name{option=value}")
     work.add_argument("--no-provenance", action="store_true", help="leave out of new nodes which rule made them")
     work.add_argument("--until", metavar="PASS", help="stop after this pass")
@@ -180,6 +191,9 @@ def _optimize(
         interface=arguments.interface,
         storage=arguments.storage,
         emit_functions=arguments.emit_functions,
+        narrow=arguments.narrow or (),
+        narrow_interface=arguments.narrow_interface,
+        largest_dim=arguments.largest_dim,
         in_place=True,
         passes=None if arguments.passes is None else split_passes(arguments.passes),
         until=arguments.until,

@@ -10,6 +10,7 @@ none. Derived from the node that makes the value, and what is known of its opera
   integers                           what their type holds
   Cast                               what it casts, where the target holds the whole range
   Clip, Mod                          between the bounds, below the divisor (integers only)
+  Add, Sub, Mul, Div, Neg, Range ... of integers, where none can overflow
   Max, Min                           the greatest, or least, of what is known of the operands
   moves of elements                  what they move
 """
@@ -28,6 +29,7 @@ from onnx_ir import DataType
 from castsmith.ir.casts import read_cast
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.inference import Inference
+from castsmith.ir.ranges_arithmetic import ARITHMETIC, interval_of
 from castsmith.ir.schemas import DEFAULT_DOMAINS
 from castsmith.numerics.types import Kind, element_type
 
@@ -69,6 +71,8 @@ class Ranges:
     """
 
     inference: Inference
+    largest_dim: int = _LARGEST
+    """What no dimension exceeds that is not known."""
     known: dict[onnx_ir.Value, Range | None] = field(default_factory=dict[onnx_ir.Value, "Range | None"])
 
     def get(self, value: onnx_ir.Value) -> Range | None:
@@ -143,10 +147,10 @@ def _of_tensor(tensor: onnx_ir.TensorProtocol) -> Range | None:
     return Range(int(array.min()), int(array.max()))
 
 
-def _indices(node: onnx_ir.Node, _: Ranges) -> Range | None:
+def _indices(node: onnx_ir.Node, known: Ranges) -> Range | None:
     """Indices into the operand, or its dimensions: at most the longest of them, where all are known."""
     dims = _dims(node.inputs[0])
-    return Range(0, _LARGEST if dims is None else max(dims, default=1))
+    return Range(0, known.largest_dim if dims is None else max(dims, default=1))
 
 
 def _count(node: onnx_ir.Node, _: Ranges) -> Range | None:
@@ -236,6 +240,16 @@ def _extremes(node: onnx_ir.Node, known: Ranges) -> Range | None:
     return Range(pick(each.low for each in ranges), pick(each.high for each in ranges))
 
 
+def _arithmetic(node: onnx_ir.Node, known: Ranges) -> Range | None:
+    """Of integers that cannot overflow."""
+    dtype = known.inference.type_of(node.outputs[0])
+    operands = [known.of(value) for value in node.inputs[:2] if value is not None]
+    if dtype is None or element_type(dtype).kind is not Kind.INTEGER or None in operands or not operands:
+        return None
+    found = interval_of(node.op_type, [(each.low, each.high) for each in operands if each is not None])
+    return Range(*found) if found is not None and Range(*found).fits(dtype) else None
+
+
 _RULES: Mapping[str, _Rule] = {
     **dict.fromkeys(("Shape", "ArgMax", "ArgMin", "NonZero"), _indices),
     "Size": _count,
@@ -249,6 +263,7 @@ _RULES: Mapping[str, _Rule] = {
     **dict.fromkeys(("Compress", "ReverseSequence", "DepthToSpace", "SpaceToDepth"), _move(0, 1)),
     **dict.fromkeys(("Resize", "Upsample"), _resize),
     **dict.fromkeys(("Max", "Min"), _extremes),
+    **dict.fromkeys(ARITHMETIC, _arithmetic),
     "Trilu": _with_zeros,
     "Concat": _move(0, None),
     "Where": _move(1, 3),

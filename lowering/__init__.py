@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from castsmith.lowering.custom import LowerCustom
     from castsmith.lowering.custom_builder import Lowering, NodeBuilder
     from castsmith.lowering.float8 import LowerFloat8
+    from castsmith.lowering.narrow import NarrowTypes
     from castsmith.lowering.quant import LowerQuant
     from castsmith.lowering.targets import Target, TargetError, load_target, target_names
     from castsmith.lowering.trunc import LowerTrunc
@@ -26,6 +27,7 @@ _HOMES = {
     "LowerQuant": "castsmith.lowering.quant",
     "LowerTrunc": "castsmith.lowering.trunc",
     "Lowering": "castsmith.lowering.custom_builder",
+    "NarrowTypes": "castsmith.lowering.narrow",
     "NodeBuilder": "castsmith.lowering.custom_builder",
     "Replacement": "castsmith.ir.rewriting",
     "Target": "castsmith.lowering.targets",
@@ -42,6 +44,7 @@ __all__ = [
     "LowerQuant",
     "LowerTrunc",
     "Lowering",
+    "NarrowTypes",
     "NodeBuilder",
     "Replacement",
     "Target",

@@ -1,8 +1,8 @@
-"""Graph inputs and outputs of narrow types as wider numbers, with casts just inside of the model's border."""
+"""Graph inputs and outputs of other types than the values inside, with casts just inside of the model's border."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Container, Mapping, Sequence
 
 import onnx_ir
 from onnx_ir import DataType
@@ -15,6 +15,8 @@ from castsmith.ir.text import type_text
 from castsmith.lowering.errors import OptionError
 from castsmith.numerics.types import Kind, element_type, type_name
 
+NARROW_INTERFACE = "narrow-interface"
+"""The rule that narrow-types names for inputs and outputs."""
 STORED, WIDE = "stored", "wide"
 """What inputs and outputs are: as the values inside are kept, or numbers of a type that all runtimes have."""
 
@@ -36,27 +38,46 @@ def wide_type(dtype: DataType) -> DataType:
 def widen_interface(model: onnx_ir.Model, pass_name: str, dtypes: Collection[DataType]) -> list[Rewrite]:
     """Make the graph's inputs and outputs of these types wide. Each number of the type is one of the wider type; an
     input that is fed another number is cast, so it rounds."""
-    if not dtypes:
-        return []
-    graph, namer, made = model.graph, Namer(model), list[Rewrite]()
-    for value in [value for value in graph.inputs if _is_tensor(value, dtypes) and not value.is_initializer()]:
-        made.append(_widen_input(graph, value, pass_name, namer))
+    to, rule, reason = {dtype: wide_type(dtype) for dtype in dtypes}, "widen-interface", "asked to be wide"
+    return [*convert_inputs(model, pass_name, rule, to, reason), *convert_outputs(model, pass_name, rule, to, reason)]
+
+
+def convert_inputs(
+    model: onnx_ir.Model, pass_name: str, rule: str, to: Mapping[DataType, DataType], reason: str
+) -> list[Rewrite]:
+    """Give the graph's inputs of these types others, and cast them back inside."""
+    graph, namer = model.graph, Namer(model)
+    found = [value for value in graph.inputs if _is_tensor(value, to) and not value.is_initializer()]
+    made = [_convert_input(graph, value, to, namer) for value in found]
+    return _recorded(model, pass_name, rule, reason, made)
+
+
+def convert_outputs(
+    model: onnx_ir.Model,
+    pass_name: str,
+    rule: str,
+    to: Mapping[DataType, DataType],
+    reason: str,
+    only: Collection[onnx_ir.Value] | None = None,
+) -> list[Rewrite]:
+    """Cast the graph's outputs of these types, or only those named, to others."""
+    graph, namer, made = model.graph, Namer(model), list[tuple[onnx_ir.Value, str]]()
     for index, value in enumerate(list(graph.outputs)):
-        if _is_tensor(value, dtypes):
-            made.append(_widen_output(graph, index, value, pass_name, namer))
-    if made:
-        outdated(model)
-    return made
+        if _is_tensor(value, to) and (only is None or value in only):
+            made.append(_convert_output(graph, index, value, to, namer))
+    return _recorded(model, pass_name, rule, reason, made)
 
 
-def _is_tensor(value: onnx_ir.Value, dtypes: Collection[DataType]) -> bool:
+def _is_tensor(value: onnx_ir.Value, dtypes: Container[DataType | None]) -> bool:
     return isinstance(value.type, onnx_ir.TensorType) and value.dtype in dtypes
 
 
-def _widen_input(graph: onnx_ir.Graph, value: onnx_ir.Value, pass_name: str, namer: Namer) -> Rewrite:
+def _convert_input(
+    graph: onnx_ir.Graph, value: onnx_ir.Value, to: Mapping[DataType, DataType], namer: Namer
+) -> tuple[onnx_ir.Value, str]:
     before, dtype = f"{type_text(value)} {value.name}", value.dtype
     assert dtype is not None
-    value.type = onnx_ir.TensorType(wide_type(dtype))
+    value.type = onnx_ir.TensorType(to[dtype])
     # Infinity is a value of float8e5m2, which a saturating cast would not keep.
     node = cast_node(value, dtype, saturate=dtype.bitwidth > 8 or not element_type(dtype).has_infinity)
     _name(node, namer)
@@ -64,19 +85,21 @@ def _widen_input(graph: onnx_ir.Graph, value: onnx_ir.Value, pass_name: str, nam
     node.replace_input_with(0, value)
     first = next(iter(graph), None)
     graph.append(node) if first is None else graph.insert_before(first, node)
-    return _record(pass_name, graph, value, before, dtype)
+    return value, before
 
 
-def _widen_output(graph: onnx_ir.Graph, index: int, value: onnx_ir.Value, pass_name: str, namer: Namer) -> Rewrite:
+def _convert_output(
+    graph: onnx_ir.Graph, index: int, value: onnx_ir.Value, to: Mapping[DataType, DataType], namer: Namer
+) -> tuple[onnx_ir.Value, str]:
     name, before, dtype = value.name, f"{type_text(value)} {value.name}", value.dtype
     assert dtype is not None
     value.name = namer.fresh(f"{name}_{type_name(dtype)}")
-    node = cast_node(value, wide_type(dtype))
+    node = cast_node(value, to[dtype])
     _name(node, namer)
     node.outputs[0].name = name
     graph.append(node)
     graph.outputs[index] = node.outputs[0]
-    return _record(pass_name, graph, node.outputs[0], before, dtype)
+    return node.outputs[0], before
 
 
 def _name(node: onnx_ir.Node, namer: Namer) -> None:
@@ -84,7 +107,20 @@ def _name(node: onnx_ir.Node, namer: Namer) -> None:
     node.outputs[0].name = namer.fresh(node.outputs[0].name or "castsmith_value")
 
 
-def _record(pass_name: str, graph: onnx_ir.Graph, value: onnx_ir.Value, before: str, dtype: DataType) -> Rewrite:
-    site, after = Site(graph.name or "", value.name or ""), f"{type_text(value)} {value.name}"
-    reason = f"the interface was asked to be wide; every {type_name(dtype)} is a {type_name(wide_type(dtype))}"
-    return Rewrite(pass_name, "widen-interface", site, before, after, reason, Effect.INTERFACE)
+def _recorded(
+    model: onnx_ir.Model, pass_name: str, rule: str, reason: str, made: Sequence[tuple[onnx_ir.Value, str]]
+) -> list[Rewrite]:
+    if made:
+        outdated(model)
+    return [
+        Rewrite(
+            pass_name,
+            rule,
+            Site(model.graph.name or "", value.name or ""),
+            before,
+            f"{type_text(value)} {value.name}",
+            f"inputs and outputs were {reason}",
+            Effect.INTERFACE,
+        )
+        for value, before in made
+    ]

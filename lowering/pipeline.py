@@ -18,14 +18,15 @@ from castsmith.ir.records import Diagnostic, Records, Refusal, Rewrite, RewriteR
 from castsmith.ir.soundness import require_sound
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering.errors import OptionError
-from castsmith.lowering.interface import STORED
-from castsmith.lowering.packing import PACKED
-from castsmith.lowering.registry import AFTER, PASSES, PIPELINE, make_pass, needs_target, pass_name
+from castsmith.lowering.registry import AFTER, ON_REQUEST, PASSES, PIPELINE, make_pass, needs_target, pass_name
 from castsmith.numerics.promotion import PromotionRules
 
 if TYPE_CHECKING:
     from castsmith.lowering.custom_builder import Lowering
     from castsmith.lowering.targets import Target
+
+
+_FIRST_LOWERING = "lower-trunc"
 
 
 @dataclass(frozen=True)
@@ -49,9 +50,12 @@ def optimize(
     fold_disputed: bool = False,
     fold_as: str = "",
     fold_quantized: bool = False,
-    interface: str = STORED,
-    storage: str = PACKED,
+    interface: str = "stored",
+    storage: str = "packed",
     emit_functions: bool = False,
+    narrow: Sequence[str] = (),
+    narrow_interface: bool = False,
+    largest_dim: int = 0,
     in_place: bool = False,
     passes: Sequence[str | PassBase] | None = None,
     lowerings: Mapping[str, Lowering] | None = None,
@@ -71,6 +75,8 @@ def optimize(
         of 16 bits, floats; `wide` has those of at most 8 bits that the target lacks, and all float16 and bfloat16, as
         floats, or bytes for integers.
     storage, emit_functions: as of LowerFloat8.
+    narrow: the types to narrow, `int64` and `double`, where no value can tell; nothing by default.
+    narrow_interface, largest_dim: as of NarrowTypes.
     in_place: change an onnx_ir.Model itself, which saves the time of copying it.
     passes: the passes to run, in order, by name, with options as `name{option=value}`, or themselves; by default all
         that apply.
@@ -97,6 +103,9 @@ def optimize(
         "interface": interface,
         "storage": storage,
         "emit_functions": emit_functions,
+        "narrow": "+".join(narrow),
+        "narrow_interface": narrow_interface,
+        "largest_dim": largest_dim,
         "target": chosen,
         "lowerings": lowerings,
     }
@@ -104,7 +113,8 @@ def optimize(
         raise OptionError("lowerings need a target: name the one that the model is for.")
     records, settled, inference = Records(), set[str](), None
     known = set(all_nodes(result_model)) if provenance else set[onnx_ir.Node]()
-    specs = _specs(passes, until, targeted=chosen is not None)
+    asked = [name for name in ON_REQUEST if narrow]
+    specs = _specs(passes, until, asked, targeted=chosen is not None)
     while specs:
         spec = specs.pop(0)
         name = name_of(spec)
@@ -143,9 +153,14 @@ def name_of(spec: str | PassBase) -> str:
     return next((name for name, each in PASSES.items() if each == home), kind.__name__)
 
 
-def _specs(passes: Sequence[str | PassBase] | None, until: str | None, *, targeted: bool) -> list[str | PassBase]:
+def _specs(
+    passes: Sequence[str | PassBase] | None, until: str | None, asked: Sequence[str], *, targeted: bool
+) -> list[str | PassBase]:
     if passes is None:
-        passes = [name for name in PIPELINE if targeted or not needs_target(name)]
+        requested = [each for name in asked for each in (name, *ON_REQUEST[name])]
+        here = PIPELINE.index(_FIRST_LOWERING)
+        names = [*PIPELINE[:here], *requested, *PIPELINE[here:]]
+        passes = [name for name in names if targeted or not needs_target(name)]
     names = [name_of(spec) for spec in passes]
     if until is None:
         return list(passes)

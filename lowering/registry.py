@@ -24,6 +24,7 @@ PASSES: dict[str, str] = {
     "fold-constants": "castsmith.passes.fold_constants:FoldConstants",
     "simplify-casts": "castsmith.passes.simplify_casts:SimplifyCasts",
     "place-casts": "castsmith.passes.place_casts:PlaceCasts",
+    "narrow-types": "castsmith.lowering.narrow:NarrowTypes",
     "lower-trunc": "castsmith.lowering.trunc:LowerTrunc",
     "lower-quant": "castsmith.lowering.quant:LowerQuant",
     "lower-float8": "castsmith.lowering.float8:LowerFloat8",
@@ -36,7 +37,12 @@ _AGAIN = {"place-casts": "simplify-casts", "widen-floats": "simplify-casts"}
 """Passes after which an earlier one has more to do: a cast that was moved may now stand where nobody sees it, and two
 operators that were widened may want the same cast."""
 
-PIPELINE: tuple[str, ...] = tuple(name for first in PASSES for name in (first, _AGAIN.get(first)) if name is not None)
+ON_REQUEST: dict[str, tuple[str, ...]] = {"narrow-types": ("simplify-casts", "fold-constants")}
+"""Passes that `optimize` runs only when it is asked to, and what has more to do after each."""
+
+PIPELINE: tuple[str, ...] = tuple(
+    name for first in PASSES if first not in ON_REQUEST for name in (first, _AGAIN.get(first)) if name is not None
+)
 """The passes that `optimize` runs, in order."""
 
 AFTER: dict[str, tuple[str, ...]] = {"lower-custom": ("insert-promote-types", "resolve-promote-types")}
@@ -48,7 +54,7 @@ _SPEC = re.compile(r"(?P<name>[a-z0-9-]+)(\{(?P<options>[^{}]*)\})?")
 def needs_target(name: str) -> bool:
     """Whether the pass works towards a target and cannot run without one."""
     if name in PASSES:  # all of ours that do are in that package; a test asks their fields
-        return PASSES[name].startswith("castsmith.lowering.")
+        return name not in ON_REQUEST and PASSES[name].startswith("castsmith.lowering.")
     return any(field.name == "target" for field in _fields(name))
 
 

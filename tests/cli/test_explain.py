@@ -14,6 +14,7 @@ from tests.cli.codes_in_source import ROOT, codes_in_source
 from tests.cli.helpers import CLEAN, MIXED, Command, is_one_sentence, write_model
 
 GIVEN_ELSEWHERE = {
+    "lowering/interface.py": ("widen-interface", "narrow-interface"),
     "cli/findings_types.py": ("value-type-mismatch", "output-type-mismatch"),
     "passes/declared_types.py": ("widen-joined-output", "keep-output-type"),
     "ir/rewriting.py": (),

@@ -101,8 +101,8 @@ MODELS = {
 }
 
 
-NEVER_ALONE = ("ResolvePromoteTypes",) if KNOWS_NEW else ("ResolvePromoteTypes", "LegalizeVersion")
-"""Passes with nothing to do on a model that another has not made ready."""
+NEVER_ALONE = ("ResolvePromoteTypes", "NarrowTypes", *(() if KNOWS_NEW else ("LegalizeVersion",)))
+"""Passes with nothing to do on a model that another has not made ready, or unless they are asked."""
 
 
 def twice(node: onnx_ir.Node, build: castsmith.lowering.NodeBuilder) -> castsmith.lowering.Replacement:
@@ -135,6 +135,7 @@ PIPELINE = (
     "FoldConstants",
     "SimplifyCasts",
     "PlaceCasts",
+    "NarrowTypes",
     "LowerTrunc",
     "LowerQuant",
     "LowerFloat8",
