@@ -38,6 +38,17 @@ def piecewise(target: castsmith.Target) -> castsmith.RewriteResult:
     )
 
 
+def refused() -> None:
+    """What a type checker must complain of; where it sees no types, it complains that these comments are needless."""
+    FoldConstants(max_growth="much")  # pyright: ignore[reportArgumentType]
+    InsertPromoteTypes(promote_unsave=True)  # pyright: ignore[reportCallIssue]
+    castsmith.optimize(MODEL, target=1)  # pyright: ignore[reportArgumentType]
+    model = onnx_ir.from_onnx_text(MODEL)
+    castsmith.optimize(model).refusals.add(1)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+    FoldConstants()(model).records.rewrites[0].rule = ""  # pyright: ignore[reportAttributeAccessIssue]
+    Sequential(FoldConstants())(model).records.extend([])  # pyright: ignore[reportArgumentType]
+
+
 def main() -> None:
     target: castsmith.Target = castsmith.load_target("onnxruntime-android")
     rules = castsmith.PromotionRules(promote_unsafe=True)

@@ -21,6 +21,7 @@ from tests.examples.installed import ROOT, must, run
 
 LINKS = {f"castsmith/{name}" for name in ("cli", "ir", "lowering", "numerics", "passes")}
 """What the type checkers need in a checkout; setuptools follows no links."""
+STRICT = {"typeCheckingMode": "strict", "reportUnnecessaryTypeIgnoreComment": True}
 ACME = ROOT / "examples" / "acme"
 
 
@@ -73,7 +74,7 @@ def typed(python: Path, folder: Path) -> None:
     """A user's program runs, and pyright in its strict mode finds nothing in it."""
     program = folder / "consumer.py"
     program.write_text((ROOT / "tests" / "consumer.py").read_text())
-    (folder / "pyrightconfig.json").write_text(json.dumps({"typeCheckingMode": "strict"}))
+    (folder / "pyrightconfig.json").write_text(json.dumps(STRICT))
     for command in ((python, program), (sys.executable, "-m", "pyright", "--pythonpath", python, "-p", folder)):
         done = run(*command, folder=folder)
         if done.returncode:
