@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
+import onnx.defs
 import onnx_ir
 
 from castsmith.ir.inference import infer_element_types
@@ -25,8 +26,8 @@ from castsmith.ir.naming import Namer
 from castsmith.ir.passing import RewritePass
 from castsmith.ir.records import Refusal, RewriteResult
 from castsmith.ir.rewriting import Replacement, all_nodes, run_rules
-from castsmith.ir.schemas import DEFAULT_DOMAINS
-from castsmith.ir.scopes import drop_unused_domains
+from castsmith.ir.schemas import DEFAULT_DOMAINS, opset_of
+from castsmith.ir.scopes import Scope, drop_unused_domains
 from castsmith.ir.text import site_of
 from castsmith.lowering.custom_builder import NAME, Lowering, NodeBuilder
 from castsmith.lowering.custom_offers import Offers, name_of
@@ -49,12 +50,26 @@ class LowerCustom(RewritePass):
         chosen = self._chosen({name_of(node) for node in all_nodes(model) if _is_custom(node, model)})
         if not chosen:
             return RewriteResult(model, False)
+        lacking = self._import_standard(model)
         offers = Offers(chosen, self.target)
         inference = infer_element_types(model, PromotionRules(promote_unsafe=True), offers.types)
         offers.refuse_several(function for function, called in inference.signatures.items() if len(called) > 1)
         result = run_rules(model, NAME, Namer(model), offers.answers.get)
         drop_unused_domains(model, [name.rpartition(".")[0] for name in chosen])
+        for scope in lacking:
+            if not any(node.domain in DEFAULT_DOMAINS for node in scope.all_nodes()):
+                del scope.opset_imports[""]
         return result
+
+    def _import_standard(self, model: onnx_ir.Model) -> list[Scope]:
+        """Let every scope import the standard operators, as what stands in is made of them; those that did not."""
+        newest = min(self.target.newest_opset, onnx.defs.onnx_opset_version())
+        version = opset_of(model.graph.opset_imports, "") or newest
+        scopes: tuple[Scope, ...] = (model.graph, *model.functions.values())
+        lacking = [scope for scope in scopes if opset_of(scope.opset_imports, "") is None]
+        for scope in lacking:
+            scope.opset_imports[""] = version
+        return lacking
 
     def _chosen(self, names: set[str]) -> dict[str, Lowering]:
         found = {name: self.lowerings[name] for name in names & self.lowerings.keys()}

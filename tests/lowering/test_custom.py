@@ -123,6 +123,20 @@ def test_a_function_called_with_several_types_is_refused() -> None:
     assert not result.rewrites
 
 
+@pytest.mark.parametrize("main", ["", '"": 20, '])
+def test_a_scope_that_imports_no_standard_operators_comes_to(main: str) -> None:
+    text = f"""<ir_version: 10, opset_import: [{main}"com.example": 1, "local": 1]>
+        g (float[4] x) => (float[4] y) {{ a = com.example.Twice (x)  y = local.f (a) }}
+        <domain: "local", opset_import: ["com.example": 1]> f (v) => (w) {{ w = com.example.Twice (v) }}"""
+    result = lowered(text, {"com.example.Twice": twice})
+    (function,) = result.model.functions.values()
+    assert len(result.rewrites) == 2
+    assert function.opset_imports[""] == result.model.opset_imports[""] == (20 if main else 26)
+    kept = onnx_ir.from_onnx_text(text)
+    LowerCustom(ANDROID, {"com.example.Twice": nothing})(kept)
+    assert [("" in scope.opset_imports) for scope in (kept.graph, *kept.functions.values())] == [bool(main), False]
+
+
 def test_nodes_written_in_vain_leave_no_trace() -> None:
     def in_vain(node: onnx_ir.Node, build: NodeBuilder) -> castsmith.Refusal:
         assert node.inputs[0] is not None
