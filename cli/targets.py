@@ -73,6 +73,8 @@ def _as_text(target: Target) -> list[str]:
     for entry in target.wrong_casts:
         lines.append(f"    {_cast_text(entry)}")
         lines.append(f"      {one_line(entry.wrong)}")
+    if target.as_written:
+        lines.append(f"  computes as written: {one_line(target.as_written)}")
     if target.hazards:
         lines.append("  hazards:")
     lines += columns(target.hazards.items(), indent="    ")
@@ -109,6 +111,7 @@ def _as_data(target: Target) -> dict[str, Any]:
             }
             for entry in target.wrong_casts
         ],
+        "as_written": target.as_written,
         "hazards": dict(target.hazards),
     }
 

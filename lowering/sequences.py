@@ -37,7 +37,8 @@ NEEDS_BITCAST = frozenset({Sequence.BITCAST, Sequence.TABLE})
 """Those that keep a NaN's sign, and want opset 26."""
 _NOTHING_TO_BREAK = frozenset({
     "reassociates-constants", "contracts-to-fma", "division-by-constant-is-reciprocal", "flushes-subnormals",
-    "constant-mul-loses-negative-zero", "minmax-swallows-nan", "greater-of-nan-is-true", "where-loses-negative-zero",
+    "constant-mul-loses-negative-zero", "double-constant-seen-as-float", "minmax-swallows-nan",
+    "greater-of-nan-is-true", "where-loses-negative-zero",
 })  # fmt: skip
 WITHSTANDS: dict[Sequence, frozenset[str]] = {
     Sequence.BITCAST: _NOTHING_TO_BREAK | {"double-is-float"},

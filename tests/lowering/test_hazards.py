@@ -6,16 +6,18 @@ from typing import Any
 
 import numpy as np
 import onnx_ir
+import onnxruntime
 import pytest
 from onnx_ir import DataType
 
 from castsmith.lowering.codes import Policy, encode_array
 from castsmith.lowering.sequences import WITHSTANDS, Sequence, encode
 from castsmith.lowering.sequences_round import round_in_place
+from castsmith.lowering.targets import load_target
 from castsmith.numerics.types import FLOAT8_TYPES
 from tests.lowering import patterns
 from tests.lowering.adversarial import differences, openvino_cpu
-from tests.lowering.runtime import Array, sequence_model
+from tests.lowering.runtime import LEVELS, Array, run, sequence_model, session
 
 ORDINARY: dict[str, Any] = {
     "Abs": np.abs, "Min": np.fmin, "Max": np.fmax, "Mul": np.multiply, "Add": np.add, "Sub": np.subtract,
@@ -98,3 +100,15 @@ def contracted_codes(to: DataType, saturate: bool, sequence: Sequence) -> tuple[
     with np.errstate(all="ignore"):
         codes, fused = contracted(onnx_ir.from_proto(proto), values)
     return codes, fused, values
+
+
+@pytest.mark.skipif(not onnxruntime.__version__.startswith("1.31."), reason="what the target's file says is of 1.31")
+@pytest.mark.parametrize(("operator", "constant"), [("Mul", 1 + 1e-9), ("Div", 1 - 2.0**-53), ("Add", 1e-50)])
+def test_onnxruntime_looks_at_double_constants_as_floats(operator: str, constant: float):
+    """Which is why no sequence has such a constant for a double."""
+    assert "double-constant-seen-as-float" in load_target("onnxruntime-cpu").hazards
+    model = sequence_model(lambda b, x: b.op("Neg", b.op(operator, b.op("Neg", x), constant)), DataType.DOUBLE, 21)
+    x = np.array([3.0, 1e-49])
+    (as_written,), (optimized,) = (run(session(model, level), {"x": x}) for level in LEVELS)
+    assert as_written.tolist() == (-ORDINARY[operator](-x, constant)).tolist()
+    assert optimized.tolist() == x.tolist() != as_written.tolist()
