@@ -38,6 +38,7 @@ from castsmith.lowering.interface import STORED, WIDE, require_interface, widen_
 from castsmith.lowering.storage import mentioned_types, retyped_attributes
 from castsmith.lowering.targets import Target
 from castsmith.lowering.widen_casts import round_casts_once
+from castsmith.lowering.widen_effect import effect_in_float
 from castsmith.lowering.widen_functions import inline_ambiguous
 from castsmith.lowering.widen_linear import expand_linear
 from castsmith.lowering.widen_order import cast_before_transpose
@@ -146,7 +147,7 @@ def _widened(node: onnx_ir.Node, target: Target, types: Types, opset: int) -> Re
         outputs.append(build.cast(new, dtype) if narrow else new)
         outputs[-1].name = old.name
     reason = f"{target.name} has no {node.op_type} of {type_name(dtype)} at opset {opset}: in float, rounded once"
-    return Replacement("widen", reason, tuple(build.nodes), outputs=tuple(outputs))
+    return Replacement("widen", reason, tuple(build.nodes), outputs=tuple(outputs), effect=effect_in_float(node))
 
 
 def _obstacle(node: onnx_ir.Node, dtype: DataType, target: Target, types: Types, opset: int) -> str | None:

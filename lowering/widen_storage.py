@@ -22,6 +22,7 @@ from castsmith.lowering.sequences_round import round_in_place
 from castsmith.lowering.sequences_wide import wide
 from castsmith.lowering.storage import declared_values, retyped_attributes
 from castsmith.lowering.targets import Target
+from castsmith.lowering.widen_effect import effect_in_float
 from castsmith.numerics.cast import cast
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import type_name
@@ -125,5 +126,6 @@ def _round_results(node: onnx_ir.Node, types: Types, dtype: DataType, target: Ta
         outputs.append(build.cast(round_in_place(build, result, dtype, Policy()), DataType.FLOAT) if rounds else result)
         outputs[-1].name = old.name
     reason = f"computed in float and rounded to {type_name(dtype)}, which {target.name} does not have"
-    wanted = Replacement("round-in-place", reason, tuple(build.nodes), tuple(constants), outputs=tuple(outputs))
+    parts = tuple(build.nodes), tuple(constants)
+    wanted = Replacement("round-in-place", reason, *parts, outputs=tuple(outputs), effect=effect_in_float(node))
     return apply_replacement(NAME, node, wanted, namer)

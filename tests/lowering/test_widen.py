@@ -279,3 +279,27 @@ def test_transpose_cast_matmul_does_not_crash():
     x, w = np.arange(24, dtype=np.int8).reshape(2, 3, 4), np.ones((4, 5), np.float32)
     (y,) = widened_outputs(model_of(body), x=x, w=w)
     assert np.array_equal(y, x.transpose(1, 0, 2) @ w)
+
+
+@pytest.mark.parametrize("lacks", [frozenset[DataType](), frozenset({BF16})])
+def test_the_record_claims_no_more_than_is_so(lacks: frozenset[DataType]):
+    """Rounding once is what Div is; of Softmax the standard leaves the last bit to whoever computes it."""
+    text = """<ir_version: 10, opset_import: ["": 21]>
+        g (bfloat16[2,2] x) => (bfloat16[2,2] y) { a = Div (x, x) y = Softmax (a) }"""
+    model = onnx_ir.from_proto(onnx.parser.parse_model(text))
+    records = WidenFloats(replace(CPU, lacks=CPU.lacks | lacks))(model).records
+    found = {rewrite.site.op: rewrite.effect for rewrite in records.rewrites if rewrite.site.op}
+    assert found == {"Div": Effect.BIT_EXACT, "Softmax": Effect.IN_WIDER_TYPE}
+
+
+@pytest.mark.parametrize("dtype", [BF16, F16])
+def test_small_quotients_and_products_are_rounded_once(dtype: DataType):
+    """By way of float, at and below the smallest normal numbers, where a second rounding would show."""
+    bits = ELEMENT_TYPES[dtype].precision
+    ulp = float(ELEMENT_TYPES[dtype].quantum)
+    a, b = np.arange(2 ** (bits - 1), 2**bits, 8 * bits // 11 + 1)[:, None], np.arange(1, 2**bits)
+    for values in (a / b, (a * b).astype(np.float64)):
+        for shift in range(-2 * bits - 3, bits + 3):
+            exact = values * ulp * 2.0**shift
+            once, twice = cast(exact, dtype), cast(exact.astype(np.float32), dtype)
+            np.testing.assert_array_equal(once.view(np.uint16), twice.view(np.uint16))
