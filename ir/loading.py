@@ -19,6 +19,7 @@ from castsmith.ir.protos import file_format
 from castsmith.ir.ranges import external_path, mapped_tensor
 from castsmith.ir.soundness import require_sound
 from castsmith.ir.tensors import all_tensors, graphs_with_initializers
+from castsmith.ir.walks import all_nodes
 from castsmith.ir.wire import skeleton
 from castsmith.numerics.errors import ElementTypeError
 from castsmith.numerics.types import element_type
@@ -95,8 +96,20 @@ def _map_own_weights(path: Path, model: onnx_ir.Model, file: IO[bytes]) -> None:
     mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     for graph in graphs_with_initializers(model):
         for value in graph.initializers.values():
-            if isinstance(value.const_value, onnx_ir.ExternalTensor) and value.const_value.location == path.name:
-                value.const_value = mapped_tensor(file, mapping, value.const_value)
+            stored = _own(value.const_value, path)
+            if stored is not None:
+                value.const_value = mapped_tensor(file, mapping, stored)
+    for node in all_nodes(model):
+        for name, attribute in list(node.attributes.data.items()):
+            if attribute.type == onnx_ir.AttributeType.TENSOR and not attribute.is_ref():
+                stored = _own(attribute.as_tensor(), path)
+                if stored is not None:
+                    node.attributes[name] = onnx_ir.AttrTensor(name, mapped_tensor(file, mapping, stored))
+
+
+def _own(tensor: onnx_ir.TensorProtocol | None, path: Path) -> onnx_ir.ExternalTensor | None:
+    """The tensor, where it is external data in the model file itself."""
+    return tensor if isinstance(tensor, onnx_ir.ExternalTensor) and tensor.location == path.name else None
 
 
 def _deserialize(path: Path, proto: onnx.ModelProto) -> onnx_ir.Model:

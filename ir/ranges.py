@@ -52,6 +52,31 @@ def range_of(tensor: onnx_ir.TensorProtocol) -> FileRange | None:
     return tensor.meta.get(_RANGE)
 
 
+def relabelled(tensor: onnx_ir.TensorProtocol, dtype: onnx_ir.DataType) -> onnx_ir.TensorProtocol | None:
+    """The same bytes as elements of another type of 8 bits or more that has as many, where they lie in a file, and
+    without reading them; None where they do not."""
+    place, shape = range_of(tensor), onnx_ir.Shape(tensor.shape.numpy())
+    if isinstance(tensor, onnx_ir.ExternalTensor):
+        made: onnx_ir.TensorProtocol = onnx_ir.ExternalTensor(
+            tensor.location,
+            tensor.offset,
+            tensor.length,
+            dtype,
+            shape=shape,
+            name=tensor.name or "",
+            doc_string=tensor.doc_string,
+            base_dir=tensor.base_dir,
+        )
+    elif place is None:
+        return None
+    else:
+        array = tensor.numpy().view(dtype.numpy())
+        made = onnx_ir.Tensor(array, dtype, shape=shape, name=tensor.name, doc_string=tensor.doc_string)
+        made.meta[_RANGE] = place
+    made.metadata_props.update(tensor.metadata_props)
+    return made
+
+
 def external_path(folder: str | os.PathLike[str], location: str) -> Path | None:
     """The file that `location` names in the folder; None where that is outside of it, symbolic links followed."""
     root = Path(folder).resolve()

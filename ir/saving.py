@@ -18,7 +18,7 @@ from castsmith.ir.inline import write_model
 from castsmith.ir.protos import file_format, to_proto
 from castsmith.ir.ranges import external_path, range_of
 from castsmith.ir.superseded import superseded_data
-from castsmith.ir.tensors import graphs_with_initializers
+from castsmith.ir.tensors import all_tensors, graphs_with_initializers
 
 _INLINE_LIMIT = 2**31 - 2**24
 """Protobuf refuses messages of 2 GiB; what is left below is for the graph itself."""
@@ -57,7 +57,7 @@ def save(
         clear_debris(path)
         old_data = superseded_data(path, model)
         tensors = _tensors(model)
-        moved = _to_move(tensors, everything=external_data is not None)
+        moved = _to_move(tensors, _held_by_nodes(model, path), everything=external_data is not None)
         if reference_data:
             moved = {value: tensor for value, tensor in moved.items() if not _is_beside(tensor, path.parent)}
         with _moved_out(moved, path, external_data, shard_bytes) as stand_ins:
@@ -77,9 +77,21 @@ def _tensors(model: onnx_ir.Model) -> Tensors:
     }
 
 
-def _to_move(tensors: Tensors, *, everything: bool) -> Tensors:
-    """The tensors that belong in a data file."""
-    inline = sum(tensor.nbytes for tensor in tensors.values() if not isinstance(tensor, ExternalTensor))
+def _held_by_nodes(model: onnx_ir.Model, path: Path) -> int:
+    """Bytes of the tensors in attributes, which have to be in the model file. Raises ModelError for too many."""
+    own = {id(value.const_value) for graph in graphs_with_initializers(model) for value in graph.initializers.values()}
+    size = sum(tensor.nbytes for tensor in all_tensors(model) if id(tensor) not in own)
+    if size > _INLINE_LIMIT:
+        raise ModelError(
+            f"{path}: nodes hold {size} bytes of constants in their attributes, more than the 2 GiB of an ONNX file:"
+            " make them initializers, which can be kept beside it."
+        )
+    return size
+
+
+def _to_move(tensors: Tensors, held: int, *, everything: bool) -> Tensors:
+    """The tensors that belong in a data file; `held`: the bytes that are in the model file anyway."""
+    inline = held + sum(tensor.nbytes for tensor in tensors.values() if not isinstance(tensor, ExternalTensor))
     if everything or inline > _INLINE_LIMIT:
         return {value: tensor for value, tensor in tensors.items() if tensor.nbytes > _SMALL}
     external = {value: tensor for value, tensor in tensors.items() if isinstance(tensor, ExternalTensor)}

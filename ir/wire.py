@@ -1,12 +1,13 @@
 """Stepping over the weights of a model file: the protobuf wire format, as far as that needs it.
 
-A skeleton is the same model in which each large initializer of the main graph names a range of the file in place of
-holding the bytes. Reading it costs what the graph costs, and the 2 GiB that protobuf can parse no longer bind.
+A skeleton is the same model in which each large tensor names a range of the file in place of holding the bytes: an
+initializer, of a subgraph too, or the tensor of an attribute, as of Constant. Reading it costs what the graph costs,
+and the 2 GiB that protobuf can parse no longer bind.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import onnx
@@ -17,8 +18,22 @@ Buffer = memoryview
 _LENGTH_DELIMITED = 2
 _FIXED_SIZES = {1: 8, 5: 4}
 
-_GRAPH = onnx.ModelProto.GRAPH_FIELD_NUMBER
-_INITIALIZER = onnx.GraphProto.INITIALIZER_FIELD_NUMBER
+_MODEL, _GRAPH, _FUNCTION, _NODE = "model", "graph", "function", "node"
+_ATTRIBUTE, _TENSOR = "attribute", "tensor"
+
+_WITHIN = {
+    _MODEL: {onnx.ModelProto.GRAPH_FIELD_NUMBER: _GRAPH, onnx.ModelProto.FUNCTIONS_FIELD_NUMBER: _FUNCTION},
+    _FUNCTION: {onnx.FunctionProto.NODE_FIELD_NUMBER: _NODE},
+    _GRAPH: {onnx.GraphProto.INITIALIZER_FIELD_NUMBER: _TENSOR, onnx.GraphProto.NODE_FIELD_NUMBER: _NODE},
+    _NODE: {onnx.NodeProto.ATTRIBUTE_FIELD_NUMBER: _ATTRIBUTE},
+    _ATTRIBUTE: {
+        onnx.AttributeProto.T_FIELD_NUMBER: _TENSOR,
+        onnx.AttributeProto.G_FIELD_NUMBER: _GRAPH,
+        onnx.AttributeProto.GRAPHS_FIELD_NUMBER: _GRAPH,
+    },
+}
+"""The fields of each kind of message that can hold a large tensor, and the kind of message that they are."""
+
 _RAW_DATA = onnx.TensorProto.RAW_DATA_FIELD_NUMBER
 _DATA_LOCATION = onnx.TensorProto.DATA_LOCATION_FIELD_NUMBER
 
@@ -38,7 +53,7 @@ def skeleton(data: Buffer, location: str, larger_than: int) -> bytes:
 
     Raises DecodeError for what is no protobuf message.
     """
-    return b"".join(_replaced(data, 0, len(data), _GRAPH, 0, lambda field: _graph(data, field, location, larger_than)))
+    return b"".join(_message(data, _MODEL, 0, len(data), location, larger_than))
 
 
 def length_delimited(number: int, length: int) -> bytes:
@@ -56,13 +71,6 @@ def varint(value: int) -> bytes:
     return bytes(out)
 
 
-def _graph(data: Buffer, graph: _Field, location: str, larger_than: int) -> bytes:
-    def tensor(field: _Field) -> bytes:
-        return _tensor(data, field, location, larger_than)
-
-    return b"".join(_replaced(data, graph.content, graph.end, _INITIALIZER, larger_than, tensor))
-
-
 def _tensor(data: Buffer, tensor: _Field, location: str, larger_than: int) -> bytes:
     fields = list(_fields(data, tensor.content, tensor.end))
     large = [field for field in fields if field.number == _RAW_DATA and field.end - field.content > larger_than]
@@ -76,18 +84,21 @@ def _tensor(data: Buffer, tensor: _Field, location: str, larger_than: int) -> by
     return b"".join((*kept, place.SerializeToString()))
 
 
-def _replaced(
-    data: Buffer, start: int, end: int, number: int, larger_than: int, make: Callable[[_Field], bytes]
-) -> Iterator[bytes]:
-    """The message between `start` and `end`, in pieces, with the large fields `number` made anew."""
-    copied = start
+def _message(data: Buffer, kind: str, start: int, end: int, location: str, larger_than: int) -> Iterator[bytes]:
+    """The message between `start` and `end`, in pieces, with the large tensors in it made anew."""
+    copied, within = start, _WITHIN[kind]
     for field in _fields(data, start, end):
-        if field.number == number and field.wire_type == _LENGTH_DELIMITED and field.end - field.content > larger_than:
-            content = make(field)
-            yield bytes(data[copied : field.start])
-            yield length_delimited(number, len(content))
-            yield content
-            copied = field.end
+        inner = within.get(field.number)
+        if inner is None or field.wire_type != _LENGTH_DELIMITED or field.end - field.content <= larger_than:
+            continue
+        if inner == _TENSOR:
+            content = _tensor(data, field, location, larger_than)
+        else:
+            content = b"".join(_message(data, inner, field.content, field.end, location, larger_than))
+        yield bytes(data[copied : field.start])
+        yield length_delimited(field.number, len(content))
+        yield content
+        copied = field.end
     yield bytes(data[copied:end])
 
 

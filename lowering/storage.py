@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.ir.ranges import relabelled
 from castsmith.ir.rewriting import all_nodes
 from castsmith.ir.tensors import all_tensors, graphs_with_initializers
 from castsmith.numerics.types import ELEMENT_TYPES, element_type
@@ -23,16 +24,12 @@ _NO_TENSORS = ("Optional", "SequenceConstruct", "SequenceErase", "SequenceEmpty"
 
 
 def as_codes(tensor: onnx_ir.TensorProtocol) -> onnx_ir.TensorProtocol:
-    """The tensor's codes as uint8: of 8-bit types the same bytes, not copied, an external tensor where it is; narrower
-    ones are unpacked, a byte each."""
+    """The tensor's codes as uint8: of 8-bit types the same bytes, not copied, left in the file where they are in one;
+    narrower ones are unpacked, a byte each."""
     row = element_type(tensor.dtype)
-    if isinstance(tensor, onnx_ir.ExternalTensor) and row.bits == 8:
-        shape = onnx_ir.Shape(tensor.shape.numpy())
-        return onnx_ir.ExternalTensor(
-            tensor.location, tensor.offset, tensor.length, DataType.UINT8,
-            shape=shape, name=tensor.name or "", doc_string=tensor.doc_string,
-            metadata_props=tensor.metadata_props, base_dir=tensor.base_dir,
-        )  # fmt: skip
+    same = relabelled(tensor, DataType.UINT8) if row.bits == 8 else None
+    if same is not None:
+        return same
     codes = tensor.numpy().view(np.uint8)
     if row.bits < 8:
         codes = codes & np.uint8(2**row.bits - 1)

@@ -10,6 +10,7 @@ from onnx_ir import DataType
 from castsmith.ir.casts import read_cast
 from castsmith.ir.inference import infer_element_types
 from castsmith.ir.naming import Namer
+from castsmith.ir.pieces import computed, is_large
 from castsmith.ir.records import Diagnostic, Effect, Records, Refusal, Rewrite, Severity, Site
 from castsmith.ir.rewriting import Replacement, all_nodes, apply_replacement
 from castsmith.ir.schemas import DEFAULT_DOMAINS
@@ -97,7 +98,9 @@ def _retype(model: onnx_ir.Model, value: onnx_ir.Value, target: Target, dtype: D
 
 
 def widened_tensor(tensor: onnx_ir.TensorProtocol) -> onnx_ir.TensorProtocol:
-    """The same numbers in float."""
+    """The same numbers in float; those of a large tensor are worked out when it is saved."""
+    if is_large(tensor):
+        return computed(tensor, DataType.FLOAT, lambda array: cast(array, DataType.FLOAT), tensor.name or "")
     return onnx_ir.tensor(cast(tensor.numpy(), DataType.FLOAT), name=tensor.name, doc_string=tensor.doc_string)
 
 

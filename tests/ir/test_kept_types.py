@@ -57,7 +57,7 @@ def known(model: onnx_ir.Model, inference: Inference) -> dict[str | None, onnx_i
 def test_is_right_on_golden_cases() -> None:
     counts = [handed_on(read(path).model()) for path in GOLDEN]
     assert sum(found for found, _ in counts) > 4 * len(GOLDEN)
-    assert sum(after for _, after in counts) > len(GOLDEN) / 2
+    assert sum(after for _, after in counts) > 50
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -71,7 +71,7 @@ def test_is_right_on_random_models(seed: int) -> None:
 
 def test_is_right_where_casts_move() -> None:
     counts = [handed_on(place_regions.random_model(seed, 12)) for seed in range(60)]
-    assert sum(after for _, after in counts) > 60
+    assert sum(after for _, after in counts) > 30
 
 
 def test_optimize_infers_each_node_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from castsmith.ir import loading, pieces, saving
 from castsmith.ir.errors import ModelError
 from castsmith.ir.loading import from_proto
 from castsmith.ir.ranges import range_of
+from castsmith.ir.tensors import all_tensors
 from castsmith.ir.wire import skeleton
 
 RNG = np.random.default_rng(0)
@@ -89,6 +90,23 @@ def test_a_large_weight_is_a_range_of_the_file(tmp_path: Path) -> None:
     np.testing.assert_array_equal(array_of(castsmith.load(path)), before)
 
 
+@pytest.mark.parametrize("data", [None, "w.data"])
+def test_a_float8_weight_is_lowered_where_it_lies(tmp_path: Path, data: str | None) -> None:
+    path = tmp_path / "a.onnx"
+    castsmith.save(
+        onnx_ir.from_proto(weights_model({"w": weight(DataType.FLOAT8E4M3FN, 2000)})), path, external_data=data
+    )
+    model = castsmith.load(path)
+    before = array_of(model).tobytes()
+    lowered = castsmith.optimize(model, target="onnxruntime-android").model
+    tensor = lowered.graph.initializers["w"].const_value
+    assert tensor is not None
+    assert tensor.dtype == DataType.UINT8
+    assert tensor.tobytes() == before
+    assert isinstance(tensor, onnx_ir.ExternalTensor) or range_of(tensor) is not None
+    assert range_of(tensor) is None or data is None
+
+
 def test_onnx_ir_can_save_what_was_loaded(tmp_path: Path) -> None:
     proto = weights_model({"w": weight(DataType.FLOAT, 100)})
     path = tmp_path / "a.onnx"
@@ -121,6 +139,49 @@ def test_a_skeleton_keeps_all_but_the_weights() -> None:
     assert small == proto.graph.initializer[1]
     large.CopyFrom(proto.graph.initializer[0])
     assert bones == proto
+
+
+def nested_model() -> onnx.ModelProto:
+    """Large constants in nodes, in a branch, as an initializer of a branch, and in a function."""
+
+    def constant(name: str) -> onnx.NodeProto:
+        return helper.make_node("Constant", [], [name], name, value=weight(DataType.FLOAT, 100, f"{name}_data"))
+
+    ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [100]) for name in ("t", "e", "y")]
+    neg = helper.make_node("Neg", ["v"], ["e"], "neg")
+    then = helper.make_graph([constant("t")], "then", [], ports[:1])
+    other = helper.make_graph([neg], "else", [], ports[1:2], [weight(DataType.FLOAT, 100, "v")])
+    nodes = [
+        constant("c"),
+        helper.make_node("If", ["b"], ["i"], "if", then_branch=then, else_branch=other),
+        helper.make_node("f", ["i"], ["r"], "call", domain="own"),
+        helper.make_node("Sum", ["c", "r"], ["y"], "sum"),
+    ]
+    opsets = [helper.make_opsetid("", 25)]
+    body = [constant("k"), helper.make_node("Add", ["a", "k"], ["s"], "add")]
+    function = helper.make_function("own", "f", ["a"], ["s"], body, opsets)
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("b", TensorProto.BOOL, [])], ports[2:])
+    opsets.append(helper.make_opsetid("own", 1))
+    return helper.make_model(graph, functions=[function], opset_imports=opsets, ir_version=13)
+
+
+def test_large_constants_in_nodes_branches_and_functions_stay_where_they_are(tmp_path: Path) -> None:
+    proto, path = nested_model(), tmp_path / "a.onnx"
+    path.write_bytes(proto.SerializeToString())
+    model = castsmith.load(path)
+    large = [tensor for tensor in all_tensors(model) if tensor.nbytes > 16]
+    assert len(large) == 4
+    assert all(range_of(tensor) is not None for tensor in large)
+    castsmith.save(model, path)
+    assert onnx_ir.to_proto(castsmith.load(path)) == onnx_ir.to_proto(from_proto(proto))
+    onnx.checker.check_model(path, full_check=True)
+
+
+def test_more_constants_in_nodes_than_a_file_can_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(saving, "_INLINE_LIMIT", 1000)
+    with pytest.raises(ModelError, match="nodes hold 1200 bytes of constants in their attributes"):
+        castsmith.save(from_proto(nested_model()), tmp_path / "a.onnx")
+    assert not list(tmp_path.iterdir())
 
 
 def test_tensors_are_aligned_in_data_files(tmp_path: Path) -> None:
