@@ -1,4 +1,7 @@
-"""What Castsmith has to know about the devices of Acme; pyproject.toml names it as entry points."""
+"""What Castsmith has to know about the devices of Acme.
+
+The entry points in pyproject.toml name what is here.
+"""
 
 from pathlib import Path
 
