@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import onnx
 import onnx.parser
 import onnx_ir
@@ -9,6 +11,7 @@ import onnxruntime
 import pytest
 from onnx_ir import DataType
 
+import castsmith
 from castsmith.cli.findings_target import target_findings
 from castsmith.ir.inference import infer_element_types
 from castsmith.lowering.probe_models import TEXTS, model_text
@@ -97,3 +100,15 @@ def test_a_fusion_that_goes_wrong_is_found():
     (finding,) = found(text, "onnxruntime-cpu")
     assert finding[0] == "target-misfuses"
     assert "a Relu before it is dropped" in finding[2]
+
+
+MODELS = sorted((Path(__file__).parents[2] / "models").glob("*.onnx"))
+
+
+@pytest.mark.parametrize("target", ["onnxruntime-cpu", "onnxruntime-android", "openvino-cpu"])
+@pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
+def test_what_optimize_leaves_has_nothing_that_the_target_would_refuse(path: Path, target: str):
+    rules = PromotionRules(promote_unsafe=True)
+    model = castsmith.optimize(str(path), target=target, promotion=rules).model
+    inference = infer_element_types(model, rules)
+    assert [(finding.code, finding.message) for finding in target_findings(model, inference, load_target(target))] == []
