@@ -24,7 +24,7 @@ from castsmith.ir.verify_compare import Difference, difference, element_text, on
 from castsmith.ir.verify_engines import ENGINES, OURSELVES, Engine, EngineError
 from castsmith.ir.verify_evaluate import Evaluator, Path
 from castsmith.ir.verify_exact import Mask
-from castsmith.ir.verify_inputs import Array, input_sets
+from castsmith.ir.verify_inputs import Array, input_sets, made_up_sizes
 from castsmith.ir.verify_whole import Whole
 from castsmith.ir.walks import all_nodes
 from castsmith.numerics.promotion import PromotionRules
@@ -125,8 +125,19 @@ def verify(
     verdict.computed = {who: tuple(sorted(runner.ran[who])) for who in (OURSELVES, *ENGINES) if who in runner.ran}
     if not verdict.runs and verdict.mismatch is None:
         reason = verdict.skipped[0][1] if verdict.skipped else "there are no inputs."
-        raise ModelError(f"the first model runs on none of the inputs: {reason}")
+        raise ModelError(
+            f"the first model runs on none of the inputs: {reason.rstrip('.')}.{_way_out(a, dims, inputs)}"
+        )
     return verdict
+
+
+def _way_out(model: onnx_ir.Model, dims: Mapping[str, int] | None, inputs: object) -> str:
+    """Sizes that were made up are the likeliest fault, as a model may fit one size of a symbolic dimension only."""
+    sizes = {} if inputs is not None else made_up_sizes(model, dims)
+    if not sizes:
+        return ""
+    taken = " ".join(f"{name}={size}" for name, size in sizes.items())
+    return f" The sizes of symbolic dimensions were made up: {taken}. Give those that the model fits (--dim NAME=SIZE)."
 
 
 def _require_one_interface(a: onnx_ir.Model, b: onnx_ir.Model) -> None:

@@ -118,6 +118,11 @@ def _declared(value: onnx_ir.Value) -> DataType:
     return value.dtype
 
 
+def made_up_sizes(model: onnx_ir.Model, dims: Mapping[str, int] | None = None) -> dict[str, int]:
+    """The sizes that symbolic dimensions of the inputs have where `dims` gives them none."""
+    return {name: size for name, size in _sizes(model.graph.inputs).items() if name not in (dims or {})}
+
+
 def _sizes(values: Iterable[onnx_ir.Value]) -> dict[str, int]:
     """A size for each symbolic dimension: large where that costs little, so that one set holds many values."""
     sizes: dict[str, int] = {}

@@ -377,6 +377,18 @@ def test_trouble_is_a_sentence(castsmith: Command, tmp_path: Path, monkeypatch: 
     assert castsmith("verify", a, a, "--engine", "reference").code == 0
 
 
+def test_sizes_that_do_not_fit_are_said_to_be_made_up(castsmith: Command, tmp_path: Path) -> None:
+    ones = ", ".join(["1"] * 12)
+    text = f"{HEAD} g (float[n,m] x) => (float[n,3] y) <float[4,3] w = {{{ones}}}> {{ y = MatMul (x, w) }}"
+    path = write_model(tmp_path / "m.onnx", text)
+    ended = castsmith("verify", path, path)
+    assert ended.code == 2
+    assert is_one_sentence(ended.err)
+    assert "were made up: n=5 m=5. Give those that the model fits (--dim NAME=SIZE)" in ended.err
+    assert castsmith("verify", path, path, "--dim", "m=4").code == 0
+    assert "made up: n=5. Give" in castsmith("verify", path, path, "--dim", "m=7").err
+
+
 def test_optimize_verifies_each_pass(castsmith: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chain, mixed = write_model(tmp_path / "a.onnx", CHAIN), write_model(tmp_path / "c.onnx", MIXED)
     out = tmp_path / "b.onnx"
