@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import mmap
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
@@ -16,15 +14,12 @@ from google.protobuf.message import DecodeError
 from castsmith.ir import protos
 from castsmith.ir.errors import ModelError
 from castsmith.ir.protos import file_format
-from castsmith.ir.ranges import external_path, mapped_tensor
+from castsmith.ir.ranges import mapped_tensor
 from castsmith.ir.soundness import require_sound
+from castsmith.ir.tensor_data import require_external_data, require_inline_data
 from castsmith.ir.tensors import all_tensors, graphs_with_initializers
 from castsmith.ir.walks import all_nodes
 from castsmith.ir.wire import skeleton
-from castsmith.numerics.errors import ElementTypeError
-from castsmith.numerics.types import element_type
-
-_TYPED_FIELDS = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data", "string_data")
 
 _LARGE_FILE = 1 << 24
 _LARGE_WEIGHT = 1 << 16
@@ -44,10 +39,10 @@ def load(path: str | os.PathLike[str]) -> onnx_ir.Model:
     folder = path.parent
     for tensor in all_tensors(model):
         if isinstance(tensor, onnx_ir.ExternalTensor):
-            _check_external(path, folder, tensor)
+            require_external_data(path, folder, tensor)
             tensor.base_dir = folder
         else:
-            _check_inline(path, tensor)
+            require_inline_data(path, tensor)
     if source is not None:
         _map_own_weights(path, model, source)
     return model
@@ -58,7 +53,7 @@ def from_proto(proto: onnx.ModelProto) -> onnx_ir.Model:
     name = Path(proto.graph.name or "the model")
     model = _deserialize(name, proto)
     for tensor in all_tensors(model):
-        _check_inline(name, tensor)
+        require_inline_data(name, tensor)
     return model
 
 
@@ -123,84 +118,3 @@ def _deserialize(path: Path, proto: onnx.ModelProto) -> onnx_ir.Model:
         raise ModelError(f"{path}: the model is malformed ({protos.root_cause(error)}).") from None
     require_sound(model, str(path), sort=True)
     return model
-
-
-def _check_external(path: Path, folder: Path, tensor: onnx_ir.ExternalTensor) -> None:
-    location = f"{tensor.location}"
-    target = external_path(folder, location)
-    if target is None:
-        raise ModelError(
-            f"{path}: tensor {tensor.name!r} keeps its data in {location!r}, which is outside the model's folder."
-        )
-    if not target.is_file():
-        raise ModelError(f"{path}: tensor {tensor.name!r} keeps its data in {location!r}, which is missing.")
-    needed = _bytes_needed(path, tensor)
-    offset, size = tensor.offset or 0, target.stat().st_size
-    if tensor.length is not None and tensor.length != needed:
-        raise ModelError(
-            f"{path}: tensor {tensor.name!r} needs {needed} bytes for its shape, but its entry says {tensor.length}."
-        )
-    if offset < 0 or offset + needed > size:
-        raise ModelError(
-            f"{path}: tensor {tensor.name!r} needs {needed} bytes at offset {offset} of {location!r},"
-            f" which has only {size}."
-        )
-
-
-def _check_inline(path: Path, tensor: onnx_ir.TensorProtocol) -> None:
-    if isinstance(tensor, onnx_ir.StringTensor):
-        needed, has = _count(path, tensor), len(tensor.string_data())
-        if has != needed:
-            raise ModelError(f"{path}: tensor {tensor.name!r} needs {needed} strings for its shape, but holds {has}.")
-    if not isinstance(tensor, onnx_ir.serde.TensorProtoTensor):
-        return
-    raw = tensor.raw
-    if not raw.HasField("raw_data"):
-        _check_typed(path, tensor)
-        return
-    needed = _bytes_needed(path, tensor)
-    if len(raw.raw_data) != needed:
-        raise ModelError(
-            f"{path}: tensor {tensor.name!r} needs {needed} bytes for its shape, but holds {len(raw.raw_data)}."
-        )
-
-
-def _check_typed(path: Path, tensor: onnx_ir.serde.TensorProtoTensor) -> None:
-    """Data in a field of its type: onnx_ir would read a tensor without any data as zeros."""
-    count, bits = _count(path, tensor), element_type(tensor.dtype).bits
-    if tensor.dtype in (onnx_ir.DataType.COMPLEX64, onnx_ir.DataType.COMPLEX128):
-        count *= 2
-    elif bits in (2, 4):
-        count = math.ceil(count * bits / 8)
-    own = onnx.helper.tensor_dtype_to_field(int(tensor.dtype))
-    for field in _TYPED_FIELDS:
-        needed, has = count if field == own else 0, len(getattr(tensor.raw, field))
-        if has != needed:
-            raise ModelError(
-                f"{path}: tensor {tensor.name!r} needs {needed} entries in {field} for its type and shape, but holds"
-                f" {has}."
-            )
-
-
-def _bytes_needed(path: Path, tensor: onnx_ir.TensorProtocol) -> int:
-    if tensor.dtype == onnx_ir.DataType.STRING:
-        raise ModelError(f"{path}: tensor {tensor.name!r} keeps strings as raw data, which ONNX does not allow.")
-    return math.ceil(_count(path, tensor) * tensor.dtype.itemsize)
-
-
-def _count(path: Path, tensor: onnx_ir.TensorProtocol) -> int:
-    """The number of elements, of a type that there is."""
-    dims = list(_dims(tensor))
-    if any(dim < 0 for dim in dims):
-        raise ModelError(f"{path}: tensor {tensor.name!r} has a negative dimension.")
-    try:
-        element_type(tensor.dtype)
-    except ElementTypeError:
-        raise ModelError(f"{path}: tensor {tensor.name!r} has the unknown element type {tensor.dtype!r}.") from None
-    return math.prod(dims)
-
-
-def _dims(tensor: onnx_ir.TensorProtocol) -> Iterator[int]:
-    for dim in tensor.shape:
-        assert isinstance(dim, int)
-        yield dim
