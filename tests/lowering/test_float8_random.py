@@ -74,7 +74,7 @@ class GraphMaker:
         return onnx_ir.Model(graph, ir_version=11)
 
 
-@pytest.mark.parametrize("sequence", ["bitcast", "table", "ladder"])
+@pytest.mark.parametrize("sequence", ["bitcast", "table", "ufp", "ladder"])
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_lowered_graphs_give_the_native_bits(sequence: str, data: st.DataObject):
