@@ -70,6 +70,22 @@ LOWERING = (
         "Where refused, the reason names the operator.",
     ),
     Page(
+        "adapt-operator",
+        "rewrite",
+        "An operator is written as the older opset has it, which the target accepts.",
+        "The older opset says the same in another way: axes as an attribute, lengths in place of a count.",
+        "- y = ReduceMean (x, axes)\n+ y = ReduceMean <axes = [1]> (x)",
+        "Nothing.",
+    ),
+    Page(
+        "write-out-operator",
+        "rewrite",
+        "An operator that the older opset lacks becomes the function by which the standard defines it.",
+        "The target accepts no newer opset. A runtime's own kernel of the operator may round its last bits otherwise.",
+        "- y = Gelu (x)\n+ Div, Erf, Sum, Mul, Mul",
+        "Nothing.",
+    ),
+    Page(
         "ir-version",
         "rewrite",
         "The model's IR version is lowered to one that the target accepts.",

@@ -55,7 +55,18 @@ def move_to_opset(model: onnx_ir.Model, to: int) -> None:
     for scope in (model.graph, *model.functions.values()):
         key = "ai.onnx" if "ai.onnx" in scope.opset_imports else ""
         if key in scope.opset_imports:
+            _drop_unknown_attributes(model, scope, to)
             scope.opset_imports[key] = to
+
+
+def _drop_unknown_attributes(model: onnx_ir.Model, scope: onnx_ir.Graph | onnx_ir.Function, to: int) -> None:
+    """Leave out the attributes, all at their defaults, that an operator does not have under opset `to`."""
+    for node in scope.all_nodes():
+        if node.domain not in DEFAULT_DOMAINS or node.op_identifier() in model.functions or not node.attributes:
+            continue
+        known = onnx.defs.get_schema(node.op_type, to, "").attributes if onnx.defs.has(node.op_type, to, "") else None
+        for name in [name for name in node.attributes if known is not None and name not in known]:
+            del node.attributes[name]
 
 
 def node_obstacle(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> str | None:
@@ -109,7 +120,7 @@ def _parameter_differences(
 def _attribute_differences(node: onnx_ir.Node, old: onnx.defs.OpSchema, new: onnx.defs.OpSchema) -> Iterator[str]:
     before, after = old.attributes, new.attributes
     for name in sorted(node.attributes):
-        if name not in after:
+        if name not in after and not _at_default(node, name, old):
             yield f"{node.op_type} of opset {new.since_version} has no attribute {name}"
     for name in sorted(set(before) & set(after) - set(node.attributes)):
         if before[name].default_value.SerializeToString() != after[name].default_value.SerializeToString():
@@ -117,6 +128,14 @@ def _attribute_differences(node: onnx_ir.Node, old: onnx.defs.OpSchema, new: onn
     for name in sorted(set(after) - set(before) - set(node.attributes)):
         if after[name].required:
             yield f"{node.op_type} of opset {new.since_version} needs attribute {name}"
+
+
+def _at_default(node: onnx_ir.Node, name: str, schema: onnx.defs.OpSchema) -> bool:
+    """Whether the attribute has the value that it would have if it were left out."""
+    attribute, known = node.attributes[name], schema.attributes.get(name)
+    if known is None or attribute.is_ref() or not known.default_value.name:
+        return False
+    return bool(attribute.value == onnx_ir.from_proto(known.default_value).value)
 
 
 def _formal(formals: Sequence[FormalParameter], index: int) -> FormalParameter | None:

@@ -54,6 +54,10 @@ def _trains(node: onnx_ir.Node, _types: Types) -> bool:
     return len(node.outputs) > 1 or node.attributes.get_int("training_mode", 0) != 0
 
 
+def _says(attribute: str, *texts: str) -> Callable[[onnx_ir.Node, Types], bool]:
+    return lambda node, _types: node.attributes.get_string(attribute, "") in texts
+
+
 _LACKS_MODE = _lacks("coordinate_transformation_mode")
 _INFINITY = "infinity saturates to the largest value of the fnuz types from opset 24 on, and gave NaN before"
 _WINDOW = "with ceil_mode, windows that start in the right padding are left out from opset {} on"
@@ -68,6 +72,9 @@ CHANGES: tuple[Change, ...] = (
     Change("Hardmax", 13, _SOFTMAX, _always),
     Change("BatchNormalization", 14, "its training outputs were redefined", _trains),
     Change("RoiAlign", 16, "coordinates are shifted by half a pixel unless told otherwise", _LACKS_MODE),
+    Change("ScatterElements", 18, "max and min are new reductions", _says("reduction", "max", "min")),
+    Change("ScatterND", 18, "max and min are new reductions", _says("reduction", "max", "min")),
+    Change("Pad", 19, "the mode wrap is new", _says("mode", "wrap")),
     Change("Split", 18, "without the input `split`, `num_outputs` must say how many", _no_second_input),
     Change("Resize", 18, "`sizes` may name fewer axes, and rounding of the output size was redefined", _always),
     Change("Resize", 19, "tf_crop_and_resize, half_pixel_symmetric and the cubic edges were redefined", _always),

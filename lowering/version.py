@@ -1,8 +1,9 @@
 """legalize-version: the opset and the IR version become ones that the target accepts.
 
-Exact: only the numbers change, and only when every node, in subgraphs and model-local functions too, means the same
-under the other opset (`opset.py` says how that is decided). Refused, naming each node that stands in the way, else;
-the model then keeps its opset and a diagnostic says that the target will not take it.
+Exact: a node, in subgraphs and model-local functions too, stays where it means the same under the other opset
+(`opset.py` says how that is decided); is written as that opset has it (`opset_adapters.py`); or, where that opset has
+no such operator, as the function by which the standard defines it. Refused, naming each node that stands in the way,
+else; the model then keeps its opset and a diagnostic says that the target will not take it.
 
     <ir_version: 14, opset_import: ["" : 28]>
 becomes, for ONNX Runtime 1.31,
@@ -20,7 +21,8 @@ from castsmith.ir.inference import infer_element_types
 from castsmith.ir.passing import RewritePass
 from castsmith.ir.records import Diagnostic, Records, Refusal, Rewrite, RewriteResult, Severity, Site
 from castsmith.ir.schemas import opset_of
-from castsmith.lowering.opset import move_to_opset, obstacles
+from castsmith.lowering.opset import move_to_opset
+from castsmith.lowering.opset_moving import apply_moves, infer_shapes, needs_shapes, plan_moves
 from castsmith.lowering.storage import mentioned_types
 from castsmith.lowering.targets import Target
 from castsmith.numerics.promotion import PromotionRules
@@ -60,12 +62,19 @@ def _legalize_opset(model: onnx_ir.Model, target: Target, records: Records) -> N
     if now is None or now <= newest:
         return
     site = Site(model.graph.name or "")
-    found = obstacles(model, newest, infer_element_types(model, PromotionRules()).types)
+    moves = plan_moves(model, newest, infer_element_types(model, PromotionRules()).types)
+    if moves.obstacles and needs_shapes(model):
+        moves.discard()
+        infer_shapes(model)
+        moves = plan_moves(model, newest, infer_element_types(model, PromotionRules()).types)
+    found = moves.obstacles
     if not found:
+        records.rewrites += apply_moves(model, moves, PASS_NAME, newest)
         move_to_opset(model, newest)
         reason = f"{target.name} accepts opsets up to {newest}; every node means the same under it"
         records.rewrites.append(Rewrite(PASS_NAME, "opset", site, f"opset {now}", f"opset {newest}", reason))
         return
+    moves.discard()
     records.refusals += [Refusal(PASS_NAME, "opset", obstacle.site, obstacle.reason) for obstacle in found]
     message = f"the model is of opset {now} and {target.name} accepts at most {newest}"
     way_out = f"{len(found)} nodes would not mean the same under opset {newest}; see the refusals"

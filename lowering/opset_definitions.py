@@ -1,0 +1,84 @@
+"""Operators that an older opset lacks, written out as the standard defines them: the function of their schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import onnx
+import onnx.defs
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.inference import infer_element_types
+from castsmith.lowering.opset import TypeOf, node_obstacle
+from castsmith.numerics.promotion import PromotionRules
+
+DOMAIN = "castsmith.definitions"
+
+
+def definition(node: onnx_ir.Node, now: int, to: int, types: TypeOf, number: int) -> onnx_ir.Function | None:
+    """The function that the schema at opset `now` gives for the node, if all its operators mean the same under `to`.
+
+    It stands in a domain and under a name of its own, which `number` tells apart, with the opset `now`, so that it can
+    be inlined.
+    """
+    operands = [None if value is None else types.get(value, value.dtype) for value in node.inputs]
+    schema = onnx.defs.get_schema(node.op_type, now, "")
+    proto = _function(node, schema, operands)
+    if proto is None:
+        return None
+    written = next((entry.version for entry in proto.opset_import if not entry.domain), now)
+    # A copy as a graph of its own, since types are inferred for graphs.
+    copy = onnx_ir.from_proto(proto)
+    _bind_attributes(copy, node, schema)
+    graph = copy.graph
+    graph.opset_imports[""] = written
+    for value, dtype in zip(graph.inputs, operands, strict=False):
+        if dtype is not None:
+            value.type = onnx_ir.TensorType(dtype)
+    inside = infer_element_types(onnx_ir.Model(graph, ir_version=10), PromotionRules()).types
+    for each in graph.all_nodes():
+        if each.op_type == node.op_type or node_obstacle(each, written, to, inside) is not None:
+            return None
+    function = onnx_ir.from_proto(proto)
+    _bind_attributes(function, node, schema)
+    function.domain, function.name = DOMAIN, f"{node.op_type}_{number}"
+    function.opset_imports.clear()
+    function.opset_imports[""] = now
+    return function
+
+
+def _function(
+    node: onnx_ir.Node, schema: onnx.defs.OpSchema, operands: Sequence[DataType | None]
+) -> onnx.FunctionProto | None:
+    proto = onnx.FunctionProto()
+    has_function = bool(getattr(schema, "has_function"))  # noqa: B009
+    if has_function:
+        proto.CopyFrom(schema.function_body)
+        return proto
+    unknown = any(dtype is None and value is not None for dtype, value in zip(operands, node.inputs, strict=True))
+    if unknown or not getattr(schema, "has_context_dependent_function"):  # noqa: B009
+        return None
+    kinds = [onnx.helper.make_tensor_type_proto(int(dtype or 0), None).SerializeToString() for dtype in operands]
+    make: Callable[[bytes, list[bytes]], bytes] = getattr(schema, "get_context_dependent_function")  # noqa: B009
+    body = make(onnx_ir.to_proto(node).SerializeToString(), kinds)
+    if not body:
+        return None
+    proto.ParseFromString(body)
+    return proto
+
+
+def _bind_attributes(function: onnx_ir.Function, node: onnx_ir.Node, schema: onnx.defs.OpSchema) -> None:
+    """Put what the node says, or the schema where it says nothing, in place of the function's parameters."""
+    for each in function.all_nodes():
+        for name, attribute in list(each.attributes.items()):
+            if not attribute.is_ref():
+                continue
+            given = node.attributes.get(attribute.ref_attr_name or "")
+            known = schema.attributes.get(attribute.ref_attr_name or "")
+            if given is None and known is not None and known.default_value.name:
+                given = onnx_ir.from_proto(known.default_value)
+            if given is None:
+                del each.attributes[name]
+            else:
+                each.attributes[name] = onnx_ir.Attr(name, given.type, given.value, given.ref_attr_name)

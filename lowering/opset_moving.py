@@ -1,0 +1,109 @@
+"""Moving a model to an older opset: nodes that can stay do, others are adapted or written out by their definition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import onnx_ir
+from onnx_ir.passes.common import InlinePass, ShapeInferencePass
+
+from castsmith.ir.kept_types import outdated
+from castsmith.ir.naming import Namer
+from castsmith.ir.records import Effect, Rewrite
+from castsmith.ir.rewriting import Replacement, apply_replacement
+from castsmith.ir.schemas import DEFAULT_DOMAINS, actual_inputs, opset_of
+from castsmith.ir.text import node_text, site_of
+from castsmith.lowering.builder import Builder, new_constants
+from castsmith.lowering.opset import Obstacle, TypeOf, node_obstacle
+from castsmith.lowering.opset_adapters import ADAPTERS, adapted
+from castsmith.lowering.opset_definitions import DOMAIN, definition
+
+
+@dataclass
+class Moves:
+    """What has to be done to nodes before the opset can be `to`, and what stands in the way."""
+
+    replacements: dict[onnx_ir.Node, Replacement] = field(default_factory=dict[onnx_ir.Node, Replacement])
+    definitions: dict[onnx_ir.Node, onnx_ir.Function] = field(default_factory=dict[onnx_ir.Node, onnx_ir.Function])
+    obstacles: list[Obstacle] = field(default_factory=list[Obstacle])
+
+    def discard(self) -> None:
+        """Give up the new nodes, so that they no longer count as uses of the model's values."""
+        for replacement in self.replacements.values():
+            for node in replacement.nodes:
+                for index in range(len(node.inputs)):
+                    node.replace_input_with(index, None)
+
+
+def plan_moves(model: onnx_ir.Model, to: int, types: TypeOf) -> Moves:
+    """Decide for every node, those of functions included."""
+    moves = Moves()
+    for scope in (model.graph, *model.functions.values()):
+        now = opset_of(scope.opset_imports, "")
+        for node in scope.all_nodes():
+            if node.domain not in DEFAULT_DOMAINS or node.op_identifier() in model.functions or now is None:
+                continue
+            reason = node_obstacle(node, now, to, types)
+            if reason is not None and not _moves(moves, node, now, to, types):
+                moves.obstacles.append(Obstacle(site_of(node), reason))
+    return moves
+
+
+def needs_shapes(model: onnx_ir.Model) -> bool:
+    """Whether an adapter may have to know a shape that nobody declared."""
+    return any(
+        node.op_type in ADAPTERS and node.inputs[0] is not None and node.inputs[0].shape is None
+        for node in model.graph.all_nodes()
+        if node.inputs
+    )
+
+
+def infer_shapes(model: onnx_ir.Model) -> None:
+    """Note the shapes that follow from those declared."""
+    ShapeInferencePass(check_type=False, strict_mode=False, data_prop=True)(model)
+
+
+def _moves(moves: Moves, node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> bool:
+    constants: list[onnx_ir.Value] = []
+    build = Builder(new_constants(constants, f"{node.outputs[0].name}_"))
+    made = adapted(build, node, now, to)
+    if made is not None and _is_legal(made, to, types):
+        reason = f"{node.op_type} as opset {to} has it"
+        outputs = tuple(made.outputs)
+        moves.replacements[node] = Replacement("adapt-operator", reason, (made,), tuple(constants), outputs=outputs)
+        return True
+    function = definition(node, now, to, types, len(moves.definitions))
+    if function is not None:
+        moves.definitions[node] = function
+    return function is not None
+
+
+def _is_legal(node: onnx_ir.Node, opset: int, types: TypeOf) -> bool:
+    """Whether the operator of that opset takes the node's operands."""
+    formals = actual_inputs(("", node.op_type, opset), len(node.inputs))
+    operands = [None if value is None else types.get(value, value.dtype) for value in node.inputs]
+    return all(
+        formal is not None and (dtype is None or not formal.allowed or dtype in formal.allowed)
+        for formal, dtype in zip(formals, operands, strict=True)
+    )
+
+
+def apply_moves(model: onnx_ir.Model, moves: Moves, pass_name: str, to: int) -> list[Rewrite]:
+    """Replace the nodes and inline the definitions; the opset is not moved yet."""
+    namer = Namer(model)
+    made = [apply_replacement(pass_name, node, wanted, namer) for node, wanted in moves.replacements.items()]
+    for node, function in moves.definitions.items():
+        before, site, operator = node_text(node), site_of(node), node.op_type
+        model.functions[function.identifier()] = function
+        node.domain, node.op_type, node.overload = function.identifier()
+        reason = f"opset {to} has no such {operator}: the function by which the standard defines it"
+        body = "the nodes of its definition"
+        made.append(Rewrite(pass_name, "write-out-operator", site, before, body, reason, Effect.BIT_EXACT))
+    if moves.definitions:
+        model.graph.opset_imports.setdefault(DOMAIN, 1)
+        InlinePass(lambda function: function.domain == DOMAIN)(model)
+        for scope in (model.graph, *model.functions.values()):
+            scope.opset_imports.pop(DOMAIN, None)
+    if made:
+        outdated(model)
+    return made
