@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import mmap
 import os
+import warnings
 from pathlib import Path
 from typing import IO
 
 import onnx
 import onnx_ir
+from google.protobuf import json_format, text_format
 from google.protobuf.message import DecodeError
 
 from castsmith.ir import protos
@@ -20,6 +22,9 @@ from castsmith.ir.tensor_data import require_external_data, require_inline_data
 from castsmith.ir.tensors import all_tensors, graphs_with_initializers
 from castsmith.ir.walks import all_nodes
 from castsmith.ir.wire import skeleton
+
+_NO_MODEL = (DecodeError, json_format.ParseError, text_format.ParseError, onnx.parser.ParseError, UnicodeDecodeError)
+"""What is raised for a file that is not of the format that its suffix says."""
 
 _LARGE_FILE = 1 << 24
 _LARGE_WEIGHT = 1 << 16
@@ -71,12 +76,14 @@ def _read(path: Path) -> tuple[onnx.ModelProto, IO[bytes] | None]:
     try:
         if path.stat().st_size > _LARGE_FILE and file_format(path) == "protobuf":
             return _read_skeleton(path)
-        return onnx.load_model(path, load_external_data=False), None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # onnx calls its own text format experimental
+            return onnx.load_model(path, load_external_data=False), None
     except FileNotFoundError:
         raise ModelError(f"{path}: there is no such file.") from None
     except OSError as error:
         raise ModelError(f"{path}: the file cannot be read ({error.strerror}).") from None
-    except (DecodeError, onnx.parser.ParseError, UnicodeDecodeError, ValueError):
+    except (*_NO_MODEL, ValueError):
         raise ModelError(f"{path}: this is not an ONNX model, or it is cut short.") from None
 
 

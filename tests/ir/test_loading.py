@@ -96,6 +96,15 @@ def test_what_is_no_model(tmp_path: Path, how: str) -> None:
     assert str(caught.value).count("\n") == 0
 
 
+@pytest.mark.parametrize("suffix", ["json", "onnxtxt", "textproto", "prototxt"])
+def test_what_is_no_model_in_a_format_of_text(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"m.{suffix}"
+    for content in ("this is not a model\n", "", "{", "\0\1\2"):
+        path.write_text(content)
+        with pytest.raises(ModelError, match=rf"m\.{suffix}: this is not an ONNX model"):
+            castsmith.load(path)
+
+
 def test_a_shape_that_promises_more_than_there_is(tmp_path: Path) -> None:
     proto = external_model("w.bin")
     proto.graph.initializer[0].CopyFrom(numpy_helper.from_array(np.zeros(4, np.float32), "w"))
