@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     from castsmith.ir.verify import verify
 
     inputs = None if arguments.inputs is None else list(_read_inputs(arguments.inputs))
-    with progress(len(inputs) + 1 if inputs is not None else arguments.sets + 3) as announce:
+    with progress(len(inputs) + 1 if inputs is not None else arguments.sets + 4) as announce:
         announce(f"reading {arguments.a} and {arguments.b}")
         verdict: Verdict = verify(
             load(arguments.a),

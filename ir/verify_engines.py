@@ -70,18 +70,13 @@ class Engine:
         with np.errstate(all="ignore"):
             if key not in self._runs:
                 model = _alone(node, operands, imports)
-                found = self._prepared(node, operands, model, feeds) if taken else None
-                if found is not None:
-                    run, results = found
-                    self._runs[key] = self.name, run
-                    self.note(self.name, node.op_type)
-                    return _arrays(results)
-                if self.name != "reference":
+                run = self._prepared(node, operands, model, feeds) if taken else None
+                if run is None and self.name != "reference":
                     self.stood_in.add(node.op_type)
-                self._runs[key] = "reference", _reference_run(model)
+                self._runs[key] = ("reference", _reference_run(model)) if run is None else (self.name, run)
             who, run = self._runs[key]
             self.note(who, node.op_type)
-            return _arrays(self._call(node, run, feeds))
+            return _placed(node, self._call(node, run, feeds))
 
     def _takes(self, operands: Sequence[Array | None]) -> bool:
         """Whether the engine is asked at all: numpy's own types alone are inputs of a session."""
@@ -90,15 +85,21 @@ class Engine:
 
     def _prepared(
         self, node: onnx_ir.Node, operands: Sequence[Array | None], model: onnx.ModelProto, feeds: dict[str, Array]
-    ) -> tuple[Run, Sequence[Any]] | None:
-        """The node ready to run in the engine, and what it gives for `feeds`; None where the engine refuses."""
+    ) -> Run | None:
+        """The node ready to run in the engine; None where the engine refuses it, whatever the numbers.
+
+        Where ONNX Runtime takes the node and refuses numbers, such as an index out of range, nothing stands in for it:
+        what the reference implementation does with them is no better, and may not end.
+        """
         constant = [constant_tensor(value) is not None for value in node.inputs]
-        in_openvino = self.name == "openvino"
         try:
-            run = alone_in_openvino(model, operands, constant) if in_openvino else _onnxruntime_run(model)
-            return run, run(feeds)
+            if self.name == "onnxruntime":
+                return _onnxruntime_run(model)
+            run = alone_in_openvino(model, operands, constant)
+            run(feeds)
         except Exception:  # each engine raises classes of its own, ONNX Runtime one for each of its status codes
             return None
+        return run
 
     def _call(self, node: onnx_ir.Node, run: Run, feeds: dict[str, Array]) -> Sequence[Any]:
         try:
@@ -165,8 +166,10 @@ def _alone(node: onnx_ir.Node, operands: Sequence[Array | None], imports: Mappin
     return model
 
 
-def _arrays(results: Sequence[Any]) -> list[Array]:
-    return [np.asarray(result) for result in results]
+def _placed(node: onnx_ir.Node, results: Sequence[Any]) -> list[Array]:
+    """The results at the places of the outputs; nothing where the node leaves an output out."""
+    left = iter(results)
+    return [np.asarray(next(left)) if value.name else np.zeros(0) for value in node.outputs]
 
 
 def _types_text(feeds: Mapping[str, Array]) -> str:

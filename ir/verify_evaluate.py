@@ -25,6 +25,7 @@ from castsmith.ir.verify_engines import OURSELVES, Engine, EngineError
 from castsmith.ir.verify_exact import Mask, convert, spread
 from castsmith.ir.verify_flow import Imports, Scope, run_control_flow
 from castsmith.ir.verify_promotion import Array, promote, promote_operands
+from castsmith.ir.verify_sizes import refuse_huge
 from castsmith.numerics.cast import cast
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.trunc import trunc
@@ -34,8 +35,6 @@ Path = tuple[tuple[str, int], ...]
 
 Watch = Callable[[Path, onnx_ir.Value, Array, Mask], None]
 
-_SIZED = {"ConstantOfShape", "Expand", "Range", "Tile", "Pad", "Resize", "OneHot", "Reshape", "EyeLike", "RandomNormal"}
-_LARGEST_SIZE = 1 << 20
 _RANDOM = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"}
 
 
@@ -147,7 +146,7 @@ class Evaluator:
         return result.astype(np.float32)
 
     def _by_engine(self, node: onnx_ir.Node, inputs: list[Array | None], imports: Imports) -> list[Array]:
-        _refuse_huge(node, inputs)
+        refuse_huge(node, inputs)
         if node.op_type in _RANDOM and node.domain in DEFAULT_DOMAINS:
             raise EngineError(f"{node.op_type} gives random numbers, so that no two runs can be compared.")
         try:
@@ -164,12 +163,3 @@ class Evaluator:
         formals = [schema.outputs[min(index, len(schema.outputs) - 1)].type_str for index in range(len(results))]
         pairs = zip(results, formals, strict=True)
         return [cast(array, promoted.back[name]) if name in promoted.back else array for array, name in pairs]
-
-
-def _refuse_huge(node: onnx_ir.Node, inputs: list[Array | None]) -> None:
-    """Adversarial numbers make adversarial shapes: those that no machine holds are not asked for."""
-    if node.op_type not in _SIZED:
-        return
-    for array in inputs if node.op_type in ("Range", "ConstantOfShape") else inputs[1:]:
-        if array is not None and array.dtype.kind in "iu" and array.size and int(array.max()) > _LARGEST_SIZE:
-            raise EngineError(f"{node.op_type} asks for a size of {array.max()}.")

@@ -27,6 +27,8 @@ Array = NDArray[Any]
 MILD = "mild"
 """The name of the last sets, which hold small whole numbers: they suit models that use an input as an index."""
 
+MILD_SETS = 3
+
 _DEFAULT_TARGETS = (DataType.FLOAT16, DataType.INT32)
 _ALONE, _IN_A_ROW, _AMONG_OTHERS = 512, 64, 5
 _FIRST = (0.0, -0.0, 1.0, -1.0, 0.1, 0.5, 1.5, 2.5, -2.5, 3.0, 100.0, 1e-9, 1e5, -1e5, 1e10, 448.0, 480.0, 61440.0)
@@ -36,20 +38,21 @@ _TEXTS = ("0", "-0", "1", "-2.5", "3e2", "nan", "INF", "-inf", "", "text", "0.1"
 def input_sets(
     models: Sequence[onnx_ir.Model], count: int, seed: int, dims: Mapping[str, int] | None = None
 ) -> Iterator[tuple[str, dict[str, Array]]]:
-    """`count` sets of adversarial inputs and two mild ones for the first of the models, each with its name."""
+    """`count` sets of adversarial inputs and three mild ones for the first of the models, each with its name."""
     values = list(models[0].graph.inputs)
     targets = _targets(models)
     sizes = {**_sizes(values), **(dims or {})}
-    for index in range(count + 2):
+    for index in range(count + MILD_SETS):
         rng = np.random.default_rng((seed, index))
         mild, feeds = index >= count, dict[str, Array]()
         for place, value in enumerate(values):
             if value.const_value is not None and index % 2 == 0:
                 continue  # an input with a default is left to it half of the time
             dtype, shape = _declared(value), _shape(value, sizes)
-            feeds[value.name or ""] = (
-                _mild(dtype, shape, rng) if mild else _awkward(dtype, shape, targets, index + place)
-            )
+            if mild:
+                feeds[value.name or ""] = _mild(dtype, shape, rng, int(index > count + 1))
+            else:
+                feeds[value.name or ""] = _awkward(dtype, shape, targets, index + place)
         yield f"{MILD} {index - count + 1}" if mild else f"adversarial {index + 1}", feeds
 
 
@@ -61,12 +64,13 @@ def _awkward(dtype: DataType, shape: tuple[int, ...], targets: tuple[DataType, .
     return pool[(np.arange(size) + index * size) % len(pool)].reshape(shape)
 
 
-def _mild(dtype: DataType, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+def _mild(dtype: DataType, shape: tuple[int, ...], rng: np.random.Generator, least: int) -> Array:
+    """Small numbers; `least`, 0 or 1, is the smallest whole one, which may be divided by in the last set."""
     if dtype is DataType.STRING:
         return np.resize(np.array(_TEXTS[:3], object), shape)
     if element_type(dtype).kind is Kind.FLOATING:
         return cast(rng.normal(0, 1, shape), dtype)
-    return cast(rng.integers(0, 2, shape), dtype)
+    return cast(rng.integers(least, 2 + least, shape), dtype)
 
 
 @lru_cache(maxsize=64)

@@ -229,6 +229,32 @@ def test_a_fault_in_a_branch_that_is_not_taken_is_none() -> None:
     assert (found.value, found.site.graph) == ("a", "one")
 
 
+def test_an_output_that_is_left_out_keeps_its_place() -> None:
+    text = HEAD + """g (float[4] x) => (int64[1] i) <int64[1] k = {1}> { "", i = TopK (x, k) }"""
+    assert compared(text, text).same
+    found = compared(text, text.replace("TopK (x", "TopK <largest = 0> (x")).mismatch
+    assert found is not None
+    assert found.value == "i"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "g (int64[2] s) => (float[A, B] y) { y = ConstantOfShape (s) }",
+        "g (float a, float b) => (float[N] y) <float step = {0.001}> { y = Range (a, b, step) }",
+        "g (int8[N] a, int8[N] b) => (int8[N] y) { y = Div (a, b) }",
+        "g (float[2] x, int64[1] r) => (float[N] y) { y = Tile (x, r) }",
+        "g (float[2, 2] x, int64[2, 2] i) => (float[2, 2] y) { y = GatherElements <axis = 1> (x, i) }",
+    ],
+)
+def test_numbers_that_no_machine_holds_are_not_tried(body: str) -> None:
+    """Sizes and indices are inputs here: the adversarial ones are skipped and named, at once, and the mild ones run."""
+    verdict = compared(HEAD + body, HEAD + body)
+    assert verdict.runs
+    assert verdict.skipped
+    assert verdict.same
+
+
 def test_who_computed_what() -> None:
     text = HEAD + "g (float[N] x) => (float16[N] y) { a = Abs (x) y = Cast <to = 10> (a) }"
     for engine in ("onnxruntime", "reference"):
