@@ -1,10 +1,11 @@
 """Castsmith beside other ONNX optimizers, in one run on the same files: time, peak memory, correctness of the result.
 
     pip install castsmith onnxruntime onnxsim onnxslim onnxscript
-    python -m benchmarks.peers [--small] [--timeout SECONDS]
+    python -m benchmarks.peers [--small] [--only graph|weights] [--timeout SECONDS]
 
-Each tool is a process of its own that reads the file, optimizes and writes it. Times are the best of three, or of one
-where a run takes more than ten seconds; `time` is the ratio of the wall clock to Castsmith's. Prints Markdown.
+Each tool is a process of its own that reads the file, optimizes and writes it. They run in turn, three times over, but
+once where it takes more than ten seconds; the best time counts. `wall` and `processor` are ratios to Castsmith's times.
+Prints Markdown.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,17 +73,25 @@ class Measured:
     verdict: str
 
 
-def measure(command: Sequence[str], result: Path, verdict: Callable[[Path], str], timeout: float) -> Measured:
-    """Run the command, up to three times; the best time, and what `verdict` says of the last `result`."""
-    runs: list[Measured] = []
-    while len(runs) < 3 and not (runs and runs[-1].seconds > 10):
-        result.unlink(missing_ok=True)
-        runs.append(run(command, timeout))
-        if runs[-1].verdict:
-            return runs[-1]
-    found = verdict(result) if result.exists() else "writes nothing"
-    result.unlink(missing_ok=True)
-    return Measured(min(r.seconds for r in runs), min(r.processor for r in runs), runs[-1].megabytes, found)
+def measure(
+    commands: Mapping[str, Sequence[str]], result: Path, verdict: Callable[[Path], str], timeout: float
+) -> dict[str, Measured]:
+    """Run every command, then all again, three times over, but for those that take long; the best times of each, and
+    what `verdict` says of its last `result`."""
+    runs: dict[str, list[Measured]] = {tool: [] for tool in commands}
+    verdicts: dict[str, str] = {}
+    for _ in range(3):
+        for tool, command in commands.items():
+            if verdicts.get(tool) and runs[tool][-1].seconds > 10:
+                continue
+            result.unlink(missing_ok=True)
+            runs[tool].append(run(command, timeout))
+            verdicts[tool] = runs[tool][-1].verdict or (verdict(result) if result.exists() else "writes nothing")
+            result.unlink(missing_ok=True)
+    return {
+        tool: Measured(min(r.seconds for r in done), min(r.processor for r in done), done[-1].megabytes, verdicts[tool])
+        for tool, done in runs.items()
+    }
 
 
 def run(command: Sequence[str], timeout: float) -> Measured:
@@ -133,15 +142,17 @@ def right_weight(source: Path, to: int) -> Callable[[Path], str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--small", action="store_true", help="a tenth of the sizes")
+    parser.add_argument("--only", choices=("graph", "weights"), help="the table of the graph, or those of weights")
     parser.add_argument("--timeout", type=float, default=120.0)
     arguments = parser.parse_args()
     scale = 10 if arguments.small else 1
     with tempfile.TemporaryDirectory() as name:
-        nodes, source = 20_000 // scale, Path(name) / "graph.onnx"
-        onnx.save(cast_graph(nodes, nodes // 4), source)
-        _table(f"{nodes} nodes, {nodes // 4} casts", source, same_outputs(source), arguments.timeout)
-        megabytes = 400 // scale
-        for to, text in ((TensorProto.FLOAT16, "float16"), (TensorProto.FLOAT8E4M3FN, "float8e4m3fn")):
+        if arguments.only != "weights":
+            nodes, source = 20_000 // scale, Path(name) / "graph.onnx"
+            onnx.save(cast_graph(nodes, nodes // 4), source)
+            _table(f"{nodes} nodes, {nodes // 4} casts", source, same_outputs(source), arguments.timeout)
+        megabytes, types = 400 // scale, ((TensorProto.FLOAT16, "float16"), (TensorProto.FLOAT8E4M3FN, "float8e4m3fn"))
+        for to, text in types if arguments.only != "graph" else ():
             source = Path(name) / f"{text}.onnx"
             weight_cast(source, megabytes, to)
             title = f"{megabytes} MB float weight, cast to {text}"
@@ -150,14 +161,16 @@ def main() -> None:
 
 
 def _table(title: str, source: Path, verdict: Callable[[Path], str], timeout: float) -> None:
-    print(f"\n### {title}\n\n| tool | time | wall s | processor s | peak MB | result |\n|---|---|---|---|---|---|")
-    result, base = source.with_name(f"out_{source.name}"), 0.0
-    for tool, arguments in TOOLS.items():
-        command = [sys.executable, *arguments(str(source), str(result))]
-        found = measure(command, result, verdict, timeout)
-        base = base or found.seconds
-        times = f"{found.seconds / base:.2f} | {found.seconds:.2f} | {found.processor:.2f}"
-        print(f"| {tool} | {times} | {found.megabytes:.0f} | {found.verdict} |", flush=True)
+    print(f"\n### {title}\n\n| tool | wall | processor | wall s | processor s | peak MB | result |")
+    print("|---|---|---|---|---|---|---|")
+    result = source.with_name(f"out_{source.name}")
+    commands = {tool: [sys.executable, *arguments(str(source), str(result))] for tool, arguments in TOOLS.items()}
+    found = measure(commands, result, verdict, timeout)
+    base = found["castsmith"]
+    for tool, each in found.items():
+        ratios = f"{each.seconds / base.seconds:.2f} | {each.processor / base.processor:.2f}"
+        times = f"{each.seconds:.2f} | {each.processor:.2f}"
+        print(f"| {tool} | {ratios} | {times} | {each.megabytes:.0f} | {each.verdict} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -211,11 +211,13 @@ def _write(arguments: argparse.Namespace, result: Result, sizes: Sizes, report: 
     from castsmith.cli.output import staged_file
     from castsmith.cli.summary import print_result
     from castsmith.ir.saving import save
+    from castsmith.ir.superseded import drop_superseded, superseded_data
 
     output = Path(arguments.output)
     with staged_file(report) as write:
         with progress() as announce:
             announce(f"writing {output.name}")
+            left_over = superseded_data(output, None)
             save(
                 result.model,
                 output,
@@ -227,6 +229,7 @@ def _write(arguments: argparse.Namespace, result: Result, sizes: Sizes, report: 
         if report is not None:
             as_html = _is_html(report)
             write(_html(arguments, drawn, result, sizes) if as_html else _json(arguments, output, result, sizes))
+    drop_superseded(output, left_over)  # data of IN, where OUT is IN: nobody reads it after this
     if arguments.json:
         print(_json(arguments, output, result, sizes), end="")
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import onnx
@@ -18,7 +19,8 @@ from castsmith.ir.inline import write_model
 from castsmith.ir.protos import file_format, to_proto
 from castsmith.ir.ranges import external_path, range_of
 from castsmith.ir.superseded import superseded_data
-from castsmith.ir.tensors import all_tensors, graphs_with_initializers
+from castsmith.ir.tensors import graphs_with_initializers
+from castsmith.ir.walks import all_nodes
 
 _INLINE_LIMIT = 2**31 - 2**24
 """Protobuf refuses messages of 2 GiB; what is left below is for the graph itself."""
@@ -29,7 +31,18 @@ _SMALL = 1024
 _LARGE = 1 << 16
 """Bytes from which a tensor is not made part of a message in memory."""
 
-Tensors = dict[onnx_ir.Value, onnx_ir.TensorProtocol]
+
+@dataclass(frozen=True)
+class _Held:
+    """The place of a tensor in an attribute of a node."""
+
+    node: onnx_ir.Node
+    name: str
+
+
+_Place = onnx_ir.Value | _Held
+Tensors = dict[_Place, onnx_ir.TensorProtocol]
+"""Tensors by the initializers, or the attributes, that hold them."""
 
 
 def save(
@@ -57,7 +70,9 @@ def save(
         clear_debris(path)
         old_data = superseded_data(path, model)
         tensors = _tensors(model)
-        moved = _to_move(tensors, _held_by_nodes(model, path), everything=external_data is not None)
+        held = _in_attributes(model)
+        moved = _to_move(tensors, _size_in_file(held, path), everything=external_data is not None)
+        moved |= {place: tensor for place, tensor in held.items() if isinstance(tensor, ExternalTensor)}
         if reference_data:
             moved = {value: tensor for value, tensor in moved.items() if not _is_beside(tensor, path.parent)}
         with _moved_out(moved, path, external_data, shard_bytes) as stand_ins:
@@ -77,10 +92,18 @@ def _tensors(model: onnx_ir.Model) -> Tensors:
     }
 
 
-def _held_by_nodes(model: onnx_ir.Model, path: Path) -> int:
-    """Bytes of the tensors in attributes, which have to be in the model file. Raises ModelError for too many."""
-    own = {id(value.const_value) for graph in graphs_with_initializers(model) for value in graph.initializers.values()}
-    size = sum(tensor.nbytes for tensor in all_tensors(model) if id(tensor) not in own)
+def _in_attributes(model: onnx_ir.Model) -> Tensors:
+    return {
+        _Held(node, name): attribute.as_tensor()
+        for node in all_nodes(model)
+        for name, attribute in node.attributes.data.items()
+        if attribute.type == onnx_ir.AttributeType.TENSOR and not attribute.is_ref()
+    }
+
+
+def _size_in_file(held: Tensors, path: Path) -> int:
+    """Bytes of the tensors in attributes that have to be in the model file. Raises ModelError for too many."""
+    size = sum(tensor.nbytes for tensor in held.values() if not isinstance(tensor, ExternalTensor))
     if size > _INLINE_LIMIT:
         raise ModelError(
             f"{path}: nodes hold {size} bytes of constants in their attributes, more than the 2 GiB of an ONNX file:"
@@ -129,8 +152,8 @@ def _moved_out(moved: Tensors, path: Path, name: str | None, shard_bytes: int | 
     try:
         places = [(placed, file) for shard, file in zip(shards, files, strict=True) for placed in shard]
         yield {
-            value: external_tensor(placed, file, value.name or "")
-            for value, (placed, file) in zip(moved, places, strict=True)
+            place: external_tensor(placed, file, (tensor.name if isinstance(place, _Held) else place.name) or "")
+            for (place, tensor), (placed, file) in zip(moved.items(), places, strict=True)
         }
     except BaseException:
         for file in files:
@@ -156,21 +179,30 @@ def _write(model: onnx_ir.Model, path: Path, stand_ins: Tensors, copied: Tensors
         replace(part, path)
 
 
-def _without_data(value: onnx_ir.Value, tensor: onnx_ir.TensorProtocol) -> ExternalTensor:
-    return external_tensor(Placed(tensor, 0), Path("data"), value.name or "")
+def _without_data(place: _Place, tensor: onnx_ir.TensorProtocol) -> ExternalTensor:
+    return external_tensor(Placed(tensor, 0), Path("data"), place.name or "")
 
 
 @contextmanager
 def _replaced(stand_ins: Tensors) -> Generator[None]:
-    """Give the values other tensors for the time of the block."""
-    own = {value: value.const_value for value in stand_ins}
+    """Put other tensors in those places for the time of the block."""
+    own = {place: _put(place, tensor) for place, tensor in stand_ins.items()}
     try:
-        for value, tensor in stand_ins.items():
-            value.const_value = tensor
         yield
     finally:
-        for value, tensor in own.items():
-            value.const_value = tensor
+        for place, tensor in own.items():
+            if tensor is not None:
+                _put(place, tensor)
+
+
+def _put(place: _Place, tensor: onnx_ir.TensorProtocol) -> onnx_ir.TensorProtocol | None:
+    """Put the tensor in the place; returns what was there."""
+    if isinstance(place, _Held):
+        before = place.node.attributes[place.name].as_tensor()
+        place.node.attributes[place.name] = onnx_ir.AttrTensor(place.name, tensor)
+        return before
+    before, place.const_value = place.const_value, tensor
+    return before
 
 
 def _data_name(path: Path, wanted: str | None) -> str:

@@ -13,6 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx_ir import DataType
 
 import castsmith
+from castsmith.cli.main import main
 from castsmith.ir import loading, pieces, saving
 from castsmith.ir.errors import ModelError
 from castsmith.ir.loading import from_proto
@@ -177,6 +178,25 @@ def test_large_constants_in_nodes_branches_and_functions_stay_where_they_are(tmp
     onnx.checker.check_model(path, full_check=True)
 
 
+def test_external_data_of_a_node_goes_along(tmp_path: Path) -> None:
+    array = RNG.random(1000).astype(np.float32)
+    (tmp_path / "old").mkdir()
+    array.tofile(tmp_path / "old" / "k.bin")
+    stored = TensorProto(name="k", data_type=TensorProto.FLOAT, dims=[1000], data_location=TensorProto.EXTERNAL)
+    stored.external_data.add(key="location", value="k.bin")
+    node = helper.make_node("Constant", [], ["c"], "c", value=stored)
+    graph = helper.make_graph([node], "g", [], [helper.make_tensor_value_info("c", TensorProto.FLOAT, [1000])])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 25)]), tmp_path / "old" / "a.onnx")
+    model = castsmith.load(tmp_path / "old" / "a.onnx")
+    castsmith.save(model, tmp_path / "b.onnx")
+    castsmith.save(model, tmp_path / "old" / "c.onnx", reference_data=True)
+    assert sorted(path.name for path in (tmp_path / "old").iterdir()) == ["a.onnx", "c.onnx", "k.bin"]
+    for path in (tmp_path / "b.onnx", tmp_path / "old" / "c.onnx"):
+        (constant,) = castsmith.load(path).graph
+        assert constant.attributes["value"].as_tensor().tobytes() == array.tobytes()
+    assert model.graph.node(0).attributes["value"].as_tensor().tobytes() == array.tobytes()
+
+
 def test_more_constants_in_nodes_than_a_file_can_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(saving, "_INLINE_LIMIT", 1000)
     with pytest.raises(ModelError, match="nodes hold 1200 bytes of constants in their attributes"):
@@ -229,6 +249,16 @@ def test_data_that_a_replaced_model_left_goes(tmp_path: Path) -> None:
     castsmith.save(loaded, tmp_path / "m.onnx")
     castsmith.save(loaded, tmp_path / "m.onnx")
     assert whole(tmp_path / "m.onnx") == proto
+
+
+def test_optimizing_a_model_over_itself_leaves_one_data_file(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    castsmith.save(from_proto(weights_model({"w": weight(DataType.FLOAT, 2000)})), path, external_data="m.onnx.data")
+    before = array_of(castsmith.load(path)).copy()
+    for options in ([], [], ["--reference-data"], []):
+        assert main(["optimize", str(path), "-o", str(path), *options]) == 0
+        assert len(list(tmp_path.iterdir())) == 2
+        np.testing.assert_array_equal(array_of(castsmith.load(path)), before)
 
 
 def test_a_computed_tensor_is_worked_out_in_pieces(tmp_path: Path) -> None:
