@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx.defs
 import onnx.parser
 import pytest
 from onnx import TensorProto
@@ -138,6 +139,8 @@ wrong (double[N] x) => (float8e4m3fn[N] z) {
     ],
 )
 def test_findings(castsmith: Command, tmp_path: Path, text: str, options: tuple[str, ...], codes: list[str]) -> None:
+    if ": 28" in text and onnx.defs.onnx_opset_version() < 28:
+        pytest.skip("needs an onnx that knows opset 28")
     model = write_model(tmp_path / "a.onnx", text)
     ended = castsmith("check", model, *options)
     assert (ended.code, ended.err) == (int(bool(codes)), "")
