@@ -84,7 +84,9 @@ def _mixed(disagreement: Disagreement, rules: PromotionRules) -> Diagnostic:
 def _not_taken(found: Disagreement) -> Diagnostic:
     """A type that the operator does not take, which optimize widens where there is a type to widen it to."""
     node, site = found.node, site_of(found.node)
-    operand = operands_text([(node.inputs[found.indexes[0]], found.types[0])])
+    # What an operator with subgraphs passes on is not always one of its own inputs.
+    value = node.inputs[found.indexes[0]] if found.indexes else None
+    operand = operands_text([(value, found.types[0])])
     if found.common is None:
         message = (
             f"{operand}: {str(found.error).rstrip('.')}" if found.error else f"{node.op_type} does not take {operand}"

@@ -132,12 +132,18 @@ def _form(domain: str, op_type: str, opset: int) -> _Form | None:
     if schema.deprecated:
         return None
     single = onnx.defs.OpSchema.FormalParameterOption.Single
-    parameters = OpSignature.from_op_schema(schema).params
-    attributes = [parameter for parameter in parameters if isinstance(parameter, AttributeParameter)]
+    attributes = _attributes(schema)
+    # One that came later is of no effect, and is read all the same.
+    known = {**_attributes(onnx.defs.get_schema(op_type, domain)), **attributes}
     return _Form(
         (schema.min_input, schema.max_input),
         (schema.min_output, schema.max_output),
         tuple(index for index, formal in enumerate(schema.inputs) if formal.option == single),
-        {attribute.name: attribute.type for attribute in attributes},
-        tuple(attribute.name for attribute in attributes if attribute.required),
+        {name: attribute.type for name, attribute in known.items()},
+        tuple(name for name, attribute in attributes.items() if attribute.required),
     )
+
+
+def _attributes(schema: onnx.defs.OpSchema) -> dict[str, AttributeParameter]:
+    parameters = OpSignature.from_op_schema(schema).params
+    return {parameter.name: parameter for parameter in parameters if isinstance(parameter, AttributeParameter)}

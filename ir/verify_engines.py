@@ -168,6 +168,8 @@ def _alone(node: onnx_ir.Node, operands: Sequence[Array | None], imports: Mappin
 
 def _placed(node: onnx_ir.Node, results: Sequence[Any]) -> list[Array]:
     """The results at the places of the outputs; nothing where the node leaves an output out."""
+    if any(isinstance(result, list | tuple | dict) for result in results):
+        raise EngineError(f"{node.op_type} gives a sequence, and only tensors are followed from node to node.")
     left = iter(results)
     return [np.asarray(next(left)) if value.name else np.zeros(0) for value in node.outputs]
 

@@ -47,6 +47,11 @@ SECOND = (
 DECLARED = CLEAN.replace("(float[N] z)", "(double[N] z)")
 INNER = CHAIN.replace("z = Relu (b)", "z = Relu (b)").replace("(float16[N] z)", "(float16[N] z) <float16[N] a>")
 
+PASSED_ON = """<ir_version: 8, opset_import: ["": 13]>
+g (bool c, bfloat16[2] x) => (bfloat16[2] y) {
+    y = If (c) <then_branch = t () => (bfloat16[2] a) { a = Identity (x) },
+                else_branch = e () => (bfloat16[2] b) { b = Identity (x) }>
+}"""
 FLOAT8 = """<ir_version: 10, opset_import: ["" : 21]>
 float8 (float[N] x) => (float[N] z) {
     a = Cast <to = 17> (x)
@@ -130,6 +135,7 @@ wrong (double[N] x) => (float8e4m3fn[N] z) {
         (CLEAN.replace("float", "uint64"), (), ["type-not-allowed"]),
         (CLEAN.replace("float", "int64").replace(": 18", ": 13"), (), ["type-not-allowed"]),
         (WRONG.replace(": 21", ": 18"), (), ["type-not-allowed"]),
+        (PASSED_ON, (), ["type-not-allowed"]),
         (CLEAN.replace("Relu", "Rely"), (), ["unknown-operator"]),
         (CLEAN.replace("Relu", "Gelu"), (), ["unknown-operator"]),
         (CLEAN.replace("Relu", "else.Where"), (), ["unknown-operator"]),

@@ -403,6 +403,18 @@ def test_trouble_is_a_sentence(castsmith: Command, tmp_path: Path, monkeypatch: 
     assert castsmith("verify", a, a, "--engine", "reference").code == 0
 
 
+def test_a_sequence_is_said_not_to_be_followed(castsmith: Command, tmp_path: Path) -> None:
+    path = write_model(
+        tmp_path / "m.onnx",
+        f"{HEAD} g (float[5] x) => (float[n] y) {{ i = Constant <value_int = 1> () k = Constant <value_int = 2> ()"
+        " s = SplitToSequence (x, k) y = SequenceAt (s, i) }",
+    )
+    ended = castsmith("verify", path, path)
+    assert ended.code == 2
+    assert is_one_sentence(ended.err)
+    assert "SplitToSequence gives a sequence" in ended.err
+
+
 def test_sizes_that_do_not_fit_are_said_to_be_made_up(castsmith: Command, tmp_path: Path) -> None:
     ones = ", ".join(["1"] * 12)
     text = f"{HEAD} g (float[n,m] x) => (float[n,3] y) <float[4,3] w = {{{ones}}}> {{ y = MatMul (x, w) }}"

@@ -54,6 +54,10 @@ UNSOUND = {
     "empty input": ([helper.make_node("Add", ["", "x"], ["y"])], "Add needs its input 0, which is empty"),
     "no attribute": ([helper.make_node("Cast", ["x"], ["y"])], "Cast has no attribute to, which it needs"),
     "kind": ([helper.make_node("Cast", ["x"], ["y"], to=1.5)], "attribute to of Cast is FLOAT, and has to be INT"),
+    "kind of a later attribute": (
+        [helper.make_node("Cast", ["x"], ["y"], to=1, round_mode=1)],
+        "the attribute round_mode of Cast is INT, and has to be STRING",
+    ),
     "no type": (
         [helper.make_node("Cast", ["x"], ["y"], to=99)],
         "attribute to of Cast is 99, which is no element type",
