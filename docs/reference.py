@@ -25,7 +25,7 @@ from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import ELEMENT_TYPES, type_name
 from docs.docstrings import as_markdown
 
-_COMMAND = re.compile(r"^    (\w+) ", re.MULTILINE)
+_COMMAND = re.compile(r"^    (\w+)(?= |$)", re.MULTILINE)
 GROUPS = {
     "Models": ("load", "save", "optimize", "Result", "verify", "Verdict"),
     "Promotion": ("PromotionRules", "common_type", "promote_types"),
