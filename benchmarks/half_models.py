@@ -17,7 +17,8 @@ from torch import Tensor, nn
 
 
 class Attention(nn.Module):
-    """A transformer block with a causal mask, its softmax in float as autocast has it."""
+    """A transformer block with a causal mask. Its heads and softmax are made float, as models write it that were not
+    written for autocast, under which the products go back to half."""
 
     def __init__(self, width: int = 32, heads: int = 4) -> None:
         super().__init__()
@@ -28,42 +29,48 @@ class Attention(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         batch, length, width = x.shape
         q, k, v = self.qkv(self.norm(x)).reshape(batch, length, 3, self.heads, width // self.heads).unbind(2)
-        q, k, v = (part.transpose(1, 2) for part in (q, k, v))
+        q, k, v = (part.float().transpose(1, 2) for part in (q, k, v))
         scores = q @ k.transpose(-1, -2) / (width // self.heads) ** 0.5
         mask = torch.ones(length, length, dtype=torch.bool).tril()
         weights = scores.float().masked_fill(~mask, -1e4).softmax(-1)
-        x = x + self.out((weights.to(v.dtype) @ v).transpose(1, 2).reshape(batch, length, width))
+        x = x + self.out((weights @ v).transpose(1, 2).reshape(batch, length, width))
         return x + self.mlp(self.after(x))
 
 
 class Residual(nn.Module):
-    """A small ResNet."""
+    """A small ResNet with residuals in float. Where it halves the image, the shortcut takes every second pixel and pads
+    the channels with zeros ("option A" of the ResNet paper)."""
 
     def __init__(self, width: int = 16) -> None:
         super().__init__()
         self.stem = nn.Conv2d(3, width, 3, padding=1)
-        self.convs = nn.ModuleList(nn.Conv2d(width, width, 3, padding=1) for _ in range(4))
-        self.head = nn.Linear(width, 10)
+        sizes = ((width, 2 * width, 2), *[(2 * width, 2 * width, 1)] * 3)
+        self.convs = nn.ModuleList(nn.Conv2d(a, b, 3, padding=1, stride=stride) for a, b, stride in sizes)
+        self.head = nn.Linear(2 * width, 10)
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.stem(x).relu()
         for first, second in zip(self.convs[::2], self.convs[1::2], strict=True):
-            x = (x.float() + second(first(x).relu()).float()).relu()
+            shortcut = x.float()
+            if first.stride == (2, 2):
+                more = (first.out_channels - first.in_channels) // 2
+                shortcut = nn.functional.pad(shortcut[:, :, ::2, ::2], (0, 0, 0, 0, more, more))
+            x = (shortcut + second(first(x).relu()).float()).relu()
         return self.head(x.mean((2, 3))).float().softmax(-1)
 
 
 class UNet(nn.Module):
-    """Down, up, and a skip between that is joined in float."""
+    """Down, up to the nearest pixel, and a skip between that is joined in float."""
 
     def __init__(self, width: int = 8) -> None:
         super().__init__()
-        self.down, self.middle = nn.Conv2d(3, width, 3, padding=1), nn.Conv2d(width, 4 * width, 3, padding=1)
-        self.shuffle, self.up = nn.PixelShuffle(2), nn.Conv2d(2 * width, 3, 3, padding=1)
+        self.down, self.middle = nn.Conv2d(3, width, 3, padding=1), nn.Conv2d(width, width, 3, padding=1)
+        self.larger, self.up = nn.Upsample(scale_factor=2), nn.Conv2d(2 * width, 3, 3, padding=1)
 
     def forward(self, x: Tensor) -> Tensor:
         skip = self.down(x).relu()
-        middle = self.shuffle(self.middle(nn.functional.max_pool2d(skip, 2)).float())
-        return self.up(torch.cat([skip.float(), middle], 1)).float().sigmoid()
+        middle = self.larger(self.middle(nn.functional.max_pool2d(skip, 2)).relu())
+        return self.up(torch.cat([skip.float(), middle.float()], 1)).float().sigmoid()
 
 
 def export(folder: Path) -> None:

@@ -59,8 +59,10 @@ def cast_node(value: onnx_ir.Value, to: DataType, *, saturate: bool = True, roun
     return node
 
 
-def chain_verdict(source: DataType, first: CastNode, last: CastNode, opset: int) -> Collapse:
-    """Whether two casts in a row, of a value of type `source`, are the last one alone. Raises as `chain_collapses`."""
+def chain_verdict(
+    source: DataType, first: CastNode, last: CastNode, opset: int, *, undefined_free: bool = False
+) -> Collapse:
+    """Whether two casts in a row, of a value of type `source`, are the last one alone. As `chain_collapses`."""
     assert first.to is not None
     assert last.to is not None
     return chain_collapses(
@@ -72,4 +74,5 @@ def chain_verdict(source: DataType, first: CastNode, last: CastNode, opset: int)
         first_round_mode=first.round_mode,
         second_round_mode=last.round_mode,
         opset=opset,
+        undefined_free=undefined_free,
     )

@@ -87,8 +87,12 @@ def chain_collapses(
     first_round_mode: str = "up",
     second_round_mode: str = "up",
     opset: int = NEWEST_OPSET,
+    undefined_free: bool = False,
 ) -> Collapse:
     """Whether Cast a->b->c is Cast a->c, with the attributes of the second, for every value of `a`.
+
+    undefined_free: for every value for which the standard fixes the chain; others may come out as they like, as they
+        may of the chain.
 
     Raises ElementTypeError for a type that Cast does not take at `opset`, CastError for settings it does not have.
     """
@@ -98,7 +102,7 @@ def chain_collapses(
     for dtype, round_mode in zip(types, (first_round_mode, first_round_mode, second_round_mode), strict=True):
         require_settings(round_mode, opset)
         require_type(dtype, opset)
-    return _decide(*types, first, second)
+    return _decide(*types, first, second, undefined_free)
 
 
 def witness(a: DataType | str, b: DataType | str, c: DataType | str, **settings: Any) -> int | float | bool | None:
@@ -122,7 +126,7 @@ class _Settings:
 
 
 @lru_cache(maxsize=4096)
-def _decide(a: DataType, b: DataType, c: DataType, first: _Settings, second: _Settings) -> Collapse:
+def _decide(a: DataType, b: DataType, c: DataType, first: _Settings, second: _Settings, free: bool) -> Collapse:
     rows = element_type(a), element_type(b), element_type(c)
     if a == b or (b == c and first.policy(c) == second.policy(c)):
         return Collapse(True, Reason.IDENTITY)
@@ -132,15 +136,21 @@ def _decide(a: DataType, b: DataType, c: DataType, first: _Settings, second: _Se
         return Collapse(True, Reason.EMBEDDING)
     x = critical_values(a, b, c)
     y, first_status = first.cast(x, b)
-    if b != c and first_status.any():
+    if b != c and first_status.any() and not free:
         return _refused(Reason.OPEN, x, first_status != 0)
     z, status = second.cast(y, c)
     direct, direct_status = second.cast(x, c)
     if b == c:
         status = first_status
+    if free:
+        counts = (first_status == 0) & (status == 0)
+        standing, other = counts & (direct_status != 0), counts & ~_same_bits(z, direct, rows[2])
+        status = np.zeros_like(status)
+    else:
+        standing, other = status != direct_status, ~_same_bits(z, direct, rows[2])
     checks = (
-        (Reason.STANDING, status != direct_status),
-        (Reason.VALUE, ~_same_bits(z, direct, rows[2])),
+        (Reason.STANDING, standing),
+        (Reason.VALUE, other),
         (Reason.LEFT_OPEN, _changed_where_open(status, x, y) if b != c else np.zeros(x.shape, np.bool_)),
     )
     for reason, failing in checks:

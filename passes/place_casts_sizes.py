@@ -81,7 +81,7 @@ def _infer(model: onnx_ir.Model) -> dict[onnx_ir.Value, onnx_ir.Shape]:
         elif tensor is not None and not value.is_graph_input():
             dims = [int(dim) for dim in tensor.shape.numpy()]
             graph.input.append(onnx.helper.make_tensor_value_info(value.name or "", int(tensor.dtype), dims))
-    graph.node.extend(onnx_ir.to_proto(node) for node in model.graph)
+    graph.node.extend(onnx_ir.serde.serialize_node(node) for node in model.graph)
     functions = [onnx_ir.to_proto(function) for function in model.functions.values()]
     imports = [onnx.OperatorSetIdProto(domain=name, version=opset) for name, opset in model.opset_imports.items()]
     bare = onnx.ModelProto(ir_version=model.ir_version, graph=graph, functions=functions, opset_import=imports)

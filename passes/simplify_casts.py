@@ -52,16 +52,18 @@ class SimplifyCasts(RewritePass):
     CastLike becomes Cast.
 
     default_size, sizes: as of PlaceCasts; they count for the bytes in the records, and for nothing else.
+    undefined_free: shorten chains too that give something else only where the standard leaves the chain open.
     """
 
     default_size: int = 64
     sizes: str = ""
+    undefined_free: bool = False
 
     def call(self, model: onnx_ir.Model) -> RewriteResult:
         inference = infer_element_types(model, PromotionRules(promote_unsafe=True))
         held = holders(model)
         imports = imports_by_scope(model, held)
-        facts = _Facts(inference, CastTable(held), Ranges(inference))
+        facts = _Facts(inference, CastTable(held), Ranges(inference), self.undefined_free)
         savings = Savings(inference, self.default_size, parse_sizes(self.sizes))
         ambiguous = called_with_several_types(inference)
 
@@ -89,6 +91,7 @@ class _Facts:
     inference: Inference
     casts: CastTable
     ranges: Ranges
+    undefined_free: bool = False
     origins: dict[tuple[onnx_ir.Value, CastNode], _Origin] = field(
         default_factory=dict[tuple[onnx_ir.Value, CastNode], "_Origin"]
     )
@@ -151,7 +154,7 @@ def _origin(source: onnx_ir.Value, last: CastNode, facts: _Facts, opset: int) ->
             found = _Origin(source)
             break
         before, dtype, first = step
-        refused = _refused((dtype, first, last), opset)
+        refused = _refused((dtype, first, last), opset, free=facts.undefined_free)
         known = facts.ranges.get(before)
         if refused is not None and known is not None and harmless(known, dtype, first, last):
             refused, because = None, f" for {known}"
@@ -166,13 +169,13 @@ def _origin(source: onnx_ir.Value, last: CastNode, facts: _Facts, opset: int) ->
     return origin
 
 
-def _refused(chain: tuple[DataType, CastNode, CastNode], opset: int) -> tuple[str, str] | None:
+def _refused(chain: tuple[DataType, CastNode, CastNode], opset: int, *, free: bool) -> tuple[str, str] | None:
     """Why the chain of two casts is not one cast, and a value that shows it; None where it is."""
     start, first, last = chain
     assert first.to is not None
     assert last.to is not None
     try:
-        verdict = chain_verdict(start, first, last, opset)
+        verdict = chain_verdict(start, first, last, opset, undefined_free=free)
     except (ElementTypeError, CastError) as error:
         return str(error), ""
     if verdict:

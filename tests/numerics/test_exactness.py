@@ -112,6 +112,13 @@ class Casts:
         _, codes, status = self.first(middle, to, saturate)
         return codes[index], status[index]
 
+    def truth_where_fixed(self, a: DataType, b: DataType, c: DataType, first: bool, second: bool) -> bool:
+        """Whether the direct cast is fixed, and the chain, for every value for which the chain is fixed."""
+        (y, _, made_firm), (_, direct, direct_firm) = self.first(a, b, first), self.first(a, c, second)
+        codes, firm = self.then(y, b, c, second)
+        counts = (made_firm == 0) & (firm == 0)
+        return bool(np.all((codes == direct)[counts] & (direct_firm == 0)[counts]))
+
     def truth(self, a: DataType, b: DataType, c: DataType, first: bool, second: bool) -> bool:
         """Whether the chain is the direct cast, by the definition in `castsmith.numerics.exactness`."""
         x, (y, _, made_firm) = sample(a), self.first(a, b, first)
@@ -163,11 +170,24 @@ def test_every_chain_into_float8e8m0_is_decided_as_it_is_in_each_rounding_mode(r
     assert wrong_decisions(28, (DataType.FLOAT8E8M0,), round_mode) == []
 
 
+def test_every_chain_is_decided_as_it_is_where_it_is_fixed() -> None:
+    casts, wrong = Casts(28), list[tuple[object, ...]]()
+    for a, b, c in itertools.product(NUMERIC_TYPES, repeat=3):
+        if a is b or b is c:
+            continue
+        for first, second in zip(settings_of(b), settings_of(c), strict=False):
+            found = chain_collapses(a, b, c, first_saturate=first, second_saturate=second, undefined_free=True)
+            if bool(found) != casts.truth_where_fixed(a, b, c, first, second):
+                wrong.append((a.name, b.name, c.name, first, second))
+    assert wrong == []
+
+
 def test_the_types_that_peers_were_measured_on_have_973_chains() -> None:
     types = [parse_type(name) for name in PEERS.split()]
     chains = [(a, b, c) for a, b, c in itertools.product(types, repeat=3) if a is not b and b is not c]
     assert len(chains) == 2940
     assert sum(bool(chain_collapses(*chain)) for chain in chains) == 973
+    assert sum(bool(chain_collapses(*chain, undefined_free=True)) for chain in chains) == 1216
 
 
 def test_a_type_holds_another_where_casting_to_it_keeps_every_number() -> None:
