@@ -8,7 +8,7 @@ bool is logic. It is written from the schema alone and shares no code with infer
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,6 +29,9 @@ from castsmith.numerics.types import element_type, parse_type
 
 Array = NDArray[Any]
 Operands = Sequence[Array | None]
+
+_ALLOWED: dict[tuple[str, str, int, str], frozenset[DataType]] = {}
+"""The types of a variable of an operator: each node of a loop asks anew in every turn."""
 
 _LOGIC: dict[str, Callable[[Array, Array], Array]] = {
     **dict.fromkeys(("Add", "Sum", "Max"), np.logical_or),
@@ -101,13 +104,16 @@ def _groups(schema: onnx.defs.OpSchema, count: int) -> dict[str, list[int]]:
     return groups
 
 
-def _allowed(schema: onnx.defs.OpSchema, variable: str) -> set[DataType]:
-    constraints = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
-    texts = constraints.get(variable, [variable])
-    return {parse_type(text[7:-1]) for text in texts if text.startswith("tensor(")}
+def _allowed(schema: onnx.defs.OpSchema, variable: str) -> frozenset[DataType]:
+    key = (schema.domain, schema.name, schema.since_version, variable)
+    if key not in _ALLOWED:
+        constraints = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
+        texts = constraints.get(variable, [variable])
+        _ALLOWED[key] = frozenset(parse_type(text[7:-1]) for text in texts if text.startswith("tensor("))
+    return _ALLOWED[key]
 
 
-def _stand_in(dtype: DataType, allowed: set[DataType]) -> DataType | None:
+def _stand_in(dtype: DataType, allowed: Set[DataType]) -> DataType | None:
     """`dtype`, or the first type of the lowest kind and then the fewest bits that is allowed and holds it."""
     if dtype in allowed or not allowed or dtype is DataType.STRING:
         return dtype
