@@ -11,6 +11,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.constants import new_constant
+from castsmith.ir.naming import Namer
 from castsmith.lowering.codes import CODED_TYPES
 
 ConstantHome = Callable[[str, npt.NDArray[Any]], onnx_ir.Value]
@@ -32,6 +33,21 @@ def new_constants(into: list[onnx_ir.Value], prefix: str = "") -> ConstantHome:
 _GIVES_BOOL = frozenset(
     {"Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal", "And", "Or", "Not", "IsNaN", "IsInf"}
 )
+
+
+def shared_constants(model: onnx_ir.Model, namer: Namer, prefix: str) -> ConstantHome:
+    """A home in the main graph, whose initializers all subgraphs see; equal arrays share one."""
+    made: dict[tuple[str, tuple[int, ...], bytes], onnx_ir.Value] = {}
+
+    def home(name: str, array: npt.NDArray[Any]) -> onnx_ir.Value:
+        array = np.asarray(array)
+        key = (str(array.dtype), array.shape, array.tobytes())
+        if key not in made:
+            made[key] = new_constant(namer.fresh(f"{prefix}{name}"), onnx_ir.tensor(array))
+            model.graph.register_initializer(made[key])
+        return made[key]
+
+    return home
 
 
 class Builder:

@@ -30,6 +30,7 @@ class Facts:
     inference: Inference
     ranges: Ranges
     floats: dict[onnx_ir.Value, bool] = field(default_factory=dict[onnx_ir.Value, bool])
+    constants: dict[onnx_ir.Value, bool] = field(default_factory=dict[onnx_ir.Value, bool])
 
     def fits(self, value: onnx_ir.Value) -> bool:
         """Whether the narrower type holds every element that the value, of a wide type, can have."""
@@ -55,7 +56,7 @@ class Facts:
 
     def _is_float(self, value: onnx_ir.Value) -> bool:
         """Follow the value back to what is a float; no recursion, since chains are long."""
-        waiting = [value]
+        waiting, entered = [value], set[onnx_ir.Value]()
         while waiting:
             last = waiting[-1]
             if last in self.floats:
@@ -63,7 +64,8 @@ class Facts:
                 continue
             sources = self._sources(last)
             missing = [each for each in sources or () if each not in self.floats]
-            if missing and not any(each in waiting for each in missing):
+            if missing and last not in entered:  # a graph that is no model may go round
+                entered.add(last)
                 waiting += missing
                 continue
             known = sources is not None and all(self.floats.get(each, False) for each in sources)
@@ -94,10 +96,11 @@ class Facts:
         return found is not None and found.fits(DataType.FLOAT)
 
     def _constant_fits(self, value: onnx_ir.Value, dtype: DataType) -> bool:
-        tensor = constant_tensor(value)
-        if tensor is None or tensor.dtype != dtype:
-            return False
-        return not _changed(tensor.numpy(), dtype).any()
+        if value not in self.constants:
+            tensor = constant_tensor(value)
+            known = tensor is not None and tensor.dtype == dtype
+            self.constants[value] = tensor is not None and known and not _changed(tensor.numpy(), dtype).any()
+        return self.constants[value]
 
 
 def _changed(array: NDArray[Any], dtype: DataType) -> NDArray[np.bool_]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 import onnx_ir
@@ -25,6 +26,8 @@ class Moves:
 
     replacements: dict[onnx_ir.Node, Replacement] = field(default_factory=dict[onnx_ir.Node, Replacement])
     definitions: dict[onnx_ir.Node, onnx_ir.Function] = field(default_factory=dict[onnx_ir.Node, onnx_ir.Function])
+    known: dict[Hashable, onnx_ir.Function | None] = field(default_factory=dict[Hashable, "onnx_ir.Function | None"])
+    """The definitions of nodes that are alike."""
     obstacles: list[Obstacle] = field(default_factory=list[Obstacle])
 
     def discard(self) -> None:
@@ -72,7 +75,11 @@ def _moves(moves: Moves, node: onnx_ir.Node, now: int, to: int, types: TypeOf) -
         outputs = tuple(made.outputs)
         moves.replacements[node] = Replacement("adapt-operator", reason, (made,), tuple(constants), outputs=outputs)
         return True
-    function = definition(node, now, to, types, len(moves.definitions))
+    key = (node.op_type, now, tuple(None if value is None else types.get(value, value.dtype) for value in node.inputs),
+           len(node.outputs), tuple(sorted(map(str, node.attributes.values()))))  # fmt: skip
+    if key not in moves.known:
+        moves.known[key] = definition(node, now, to, types, len(moves.known))
+    function = moves.known[key]
     if function is not None:
         moves.definitions[node] = function
     return function is not None

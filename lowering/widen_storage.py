@@ -15,7 +15,7 @@ from castsmith.ir.records import Diagnostic, Effect, Records, Refusal, Rewrite, 
 from castsmith.ir.rewriting import Replacement, all_nodes, apply_replacement
 from castsmith.ir.schemas import DEFAULT_DOMAINS
 from castsmith.ir.text import site_of, type_text
-from castsmith.lowering.builder import Builder, new_constants
+from castsmith.lowering.builder import Builder, ConstantHome, new_constants, shared_constants
 from castsmith.lowering.codes import Policy
 from castsmith.lowering.float8_moves import MOVES
 from castsmith.lowering.float8_needs import Types, is_coded, touches_coded
@@ -56,12 +56,16 @@ def widen_storage(model: onnx_ir.Model, target: Target, dtype: DataType, records
     for value in values:
         _retype(model, value, target, dtype, records)
     namer = Namer(model)
+    shared = shared_constants(model, namer, "castsmith_") if namer.takes_initializers(model.graph) else None
+    inside = {node for function in model.functions.values() for node in function.all_nodes()}
     for node in nodes:
         for attribute in retyped_attributes(node, dtype, DataType.FLOAT, widened_tensor):
             node.attributes[attribute.name] = attribute
         called = node.op_identifier() in model.functions
         if not called and node.op_type not in _EXACT and any(is_coded(y, types, (dtype,)) for y in node.outputs):
-            records.rewrites.append(_round_results(node, types, dtype, target, namer))
+            records.rewrites.append(
+                _round_results(node, types, dtype, target, namer, None if node in inside else shared)
+            )
 
 
 def _obstacle(node: onnx_ir.Node, types: Types, dtype: DataType, model: onnx_ir.Model) -> str | None:
@@ -104,10 +108,12 @@ def widened_tensor(tensor: onnx_ir.TensorProtocol) -> onnx_ir.TensorProtocol:
     return onnx_ir.tensor(cast(tensor.numpy(), DataType.FLOAT), name=tensor.name, doc_string=tensor.doc_string)
 
 
-def _round_results(node: onnx_ir.Node, types: Types, dtype: DataType, target: Target, namer: Namer) -> Rewrite:
+def _round_results(
+    node: onnx_ir.Node, types: Types, dtype: DataType, target: Target, namer: Namer, shared: ConstantHome | None
+) -> Rewrite:
     """The node's results, or what it casts, rounded to the values of the type."""
     constants: list[onnx_ir.Value] = []
-    build = Builder(new_constants(constants))
+    build = Builder(shared or new_constants(constants))
     if node.op_type in ("Cast", "CastLike"):
         x = node.inputs[0]
         assert x is not None
