@@ -16,8 +16,12 @@ from castsmith.cli.compare_changes import Change, GraphComparison
 from castsmith.cli.compare_graphs import compare_graphs
 from castsmith.cli.compare_interface import pair_by_index, pair_by_name
 from castsmith.cli.compare_keys import Keys
+from castsmith.ir.inference import Inference, infer_element_types
 from castsmith.ir.schemas import DEFAULT_DOMAINS
 from castsmith.ir.scopes import imports_by_scope
+from castsmith.ir.text import show_types_of
+from castsmith.numerics.errors import PromotionError
+from castsmith.numerics.promotion import PromotionRules
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,8 @@ def compare_models(a: onnx_ir.Model, b: onnx_ir.Model, *, everything: bool = Fal
 
     everything: report the metadata of nodes and constants that nothing uses, too.
     """
+    inferred = [found for found in map(_inferred, (a, b)) if found is not None]  # kept until all is told
+    show_types_of(*inferred)
     keys, tally = Keys(imports={**imports_by_scope(a), **imports_by_scope(b)}, everything=everything), GraphComparison()
     tally.changes += _model_changes(a, b)
     inputs, outputs = pair_by_name(a.graph.inputs, b.graph.inputs), pair_by_name(a.graph.outputs, b.graph.outputs)
@@ -50,6 +56,14 @@ def compare_models(a: onnx_ir.Model, b: onnx_ir.Model, *, everything: bool = Fal
             _compare_functions(a.functions[identifier], b.functions[identifier], keys, tally)
     changes = tuple(tally.changes)
     return Comparison(changes, tally.same, tally.changed, tally.added, tally.removed)
+
+
+def _inferred(model: onnx_ir.Model) -> Inference | None:
+    """The types of values that declare none, for nodes to be shown with; None where they cannot be followed."""
+    try:
+        return infer_element_types(model, PromotionRules(promote_unsafe=True))
+    except PromotionError:
+        return None
 
 
 def _model_changes(a: onnx_ir.Model, b: onnx_ir.Model) -> Iterator[Change]:

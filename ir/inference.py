@@ -24,7 +24,7 @@ from castsmith.ir.origins import located
 from castsmith.ir.outputs import output_types, types_by_schema
 from castsmith.ir.promote_node import is_convert_promote_types, promotion_rules_of
 from castsmith.ir.schemas import DEFAULT_DOMAINS, op_key, type_groups
-from castsmith.ir.text import site_of
+from castsmith.ir.text import show_types_of, site_of
 from castsmith.numerics.promotion import PromotionRules
 
 __all__ = ["LENT", "Disagreement", "Inference", "OutputTypes", "declared_types", "infer_element_types"]
@@ -225,6 +225,7 @@ def infer_element_types(
     """
     lent = cast("object", model.meta.get(LENT)) if unknown is declared_types else None
     if isinstance(lent, Inference) and rules.pytorch_scalar_promotion == lent.rules.pytorch_scalar_promotion:
+        show_types_of(lent)
         return lent
     inference = Inference(rules, model.functions, unknown)
     inference.walk(model.graph, model.graph.opset_imports)
@@ -232,6 +233,7 @@ def infer_element_types(
         (*_, signature) = signatures
         if len(signatures) == 1 and inference.calls.last[function] != signature:
             inference.enter(function, signature)
+    show_types_of(inference)
     return inference
 
 

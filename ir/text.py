@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable
+from contextvars import ContextVar
+from typing import Protocol
 
 import onnx_ir
 
@@ -14,6 +17,15 @@ _MAX_ATTRIBUTE_CHARACTERS = 60
 _NUMBERS_OF_TYPES = tuple(onnx_ir.DataType)
 
 
+class Typed(Protocol):
+    """What knows the types of values, as `castsmith.ir.inference.Inference` does."""
+
+    types: dict[onnx_ir.Value, onnx_ir.DataType]
+
+
+_INFERRED: ContextVar[tuple[weakref.ref[Typed], ...]] = ContextVar("castsmith_inferred_types", default=())
+
+
 def node_text(node: onnx_ir.Node) -> str:
     """One line such as `y = Cast <to = float> (x)  # (int64[N]) -> float[N]`."""
     operator = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
@@ -23,13 +35,28 @@ def node_text(node: onnx_ir.Node) -> str:
     call = f"{operator} <{attributes}>" if attributes else operator
     inputs = ", ".join(_operand_text(value) for value in node.inputs)
     outputs = ", ".join(_name(value) for value in node.outputs)
-    takes = ", ".join(type_text(value) for value in node.inputs if value is not None)
-    gives = ", ".join(type_text(value) for value in node.outputs)
+    takes = ", ".join(inferred_text(value) for value in node.inputs if value is not None)
+    gives = ", ".join(inferred_text(value) for value in node.outputs)
     return f"{outputs} = {call} ({inputs})  # ({takes}) -> {gives}"
 
 
 def nodes_text(nodes: Iterable[onnx_ir.Node]) -> str:
     return "\n".join(node_text(node) for node in nodes)
+
+
+def show_types_of(*found: Typed) -> None:
+    """Let nodes be shown with the types in `found`, as long as that lives, where their values declare none."""
+    _INFERRED.set(tuple(weakref.ref(each) for each in found))
+
+
+def inferred_text(value: onnx_ir.Value) -> str:
+    """As `type_text`; the element type alone where the value declares none and it was inferred."""
+    if value.dtype is None or value.dtype == onnx_ir.DataType.UNDEFINED:
+        alive = (each for reference in _INFERRED.get() if (each := reference()) is not None)
+        dtype = next((each.types[value] for each in alive if value in each.types), None)
+        if dtype is not None and value.type is None:
+            return type_name(dtype)
+    return type_text(value)
 
 
 def type_text(value: onnx_ir.Value) -> str:

@@ -335,3 +335,16 @@ def test_many_places_that_changed_alike_are_told_once(castsmith: Command, tmp_pa
     assert len(json.loads(castsmith("diff", a, b, "--json").out)["changes"]) == 40
     few = many(tmp_path / "c.onnx", "Relu", 4), many(tmp_path / "d.onnx", "Abs", 4)
     assert castsmith("diff", *few).out.count("+ v") == 4
+
+
+def test_nodes_are_shown_with_types_that_no_value_declares(castsmith: Command, tmp_path: Path) -> None:
+    text = """<ir_version: 10, opset_import: ["" : 21]>
+    g (float[4] x) => (float16[4] y) {
+        half = Cast <to = 10> (x)
+        wide = Cast <to = 1> (half)
+        y = Cast <to = 10> (wide)
+    }"""
+    a, b = write_model(tmp_path / "a.onnx", text), tmp_path / "b.onnx"
+    shown = castsmith("optimize", a, "-o", b, "--diff").out
+    assert "y = Cast <to = float16> (wide)  # (float) -> float16[4]\n" in shown
+    assert "wide = Cast <to = float> (half)  # (float16) -> float\n" in castsmith("diff", a, b).out

@@ -62,7 +62,7 @@ def test_long_equal_rewrites_are_shown_once(castsmith: Command, tmp_path: Path) 
 
 
 def test_the_summary_counts_casts_by_rule(castsmith: Command, tmp_path: Path) -> None:
-    ended = castsmith("optimize", write_model(tmp_path / "a.onnx", MIXED), "-o", tmp_path / "b.onnx")
+    ended = castsmith("optimize", write_model(tmp_path / "a.onnx", MIXED), "-o", tmp_path / "b.onnx", "--diff")
     lines = [line.split() for line in ended.out.splitlines()]
     assert ["pass", "rule", "count", "casts"] in lines
     assert ["resolve-promote-types", "resolve-promotion", "1", "+1"] in lines
