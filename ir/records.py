@@ -19,6 +19,7 @@ class Effect(enum.Enum):
     BIT_EXACT_BUT_NAN = "bit-exact, but for the sign and payload of NaN"
     REPAIR = "the model had no meaning before; values are now as the promotion rule defines them"
     IN_WIDER_TYPE = "computed in a wider type and rounded once; the last bit is left to runtimes anyway"
+    AS_DEFINED = "computed as the standard defines it; a runtime's own kernel may differ in the last bit"
     INTERFACE = "bit-exact, but a graph input or output changed its element type"
 
 

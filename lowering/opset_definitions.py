@@ -13,15 +13,9 @@ from castsmith.ir.inference import infer_element_types
 from castsmith.lowering.opset import TypeOf, node_obstacle
 from castsmith.numerics.promotion import PromotionRules
 
-DOMAIN = "castsmith.definitions"
 
-
-def definition(node: onnx_ir.Node, now: int, to: int, types: TypeOf, number: int) -> onnx_ir.Function | None:
-    """The function that the schema at opset `now` gives for the node, if all its operators mean the same under `to`.
-
-    It stands in a domain and under a name of its own, which `number` tells apart, with the opset `now`, so that it can
-    be inlined.
-    """
+def definition(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> onnx_ir.Function | None:
+    """The function that the schema at opset `now` gives for the node, if all its operators mean the same under `to`."""
     operands = [None if value is None else types.get(value, value.dtype) for value in node.inputs]
     schema = onnx.defs.get_schema(node.op_type, now, "")
     proto = _function(node, schema, operands)
@@ -36,16 +30,30 @@ def definition(node: onnx_ir.Node, now: int, to: int, types: TypeOf, number: int
     for value, dtype in zip(graph.inputs, operands, strict=False):
         if dtype is not None:
             value.type = onnx_ir.TensorType(dtype)
+    if any(True for _ in graph.subgraphs()):
+        return None  # Range, and AffineGrid, whose definition squeezes a batch of 1 away and then fails
     inside = infer_element_types(onnx_ir.Model(graph, ir_version=10), PromotionRules()).types
     for each in graph.all_nodes():
         if each.op_type == node.op_type or node_obstacle(each, written, to, inside) is not None:
             return None
     function = onnx_ir.from_proto(proto)
     _bind_attributes(function, node, schema)
-    function.domain, function.name = DOMAIN, f"{node.op_type}_{number}"
-    function.opset_imports.clear()
-    function.opset_imports[""] = now
     return function
+
+
+def write_out(
+    function: onnx_ir.Function, node: onnx_ir.Node
+) -> tuple[tuple[onnx_ir.Node, ...], tuple[onnx_ir.Value, ...]]:
+    """The nodes of the function on the operands of the node, owned by no graph yet, and what they give."""
+    body = function.clone().graph
+    for index, formal in enumerate(list(body.inputs)):
+        operand = node.inputs[index] if index < len(node.inputs) else None
+        for user, position in list(formal.uses()):
+            user.replace_input_with(position, operand)
+    outputs, nodes = tuple(body.outputs), tuple(body)
+    body.outputs.clear()
+    body.remove(nodes)
+    return nodes, outputs[: len(node.outputs)]
 
 
 def _function(

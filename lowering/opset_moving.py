@@ -6,18 +6,18 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 import onnx_ir
-from onnx_ir.passes.common import InlinePass, ShapeInferencePass
+from onnx_ir.passes.common import ShapeInferencePass
 
 from castsmith.ir.kept_types import outdated
 from castsmith.ir.naming import Namer
 from castsmith.ir.records import Effect, Rewrite
 from castsmith.ir.rewriting import Replacement, apply_replacement
 from castsmith.ir.schemas import DEFAULT_DOMAINS, actual_inputs, opset_of
-from castsmith.ir.text import node_text, site_of
+from castsmith.ir.text import site_of
 from castsmith.lowering.builder import Builder, new_constants
 from castsmith.lowering.opset import Obstacle, TypeOf, node_obstacle
 from castsmith.lowering.opset_adapters import ADAPTERS, adapted
-from castsmith.lowering.opset_definitions import DOMAIN, definition
+from castsmith.lowering.opset_definitions import definition, write_out
 
 
 @dataclass
@@ -78,7 +78,7 @@ def _moves(moves: Moves, node: onnx_ir.Node, now: int, to: int, types: TypeOf) -
     key = (node.op_type, now, tuple(None if value is None else types.get(value, value.dtype) for value in node.inputs),
            len(node.outputs), tuple(sorted(map(str, node.attributes.values()))))  # fmt: skip
     if key not in moves.known:
-        moves.known[key] = definition(node, now, to, types, len(moves.known))
+        moves.known[key] = definition(node, now, to, types)
     function = moves.known[key]
     if function is not None:
         moves.definitions[node] = function
@@ -96,21 +96,14 @@ def _is_legal(node: onnx_ir.Node, opset: int, types: TypeOf) -> bool:
 
 
 def apply_moves(model: onnx_ir.Model, moves: Moves, pass_name: str, to: int) -> list[Rewrite]:
-    """Replace the nodes and inline the definitions; the opset is not moved yet."""
+    """Replace the nodes, or write them out; the opset is not moved yet."""
     namer = Namer(model)
     made = [apply_replacement(pass_name, node, wanted, namer) for node, wanted in moves.replacements.items()]
     for node, function in moves.definitions.items():
-        before, site, operator = node_text(node), site_of(node), node.op_type
-        model.functions[function.identifier()] = function
-        node.domain, node.op_type, node.overload = function.identifier()
-        reason = f"opset {to} has no such {operator}: the function by which the standard defines it"
-        body = "the nodes of its definition"
-        made.append(Rewrite(pass_name, "write-out-operator", site, before, body, reason, Effect.BIT_EXACT))
-    if moves.definitions:
-        model.graph.opset_imports.setdefault(DOMAIN, 1)
-        InlinePass(lambda function: function.domain == DOMAIN)(model)
-        for scope in (model.graph, *model.functions.values()):
-            scope.opset_imports.pop(DOMAIN, None)
+        nodes, outputs = write_out(function, node)
+        reason = f"opset {to} has no such {node.op_type}: the function by which the standard defines it"
+        wanted = Replacement("write-out-operator", reason, nodes, outputs=outputs, effect=Effect.AS_DEFINED)
+        made.append(apply_replacement(pass_name, node, wanted, namer))
     if made:
         outdated(model)
     return made

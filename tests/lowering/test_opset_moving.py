@@ -12,7 +12,7 @@ import onnx_ir
 import pytest
 from onnx.reference import ReferenceEvaluator
 
-from castsmith.ir.records import RewriteResult
+from castsmith.ir.records import Effect, RewriteResult
 from castsmith.lowering.targets import load_target
 from castsmith.lowering.version import LegalizeVersion
 from tests.lowering.runtime import LEVELS, run, session
@@ -128,3 +128,19 @@ def test_what_has_no_other_form_is_refused(body: str, now: int, to: int):
     assert result.records.refusals
     model.ir_version = 10
     assert onnx_ir.to_proto(model).graph.SerializeToString() in before
+
+
+def test_what_is_written_out_says_so_and_each_time_anew():
+    model = model_of("g (float[3] x) => (float[3] y) { h = Gelu (x) y = Gelu (h) }", 20)
+    result = moved(model, 18)
+    effects = [rewrite.effect for rewrite in result.records.rewrites if rewrite.rule == "write-out-operator"]
+    assert effects == [Effect.AS_DEFINED] * 2
+    names = [value.name for node in model.graph for value in node.outputs]
+    assert len(names) == len(set(names))
+    assert "Erf" in result.records.rewrites[0].after
+
+
+def test_a_definition_with_branches_is_not_written_out():
+    model = model_of("g (float[1,2,3] x, int64[4] s) => (float[n,h,w,k] y) { y = AffineGrid (x, s) }", 20)
+    result = moved(model, 19)
+    assert [refusal.reason for refusal in result.records.refusals] == ["opset 19 has no AffineGrid"]
