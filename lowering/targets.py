@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, cast
 
@@ -172,11 +172,15 @@ def _read(path: Path) -> Target:
 
 
 def _target(data: dict[str, Any]) -> Target:
+    known = [each.name for each in fields(Target)]
+    for key in data:
+        if key not in known:
+            raise ValueError(f"{key!r} is none of its keys, which are {', '.join(known)}")
     return Target(
         name=str(data["name"]),
         description=str(data["description"]),
-        newest_opset=NEWEST_OPSET if data["newest_opset"] is None else int(data["newest_opset"]),
-        newest_ir_version=_NEWEST_IR if data["newest_ir_version"] is None else int(data["newest_ir_version"]),
+        newest_opset=_number(data, "newest_opset", NEWEST_OPSET),
+        newest_ir_version=_number(data, "newest_ir_version", _NEWEST_IR),
         lacks=_types(data.get("lacks", [])),
         kernels=_kernels(data.get("kernels", [])),
         operators_without_uint8=frozenset(data.get("operators_without_uint8", [])),
@@ -193,6 +197,13 @@ def _target(data: dict[str, Any]) -> Target:
         unknown=_unknown(data),
         evidence=str(data.get("evidence", "")),
     )
+
+
+def _number(data: dict[str, Any], key: str, unknown: int) -> int:
+    value = data[key]
+    if value is not None and not isinstance(value, int):
+        raise ValueError(f"{key} is {value!r}, which is no whole number")
+    return unknown if value is None else value
 
 
 def _unknown(data: dict[str, Any]) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -165,3 +166,19 @@ def test_half_precision_of_an_old_opset_is_left_alone(name: str, opset: int):
 def test_android_has_the_kernels_of_the_processor_for_the_types_that_it_has():
     cpu, android = load_target("onnxruntime-cpu"), load_target("onnxruntime-android")
     assert android.kernels == {dtype: row for dtype, row in cpu.kernels.items() if dtype not in android.lacks}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("laks", ["float8e4m3fn"], "'laks' is none of its keys, which are name, description, newest_opset"),
+        ("newest_opset", "twenty", "newest_opset is 'twenty', which is no whole number"),
+        ("lacks", ["float9"], "'float9' is not an element type"),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_named(tmp_path: Path, key: str, value: object, said: str):
+    path = tmp_path / "mine.json"
+    data = {"name": "mine", "description": "mine", "newest_opset": 21, "newest_ir_version": 10, key: value}
+    path.write_text(json.dumps(data))
+    with pytest.raises(TargetError, match=f"mine.json does not describe a target: {said}"):
+        load_target(str(path))
