@@ -29,6 +29,7 @@ MILD = "mild"
 
 MILD_SETS = 3
 
+_NUMBERS_OF_TYPES = frozenset(DataType)
 _DEFAULT_TARGETS = (DataType.FLOAT16, DataType.INT32)
 _ALONE, _IN_A_ROW, _AMONG_OTHERS = 512, 64, 5
 _FIRST = (0.0, -0.0, 1.0, -1.0, 0.1, 0.5, 1.5, 2.5, -2.5, 3.0, 100.0, 1e-9, 1e5, -1e5, 1e10, 448.0, 480.0, 61440.0)
@@ -107,7 +108,7 @@ def _targets(models: Iterable[onnx_ir.Model]) -> tuple[DataType, ...]:
     for model in models:
         for node in all_nodes(model):
             attribute = node.attributes.get("to")
-            if attribute is not None and attribute.type == AttributeType.INT and not attribute.is_ref():
+            if attribute is not None and attribute.type == AttributeType.INT and attribute.value in _NUMBERS_OF_TYPES:
                 found[DataType(attribute.as_int())] = None
             for value in (*node.inputs[1:], *node.outputs):
                 if value is not None and value.dtype is not None and value.dtype != DataType.UNDEFINED:
