@@ -9,30 +9,23 @@ from castsmith.ir.passing import recording
 from castsmith.ir.records import RewriteResult
 
 
-class Sequential(onnx_ir.passes.Sequential):
+class _Carrying(onnx_ir.passes.Sequential):
+    """What both do beside onnx_ir's: PassManager is a Sequential there, too."""
+
+    def call(self, model: onnx_ir.Model) -> RewriteResult:
+        with recording() as records:
+            result = super().call(model)
+        return RewriteResult(result.model, result.modified, records)
+
+    def __call__(self, model_or_result: onnx_ir.Model | PassResult, /) -> RewriteResult:
+        result = super().__call__(model_or_result)
+        assert isinstance(result, RewriteResult)
+        return result
+
+
+class Sequential(_Carrying):
     """onnx_ir's Sequential: passes of any origin, one after another. An error in one is onnx_ir's PassError."""
 
-    def call(self, model: onnx_ir.Model) -> RewriteResult:
-        with recording() as records:
-            result = super().call(model)
-        return RewriteResult(result.model, result.modified, records)
 
-    def __call__(self, model_or_result: onnx_ir.Model | PassResult, /) -> RewriteResult:
-        return _carrying(super().__call__(model_or_result))
-
-
-class PassManager(onnx_ir.passes.PassManager):
+class PassManager(_Carrying, onnx_ir.passes.PassManager):
     """onnx_ir's PassManager: passes of any origin, `steps` times or until nothing changes."""
-
-    def call(self, model: onnx_ir.Model) -> RewriteResult:
-        with recording() as records:
-            result = super().call(model)
-        return RewriteResult(result.model, result.modified, records)
-
-    def __call__(self, model_or_result: onnx_ir.Model | PassResult, /) -> RewriteResult:
-        return _carrying(super().__call__(model_or_result))
-
-
-def _carrying(result: PassResult) -> RewriteResult:
-    assert isinstance(result, RewriteResult)
-    return result
