@@ -16,18 +16,15 @@ from functools import cache
 
 import onnx.defs
 import onnx_ir
-from onnx_ir import AttributeType, DataType
+from onnx_ir import AttributeType
 from onnx_ir.schemas import AttributeParameter, OpSignature
 
 from castsmith.ir.qonnx import TRUNC_DOMAINS
 from castsmith.ir.schemas import DEFAULT_DOMAINS, opset_of
+from castsmith.ir.value_types import NUMBERS_OF_TYPES
 
 _NAMES_A_TYPE = frozenset({"to", "dtype", "output_dtype", "output_datatype"})
-"""Attributes of standard operators whose number is an element type."""
-
-_MAY_BE_ABSENT = 0
-"""An `output_dtype` or `precision` of 0 stands for none given."""
-
+"""Attributes of standard operators whose number is an element type; 0, UNDEFINED, stands for none given."""
 
 _SUBGRAPHS = frozenset({"If", "Loop", "Scan"})
 
@@ -85,11 +82,9 @@ def _wrong_attribute(op_type: str, attribute: onnx_ir.Attr, expected: AttributeT
         return f"the attribute {attribute.name} of {op_type} is {attribute.type.name}, and has to be {expected.name}"
     if expected == AttributeType.STRING and isinstance(attribute.value, bytes) and op_type != "Constant":
         return f"the attribute {attribute.name} of {op_type}, {attribute.value!r}, is not UTF-8"
-    if attribute.name in _NAMES_A_TYPE and expected == AttributeType.INT and attribute.value != _MAY_BE_ABSENT:
-        try:
-            DataType(attribute.as_int())
-        except ValueError:
-            return f"the attribute {attribute.name} of {op_type} is {attribute.value}, which is no element type"
+    names_a_type = attribute.name in _NAMES_A_TYPE and expected == AttributeType.INT
+    if names_a_type and attribute.value not in NUMBERS_OF_TYPES:
+        return f"the attribute {attribute.name} of {op_type} is {attribute.value}, which is no element type"
     return None
 
 

@@ -10,11 +10,10 @@ from typing import Protocol
 import onnx_ir
 
 from castsmith.ir.records import Site
+from castsmith.ir.value_types import NUMBERS_OF_TYPES
 from castsmith.numerics.types import type_name
 
 _MAX_ATTRIBUTE_CHARACTERS = 60
-
-_NUMBERS_OF_TYPES = tuple(onnx_ir.DataType)
 
 
 class Typed(Protocol):
@@ -107,7 +106,7 @@ def attribute_text(attribute: onnx_ir.Attr) -> str:
     if attribute.is_ref():
         return f"@{attribute.ref_attr_name}"
     is_number = attribute.type == onnx_ir.AttributeType.INT
-    if attribute.name == "to" and is_number and attribute.value in _NUMBERS_OF_TYPES:
+    if attribute.name == "to" and is_number and attribute.value in NUMBERS_OF_TYPES:
         return type_name(onnx_ir.DataType(attribute.as_int()))
     if attribute.type in (onnx_ir.AttributeType.GRAPH, onnx_ir.AttributeType.GRAPHS):
         return "{...}"

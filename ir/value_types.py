@@ -1,4 +1,4 @@
-"""Changing the declared element type of a value, and of no other."""
+"""The numbers that stand for element types, and changing the declared type of a value, and of no other."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import copy
 
 import onnx_ir
 from onnx_ir import DataType
+
+NUMBERS_OF_TYPES = frozenset(DataType)
+"""What an attribute such as Cast's `to` may hold."""
 
 
 def set_element_type(value: onnx_ir.Value, dtype: DataType) -> None:

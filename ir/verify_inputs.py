@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from onnx_ir import AttributeType, DataType
 
 from castsmith.ir.errors import ModelError
+from castsmith.ir.value_types import NUMBERS_OF_TYPES
 from castsmith.ir.walks import all_nodes
 from castsmith.numerics.cast import cast
 from castsmith.numerics.critical import critical_values, every_value
@@ -29,7 +30,6 @@ MILD = "mild"
 
 MILD_SETS = 3
 
-_NUMBERS_OF_TYPES = frozenset(DataType)
 _DEFAULT_TARGETS = (DataType.FLOAT16, DataType.INT32)
 _ALONE, _IN_A_ROW, _AMONG_OTHERS = 512, 64, 5
 _FIRST = (0.0, -0.0, 1.0, -1.0, 0.1, 0.5, 1.5, 2.5, -2.5, 3.0, 100.0, 1e-9, 1e5, -1e5, 1e10, 448.0, 480.0, 61440.0)
@@ -108,7 +108,7 @@ def _targets(models: Iterable[onnx_ir.Model]) -> tuple[DataType, ...]:
     for model in models:
         for node in all_nodes(model):
             attribute = node.attributes.get("to")
-            if attribute is not None and attribute.type == AttributeType.INT and attribute.value in _NUMBERS_OF_TYPES:
+            if attribute is not None and attribute.type == AttributeType.INT and attribute.value in NUMBERS_OF_TYPES:
                 found[DataType(attribute.as_int())] = None
             for value in (*node.inputs[1:], *node.outputs):
                 if value is not None and value.dtype is not None and value.dtype != DataType.UNDEFINED:
