@@ -17,7 +17,6 @@ from onnx_ir import DataType
 
 from castsmith.ir.records import Site
 from castsmith.ir.schemas import DEFAULT_DOMAINS, opset_of
-from castsmith.ir.text import site_of
 from castsmith.lowering.opset_changes import LAST_UNREAD, changes_between
 
 FormalParameter = onnx.defs.OpSchema.FormalParameter
@@ -33,25 +32,17 @@ class Obstacle:
     reason: str
 
 
-def obstacles(model: onnx_ir.Model, to: int, types: TypeOf) -> list[Obstacle]:
-    """What keeps the model from opset `to` of the default domain; an empty list means that only the number changes.
-
-    types: the element types of values, as far as known.
-    """
-    found: list[Obstacle] = []
+def standard_nodes(model: onnx_ir.Model) -> Iterator[tuple[onnx_ir.Node, int]]:
+    """The nodes of standard operators, those of functions included, each with the opset that it is written in."""
     for scope in (model.graph, *model.functions.values()):
         now = opset_of(scope.opset_imports, "")
         for node in scope.all_nodes():
-            if node.domain not in DEFAULT_DOMAINS or node.op_identifier() in model.functions or now is None:
-                continue
-            reason = node_obstacle(node, now, to, types)
-            if reason is not None:
-                found.append(Obstacle(site_of(node), reason))
-    return found
+            if node.domain in DEFAULT_DOMAINS and node.op_identifier() not in model.functions and now is not None:
+                yield node, now
 
 
 def move_to_opset(model: onnx_ir.Model, to: int) -> None:
-    """Relabel the model and its functions, once `obstacles` has found none."""
+    """Relabel the model and its functions, once no node stands in the way."""
     for scope in (model.graph, *model.functions.values()):
         key = "ai.onnx" if "ai.onnx" in scope.opset_imports else ""
         if key in scope.opset_imports:

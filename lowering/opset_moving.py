@@ -12,10 +12,10 @@ from castsmith.ir.kept_types import outdated
 from castsmith.ir.naming import Namer
 from castsmith.ir.records import Effect, Rewrite
 from castsmith.ir.rewriting import Replacement, apply_replacement
-from castsmith.ir.schemas import DEFAULT_DOMAINS, actual_inputs, opset_of
+from castsmith.ir.schemas import actual_inputs
 from castsmith.ir.text import site_of
 from castsmith.lowering.builder import Builder, new_constants
-from castsmith.lowering.opset import Obstacle, TypeOf, node_obstacle
+from castsmith.lowering.opset import Obstacle, TypeOf, node_obstacle, standard_nodes
 from castsmith.lowering.opset_adapters import ADAPTERS, adapted
 from castsmith.lowering.opset_definitions import definition, write_out
 
@@ -41,14 +41,10 @@ class Moves:
 def plan_moves(model: onnx_ir.Model, to: int, types: TypeOf) -> Moves:
     """Decide for every node, those of functions included."""
     moves = Moves()
-    for scope in (model.graph, *model.functions.values()):
-        now = opset_of(scope.opset_imports, "")
-        for node in scope.all_nodes():
-            if node.domain not in DEFAULT_DOMAINS or node.op_identifier() in model.functions or now is None:
-                continue
-            reason = node_obstacle(node, now, to, types)
-            if reason is not None and not _moves(moves, node, now, to, types):
-                moves.obstacles.append(Obstacle(site_of(node), reason))
+    for node, now in standard_nodes(model):
+        reason = node_obstacle(node, now, to, types)
+        if reason is not None and not _moves(moves, node, now, to, types):
+            moves.obstacles.append(Obstacle(site_of(node), reason))
     return moves
 
 

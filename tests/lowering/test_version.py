@@ -9,7 +9,7 @@ import pytest
 from castsmith.ir.errors import OpsetError
 from castsmith.ir.inference import infer_element_types
 from castsmith.ir.opsets import require_known_opset
-from castsmith.lowering.opset import obstacles
+from castsmith.lowering.opset import node_obstacle, standard_nodes
 from castsmith.lowering.targets import Target, load_target
 from castsmith.lowering.version import LegalizeVersion
 from castsmith.numerics.promotion import PromotionRules
@@ -25,8 +25,9 @@ def model_of(body: str, opset: int, ir_version: int = 14, more: str = "") -> onn
 
 
 def reasons(model: onnx_ir.Model, to: int) -> list[str]:
-    found = obstacles(model, to, infer_element_types(model, PromotionRules()).types)
-    return [f"{obstacle.site.op}: {obstacle.reason}" for obstacle in found]
+    types = infer_element_types(model, PromotionRules()).types
+    found = [(node, node_obstacle(node, now, to, types)) for node, now in standard_nodes(model)]
+    return [f"{node.op_type}: {reason}" for node, reason in found if reason is not None]
 
 
 MOVES = [
