@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from castsmith.ir.passing import recording
     from castsmith.ir.records import Diagnostic, Effect, Records, Refusal, Rewrite, RewriteResult, Severity, Site
     from castsmith.ir.saving import save
+    from castsmith.ir.targets import Target, TargetError, load_target
     from castsmith.ir.verify import Verdict, verify
     from castsmith.lowering.errors import OptionError
     from castsmith.lowering.pipeline import Result, optimize
-    from castsmith.lowering.targets import Target, TargetError, load_target
     from castsmith.numerics.cast import cast
     from castsmith.numerics.definedness import Definedness
     from castsmith.numerics.errors import CastError, CastsmithError, ElementTypeError, PromotionError, TruncError
@@ -40,7 +40,7 @@ _HOMES = {
     "castsmith.ir.verify": ("Verdict", "verify"),
     "castsmith.lowering.errors": ("OptionError",),
     "castsmith.lowering.pipeline": ("Result", "optimize"),
-    "castsmith.lowering.targets": ("Target", "TargetError", "load_target"),
+    "castsmith.ir.targets": ("Target", "TargetError", "load_target"),
     "castsmith.numerics.cast": ("cast",),
     "castsmith.numerics.definedness": ("Definedness",),
     "castsmith.numerics.errors": ("CastError", "CastsmithError", "ElementTypeError", "PromotionError", "TruncError"),

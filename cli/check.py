@@ -11,7 +11,7 @@ from castsmith.cli.outcome import complain
 
 if TYPE_CHECKING:
     from castsmith.ir.records import Diagnostic
-    from castsmith.lowering.targets import Target
+    from castsmith.ir.targets import Target
     from castsmith.numerics.promotion import PromotionRules
 
 Checked = list[tuple[str, "list[Diagnostic] | Failure"]]
@@ -32,7 +32,7 @@ def add_to(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Check every file: one that cannot be read does not keep the others from being checked."""
-    from castsmith.lowering.targets import load_target
+    from castsmith.ir.targets import load_target
 
     target = None if arguments.target is None else load_target(arguments.target)
     rules, wanted = promotion_rules(arguments), _wanted(arguments)

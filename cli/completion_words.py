@@ -45,8 +45,8 @@ def commands_of(parser: argparse.ArgumentParser, known: Mapping[str, Sequence[st
 def known_values() -> dict[str, list[str]]:
     """What stands for a metavar, as far as it is known."""
     from castsmith.cli.codes import all_pages
+    from castsmith.ir.targets import target_names
     from castsmith.lowering.registry import PASSES, added_passes
-    from castsmith.lowering.targets import target_names
     from castsmith.numerics.extensions import PROMOTIONS, extensions
     from castsmith.numerics.promotion import PRESETS
     from castsmith.numerics.runtimes import RUNTIMES

@@ -18,7 +18,7 @@ from castsmith.ir.errors import ModelError
 from castsmith.ir.inference import infer_element_types
 from castsmith.ir.opsets import require_known_opset
 from castsmith.ir.records import Diagnostic, Refusal, Severity, Site
-from castsmith.lowering.targets import Target
+from castsmith.ir.targets import Target
 from castsmith.numerics.errors import CastsmithError, PromotionError
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.passes.fold_constants import FoldConstants

@@ -14,11 +14,10 @@ from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.rewriting import all_nodes
 from castsmith.ir.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.scopes import imports_by_scope
+from castsmith.ir.targets import Target
 from castsmith.ir.text import site_of
-from castsmith.lowering.codes import CODED_TYPES, HALF_TYPES
 from castsmith.lowering.float8_needs import fused_wrongly, lacks_kernel
-from castsmith.lowering.targets import Target
-from castsmith.numerics.types import type_name
+from castsmith.numerics.types import CODED_TYPES, HALF_TYPES, type_name
 
 _OF_RESULT = ("CastLike", "Constant", "If", "Loop", "QuantizeLinear", "Scan")
 _OF_INPUT = {"Where": 1, "OneHot": 2}

@@ -15,9 +15,9 @@ from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.rewriting import all_nodes
 from castsmith.ir.schemas import opset_of
 from castsmith.ir.scopes import imports_by_scope
+from castsmith.ir.targets import Target
 from castsmith.ir.tensors import graphs_with_initializers
 from castsmith.ir.text import site_of
-from castsmith.lowering.targets import Target
 from castsmith.numerics.types import ELEMENT_TYPES, type_name
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from onnx_ir import DataType
 
-    from castsmith.lowering.targets import Target, WrongCast
+    from castsmith.ir.targets import Target, WrongCast
 
 
 def add_to(commands: Commands) -> None:
@@ -30,7 +30,7 @@ def add_to(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from castsmith.cli.extended import usable
-    from castsmith.lowering.targets import load_target, target_names
+    from castsmith.ir.targets import load_target, target_names
 
     names, complete = usable(target_names(), load_target)
     targets = [load_target(name) for name in names]
@@ -42,14 +42,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def run_probe(arguments: argparse.Namespace) -> int:
-    from castsmith.lowering.probe import probe, target_text
+    from castsmith.ir.targets.probe import probe, target_text
 
     print(target_text(probe(arguments.name)), end="")
     return DONE
 
 
 def run_show(arguments: argparse.Namespace) -> int:
-    from castsmith.lowering.targets import load_target
+    from castsmith.ir.targets import load_target
 
     target = load_target(arguments.name)
     if arguments.json:

@@ -19,8 +19,8 @@ import castsmith
 import castsmith.lowering
 import castsmith.passes
 from castsmith.cli.main import main
+from castsmith.ir.targets import Target, load_target, target_names
 from castsmith.lowering.registry import PASSES, PIPELINE, needs_target, pass_class, summary
-from castsmith.lowering.targets import Target, load_target, target_names
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import ELEMENT_TYPES, type_name
 from docs.docstrings import as_markdown
@@ -75,7 +75,7 @@ def passes() -> Iterator[str]:
 def targets() -> Iterator[str]:
     """Every target with what is known of it."""
     yield "# Targets\n"
-    yield "What `castsmith targets show NAME` prints, for all. A target is a JSON file in `lowering/targets`, or"
+    yield "What `castsmith targets show NAME` prints, for all. A target is a JSON file in `ir/targets/data`, or"
     yield "[one of your own](../howto/target.md).\n"
     known = [load_target(name) for name in target_names()]
     rows = ((f"[{one.name}](#{one.name})", one.description, _newest(one), _lacks(one)) for one in known)

@@ -19,12 +19,10 @@ import onnx_ir
 from onnx_ir import AttributeType
 from onnx_ir.schemas import AttributeParameter, OpSignature
 
+from castsmith.ir.ops import type_attributes
 from castsmith.ir.qonnx import TRUNC_DOMAINS
 from castsmith.ir.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.value_types import NUMBERS_OF_TYPES
-
-_NAMES_A_TYPE = frozenset({"to", "dtype", "output_dtype", "output_datatype"})
-"""Attributes of standard operators whose number is an element type; 0, UNDEFINED, stands for none given."""
 
 _SUBGRAPHS = frozenset({"If", "Loop", "Scan"})
 
@@ -60,7 +58,7 @@ def nonconformity(
     for name, attribute in attributes.items():
         expected = form.attributes.get(name)
         if expected is not None and not attribute.is_ref():
-            wrong = _wrong_attribute(node.op_type, attribute, expected)
+            wrong = _wrong_attribute(node, attribute, expected)
             if wrong is not None:
                 return wrong
     return _unfit_subgraphs(node) if node.domain in DEFAULT_DOMAINS and node.op_type in _SUBGRAPHS else None
@@ -77,12 +75,13 @@ def _misfit(node: onnx_ir.Node, inputs: tuple[int, int], outputs: tuple[int, int
     return None
 
 
-def _wrong_attribute(op_type: str, attribute: onnx_ir.Attr, expected: AttributeType) -> str | None:
+def _wrong_attribute(node: onnx_ir.Node, attribute: onnx_ir.Attr, expected: AttributeType) -> str | None:
+    op_type = node.op_type
     if attribute.type != expected:
         return f"the attribute {attribute.name} of {op_type} is {attribute.type.name}, and has to be {expected.name}"
     if expected == AttributeType.STRING and isinstance(attribute.value, bytes) and op_type != "Constant":
         return f"the attribute {attribute.name} of {op_type}, {attribute.value!r}, is not UTF-8"
-    names_a_type = attribute.name in _NAMES_A_TYPE and expected == AttributeType.INT
+    names_a_type = attribute.name in type_attributes(node.domain, op_type) and expected == AttributeType.INT
     if names_a_type and attribute.value not in NUMBERS_OF_TYPES:
         return f"the attribute {attribute.name} of {op_type} is {attribute.value}, which is no element type"
     return None

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from castsmith.ir.rewriting import Replacement
+    from castsmith.ir.targets import Target, TargetError, load_target, target_names
     from castsmith.lowering.custom import LowerCustom
     from castsmith.lowering.custom_builder import Lowering, NodeBuilder
     from castsmith.lowering.float8 import LowerFloat8
     from castsmith.lowering.narrow import NarrowTypes
     from castsmith.lowering.quant import LowerQuant
-    from castsmith.lowering.targets import Target, TargetError, load_target, target_names
     from castsmith.lowering.trunc import LowerTrunc
     from castsmith.lowering.version import LegalizeVersion
     from castsmith.lowering.widen import WidenFloats
@@ -30,11 +30,11 @@ _HOMES = {
     "NarrowTypes": "castsmith.lowering.narrow",
     "NodeBuilder": "castsmith.lowering.custom_builder",
     "Replacement": "castsmith.ir.rewriting",
-    "Target": "castsmith.lowering.targets",
-    "TargetError": "castsmith.lowering.targets",
+    "Target": "castsmith.ir.targets",
+    "TargetError": "castsmith.ir.targets",
     "WidenFloats": "castsmith.lowering.widen",
-    "load_target": "castsmith.lowering.targets",
-    "target_names": "castsmith.lowering.targets",
+    "load_target": "castsmith.ir.targets",
+    "target_names": "castsmith.ir.targets",
 }
 
 __all__ = [

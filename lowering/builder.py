@@ -12,7 +12,7 @@ from onnx_ir import DataType
 
 from castsmith.ir.constants import new_constant
 from castsmith.ir.naming import Namer
-from castsmith.lowering.codes import CODED_TYPES
+from castsmith.numerics.types import CODED_TYPES
 
 ConstantHome = Callable[[str, npt.NDArray[Any]], onnx_ir.Value]
 """Gives a constant array a value that the nodes may use; equal arrays may share one."""

@@ -12,19 +12,7 @@ from onnx_ir import DataType
 
 from castsmith.numerics.cast import cast
 from castsmith.numerics.opsets import FIRST_OPSET
-from castsmith.numerics.types import ELEMENT_TYPES, ElementType, Kind, Specials, element_type
-
-CODED_TYPES: tuple[DataType, ...] = tuple(
-    row.dtype
-    for row in ELEMENT_TYPES.values()
-    if row.kind in (Kind.INTEGER, Kind.FLOATING) and (row.bits < 8 or (row.bits == 8 and row.kind is Kind.FLOATING))
-)
-"""The types that can be kept as codes, one in the low bits of each uint8: below 8 bits, and the 8-bit floats."""
-
-HALF_TYPES: tuple[DataType, ...] = tuple(
-    row.dtype for row in ELEMENT_TYPES.values() if row.kind is Kind.FLOATING and row.bits == 16
-)
-"""The types that a float holds with room to compute in."""
+from castsmith.numerics.types import ElementType, Specials, element_type
 
 
 @dataclass(frozen=True)

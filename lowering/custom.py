@@ -28,10 +28,10 @@ from castsmith.ir.records import Refusal, RewriteResult
 from castsmith.ir.rewriting import Replacement, all_nodes, run_rules
 from castsmith.ir.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.scopes import Scope, drop_unused_domains
+from castsmith.ir.targets import Target
 from castsmith.ir.text import site_of
 from castsmith.lowering.custom_builder import NAME, Lowering, NodeBuilder
 from castsmith.lowering.custom_offers import Offers, name_of
-from castsmith.lowering.targets import Target
 from castsmith.numerics.extensions import LOWERINGS, ExtensionError, clause, extensions, loaded
 from castsmith.numerics.promotion import PromotionRules
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from castsmith.ir.constants import constant_tensor, new_constant
 from castsmith.ir.records import Effect, Refusal
 from castsmith.ir.rewriting import Replacement
+from castsmith.ir.targets import Target
 from castsmith.ir.text import site_of
 from castsmith.lowering.builder import Builder
-from castsmith.lowering.targets import Target
 
 NAME = "lower-custom"
 

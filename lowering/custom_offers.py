@@ -16,8 +16,8 @@ from castsmith.ir.inference import declared_types
 from castsmith.ir.records import Refusal
 from castsmith.ir.rewriting import Replacement
 from castsmith.ir.schemas import opset_of
+from castsmith.ir.targets import Target
 from castsmith.lowering.custom_builder import Lowering, NodeBuilder
-from castsmith.lowering.targets import Target
 
 Answer = Replacement | Refusal
 

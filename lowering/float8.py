@@ -26,7 +26,7 @@ from castsmith.ir.passing import RewritePass
 from castsmith.ir.records import Diagnostic, Records, Refusal, RewriteResult, Severity, Site
 from castsmith.ir.rewriting import all_nodes
 from castsmith.ir.schemas import opset_of
-from castsmith.lowering.codes import CODED_TYPES
+from castsmith.ir.targets import Target
 from castsmith.lowering.float8_apply import apply_plan, leftover
 from castsmith.lowering.float8_functions import functions_with_codes, inline_functions
 from castsmith.lowering.float8_needs import Types, is_coded, other_types_that_target_lacks, reasons_to_lower
@@ -35,8 +35,8 @@ from castsmith.lowering.float8_wrap import Functions
 from castsmith.lowering.interface import STORED, WIDE, require_interface, widen_interface
 from castsmith.lowering.packing import PACKED, require_storage
 from castsmith.lowering.storage import declared_values, mentioned_types
-from castsmith.lowering.targets import Target
 from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.types import CODED_TYPES
 
 _FIRST_IR_WITH_FUNCTIONS = 8
 

@@ -12,6 +12,7 @@ from castsmith.ir.constants import new_constant
 from castsmith.ir.naming import Namer
 from castsmith.ir.records import Effect, Records, Rewrite, Site
 from castsmith.ir.rewriting import Replacement, apply_replacement
+from castsmith.ir.targets import Target
 from castsmith.ir.text import node_text, nodes_text, site_of, type_text
 from castsmith.lowering.float8_casts import rounds_in_place
 from castsmith.lowering.float8_needs import is_coded
@@ -20,7 +21,6 @@ from castsmith.lowering.opset import move_to_opset
 from castsmith.lowering.packing import can_be_packed, packed_tensor, unpacked
 from castsmith.lowering.sequences import NEEDS_BITCAST, Sequence
 from castsmith.lowering.storage import declared_values, retype_as_codes, retype_attributes
-from castsmith.lowering.targets import Target
 from castsmith.numerics.types import element_type
 
 _SEQUENCE_REASONS = {

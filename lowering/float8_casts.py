@@ -12,12 +12,12 @@ from onnx_ir import DataType
 from castsmith.ir.casts import read_cast
 from castsmith.ir.errors import ModelError
 from castsmith.lowering.builder import Builder
-from castsmith.lowering.codes import CODED_TYPES, Policy
+from castsmith.lowering.codes import Policy
 from castsmith.lowering.sequences import Sequence, can_encode, decode, encode
 from castsmith.lowering.sequences_round import round_in_place
 from castsmith.lowering.sequences_table import round_by_table
 from castsmith.lowering.sequences_ufp import round_by_ufp
-from castsmith.numerics.types import Kind, element_type, type_name
+from castsmith.numerics.types import CODED_TYPES, Kind, element_type, type_name
 
 _ROUNDERS = {Sequence.TABLE: round_by_table, Sequence.UFP: round_by_ufp, Sequence.LADDER: round_in_place}
 

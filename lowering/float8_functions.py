@@ -6,9 +6,9 @@ import onnx_ir
 from onnx_ir.passes.common import InlinePass
 
 from castsmith.ir.kept_types import outdated
+from castsmith.ir.ops import named_types
 from castsmith.ir.records import Rewrite, Site
 from castsmith.lowering.float8_needs import Coded, Types, is_coded, touches_coded
-from castsmith.lowering.storage import TYPE_ATTRIBUTES
 
 
 def functions_with_codes(model: onnx_ir.Model, types: Types, coded: Coded) -> set[onnx_ir.OperatorIdentifier]:
@@ -41,7 +41,7 @@ def inline_functions(model: onnx_ir.Model, names: set[onnx_ir.OperatorIdentifier
 
 def takes_a_type(node: onnx_ir.Node) -> bool:
     """Whether an attribute that names a type is a parameter of the function."""
-    return any(node.attributes[name].is_ref() for name in TYPE_ATTRIBUTES if name in node.attributes)
+    return None in named_types(node).values()
 
 
 def _handles(function: onnx_ir.Function, types: Types, coded: Coded) -> bool:

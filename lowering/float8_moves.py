@@ -5,22 +5,11 @@ from __future__ import annotations
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.ir.ops import MOVES
 from castsmith.ir.schemas import DEFAULT_DOMAINS
+from castsmith.ir.targets import Target
 from castsmith.lowering.builder import Builder
 from castsmith.lowering.float8_casts import Context
-from castsmith.lowering.targets import Target
-
-MOVES = frozenset({
-    "CenterCropPad", "Compress", "Concat", "ConcatFromSequence", "Constant", "ConstantOfShape", "DepthToSpace",
-    "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity", "If", "Loop", "OneHot", "Optional",
-    "OptionalGetElement", "OptionalHasElement", "Pad", "Reshape", "ReverseSequence", "Scan", "Scatter",
-    "ScatterElements", "ScatterND", "SequenceAt", "SequenceConstruct", "SequenceEmpty", "SequenceErase",
-    "SequenceInsert", "SequenceLength", "Shape", "Size", "Slice", "SpaceToDepth", "Split", "SplitToSequence", "Squeeze",
-    "TensorScatter", "Tile", "Transpose", "Trilu", "Unsqueeze", "Where",
-})  # fmt: skip
-"""Zeros that Pad, Trilu, CenterCropPad, Compress and ConstantOfShape bring in are +0, whose code is 0; float8e8m0 has
-no zero, and 2**-127, which has that code there, is what a cast makes of one."""
-
 
 DETOURS = frozenset({"OneHot", "Trilu"})
 """Those that runtimes often lack for uint8 and have for float, in which codes are whole numbers."""

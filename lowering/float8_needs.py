@@ -13,11 +13,10 @@ from castsmith.ir.constants import constant_tensor
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.rewriting import all_nodes
 from castsmith.ir.schemas import DEFAULT_DOMAINS
+from castsmith.ir.targets import Target
 from castsmith.ir.text import site_of
-from castsmith.lowering.codes import CODED_TYPES, HALF_TYPES
 from castsmith.lowering.storage import declared_values
-from castsmith.lowering.targets import Target
-from castsmith.numerics.types import type_name
+from castsmith.numerics.types import CODED_TYPES, HALF_TYPES, type_name
 
 Types = Mapping[onnx_ir.Value, DataType]
 Coded = Collection[DataType]

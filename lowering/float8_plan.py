@@ -16,6 +16,7 @@ from castsmith.ir.inference import Inference, infer_element_types
 from castsmith.ir.records import Refusal
 from castsmith.ir.rewriting import all_nodes
 from castsmith.ir.schemas import DEFAULT_DOMAINS
+from castsmith.ir.targets import Target
 from castsmith.ir.text import node_text, site_of
 from castsmith.lowering.builder import Builder
 from castsmith.lowering.float8_casts import Context, expand_cast, expand_test
@@ -24,7 +25,6 @@ from castsmith.lowering.float8_moves import expand_detour, refuses_to_move, take
 from castsmith.lowering.float8_needs import Types, touches_coded
 from castsmith.lowering.float8_sequence import choose_sequence, hazards_met
 from castsmith.lowering.float8_wrap import Functions
-from castsmith.lowering.targets import Target
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import type_name
 

@@ -8,13 +8,13 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.schemas import DEFAULT_DOMAINS, opset_of
+from castsmith.ir.targets import Target
 from castsmith.ir.text import site_of
 from castsmith.lowering.errors import OptionError
 from castsmith.lowering.float8_needs import Coded, Types, is_coded
 from castsmith.lowering.opset import node_obstacle
 from castsmith.lowering.sequences import ARITHMETIC_HAZARDS, WITHSTANDS, Sequence
 from castsmith.lowering.storage import declared_values
-from castsmith.lowering.targets import Target
 
 _NAMES = ("auto", *(sequence.value for sequence in Sequence))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from onnx_ir import DataType
 
-from castsmith.lowering.float8_moves import MOVES
+from castsmith.ir.ops import MOVES
 
 NARROWER = {DataType.INT64: DataType.INT32, DataType.DOUBLE: DataType.FLOAT}
 """What each wide type may become."""

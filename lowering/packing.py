@@ -23,7 +23,7 @@ from castsmith.lowering.errors import OptionError
 from castsmith.numerics.types import element_type
 
 if TYPE_CHECKING:
-    from castsmith.lowering.targets import Target
+    from castsmith.ir.targets import Target
 
 BYTE, PACKED = "byte", "packed"
 _LEAST_SAVED = 1024

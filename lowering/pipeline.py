@@ -22,8 +22,8 @@ from castsmith.lowering.registry import AFTER, ON_REQUEST, PASSES, PIPELINE, mak
 from castsmith.numerics.promotion import PromotionRules
 
 if TYPE_CHECKING:
+    from castsmith.ir.targets import Target
     from castsmith.lowering.custom_builder import Lowering
-    from castsmith.lowering.targets import Target
 
 
 _FIRST_LOWERING = "lower-trunc"
@@ -170,7 +170,7 @@ def _specs(
 
 
 def _target(name: str) -> Target:
-    from castsmith.lowering.targets import load_target
+    from castsmith.ir.targets import load_target
 
     return load_target(name)
 

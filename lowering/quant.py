@@ -28,12 +28,12 @@ from castsmith.ir.records import Refusal, RewriteResult
 from castsmith.ir.rewriting import Replacement, run_rules
 from castsmith.ir.schemas import opset_of
 from castsmith.ir.scopes import drop_unused_domains, imports_by_scope
+from castsmith.ir.targets import Target
 from castsmith.ir.text import site_of
 from castsmith.lowering.builder import Builder, new_constants
 from castsmith.lowering.qonnx_log2 import binade_ends
 from castsmith.lowering.qonnx_steps import add_zero_point, clip, combine
 from castsmith.lowering.sequences_round import to_the_grid
-from castsmith.lowering.targets import Target
 from castsmith.lowering.trunc_rounding import round_as
 from castsmith.numerics.trunc import clip_bounds
 from castsmith.numerics.types import ElementType, Kind

@@ -12,7 +12,7 @@ from onnx_ir import DataType
 
 from castsmith.ir.errors import ModelError
 from castsmith.lowering.builder import Builder
-from castsmith.lowering.codes import CODED_TYPES, Policy, all_codes, encode_array, top_exponent
+from castsmith.lowering.codes import Policy, all_codes, encode_array, top_exponent
 from castsmith.lowering.sequences_bitcast import encode_bitcast
 from castsmith.lowering.sequences_integer import encode_integer
 from castsmith.lowering.sequences_ladder import encode_ladder
@@ -21,7 +21,7 @@ from castsmith.lowering.sequences_table import encode_table
 from castsmith.lowering.sequences_ufp import encode_ufp
 from castsmith.lowering.sequences_wide import EXACT_IN_FLOAT, WIDE_INTEGERS, wide
 from castsmith.numerics.cast import cast
-from castsmith.numerics.types import Kind, Specials, element_type, type_name
+from castsmith.numerics.types import CODED_TYPES, Kind, Specials, element_type, type_name
 
 
 class Sequence(enum.Enum):

@@ -9,13 +9,12 @@ import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.ir.ops import named_types
 from castsmith.ir.ranges import relabelled
 from castsmith.ir.rewriting import all_nodes
 from castsmith.ir.tensors import all_tensors, graphs_with_initializers
-from castsmith.numerics.types import ELEMENT_TYPES, element_type
+from castsmith.numerics.types import element_type
 
-TYPE_ATTRIBUTES = ("to", "dtype", "output_dtype")
-"""The attributes, of operators of the default domain, that name an element type."""
 Convert = Callable[[onnx_ir.TensorProtocol], onnx_ir.TensorProtocol]
 
 
@@ -71,12 +70,13 @@ def retyped_attributes(
     """The node's attributes with `to` for `dtype` where they name it, and the tensors of `dtype` that they hold
     converted."""
     changed: list[onnx_ir.Attr] = []
+    named = named_types(node)
     for name, attribute in node.attributes.items():
         if attribute.is_ref():
             changed.append(attribute)
         elif attribute.type == onnx_ir.AttributeType.TENSOR and attribute.as_tensor().dtype == dtype:
             changed.append(onnx_ir.AttrTensor(name, convert(attribute.as_tensor())))
-        elif name in TYPE_ATTRIBUTES and attribute.value == int(dtype):
+        elif named.get(name) == dtype:
             changed.append(onnx_ir.AttrInt64(name, int(to)))
         else:
             changed.append(attribute)
@@ -91,10 +91,7 @@ def mentioned_types(model: onnx_ir.Model) -> set[DataType]:
     found = {value.dtype for value in declared_values(model) if value.dtype is not None}
     found |= {tensor.dtype for tensor in all_tensors(model)}
     for node in all_nodes(model):
-        named = [node.attributes[name] for name in TYPE_ATTRIBUTES if name in node.attributes]
-        found |= {DataType.UNDEFINED for attribute in named if attribute.is_ref()}
-        numbers = {attribute.value for attribute in named if attribute.type == onnx_ir.AttributeType.INT}
-        found |= {dtype for dtype in ELEMENT_TYPES if int(dtype) in numbers}
+        found |= {DataType.UNDEFINED if dtype is None else dtype for dtype in named_types(node).values()}
     return found
 
 

@@ -29,10 +29,10 @@ from castsmith.ir.records import Diagnostic, Refusal, RewriteResult, Severity
 from castsmith.ir.rewriting import Replacement, all_nodes, run_rules
 from castsmith.ir.schemas import opset_of
 from castsmith.ir.scopes import drop_unused_domains, imports_by_scope
+from castsmith.ir.targets import Target
 from castsmith.ir.text import site_of
 from castsmith.lowering.builder import Builder, new_constants
 from castsmith.lowering.qonnx_steps import add_zero_point, clip, combine
-from castsmith.lowering.targets import Target
 from castsmith.lowering.trunc_rounding import round_as
 from castsmith.numerics.trunc import clip_bounds, power_of_two
 

@@ -21,10 +21,10 @@ from castsmith.ir.inference import infer_element_types
 from castsmith.ir.passing import RewritePass
 from castsmith.ir.records import Diagnostic, Records, Refusal, Rewrite, RewriteResult, Severity, Site
 from castsmith.ir.schemas import opset_of
+from castsmith.ir.targets import Target
 from castsmith.lowering.opset import move_to_opset
 from castsmith.lowering.opset_moving import apply_moves, infer_shapes, needs_shapes, plan_moves
 from castsmith.lowering.storage import mentioned_types
-from castsmith.lowering.targets import Target
 from castsmith.numerics.promotion import PromotionRules
 
 PASS_NAME = "legalize-version"

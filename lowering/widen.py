@@ -24,19 +24,18 @@ from castsmith.ir.errors import ModelError
 from castsmith.ir.inference import infer_element_types
 from castsmith.ir.kept_types import outdated
 from castsmith.ir.naming import Namer
+from castsmith.ir.ops import MOVES
 from castsmith.ir.passing import RewritePass
 from castsmith.ir.records import Diagnostic, Records, Refusal, RewriteResult, Severity
 from castsmith.ir.rewriting import Replacement, all_nodes, apply_replacement
 from castsmith.ir.schemas import DEFAULT_DOMAINS, input_types, opset_of
 from castsmith.ir.scopes import imports_by_scope
+from castsmith.ir.targets import Target
 from castsmith.ir.text import site_of
 from castsmith.lowering.builder import Builder, new_constants
-from castsmith.lowering.codes import HALF_TYPES
-from castsmith.lowering.float8_moves import MOVES
 from castsmith.lowering.float8_needs import Types
 from castsmith.lowering.interface import STORED, WIDE, require_interface, widen_interface
 from castsmith.lowering.storage import mentioned_types, retyped_attributes
-from castsmith.lowering.targets import Target
 from castsmith.lowering.widen_casts import round_casts_once
 from castsmith.lowering.widen_effect import effect_in_float
 from castsmith.lowering.widen_functions import inline_ambiguous
@@ -44,7 +43,7 @@ from castsmith.lowering.widen_linear import expand_linear
 from castsmith.lowering.widen_order import cast_before_transpose
 from castsmith.lowering.widen_storage import widen_storage, widened_tensor
 from castsmith.numerics.promotion import PromotionRules
-from castsmith.numerics.types import type_name
+from castsmith.numerics.types import HALF_TYPES, type_name
 
 NAME = "widen-floats"
 _HOLDERS = {*("Loop", "Scan", "If"), *(name for name in MOVES if "Sequence" in name or "Optional" in name)}

@@ -13,13 +13,13 @@ from castsmith.ir.records import Rewrite
 from castsmith.ir.rewriting import Replacement, all_nodes, apply_replacement
 from castsmith.ir.schemas import opset_of
 from castsmith.ir.scopes import imports_by_scope
+from castsmith.ir.targets import Target, WrongCast
 from castsmith.lowering.builder import Builder, new_constants
-from castsmith.lowering.codes import HALF_TYPES, Policy
+from castsmith.lowering.codes import Policy
 from castsmith.lowering.sequences_round import round_in_place
 from castsmith.lowering.sequences_wide import WIDE_INTEGERS, wide
-from castsmith.lowering.targets import Target, WrongCast
 from castsmith.numerics.promotion import PromotionRules
-from castsmith.numerics.types import type_name
+from castsmith.numerics.types import HALF_TYPES, type_name
 
 _FIRST_OPSET = 11
 """Round."""

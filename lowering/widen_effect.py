@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import onnx_ir
 
+from castsmith.ir.ops import MOVES
 from castsmith.ir.records import Effect
-from castsmith.lowering.float8_moves import MOVES
 
 _EXACTLY_ROUNDED = frozenset(
     {

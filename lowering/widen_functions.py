@@ -8,11 +8,11 @@ from onnx_ir import DataType
 from castsmith.ir.inference import Inference, infer_element_types
 from castsmith.ir.records import Rewrite
 from castsmith.ir.schemas import DEFAULT_DOMAINS, opset_of
-from castsmith.lowering.codes import HALF_TYPES
+from castsmith.ir.targets import Target
 from castsmith.lowering.float8_functions import inline_functions, takes_a_type
 from castsmith.lowering.storage import mentioned_types
-from castsmith.lowering.targets import Target
 from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.types import HALF_TYPES
 
 
 def inline_ambiguous(model: onnx_ir.Model, target: Target, pass_name: str) -> list[Rewrite]:

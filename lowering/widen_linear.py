@@ -7,14 +7,13 @@ from onnx_ir import DataType
 
 from castsmith.ir.errors import ModelError
 from castsmith.ir.rewriting import Replacement
+from castsmith.ir.targets import Target
 from castsmith.lowering.builder import Builder, new_constants
-from castsmith.lowering.codes import CODED_TYPES
 from castsmith.lowering.float8_casts import Context
 from castsmith.lowering.float8_linear import expand_dequantize, expand_quantize
 from castsmith.lowering.float8_needs import Types
 from castsmith.lowering.sequences import Sequence
-from castsmith.lowering.targets import Target
-from castsmith.numerics.types import type_name
+from castsmith.numerics.types import CODED_TYPES, type_name
 
 
 def expand_linear(node: onnx_ir.Node, target: Target, types: Types, opset: int, dtype: DataType) -> Replacement:

@@ -13,7 +13,7 @@ from castsmith.ir.naming import Namer
 from castsmith.ir.records import Rewrite
 from castsmith.ir.rewriting import Replacement, all_nodes, apply_replacement
 from castsmith.ir.schemas import DEFAULT_DOMAINS
-from castsmith.lowering.targets import Target
+from castsmith.ir.targets import Target
 
 HAZARD = "transpose-cast-matmul-crashes"
 

@@ -10,19 +10,19 @@ from onnx_ir import DataType
 from castsmith.ir.casts import read_cast
 from castsmith.ir.inference import infer_element_types
 from castsmith.ir.naming import Namer
+from castsmith.ir.ops import MOVES
 from castsmith.ir.pieces import computed, is_large
 from castsmith.ir.records import Diagnostic, Effect, Records, Refusal, Rewrite, Severity, Site
 from castsmith.ir.rewriting import Replacement, all_nodes, apply_replacement
 from castsmith.ir.schemas import DEFAULT_DOMAINS
+from castsmith.ir.targets import Target
 from castsmith.ir.text import site_of, type_text
 from castsmith.lowering.builder import Builder, ConstantHome, new_constants, shared_constants
 from castsmith.lowering.codes import Policy
-from castsmith.lowering.float8_moves import MOVES
 from castsmith.lowering.float8_needs import Types, is_coded, touches_coded
 from castsmith.lowering.sequences_round import round_in_place
 from castsmith.lowering.sequences_wide import wide
 from castsmith.lowering.storage import declared_values, retyped_attributes
-from castsmith.lowering.targets import Target
 from castsmith.lowering.widen_effect import effect_in_float
 from castsmith.numerics.cast import cast
 from castsmith.numerics.promotion import PromotionRules

@@ -163,6 +163,16 @@ FLOAT8_TYPES: tuple[DataType, ...] = tuple(
 )
 """The four types of the float8 tables of the Cast schema; float8e8m0 has rules of its own."""
 
+CODED_TYPES: tuple[DataType, ...] = tuple(
+    row.dtype
+    for row in _ROWS
+    if row.kind in (Kind.INTEGER, Kind.FLOATING) and (row.bits < 8 or (row.bits == 8 and row.kind is Kind.FLOATING))
+)
+"""The types that can be kept as codes, one in the low bits of each uint8: below 8 bits, and the 8-bit floats."""
+
+HALF_TYPES: tuple[DataType, ...] = tuple(row.dtype for row in _ROWS if row.kind is Kind.FLOATING and row.bits == 16)
+"""The types that a float holds with room to compute in."""
+
 _EXTRA_NAMES = {"float32": DataType.FLOAT, "float64": DataType.DOUBLE, "b8": DataType.BOOL}
 
 

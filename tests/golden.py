@@ -26,8 +26,8 @@ import onnx
 import onnx_ir
 
 from castsmith.ir.records import Records, RewriteResult
+from castsmith.ir.targets import load_target
 from castsmith.lowering.registry import make_pass
-from castsmith.lowering.targets import load_target
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.passes.insert_promote_types import InsertPromoteTypes
 

@@ -25,9 +25,9 @@ def test_every_folder_with_code_is_packaged() -> None:
 
 
 def test_every_data_file_is_packaged() -> None:
-    patterns = SETTINGS["package-data"]["castsmith.lowering"]
-    packaged = {path for pattern in patterns for path in (ROOT / "lowering").glob(pattern)}
-    assert packaged == {path for path in (ROOT / "lowering").rglob("*") if path.suffix == ".json"}
+    patterns = SETTINGS["package-data"]["castsmith.ir"]
+    packaged = {path for pattern in patterns for path in (ROOT / "ir").glob(pattern)}
+    assert packaged == {path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.suffix == ".json"}
     assert packaged
 
 
@@ -51,10 +51,11 @@ def test_every_pass_says_what_it_does() -> None:
         assert summary(name).endswith(".")
 
 
-def test_a_pass_needs_a_target_if_it_has_a_field_for_one() -> None:
+def test_a_pass_needs_a_target_if_it_has_a_required_field_for_one() -> None:
     for name in PASSES:
         fields = dataclasses.fields(pass_class(name))  # pyright: ignore[reportArgumentType]
-        assert needs_target(name) == ("target" in [field.name for field in fields])
+        required = [field.name for field in fields if field.default is dataclasses.MISSING]
+        assert needs_target(name) == ("target" in required)
 
 
 def test_help_imports_nothing_heavy() -> None:

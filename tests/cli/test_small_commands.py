@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from castsmith.ir.targets import target_names
 from castsmith.lowering.registry import PASSES
-from castsmith.lowering.targets import target_names
 from tests.cli.helpers import Command, is_one_sentence
 
 

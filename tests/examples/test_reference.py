@@ -8,8 +8,8 @@ import castsmith
 import castsmith.lowering
 import castsmith.passes
 from castsmith.cli.main import _COMMANDS  # pyright: ignore[reportPrivateUsage]
+from castsmith.ir.targets import target_names
 from castsmith.lowering.registry import PASSES, option_names
-from castsmith.lowering.targets import target_names
 from castsmith.numerics.types import ELEMENT_TYPES, type_name
 from docs import reference
 from docs.docstrings import as_markdown

@@ -12,9 +12,9 @@ from onnx_ir import DataType
 
 from castsmith.ir.casts import read_cast
 from castsmith.ir.inference import infer_element_types
-from castsmith.lowering.codes import HALF_TYPES
 from castsmith.numerics.cast import cast
 from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.types import HALF_TYPES
 from tests.lowering.runtime import LEVELS, Array, run, session
 
 

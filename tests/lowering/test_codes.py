@@ -8,11 +8,11 @@ import onnx_ir
 import pytest
 from onnx_ir import DataType
 
-from castsmith.lowering.codes import CODED_TYPES, Policy, encode_array
+from castsmith.lowering.codes import Policy, encode_array
 from castsmith.lowering.sequences import NEEDS_BITCAST, Sequence, can_encode, encode
 from castsmith.numerics.cast import cast
 from castsmith.numerics.quantize import dequantize_linear, quantize_linear
-from castsmith.numerics.types import FLOAT8_TYPES, element_type, type_name
+from castsmith.numerics.types import CODED_TYPES, FLOAT8_TYPES, element_type, type_name
 from tests.lowering import patterns
 from tests.lowering.runtime import LEVELS, Array, run, sequence_model, session
 from tests.lowering.test_float8 import CPU, lower, lowered_outputs, model_of

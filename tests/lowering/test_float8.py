@@ -14,11 +14,11 @@ from onnx_ir import DataType
 from onnxruntime.capi import onnxruntime_pybind11_state  # pyright: ignore[reportAttributeAccessIssue]
 
 from castsmith.ir.records import Effect, RewriteResult
+from castsmith.ir.targets import load_target
 from castsmith.lowering.errors import OptionError
 from castsmith.lowering.float8 import LowerFloat8
 from castsmith.lowering.pipeline import optimize
 from castsmith.lowering.storage import declared_values
-from castsmith.lowering.targets import load_target
 from castsmith.lowering.version import LegalizeVersion
 from castsmith.numerics.cast import cast
 from castsmith.numerics.types import FLOAT8_TYPES

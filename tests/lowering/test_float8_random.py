@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx_ir import DataType
 
+from castsmith.ir.targets import load_target
 from castsmith.lowering.float8 import LowerFloat8
 from castsmith.lowering.storage import declared_values
-from castsmith.lowering.targets import load_target
 from castsmith.numerics.types import FLOAT8_TYPES
 from tests.lowering.patterns import float32_around
 from tests.lowering.runtime import LEVELS, Array, run, session

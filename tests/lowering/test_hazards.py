@@ -10,10 +10,10 @@ import onnxruntime
 import pytest
 from onnx_ir import DataType
 
+from castsmith.ir.targets import load_target
 from castsmith.lowering.codes import Policy, encode_array
 from castsmith.lowering.sequences import WITHSTANDS, Sequence, encode
 from castsmith.lowering.sequences_round import round_in_place
-from castsmith.lowering.targets import load_target
 from castsmith.numerics.types import FLOAT8_TYPES
 from tests.lowering import patterns
 from tests.lowering.adversarial import differences, openvino_cpu

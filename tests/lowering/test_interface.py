@@ -11,13 +11,13 @@ import pytest
 from onnx_ir import DataType
 
 from castsmith.ir.records import Effect
-from castsmith.lowering.codes import CODED_TYPES, all_codes
+from castsmith.ir.targets import load_target
+from castsmith.lowering.codes import all_codes
 from castsmith.lowering.errors import OptionError
 from castsmith.lowering.interface import wide_type
 from castsmith.lowering.pipeline import optimize
-from castsmith.lowering.targets import load_target
 from castsmith.numerics.cast import cast
-from castsmith.numerics.types import type_name
+from castsmith.numerics.types import CODED_TYPES, type_name
 from tests.lowering.runtime import LEVELS, Array, run, session
 from tests.lowering.test_float8 import model_of
 

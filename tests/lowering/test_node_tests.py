@@ -12,13 +12,12 @@ import pytest
 from onnx_ir import DataType
 
 from castsmith.ir.records import RewriteResult
-from castsmith.lowering.codes import CODED_TYPES
+from castsmith.ir.targets import load_target
 from castsmith.lowering.float8 import LowerFloat8
 from castsmith.lowering.storage import declared_values
-from castsmith.lowering.targets import load_target
 from castsmith.lowering.version import LegalizeVersion
 from castsmith.lowering.widen import WidenFloats
-from castsmith.numerics.types import element_type
+from castsmith.numerics.types import CODED_TYPES, element_type
 from tests.backend import cases_of
 from tests.lowering.runtime import LEVELS, Array, run, session
 

@@ -13,7 +13,7 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 
 from castsmith.ir.records import Effect, RewriteResult
-from castsmith.lowering.targets import load_target
+from castsmith.ir.targets import load_target
 from castsmith.lowering.version import LegalizeVersion
 from tests.lowering.runtime import LEVELS, run, session
 from tests.lowering.test_float8 import model_of

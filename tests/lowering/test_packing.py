@@ -13,9 +13,9 @@ import pytest
 from onnx_ir import DataType
 
 from castsmith.ir.saving import save
+from castsmith.ir.targets import load_target
 from castsmith.lowering.errors import OptionError
 from castsmith.lowering.pipeline import optimize
-from castsmith.lowering.targets import load_target
 from castsmith.numerics.cast import cast
 from castsmith.numerics.types import element_type, type_name
 from tests.lowering.runtime import LEVELS, Array, run, session

@@ -9,8 +9,8 @@ import onnx_ir
 import pytest
 
 from castsmith.ir.records import RewriteResult
+from castsmith.ir.targets import load_target
 from castsmith.lowering.quant import LowerQuant
-from castsmith.lowering.targets import load_target
 from tests.lowering.runtime import LEVELS, Array, run, session
 from tests.lowering.test_float8 import model_of
 

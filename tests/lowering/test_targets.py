@@ -12,11 +12,11 @@ import onnxruntime
 import pytest
 from onnx_ir import DataType
 
+from castsmith.ir.targets import TARGETS_FOLDER, TargetError, load_target, target_names
+from castsmith.ir.targets.probe import probe, target_text
 from castsmith.lowering.builder import Builder
 from castsmith.lowering.pipeline import optimize
-from castsmith.lowering.probe import probe, target_text
 from castsmith.lowering.sequences import ARITHMETIC_HAZARDS
-from castsmith.lowering.targets import TARGETS_FOLDER, TargetError, load_target, target_names
 from castsmith.numerics.cast import cast
 from castsmith.numerics.types import FLOAT8_TYPES
 from tests.lowering.runtime import run, sequence_model, session

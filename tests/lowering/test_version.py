@@ -9,8 +9,8 @@ import pytest
 from castsmith.ir.errors import OpsetError
 from castsmith.ir.inference import infer_element_types
 from castsmith.ir.opsets import require_known_opset
+from castsmith.ir.targets import Target, load_target
 from castsmith.lowering.opset import node_obstacle, standard_nodes
-from castsmith.lowering.targets import Target, load_target
 from castsmith.lowering.version import LegalizeVersion
 from castsmith.numerics.promotion import PromotionRules
 

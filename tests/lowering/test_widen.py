@@ -13,11 +13,11 @@ from onnx_ir import DataType
 
 from castsmith.ir.loading import load
 from castsmith.ir.records import Effect, RewriteResult
+from castsmith.ir.targets import load_target
 from castsmith.lowering.codes import Policy
 from castsmith.lowering.pipeline import optimize
 from castsmith.lowering.sequences_round import round_in_place
 from castsmith.lowering.storage import declared_values
-from castsmith.lowering.targets import load_target
 from castsmith.lowering.version import LegalizeVersion
 from castsmith.lowering.widen import WidenFloats
 from castsmith.numerics.cast import cast

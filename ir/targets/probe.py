@@ -15,9 +15,10 @@ import onnx
 import onnx.parser
 from onnx_ir import DataType
 
-from castsmith.lowering.float8_moves import MOVES
-from castsmith.lowering.probe_models import OLDEST_OPSET, TEXTS, first_opset, model_text, versions
-from castsmith.lowering.targets import TARGETS_FOLDER, TargetError
+from castsmith.ir.ops import MOVES
+from castsmith.ir.targets.probe_models import OLDEST_OPSET, TEXTS, first_opset, model_text, versions
+from castsmith.ir.targets.reading import TARGETS_FOLDER
+from castsmith.ir.targets.target import TargetError
 from castsmith.numerics.opsets import NEWEST_OPSET
 from castsmith.numerics.types import ELEMENT_TYPES, type_name
 
