@@ -20,7 +20,14 @@ if TYPE_CHECKING:
     from castsmith.lowering.pipeline import Result, optimize
     from castsmith.numerics.cast import cast
     from castsmith.numerics.definedness import Definedness
-    from castsmith.numerics.errors import CastError, CastsmithError, ElementTypeError, PromotionError, TruncError
+    from castsmith.numerics.errors import (
+        ArgumentTypeError,
+        CastError,
+        CastsmithError,
+        ElementTypeError,
+        PromotionError,
+        TruncError,
+    )
     from castsmith.numerics.exactness import chain_collapses, is_exact
     from castsmith.numerics.extensions import ExtensionError
     from castsmith.numerics.promotion import PromotionRules, common_type, promote_types
@@ -43,7 +50,9 @@ _HOMES = {
     "castsmith.ir.targets": ("Target", "TargetError", "load_target"),
     "castsmith.numerics.cast": ("cast",),
     "castsmith.numerics.definedness": ("Definedness",),
-    "castsmith.numerics.errors": ("CastError", "CastsmithError", "ElementTypeError", "PromotionError", "TruncError"),
+    "castsmith.numerics.errors": (
+        *("ArgumentTypeError", "CastError", "CastsmithError", "ElementTypeError", "PromotionError", "TruncError"),
+    ),
     "castsmith.numerics.extensions": ("ExtensionError",),
     "castsmith.numerics.exactness": ("chain_collapses", "is_exact"),
     "castsmith.numerics.promotion": ("PromotionRules", "common_type", "promote_types"),
@@ -54,6 +63,7 @@ _HOMES = {
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "ArgumentTypeError",
     "CastError",
     "CastsmithError",
     "Definedness",

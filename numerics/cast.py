@@ -12,36 +12,44 @@ import numpy as np
 import numpy.typing as npt
 from onnx_ir import DataType
 
+from castsmith.numerics.arguments import flag
 from castsmith.numerics.codec import Array, code_dtype
 from castsmith.numerics.elements import code_chunks, elements_of, texts_of
+from castsmith.numerics.errors import CastError
 from castsmith.numerics.narrowing import is_native, look_up, narrow, widen, widen_half
 from castsmith.numerics.opsets import NEWEST_OPSET, Policy, policy_for, require_settings, require_type
 from castsmith.numerics.strings import parse_codes, print_codes
-from castsmith.numerics.types import ElementType, Kind, element_type, parse_type
+from castsmith.numerics.types import ElementType, Kind, TypeLike, element_type, parse_type
 
 
 def cast(
-    array: npt.ArrayLike,
-    to: DataType | str,
+    input: npt.ArrayLike,
+    to: TypeLike,
     *,
     saturate: bool = True,
     round_mode: str = "up",
     opset: int = NEWEST_OPSET,
 ) -> Array:
-    """`array` in the element type `to`, as the Cast of `opset` converts it: each element rounded once.
+    """Convert `input` to the element type `to`, as the Cast of `opset` does: each element is rounded once.
 
-    Takes any shape and layout, of any element type that Cast takes, strings included (str or bytes). Returns a new
-    array of that shape and of dtype `to.numpy()`; strings come as an object array. `saturate` acts on the 8-bit
-    floating-point types alone, `round_mode` on float8e8m0 alone. The result depends on each element alone, and numpy
-    never warns.
+    input: an array of any shape and layout, of any element type that Cast takes, strings included (str or bytes).
+    to: a name, number, dtype or member of an enumeration, as in `parse_type`: "float8e4m3fn", "f8e4m3fn", 17,
+        onnx.TensorProto.FLOAT8E4M3FN, ml_dtypes.float8_e4m3fn.
+    saturate: as the attribute; it acts on the 8-bit floating-point types alone.
+    round_mode: as the attribute; it acts on float8e8m0 alone.
+
+    Returns a new array of the same shape and of the dtype of `to`; strings come as an object array. The result depends
+    on each element alone, and numpy never warns.
 
     What the standard leaves open (see `cast_status`) is fixed here: a floating-point number, or one in text, that is
     out of an integer's range gives the nearest extreme, and NaN gives 0; text that is no number gives NaN, 0 or False;
     a negative number in float8e8m0 gives NaN; NaN in float4e2m1 and float6 gives zero of the other sign.
 
-    Raises ElementTypeError for a type that Cast does not take at `opset`, CastError for settings it does not have.
+    Raises ElementTypeError for a type that Cast does not take at `opset`, CastError for settings that it does not have,
+    ArgumentTypeError for settings of the wrong Python type.
     """
-    elements, source = elements_of(array)
+    elements, source = elements_of(input)
+    saturate = flag("saturate", saturate, CastError)
     target = check_cast(source, to, round_mode=round_mode, opset=opset)
     policy = policy_for(target, saturate=saturate, round_mode=round_mode, opset=opset)
     with np.errstate(all="ignore"):
@@ -58,7 +66,7 @@ def cast(
         return result.reshape(elements.shape)
 
 
-def check_cast(source: DataType, to: DataType | str, *, round_mode: str, opset: int) -> DataType:
+def check_cast(source: DataType, to: TypeLike, *, round_mode: str, opset: int) -> DataType:
     """The target of a cast that `opset` has. Raises ElementTypeError or CastError where it has none."""
     require_settings(round_mode, opset)
     target = parse_type(to)

@@ -6,14 +6,21 @@ from onnx_ir import DataType
 
 
 class CastsmithError(Exception):
-    """Base of every error that Castsmith raises on purpose. Its text is one plain sentence for the user."""
+    """Base of every error that Castsmith raises on purpose. Its text is one plain sentence for the user.
+
+    Errors about the value of an argument are ValueErrors too, errors about its Python type TypeErrors.
+    """
 
 
-class ElementTypeError(CastsmithError):
+class ArgumentTypeError(CastsmithError, TypeError):
+    """An argument of the wrong Python type, such as an opset that is not an integer."""
+
+
+class ElementTypeError(CastsmithError, ValueError):
     """An element type that is unknown, or that the operation asked for does not take."""
 
 
-class PromotionError(CastsmithError):
+class PromotionError(CastsmithError, ValueError):
     """Two element types have no common type under the rules in force.
 
     `lhs` and `rhs` are the two types, `rule` is the short name of the rule that refused, `option` the option of
@@ -36,13 +43,13 @@ class PromotionError(CastsmithError):
         self.option = option
 
 
-class TruncError(CastsmithError):
+class TruncError(CastsmithError, ValueError):
     """Parameters that QONNX Trunc does not accept."""
 
 
-class CastError(CastsmithError):
+class CastError(CastsmithError, ValueError):
     """Settings, such as a rounding mode or an opset, that Cast does not have."""
 
 
-class QuantizeError(CastsmithError):
+class QuantizeError(CastsmithError, ValueError):
     """Shapes or attributes that QuantizeLinear or DequantizeLinear does not have."""

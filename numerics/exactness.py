@@ -37,7 +37,7 @@ from castsmith.numerics.critical import critical_values
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.opsets import NEWEST_OPSET, policy_for, require_settings, require_type
 from castsmith.numerics.status import cast_status
-from castsmith.numerics.types import ElementType, Kind, element_type, parse_type
+from castsmith.numerics.types import ElementType, Kind, TypeLike, element_type, parse_type
 
 Array = NDArray[Any]
 
@@ -69,7 +69,7 @@ class Collapse:
         return self.collapses
 
 
-def is_exact(a: DataType | str, b: DataType | str) -> bool:
+def is_exact(a: TypeLike, b: TypeLike) -> bool:
     """Whether every value of `a`, -0, infinity and NaN included, survives Cast to `b` unchanged.
 
     Raises ElementTypeError for an unknown type.
@@ -78,9 +78,9 @@ def is_exact(a: DataType | str, b: DataType | str) -> bool:
 
 
 def chain_collapses(
-    a: DataType | str,
-    b: DataType | str,
-    c: DataType | str,
+    a: TypeLike,
+    b: TypeLike,
+    c: TypeLike,
     *,
     first_saturate: bool = True,
     second_saturate: bool = True,
@@ -105,7 +105,7 @@ def chain_collapses(
     return _decide(*types, first, second, undefined_free)
 
 
-def witness(a: DataType | str, b: DataType | str, c: DataType | str, **settings: Any) -> int | float | bool | None:
+def witness(a: TypeLike, b: TypeLike, c: TypeLike, **settings: Any) -> int | float | bool | None:
     """A value of `a` for which Cast a->b->c is not Cast a->c; None if there is none. Settings as `chain_collapses`."""
     return chain_collapses(a, b, c, **settings).witness
 

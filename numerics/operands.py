@@ -13,7 +13,7 @@ from castsmith.numerics.codec import Array
 from castsmith.numerics.elements import elements_of
 from castsmith.numerics.errors import QuantizeError
 from castsmith.numerics.granularity import Box, pieces, require_shapes
-from castsmith.numerics.types import parse_type, type_name
+from castsmith.numerics.types import TypeLike, parse_type, type_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +51,8 @@ def quantize_operands(
     axis: int,
     block_size: int,
     saturate: bool,
-    output_dtype: DataType | str | None,
-    precision: DataType | str | None,
+    output_dtype: TypeLike | None,
+    precision: TypeLike | None,
     opset: int,
 ) -> Operands:
     """The operands of a QuantizeLinear, checked. Raises as `quantize_linear` does."""
@@ -81,7 +81,7 @@ def dequantize_operands(
     *,
     axis: int,
     block_size: int,
-    output_dtype: DataType | str | None,
+    output_dtype: TypeLike | None,
     opset: int,
 ) -> Operands:
     """The operands of a DequantizeLinear, checked. Raises as `dequantize_linear` does."""
@@ -99,7 +99,7 @@ def dequantize_operands(
 
 
 def _zero_and_type(
-    op: str, zero_point: npt.ArrayLike | None, stated: DataType | str | None, default: DataType
+    op: str, zero_point: npt.ArrayLike | None, stated: TypeLike | None, default: DataType
 ) -> tuple[Array | None, DataType]:
     """The zero point and the quantized type, which it and `stated` must agree on."""
     wanted = None if stated is None else parse_type(stated)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from onnx_ir import DataType
 
+from castsmith.numerics.arguments import text, whole_number
 from castsmith.numerics.errors import CastError, ElementTypeError
 from castsmith.numerics.types import Kind, Specials, element_type, type_name
 
@@ -67,10 +68,11 @@ def policy_for(to: DataType, *, saturate: bool, round_mode: str, opset: int) -> 
 
 def require_settings(round_mode: str, opset: int) -> None:
     """Raise CastError for a rounding mode or an opset that Cast does not have."""
-    if round_mode not in ROUND_MODES:
+    opset = whole_number("opset", opset)
+    if text("round_mode", round_mode) not in ROUND_MODES:
         raise CastError(f"round_mode {round_mode!r} is not one of {', '.join(ROUND_MODES)}.")
     if opset < 1:
-        raise CastError(f"There is no opset {opset}; the first is 1.")
+        raise CastError(f"invalid opset {opset}; the first is 1.")
     if opset > NEWEST_OPSET:
         raise CastError(f"Opset {opset} is newer than {NEWEST_OPSET}, the newest whose Cast Castsmith knows.")
 

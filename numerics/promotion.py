@@ -26,15 +26,16 @@ from typing import NoReturn
 
 from onnx_ir import DataType
 
+from castsmith.numerics.arguments import whole_number
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import PromotionError
 from castsmith.numerics.promotion_libraries import library_type
 from castsmith.numerics.promotion_rules import PRESETS, PromotionRules, Rank
-from castsmith.numerics.types import ELEMENT_TYPES, NUMERIC_TYPES, Kind, element_type, parse_type, type_name
+from castsmith.numerics.types import ELEMENT_TYPES, NUMERIC_TYPES, Kind, TypeLike, element_type, parse_type, type_name
 
 __all__ = ["PRESETS", "Operand", "PromotionRules", "Rank", "common_type", "promote_types"]
 
-Operand = tuple[DataType | str, Rank]
+Operand = tuple[TypeLike, Rank]
 
 _NO_OPENVINO_RULE = frozenset(
     parse_type(name) for name in ("f8e4m3fnuz", "f8e5m2fnuz", "f8e8m0", "f6e2m3", "f6e3m2", "f4e2m1", "i2", "u2")
@@ -42,22 +43,21 @@ _NO_OPENVINO_RULE = frozenset(
 
 
 def promote_types(
-    lhs: DataType | str,
-    rhs: DataType | str,
+    lhs: TypeLike,
+    rhs: TypeLike,
     *,
     lhs_rank: Rank = 1,
     rhs_rank: Rank = 1,
     promote_unsafe: bool = False,
     pytorch_scalar_promotion: bool = False,
-    u64_integer_promotion_target: DataType | str = DataType.FLOAT,
+    u64_integer_promotion_target: TypeLike = DataType.FLOAT,
 ) -> DataType | None:
     """The type that ConvertPromoteTypes gives to both operands; None where an unknown rank (None) leaves it open.
 
     Raises PromotionError where the rules refuse, ElementTypeError for a type that is not of ONNX.
     Source: OpenVINO's ConvertPromoteTypes-14 as it runs in release 2026.4.1.
     """
-    target = parse_type(u64_integer_promotion_target)
-    rules = PromotionRules(promote_unsafe, pytorch_scalar_promotion, target)
+    rules = PromotionRules(promote_unsafe, pytorch_scalar_promotion, parse_type(u64_integer_promotion_target))
     return common_type([(lhs, lhs_rank), (rhs, rhs_rank)], rules)
 
 
@@ -84,16 +84,25 @@ def common_type(operands: Sequence[Operand], rules: PromotionRules | None = None
     common = _narrowest_holding(top)
     if not rules.promote_unsafe:
         return _safe_type(types, top, common)
-    return common or parse_type(rules.u64_integer_promotion_target)
+    return common or rules.u64_integer_promotion_target
 
 
 def _ranks_by_type(operands: Sequence[Operand]) -> dict[DataType, set[Rank]]:
     ranks: dict[DataType, set[Rank]] = {}
     for dtype, rank in operands:
-        ranks.setdefault(parse_type(dtype), set()).add(rank if rank is None else min(rank, 1))
+        ranks.setdefault(parse_type(dtype), set()).add(_scalar_or_not(rank))
     if not ranks:
-        raise PromotionError("There is no common type of no operands.", rule="operands")
+        raise PromotionError("at least one operand is required.", rule="operands")
     return ranks
+
+
+def _scalar_or_not(rank: Rank) -> Rank:
+    """Return 0 for a scalar, 1 for any number of dimensions, None where it is unknown."""
+    if rank is None:
+        return None
+    if whole_number("a rank", rank, "an integer or None") < 0:
+        raise PromotionError(f"a rank must be at least 0, not {rank}.", rule="operands")
+    return min(rank, 1)
 
 
 def _of_highest_kind(types: Sequence[DataType]) -> list[DataType]:

@@ -8,9 +8,11 @@ from typing import cast
 
 from onnx_ir import DataType
 
+from castsmith.numerics.arguments import flag, text
 from castsmith.numerics.errors import PromotionError
 from castsmith.numerics.extensions import PROMOTIONS, extension, extensions
 from castsmith.numerics.promotion_files import is_promotion_file, promotion_file
+from castsmith.numerics.types import parse_type
 
 Rank = int | None
 """The number of dimensions; None where it is unknown."""
@@ -33,11 +35,18 @@ class PromotionRules:
     library: str = "openvino"
     weak_scalars: bool = False
 
+    def __post_init__(self) -> None:
+        """Check the fields, and take the type by whatever `parse_type` takes."""
+        for name in ("promote_unsafe", "pytorch_scalar_promotion", "weak_scalars"):
+            object.__setattr__(self, name, flag(name, getattr(self, name), PromotionError))
+        object.__setattr__(self, "u64_integer_promotion_target", parse_type(self.u64_integer_promotion_target))
+        text("library", self.library)
+
     @classmethod
     def preset(cls, name: str) -> PromotionRules:
         """What users of a library mean: one of `PRESETS`, a JSON file by its path, or an entry point of other packages
         in the group `castsmith.promotions`. Raises PromotionError for a name that is none of these."""
-        if name in PRESETS:
+        if text("the preset", name) in PRESETS:
             return PRESETS[name]
         if is_promotion_file(name):
             return _from_file(name)

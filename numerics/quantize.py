@@ -24,7 +24,7 @@ from castsmith.numerics.granularity import folded
 from castsmith.numerics.narrowing import narrow
 from castsmith.numerics.operands import dequantize_operands, quantize_operands
 from castsmith.numerics.opsets import NEWEST_OPSET, Policy
-from castsmith.numerics.types import ElementType, Kind, element_type
+from castsmith.numerics.types import ElementType, Kind, TypeLike, element_type
 
 
 def quantize_linear(
@@ -35,8 +35,8 @@ def quantize_linear(
     axis: int = 1,
     block_size: int = 0,
     saturate: bool = True,
-    output_dtype: DataType | str | None = None,
-    precision: DataType | str | None = None,
+    output_dtype: TypeLike | None = None,
+    precision: TypeLike | None = None,
     opset: int = NEWEST_OPSET,
 ) -> Array:
     """QuantizeLinear of `opset`: a new array of the shape of `x` and the quantized type.
@@ -74,7 +74,7 @@ def dequantize_linear(
     *,
     axis: int = 1,
     block_size: int = 0,
-    output_dtype: DataType | str | None = None,
+    output_dtype: TypeLike | None = None,
     opset: int = NEWEST_OPSET,
 ) -> Array:
     """DequantizeLinear of `opset`: a new array of the shape of `x`, of `output_dtype`, else of the type of `scale`.

@@ -23,7 +23,7 @@ from castsmith.numerics.quantize import quantize_piece
 from castsmith.numerics.quantize_marks import Mark, Rules, finding_of, marks, worst_of
 from castsmith.numerics.standing import Mask, rules_for
 from castsmith.numerics.status import Finding
-from castsmith.numerics.types import FLOAT8_TYPES, Kind, element_type, type_name
+from castsmith.numerics.types import FLOAT8_TYPES, Kind, TypeLike, element_type, type_name
 
 _DISPUTED, _UNDEFINED = Definedness.DISPUTED, Definedness.UNDEFINED
 
@@ -72,8 +72,8 @@ def _quantize_marks(
     axis: int = 1,
     block_size: int = 0,
     saturate: bool = True,
-    output_dtype: DataType | str | None = None,
-    precision: DataType | str | None = None,
+    output_dtype: TypeLike | None = None,
+    precision: TypeLike | None = None,
     opset: int = NEWEST_OPSET,
 ) -> tuple[Operands, Iterator[Mark]]:
     given = quantize_operands(
@@ -97,7 +97,7 @@ def _dequantize_marks(
     *,
     axis: int = 1,
     block_size: int = 0,
-    output_dtype: DataType | str | None = None,
+    output_dtype: TypeLike | None = None,
     opset: int = NEWEST_OPSET,
 ) -> tuple[Operands, Iterator[Mark]]:
     given = dequantize_operands(

@@ -10,6 +10,7 @@ from typing import Any
 
 from onnx_ir import DataType
 
+from castsmith.numerics.arguments import whole_number
 from castsmith.numerics.errors import ElementTypeError, QuantizeError
 from castsmith.numerics.opsets import NEWEST_OPSET
 from castsmith.numerics.types import FLOAT8_TYPES, type_name
@@ -57,7 +58,7 @@ DEFAULTS: Mapping[str, Any] = {"axis": 1, "saturate": True, "block_size": 0, "ou
 
 def require_opset(op: str, opset: int) -> None:
     """Raise QuantizeError for an opset that does not have the operator, or is newer than those known here."""
-    if not FIRST_OPSET <= opset <= NEWEST_OPSET:
+    if not FIRST_OPSET <= whole_number("opset", opset) <= NEWEST_OPSET:
         raise QuantizeError(f"{op} is known for the opsets {FIRST_OPSET} to {NEWEST_OPSET}, not for {opset}.")
 
 

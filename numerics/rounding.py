@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from castsmith.numerics.arguments import text
 from castsmith.numerics.errors import TruncError
 
 Array = NDArray[Any]
@@ -52,9 +53,9 @@ ROUNDING_MODES: dict[str, Rounding] = {
 
 
 def rounding_function(mode: str) -> Rounding:
-    """The rounding named `mode` in any case. Raises TruncError, which names the mode, for any other."""
+    """Return the rounding named `mode`, in any case. Raises TruncError, which names the mode, for any other."""
     try:
-        return ROUNDING_MODES[mode.upper()]
+        return ROUNDING_MODES[text("rounding_mode", mode).upper()]
     except KeyError:
         known = ", ".join(ROUNDING_MODES)
         raise TruncError(f"Rounding mode {mode!r} is not one of QONNX: {known}.") from None

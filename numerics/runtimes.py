@@ -26,7 +26,7 @@ from castsmith.numerics.opsets import NEWEST_OPSET
 from castsmith.numerics.runtime_onnxruntime import cast_as_onnxruntime
 from castsmith.numerics.runtime_reference import cast_as_reference
 from castsmith.numerics.status import status_reason
-from castsmith.numerics.types import Kind, element_type, type_name
+from castsmith.numerics.types import Kind, TypeLike, element_type, type_name
 
 _Runtime = Callable[[Array, DataType, DataType, bool, str], Array]
 
@@ -38,7 +38,7 @@ RUNTIMES = tuple(_RUNTIMES)
 
 def cast_as(
     array: npt.ArrayLike,
-    to: DataType | str,
+    to: TypeLike,
     runtime: str,
     *,
     saturate: bool = True,

@@ -9,15 +9,17 @@ import numpy as np
 import numpy.typing as npt
 from onnx_ir import DataType
 
+from castsmith.numerics.arguments import flag
 from castsmith.numerics.cast import check_cast
 from castsmith.numerics.codec import Array
 from castsmith.numerics.definedness import Definedness
 from castsmith.numerics.elements import code_chunks, elements_of, texts_of
+from castsmith.numerics.errors import CastError
 from castsmith.numerics.narrowing import widen
 from castsmith.numerics.opsets import NEWEST_OPSET, Policy, policy_for
 from castsmith.numerics.standing import Mask, rules_for, text_rules_for
 from castsmith.numerics.strings import parse_floats
-from castsmith.numerics.types import element_type
+from castsmith.numerics.types import TypeLike, element_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +43,8 @@ class _Mark:
 
 
 def cast_status(
-    array: npt.ArrayLike,
-    to: DataType | str,
+    input: npt.ArrayLike,
+    to: TypeLike,
     *,
     saturate: bool = True,
     round_mode: str = "up",
@@ -50,9 +52,9 @@ def cast_status(
 ) -> npt.NDArray[np.uint8]:
     """How firmly the standard fixes each element of `cast` with the same arguments.
 
-    Returns an array of the shape of `array` that holds the values of Definedness. Raises as `cast` does.
+    Returns an array of the shape of `input` that holds the values of Definedness. Raises as `cast` does.
     """
-    elements, source, target, policy = _resolve(array, to, saturate, round_mode, opset)
+    elements, source, target, policy = _resolve(input, to, saturate, round_mode, opset)
     status = np.zeros(elements.size, np.uint8)
     for mark in _marks(elements, source, target, policy):
         part = status[mark.where]
@@ -61,8 +63,8 @@ def cast_status(
 
 
 def status_reason(
-    array: npt.ArrayLike,
-    to: DataType | str,
+    input: npt.ArrayLike,
+    to: TypeLike,
     *,
     saturate: bool = True,
     round_mode: str = "up",
@@ -72,7 +74,7 @@ def status_reason(
 
     Raises as `cast` does.
     """
-    elements, source, target, policy = _resolve(array, to, saturate, round_mode, opset)
+    elements, source, target, policy = _resolve(input, to, saturate, round_mode, opset)
     worst: tuple[int, _Mark] | None = None
     for mark in _marks(elements, source, target, policy):
         if not mark.caught.any():
@@ -90,9 +92,10 @@ def status_reason(
 
 
 def _resolve(
-    array: npt.ArrayLike, to: DataType | str, saturate: bool, round_mode: str, opset: int
+    array: npt.ArrayLike, to: TypeLike, saturate: bool, round_mode: str, opset: int
 ) -> tuple[Array, DataType, DataType, Policy]:
     elements, source = elements_of(array)
+    saturate = flag("saturate", saturate, CastError)
     target = check_cast(source, to, round_mode=round_mode, opset=opset)
     return elements, source, target, policy_for(target, saturate=saturate, round_mode=round_mode, opset=opset)
 

@@ -16,12 +16,13 @@ One thing is not copied: qonnx computes MIN and MAX in the type of `out_bitwidth
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from castsmith.numerics.errors import TruncError
+from castsmith.numerics.arguments import flag, whole_number
+from castsmith.numerics.errors import ArgumentTypeError, TruncError
 from castsmith.numerics.rounding import Array, rounding_function
 
 _WIDEST = 1023  # the largest b whose 2.0**b is a finite float64
@@ -33,34 +34,54 @@ def trunc(
     zero_point: ArrayLike,
     in_bitwidth: ArrayLike,
     out_bitwidth: ArrayLike,
-    out_scale: ArrayLike | None = None,
-    *,
-    rounding_mode: str = "FLOOR",
+    out_scale: ArrayLike | str | None = None,
+    *positional: ArrayLike | str,
+    rounding_mode: str | None = None,
     signed: bool = True,
     narrow: bool = False,
     version: int | None = None,
 ) -> Array:
-    """Trunc of `x` with parameters that broadcast against it: scalars, or arrays for one value a channel.
+    """Truncate `x` with parameters that broadcast against it: scalars, or arrays for one value a channel.
 
-    `version` None is 2 where `out_scale` is given, else 1; version 1 has no clip, so `signed` and `narrow` do not
-    matter to it. Raises TruncError for an unknown mode or version, for an `out_scale` that does not fit the version,
-    for a bit width that is not a whole number from 1 on, and for shapes that do not broadcast.
+    x, scale, zero_point, in_bitwidth, out_bitwidth: the operands of both versions.
+    out_scale: the operand that version 2 alone has.
+    rounding_mode: ROUND (half to even), CEIL, FLOOR, UP, DOWN, HALF_UP or HALF_DOWN, in any case; FLOOR by
+        default. It may also stand behind the operands.
+    signed, narrow: which integers version 2 clips to; version 1 has no clip.
+    version: 1 or 2; by default 2 where `out_scale` is given, else 1.
+
+    The calls of the QONNX documents work as they stand there:
+
+        trunc(x, scale, zeropt, in_bitwidth, out_bitwidth, "ROUND")
+        trunc(x, scale, zeropt, in_bitwidth, narrow, signed, out_scale, out_bitwidth, "ROUND")
+
+    Raises TruncError for an unknown mode or version, for an `out_scale` that does not fit the version, for a bit width
+    that is not an integer of at least 1, and for shapes that do not broadcast; ArgumentTypeError for an argument of
+    the wrong Python type.
     Source: qonnx 1.0.0, `custom_op/general/trunc.py`, whose bits it gives.
     """
-    if version is None:
-        version = 1 if out_scale is None else 2
-    if version not in (1, 2):
-        raise TruncError(f"QONNX Trunc has versions 1 and 2, not {version}.")
-    if (version == 2) != (out_scale is not None):
-        raise TruncError(f"QONNX Trunc version {version} {'needs' if version == 2 else 'has no'} out_scale.")
-    nearest, to_integer = rounding_function("ROUND"), rounding_function(rounding_mode)
-    data, multiplier, zero = _operand(x), _operand(scale), _operand(zero_point)
+    others: list[Any] = [each for each in (out_scale, *positional) if each is not None]
+    if others and isinstance(others[-1], str):
+        if rounding_mode is not None:
+            raise ArgumentTypeError("trunc got rounding_mode twice: behind the operands and by its name.")
+        rounding_mode = cast("str", others.pop())
+    if len(others) == 3:  # as the document of version 2 has it: narrow and signed stand ahead of out_scale
+        narrow, signed, out_scale, out_bitwidth = cast("Any", (out_bitwidth, *others))
+    elif len(others) < 2:
+        out_scale = others[0] if others else None
+    else:
+        raise ArgumentTypeError("trunc takes 5 operands, or 6 with out_scale, and then rounding_mode.")
+    signed, narrow = flag("signed", signed, TruncError), flag("narrow", narrow, TruncError)
+    _require_version(version, out_scale)
+    nearest = rounding_function("ROUND")
+    to_integer = rounding_function("FLOOR" if rounding_mode is None else rounding_mode)
+    data, multiplier, zero = _operand("x", x), _operand("scale", scale), _operand("zero_point", zero_point)
     from_width, to_width = _bit_width("in_bitwidth", in_bitwidth), _bit_width("out_bitwidth", out_bitwidth)
-    outer = _operand(1 if out_scale is None else out_scale)
+    outer = _operand("out_scale", 1 if out_scale is None else out_scale)
     _require_broadcast(data, multiplier, zero, from_width, to_width, outer)
     with np.errstate(all="ignore"):
         q = nearest(data / multiplier + zero)
-        if version == 1:
+        if out_scale is None:
             return np.asarray((to_integer(q / power_of_two(multiplier, from_width, to_width)) - zero) * multiplier)
         ratio = power_of_two(multiplier, from_width, to_width, outer)
         clipped = _clip(q / ratio, *clip_bounds(to_width, signed=signed, narrow=narrow))
@@ -92,15 +113,29 @@ def clip_bounds(bitwidth: ArrayLike, *, signed: bool, narrow: bool) -> tuple[Arr
     return np.zeros_like(magnitude), np.asarray(magnitude - 1 - narrow)
 
 
-def _operand(value: ArrayLike) -> Any:
-    """Python numbers as they are, for numpy to promote weakly, and everything else as an array."""
-    return value if isinstance(value, (int, float)) else np.asarray(value)
+def _require_version(version: int | None, out_scale: object) -> None:
+    if version is None:
+        return
+    if whole_number("version", version) not in (1, 2):
+        raise TruncError(f"QONNX Trunc has versions 1 and 2, not {version}.")
+    if (version == 2) != (out_scale is not None):
+        raise TruncError(f"QONNX Trunc version {version} {'needs' if version == 2 else 'has no'} out_scale.")
+
+
+def _operand(name: str, value: ArrayLike) -> Any:
+    """Return Python numbers as they are, for numpy to promote weakly, and everything else as an array of numbers."""
+    if isinstance(value, (int, float)):
+        return value
+    array = np.asarray(value)
+    if array.dtype.kind in "cmMOSTU":
+        raise ArgumentTypeError(f"The {name} of QONNX Trunc must hold real numbers, not {array.dtype}.")
+    return array
 
 
 def _bit_width(name: str, value: ArrayLike) -> Any:
-    widths = np.asarray(value)
+    widths = np.asarray(_operand(name, value))
     if widths.dtype.kind not in "iuf" or not np.all((widths >= 1) & (widths <= _WIDEST) & (widths == np.round(widths))):
-        raise TruncError(f"The {name} of QONNX Trunc is a whole number from 1 to {_WIDEST}, not {value!r}.")
+        raise TruncError(f"The {name} of QONNX Trunc must be an integer from 1 to {_WIDEST}, not {value!r}.")
     if isinstance(value, (int, float)):
         return value
     # A difference of unsigned widths must not wrap; 2.0**int is float64 for integers of every width.

@@ -7,13 +7,20 @@ OCP OFP8 1.0 (e4m3fn, e5m2), OCP MX 1.0 (e8m0, e2m1, e2m3, e3m2), Graphcore/AMD 
 from __future__ import annotations
 
 import enum
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
+from typing import Any
 
+import numpy as np
 from onnx_ir import DataType
 
-from castsmith.numerics.errors import ElementTypeError
+from castsmith.numerics.arguments import described, whole_number
+from castsmith.numerics.errors import ArgumentTypeError, ElementTypeError
+
+TypeLike = DataType | str | int | np.dtype[Any] | type[np.generic] | type[bool] | type[str]
+"""What names an element type: see `parse_type`."""
 
 
 class Kind(enum.IntEnum):
@@ -173,7 +180,19 @@ CODED_TYPES: tuple[DataType, ...] = tuple(
 HALF_TYPES: tuple[DataType, ...] = tuple(row.dtype for row in _ROWS if row.kind is Kind.FLOATING and row.bits == 16)
 """The types that a float holds with room to compute in."""
 
-_EXTRA_NAMES = {"float32": DataType.FLOAT, "float64": DataType.DOUBLE, "b8": DataType.BOOL}
+_EXTRA_NAMES = {
+    "b8": DataType.BOOL,
+    # OpenVINO's own names, and those of the examples in the document of ConvertPromoteTypes-14.
+    "boolean": DataType.BOOL,
+    "fp16": DataType.FLOAT16,
+    "fp32": DataType.FLOAT,
+    "fp64": DataType.DOUBLE,
+    "f8e4m3": DataType.FLOAT8E4M3FN,
+    "f8m4e3": DataType.FLOAT8E4M3FN,
+    "f8m5e3": DataType.FLOAT8E5M2,
+}
+
+_NUMBER = re.compile(r"[0-9]{1,9}")
 
 
 def element_type(dtype: DataType) -> ElementType:
@@ -188,21 +207,80 @@ def element_type(dtype: DataType) -> ElementType:
 def _names() -> dict[str, DataType]:
     full = {row.name: row.dtype for row in _ROWS}
     short = {row.dtype.short_name(): row.dtype for row in _ROWS}
-    return full | short | _EXTRA_NAMES
+    numpy = {row.dtype.numpy().name: row.dtype for row in _ROWS if row.kind is not Kind.STRING}
+    return numpy | full | short | _EXTRA_NAMES
 
 
-def parse_type(name: str | DataType) -> DataType:
-    """The type named as ONNX text names it (`float8e4m3fn`, `double`) or in short (`f8e4m3fn`, `f64`); of anything that
-    is no text, a numpy dtype say, the text that it prints is read.
+def parse_type(name: TypeLike) -> DataType:
+    """Return the element type that `name` names.
 
-    Raises ElementTypeError, which names the text, for anything else.
+    name: the name in ONNX text (`float8e4m3fn`, `double`), in short (`f8e4m3fn`, `f64`), of numpy or ml_dtypes
+        (`float8_e4m3fn`, `float64`) or of OpenVINO (`boolean`, `f8e4m3`), in any case; the number of the type (17, also
+        as text), a member of onnx_ir.DataType or onnx.TensorProto; a numpy dtype or scalar class.
+
+    Raises ElementTypeError for a name, number or dtype that is not an element type of ONNX, ArgumentTypeError for a
+    value that names no type at all.
     """
     if isinstance(name, DataType):
         return element_type(name).dtype
+    if isinstance(name, str):
+        if _NUMBER.fullmatch(name):
+            return _of_number(int(name))
+        try:
+            return _names()[name.lower()]
+        except KeyError:
+            raise ElementTypeError(f"{name!r} is not an element type of ONNX.") from None
+    if isinstance(name, np.dtype | type):
+        return _of_numpy(name)
+    if isinstance(name, float | bool | None):
+        raise ArgumentTypeError(f"an element type must be a name, number or dtype, not {described(name)}.")
+    return _of_number(whole_number("an element type", name, "a name, number or dtype"))
+
+
+def _of_number(number: int) -> DataType:
     try:
-        return _names()[str(name).lower()]
-    except KeyError:
-        raise ElementTypeError(f"{name!r} is not an element type of ONNX.") from None
+        return element_type(DataType(number)).dtype
+    except (ElementTypeError, ValueError):
+        raise ElementTypeError(f"{number} is not the number of an element type of ONNX.") from None
+
+
+def _of_numpy(given: np.dtype[Any] | type) -> DataType:
+    if isinstance(given, type):
+        _require_scalar_class(given)
+    dtype = np.dtype(given)
+    if dtype.kind in "OUST":
+        return DataType.STRING
+    try:
+        return element_type(DataType.from_numpy(dtype.newbyteorder("="))).dtype
+    except (TypeError, ElementTypeError):
+        raise ElementTypeError(f"ONNX has no element type for numpy's {dtype}.") from None
+
+
+_NAME_OF = {float: "float32 or float64", int: "int32 or int64", complex: "complex64 or complex128"}
+
+
+def _require_scalar_class(given: type) -> None:
+    """Refuse the classes that numpy takes for a default type: abstract ones, and Python's float, int and complex."""
+    name = given.__name__
+    if given in _NAME_OF:
+        raise ElementTypeError(f"Python's {name} is ambiguous as an element type: write {_NAME_OF[given]}.")
+    if given in _ABSTRACT or not issubclass(given, np.generic | bool | str):
+        raise ElementTypeError(f"the class {name} is not an element type of ONNX.")
+
+
+_ABSTRACT = (
+    np.generic,
+    np.number,
+    np.integer,
+    np.signedinteger,
+    np.unsignedinteger,
+    np.inexact,
+    np.floating,
+    np.complexfloating,
+    np.flexible,
+    np.character,
+    np.void,
+)
 
 
 def type_name(dtype: DataType) -> str:

@@ -12,6 +12,7 @@ from typing import Any, cast
 from onnx_ir import DataType
 
 from castsmith.ir.targets.target import Target, TargetError, WrongCast, WrongFusion
+from castsmith.numerics.arguments import text
 from castsmith.numerics.errors import ElementTypeError
 from castsmith.numerics.extensions import TARGETS, extension, extensions
 from castsmith.numerics.opsets import NEWEST_OPSET
@@ -33,7 +34,7 @@ def load_target(name_or_path: str) -> Target:
     Raises TargetError for a name that is none of these, and for a file that does not describe a target;
     ExtensionError for what a package adds and cannot be used.
     """
-    path = Path(name_or_path)
+    path = Path(text("target", name_or_path))
     if name_or_path in _own_names():
         return _read(TARGETS_FOLDER / f"{name_or_path}.json")
     if path.suffix == ".json":

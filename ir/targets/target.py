@@ -13,7 +13,7 @@ from castsmith.numerics.types import CODED_TYPES
 _HAS_ARITHMETIC = "Add"
 
 
-class TargetError(CastsmithError):
+class TargetError(CastsmithError, ValueError):
     """A target that is unknown, or whose file does not describe one."""
 
 

@@ -130,7 +130,7 @@ def test_no_option_mixes_text_or_complex_numbers_with_anything(other: str) -> No
 def test_an_unknown_type_is_named() -> None:
     with pytest.raises(ElementTypeError, match="float12"):
         promote_types("float12", "f32")
-    with pytest.raises(PromotionError, match="no operands"):
+    with pytest.raises(PromotionError, match="at least one operand"):
         common_type([])
 
 

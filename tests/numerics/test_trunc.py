@@ -115,9 +115,9 @@ def test_wide_unsigned_bounds_do_not_wrap_as_they_do_in_qonnx() -> None:
     ("changed", "text"),
     [
         ({"rounding_mode": "NEAREST"}, "'NEAREST' is not one of QONNX: ROUND, "),
-        ({"in_bitwidth": 7.5}, "in_bitwidth of QONNX Trunc is a whole number from 1 to 1023, not 7.5"),
-        ({"out_bitwidth": np.array([4, 0])}, "out_bitwidth of QONNX Trunc is a whole number"),
-        ({"out_bitwidth": np.nan}, "out_bitwidth of QONNX Trunc is a whole number"),
+        ({"in_bitwidth": 7.5}, "in_bitwidth of QONNX Trunc must be an integer from 1 to 1023, not 7.5"),
+        ({"out_bitwidth": np.array([4, 0])}, "out_bitwidth of QONNX Trunc must be an integer"),
+        ({"out_bitwidth": np.nan}, "out_bitwidth of QONNX Trunc must be an integer"),
         ({"version": 3}, "versions 1 and 2, not 3"),
         ({"version": 2}, "version 2 needs out_scale"),
         ({"version": 1, "out_scale": 2.0}, "version 1 has no out_scale"),
@@ -128,3 +128,16 @@ def test_parameters_that_make_no_sense_are_refused(changed: dict[str, Any], text
     sound: dict[str, Any] = {"scale": 1.0, "zero_point": 0.0, "in_bitwidth": 8, "out_bitwidth": 4}
     with pytest.raises(TruncError, match=text):
         trunc(np.zeros(3, np.float32), **(sound | changed))
+
+
+@pytest.mark.parametrize("mode", ["ROUND", "ceil", "FLOOR"])
+def test_the_calls_of_the_documents_work_as_they_stand(mode: str) -> None:
+    x, scale, zeropt = inputs(np.float32), np.array(1.0), np.array(0.0)
+    in_bitwidth, out_bitwidth, out_scale = np.array(10), np.array(4), np.array(16.0)
+    with np.errstate(all="ignore"):
+        first = trunc_v1(x, scale, zeropt, in_bitwidth, out_bitwidth, mode)
+        second = trunc_v2(x, scale, zeropt, in_bitwidth, 1, 0, out_scale, out_bitwidth, mode)
+    assert_same_bits(trunc(x, scale, zeropt, in_bitwidth, out_bitwidth, mode), first)
+    assert_same_bits(trunc(x, scale, zeropt, in_bitwidth, 1, 0, out_scale, out_bitwidth, mode), second)
+    ours = trunc(x, scale, zeropt, in_bitwidth, out_bitwidth, out_scale, mode, signed=False, narrow=True)
+    assert_same_bits(ours, second)

@@ -1,0 +1,47 @@
+"""Arguments of the functions as callers give them: checked by type first, then by value.
+
+A value of the wrong Python type is an ArgumentTypeError, which is a TypeError; a value that the function does not take
+is the error that the caller names, which is a ValueError.
+"""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from castsmith.numerics.errors import ArgumentTypeError, CastsmithError
+
+_BOOLS: tuple[type, ...] = (bool, np.bool_)
+
+
+def flag(name: str, value: object, error: type[CastsmithError]) -> bool:
+    """Return `value` as a bool: True or False, or the 1 or 0 of an ONNX attribute."""
+    if isinstance(value, _BOOLS):
+        return bool(value)
+    number = whole_number(name, value, "True or False")
+    if number not in (0, 1):
+        raise error(f"{name} must be True or False, not {number}.")
+    return bool(number)
+
+
+def whole_number(name: str, value: object, expected: str = "an integer") -> int:
+    """Return `value` as an int; bools and floating-point numbers are not integers."""
+    if not isinstance(value, _BOOLS):
+        try:
+            return operator.index(value)  # pyright: ignore[reportArgumentType]  # what it does not take, it raises for
+        except TypeError:
+            pass
+    raise ArgumentTypeError(f"{name} must be {expected}, not {described(value)}.")
+
+
+def text(name: str, value: object) -> str:
+    """Return `value`, which must be a str."""
+    if not isinstance(value, str):
+        raise ArgumentTypeError(f"{name} must be a str, not {described(value)}.")
+    return value
+
+
+def described(value: object) -> str:
+    """Return the kind of a value for a sentence: `None`, or `a float`."""
+    return "None" if value is None else f"a value of type {type(value).__name__}"
