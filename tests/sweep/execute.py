@@ -1,0 +1,269 @@
+"""Run a model before and after `optimize` on generated inputs and compare the bits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.reference
+import onnxruntime
+from onnx_ir import DataType
+
+import castsmith
+from castsmith.numerics.cast import cast
+from castsmith.numerics.types import Kind, element_type
+from tests.inputs import array_of
+from tests.lowering.runtime import run as run_with_values
+
+Feeds = dict[str, Any]
+Run = Callable[[Feeds], list[Any]]
+
+_SIZES = (2, 1, 3, 4, 8, 16, 32)
+"""Sizes for dimensions without one, tried in turn until the model runs."""
+_RANKS = (1, 2, 4, 3, 0)
+"""Ranks for inputs without one, tried in turn."""
+_TEXTS = ("1", "0", "-2.5", "3e2", "text", "INF")
+_ADVERSARIAL = 3
+_REFERENCE_NODES = 400
+"""The reference evaluator is asked up to this many nodes: it is slow."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What running both models showed. how: `same`, `explained`, `declared`, `different` or `not run`."""
+
+    how: str
+    text: str = ""
+
+
+def ort_session(model: bytes | str, *, optimized: bool) -> onnxruntime.InferenceSession:
+    """A session of one thread, without optimization or with all of it."""
+    options = onnxruntime.SessionOptions()
+    level = onnxruntime.GraphOptimizationLevel
+    options.graph_optimization_level = level.ORT_ENABLE_ALL if optimized else level.ORT_DISABLE_ALL
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 4
+    return onnxruntime.InferenceSession(model, options, ["CPUExecutionProvider"])
+
+
+def load_in_openvino(path: str) -> None:
+    """Compile the model for the CPU. Raises what OpenVINO raises."""
+    import openvino
+
+    openvino.Core().compile_model(path, "CPU", {"INFERENCE_NUM_THREADS": "1"})
+
+
+def same_bits(before: str, after: str, effects: Sequence[str]) -> Outcome:
+    """Compare the models in the two files. effects: what the rewrites between them state, other than bit-exact.
+
+    ONNX Runtime without optimization runs both whole. Where it differs or refuses a model, the reference evaluator
+    runs both whole, and where that cannot, Castsmith runs them one operator at a time.
+    """
+    model = onnx.load(before)
+    reasons: list[str] = []
+    for engine in (_ort_run, _reference_run):
+        try:
+            first, second = engine(before), engine(after)
+        except Exception as error:  # each runtime raises classes of its own
+            reasons.append(f"{engine.__name__.strip('_')}: {short(error)}")
+            continue
+        outcome = _compared(model, first, second, onnx.load(after, load_external_data=False))
+        if outcome.how == "not run":
+            reasons.append(outcome.text)
+            continue
+        if outcome.how == "same":
+            text = f"; ONNX Runtime: {reasons[-1]}" if reasons and "differs" in reasons[-1] else ""
+            return Outcome("explained", "the reference evaluator gives the same bits" + text) if text else outcome
+        if effects:
+            return Outcome("declared", f"{outcome.text}; the records say: {', '.join(effects)}")
+        reasons.append(outcome.text)
+        if engine is _ort_run:
+            step = _one_by_one(before, after, model)
+            if step.how == "same":
+                return Outcome("explained", f"one operator at a time the bits are the same; whole: {outcome.text}")
+            reasons.append(step.text)
+            continue
+        return Outcome("different", "; ".join(reasons))
+    if any("differs" in reason for reason in reasons):
+        return Outcome("different", "; ".join(reasons))
+    return Outcome("not run", "; ".join(reasons))
+
+
+def _compared(model: onnx.ModelProto, first: Run, second: Run, after: onnx.ModelProto) -> Outcome:
+    """Both run on every set of inputs that the first runs on."""
+    ran, reason = 0, "no inputs could be made"
+    for name, feeds in _sets(model, first):
+        try:
+            expected = first(feeds)
+        except Exception as error:
+            reason = short(error)
+            continue
+        try:
+            again = first(feeds)
+        except Exception as error:
+            return Outcome("not run", short(error))
+        if _difference(expected, again) is not None:
+            return Outcome("not run", "the model gives other results each time")
+        try:
+            found = second(_as_declared(feeds, after))
+        except Exception as error:
+            return Outcome("different", f"differs: the result does not run on {name}: {short(error)}")
+        where = _difference(expected, found)
+        if where is not None:
+            return Outcome("different", f"differs on {name}: {where}")
+        ran += 1
+    return Outcome("same", f"{ran} sets of inputs") if ran else Outcome("not run", f"does not run before: {reason}")
+
+
+def _one_by_one(before: str, after: str, model: onnx.ModelProto) -> Outcome:
+    """Castsmith's own comparison of the two files, on the inputs that ONNX Runtime ran."""
+    sets = list(_sets(model, _ort_run(before)))
+    try:
+        verdict = castsmith.verify(before, after, inputs=sets)
+    except castsmith.CastsmithError as error:
+        return Outcome("not run", f"one operator at a time: {error}")
+    if verdict.same and verdict.runs:
+        return Outcome("same")
+    return Outcome("different", f"one operator at a time: differs: {verdict.mismatch}")
+
+
+def _ort_run(path: str) -> Run:
+    opened = ort_session(path, optimized=False)
+    tensors = all(value.type.startswith("tensor(") for value in (*opened.get_inputs(), *opened.get_outputs()))
+    texts = any("string" in value.type for value in (*opened.get_inputs(), *opened.get_outputs()))
+    if tensors and not texts:
+        return lambda feeds: list(run_with_values(opened, feeds))
+    return lambda feeds: list(opened.run(None, feeds))
+
+
+def _reference_run(path: str) -> Run:
+    model = onnx.load(path)
+    if len(model.graph.node) > _REFERENCE_NODES:
+        raise ValueError("too large for the reference evaluator")
+    evaluator = onnx.reference.ReferenceEvaluator(model)
+
+    def run(feeds: Feeds) -> list[Any]:
+        with np.errstate(all="ignore"):
+            return list(evaluator.run(None, feeds))  # type: ignore[arg-type]
+
+    return run
+
+
+def _sets(model: onnx.ModelProto, run: Run) -> Iterator[tuple[str, Feeds]]:
+    """Mild inputs of the first sizes on which the model runs, then adversarial ones of the same shapes."""
+    for rank in _RANKS:
+        for size in _SIZES:
+            feeds = _feeds(model, size, rank, np.random.default_rng(size))
+            try:
+                run(feeds)
+            except Exception:
+                continue
+            yield f"mild inputs of size {size}", feeds
+            for index in range(_ADVERSARIAL):
+                rng = np.random.default_rng((size, index))
+                yield f"adversarial inputs {index}", {name: _awkward(value, rng) for name, value in feeds.items()}
+            return
+        if all(_has_shape(value) for value in model.graph.input):
+            break
+    yield "mild inputs", _feeds(model, _SIZES[0], _RANKS[0], np.random.default_rng(0))
+
+
+def _has_shape(value: onnx.ValueInfoProto) -> bool:
+    return value.type.HasField("tensor_type") and value.type.tensor_type.HasField("shape")
+
+
+def _feeds(model: onnx.ModelProto, size: int, rank: int, rng: np.random.Generator) -> Feeds:
+    given = {tensor.name for tensor in (*model.graph.initializer,)}
+    given |= {tensor.values.name for tensor in model.graph.sparse_initializer}
+    return {value.name: _mild(value.type, size, rank, rng) for value in model.graph.input if value.name not in given}
+
+
+def _mild(kind: onnx.TypeProto, size: int, rank: int, rng: np.random.Generator) -> Any:
+    if kind.HasField("sequence_type"):
+        return [_mild(kind.sequence_type.elem_type, size, rank, rng) for _ in range(2)]
+    if kind.HasField("optional_type"):
+        return _mild(kind.optional_type.elem_type, size, rank, rng)
+    tensor = kind.tensor_type
+    shape = [max(dim.dim_value, 0) if dim.HasField("dim_value") else size for dim in tensor.shape.dim]
+    if not tensor.HasField("shape"):
+        shape = [size] * rank
+    dtype = DataType(tensor.elem_type)
+    if dtype is DataType.STRING:
+        return np.resize(np.array(_TEXTS[:2], object), shape)
+    if element_type(dtype).kind is Kind.COMPLEX:
+        return rng.normal(0, 1, shape).astype(dtype.numpy())
+    if element_type(dtype).kind is Kind.FLOATING:
+        return cast(np.abs(rng.normal(0, 1, shape)) if dtype is DataType.FLOAT8E8M0 else rng.normal(0, 1, shape), dtype)
+    return cast(rng.integers(0, 2, shape), dtype)
+
+
+def _awkward(value: Any, rng: np.random.Generator) -> Any:
+    if isinstance(value, list):
+        return [_awkward(each, rng) for each in value]
+    if value.dtype == object:
+        return np.resize(np.array(_TEXTS, object), value.shape)
+    dtype = DataType.from_numpy(value.dtype)
+    if element_type(dtype).kind is Kind.COMPLEX:
+        return value
+    return array_of(dtype, value.shape, rng)
+
+
+def _as_declared(feeds: Feeds, after: onnx.ModelProto) -> Feeds:
+    """The inputs as the second model takes them: codes for a type that is kept as codes, wider numbers for others."""
+    types = {value.name: value.type.tensor_type.elem_type for value in after.graph.input}
+    return {name: _as_type(value, types.get(name, 0)) for name, value in feeds.items()}
+
+
+def _as_type(value: Any, number: int) -> Any:
+    if isinstance(value, list) or not number or value.dtype == object:
+        return value
+    to = DataType(number)
+    own = DataType.from_numpy(value.dtype)
+    if own is to:
+        return value
+    if to is DataType.UINT8 and own.bitwidth <= 8:
+        return value.view(np.uint8) & np.uint8(2**own.bitwidth - 1)
+    return cast(value, to)
+
+
+def _difference(old: Sequence[Any], new: Sequence[Any]) -> str | None:
+    """Where two lists of outputs differ; NaN of any payload are the same."""
+    if len(old) != len(new):
+        return f"{len(new)} outputs, was {len(old)}"
+    for index, (a, b) in enumerate(zip(old, new, strict=True)):
+        found = _value_difference(a, b)
+        if found is not None:
+            return f"output {index}: {found}"
+    return None
+
+
+def _value_difference(a: Any, b: Any) -> str | None:
+    if a is None or b is None:
+        return None if a is b else f"{b!r}, was {a!r}"
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        return _difference([*a, *a.values()], [*b, *b.values()])
+    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
+        return _difference(list(a), list(b))
+    a, b = np.asarray(a), np.asarray(b)
+    if a.shape != b.shape:
+        return f"shape {b.shape}, was {a.shape}"
+    if a.dtype.kind in "OUS" or b.dtype.kind in "OUS":
+        texts = [[str(e) for e in array.reshape(-1).tolist()] for array in (a, b)]
+        return None if texts[0] == texts[1] else f"{texts[1][:3]}, was {texts[0][:3]}"
+    if a.dtype != b.dtype:
+        a = _as_type(a, int(DataType.from_numpy(b.dtype)))
+    bits = [np.ascontiguousarray(x).reshape(-1).view(np.uint8).reshape(a.size, -1) for x in (a, b)]
+    with np.errstate(invalid="ignore"):
+        differ = (bits[0] != bits[1]).any(axis=1) & ~((a != a) & (b != b)).reshape(-1)
+    if not differ.any():
+        return None
+    at = int(differ.argmax())
+    return f"{b.reshape(-1)[at]}, was {a.reshape(-1)[at]} ({int(differ.sum())} of {a.size} elements)"
+
+
+def short(error: BaseException) -> str:
+    """What an exception says, in one line."""
+    return " ".join(f"{type(error).__name__}: {error}".split())[:240]
