@@ -139,6 +139,8 @@ def _run_one(arguments: argparse.Namespace) -> int:
     with progress(_steps(arguments)) as announce:
         announce(f"reading {source.name}")
         model = load(source)
+        if report is not None:
+            _require_no_data_file(report, arguments, model)
         before = measure(model, source.stat().st_size)
         drawn = _drawn(model) if report is not None and _is_html(report) else {}
         watched = Watched(model)
@@ -210,26 +212,26 @@ def _write(arguments: argparse.Namespace, result: Result, sizes: Sizes, report: 
     from castsmith.cli.console import progress
     from castsmith.cli.output import staged_file
     from castsmith.cli.summary import print_result
-    from castsmith.ir.saving import save
-    from castsmith.ir.superseded import drop_superseded, superseded_data
+    from castsmith.ir.saving import kept_note, write
 
     output = Path(arguments.output)
-    with staged_file(report) as write:
+    with staged_file(report) as write_report:
         with progress() as announce:
             announce(f"writing {output.name}")
-            left_over = superseded_data(output, None)
-            save(
+            kept = write(
                 result.model,
                 output,
                 external_data=arguments.external_data,
                 reference_data=arguments.reference_data,
                 shard_bytes=arguments.shard_bytes,
+                is_last_use=True,
             )
         sizes = replace(sizes, after=replace(sizes.after, file_bytes=output.stat().st_size))
         if report is not None:
             as_html = _is_html(report)
-            write(_html(arguments, drawn, result, sizes) if as_html else _json(arguments, output, result, sizes))
-    drop_superseded(output, left_over)  # data of IN, where OUT is IN: nobody reads it after this
+            write_report(_html(arguments, drawn, result, sizes) if as_html else _json(arguments, output, result, sizes))
+    for file in kept:
+        complain(kept_note(file))
     if arguments.json:
         print(_json(arguments, output, result, sizes), end="")
     else:
@@ -257,6 +259,18 @@ def _html(arguments: argparse.Namespace, drawn: Around, result: Result, sizes: S
     title = f"{arguments.input} \u2192 {arguments.output}"
     goal = f"for {arguments.target}" if arguments.target else "for no target in particular"
     return html_text(report_page(title, f"castsmith {castsmith.__version__} optimize, {goal}", drawn, result, sizes))
+
+
+def _require_no_data_file(report: Path, arguments: argparse.Namespace, model: onnx_ir.Model) -> None:
+    """Raise OptionError where the report would take the place of weights, those that are read or those to write."""
+    from castsmith.ir.external import same_name
+    from castsmith.ir.tensors import files_read
+    from castsmith.lowering.errors import OptionError
+
+    output = Path(arguments.output)
+    data = output.parent / (arguments.external_data or f"{output.name}.data")
+    if any(same_name(report, file) for file in (data, *files_read(model))):
+        raise OptionError(f"--report {report} would overwrite a data file: give it a name of its own.")
 
 
 def _is_html(path: Path) -> bool:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import IO
 
+from castsmith.ir.atomic import destination, flush, mode_for, new_file, replace
 from castsmith.ir.errors import ModelError
 
 
@@ -18,7 +18,7 @@ def require_writable(path: Path) -> None:
         raise ModelError(f"{path}: this is a folder, so no file can be written there.")
     if path.exists() and not path.is_file():
         raise ModelError(f"{path}: this is not an ordinary file, so it is not replaced.")
-    folder = path.parent
+    folder = destination(path).parent
     if not folder.is_dir():
         raise ModelError(f"{path}: the file cannot be written, because there is no folder {folder}.")
     if not os.access(folder, os.W_OK | os.X_OK):
@@ -34,33 +34,29 @@ def staged_file(path: Path | None) -> Generator[Callable[[str], None]]:
     if path is None:
         yield _discard
         return
-    try:
-        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    except OSError as error:
-        raise ModelError(f"{path}: the file cannot be written ({error.strerror}).") from None
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            yield lambda text: _write(path, file, text)
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
+    target = destination(path)
+    with ExitStack() as stack:
+        with _told(path):
+            file, part = stack.enter_context(new_file(target))
+        yield lambda text: _write(path, file, text)
+        with _told(path):
+            flush(file, mode_for(target))
+            replace(part, target)
 
 
 def _discard(text: str) -> None:
     del text
 
 
-def _write(path: Path, file: TextIO, text: str) -> None:
-    try:
-        file.write(text)
+def _write(path: Path, file: IO[bytes], text: str) -> None:
+    with _told(path):
+        file.write(text.encode())
         file.flush()
+
+
+@contextmanager
+def _told(path: Path) -> Generator[None]:
+    try:
+        yield
     except OSError as error:
         raise ModelError(f"{path}: the file cannot be written ({error.strerror}).") from None
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import tempfile
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
+
+from castsmith.ir.errors import ModelError
 
 try:
     import fcntl
@@ -20,16 +23,25 @@ except ImportError:  # Windows has no such locks: debris stays there
     fcntl = None
 
 _SUFFIX = ".saving"
+_RANDOM = r"\.[a-z0-9_]{8}"
 _NO_HARD_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
+def destination(path: Path) -> Path:
+    """The file that is written for `path`: `path` itself, or what it is a symbolic link to."""
+    if not path.is_symlink():
+        return path
+    target = Path(os.path.realpath(path))
+    if target.is_symlink():
+        raise ModelError(f"{path}: the file cannot be written, because its symbolic links form a cycle.")
+    return target
+
+
 @contextmanager
-def new_file(path: Path) -> Generator[tuple[IO[bytes], Path]]:
+def new_file(path: Path, suffix: str = _SUFFIX) -> Generator[tuple[IO[bytes], Path]]:
     """A file to write beside `path`, and its name: gone when the block ends without having renamed it."""
     while True:
-        with tempfile.NamedTemporaryFile(
-            dir=path.parent, prefix=f".{path.name}.", suffix=_SUFFIX, delete=False
-        ) as file:
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", suffix=suffix, delete=False) as file:
             part = Path(file.name)
             try:
                 with suppress(OSError):
@@ -41,11 +53,19 @@ def new_file(path: Path) -> Generator[tuple[IO[bytes], Path]]:
                 part.unlink(missing_ok=True)
 
 
-def flush(file: IO[bytes]) -> None:
-    """Bring what was written to disk, with the permissions of an ordinary file."""
+def flush(file: IO[bytes], mode: int) -> None:
+    """Bring what was written to disk, with those permissions."""
     file.flush()
     os.fsync(file.fileno())
-    os.chmod(file.name, 0o666 & ~_umask())
+    os.chmod(file.name, mode)
+
+
+def mode_for(path: Path) -> int:
+    """The permissions of the file at `path`; where there is none, those of any new file."""
+    try:
+        return path.stat().st_mode & 0o777
+    except OSError:
+        return 0o666 & ~_umask()
 
 
 def replace(part: Path, path: Path) -> None:
@@ -54,42 +74,35 @@ def replace(part: Path, path: Path) -> None:
     _sync_folder(path.parent)
 
 
-def publish(part: Path, path: Path) -> Path:
-    """Give the file the first name of `path`, `path.1`, `path.2` ... that no file has, and return that."""
-    count, candidate = 0, path
-    while not _renamed(part, candidate):
-        count += 1
-        candidate = path.with_name(f"{path.name}.{count}")
+def publish(part: Path, path: Path) -> None:
+    """Give the file its name, if need be instead of the one it has. Raises FileExistsError where a file has it."""
+    try:
+        os.link(part, path)
+    except OSError as error:
+        if error.errno not in _NO_HARD_LINKS:
+            raise
+        if os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
+        os.rename(part, path)
     _sync_folder(path.parent)
-    return candidate
+
+
+def unlocked(path: Path, suffix: str = _SUFFIX) -> Iterator[Path]:
+    """The files of killed writers of `path`, or of data files named after it. Each is locked while it is looked at."""
+    named = re.compile(re.escape(f".{path.name}") + rf"(\..*)?{_RANDOM}{re.escape(suffix)}", re.DOTALL)
+    if fcntl is None or not path.parent.is_dir():
+        return
+    for part in sorted(path.parent.iterdir()):
+        if named.fullmatch(part.name) and part.is_file() and not part.is_symlink():
+            with suppress(OSError), open(part, "rb") as file:
+                _lock(file)
+                yield part
 
 
 def clear_debris(path: Path) -> None:
     """Remove what killed writers of `path`, or of data files named after it, have left."""
-    if fcntl is None:
-        return
-    for part in path.parent.iterdir():
-        if part.name.startswith(f".{path.name}.") and part.suffix == _SUFFIX and part.is_file():
-            with suppress(OSError), open(part, "rb") as file:
-                _lock(file)
-                part.unlink()
-
-
-def _renamed(part: Path, path: Path) -> bool:
-    """Rename to a name that no file has; False where one has it."""
-    try:
-        os.link(part, path)
-    except FileExistsError:
-        return False
-    except OSError as error:
-        if error.errno not in _NO_HARD_LINKS:
-            raise
-        if path.exists():
-            return False
-        os.rename(part, path)
-    else:
-        os.unlink(part)
-    return True
+    for part in unlocked(path):
+        part.unlink(missing_ok=True)
 
 
 def _lock(file: IO[bytes]) -> None:

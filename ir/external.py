@@ -5,14 +5,16 @@ Every tensor of a page or more begins at a multiple of 64 KiB, so that any syste
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+import os
+import unicodedata
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import onnx_ir
 
-from castsmith.ir.atomic import flush, new_file, publish
+from castsmith.ir.atomic import flush, new_file
 from castsmith.ir.pieces import write_tensor
 
 _PAGE = 1 << 12
@@ -26,6 +28,14 @@ class Placed:
 
     tensor: onnx_ir.TensorProtocol
     offset: int
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A data file that is written but has not got its name, and the name that it is to have."""
+
+    part: Path
+    wanted: Path
 
 
 def shards_of(tensors: Iterable[onnx_ir.TensorProtocol], limit: int | None) -> list[list[Placed]]:
@@ -42,28 +52,45 @@ def shards_of(tensors: Iterable[onnx_ir.TensorProtocol], limit: int | None) -> l
     return shards
 
 
-def write_shards(folder: Path, name: str, shards: Sequence[Sequence[Placed]]) -> list[Path]:
-    """Write one data file for each shard, under names that no file had, and return those: all of them or none."""
-    written: list[Path] = []
-    with ExitStack() as on_failure:
+@contextmanager
+def drafted_shards(folder: Path, name: str, shards: Sequence[Sequence[Placed]], mode: int) -> Generator[list[Draft]]:
+    """Write a data file for each shard, whole and on disk but without its name; gone at the end where it has none."""
+    drafts: list[Draft] = []
+    with ExitStack() as stack:
         for index, shard in enumerate(shards, start=1):
-            wanted = name if len(shards) == 1 else f"{name}-{index:05}-of-{len(shards):05}"
-            with new_file(folder / wanted) as (file, part):
-                for placed in shard:
-                    file.seek(placed.offset)
-                    write_tensor(placed.tensor, file)
-                flush(file)
-                written.append(publish(part, folder / wanted))
-                on_failure.callback(written[-1].unlink, missing_ok=True)
-        on_failure.pop_all()
-    return written
+            wanted = folder / (name if len(shards) == 1 else f"{name}-{index:05}-of-{len(shards):05}")
+            file, part = stack.enter_context(new_file(wanted))
+            for placed in shard:
+                file.seek(placed.offset)
+                write_tensor(placed.tensor, file)
+            flush(file, mode)
+            drafts.append(Draft(part, wanted))
+        yield drafts
 
 
-def external_tensor(placed: Placed, path: Path, name: str) -> onnx_ir.ExternalTensor:
-    """The tensor as the entry that names its place in the data file at `path`."""
+def free_names(drafts: Iterable[Draft], reserved: Path) -> list[Path]:
+    """For each draft the first of NAME, NAME.1, NAME.2 ... that no file has, and that is not `reserved`."""
+    names: list[Path] = []
+    for draft in drafts:
+        count, candidate = 0, draft.wanted
+        while os.path.lexists(candidate) or same_name(candidate, reserved):
+            count += 1
+            candidate = draft.wanted.with_name(f"{draft.wanted.name}.{count}")
+        names.append(candidate)
+    return names
+
+
+def same_name(a: Path, b: Path) -> bool:
+    """True if some file system could take the two for names of one file: case and normal form do not count."""
+    left, right = (unicodedata.normalize("NFC", os.path.realpath(path)).casefold() for path in (a, b))
+    return left == right
+
+
+def external_tensor(placed: Placed, location: str, name: str) -> onnx_ir.ExternalTensor:
+    """The tensor as the entry that names its place in the data file at `location`."""
     tensor = placed.tensor
     return onnx_ir.ExternalTensor(
-        path.name,
+        location,
         placed.offset,
         tensor.nbytes,
         tensor.dtype,
@@ -71,7 +98,6 @@ def external_tensor(placed: Placed, path: Path, name: str) -> onnx_ir.ExternalTe
         name=name,
         doc_string=tensor.doc_string,
         metadata_props=dict(tensor.metadata_props),
-        base_dir=path.parent,
     )
 
 

@@ -16,11 +16,10 @@ from google.protobuf.message import DecodeError
 from castsmith.ir import protos
 from castsmith.ir.errors import ModelError
 from castsmith.ir.protos import file_format
-from castsmith.ir.ranges import mapped_tensor
+from castsmith.ir.ranges import StoredTensor, mapped_tensor
 from castsmith.ir.soundness import require_sound
 from castsmith.ir.tensor_data import require_external_data, require_inline_data
-from castsmith.ir.tensors import all_tensors, graphs_with_initializers
-from castsmith.ir.walks import all_nodes
+from castsmith.ir.tensors import all_tensors, put_tensor, tensor_places
 from castsmith.ir.wire import skeleton
 
 _NO_MODEL = (DecodeError, json_format.ParseError, text_format.ParseError, onnx.parser.ParseError, UnicodeDecodeError)
@@ -41,13 +40,13 @@ def load(path: str | os.PathLike[str]) -> onnx_ir.Model:
     path = Path(path)
     proto, source = _read(path)
     model = _deserialize(path, proto)
-    folder = path.parent
-    for tensor in all_tensors(model):
-        if isinstance(tensor, onnx_ir.ExternalTensor):
-            require_external_data(path, folder, tensor)
-            tensor.base_dir = folder
-        else:
+    for place, tensor in list(tensor_places(model)):
+        if not isinstance(tensor, onnx_ir.ExternalTensor):
             require_inline_data(path, tensor)
+            continue
+        file = require_external_data(path, tensor)
+        tensor.base_dir = path.parent
+        put_tensor(place, StoredTensor(tensor, file, tensor.dtype, tensor.shape))
     if source is not None:
         _map_own_weights(path, model, source)
     return model
@@ -67,6 +66,14 @@ def as_model(model: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str]) ->
     if isinstance(model, onnx_ir.Model):
         return model
     return from_proto(model) if isinstance(model, onnx.ModelProto) else load(model)
+
+
+def read_proto(path: Path) -> onnx.ModelProto:
+    """The model in the file as it is, large weights of the file named as ranges of it. Raises ModelError."""
+    proto, source = _read(path)
+    if source is not None:
+        source.close()
+    return proto
 
 
 def _read(path: Path) -> tuple[onnx.ModelProto, IO[bytes] | None]:
@@ -96,22 +103,9 @@ def _read_skeleton(path: Path) -> tuple[onnx.ModelProto, IO[bytes]]:
 def _map_own_weights(path: Path, model: onnx_ir.Model, file: IO[bytes]) -> None:
     """Make external data that is in the model file itself what it is: data of that file."""
     mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    for graph in graphs_with_initializers(model):
-        for value in graph.initializers.values():
-            stored = _own(value.const_value, path)
-            if stored is not None:
-                value.const_value = mapped_tensor(file, mapping, stored)
-    for node in all_nodes(model):
-        for name, attribute in list(node.attributes.data.items()):
-            if attribute.type == onnx_ir.AttributeType.TENSOR and not attribute.is_ref():
-                stored = _own(attribute.as_tensor(), path)
-                if stored is not None:
-                    node.attributes[name] = onnx_ir.AttrTensor(name, mapped_tensor(file, mapping, stored))
-
-
-def _own(tensor: onnx_ir.TensorProtocol | None, path: Path) -> onnx_ir.ExternalTensor | None:
-    """The tensor, where it is external data in the model file itself."""
-    return tensor if isinstance(tensor, onnx_ir.ExternalTensor) and tensor.location == path.name else None
+    for place, tensor in list(tensor_places(model)):
+        if isinstance(tensor, onnx_ir.ExternalTensor) and tensor.location == path.name:
+            put_tensor(place, mapped_tensor(file, mapping, tensor))
 
 
 def _deserialize(path: Path, proto: onnx.ModelProto) -> onnx_ir.Model:

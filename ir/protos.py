@@ -7,11 +7,14 @@ did is remembered in the `meta` of their values, and the others are left out aga
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import onnx
 import onnx.serialization
 import onnx_ir
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.message import Message
 
 from castsmith.ir.errors import ModelError
 from castsmith.ir.sparse import has_sparse, spelled_out
@@ -57,6 +60,34 @@ def to_proto(model: onnx_ir.Model) -> onnx.ModelProto:
         del graph_proto.value_info[:]
         graph_proto.value_info.extend(kept)
     return proto
+
+
+@cache
+def _towards_tensors(kind: Descriptor, within: frozenset[str] = frozenset()) -> tuple[FieldDescriptor, ...]:
+    """The fields of a message of the kind in which there may be a tensor."""
+    return tuple(field for field in kind.fields if field.message_type and _holds_tensors(field.message_type, within))
+
+
+@cache
+def _holds_tensors(kind: Descriptor, within: frozenset[str]) -> bool:
+    if kind is onnx.TensorProto.DESCRIPTOR:
+        return True
+    return kind.full_name not in within and bool(_towards_tensors(kind, within | {kind.full_name}))
+
+
+def tensors_of(message: Message) -> Iterator[onnx.TensorProto]:
+    """Every tensor in the message, at any depth."""
+    pending = [message]
+    while pending:
+        current = pending.pop()
+        if isinstance(current, onnx.TensorProto):
+            yield current
+            continue
+        for field in _towards_tensors(current.DESCRIPTOR):
+            if field.is_repeated:
+                pending.extend(getattr(current, field.name))
+            elif current.HasField(field.name):
+                pending.append(getattr(current, field.name))
 
 
 def root_cause(error: BaseException) -> str:

@@ -9,14 +9,18 @@ import errno
 import math
 import mmap
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 import onnx_ir
+from numpy.typing import NDArray
 
 from castsmith.ir.errors import ModelError
+
+Array = NDArray[Any]
 
 _RANGE = "castsmith.range"
 _CHUNK = 1 << 24
@@ -30,6 +34,57 @@ class FileRange:
     file: IO[bytes]
     offset: int
     length: int
+
+
+class StoredTensor(onnx_ir.ExternalTensor):
+    """External data in a file that was found and checked when the model was loaded.
+
+    onnx_ir reads no file that has several hard links, and none that a symbolic link outside the folder leads to; the
+    caches of model hubs consist of those. Which of them are allowed is decided by `external_path`.
+    """
+
+    def __init__(
+        self, stored: onnx_ir.ExternalTensor, file: Path, dtype: onnx_ir.DataType, shape: onnx_ir.Shape
+    ) -> None:
+        super().__init__(
+            stored.location,
+            stored.offset,
+            stored.length,
+            dtype,
+            shape=shape,
+            name=stored.name,
+            doc_string=stored.doc_string,
+            metadata_props=dict(stored.metadata_props),
+            base_dir=stored.base_dir,
+        )
+        self.file = file
+        self._view: onnx_ir.TensorProtocol | None = None
+
+    @property
+    def path(self) -> str:
+        return str(self.file)
+
+    def numpy(self) -> Array:
+        return self._mapped().numpy()
+
+    def __array__(self, dtype: Any = None) -> Array:
+        return self._mapped().numpy().__array__(dtype)
+
+    def tobytes(self) -> bytes:
+        return self._mapped().tobytes()
+
+    def tofile(self, file: Any) -> None:
+        with open_external(self) as source:
+            copy_range(FileRange(source, self.offset or 0, self.nbytes), file)
+
+    def _mapped(self) -> onnx_ir.TensorProtocol:
+        if self._view is None and self.size:
+            with open_external(self) as file:
+                self._view = mapped_tensor(file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), self)
+            self._view.meta.pop(_RANGE)  # of a file that is closed
+        elif self._view is None:
+            self._view = onnx_ir.Tensor(np.zeros(self.shape.numpy(), self.dtype.numpy()), self.dtype, name=self.name)
+        return self._view
 
 
 def mapped_tensor(file: IO[bytes], mapping: mmap.mmap, stored: onnx_ir.ExternalTensor) -> onnx_ir.TensorProtocol:
@@ -57,16 +112,7 @@ def relabelled(tensor: onnx_ir.TensorProtocol, dtype: onnx_ir.DataType) -> onnx_
     without reading them; None where they do not."""
     place, shape = range_of(tensor), onnx_ir.Shape(tensor.shape.numpy())
     if isinstance(tensor, onnx_ir.ExternalTensor):
-        made: onnx_ir.TensorProtocol = onnx_ir.ExternalTensor(
-            tensor.location,
-            tensor.offset,
-            tensor.length,
-            dtype,
-            shape=shape,
-            name=tensor.name or "",
-            doc_string=tensor.doc_string,
-            base_dir=tensor.base_dir,
-        )
+        made: onnx_ir.TensorProtocol = stored_as(tensor, dtype, shape)
     elif place is None:
         return None
     else:
@@ -77,16 +123,50 @@ def relabelled(tensor: onnx_ir.TensorProtocol, dtype: onnx_ir.DataType) -> onnx_
     return made
 
 
-def external_path(folder: str | os.PathLike[str], location: str) -> Path | None:
-    """The file that `location` names in the folder; None where that is outside of it, symbolic links followed."""
-    root = Path(folder).resolve()
-    target = (root / location).resolve()
-    return None if os.path.isabs(location) or not target.is_relative_to(root) else target
+def file_of(tensor: onnx_ir.ExternalTensor) -> Path:
+    """The data file of the tensor, links followed."""
+    return tensor.file if isinstance(tensor, StoredTensor) else Path(os.path.realpath(tensor.path))
+
+
+def stored_as(tensor: onnx_ir.ExternalTensor, dtype: onnx_ir.DataType, shape: onnx_ir.Shape) -> onnx_ir.ExternalTensor:
+    """The same bytes of the same data file as elements of another type and shape."""
+    return StoredTensor(tensor, file_of(tensor), dtype, shape)
+
+
+def external_path(folder: str | os.PathLike[str], location: str, *, allowed: Sequence[Path] = ()) -> Path | None:
+    """The file that `location` names in the folder; None where that is outside of it, symbolic links followed.
+
+    allowed: further folders that links may lead to.
+    """
+    if os.path.isabs(location) or "\0" in location:
+        return None
+    root = Path(os.path.realpath(folder))
+    if ".." in Path(location).parts and not Path(os.path.normpath(root / location)).is_relative_to(root):
+        return None
+    target = Path(os.path.realpath(root / location))
+    return target if any(target.is_relative_to(each) for each in (root, *allowed)) else None
+
+
+def data_file(model: Path, location: str) -> Path | None:
+    """The file in which the model at `model` keeps data under `location`; None where that is outside its folder.
+
+    A model that is a symbolic link, as in the caches of model hubs, has two folders: that of the link and that of the
+    file. Data is looked for in both, in that order, and links between them are followed.
+    """
+    folders = [model.parent]
+    if model.is_symlink():
+        folders.append(Path(os.path.realpath(model)).parent)
+    roots = [Path(os.path.realpath(folder)) for folder in folders]
+    holding = next((folder for folder in folders if os.path.lexists(folder / location)), folders[0])
+    return external_path(holding, location, allowed=roots)
 
 
 def open_external(tensor: onnx_ir.ExternalTensor) -> IO[bytes]:
     """The data file of the tensor. Raises ModelError where it has left the model's folder since it was loaded."""
-    path = external_path(f"{tensor.base_dir}", f"{tensor.location}") if tensor.base_dir else Path(tensor.path)
+    if isinstance(tensor, StoredTensor):
+        path = tensor.file if Path(os.path.realpath(tensor.file)) == tensor.file else None
+    else:
+        path = external_path(f"{tensor.base_dir}", f"{tensor.location}") if tensor.base_dir else Path(tensor.path)
     if path is None:
         raise ModelError(f"tensor {tensor.name!r} keeps its data in {tensor.location!r}, outside the model's folder.")
     return open(path, "rb")

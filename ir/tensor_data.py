@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,22 +11,22 @@ import onnx
 import onnx_ir
 
 from castsmith.ir.errors import ModelError
-from castsmith.ir.ranges import external_path
+from castsmith.ir.ranges import data_file
 from castsmith.numerics.errors import ElementTypeError
 from castsmith.numerics.types import element_type
 
 _TYPED_FIELDS = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data", "string_data")
 
 
-def require_external_data(path: Path, folder: Path, tensor: onnx_ir.ExternalTensor) -> None:
-    """Raise ModelError, which names the model `path`, unless the file in `folder` is there and holds the tensor."""
+def require_external_data(path: Path, tensor: onnx_ir.ExternalTensor) -> Path:
+    """The file that holds the tensor of the model at `path`. Raises ModelError unless it is there and long enough."""
     location = f"{tensor.location}"
-    target = external_path(folder, location)
+    target = data_file(path, location)
     if target is None:
         raise ModelError(
             f"{path}: tensor {tensor.name!r} keeps its data in {location!r}, which is outside the model's folder."
         )
-    if not target.is_file():
+    if not os.path.isfile(target):
         raise ModelError(f"{path}: tensor {tensor.name!r} keeps its data in {location!r}, which is missing.")
     needed = _bytes_needed(path, tensor)
     offset, size = tensor.offset or 0, target.stat().st_size
@@ -38,6 +39,7 @@ def require_external_data(path: Path, folder: Path, tensor: onnx_ir.ExternalTens
             f"{path}: tensor {tensor.name!r} needs {needed} bytes at offset {offset} of {location!r},"
             f" which has only {size}."
         )
+    return target
 
 
 def require_inline_data(path: Path, tensor: onnx_ir.TensorProtocol) -> None:

@@ -18,6 +18,7 @@ import onnx.defs
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.ir.ranges import stored_as
 from castsmith.lowering.builder import Builder, ConstantHome
 from castsmith.lowering.errors import OptionError
 from castsmith.numerics.types import element_type
@@ -49,11 +50,9 @@ def packed_tensor(tensor: onnx_ir.TensorProtocol) -> onnx_ir.TensorProtocol:
     """The bytes of the tensor's file form as a column of uint8; an external tensor stays where it is."""
     count = math.ceil(tensor.size * element_type(tensor.dtype).bits / 8)
     if isinstance(tensor, onnx_ir.ExternalTensor):
-        return onnx_ir.ExternalTensor(
-            tensor.location, tensor.offset, tensor.length, DataType.UINT8,
-            shape=onnx_ir.Shape([count, 1]), name=f"{tensor.name}_packed", doc_string=tensor.doc_string,
-            metadata_props=tensor.metadata_props, base_dir=tensor.base_dir,
-        )  # fmt: skip
+        packed = stored_as(tensor, DataType.UINT8, onnx_ir.Shape([count, 1]))
+        packed.name = f"{tensor.name}_packed"
+        return packed
     whole = tensor.numpy_packed() if isinstance(tensor, onnx_ir.PackedTensor) else None
     codes = np.frombuffer(tensor.tobytes(), np.uint8) if whole is None else whole.view(np.uint8)
     return onnx_ir.Tensor(

@@ -15,10 +15,12 @@ import time
 from pathlib import Path
 
 import numpy as np
+import onnx
 import onnx_ir
 from onnx_ir import DataType
 
 import castsmith
+from castsmith.ir.superseded import locations
 
 _WEIGHTS, _ELEMENTS = 12, 1 << 15
 _WAYS: tuple[dict[str, object], ...] = ({}, {"external_data": "m.onnx.data"}, {"shard_bytes": 1 << 18})
@@ -55,11 +57,18 @@ def require_whole(path: Path) -> None:
         np.testing.assert_array_equal(value.const_value.numpy(), np.full(_ELEMENTS, number, np.float32))
 
 
+def require_nothing_left(path: Path) -> None:
+    """Raise AssertionError unless there are only the model and the data files that it names."""
+    names = locations(onnx.load(path, load_external_data=False))
+    assert {file.name for file in path.parent.iterdir()} == {path.name, *names}
+
+
 def kill_savers(count: int, folder: Path, seed: int = 0) -> int:
     """Kill `count` savers, each on top of what the last has left; returns how many left debris behind."""
     chance, path, context, littered = random.Random(seed), folder / "m.onnx", multiprocessing.get_context("fork"), 0
     for index in range(count):
         castsmith.save(filled_model(0), path, external_data="m.onnx.data")
+        require_nothing_left(path)
         saver = context.Process(target=save_for_ever, args=(path, _WAYS[index % len(_WAYS)]))
         saver.start()
         time.sleep(chance.uniform(0.0, 0.08))
@@ -69,7 +78,7 @@ def kill_savers(count: int, folder: Path, seed: int = 0) -> int:
         require_whole(path)
         littered += any(file.suffix == ".saving" for file in folder.iterdir())
     castsmith.save(filled_model(0), path)
-    assert not [file.name for file in folder.iterdir() if file.suffix == ".saving"], "debris stays"
+    require_nothing_left(path)
     return littered
 
 
