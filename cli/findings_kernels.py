@@ -14,13 +14,12 @@ from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.rewriting import all_nodes
 from castsmith.ir.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.scopes import imports_by_scope
-from castsmith.ir.targets import Target
+from castsmith.ir.targets import Target, varied_input
 from castsmith.ir.text import site_of
 from castsmith.lowering.float8_needs import fused_wrongly, lacks_kernel
 from castsmith.numerics.types import CODED_TYPES, HALF_TYPES, type_name
 
-_OF_RESULT = ("CastLike", "Constant", "If", "Loop", "QuantizeLinear", "Scan")
-_OF_INPUT = {"Where": 1, "OneHot": 2}
+_OF_RESULT = ("CastLike", "Constant", "ConstantOfShape", "If", "Loop", "QuantizeLinear", "Scan")
 
 
 @dataclass
@@ -76,7 +75,7 @@ def types_asked_about(
         elif node.op_type in _OF_RESULT:
             values = list(node.outputs)
         else:
-            values = list(node.inputs)[_OF_INPUT.get(node.op_type, 0) :][:1]
+            values = list(node.inputs)[varied_input(node.op_type) :][:1]
         wanted = [type_of(value) for value in values]
     else:
         narrow = (*CODED_TYPES, *HALF_TYPES)

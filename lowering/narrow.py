@@ -31,6 +31,7 @@ from castsmith.ir.ranges_integer import Ranges
 from castsmith.ir.records import Diagnostic, Records, Refusal, RewriteResult, Severity, Site
 from castsmith.ir.rewriting import Replacement, apply_replacement
 from castsmith.ir.schemas import DEFAULT_DOMAINS, op_key
+from castsmith.ir.targets import Target, takes_type
 from castsmith.ir.text import site_of
 from castsmith.lowering.builder import Builder, new_constants
 from castsmith.lowering.errors import OptionError
@@ -52,11 +53,13 @@ class NarrowTypes(RewritePass):
     narrow: what to narrow: `int64`, `double`, or both with a `+` between; nothing by default. narrow_interface: graph
     inputs become narrow too, and outputs that are known to fit. largest_dim: what no dimension of a tensor exceeds that
     the model does not fix; 0 where nobody knows.
+    target: as of SimplifyCasts.
     """
 
     narrow: str = ""
     narrow_interface: bool = False
     largest_dim: int = 0
+    target: Target | None = None
 
     def call(self, model: onnx_ir.Model) -> RewriteResult:
         wanted, records = wide_types(self.narrow), Records()
@@ -71,7 +74,7 @@ class NarrowTypes(RewritePass):
         if self.narrow_interface:
             fitting = {value for value in model.graph.outputs if inference.type_of(value) in to and facts.fits(value)}
             records.rewrites += convert_outputs(model, NAME, NARROW_INTERFACE, to, reason, fitting)
-        places, namer = list(_places(model, facts, wanted, records)), Namer(model)
+        places, namer = list(_places(model, facts, wanted, self.target, records)), Namer(model)
         for place in worth_it(places, inference):
             records.rewrites.append(apply_replacement(NAME, place.node, _narrowed(place), namer))
         if self.largest_dim and records.rewrites:
@@ -92,7 +95,9 @@ def wide_types(text: str) -> list[DataType]:
     return wanted
 
 
-def _places(model: onnx_ir.Model, facts: Facts, wanted: list[DataType], records: Records) -> Iterator[Place]:
+def _places(
+    model: onnx_ir.Model, facts: Facts, wanted: list[DataType], target: Target | None, records: Records
+) -> Iterator[Place]:
     """Where each type can be narrowed; the refusals of the other nodes that have it and could do with less."""
     imports = model.graph.opset_imports
     for node in model.graph.all_nodes():
@@ -103,6 +108,9 @@ def _places(model: onnx_ir.Model, facts: Facts, wanted: list[DataType], records:
             inputs, outputs = list[int](), list[int]()
             for _, ins, outs in groups_of(node, key, dtype, facts.inference):
                 refusal = _obstacle(node, dtype, ins, outs, facts)
+                if refusal is None and not takes_type(node, ins[0], NARROWER[dtype], imports, target):
+                    lacking = f"the target has no kernel of {node.op_type} for {type_name(NARROWER[dtype])}"
+                    refusal = Refusal(NAME, "narrow", site_of(node), lacking)
                 if refusal is None:
                     inputs += ins
                     outputs += outs

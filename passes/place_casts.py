@@ -26,6 +26,7 @@ from castsmith.ir.passing import RewritePass
 from castsmith.ir.ranges_integer import Ranges
 from castsmith.ir.records import Records, Refusal, Rewrite, RewriteResult
 from castsmith.ir.scopes import imports_by_scope
+from castsmith.ir.targets import Target
 from castsmith.ir.text import nodes_text, site_of
 from castsmith.ir.walks import subgraphs_of
 from castsmith.numerics.promotion import PromotionRules
@@ -53,12 +54,13 @@ class PlaceCasts(RewritePass):
     default_size: what a dimension is taken to be that has no number. sizes: what dimensions are taken to be by name,
         as `batch=1,N=128`; both steer only where casts go, not what comes out. through_order: move casts through
         Max, Min, MaxPool and Sign of floating-point values too, which the standard leaves open for NaN and for zeros of
-        both signs.
+        both signs. target: as of SimplifyCasts.
     """
 
     default_size: int = 64
     sizes: str = ""
     through_order: bool = False
+    target: Target | None = None
 
     def call(self, model: onnx_ir.Model) -> RewriteResult:
         inference = infer_element_types(model, PromotionRules(promote_unsafe=True))
@@ -69,6 +71,7 @@ class PlaceCasts(RewritePass):
             Sizes(model, self.default_size, parse_sizes(self.sizes)),
             Ranges(inference),
             self.through_order,
+            self.target,
         )
         several, records = called_with_several_types(inference), Records()
         graphs = [graph for scope in (model.graph, *model.functions.values()) for graph in _inside_out(scope)]
@@ -95,19 +98,28 @@ class _Work:
     sizes: Sizes
     ranges: Ranges
     through_order: bool
+    target: Target | None
 
     def cross(self, graph: onnx_ir.Graph, records: Records) -> bool:
         """Move casts across the control flow of the graph; whether it has any."""
         nodes = [node for node in graph if node.op_type in FLOW]
         for node in nodes:
-            records.rewrites += cross(node, self.inference, self.imports[graph], self.namer)
+            records.rewrites += cross(node, self.inference, self.imports[graph], self.namer, self.target)
         return bool(nodes)
 
     def place_regions(self, graph: onnx_ir.Graph, records: Records) -> None:
         """Solve each region of the graph."""
         inference, imports = self.inference, self.imports[graph]
         for region in find_regions(graph, inference, imports, self.ranges):
-            problem = pose(region, inference, imports, self.sizes, self.ranges, through_order=self.through_order)
+            problem = pose(
+                region,
+                inference,
+                imports,
+                self.sizes,
+                self.ranges,
+                through_order=self.through_order,
+                target=self.target,
+            )
             answer = problem if isinstance(problem, str) else place(region, problem, inference, self.namer)
             if isinstance(answer, Rewrite):
                 records.rewrites.append(answer)

@@ -27,7 +27,8 @@ from castsmith.ir.constants import constant_node, constant_tensor, new_constant
 from castsmith.ir.inference import Inference
 from castsmith.ir.naming import Namer
 from castsmith.ir.records import Rewrite
-from castsmith.ir.schemas import opset_of
+from castsmith.ir.schemas import actual_outputs, opset_of
+from castsmith.ir.targets import Target, takes_operator
 from castsmith.ir.text import nodes_text, site_of
 from castsmith.ir.value_types import set_element_type
 from castsmith.numerics.cast import cast
@@ -48,6 +49,14 @@ class Flow:
     inference: Inference
     namer: Namer
     opset: int
+    target: Target | None
+
+    def takes(self, joint: Joint, dtype: DataType) -> bool:
+        """True if values of the type can meet at the joint, by the schema and by the kernels of the target."""
+        key = ("", joint.node.op_type, self.opset)
+        formals = actual_outputs(key, len(joint.node.outputs))
+        allowed = all(formal is not None and dtype in formal.allowed for formal in formals)
+        return allowed and takes_operator(joint.node.op_type, dtype, self.opset, self.target)
 
     def cast_of(self, value: onnx_ir.Value | None) -> tuple[onnx_ir.Value, DataType, CastNode] | None:
         """The Cast that makes the value, where the standard fixes it for all that it casts."""
@@ -76,9 +85,11 @@ class Flow:
         return made
 
 
-def cross(node: onnx_ir.Node, inference: Inference, imports: Mapping[str, int], namer: Namer) -> Iterator[Rewrite]:
+def cross(
+    node: onnx_ir.Node, inference: Inference, imports: Mapping[str, int], namer: Namer, target: Target | None
+) -> Iterator[Rewrite]:
     """Rewrite the joints of the node that gain by it."""
-    flow = Flow(inference, namer, opset_of(imports, "") or 1)
+    flow = Flow(inference, namer, opset_of(imports, "") or 1, target)
     for joint in joints(node, imports):
         yield from _after(joint, flow)
         yield from _before(joint, flow)
@@ -91,6 +102,8 @@ def _after(joint: Joint, flow: Flow) -> Iterator[Rewrite]:
     if step is None or (joint.outside.is_graph_output() and joint.node.graph is None):
         return
     _, a, meaning = step
+    if not flow.takes(joint, a):
+        return
     for source, each in zip(joint.sources, found, strict=True):
         if each is None:
             if not _constant_fits(source.value, a, flow):
@@ -139,7 +152,7 @@ def _before(joint: Joint, flow: Flow) -> Iterator[Rewrite]:
     """Cast the values before they meet."""
     step = _common_use(joint, flow)
     b = flow.inference.type_of(joint.outside)
-    if step is None or b is None or step.to is None:
+    if step is None or b is None or step.to is None or not flow.takes(joint, step.to):
         return
     found = [flow.cast_of(source.value) for source in joint.sources]
     swallowed = [

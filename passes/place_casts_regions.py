@@ -15,6 +15,7 @@ from castsmith.ir.constants import constant_tensor
 from castsmith.ir.inference import Inference
 from castsmith.ir.ranges_integer import Ranges
 from castsmith.ir.schemas import opset_of
+from castsmith.ir.targets import Target, takes_type
 from castsmith.numerics.cast import cast
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.opsets import policy_for
@@ -26,7 +27,6 @@ from castsmith.passes.place_casts_plans import Choice, Mode, choice_of
 from castsmith.passes.place_casts_problem import Demand, Move, Problem, Root
 from castsmith.passes.place_casts_sizes import Sizes
 from castsmith.passes.simplify_bypass import cast_before
-from castsmith.passes.simplify_kernels import takes_type
 from castsmith.passes.simplify_ranges import held
 
 _SMALL = 1024
@@ -87,6 +87,7 @@ def pose(
     ranges: Ranges,
     *,
     through_order: bool = False,
+    target: Target | None = None,
 ) -> Problem | str:
     """The problem that a region poses, or why it is left alone."""
     if _longest_row(region) > _IN_A_ROW:
@@ -120,7 +121,7 @@ def pose(
         alike = len({histories[value] for value in operands}) == 1
         for output in node.outputs:
             histories[output] = histories[operands[0]] if alike else start(dtype)
-        choices = tuple(_choices(node, indexes, dtype, casting, imports))
+        choices = tuple(_choices(node, indexes, dtype, casting, imports, target))
         if node.op_type in ORDER:
             kept, *others = choices
             past = [histories[value] for value in operands]
@@ -184,11 +185,16 @@ def _steps(casts: Iterable[CastNode], types: set[DataType], opset: int) -> tuple
 
 
 def _choices(
-    node: onnx_ir.Node, indexes: list[int], dtype: DataType, casting: Casting, imports: Mapping[str, int]
+    node: onnx_ir.Node,
+    indexes: list[int],
+    dtype: DataType,
+    casting: Casting,
+    imports: Mapping[str, int],
+    target: Target | None,
 ) -> Iterable[Choice]:
     yield choice_of(dtype, Mode.KEEP)
     for other in casting.types():
-        if other == dtype or not all(takes_type(node, index, other, imports) for index in indexes):
+        if other == dtype or not all(takes_type(node, index, other, imports, target) for index in indexes):
             continue
         ahead = is_fixed(dtype, casting.step_to(other), casting.opset)
         if ahead:

@@ -21,12 +21,12 @@ from castsmith.ir.ranges_integer import Ranges
 from castsmith.ir.records import Refusal
 from castsmith.ir.rewriting import Replacement
 from castsmith.ir.schemas import DEFAULT_DOMAINS, opset_of
+from castsmith.ir.targets import Target, takes_type
 from castsmith.ir.text import site_of
 from castsmith.numerics.cast import cast
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.status import cast_status
 from castsmith.numerics.types import type_name
-from castsmith.passes.simplify_kernels import takes_type
 from castsmith.passes.simplify_ranges import held
 from castsmith.passes.simplify_sight import COMPARISONS, INDICES, ORDER, QUESTIONS, SHAPE_ONLY, reason_unseen, why_seen
 
@@ -45,15 +45,20 @@ SEEING_THROUGH = _BLIND | INDICES.keys() | COMPARISONS
 
 
 def bypass(
-    pass_name: str, node: onnx_ir.Node, inference: Inference, imports: Mapping[str, int], ranges: Ranges
+    pass_name: str,
+    node: onnx_ir.Node,
+    inference: Inference,
+    imports: Mapping[str, int],
+    ranges: Ranges,
+    target: Target | None,
 ) -> Replacement | Refusal | None:
     """Rewire the node to what stands before the casts that it does not see."""
     if node.domain not in DEFAULT_DOMAINS:
         return None
     if node.op_type in _BLIND or node.op_type in INDICES:
-        return _bypass_one(pass_name, node, INDICES.get(node.op_type, 0), inference, imports, ranges)
+        return _bypass_one(pass_name, node, INDICES.get(node.op_type, 0), inference, imports, ranges, target)
     if node.op_type in COMPARISONS:
-        return _bypass_both(pass_name, node, inference, imports, ranges)
+        return _bypass_both(pass_name, node, inference, imports, ranges, target)
     return None
 
 
@@ -71,13 +76,19 @@ def cast_before(value: onnx_ir.Value | None, inference: Inference) -> tuple[onnx
 
 
 def _bypass_one(
-    pass_name: str, node: onnx_ir.Node, index: int, inference: Inference, imports: Mapping[str, int], ranges: Ranges
+    pass_name: str,
+    node: onnx_ir.Node,
+    index: int,
+    inference: Inference,
+    imports: Mapping[str, int],
+    ranges: Ranges,
+    target: Target | None,
 ) -> Replacement | Refusal | None:
     """Go back over one cast after another as long as the operator does not see them."""
     origin, reason, refusal = node.inputs[index] if index < len(node.inputs) else None, "", None
     while (step := cast_before(origin, inference)) is not None:
         before, source, meaning = step
-        if not takes_type(node, index, source, imports):
+        if not takes_type(node, index, source, imports, target):
             break
         seen = why_seen(node, source, meaning, opset_of(imports, "") or 1)
         if seen is not None and not held([before], ranges, source, meaning):
@@ -91,7 +102,12 @@ def _bypass_one(
 
 
 def _bypass_both(
-    pass_name: str, node: onnx_ir.Node, inference: Inference, imports: Mapping[str, int], ranges: Ranges
+    pass_name: str,
+    node: onnx_ir.Node,
+    inference: Inference,
+    imports: Mapping[str, int],
+    ranges: Ranges,
+    target: Target | None,
 ) -> Replacement | Refusal | None:
     """Compare before the casts where both operands are cast alike, or one is and the other is a constant."""
     steps = [cast_before(value, inference) for value in node.inputs]
@@ -102,9 +118,9 @@ def _bypass_both(
     assert meaning.to is not None
     alike = all(other is not None and (other[1], other[2].to) == (source, meaning.to) for other in steps)
     if not alike and steps[0] is not None and steps[1] is not None:
-        return _unlike(node, steps[0], steps[1], imports)
+        return _unlike(node, steps[0], steps[1], imports, target)
     constant = None if alike else _narrowed(node.inputs[1 if steps[0] else 0], source, imports)
-    if not (alike or constant is not None) or not takes_type(node, 0, source, imports):
+    if not (alike or constant is not None) or not takes_type(node, 0, source, imports, target):
         return None
     seen = why_seen(node, source, meaning, opset_of(imports, "") or 1)
     befores = [other[0] for other in steps if other is not None]
@@ -118,13 +134,15 @@ def _bypass_both(
     return Replacement(RULE, reason, constants=(constant,), inputs=inputs)
 
 
-def _unlike(node: onnx_ir.Node, left: _Step, right: _Step, imports: Mapping[str, int]) -> Replacement | None:
+def _unlike(
+    node: onnx_ir.Node, left: _Step, right: _Step, imports: Mapping[str, int], target: Target | None
+) -> Replacement | None:
     """Compare two types cast to a third in the one of them that holds the other."""
     if left[2].to != right[2].to:
         return None
     for index, (wide, narrow) in enumerate(((left, right), (right, left))):
         holds = embeds(narrow[1], wide[1]) and wide[2].to is not None and embeds(wide[1], wide[2].to)
-        if holds and wide[1] != wide[2].to and takes_type(node, 0, wide[1], imports):
+        if holds and wide[1] != wide[2].to and takes_type(node, 0, wide[1], imports, target):
             made = cast_node(narrow[0], wide[1])
             operands = {index: wide[0], 1 - index: made.outputs[0]}
             assert wide[2].to is not None

@@ -30,6 +30,7 @@ from castsmith.ir.records import Refusal, RewriteResult
 from castsmith.ir.rewriting import Replacement, run_rules
 from castsmith.ir.schemas import opset_of
 from castsmith.ir.scopes import holders, imports_by_scope
+from castsmith.ir.targets import Target
 from castsmith.ir.text import site_of
 from castsmith.numerics.errors import CastError, ElementTypeError
 from castsmith.numerics.promotion import PromotionRules
@@ -53,11 +54,13 @@ class SimplifyCasts(RewritePass):
 
     default_size, sizes: as of PlaceCasts; they count for the bytes in the records, and for nothing else.
     undefined_free: shorten chains too that give something else only where the standard leaves the chain open.
+    target: whose kernels decide which types a node may be given; ONNX Runtime's on the CPU where there is none.
     """
 
     default_size: int = 64
     sizes: str = ""
     undefined_free: bool = False
+    target: Target | None = None
 
     def call(self, model: onnx_ir.Model) -> RewriteResult:
         inference = infer_element_types(model, PromotionRules(promote_unsafe=True))
@@ -75,9 +78,9 @@ class SimplifyCasts(RewritePass):
             if node.op_type in SEEING_THROUGH and node.outputs:
                 facts.ranges.get(node.outputs[0])
             answer = (
-                cast_filling(node, inference, imports[node.graph])
+                cast_filling(node, inference, imports[node.graph], self.target)
                 or simplify(node, facts, imports[node.graph])
-                or bypass(NAME, node, inference, imports[node.graph], facts.ranges)
+                or bypass(NAME, node, inference, imports[node.graph], facts.ranges, self.target)
             )
             return replace(answer, saved_bytes=savings.of(node, answer)) if isinstance(answer, Replacement) else answer
 

@@ -19,22 +19,23 @@ from onnx_ir import DataType
 from castsmith.ir.casts import read_cast
 from castsmith.ir.inference import Inference
 from castsmith.ir.rewriting import Replacement
-from castsmith.ir.schemas import DEFAULT_DOMAINS, opset_of
+from castsmith.ir.schemas import DEFAULT_DOMAINS, op_formals, opset_of
+from castsmith.ir.targets import Target, takes_operator
 from castsmith.numerics.cast import cast
 from castsmith.numerics.status import cast_status
 from castsmith.numerics.types import Kind, element_type, type_name
 
-_BFLOAT16_SINCE = 20
 
-
-def cast_filling(node: onnx_ir.Node, inference: Inference, imports: Mapping[str, int]) -> Replacement | None:
+def cast_filling(
+    node: onnx_ir.Node, inference: Inference, imports: Mapping[str, int], target: Target | None
+) -> Replacement | None:
     """What to put in place of a Cast or CastLike of a ConstantOfShape."""
     producer = node.inputs[0].producer() if node.op_type in ("Cast", "CastLike") and node.inputs[0] else None
     if producer is None or producer.op_type != "ConstantOfShape" or producer.domain not in DEFAULT_DOMAINS:
         return None
     like = inference.type_of(node.inputs[1]) if len(node.inputs) == 2 else None
     meaning, attribute, opset = read_cast(node, like), producer.attributes.get("value"), opset_of(imports, "") or 1
-    if meaning is None or meaning.to is None or not _fills(meaning.to, opset):
+    if meaning is None or meaning.to is None or not _fills(meaning.to, opset, target):
         return None
     if attribute is not None and attribute.is_ref():
         return None
@@ -53,13 +54,8 @@ def cast_filling(node: onnx_ir.Node, inference: Inference, imports: Mapping[str,
     return Replacement("cast-constant-of-shape", reason, (made,), outputs=(output,))
 
 
-def _fills(dtype: DataType, opset: int) -> bool:
-    """Whether ConstantOfShape gives the type at the opset, and runtimes do."""
-    row = element_type(dtype)
-    if dtype == DataType.BFLOAT16:
-        return opset >= _BFLOAT16_SINCE
-    return (
-        row.kind is Kind.BOOLEAN
-        or (row.bits >= 8 and row.kind is Kind.INTEGER)
-        or (row.kind is Kind.FLOATING and row.bits >= 16)
-    )
+def _fills(dtype: DataType, opset: int, target: Target | None) -> bool:
+    """True if ConstantOfShape gives the type at the opset, and the target has a kernel for it."""
+    formals = op_formals("", "ConstantOfShape", opset)
+    allowed = formals is not None and dtype in formals[1][0].allowed
+    return allowed and takes_operator("ConstantOfShape", dtype, opset, target)

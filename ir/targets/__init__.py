@@ -1,10 +1,23 @@
 """What runtimes take, as data: one JSON file a target in `data/`, the one place where kernels are written down.
 
-`load_target` reads a target by name or path, `target_names` lists them, and a Target answers questions: `has_kernel`,
-`takes`, `wrong_cast`. `probe` measures an installed runtime and makes its file.
+`load_target` reads a target by name or path, `target_names` lists them, and a Target answers questions (`has_kernel`,
+`wrong_cast`). `takes_type` and `takes_operator` tell a rewrite whether it may give a node another type. The module
+`probe` measures an installed runtime and makes its file.
 """
 
+from castsmith.ir.targets.kernels import takes_operator, takes_type, varied_input
 from castsmith.ir.targets.reading import TARGETS_FOLDER, load_target, target_names
 from castsmith.ir.targets.target import Target, TargetError, WrongCast, WrongFusion
 
-__all__ = ["TARGETS_FOLDER", "Target", "TargetError", "WrongCast", "WrongFusion", "load_target", "target_names"]
+__all__ = [
+    "TARGETS_FOLDER",
+    "Target",
+    "TargetError",
+    "WrongCast",
+    "WrongFusion",
+    "load_target",
+    "takes_operator",
+    "takes_type",
+    "target_names",
+    "varied_input",
+]

@@ -1,0 +1,62 @@
+"""What a rewrite may ask of a target's kernels: whether a node may be given another type and still be loaded.
+
+Where no target is named, or nothing is known of the kernels of the one that is, ONNX Runtime's are asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.schemas import DEFAULT_DOMAINS, actual_inputs, op_key, opset_of
+from castsmith.ir.targets.reading import load_target
+from castsmith.ir.targets.target import Target
+from castsmith.numerics.types import CODED_TYPES
+
+DEFAULT_TARGET = "onnxruntime-cpu"
+"""The target whose kernels are asked where none is named."""
+
+_VARIED = {"Where": 1, "OneHot": 2}
+
+
+def varied_input(op_type: str) -> int:
+    """The first input whose type the rows of a target's `kernels` are about."""
+    return _VARIED.get(op_type, 0)
+
+
+def takes_operator(op_type: str, dtype: DataType, opset: int, target: Target | None) -> bool:
+    """True if the target is known to have a kernel of the standard's operator for the type."""
+    asked = target or _default()
+    if dtype in asked.lacks:
+        return False
+    if "kernels" in asked.unknown:
+        return dtype not in CODED_TYPES and takes_operator(op_type, dtype, opset, None)
+    unasked = asked.probed and op_type not in asked.probed
+    return not unasked and asked.has_kernel(op_type, dtype, opset)
+
+
+def takes_type(
+    node: onnx_ir.Node, index: int, dtype: DataType, imports: Mapping[str, int], target: Target | None
+) -> bool:
+    """True if input `index` of the node may be of the type, by its schema and by the kernels of the target.
+
+    Inputs of a type variable of their own, such as indices, go by the schema and by what the target lacks.
+    """
+    key, opset = op_key(node, imports), opset_of(imports, node.domain)
+    if key is None or opset is None or node.domain not in DEFAULT_DOMAINS:
+        return False
+    formals = actual_inputs(key, max(len(node.inputs), varied_input(node.op_type) + 1))
+    formal, varied = formals[index] if index < len(formals) else None, formals[varied_input(node.op_type)]
+    if formal is None or varied is None or dtype not in formal.allowed:
+        return False
+    if formal.variable != varied.variable:
+        return dtype not in (target or _default()).lacks
+    return takes_operator(node.op_type, dtype, opset, target)
+
+
+@cache
+def _default() -> Target:
+    return load_target(DEFAULT_TARGET)

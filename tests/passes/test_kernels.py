@@ -1,0 +1,145 @@
+"""What ONNX Runtime loads before a rewrite it loads after: each operator that may be given another type, each type.
+
+`python -m tests.passes.test_kernels` goes through all pairs of types at every opset at which an operator changed.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import onnx.parser
+import onnx_ir
+import onnxruntime
+import pytest
+from onnx import helper
+from onnx_ir import DataType
+
+from castsmith.ir.targets import load_target
+from castsmith.ir.targets.probe_models import TEXTS, model_text, versions
+from castsmith.lowering.pipeline import optimize
+from castsmith.numerics.opsets import FIRST_OPSET
+from castsmith.numerics.types import ELEMENT_TYPES, type_name
+from castsmith.passes.place_casts_joints import FLOW
+from castsmith.passes.place_casts_moves import data_inputs
+from castsmith.passes.simplify_bypass import SEEING_THROUGH
+
+TARGET = load_target("onnxruntime-cpu")
+TYPES = [dtype for dtype in ELEMENT_TYPES if dtype in FIRST_OPSET and dtype != DataType.STRING]
+"""The types that Cast takes; strings have tests of their own."""
+
+_MET = {
+    "If": "agraph (bool c, S[2] x, S[2] z) => (T[2] y) { y = If (c) <then_branch = t () => (T[2] a)"
+    " { a = Cast <to = CODE> (x) }, else_branch = e () => (T[2] b) { b = Cast <to = CODE> (z) }> }",
+    "Loop": "agraph (int64 n, bool c, S[2] x) => (T[2] y, T[N,2] s) { k = Cast <to = CODE> (x) y, s = Loop (n, c, k)"
+    " <body = l (int64 i, bool d, T[2] v) => (bool e, T[2] w, T[2] u) { e = Identity (d) w = Cast <to = CODE> (x)"
+    " u = Cast <to = CODE> (x) }> }",
+    "Scan": "agraph (S[2,2] x) => (T[2,2] y) { y = Scan <num_scan_inputs = 1, body = s (S[2] a) => (T[2] b)"
+    " { b = Cast <to = CODE> (a) }> (x) }",
+}
+
+
+def _retyped() -> list[str]:
+    """The operators that simplify-casts and place-casts may give another type."""
+    values = [onnx_ir.Value(name=name) for name in "abc"]
+    moves = [op for op in TEXTS for n in (1, 3) if data_inputs(onnx_ir.node(op, values[:n])) is not None]
+    return sorted({*moves, *(SEEING_THROUGH & TEXTS.keys()), *FLOW, "ConstantOfShape"})
+
+
+def _cast_before(op_type: str, source: DataType, dtype: DataType, opset: int) -> onnx.ModelProto:
+    """The operator of a type to which its operands are cast."""
+    model: onnx.ModelProto = onnx.parser.parse_model(model_text(op_type, dtype, opset, TARGET.newest_ir_version))
+    for value in model.graph.input:
+        if value.type.tensor_type.elem_type == int(dtype):
+            value.type.tensor_type.elem_type = int(source)
+            model.graph.node.insert(0, helper.make_node("Cast", [f"{value.name}0"], [value.name], to=int(dtype)))
+            value.name += "0"
+    return model
+
+
+def _cast_after(op_type: str, source: DataType, dtype: DataType, opset: int) -> onnx.ModelProto:
+    """The operator of a type from which its results are cast."""
+    model: onnx.ModelProto = onnx.parser.parse_model(model_text(op_type, source, opset, TARGET.newest_ir_version))
+    for value in model.graph.output:
+        if value.type.tensor_type.elem_type == int(source):
+            value.type.tensor_type.elem_type = int(dtype)
+            model.graph.node.append(helper.make_node("Cast", [value.name], [f"{value.name}0"], to=int(dtype)))
+            value.name += "0"
+    return model
+
+
+def _cast_inside(op_type: str, source: DataType, dtype: DataType, opset: int) -> onnx.ModelProto | None:
+    """Control flow in whose bodies values are cast."""
+    text = _MET.get(op_type)
+    if text is None:
+        return None
+    for letter, each in (("S", source), ("T", dtype)):
+        text = text.replace(f"{letter}[", f"{type_name(each)}[")
+    text = text.replace("CODE", str(int(dtype)))
+    return onnx.parser.parse_model(f'<ir_version: {TARGET.newest_ir_version}, opset_import: ["" : {opset}]>\n{text}')
+
+
+def _opsets(op_type: str, source: DataType, dtype: DataType) -> Iterator[int]:
+    first = max(7, FIRST_OPSET[source], FIRST_OPSET[dtype])
+    found = {max(first, opset) for each in (source, dtype) for opset in versions(op_type, each, TARGET.newest_opset)}
+    yield from sorted(found)
+
+
+@functools.cache
+def _options() -> Any:
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level, options.intra_op_num_threads = 4, 1
+    return options
+
+
+def _refusal(model: bytes) -> str:
+    """Why ONNX Runtime does not load the model; empty where it does."""
+    try:
+        onnxruntime.InferenceSession(model, _options(), ["CPUExecutionProvider"])
+    except Exception as error:  # ONNX Runtime raises a class of its own for each of its status codes
+        return str(error) or repr(error)
+    return ""
+
+
+def _broken(
+    op_type: str, source: DataType, dtype: DataType, opset: int, targets: Iterable[str | None]
+) -> Iterator[str]:
+    """The models with the operator that load, and do not once they are optimized."""
+    forms: tuple[Callable[..., onnx.ModelProto | None], ...] = (_cast_before, _cast_after, _cast_inside)
+    for form in forms:
+        model = form(op_type, source, dtype, opset)
+        if model is None or _refusal(model.SerializeToString()):
+            continue
+        for target in targets:
+            result = optimize(model, target=target)
+            if result.rewrites and (why := _refusal(onnx_ir.to_proto(result.model).SerializeToString())):
+                yield f"{form.__name__} {op_type} {type_name(source)} {type_name(dtype)} {opset} {target}: {why}"
+
+
+@pytest.mark.skipif(onnxruntime.__version__ != "1.31.1", reason="what the target's file says is of 1.31.1")
+@pytest.mark.parametrize("op_type", _retyped())
+def test_what_loads_before_loads_after(op_type: str) -> None:
+    """Types beside float, at the newest opset: the full table is the command's."""
+    for source in TYPES:
+        opset = max(_opsets(op_type, source, DataType.FLOAT), default=0)
+        if opset and source != DataType.FLOAT:
+            assert not list(_broken(op_type, source, DataType.FLOAT, opset, (None,)))
+
+
+def main() -> int:
+    broken = 0
+    for op_type in _retyped():
+        for source, dtype in itertools.permutations(TYPES, 2):
+            for opset in _opsets(op_type, source, dtype):
+                for line in _broken(op_type, source, dtype, opset, (None, "onnxruntime-cpu")):
+                    print(line, flush=True)
+                    broken += 1
+        print(op_type, flush=True)
+    print(f"{broken} models no longer load")
+    return broken > 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
