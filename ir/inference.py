@@ -20,6 +20,7 @@ from onnx_ir import DataType
 from castsmith.ir.calls import Calls, Signature
 from castsmith.ir.control_flow import infer_control_flow
 from castsmith.ir.disagreement import Disagreement, promoted, rank_of, settle
+from castsmith.ir.errors import ModelError
 from castsmith.ir.origins import located
 from castsmith.ir.outputs import output_types, types_by_schema
 from castsmith.ir.promote_node import is_convert_promote_types, promotion_rules_of
@@ -32,6 +33,8 @@ __all__ = ["LENT", "Disagreement", "Inference", "OutputTypes", "declared_types",
 LENT = "castsmith.types"
 """Where the `meta` of a model holds an inference that is right for it as it is (`castsmith.ir.kept_types`)."""
 
+_SIGNATURES = 64
+"""How many signatures are followed for each function, on average: of functions with n inputs there can be 2**n."""
 
 OutputTypes = Callable[[onnx_ir.Node, Sequence[DataType | None], Mapping[str, int]], Sequence[DataType | None]]
 """From a node, the types of its inputs and the opset imports around it, the types of its outputs."""
@@ -189,6 +192,12 @@ class Inference:
 
     def enter(self, function: onnx_ir.Function, signature: Signature) -> None:
         """Walk the body of a function under one signature."""
+        if len(self.calls.results) > _SIGNATURES * (len(self.functions) + 16):
+            name = f"{function.domain}::{function.name}"
+            raise ModelError(
+                f"function {name} and others are called with more than {len(self.calls.results)} combinations of types,"
+                " which is more than is followed; inline some of the functions, or cast in front of the calls."
+            )
         outer, self.calls.context = self.calls.context, (function, signature)
         self.calls.last[function] = signature
         for value, (dtype, rank) in zip(function.inputs, signature, strict=False):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import re
 import warnings
 from pathlib import Path
 from typing import IO
@@ -24,6 +25,12 @@ from castsmith.ir.wire import skeleton
 
 _NO_MODEL = (DecodeError, json_format.ParseError, text_format.ParseError, onnx.parser.ParseError, UnicodeDecodeError)
 """What is raised for a file that is not of the format that its suffix says."""
+
+_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+"|#[^\n]*+|=>|([<({\[])|[>)}\]]')
+"""What opens or closes something in ONNX text, and what is stepped over because it may only look so."""
+
+_DEEPEST_TEXT = 100
+"""Brackets that may be open at once: the parser of ONNX text takes stack for each, and protobuf holds no more."""
 
 _LARGE_FILE = 1 << 24
 _LARGE_WEIGHT = 1 << 16
@@ -85,13 +92,30 @@ def _read(path: Path) -> tuple[onnx.ModelProto, IO[bytes] | None]:
             return _read_skeleton(path)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # onnx calls its own text format experimental
+            _require_shallow_text(path)
             return onnx.load_model(path, load_external_data=False), None
     except FileNotFoundError:
         raise ModelError(f"{path}: there is no such file.") from None
+    except RecursionError:
+        raise ModelError(f"{path}: what is in the file nests too deep for a model.") from None
     except OSError as error:
         raise ModelError(f"{path}: the file cannot be read ({error.strerror}).") from None
     except (*_NO_MODEL, ValueError):
         raise ModelError(f"{path}: this is not an ONNX model, or it is cut short.") from None
+
+
+def _require_shallow_text(path: Path) -> None:
+    """Raise ModelError for ONNX text that nests deeper than its parser can follow."""
+    if file_format(path) != "onnxtxt":
+        return
+    depth = 0
+    for found in _BRACKETS.finditer(path.read_text("utf-8")):
+        if found[1]:
+            depth += 1
+            if depth > _DEEPEST_TEXT:
+                raise ModelError(f"{path}: brackets nest more than {_DEEPEST_TEXT} deep, which no model does.")
+        elif found[0] in ">)}]":
+            depth = max(0, depth - 1)
 
 
 def _read_skeleton(path: Path) -> tuple[onnx.ModelProto, IO[bytes]]:
@@ -115,6 +139,8 @@ def _deserialize(path: Path, proto: onnx.ModelProto) -> onnx_ir.Model:
         raise ModelError(f"{path}: the model imports no operator set, so its operators have no meaning.")
     try:
         model = protos.from_proto(proto)
+    except RecursionError:
+        raise ModelError(f"{path}: graphs or types in the model nest too deep.") from None
     except (ValueError, TypeError, KeyError, AttributeError, RuntimeError) as error:
         raise ModelError(f"{path}: the model is malformed ({protos.root_cause(error)}).") from None
     require_sound(model, str(path), sort=True)

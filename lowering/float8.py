@@ -28,7 +28,7 @@ from castsmith.ir.rewriting import all_nodes
 from castsmith.ir.schemas import opset_of
 from castsmith.ir.targets import Target
 from castsmith.lowering.float8_apply import apply_plan, leftover
-from castsmith.lowering.float8_functions import functions_with_codes, inline_functions
+from castsmith.lowering.float8_functions import functions_with_codes, inline_functions, obstacle_to_inlining
 from castsmith.lowering.float8_needs import Types, is_coded, other_types_that_target_lacks, reasons_to_lower
 from castsmith.lowering.float8_plan import NAME, make_plan, wrap_expansions
 from castsmith.lowering.float8_wrap import Functions
@@ -77,6 +77,13 @@ class LowerFloat8(RewritePass):
         names = functions_with_codes(model, types, self._reasons(model, types, opset) or CODED_TYPES)
         if not names:
             return self._lower_without_functions(model, opset, records)
+        obstacle = obstacle_to_inlining(model, names)
+        if obstacle is not None:
+            refusal = Refusal(NAME, "inline-functions", Site(model.graph.name or ""), obstacle)
+            reasons = self._reasons(model, types, opset)
+            records.refusals.append(refusal)
+            records.diagnostics += [_not_lowered([refusal], reason) for reason in list(reasons.values())[:1]]
+            return False
         trial = Records()
         if not self._lower_without_functions(_inlined(model, names), opset, trial):
             records.extend(trial)
@@ -87,7 +94,7 @@ class LowerFloat8(RewritePass):
     def _lower_without_functions(self, model: onnx_ir.Model, opset: int, records: Records) -> bool:
         """Lower a model of which no function handles codes; False where it is left as it is."""
         if _needs_shapes(model):
-            ShapeInferencePass(check_type=False, strict_mode=False, data_prop=True)(model)
+            ShapeInferencePass(check_type=False, strict_mode=False, data_prop=False)(model)
         types = infer_element_types(model, PromotionRules()).types
         records.diagnostics += other_types_that_target_lacks(model, self.target, types)
         reasons = self._reasons(model, types, opset)

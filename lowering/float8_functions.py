@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
+
 import onnx_ir
-from onnx_ir.passes.common import InlinePass
 
 from castsmith.ir.kept_types import outdated
+from castsmith.ir.naming import Namer
 from castsmith.ir.ops import named_types
 from castsmith.ir.records import Rewrite, Site
+from castsmith.ir.rewriting import Replacement, apply_replacement
+from castsmith.ir.walks import graphs_in, nodes_of
 from castsmith.lowering.float8_needs import Coded, Types, is_coded, touches_coded
+
+_MOST_NODES = 1 << 16
+"""How many nodes a model may have with its functions inlined: functions that call others twice soon have more."""
 
 
 def functions_with_codes(model: onnx_ir.Model, types: Types, coded: Coded) -> set[onnx_ir.OperatorIdentifier]:
@@ -30,13 +37,106 @@ def functions_with_codes(model: onnx_ir.Model, types: Types, coded: Coded) -> se
         found |= callers
 
 
+def obstacle_to_inlining(model: onnx_ir.Model, names: set[onnx_ir.OperatorIdentifier]) -> str | None:
+    """Why these functions cannot be inlined; None where they can."""
+    for name in sorted(names):
+        function = model.functions[name]
+        for domain, opset in function.opset_imports.items():
+            if model.opset_imports.get(domain, opset) != opset:
+                what = f"opset {opset} of {domain or 'ai.onnx'}, and the model opset {model.opset_imports[domain]}"
+                return f"function {name[0]}::{name[1]} imports {what}"
+    if _nodes_once_inlined(model, names) > _MOST_NODES:
+        text = ", ".join(f"{domain}::{name}" for domain, name, _ in sorted(names)[:3])
+        return f"the model would have more than {_MOST_NODES} nodes with {text} inlined at each call"
+    return None
+
+
+def _nodes_once_inlined(model: onnx_ir.Model, names: set[onnx_ir.OperatorIdentifier]) -> int:
+    """How many nodes the main graph has once all calls of these functions are inlined. Calls nest, so this recurses."""
+    known: dict[onnx_ir.OperatorIdentifier, int] = {}
+
+    def count(scope: onnx_ir.Graph | onnx_ir.Function) -> int:
+        total = 0
+        for node in nodes_of(scope):
+            called = node.op_identifier()
+            if called in names and called not in known:
+                known[called] = count(model.functions[called])
+            total += known.get(called, 1)
+        return total
+
+    return count(model.graph)
+
+
 def inline_functions(model: onnx_ir.Model, names: set[onnx_ir.OperatorIdentifier], pass_name: str) -> Rewrite:
-    """Put the nodes of these functions in place of each call."""
-    InlinePass(lambda function: function.identifier() in names)(model)
+    """Put the nodes of these functions in place of each call.
+
+    Each caller of one of them is one of them too, so that calls stand in the main graph alone.
+    """
+    namer = Namer(model)
+    waiting = [node for node in nodes_of(model.graph) if node.op_identifier() in names]
+    while waiting:
+        node = waiting.pop()
+        function = model.functions[node.op_identifier()]
+        for domain, opset in function.opset_imports.items():
+            model.opset_imports.setdefault(domain, opset)
+        nodes, outputs = _written_out(function, node, namer)
+        apply_replacement(pass_name, node, Replacement("inline-functions", "", nodes, outputs=outputs), namer)
+        waiting += [inner for each in nodes for inner in _with_those_inside(each) if inner.op_identifier() in names]
+    for name in names:
+        del model.functions[name]
     outdated(model)
     text = ", ".join(sorted(f"{domain}.{name}" for domain, name, _ in names))
     reason = "what becomes of codes in a function depends on each call"
     return Rewrite(pass_name, "inline-functions", Site(model.graph.name or ""), text, "its nodes, at each call", reason)
+
+
+def _written_out(
+    function: onnx_ir.Function, node: onnx_ir.Node, namer: Namer
+) -> tuple[tuple[onnx_ir.Node, ...], tuple[onnx_ir.Value, ...]]:
+    """The nodes of the function for this call, owned by no graph yet, and what they give."""
+    body = function.clone().graph
+    given = {name: node.attributes.get(name) or default for name, default in function.attributes.items()}
+    operands = dict(zip_longest(body.inputs, node.inputs))
+    for formal, operand in operands.items():
+        for user, position in list(formal.uses()):
+            user.replace_input_with(position, operand)
+    outputs = tuple(operands.get(value) or value for value in body.outputs)
+    nodes = tuple(body)
+    body.outputs.clear()
+    body.remove(nodes)
+    for each in nodes:
+        each.metadata_props.update({**node.metadata_props, **each.metadata_props})
+        for inner in _with_those_inside(each):
+            _bind(inner, {name: attribute for name, attribute in given.items() if attribute.value is not None})
+            if inner is not each:
+                _rename(inner, namer)
+            for subgraph in (graph for attribute in inner.attributes.values() for graph in graphs_in(attribute)):
+                for value in (*subgraph.inputs, *list(subgraph.initializers.values())):
+                    value.name = namer.fresh(value.name or "value")
+    return nodes, outputs[: len(node.outputs)]
+
+
+def _with_those_inside(node: onnx_ir.Node) -> list[onnx_ir.Node]:
+    """The node, and those of its subgraphs."""
+    graphs = [graph for attribute in node.attributes.values() for graph in graphs_in(attribute)]
+    return [node, *(inner for graph in graphs for inner in nodes_of(graph))]
+
+
+def _rename(node: onnx_ir.Node, namer: Namer) -> None:
+    node.name = namer.fresh(node.name or f"castsmith_{node.op_type}")
+    for output in node.outputs:
+        output.name = namer.fresh(output.name or f"{node.name}_output")
+
+
+def _bind(node: onnx_ir.Node, values: dict[str, onnx_ir.Attr]) -> None:
+    """Put what the call says in place of the parameters of the function; what it leaves out is left out."""
+    for name, attribute in list(node.attributes.items()):
+        if attribute.is_ref():
+            value = values.get(attribute.ref_attr_name or "")
+            if value is None:
+                del node.attributes[name]
+            else:
+                node.attributes[name] = onnx_ir.Attr(name, value.type, value.value)
 
 
 def takes_a_type(node: onnx_ir.Node) -> bool:

@@ -59,7 +59,7 @@ def needs_shapes(model: onnx_ir.Model) -> bool:
 
 def infer_shapes(model: onnx_ir.Model) -> None:
     """Note the shapes that follow from those declared."""
-    ShapeInferencePass(check_type=False, strict_mode=False, data_prop=True)(model)
+    ShapeInferencePass(check_type=False, strict_mode=False, data_prop=False)(model)
 
 
 def _moves(moves: Moves, node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> bool:

@@ -86,7 +86,7 @@ def _infer(model: onnx_ir.Model) -> dict[onnx_ir.Value, onnx_ir.Shape]:
     imports = [onnx.OperatorSetIdProto(domain=name, version=opset) for name, opset in model.opset_imports.items()]
     bare = onnx.ModelProto(ir_version=model.ir_version, graph=graph, functions=functions, opset_import=imports)
     try:
-        proto = onnx.shape_inference.infer_shapes(bare, data_prop=True)
+        proto = onnx.shape_inference.infer_shapes(bare)
     except (onnx.shape_inference.InferenceError, ValueError):
         return {}
     named = dict(_shapes_in(proto.graph))
