@@ -6,8 +6,8 @@ Everything here is re-exported from the packages below and imported when it is f
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False  # as of typing, which is not imported: see __main__.py
 if TYPE_CHECKING:
     from castsmith.ir.errors import ModelError, VerificationError
     from castsmith.ir.loading import load

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from castsmith.cli.arguments import json_text
 from castsmith.cli.batch_worker import Done, Item, optimize_in_process
+from castsmith.cli.collisions import place, require_apart, settings_files
 from castsmith.cli.plain import counted
 
 _NOT_PASSED_ON = frozenset(["command", "run", "input", "output", "jobs", "dask", "json", "report", "diff", "explain"])
@@ -31,6 +32,12 @@ def run_batch(arguments: argparse.Namespace) -> int:
     folder = Path(arguments.output)
     items = _items(arguments, folder)
     report = None if arguments.report is None else Path(arguments.report)
+    settings = settings_files(arguments.target, arguments.promotion)
+    outputs = [Path(output) for _, output, _ in items]
+    data = [path.with_name(arguments.external_data or f"{path.name}.data") for path in outputs]
+    models = {"the model": [*map(Path, arguments.input), *outputs], "the data file": data}
+    require_apart(settings, {"OUT": outputs})
+    require_apart({**settings, **models}, {"--report": [report]})
     if report is not None:
         require_writable(report)
     folder.mkdir(parents=True, exist_ok=True)
@@ -67,14 +74,18 @@ def _tell(done: Done) -> None:
 def _items(arguments: argparse.Namespace, folder: Path) -> list[Item]:
     from castsmith.lowering.errors import OptionError
 
-    by_output: dict[Path, str] = {}
-    for source in arguments.input:
-        output = folder / Path(source).name
-        if output in by_output:
-            raise OptionError(f"{by_output[output]} and {source} would both be written to {output}: rename one.")
-        by_output[output] = source
+    outputs = {source: folder / Path(source).name for source in arguments.input}
+    sources = {place(Path(source)): source for source in outputs}
+    by_place: dict[str, str] = {}
+    for source, output in outputs.items():
+        written = place(output)
+        if written in by_place:
+            raise OptionError(f"{by_place[written]} and {source} would both be written to {output}: rename one.")
+        if sources.get(written, source) != source:
+            raise OptionError(f"{source} would be written to {output}, over the input {sources[written]}: rename one.")
+        by_place[written] = source
     options = list(_words(arguments))
-    return [(source, str(output), options) for output, source in by_output.items()]
+    return [(source, str(output), options) for source, output in outputs.items()]
 
 
 def _words(arguments: argparse.Namespace) -> Iterator[str]:

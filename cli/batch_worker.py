@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from castsmith.cli.failure import TROUBLE, Failure
@@ -19,20 +21,29 @@ Item = tuple[str, str, list[str]]
 def optimize_in_process(source: str, output: str, options: list[str]) -> Done:
     """Optimize one model in a process of its own, and tell what became of it."""
     command = command_of(source, output, options)
-    ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    env = environment(os.environ)
+    ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False, env=env)
+    out, err = (printed.decode(errors="replace") for printed in (ended.stdout, ended.stderr))
     if ended.returncode < 0:
         return failed(source, output, f"{source}: the process was ended by signal {-ended.returncode}.")
-    said: dict[str, Any] | None = json.loads(ended.stdout) if ended.stdout else None
+    said: dict[str, Any] | None = json.loads(out) if out else None
     error = None if said is None else said.get("error")
-    messages = ended.stderr.splitlines()
+    messages = err.splitlines()
     report = said if error is None else None
     outcome = {"exit_code": ended.returncode, "messages": messages, "error": error, "report": report}
     return {"input": source, "output": output, **outcome}
 
 
 def command_of(source: str, output: str, options: list[str]) -> list[str]:
-    """The command that optimizes the model."""
-    return [sys.executable, "-m", "castsmith", "optimize", "--json", *options, "-o", output, "--", source]
+    """The command that optimizes the model; -P keeps Python from importing what lies in the current folder."""
+    return [sys.executable, "-P", "-m", "castsmith", "optimize", "--json", *options, "-o", output, "--", source]
+
+
+def environment(given: Mapping[str, str]) -> dict[str, str]:
+    """The environment, with a PYTHONPATH that does not mean the current folder by an empty entry."""
+    path = os.pathsep.join(filter(None, given.get("PYTHONPATH", "").split(os.pathsep)))
+    rest = {name: value for name, value in given.items() if name != "PYTHONPATH"}
+    return {**rest, "PYTHONPATH": path} if path else rest
 
 
 def failed(source: str, output: str, message: str) -> Done:

@@ -133,7 +133,7 @@ def _run_one(arguments: argparse.Namespace) -> int:
     from castsmith.ir.records import Severity
 
     source, output = Path(arguments.input), Path(arguments.output)
-    report = _report_path(arguments.report, source, output)
+    report = _report_path(arguments, source, output)
     for path in filter(None, (output, report)):
         require_writable(path)
     with progress(_steps(arguments)) as announce:
@@ -277,12 +277,11 @@ def _is_html(path: Path) -> bool:
     return path.suffix.lower() in (".html", ".htm")
 
 
-def _report_path(name: str | None, source: Path, output: Path) -> Path | None:
-    from castsmith.lowering.errors import OptionError
+def _report_path(arguments: argparse.Namespace, source: Path, output: Path) -> Path | None:
+    from castsmith.cli.collisions import require_apart, settings_files
 
-    if name is None:
-        return None
-    path = Path(name)
-    if path.resolve() in (source.resolve(), output.resolve()):
-        raise OptionError(f"--report {name} would overwrite a model: give it a name of its own.")
-    return path
+    settings = settings_files(arguments.target, arguments.promotion)
+    report = None if arguments.report is None else Path(arguments.report)
+    require_apart(settings, {"OUT": [output]})
+    require_apart({**settings, "the model": [source, output]}, {"--report": [report]})
+    return report

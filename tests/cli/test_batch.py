@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import onnx
@@ -93,3 +96,84 @@ def test_a_dask_cluster_of_two_workers(tmp_path: Path) -> None:
         )
     assert code == 2
     require_all_but_the_bad(tmp_path / "out", report)
+
+
+def test_nothing_is_imported_from_the_current_folder(tmp_path: Path) -> None:
+    files = inputs(tmp_path / "in")
+    for name in (
+        "argparse",
+        "typing",
+        "json",
+        "signal",
+        "numpy",
+        "onnx",
+        "onnx_ir",
+        "castsmith_numerics",
+        "subprocess",
+    ):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'a').write({name!r})")
+    words = ["optimize", files[0], files[2], "-o", "out", UNSAFE, "--json"]
+    command = [sys.executable, "-m", "castsmith", *words]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    command = batch_worker.command_of(files[0], "one.onnx", [UNSAFE])
+    env = batch_worker.environment({**os.environ, "PYTHONPATH": os.pathsep})
+    assert subprocess.run(command, cwd=tmp_path, capture_output=True, check=False, env=env).returncode == 0
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("way", ["same", "spelling", "symlink", "hardlink", "output", "data", "promotion"])
+def test_a_report_takes_the_place_of_no_other_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], way: str
+) -> None:
+    files = inputs(tmp_path / "in")
+    rules = tmp_path / "rules.json"
+    rules.write_text('{"name": "mine", "library": "torch"}')
+    victim, link = Path(files[2]), tmp_path / "link"
+    if way == "symlink":
+        link.symlink_to(victim)
+    if way == "hardlink":
+        link.hardlink_to(victim)
+    report = {
+        "same": victim,
+        "spelling": victim.parent / ".." / "in" / victim.name,
+        "output": tmp_path / "out" / victim.name,
+        "data": tmp_path / "out" / f"{victim.name}.data",
+        "promotion": rules,
+    }.get(way, link)
+    before = victim.read_bytes(), rules.read_bytes()
+    words = ["-o", str(tmp_path / "out"), "--report", str(report), "--promotion", str(rules)]
+    for sources in ([files[0], files[2]], [files[2]]):
+        one = len(sources) == 1
+        if one:
+            words[1] = str(tmp_path / "out" / victim.name)
+        if one and way == "data":
+            continue
+        assert main(["optimize", *sources, *words]) == 2
+        assert "would overwrite" in capsys.readouterr().err
+        assert (victim.read_bytes(), rules.read_bytes()) == before
+        assert not (tmp_path / "out").exists()
+
+
+def test_no_model_is_written_over_another_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = inputs(tmp_path / "in")
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / Path(files[0]).name).symlink_to(files[2])
+    before = Path(files[2]).read_bytes()
+    assert main(["optimize", files[0], files[2], "-o", str(out)]) == 2
+    assert "over the input" in capsys.readouterr().err
+    (out / Path(files[0]).name).unlink()
+    (out / Path(files[0]).name).symlink_to(out / Path(files[2]).name)
+    assert main(["optimize", files[0], files[2], "-o", str(out)]) == 2
+    assert "would both be written to" in capsys.readouterr().err
+    assert Path(files[2]).read_bytes() == before
+
+
+def test_a_folder_of_models_is_optimized_in_place(tmp_path: Path) -> None:
+    files = inputs(tmp_path / "in")
+    twin = tmp_path / "in" / "twin.onnx"
+    twin.hardlink_to(files[0])
+    before = Path(files[0]).read_bytes()
+    assert main(["optimize", files[0], str(twin), "-o", str(tmp_path / "in"), UNSAFE]) == 0
+    assert before not in (Path(files[0]).read_bytes(), twin.read_bytes())
