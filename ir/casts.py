@@ -7,7 +7,10 @@ from dataclasses import dataclass
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.ir.errors import ModelError
 from castsmith.ir.schemas import DEFAULT_DOMAINS
+from castsmith.ir.text import site_of
+from castsmith.ir.value_types import named_type
 from castsmith.numerics.exactness import Collapse, chain_collapses
 from castsmith.numerics.types import type_name
 
@@ -39,11 +42,13 @@ def read_cast(node: onnx_ir.Node, like: DataType | None = None) -> CastNode | No
 
 
 def cast_target(node: onnx_ir.Node) -> DataType:
-    """The `to` of a Cast: a number, or in opset 1 the name of the type."""
-    attribute = node.attributes["to"]
-    if attribute.type == onnx_ir.AttributeType.STRING:
-        return DataType[attribute.as_string()]
-    return DataType(attribute.as_int())
+    """The `to` of a Cast: a number, or in opset 1 the name of the type. Raises ModelError where it is not a type."""
+    attribute = node.attributes.get("to")
+    found = None if attribute is None else named_type(attribute)
+    if found is None:
+        given = "missing" if attribute is None else f"{attribute.value!r}, which is not an ONNX element type"
+        raise ModelError(f"{site_of(node)}: the attribute to of {node.op_type} is {given}.")
+    return found
 
 
 def cast_node(value: onnx_ir.Value, to: DataType, *, saturate: bool = True, round_mode: str = "up") -> onnx_ir.Node:

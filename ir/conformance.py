@@ -22,7 +22,7 @@ from onnx_ir.schemas import AttributeParameter, OpSignature
 from castsmith.ir.ops import type_attributes
 from castsmith.ir.qonnx import TRUNC_DOMAINS
 from castsmith.ir.schemas import DEFAULT_DOMAINS, opset_of
-from castsmith.ir.value_types import NUMBERS_OF_TYPES
+from castsmith.ir.value_types import named_type
 
 _SUBGRAPHS = frozenset({"If", "Loop", "Scan"})
 
@@ -34,6 +34,8 @@ class _Form:
     needed: tuple[int, ...]
     attributes: Mapping[str, AttributeType]
     required: tuple[str, ...]
+    may_be_undefined: frozenset[str] = frozenset()
+    """Attributes whose default is 0, which stands for no element type."""
 
 
 def nonconformity(
@@ -58,7 +60,7 @@ def nonconformity(
     for name, attribute in attributes.items():
         expected = form.attributes.get(name)
         if expected is not None and not attribute.is_ref():
-            wrong = _wrong_attribute(node, attribute, expected)
+            wrong = _wrong_attribute(node, attribute, expected, form.may_be_undefined)
             if wrong is not None:
                 return wrong
     return _unfit_subgraphs(node) if node.domain in DEFAULT_DOMAINS and node.op_type in _SUBGRAPHS else None
@@ -75,15 +77,20 @@ def _misfit(node: onnx_ir.Node, inputs: tuple[int, int], outputs: tuple[int, int
     return None
 
 
-def _wrong_attribute(node: onnx_ir.Node, attribute: onnx_ir.Attr, expected: AttributeType) -> str | None:
+def _wrong_attribute(
+    node: onnx_ir.Node, attribute: onnx_ir.Attr, expected: AttributeType, may_be_undefined: frozenset[str]
+) -> str | None:
     op_type = node.op_type
     if attribute.type != expected:
         return f"the attribute {attribute.name} of {op_type} is {attribute.type.name}, and has to be {expected.name}"
     if expected == AttributeType.STRING and isinstance(attribute.value, bytes) and op_type != "Constant":
         return f"the attribute {attribute.name} of {op_type}, {attribute.value!r}, is not UTF-8"
-    names_a_type = attribute.name in type_attributes(node.domain, op_type) and expected == AttributeType.INT
-    if names_a_type and attribute.value not in NUMBERS_OF_TYPES:
-        return f"the attribute {attribute.name} of {op_type} is {attribute.value}, which is no element type"
+    if attribute.name not in type_attributes(node.domain, op_type):
+        return None
+    if attribute.value == 0 and attribute.name in may_be_undefined:
+        return None
+    if named_type(attribute) is None:
+        return f"the attribute {attribute.name} of {op_type} is {attribute.value!r}, which is not an ONNX element type"
     return None
 
 
@@ -135,6 +142,7 @@ def _form(domain: str, op_type: str, opset: int) -> _Form | None:
         tuple(index for index, formal in enumerate(schema.inputs) if formal.option == single),
         {name: attribute.type for name, attribute in known.items()},
         tuple(name for name, attribute in attributes.items() if attribute.required),
+        frozenset(name for name, attribute in known.items() if attribute.default and attribute.default.value == 0),
     )
 
 

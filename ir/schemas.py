@@ -34,6 +34,8 @@ class Formal:
     homogeneous: bool
     variadic: bool
     sequence: bool
+    tensor: bool
+    """True if it takes nothing but tensors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,8 @@ def op_formals(domain: str, op_type: str, opset: int) -> tuple[tuple[Formal, ...
         fixed = len(types) == 1
         name = f"{parameter.type_str} of {parameter.name}" if fixed else parameter.type_str
         sequence = all(text.startswith("seq(") for text in types)
-        return Formal(name, allowed, parameter.is_homogeneous, parameter.option == variadic, sequence)
+        tensor = all(text.startswith("tensor(") for text in types)
+        return Formal(name, allowed, parameter.is_homogeneous, parameter.option == variadic, sequence, tensor)
 
     return tuple(map(formal, schema.inputs)), tuple(map(formal, schema.outputs))
 

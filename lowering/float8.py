@@ -19,7 +19,6 @@ from dataclasses import dataclass
 
 import onnx_ir
 from onnx_ir import DataType
-from onnx_ir.passes.common import ShapeInferencePass
 
 from castsmith.ir.inference import infer_element_types
 from castsmith.ir.passing import RewritePass
@@ -34,7 +33,7 @@ from castsmith.lowering.float8_plan import NAME, make_plan, wrap_expansions
 from castsmith.lowering.float8_wrap import Functions
 from castsmith.lowering.interface import STORED, WIDE, require_interface, widen_interface
 from castsmith.lowering.packing import PACKED, require_storage
-from castsmith.lowering.storage import declared_values, mentioned_types
+from castsmith.lowering.storage import declared_values, inferred_declared, mentioned_types
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import CODED_TYPES
 
@@ -93,9 +92,12 @@ class LowerFloat8(RewritePass):
 
     def _lower_without_functions(self, model: onnx_ir.Model, opset: int, records: Records) -> bool:
         """Lower a model of which no function handles codes; False where it is left as it is."""
-        if _needs_shapes(model):
-            ShapeInferencePass(check_type=False, strict_mode=False, data_prop=False)(model)
         types = infer_element_types(model, PromotionRules()).types
+        with inferred_declared(model, types, shapes=_needs_shapes(model)):
+            return self._lower_declared(model, types, opset, records)
+
+    def _lower_declared(self, model: onnx_ir.Model, types: Types, opset: int, records: Records) -> bool:
+        """As `_lower_without_functions`, where every value that can declares its type."""
         records.diagnostics += other_types_that_target_lacks(model, self.target, types)
         reasons = self._reasons(model, types, opset)
         plan = make_plan(model, self.target, frozenset(reasons), self.sequence, opset)

@@ -154,9 +154,6 @@ def _drop_unused_codes(plan: Plan, codes: onnx_ir.Value) -> None:
 def _expand(plan: Plan, node: onnx_ir.Node, expand: Expand) -> str | None:
     """Write the expansion of the node; the reason where there is none."""
     build = Builder(plan.share, flat_look_up=plan.flat_look_up)
-    for value in node.inputs:
-        if value is not None and value.type is None and value in plan.types:
-            value.type = onnx_ir.TensorType(plan.types[value])
     try:
         output = expand(build, node, plan.context)
         plan.expansions[node] = Expansion(node_text(node), tuple(build.nodes), output)

@@ -102,8 +102,14 @@ ADAPTERS: dict[str, tuple[int, Adapter]] = {
 """For each operator the opset that changed it, and what makes a node of a newer opset one of an older."""
 
 
+def has_adapter(node: onnx_ir.Node, now: int, to: int) -> bool:
+    """True if the operator changed between the opsets in a way that an adapter knows."""
+    since, _ = ADAPTERS.get(node.op_type, (0, None))
+    return _OLDEST <= to < since <= now
+
+
 def adapted(build: Builder, node: onnx_ir.Node, now: int, to: int) -> onnx_ir.Node | None:
     """The node as opset `to` has it, with constants made by `build`; None where no adapter can."""
-    since, adapter = ADAPTERS.get(node.op_type, (0, None))
-    parameters = any(attribute.is_ref() for attribute in node.attributes.values())
-    return None if adapter is None or parameters or not _OLDEST <= to < since <= now else adapter(build, node)
+    if not has_adapter(node, now, to) or any(attribute.is_ref() for attribute in node.attributes.values()):
+        return None
+    return ADAPTERS[node.op_type][1](build, node)

@@ -17,9 +17,11 @@ from castsmith.numerics.promotion import PromotionRules
 def definition(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> onnx_ir.Function | None:
     """The function that the schema at opset `now` gives for the node, if all its operators mean the same under `to`."""
     operands = [None if value is None else types.get(value, value.dtype) for value in node.inputs]
+    if not onnx.defs.has(node.op_type, now, ""):
+        return None
     schema = onnx.defs.get_schema(node.op_type, now, "")
     proto = _function(node, schema, operands)
-    if proto is None:
+    if proto is None or not _keep_outputs(proto, node):
         return None
     written = next((entry.version for entry in proto.opset_import if not entry.domain), now)
     # A copy as a graph of its own, since types are inferred for graphs.
@@ -50,10 +52,10 @@ def write_out(
         operand = node.inputs[index] if index < len(node.inputs) else None
         for user, position in list(formal.uses()):
             user.replace_input_with(position, operand)
-    outputs, nodes = tuple(body.outputs), tuple(body)
+    made, nodes = iter(tuple(body.outputs)), tuple(body)
     body.outputs.clear()
     body.remove(nodes)
-    return nodes, outputs[: len(node.outputs)]
+    return nodes, tuple(next(made) if value.name else value for value in node.outputs)
 
 
 def _function(
@@ -74,6 +76,17 @@ def _function(
         return None
     proto.ParseFromString(body)
     return proto
+
+
+def _keep_outputs(proto: onnx.FunctionProto, node: onnx_ir.Node) -> bool:
+    """Drop the function's outputs that the node does not have: the bodies of some operators, such as Attention, leave
+    those out. False where one that the node has is missing."""
+    formal = proto.output[: len(node.outputs)]
+    wanted = [name for name, value in zip(formal, node.outputs, strict=True) if value.name]
+    del proto.output[:]
+    proto.output.extend(wanted)
+    made = {*proto.input, *(name for each in proto.node for name in each.output)}
+    return made.issuperset(wanted)
 
 
 def _bind_attributes(function: onnx_ir.Function, node: onnx_ir.Node, schema: onnx.defs.OpSchema) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 import onnx_ir
-from onnx_ir.passes.common import ShapeInferencePass
 
 from castsmith.ir.kept_types import outdated
 from castsmith.ir.naming import Namer
@@ -16,7 +15,7 @@ from castsmith.ir.schemas import actual_inputs
 from castsmith.ir.text import site_of
 from castsmith.lowering.builder import Builder, new_constants
 from castsmith.lowering.opset import Obstacle, TypeOf, node_obstacle, standard_nodes
-from castsmith.lowering.opset_adapters import ADAPTERS, adapted
+from castsmith.lowering.opset_adapters import adapted, has_adapter
 from castsmith.lowering.opset_definitions import definition, write_out
 
 
@@ -48,18 +47,13 @@ def plan_moves(model: onnx_ir.Model, to: int, types: TypeOf) -> Moves:
     return moves
 
 
-def needs_shapes(model: onnx_ir.Model) -> bool:
+def needs_shapes(model: onnx_ir.Model, now: int, to: int) -> bool:
     """Whether an adapter may have to know a shape that nobody declared."""
     return any(
-        node.op_type in ADAPTERS and node.inputs[0] is not None and node.inputs[0].shape is None
+        has_adapter(node, now, to) and node.inputs[0] is not None and node.inputs[0].shape is None
         for node in model.graph.all_nodes()
         if node.inputs
     )
-
-
-def infer_shapes(model: onnx_ir.Model) -> None:
-    """Note the shapes that follow from those declared."""
-    ShapeInferencePass(check_type=False, strict_mode=False, data_prop=False)(model)
 
 
 def _moves(moves: Moves, node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> bool:

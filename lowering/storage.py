@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping
+from contextlib import contextmanager
 
 import numpy as np
 import onnx_ir
 from onnx_ir import DataType
+from onnx_ir.passes.common import ShapeInferencePass
 
 from castsmith.ir.ops import named_types
 from castsmith.ir.ranges import relabelled
 from castsmith.ir.rewriting import all_nodes
+from castsmith.ir.schemas import actual_inputs, actual_outputs, op_key
+from castsmith.ir.scopes import imports_by_scope
 from castsmith.ir.tensors import all_tensors, graphs_with_initializers
 from castsmith.numerics.types import element_type
 
@@ -93,6 +97,57 @@ def mentioned_types(model: onnx_ir.Model) -> set[DataType]:
     for node in all_nodes(model):
         found |= {DataType.UNDEFINED if dtype is None else dtype for dtype in named_types(node).values()}
     return found
+
+
+@contextmanager
+def inferred_declared(
+    model: onnx_ir.Model, types: Mapping[onnx_ir.Value, DataType], *, shapes: bool = False
+) -> Generator[None]:
+    """Declare the inferred element type, and with `shapes` the shape, of each tensor that declares none, for the time
+    of the block.
+
+    Sequences of nodes are written by the types that values declare. What the block does not retype itself declares
+    nothing again after it, so that a pass which does nothing leaves the model as it is.
+    """
+    inferred = _inferred_shapes(model) if shapes else {}
+    lent_types: dict[onnx_ir.Value, tuple[onnx_ir.TypeProtocol | None, onnx_ir.TypeProtocol]] = {}
+    lent_shapes: dict[onnx_ir.Value, onnx_ir.Shape] = {}
+    for value in dict.fromkeys(_tensors(model)):
+        dtype = types.get(value)
+        if dtype is not None and value.dtype in (None, DataType.UNDEFINED):
+            lent_types[value] = value.type, onnx_ir.TensorType(dtype)
+            value.type = lent_types[value][1]
+        if value.shape is None and value in inferred:
+            value.shape = lent_shapes[value] = inferred[value]
+    try:
+        yield
+    finally:
+        for value, (before, declared) in lent_types.items():
+            if value.type is declared:
+                value.type = before
+        for value, shape in lent_shapes.items():
+            if value.shape is shape:
+                value.shape = None
+
+
+def _inferred_shapes(model: onnx_ir.Model) -> dict[onnx_ir.Value, onnx_ir.Shape]:
+    """The shapes that follow from those declared, found on a copy: onnx_ir would declare sequences as tensors."""
+    copied = model.clone()
+    ShapeInferencePass(check_type=False, strict_mode=False, data_prop=False)(copied)
+    pairs = zip(declared_values(model), declared_values(copied), strict=True)
+    return {value: other.shape for value, other in pairs if value.shape is None and other.shape is not None}
+
+
+def _tensors(model: onnx_ir.Model) -> Iterator[onnx_ir.Value]:
+    """The values that are tensors because an operator takes or gives nothing else in their place."""
+    imports = imports_by_scope(model)
+    for node in all_nodes(model):
+        key = None if node.graph is None else op_key(node, imports[node.graph])
+        if key is not None:
+            formals = (*actual_inputs(key, len(node.inputs)), *actual_outputs(key, len(node.outputs)))
+            for value, formal in zip((*node.inputs, *node.outputs), formals, strict=True):
+                if value is not None and formal is not None and formal.tensor:
+                    yield value
 
 
 def declared_values(model: onnx_ir.Model) -> Iterator[onnx_ir.Value]:

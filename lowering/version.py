@@ -22,9 +22,9 @@ from castsmith.ir.passing import RewritePass
 from castsmith.ir.records import Diagnostic, Records, Refusal, Rewrite, RewriteResult, Severity, Site
 from castsmith.ir.schemas import opset_of
 from castsmith.ir.targets import Target
-from castsmith.lowering.opset import move_to_opset
-from castsmith.lowering.opset_moving import apply_moves, infer_shapes, needs_shapes, plan_moves
-from castsmith.lowering.storage import mentioned_types
+from castsmith.lowering.opset import TypeOf, move_to_opset
+from castsmith.lowering.opset_moving import apply_moves, needs_shapes, plan_moves
+from castsmith.lowering.storage import inferred_declared, mentioned_types
 from castsmith.numerics.promotion import PromotionRules
 
 PASS_NAME = "legalize-version"
@@ -61,12 +61,14 @@ def _legalize_opset(model: onnx_ir.Model, target: Target, records: Records) -> N
     now, newest = opset_of(model.graph.opset_imports, ""), target.newest_opset
     if now is None or now <= newest:
         return
-    site = Site(model.graph.name or "")
-    moves = plan_moves(model, newest, infer_element_types(model, PromotionRules()).types)
-    if moves.obstacles and needs_shapes(model):
-        moves.discard()
-        infer_shapes(model)
-        moves = plan_moves(model, newest, infer_element_types(model, PromotionRules()).types)
+    types = infer_element_types(model, PromotionRules()).types
+    with inferred_declared(model, types, shapes=needs_shapes(model, now, newest)):
+        _move_to(model, target, types, now, records)
+
+
+def _move_to(model: onnx_ir.Model, target: Target, types: TypeOf, now: int, records: Records) -> None:
+    site, newest = Site(model.graph.name or ""), target.newest_opset
+    moves = plan_moves(model, newest, types)
     found = moves.obstacles
     if not found:
         records.rewrites += apply_moves(model, moves, PASS_NAME, newest)

@@ -35,7 +35,7 @@ from castsmith.ir.text import site_of
 from castsmith.lowering.builder import Builder, new_constants
 from castsmith.lowering.float8_needs import Types
 from castsmith.lowering.interface import STORED, WIDE, require_interface, widen_interface
-from castsmith.lowering.storage import mentioned_types, retyped_attributes
+from castsmith.lowering.storage import inferred_declared, mentioned_types, retyped_attributes
 from castsmith.lowering.widen_casts import round_casts_once
 from castsmith.lowering.widen_effect import effect_in_float
 from castsmith.lowering.widen_functions import inline_ambiguous
@@ -87,16 +87,17 @@ def _run(model: onnx_ir.Model, target: Target, rule: Rule, records: Records) -> 
     outdated(model)
     types, namer = infer_element_types(model, PromotionRules()).types, Namer(model)
     imports = imports_by_scope(model)
-    for node in list(all_nodes(model)):
-        if node.domain not in DEFAULT_DOMAINS or node.graph is None or node.op_identifier() in model.functions:
-            continue
-        answer = rule(node, target, types, opset_of(imports[node.graph], "") or 0)
-        if isinstance(answer, Replacement):
-            records.rewrites.append(apply_replacement(NAME, node, answer, namer))
-        elif answer is not None:
-            records.refusals.append(answer)
-            message = f"{answer.reason}, and {target.name} has no kernel for it"
-            records.diagnostics.append(Diagnostic("no-kernel", Severity.ERROR, answer.site, message))
+    with inferred_declared(model, types):
+        for node in list(all_nodes(model)):
+            if node.domain not in DEFAULT_DOMAINS or node.graph is None or node.op_identifier() in model.functions:
+                continue
+            answer = rule(node, target, types, opset_of(imports[node.graph], "") or 0)
+            if isinstance(answer, Replacement):
+                records.rewrites.append(apply_replacement(NAME, node, answer, namer))
+            elif answer is not None:
+                records.refusals.append(answer)
+                message = f"{answer.reason}, and {target.name} has no kernel for it"
+                records.diagnostics.append(Diagnostic("no-kernel", Severity.ERROR, answer.site, message))
 
 
 def _lacking(node: onnx_ir.Node, target: Target, types: Types, opset: int) -> list[DataType]:
@@ -152,11 +153,9 @@ def _widened(node: onnx_ir.Node, target: Target, types: Types, opset: int) -> Re
 def _obstacle(node: onnx_ir.Node, dtype: DataType, target: Target, types: Types, opset: int) -> str | None:
     imports: Mapping[str, int] = {"": opset}
     for index, value in enumerate(node.inputs):
-        if value is not None and types.get(value, value.dtype) == dtype:
-            if value.type is None:
-                value.type = onnx_ir.TensorType(dtype)
-            if DataType.FLOAT not in input_types(node, index, imports):
-                return f"{node.op_type} takes no float as input {index}"
+        narrow = value is not None and types.get(value, value.dtype) == dtype
+        if narrow and DataType.FLOAT not in input_types(node, index, imports):
+            return f"{node.op_type} takes no float as input {index}"
     if not target.has_kernel(node.op_type, DataType.FLOAT, opset):
         return f"{node.op_type} of float is lacking too"
     return None

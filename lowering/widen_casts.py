@@ -18,6 +18,7 @@ from castsmith.lowering.builder import Builder, new_constants
 from castsmith.lowering.codes import Policy
 from castsmith.lowering.sequences_round import round_in_place
 from castsmith.lowering.sequences_wide import WIDE_INTEGERS, wide
+from castsmith.lowering.storage import inferred_declared
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import HALF_TYPES, type_name
 
@@ -47,18 +48,17 @@ def round_casts_once(model: onnx_ir.Model, target: Target, pass_name: str) -> li
         if wrong is not None:
             found.append((node, x, source, meaning.to, wrong))
     ranges, namer = Ranges(inference), Namer(model)
-    return [
-        apply_replacement(pass_name, node, _rounded(node, x, source, to, target.name, wrong), namer)
-        for node, x, source, to, wrong in found
-        if (known := ranges.get(x)) is None or not known.fits(DataType.FLOAT)
-    ]
+    with inferred_declared(model, inference.types):
+        return [
+            apply_replacement(pass_name, node, _rounded(node, x, source, to, target.name, wrong), namer)
+            for node, x, source, to, wrong in found
+            if (known := ranges.get(x)) is None or not known.fits(DataType.FLOAT)
+        ]
 
 
 def _rounded(
     node: onnx_ir.Node, x: onnx_ir.Value, source: DataType, to: DataType, target: str, wrong: WrongCast
 ) -> Replacement:
-    if x.type is None:
-        x.type = onnx_ir.TensorType(source)
     constants: list[onnx_ir.Value] = []
     build = Builder(new_constants(constants, f"{node.outputs[0].name}_"))
     rounded = round_in_place(build, wide(build, x), to, Policy())

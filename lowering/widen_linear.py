@@ -23,9 +23,6 @@ def expand_linear(node: onnx_ir.Node, target: Target, types: Types, opset: int, 
     kept = None if quantized is None else types.get(quantized, quantized.dtype)
     if kept is None or (kept in CODED_TYPES and node.op_type == "QuantizeLinear"):
         raise ModelError(f"QuantizeLinear of {type_name(dtype)} to {'?' if kept is None else type_name(kept)}")
-    for value in node.inputs:
-        if value is not None and value.type is None and value in types:
-            value.type = onnx_ir.TensorType(types[value])
     constants: list[onnx_ir.Value] = []
     build = Builder(new_constants(constants, f"{node.outputs[0].name}_"))
     expand = expand_quantize if node.op_type == "QuantizeLinear" else expand_dequantize

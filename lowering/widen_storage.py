@@ -22,7 +22,7 @@ from castsmith.lowering.codes import Policy
 from castsmith.lowering.float8_needs import Types, is_coded, touches_coded
 from castsmith.lowering.sequences_round import round_in_place
 from castsmith.lowering.sequences_wide import wide
-from castsmith.lowering.storage import declared_values, retyped_attributes
+from castsmith.lowering.storage import declared_values, inferred_declared, retyped_attributes
 from castsmith.lowering.widen_effect import effect_in_float
 from castsmith.numerics.cast import cast
 from castsmith.numerics.promotion import PromotionRules
@@ -53,19 +53,20 @@ def widen_storage(model: onnx_ir.Model, target: Target, dtype: DataType, records
         message = f"{target.name} has no {type_name(dtype)}, but {refusals[0].reason}"
         records.diagnostics.append(Diagnostic("type-not-in-target", Severity.ERROR, refusals[0].site, message))
         return
-    for value in values:
-        _retype(model, value, target, dtype, records)
-    namer = Namer(model)
-    shared = shared_constants(model, namer, "castsmith_") if namer.takes_initializers(model.graph) else None
-    inside = {node for function in model.functions.values() for node in function.all_nodes()}
-    for node in nodes:
-        for attribute in retyped_attributes(node, dtype, DataType.FLOAT, widened_tensor):
-            node.attributes[attribute.name] = attribute
-        called = node.op_identifier() in model.functions
-        if not called and node.op_type not in _EXACT and any(is_coded(y, types, (dtype,)) for y in node.outputs):
-            records.rewrites.append(
-                _round_results(node, types, dtype, target, namer, None if node in inside else shared)
-            )
+    with inferred_declared(model, types):
+        for value in values:
+            _retype(model, value, target, dtype, records)
+        namer = Namer(model)
+        shared = shared_constants(model, namer, "castsmith_") if namer.takes_initializers(model.graph) else None
+        inside = {node for function in model.functions.values() for node in function.all_nodes()}
+        for node in nodes:
+            for attribute in retyped_attributes(node, dtype, DataType.FLOAT, widened_tensor):
+                node.attributes[attribute.name] = attribute
+            called = node.op_identifier() in model.functions
+            if not called and node.op_type not in _EXACT and any(is_coded(y, types, (dtype,)) for y in node.outputs):
+                records.rewrites.append(
+                    _round_results(node, types, dtype, target, namer, None if node in inside else shared)
+                )
 
 
 def _obstacle(node: onnx_ir.Node, types: Types, dtype: DataType, model: onnx_ir.Model) -> str | None:

@@ -13,6 +13,7 @@ from onnx import TensorProto, helper
 
 import castsmith
 from castsmith.ir.errors import ModelError
+from castsmith.ir.inference import infer_element_types
 
 Node = onnx.NodeProto
 
@@ -60,7 +61,15 @@ UNSOUND = {
     ),
     "no type": (
         [helper.make_node("Cast", ["x"], ["y"], to=99)],
-        "attribute to of Cast is 99, which is no element type",
+        "attribute to of Cast is 99, which is not an ONNX element type",
+    ),
+    "undefined type": (
+        [helper.make_node("Cast", ["x"], ["y"], to=0)],
+        "attribute to of Cast is 0, which is not an ONNX element type",
+    ),
+    "type of a precision": (
+        [helper.make_node("QuantizeLinear", ["x", "x"], ["y"], precision=99)],
+        "attribute precision of QuantizeLinear is 99, which is not an ONNX element type",
     ),
     "branches": (
         [if_node(ONE, branch("two", helper.make_node("Neg", ["x"], ["a"]), outputs=["a", "a"]))],
@@ -180,3 +189,16 @@ def test_names_that_are_no_text(tmp_path: Path) -> None:
     path.write_bytes(data.replace(b"node_of_bytes", b"node_of_\xff\xfe\xfd\xfc\xfb"))
     with pytest.raises(ModelError, match="is not UTF-8"):
         castsmith.load(path)
+
+
+@pytest.mark.parametrize(("name", "valid"), [("INT32", True), ("int32", True), ("whole", False), ("UNDEFINED", False)])
+def test_cast_of_opset_1_names_its_type(name: str, valid: bool) -> None:
+    text = f'<ir_version: 4, opset_import: ["": 1]> g (float[2] x) => (int32[2] y) {{ y = Cast <to = "{name}"> (x) }}'
+    model = onnx_ir.from_onnx_text(text)
+    if not valid:
+        with pytest.raises(ModelError, match=f"the attribute to of Cast is {name!r}, which is not an ONNX"):
+            castsmith.optimize(model)
+        with pytest.raises(ModelError, match=f"the attribute to of Cast is {name!r}, which is not an ONNX"):
+            infer_element_types(model, castsmith.PromotionRules())
+    else:
+        castsmith.optimize(model)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import numpy as np
 import onnx
 import onnx_ir
 import pytest
+from onnx.backend.test.case.test_case import TestCase
+from onnx.reference import ReferenceEvaluator
 
 from castsmith.ir.errors import OpsetError
 from castsmith.ir.inference import infer_element_types
 from castsmith.ir.opsets import require_known_opset
-from castsmith.ir.targets import Target, load_target
+from castsmith.ir.targets import Target, load_target, target_names
 from castsmith.lowering.opset import node_obstacle, standard_nodes
 from castsmith.lowering.version import LegalizeVersion
 from castsmith.numerics.promotion import PromotionRules
+from tests.backend import array_of_case, node_cases
 
 CPU = load_target("onnxruntime-cpu")
 
@@ -126,3 +130,76 @@ def test_an_opset_that_the_installed_onnx_lacks_is_an_error(monkeypatch: pytest.
     monkeypatch.setattr(onnx.defs, "onnx_opset_version", lambda: 25)
     with pytest.raises(OpsetError, match=r"the installed onnx [0-9.a-z]+ knows opsets up to 25: install a newer one"):
         require_known_opset(onnx_ir.from_onnx_text('<ir_version: 10, opset_import: ["": 26]> g () => () {}'))
+
+
+def written_out(*, sample: int = 0) -> dict[str, str]:
+    """What became of each one-node test of an operator that the standard defines by a function, at the newest opset of
+    each target: "" where it is valid and gives the expected numbers. sample: only each case of that many."""
+    targets = {target.newest_opset: target for target in map(load_target, target_names())}
+    outcomes = dict[str, str]()
+    cases = [(n, case, case.model) for n, case in sorted(node_cases("").items()) if _has_function(case.model)]
+    for name, case, proto in cases[:: sample or 1]:
+        for newest, target in targets.items():
+            model = onnx_ir.from_proto(proto or onnx.ModelProto())
+            model.ir_version = min(model.ir_version, 13)
+            result = LegalizeVersion(target)(model)
+            if result.modified and not result.records.refusals and "bernoulli" not in name:
+                outcomes[f"{name} at {newest}"] = _difference(onnx_ir.to_proto(model), case)
+    return outcomes
+
+
+def _has_function(model: onnx.ModelProto | None) -> bool:
+    if model is None or len(model.graph.node) != 1:
+        return False
+    node = model.graph.node[0]
+    opset = next((each.version for each in model.opset_import if not each.domain), 0)
+    if not onnx.defs.has(node.op_type, opset, node.domain):
+        return False
+    schema = onnx.defs.get_schema(node.op_type, opset, node.domain)
+    return any(getattr(schema, name) for name in ("has_function", "has_context_dependent_function"))
+
+
+def _difference(proto: onnx.ModelProto, case: TestCase) -> str:
+    onnx.checker.check_model(proto, full_check=True)
+    assert case.data_sets is not None
+    inputs, outputs = case.data_sets[0]
+    feeds = {info.name: array_of_case(array) for info, array in zip(proto.graph.input, inputs, strict=True)}
+    for got, wanted in zip(ReferenceEvaluator(proto).run(None, feeds), map(array_of_case, outputs), strict=True):
+        got = np.asarray(got)
+        if got.shape != wanted.shape or got.dtype != wanted.dtype:
+            return f"{got.dtype}{got.shape} and not {wanted.dtype}{wanted.shape}"
+        if not np.allclose(got.astype(np.float64), wanted.astype(np.float64), rtol=1e-2, atol=1e-2, equal_nan=True):
+            return "other numbers"
+    return ""
+
+
+def test_operators_are_written_out_as_valid_models_that_compute_the_same():
+    # The test data of these operators is not exact: exp, tanh and sums, in whatever order.
+    outcomes = written_out(sample=15)
+    assert len(outcomes) > 30
+    assert not {name: text for name, text in outcomes.items() if text}
+
+
+@pytest.mark.parametrize("outputs", ["y", "y, k, w", "y, _k, _w, p"])
+def test_attention_has_the_outputs_that_it_had(outputs: str):
+    types = ", ".join(f"float[2,3,N,M] {name}" for name in outputs.split(", ") if name[0] != "_")
+    past = ", past_k, past_v" if "k" in outputs else ""
+    body = f"""agraph (float[2,3,8,16] q, float[2,3,4,16] past_k, float[2,3,4,16] past_v) => ({types}) {{
+        {outputs} = Attention (q, q, q,{past}) }}""".replace("(q, q, q,)", "(q, q, q)").replace("q, past", "q, , past")
+    model = model_of(body.replace("_k, _w", ", "), 23)
+    result = LegalizeVersion(load_target("tensorrt-10"))(model)
+    assert [rewrite.rule for rewrite in result.records.rewrites] == ["write-out-operator", "opset"]
+    model.ir_version = 10
+    onnx.checker.check_model(onnx_ir.to_proto(model), full_check=True)
+
+
+def test_an_unknown_operator_keeps_the_opset():
+    result = LegalizeVersion(load_target("tensorrt-10"))(
+        model_of("agraph (float[4] x) => (float[4] y) { y = Foo (x) }", 21)
+    )
+    assert [refusal.reason for refusal in result.records.refusals] == ["opset 21 has no Foo"]
+
+
+if __name__ == "__main__":
+    found = written_out()
+    print(len(found), "models;", {name: text for name, text in found.items() if text} or "no difference")
