@@ -1,12 +1,22 @@
-"""Names that are new to the whole model, so that no subgraph shadows a value of an outer scope."""
+"""Names: new ones for what a pass makes, and names by which a model says the same once it is saved.
+
+In memory a node holds the values that it reads; in a file it holds their names, which are looked up in the graph of the
+node, then in the graph around it, and so on. `Namer` gives new values names that the model has nowhere, so that none
+hides another. A value that takes over the name of another one, or is read in a scope where it was not read before, may
+still be hidden by a value of an inner scope: `settle_names` renames that one.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import onnx_ir
 
+from castsmith.ir.errors import ModelError
 from castsmith.ir.walks import all_nodes, graphs_in
+
+Scope = onnx_ir.Graph | onnx_ir.Function
 
 
 class Namer:
@@ -15,8 +25,7 @@ class Namer:
 
     def __init__(self, model: onnx_ir.Model) -> None:
         self._model = model
-        self._names: set[str] | None = None
-        self._released: set[str] = set()
+        self._names: Counter[str] | None = None
         self._next: dict[str, int] = {}
         self._bodies = {function.graph for function in model.functions.values()}
         # Before IR version 4 an initializer has to be an input too, which a caller may override.
@@ -27,29 +36,115 @@ class Namer:
 
     def fresh(self, base: str) -> str:
         """`base`, or `base_1`, `base_2` ... whichever is the first that is not in use; it is in use from now on."""
-        name = base
-        while name in self._used():
+        name, used = base, self._used()
+        while used[name]:
             self._next[base] = self._next.get(base, 0) + 1
             name = f"{base}_{self._next[base]}"
-        self._used().add(name)
+        used[name] += 1
         return name
 
-    def takes_initializers(self, scope: onnx_ir.Graph | onnx_ir.Function) -> bool:
+    def takes_initializers(self, scope: Scope) -> bool:
         """Whether a constant can be an initializer of the scope: not in a function's own body."""
         return scope not in self._bodies and not self._initializers_are_inputs
 
     def release(self, name: str | None) -> None:
-        """Make the name of something that leaves the model free again."""
-        if self._names is None:
-            self._released.add(name or "")
-        else:
-            self._names.discard(name or "")
+        """Let go of the name of one thing that leaves the model; others, in other scopes, may have the same."""
+        used = self._used()
+        if used[name or ""]:
+            used[name or ""] -= 1
 
-    def _used(self) -> set[str]:
-        """All names of the model: found when the first new one is asked for, as most passes mostly ask for none."""
+    def _used(self) -> Counter[str]:
+        """How many things have each name: counted when the first new one is asked for, as most passes ask for none."""
         if self._names is None:
-            self._names = set(_names_in(self._model)) - self._released
+            self._names = Counter(_names_in(self._model))
         return self._names
+
+
+def settle_names(model: onnx_ir.Model) -> bool:
+    """Rename values until each name that a node reads is found where it is meant; returns whether any was renamed.
+
+    Inputs and outputs of the main graph keep their names. Raises ModelError where two of them have the same.
+    """
+    found = list(_clashes(model))
+    if found:
+        namer = Namer(model)
+        for value in found:
+            value.name = namer.fresh(value.name or "value")
+    return bool(found)
+
+
+def has_clashes(model: onnx_ir.Model) -> bool:
+    """True if `settle_names` would rename something."""
+    return any(True for _ in _clashes(model))
+
+
+def _clashes(model: onnx_ir.Model) -> Iterator[onnx_ir.Value]:
+    """The values that hide another one from a node which reads it, or that have a name which is taken already."""
+    for scope in (model.graph, *model.functions.values()):
+        ports = {*scope.inputs, *scope.outputs}
+        yield from dict.fromkeys(_Lookup(ports).walk(scope))
+
+
+class _Lookup:
+    """One walk through a graph and its subgraphs, with the names that are visible in each."""
+
+    def __init__(self, fixed: set[onnx_ir.Value]) -> None:
+        self._fixed = fixed
+        self._scopes: list[dict[str, onnx_ir.Value]] = []
+        self._renamed: set[onnx_ir.Value] = set()
+
+    def walk(self, scope: Scope) -> Iterator[onnx_ir.Value]:
+        """The values to be renamed."""
+        self._scopes.append({})
+        initializers = scope.initializers.values() if isinstance(scope, onnx_ir.Graph) else ()
+        ports = (*scope.inputs, *initializers, *(scope.outputs if len(self._scopes) == 1 else ()))
+        for value in ports:
+            # An input of a subgraph may hide what is outside, as long as nobody inside reads that.
+            yield from self._declare(value, self._scopes[-1:])
+        for node in scope:
+            for value in node.outputs:
+                yield from self._declare(value, self._scopes)
+        for node in scope:
+            for value in node.inputs:
+                if value is not None:
+                    yield from self._read(value)
+            for attribute in node.attributes.data.values():
+                for subgraph in graphs_in(attribute):
+                    yield from self.walk(subgraph)
+        for value in scope.outputs:
+            yield from self._read(value)
+        self._scopes.pop()
+
+    def _declare(self, value: onnx_ir.Value, visible: list[dict[str, onnx_ir.Value]]) -> Iterator[onnx_ir.Value]:
+        name, own = value.name, self._scopes[-1]
+        if not name or own.get(name) is value:
+            return
+        other = next((scope[name] for scope in visible if name in scope), None)
+        if other in self._fixed and value in self._fixed:
+            raise ModelError(f"two inputs or outputs have the name {name!r}; rename one of them.")
+        if other is not None and value not in self._fixed:
+            yield self._rename(value)
+            return
+        if other is not None:
+            yield self._rename(other)
+        own[name] = value
+
+    def _read(self, value: onnx_ir.Value) -> Iterator[onnx_ir.Value]:
+        """Those that stand between a node and the value that it reads."""
+        name = value.name
+        if value in self._renamed or not name:
+            return
+        for scope in reversed(self._scopes):
+            found = scope.get(name)
+            if found is value or found in self._fixed:
+                return
+            if found is not None:
+                del scope[name]
+                yield self._rename(found)
+
+    def _rename(self, value: onnx_ir.Value) -> onnx_ir.Value:
+        self._renamed.add(value)
+        return value
 
 
 def _names_in(model: onnx_ir.Model) -> Iterator[str]:
@@ -64,7 +159,7 @@ def _names_in(model: onnx_ir.Model) -> Iterator[str]:
                 yield from _names_of_ports(subgraph)
 
 
-def _names_of_ports(scope: onnx_ir.Graph | onnx_ir.Function) -> Iterator[str]:
+def _names_of_ports(scope: Scope) -> Iterator[str]:
     yield from (value.name for value in scope.inputs if value.name)
     if isinstance(scope, onnx_ir.Graph):
         yield from scope.initializers

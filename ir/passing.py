@@ -14,6 +14,7 @@ from contextvars import ContextVar
 import onnx_ir
 from onnx_ir.passes import InPlacePass, PassResult
 
+from castsmith.ir.naming import settle_names
 from castsmith.ir.opsets import require_known_opset
 from castsmith.ir.records import Records, RewriteResult
 
@@ -35,6 +36,8 @@ class RewritePass(InPlacePass):
     def __call__(self, model_or_result: onnx_ir.Model | PassResult, /) -> RewriteResult:
         result = super().__call__(model_or_result)
         assert isinstance(result, RewriteResult)
+        if result.modified:
+            settle_names(result.model)
         for records in _LISTENERS.get():
             records.extend(result.records)
         return result

@@ -34,7 +34,7 @@ def from_proto(proto: onnx.ModelProto) -> onnx_ir.Model:
     if has_sparse(proto):
         proto = spelled_out(proto)
     model = onnx_ir.from_proto(proto)
-    for graph, graph_proto in _graphs(model.graph, proto.graph):
+    for graph, graph_proto in _graphs(model, proto):
         graph.meta[_OWN] = True
         for name in {value.name for value in graph_proto.value_info} & graph.initializers.keys():
             graph.initializers[name].meta[_DECLARED] = True
@@ -50,8 +50,11 @@ def to_proto(model: onnx_ir.Model) -> onnx.ModelProto:
         proto = onnx_ir.to_proto(model)
     except onnx_ir.serde.SerdeError as error:
         raise ModelError(f"the model cannot be written ({root_cause(error)}).") from None
-    for graph, graph_proto in _graphs(model.graph, proto.graph):
+    for graph, graph_proto in _graphs(model, proto):
         values = graph.initializers
+        # onnx_ir writes the name of the tensor, which a copy of the model may share under another name.
+        for value, tensor in zip((v for v in values.values() if v.const_value is not None), graph_proto.initializer):
+            tensor.name = value.name or ""
         if _OWN not in graph.meta or not values:
             continue
         kept = [
@@ -97,14 +100,23 @@ def root_cause(error: BaseException) -> str:
     return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
-def _graphs(graph: onnx_ir.Graph, proto: onnx.GraphProto) -> Iterator[tuple[onnx_ir.Graph, onnx.GraphProto]]:
-    """The graph and its subgraphs, each with its proto."""
-    yield graph, proto
-    for index, node in enumerate(graph):
+def _graphs(model: onnx_ir.Model, proto: onnx.ModelProto) -> Iterator[tuple[onnx_ir.Graph, onnx.GraphProto]]:
+    """The main graph and all subgraphs, those in functions too, each with its proto."""
+    yield model.graph, proto.graph
+    yield from _subgraphs(model.graph, proto.graph)
+    for function, function_proto in zip(model.functions.values(), proto.functions, strict=True):
+        yield from _subgraphs(function, function_proto)
+
+
+def _subgraphs(
+    scope: onnx_ir.Graph | onnx_ir.Function, proto: onnx.GraphProto | onnx.FunctionProto
+) -> Iterator[tuple[onnx_ir.Graph, onnx.GraphProto]]:
+    for index, node in enumerate(scope):
         held = [attribute for attribute in node.attributes.data.values() if graphs_in(attribute)]
         protos = {attribute.name: attribute for attribute in proto.node[index].attribute} if held else {}
         for attribute in held:
             found = protos[attribute.name]
             both = [found.g] if attribute.type == onnx_ir.AttributeType.GRAPH else found.graphs
             for subgraph, subgraph_proto in zip(graphs_in(attribute), both, strict=True):
-                yield from _graphs(subgraph, subgraph_proto)
+                yield subgraph, subgraph_proto
+                yield from _subgraphs(subgraph, subgraph_proto)

@@ -71,7 +71,7 @@ def apply_replacement(
     site, before = site_of(node), node_text(node)
     old_inputs = [value for value in node.inputs if value is not None]
     if replacement.outputs is not None:
-        for name in (node.name, *(output.name for output in node.outputs)):
+        for name in (node.name, *(output.name for output in node.outputs if not output.is_graph_output())):
             namer.release(name)
     for constant in replacement.constants:
         _adopt(constant, replacement.beside or node, namer)
@@ -133,14 +133,13 @@ def _hand_over_graph_output(
     name, made = old.name, list[onnx_ir.Node]()
     producer = new.producer()
     if producer is None or producer.graph is not node.graph or new.is_graph_output():
-        if new.name == name:
-            new.name = namer.fresh(f"{name}_value")
         identity = onnx_ir.node("Identity", [new], name=namer.fresh(f"castsmith_output_{name}"))
         identity.outputs[0].type, identity.outputs[0].shape = new.type, new.shape
         node.prepend(identity)
         new = identity.outputs[0]
-        new.name = name
         made.append(identity)
+    else:
+        namer.release(new.name)
     old.replace_all_uses_with(new, replace_graph_outputs=True)
     new.name = name
     new.type, new.shape = new.type or old.type, new.shape or old.shape

@@ -18,8 +18,10 @@ from castsmith.ir.atomic import destination, flush, mode_for, new_file, replace
 from castsmith.ir.errors import ModelError
 from castsmith.ir.external import Draft, Placed, drafted_shards, external_tensor, free_names, same_name, shards_of
 from castsmith.ir.inline import write_model
-from castsmith.ir.protos import file_format, to_proto
+from castsmith.ir.naming import has_clashes, settle_names
+from castsmith.ir.protos import file_format, from_proto, to_proto
 from castsmith.ir.ranges import external_path, file_of, range_of
+from castsmith.ir.soundness import require_sound
 from castsmith.ir.superseded import (
     data_files_of,
     drop,
@@ -31,7 +33,7 @@ from castsmith.ir.superseded import (
     recover,
     withdraw,
 )
-from castsmith.ir.tensors import Held, Place, files_read, graphs_with_initializers, held_tensors, put_tensor
+from castsmith.ir.tensors import Held, Place, files_read, graphs_with_initializers, held_tensors, put_tensor, tensor_places
 
 _INLINE_LIMIT = 2**31 - 2**24
 """Protobuf refuses messages of 2 GiB; what is left below is for the graph itself."""
@@ -88,6 +90,7 @@ def save(
         the same place, and needs that file from then on.
     shard_bytes: data files are split where they would get larger than this; a single tensor is never split.
 
+    The model in memory is not changed; a value that its name in the file would not find is renamed in the file.
     A data file that only the replaced model needed is deleted where this program made it for that model and nothing
     else names it; else it stays, with a UserWarning that says so. Raises ModelError where nothing can be written.
     """
@@ -115,6 +118,9 @@ def write(
     is_last_use: nothing in memory is read after this, so that the data files of the model itself can go too.
     """
     path = Path(path)
+    if has_clashes(model):
+        model = model.clone()
+        settle_names(model)
     try:
         where = _where(path, external_data)
         reads = files_read(model)
@@ -134,6 +140,25 @@ def write(
         return sorted(old - dropped)
     except OSError as error:
         raise ModelError(f"{path}: the file cannot be written ({error.strerror}).") from None
+
+
+def reloaded(model: onnx_ir.Model) -> onnx_ir.Model:
+    """The model as a file of it would be read, names looked up again; its large tensors are shared, not copied.
+
+    Raises ModelError where the file would not be read.
+    """
+    shared = [(p, t) for p, t in tensor_places(model) if t.nbytes >= _LARGE or isinstance(t, ExternalTensor)]
+    shared = [(place, tensor) for place, tensor in shared if tensor.dtype != onnx_ir.DataType.STRING]
+    numbers = enumerate(shared)
+    stand_ins = {p: external_tensor(Placed(t, 0), f"{number}", _name(p, t)) for number, (p, t) in numbers}
+    with _replaced(stand_ins):
+        proto = onnx.ModelProto.FromString(to_proto(model).SerializeToString())
+    again = from_proto(proto)
+    require_sound(again, model.graph.name or "the model")
+    for place, tensor in list(tensor_places(again)):
+        if isinstance(tensor, ExternalTensor):
+            put_tensor(place, shared[int(tensor.location)][1])
+    return again
 
 
 def _where(path: Path, external_data: str | None) -> _Where:

@@ -211,6 +211,11 @@ def _names() -> dict[str, DataType]:
     return numpy | full | short | _EXTRA_NAMES
 
 
+def element_bytes(dtype: DataType) -> float:
+    """Return the bytes of one element; of a string, which has no fixed size, more than any number has."""
+    return 32.0 if dtype is DataType.STRING else dtype.itemsize
+
+
 def parse_type(name: TypeLike) -> DataType:
     """Return the element type that `name` names.
 

@@ -67,7 +67,9 @@ class Folding:
         self.grown += sum(known.tensor.nbytes for known in new if known.tensor) - bytes_of_dropped([node], kept)
         for output, each in zip(node.outputs, derivations, strict=True):
             if each.known in new and each.known.value is None:
-                self._give_value(each.known, output.name or "folded")
+                # An output of the graph keeps its name, so what stands in for it needs another one.
+                name = f"{output.name}_value" if output.is_graph_output() else output.name
+                self._give_value(each.known, name or "folded")
         outputs = tuple(each.stands or each.known.value for each in derivations)
         values = tuple(known.value for known in new if known.value is not None)
         home = self.constants.innermost(new)

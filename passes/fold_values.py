@@ -21,6 +21,7 @@ from onnx_ir import DataType
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.schemas import opset_of
 from castsmith.numerics.codec import Array
+from castsmith.numerics.types import element_bytes
 from castsmith.passes.fold_movement import Operands, movement, moves
 from castsmith.passes.fold_moves import Dims, Move, MoveError, Way, move
 
@@ -61,8 +62,8 @@ class Known:
 
 
 def bytes_of(dtype: DataType, shape: Dims) -> int:
-    """Bytes that a tensor takes in a file; for strings, which have no fixed size, more than a number ever needs."""
-    return ceil(prod(shape) * (32 if dtype == DataType.STRING else dtype.itemsize))
+    """Bytes that a tensor takes in a file."""
+    return ceil(prod(shape) * element_bytes(dtype))
 
 
 @dataclass

@@ -57,7 +57,8 @@ def _release_names(region: Region, namer: Namer) -> dict[onnx_ir.Value, tuple[st
     for node in region.casts:
         names[node.outputs[0]] = node.name, node.outputs[0].name
         namer.release(node.name)
-        namer.release(node.outputs[0].name)
+        if not node.outputs[0].is_graph_output():
+            namer.release(node.outputs[0].name)
     return names
 
 
@@ -136,8 +137,6 @@ def _become_output(old: onnx_ir.Value, new: onnx_ir.Value, namer: Namer) -> None
             graph.outputs[index] = new
     if new.name != name:
         old.name = namer.fresh(f"{name}_{type_name(old.dtype)}" if old.dtype is not None else f"{name}_moved")
-    if new.name != name:
         namer.release(new.name)
-        namer.release(name)
-        new.name = namer.fresh(name or "castsmith_output")
+        new.name = name
     new.type, new.shape = new.type or old.type, new.shape or old.shape

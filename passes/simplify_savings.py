@@ -13,6 +13,7 @@ from castsmith.ir.constants import use_count
 from castsmith.ir.inference import Inference
 from castsmith.ir.rewriting import Replacement
 from castsmith.ir.schemas import DEFAULT_DOMAINS
+from castsmith.numerics.types import element_bytes
 from castsmith.passes.simplify_sight import SHAPE_ONLY
 
 
@@ -61,7 +62,7 @@ class Savings:
 
     def _itemsize(self, value: onnx_ir.Value) -> float:
         dtype = self.inference.type_of(value)
-        return 0.0 if dtype is None else dtype.itemsize
+        return 0.0 if dtype is None else element_bytes(dtype)
 
     def _elements(self, *values: onnx_ir.Value) -> int:
         """The elements of values that have one shape."""
@@ -80,10 +81,10 @@ def reads_more(node: onnx_ir.Node, origin: onnx_ir.Value, inference: Inference, 
     source = node.inputs[0]
     assert source is not None
     wide, narrow = inference.type_of(origin), inference.type_of(source)
-    if wide is None or narrow is None or wide.itemsize <= narrow.itemsize:
+    if wide is None or narrow is None or element_bytes(wide) <= element_bytes(narrow):
         return False
-    count = use_count(source)
-    if source.is_graph_output() or count * (wide.itemsize - narrow.itemsize) > wide.itemsize + narrow.itemsize:
+    count, more, less = use_count(source), element_bytes(wide), element_bytes(narrow)
+    if source.is_graph_output() or count * (more - less) > more + less:
         return True
     first = source.producer()
     made = None if first is None else read_cast(first)
