@@ -53,7 +53,8 @@ def to_proto(model: onnx_ir.Model) -> onnx.ModelProto:
     for graph, graph_proto in _graphs(model, proto):
         values = graph.initializers
         # onnx_ir writes the name of the tensor, which a copy of the model may share under another name.
-        for value, tensor in zip((v for v in values.values() if v.const_value is not None), graph_proto.initializer):
+        held = [value for value in values.values() if value.const_value is not None]
+        for value, tensor in zip(held, graph_proto.initializer, strict=True):
             tensor.name = value.name or ""
         if _OWN not in graph.meta or not values:
             continue

@@ -14,7 +14,7 @@ from castsmith.ir.records import Effect, Records, Refusal, Rewrite, RewriteResul
 from castsmith.ir.text import constant_text, node_text, nodes_text, site_of
 from castsmith.ir.walks import all_nodes
 
-__all__ = ["Replacement", "Rule", "all_nodes", "apply_replacement", "run_rules"]
+__all__ = ["Replacement", "Rule", "all_nodes", "apply_replacement", "place_constant", "run_rules"]
 
 
 @dataclass(frozen=True)
@@ -100,6 +100,11 @@ def apply_replacement(
 def _adopt(constant: onnx_ir.Value, node: onnx_ir.Node, namer: Namer) -> None:
     """Give a new constant a home beside the node."""
     constant.name = namer.fresh(constant.name or "castsmith_constant")
+    place_constant(constant, node, namer)
+
+
+def place_constant(constant: onnx_ir.Value, node: onnx_ir.Node, namer: Namer) -> None:
+    """Make the constant an initializer of the node's graph; where that takes none, a Constant ahead of the node."""
     if isinstance(node.graph, onnx_ir.Graph) and namer.takes_initializers(node.graph):
         node.graph.register_initializer(constant)
     else:

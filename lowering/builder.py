@@ -12,6 +12,7 @@ from onnx_ir import DataType
 
 from castsmith.ir.constants import new_constant
 from castsmith.ir.naming import Namer
+from castsmith.ir.rewriting import place_constant
 from castsmith.numerics.types import CODED_TYPES
 
 ConstantHome = Callable[[str, npt.NDArray[Any]], onnx_ir.Value]
@@ -36,7 +37,7 @@ _GIVES_BOOL = frozenset(
 
 
 def shared_constants(model: onnx_ir.Model, namer: Namer, prefix: str) -> ConstantHome:
-    """A home in the main graph, whose initializers all subgraphs see; equal arrays share one."""
+    """A home in the main graph, where all subgraphs see it; equal arrays share one."""
     made: dict[tuple[str, tuple[int, ...], bytes], onnx_ir.Value] = {}
 
     def home(name: str, array: npt.NDArray[Any]) -> onnx_ir.Value:
@@ -44,7 +45,7 @@ def shared_constants(model: onnx_ir.Model, namer: Namer, prefix: str) -> Constan
         key = (str(array.dtype), array.shape, array.tobytes())
         if key not in made:
             made[key] = new_constant(namer.fresh(f"{prefix}{name}"), onnx_ir.tensor(array))
-            model.graph.register_initializer(made[key])
+            place_constant(made[key], model.graph[0], namer)
         return made[key]
 
     return home

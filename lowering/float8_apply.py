@@ -11,7 +11,7 @@ from onnx_ir import DataType
 from castsmith.ir.constants import new_constant
 from castsmith.ir.naming import Namer
 from castsmith.ir.records import Effect, Records, Rewrite, Site
-from castsmith.ir.rewriting import Replacement, apply_replacement
+from castsmith.ir.rewriting import Replacement, apply_replacement, place_constant
 from castsmith.ir.targets import Target
 from castsmith.ir.text import node_text, nodes_text, site_of, type_text
 from castsmith.lowering.float8_casts import rounds_in_place
@@ -53,7 +53,7 @@ def apply_plan(
         if not constant.uses():
             continue
         constant.name = namer.fresh(f"castsmith_{constant.name}")
-        model.graph.register_initializer(constant)
+        place_constant(constant, model.graph[0], namer)
     for node in plan.expansions:
         records.rewrites.append(_apply_expansion(plan, node, namer))
     if plan.new_opset is not None:
@@ -89,7 +89,7 @@ def _pack(plan: Plan, value: onnx_ir.Value, target: Target, namer: Namer, reason
     site, name = Site(graph.name or "", value.name or ""), value.name
     value.replace_all_uses_with(codes)
     del graph.initializers[name or ""]
-    graph.register_initializer(packed)
+    place_constant(packed, graph[0], namer)
     for node in nodes:
         node.name = namer.fresh(f"castsmith_{node.op_type}")
         node.outputs[0].name = namer.fresh(f"{node.name}_output")

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import onnx_ir
 
 from castsmith.ir.casts import cast_node
-from castsmith.ir.constants import constant_node, constant_tensor, drop_if_unused, new_constant
+from castsmith.ir.constants import constant_tensor, drop_if_unused, new_constant
 from castsmith.ir.naming import Namer
+from castsmith.ir.rewriting import place_constant
 from castsmith.ir.text import node_text
 from castsmith.ir.value_types import set_element_type
 from castsmith.numerics.cast import cast
@@ -47,8 +48,11 @@ def apply(region: Region, problem: Problem, chosen: Sequence[Choice], plans: Seq
     for node in reversed(list(region.casts)):
         assert node.graph is not None
         node.graph.remove(node, safe=True)
-    kept = [node for node in casts if node.graph is not None]
-    return "\n".join(node_text(node) for node in (*region.moves, *kept))
+    # Not before all are served: what a dead move reads goes with it, and may be in the region too.
+    for root in problem.roots:
+        drop_if_unused(root.value)
+    kept = [node for node in (*region.moves, *casts) if node.graph is not None]
+    return "\n".join(map(node_text, kept))
 
 
 def _release_names(region: Region, namer: Namer) -> dict[onnx_ir.Value, tuple[str | None, str | None]]:
@@ -78,7 +82,7 @@ def _serve(
         if demand.value in names and (demand.user is None or not demand.value.is_graph_output()):
             wishes[chain] = names[demand.value] if demand.user is None else wishes.get(chain, names[demand.value])
     users = [user for user, _ in root.value.uses() if user in region.nodes]
-    first = None if root.move is not None else min(users, key=lambda user: region.nodes[user])
+    first = None if root.move is not None else min(users, key=lambda user: region.nodes[user], default=None)
     nodes: list[onnx_ir.Node] = []
     for base, chain in plan.casts:
         if not root.price:
@@ -97,7 +101,6 @@ def _serve(
             demand.user.replace_input_with(demand.index, made[chain])
         elif made[chain] is not demand.value:
             _become_output(demand.value, made[chain], namer)
-    drop_if_unused(root.value)
     return nodes
 
 
@@ -109,12 +112,7 @@ def _cast_constant(value: onnx_ir.Value, chain: Chain, problem: Problem, namer: 
     array = cast(tensor.numpy(), dtype, saturate=step.saturate, round_mode=step.round_mode, opset=opset)
     name = namer.fresh(f"{value.name}_{type_name(dtype)}")
     constant = new_constant(name, onnx_ir.tensor(array, dtype=dtype, name=name))
-    graph = problem.moves[0].node.graph
-    assert isinstance(graph, onnx_ir.Graph)
-    if namer.takes_initializers(graph):
-        graph.register_initializer(constant)
-    else:
-        problem.moves[0].node.prepend(constant_node(constant))
+    place_constant(constant, problem.moves[0].node, namer)
     return constant
 
 

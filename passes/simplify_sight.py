@@ -43,6 +43,8 @@ def why_seen(node: onnx_ir.Node, source: DataType, meaning: CastNode, opset: int
     assert meaning.to is not None
     if node.op_type in SHAPE_ONLY:
         return None
+    if max(element_type(source).kind, element_type(meaning.to).kind) > Kind.FLOATING:
+        return f"casts between {type_name(source)} and {type_name(meaning.to)} are not compared number by number", ""
     question = _question(node)
     if question is not None:
         return _changed_answer(question, node.op_type, source, meaning, opset)

@@ -128,10 +128,10 @@ class ScopedModel:
         state = self.pick(visible)
         dtype = visible[state]
         if kind == "If":
-            branches = {
-                name: self.subgraph(name, visible, taken, depth, [], [dtype]) for name in ("then_branch", "else_branch")
-            }
-            node = make.make_node("If", ["c"], [taken.fresh(self.random)], **branches)
+            then_branch = self.subgraph("then_branch", visible, taken, depth, [], [dtype])
+            else_branch = self.subgraph("else_branch", visible, taken, depth, [], [dtype])
+            result = taken.fresh(self.random)
+            node = make.make_node("If", ["c"], [result], then_branch=then_branch, else_branch=else_branch)
             visible[node.output[0]] = dtype
             return node
         # Inputs of a body may have the name of a value outside, which they hide.
