@@ -33,7 +33,15 @@ from castsmith.ir.superseded import (
     recover,
     withdraw,
 )
-from castsmith.ir.tensors import Held, Place, files_read, graphs_with_initializers, held_tensors, put_tensor, tensor_places
+from castsmith.ir.tensors import (
+    Held,
+    Place,
+    files_read,
+    graphs_with_initializers,
+    held_tensors,
+    put_tensor,
+    tensor_places,
+)
 
 _INLINE_LIMIT = 2**31 - 2**24
 """Protobuf refuses messages of 2 GiB; what is left below is for the graph itself."""
@@ -150,14 +158,14 @@ def reloaded(model: onnx_ir.Model) -> onnx_ir.Model:
     shared = [(p, t) for p, t in tensor_places(model) if t.nbytes >= _LARGE or isinstance(t, ExternalTensor)]
     shared = [(place, tensor) for place, tensor in shared if tensor.dtype != onnx_ir.DataType.STRING]
     numbers = enumerate(shared)
-    stand_ins = {p: external_tensor(Placed(t, 0), f"{number}", _name(p, t)) for number, (p, t) in numbers}
+    stand_ins: Tensors = {p: external_tensor(Placed(t, 0), f"{number}", _name(p, t)) for number, (p, t) in numbers}
     with _replaced(stand_ins):
         proto = onnx.ModelProto.FromString(to_proto(model).SerializeToString())
     again = from_proto(proto)
     require_sound(again, model.graph.name or "the model")
     for place, tensor in list(tensor_places(again)):
         if isinstance(tensor, ExternalTensor):
-            put_tensor(place, shared[int(tensor.location)][1])
+            put_tensor(place, shared[int(f"{tensor.path}")][1])
     return again
 
 

@@ -16,6 +16,7 @@ from castsmith.ir.errors import ModelError, VerificationError
 from castsmith.ir.loading import from_proto, load
 from castsmith.ir.naming import settle_names
 from castsmith.ir.protos import to_proto
+from castsmith.ir.records import RewriteResult
 from castsmith.ir.saving import reloaded, save
 from castsmith.ir.targets import load_target
 from castsmith.ir.verify_passes import require_same
@@ -66,7 +67,7 @@ def run(proto: onnx.ModelProto) -> list[Any] | None:
             feeds[info.name] = np.array([1, 5] if info.type.tensor_type.shape.dim else 2, dtype)
     try:
         session = onnxruntime.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
-        return session.run(None, feeds)
+        return [np.asarray(array) for array in session.run(None, feeds)]
     except Exception:  # ONNX Runtime raises a class of its own for each of its status codes
         return None
 
@@ -98,6 +99,7 @@ def test_each_pass_alone_keeps_names_and_tells_what_it_did(seed: int) -> None:
         original = to_proto(model)
         result = make_pass(name, {"target": target})(model)
         after = to_proto(result.model)
+        assert isinstance(result, RewriteResult)
         assert result.modified == (after != original), name
         assert result.modified == bool(result.records.rewrites), name
         require_same_meaning(before, after, expected)
