@@ -11,7 +11,7 @@ from castsmith.ir.constants import constant_node, drop_if_unused
 from castsmith.ir.kept_types import Following
 from castsmith.ir.naming import Namer
 from castsmith.ir.records import Effect, Records, Refusal, Rewrite, RewriteResult
-from castsmith.ir.text import constant_text, node_text, nodes_text, site_of
+from castsmith.ir.text import constant_text, node_text, site_of
 from castsmith.ir.walks import all_nodes
 
 __all__ = ["Replacement", "Rule", "all_nodes", "apply_replacement", "place_constant", "run_rules"]
@@ -80,15 +80,13 @@ def apply_replacement(
         node.prepend(new_node)
     for index, value in replacement.inputs.items():
         node.replace_input_with(index, value)
-    lines, made = [constant_text(constant) for constant in replacement.constants], list(replacement.nodes)
-    if replacement.nodes:
-        lines.append(nodes_text(replacement.nodes))
+    made = list(replacement.nodes)
+    if replacement.outputs is not None:
+        made += _replace_outputs(node, replacement.outputs, namer)
+    # Now that all of them have the names that they keep.
+    lines = [*map(constant_text, replacement.constants), *map(node_text, made)]
     if replacement.outputs is None:
         lines.append(node_text(node))
-    else:
-        identities = _replace_outputs(node, replacement.outputs, namer)
-        lines += map(node_text, identities)
-        made += identities
     if following is not None:
         following.rewritten(node, made, replacement.outputs)
     for value in old_inputs:
