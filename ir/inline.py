@@ -26,16 +26,31 @@ def write_model(out: IO[bytes], proto: onnx.ModelProto, weights: Mapping[str, on
     """
     heads = [(tensor.SerializeToString(), weights.get(tensor.name)) for tensor in proto.graph.initializer]
     del proto.graph.initializer[:]
-    # The fields of a message may come in any order.
     graph = proto.graph.SerializeToString()
     proto.ClearField("graph")
     initializers = [(_frame(head, weight), weight) for head, weight in heads]
     length = len(graph) + sum(len(frame) + (0 if weight is None else weight.nbytes) for frame, weight in initializers)
-    out.write(proto.SerializeToString() + length_delimited(_GRAPH, length) + graph)
+    first = _taken_before_graph(proto)
+    out.write(first.SerializeToString() + length_delimited(_GRAPH, length) + graph)
     for frame, weight in initializers:
         out.write(frame)
         if weight is not None:
             write_tensor(weight, out)
+    out.write(proto.SerializeToString())
+
+
+def _taken_before_graph(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """Take the fields that stand before the graph out of `proto`.
+
+    The fields of a message may come in any order, but OpenVINO looks at the first three of a file, and does not
+    recognise one in which two opset imports are among them.
+    """
+    first = onnx.ModelProto()
+    for field, value in proto.ListFields():
+        if field.number < _GRAPH:
+            setattr(first, field.name, value)
+            proto.ClearField(field.name)
+    return first
 
 
 def _frame(head: bytes, weight: onnx_ir.TensorProtocol | None) -> bytes:

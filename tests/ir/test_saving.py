@@ -119,3 +119,11 @@ def test_a_failing_save_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="cannot be written"):
         castsmith.save(onnx_ir.from_proto(everything()), tmp_path / "absent" / "m.onnx")
+
+
+def test_a_saved_file_is_recognised_by_openvino(tmp_path: Path) -> None:
+    """It looks at the first three fields, which are to be others: so the graph stands before two opset imports."""
+    openvino = pytest.importorskip("openvino")
+    text = '<ir_version: 7, opset_import: ["": 12, "com.microsoft": 1]> g (float[2] x) => (float[2] y) { y = Abs (x) }'
+    castsmith.save(onnx_ir.from_proto(onnx.parser.parse_model(text)), tmp_path / "m.onnx")
+    assert openvino.Core().read_model(tmp_path / "m.onnx").get_parameters()

@@ -7,6 +7,7 @@ import onnx
 import onnx_ir
 import pytest
 
+import castsmith
 from castsmith.lowering.float8_wrap import DOMAIN
 from castsmith.lowering.version import LegalizeVersion
 from castsmith.numerics.cast import cast
@@ -58,3 +59,16 @@ def test_a_quotient_that_is_encoded_and_rounded(sequence: str):
     q, y = run(session(onnx_ir.to_proto(model)), {"x": X, "s": s})
     assert q.tolist() == codes.view(np.uint8).tolist()
     assert y.tobytes() == (cast(codes, "float") * s).tobytes()
+
+
+@pytest.mark.parametrize("target", ["onnxruntime-cpu", "onnxruntime-android"])
+def test_a_function_without_a_call_goes_at_the_first_run(target: str) -> None:
+    """Inlining once left it there with a record, and so recorded it again at each run."""
+    text = """<ir_version: 9, opset_import: ["": 20, "local": 1]>
+        g (float[3] x) => (float[3] y) { y = Relu (x) }
+        <domain: "local", opset_import: ["": 20]>
+        f <to> (a) => (b) { b = Cast <to: int = @to> (a) }"""
+    first = castsmith.optimize(onnx.parser.parse_model(text), target=target)
+    assert [rewrite.rule for rewrite in first.rewrites] == ["inline-functions"]
+    assert not first.model.functions
+    assert not castsmith.optimize(first.model, target=target).rewrites

@@ -33,6 +33,8 @@ _LOADED_BY_ORT = (None, "onnxruntime-cpu")
 _EXACT = (Effect.BIT_EXACT, Effect.BIT_EXACT_BUT_NAN, Effect.INTERFACE)
 
 Announce = Callable[[str], None]
+ORIGINAL = "load the original in "
+"""What is announced before a runtime is asked to load the original; what it does then is its own doing."""
 
 
 @dataclass
@@ -62,12 +64,17 @@ class Original:
 
 
 def judge(
-    path: str, targets: Sequence[str | None] = TARGETS, announce: Announce = lambda _: None
+    path: str,
+    targets: Sequence[str | None] = TARGETS,
+    announce: Announce = lambda _: None,
+    without: Sequence[str] = (),
 ) -> Iterator[Judgement]:
-    """Judge the model in the file for each target."""
-    announce("original")
-    wanted = {name for target in targets for name in _loaders(target)}
-    loaders = {name: _loads(name, path) for name in sorted(wanted)}
+    """Judge the model in the file for each target. without: runtimes that are not asked."""
+    loaders: dict[str, bool] = {}
+    for name in sorted({name for target in targets for name in _loaders(target)}):
+        announce(ORIGINAL + name)
+        loaders[name] = name not in without and _loads(name, path)
+    announce("check the original")
     original = Original(path, _is_valid(path), loaders)
     for target in targets:
         announce(f"optimize for {target or 'no target'}")

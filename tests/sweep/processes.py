@@ -11,13 +11,13 @@ import tempfile
 import time
 import traceback
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkProcess
 from pathlib import Path
 from typing import Any
 
-from tests.sweep.judge import Judgement, judge
+from tests.sweep.judge import ORIGINAL, Judgement, judge
 from tests.sweep.sources import Source
 
 _BATCH = 16
@@ -66,14 +66,18 @@ def run_all(
                 each.judged.crash = f"timeout after {limits[1]:.0f} s at: {each.stage}"
             if each.closed:
                 each.process.join()
+                each.receiver.close()
                 running.remove(each)
                 if each.left:
+                    again = _without_runtime(each)
+                    if again is not None:
+                        waiting.append([again, *each.left[1:]])
+                        continue
                     each.judged.crash = each.judged.crash or f"{_ended(each.process.exitcode or 0)} at: {each.stage}"
                     done += 1
                     yield each.judged
                     if each.left[1:]:
                         waiting.append(each.left[1:])
-                each.receiver.close()
         if time.monotonic() - last > 30:
             last = time.monotonic()
             print(f"{done} of {len(models)}", file=sys.stderr, flush=True)
@@ -109,6 +113,14 @@ def _received(each: _Running) -> list[Judged]:
     return ended
 
 
+def _without_runtime(each: _Running) -> Source | None:
+    """The model to judge once more, without the runtime that crashed or hung on the original."""
+    name = each.stage.removeprefix(ORIGINAL)
+    if name == each.stage or name in each.left[0].without:
+        return None
+    return replace(each.left[0], without=(*each.left[0].without, name))
+
+
 def _ended(code: int) -> str:
     return f"killed by signal {signal.Signals(-code).name}" if code < 0 else f"the process ended with {code}"
 
@@ -128,7 +140,7 @@ def _work(sources: list[Source], targets: list[str | None], memory: int, sender:
         with tempfile.TemporaryDirectory() as folder:
             try:
                 path = source.file(Path(folder))
-                for judgement in judge(str(path), targets, lambda text: send("stage", text)):
+                for judgement in judge(str(path), targets, lambda text: send("stage", text), source.without):
                     send("judgement", judgement)
             except BaseException as error:
                 send("stage", traceback.format_exc(limit=-2))

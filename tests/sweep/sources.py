@@ -15,10 +15,14 @@ _TESTS = Path(__file__).parents[1]
 
 @dataclass(frozen=True)
 class Source:
-    """A model by name, and the function that gives its file; `folder` is where it may write one."""
+    """A model by name, and the function that gives its file; `folder` is where it may write one.
+
+    without: runtimes that crash or hang on the model itself, and so are not asked.
+    """
 
     name: str
     file: Callable[[Path], Path]
+    without: tuple[str, ...] = ()
 
 
 def files_below(directory: str, seed: int = 0) -> Iterator[Source]:
