@@ -1,14 +1,39 @@
-"""Where the `castsmith` process starts: an interrupt ends it without a traceback from the first import on."""
+"""Where the `castsmith` process starts: streams that are closed, and interrupts, from the first import on."""
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
+
+_INTERRUPTED = 130
+_SHOW_CURSOR = b"\x1b[?25h"
 
 
 def main() -> int:
     """Run the command of the process's own arguments and return its exit code."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else whoever started it wants it ignored
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, end_at_once)
+    _open_closed_streams()
     from castsmith.cli.main import main as run
 
     return run()
+
+
+def end_at_once(number: int, frame: object) -> None:
+    """End the process at once: there is nothing to clean up but the cursor, which a progress bar hides."""
+    del number, frame
+    if os.isatty(2):
+        os.write(2, _SHOW_CURSOR)
+    os._exit(_INTERRUPTED)
+
+
+def _open_closed_streams() -> None:
+    """Give a standard stream that is closed to /dev/null: else the next file opened would take its number."""
+    for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(descriptor, "w" if descriptor else "r", closefd=False))  # noqa: SIM115

@@ -15,7 +15,7 @@ from typing import NoReturn
 
 import castsmith
 from castsmith.cli.failure import TROUBLE, USAGE, Failure
-from castsmith.cli.outcome import run_command, tell_failure
+from castsmith.cli.outcome import end_of_help, run_command, tell_failure
 from castsmith.cli.starting import start_quickly
 
 _COMMANDS = ("optimize", "check", "diff", "verify", "cast", "promote", "targets", "passes", "explain", "completion")
@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except _UsageError as error:
         return tell_failure(Failure(USAGE, str(error), "", TROUBLE), as_json="--json" in words)
     except SystemExit as ending:  # --help or --version
-        return ending.code if isinstance(ending.code, int) else 0
+        return end_of_help(ending.code if isinstance(ending.code, int) else 0)
     return run_command(arguments)
 
 

@@ -19,7 +19,7 @@ from castsmith.cli.arguments import (
 )
 from castsmith.cli.batch import is_batch, run_batch
 from castsmith.cli.failure import DONE, REFUSED
-from castsmith.cli.outcome import complain
+from castsmith.cli.outcome import cleaned_up_if_interrupted, complain
 from castsmith.cli.verify import add_engine
 
 if TYPE_CHECKING:
@@ -153,7 +153,8 @@ def _run_one(arguments: argparse.Namespace) -> int:
             print(_json(arguments, None, result, Sizes(before, measure(result.model), rules)), end="")
         complain(f"the result would not be right for {arguments.target or 'any runtime'}, so nothing was written.")
         return REFUSED
-    _write(arguments, result, Sizes(before, measure(result.model), rules), report, drawn)
+    with cleaned_up_if_interrupted():
+        _write(arguments, result, Sizes(before, measure(result.model), rules), report, drawn)
     return DONE
 
 
@@ -232,6 +233,7 @@ def _write(arguments: argparse.Namespace, result: Result, sizes: Sizes, report: 
             write_report(_html(arguments, drawn, result, sizes) if as_html else _json(arguments, output, result, sizes))
     for file in kept:
         complain(kept_note(file))
+    arguments.written = output
     if arguments.json:
         print(_json(arguments, output, result, sizes), end="")
     else:

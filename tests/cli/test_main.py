@@ -142,3 +142,43 @@ def test_the_installed_process_ends_with_the_code_of_main(tmp_path: Path) -> Non
     assert run_process("check", model).returncode == 0
     assert run_process("promote", "i64", "f32").returncode == 1
     assert run_process("check", tmp_path / "none.onnx").returncode == 2
+
+
+CLOSINGS = (">&-", "<&-", "2>&-", ">&- 2>&- <&-", ">/dev/full", "2>/dev/full", ">/dev/full 2>/dev/full")
+ENDINGS = {
+    "passes --json": (0, 2),
+    "check A": (1, 2),
+    "optimize A -o B --json": (0, 2),
+    "cast x --from f --to i8 --json": (2,),
+}
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+@pytest.mark.parametrize("words", ENDINGS)
+def test_streams_that_are_closed_or_full_give_no_traceback(tmp_path: Path, words: str) -> None:
+    write_model(tmp_path / "A", MIXED)
+    for closing in CLOSINGS:
+        shell = f"{sys.executable} -m castsmith {words} {closing}"
+        ended = subprocess.run(shell, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert ended.returncode in ENDINGS[words], closing
+        assert not ended.stderr or is_one_sentence(ended.stderr)
+        assert ended.returncode != 2 or "A -o B" not in words or "B is written" in ended.stderr or "2>" in closing
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no SIGINT to one process")
+def test_an_interrupt_while_modules_are_imported_gives_no_traceback(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "a.onnx", MIXED)
+    for module in ("argparse", "numpy", "onnx", "onnx_ir"):
+        # Interrupt the process itself when it imports the module.
+        code = (
+            "import builtins, os, signal, sys; real = builtins.__import__\n"
+            "def fake(name, *others):\n"
+            f"    if name == {module!r}: os.kill(os.getpid(), signal.SIGINT)\n"
+            "    return real(name, *others)\n"
+            "builtins.__import__ = fake; import castsmith.cli.entry as entry; sys.modules.pop('argparse', None)\n"
+            "sys.exit(entry.main())"
+        )
+        command = [sys.executable, "-c", code, "optimize", str(model), "-o", str(tmp_path / "b.onnx")]
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", ""), module
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.onnx"]
