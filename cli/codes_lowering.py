@@ -19,7 +19,7 @@ LOWERING = (
         "A QONNX Trunc becomes operators of ONNX. Refused without constant parameters, or before Round exists.",
         "No runtime has Trunc; the sequence gives qonnx's bits.",
         "- y = qonnx.custom_op.general.Trunc (x, scale, zeropt, in_bits, out_bits)\n+ Div, Add, Round, Floor, Mul ...",
-        "Where refused, raise the opset to 11 or make the parameters constants.",
+        "Where refused, raise the opset to 11 or make the parameters that the reason names constants.",
     ),
     Page(
         "lower-quant",
@@ -28,6 +28,15 @@ LOWERING = (
         "No runtime has them; each step becomes one operator, in the order and type in which QONNX computes.",
         "- y = qonnx.custom_op.general.Quant (x, scale, zeropt, bits)\n+ Div, Add, two Where, Round, Sub, Mul",
         "Where refused, the reason says what has to be constant, or which rounding mode is not exact.",
+    ),
+    Page(
+        "make-constant",
+        "rewrite",
+        "A graph input with a default, used as a parameter of a QONNX operator, becomes the constant that it is by default.",
+        "A bit width decides which operators stand for the operator, so it has to be known; exporters list initializers"
+        " as inputs though nobody feeds them.",
+        "- input float bits = {4}\n+ constant float bits = {4}",
+        "Nothing, unless you feed that input; then export one model for each value.",
     ),
     Page(
         "lower-*",

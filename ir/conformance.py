@@ -20,7 +20,7 @@ from onnx_ir import AttributeType
 from onnx_ir.schemas import AttributeParameter, OpSignature
 
 from castsmith.ir.ops import type_attributes
-from castsmith.ir.qonnx import TRUNC_DOMAINS
+from castsmith.ir.qonnx import QONNX_DOMAINS
 from castsmith.ir.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.value_types import named_type
 
@@ -43,7 +43,7 @@ def nonconformity(
 ) -> str | None:
     """What about the node its schema, or the function that it calls, does not allow; None where it conforms."""
     opset = opset_of(imports, node.domain)
-    form = _QONNX if node.domain in TRUNC_DOMAINS else _form(node.domain, node.op_type, opset or 0)
+    form = _QONNX if node.domain in QONNX_DOMAINS else _form(node.domain, node.op_type, opset or 0)
     if form is None:
         called = functions.get(node.op_identifier()) if functions else None
         return None if called is None else _misfit(node, (0, len(called.inputs)), (0, len(called.outputs)))

@@ -1,6 +1,8 @@
-"""QONNX Trunc nodes: which nodes they are, which version each is, and what their inputs mean.
+"""QONNX nodes: which nodes they are, which version a Trunc is, and what its inputs mean.
 
-Source: qonnx 1.0.0, `custom_op/general/trunc.py` and `docs/qonnx-custom-ops/trunc_v1.md`, `trunc_v2.md`.
+Source: qonnx 1.0.0, `custom_op/general/trunc.py` and `docs/qonnx-custom-ops/trunc_v1.md`, `trunc_v2.md`; the documents
+name the domain `qonnx.custom_ops.general`. What an attribute is by default is what the documents say: the executor of
+qonnx refuses a node without one.
 """
 
 from __future__ import annotations
@@ -13,8 +15,29 @@ import onnx_ir
 from castsmith.ir.errors import ModelError
 from castsmith.ir.text import site_of
 
-TRUNC_DOMAINS = ("qonnx.custom_op.general", "onnx.brevitas", "finn.custom_op.general")
+QONNX_DOMAINS = (
+    "qonnx.custom_op.general",
+    "onnx.brevitas",
+    "finn.custom_op.general",
+    "qonnx.custom_ops.general",
+)
 
+TRUNCS = ("Trunc", "TruncQuant")
+QUANTIZERS = frozenset({"Quant", "IntQuant", "BipolarQuant", "FloatQuant", *TRUNCS})
+"""The operators of these domains that are standard operators in a row. Brevitas calls Trunc of version 2 TruncQuant
+where it exports through torch.export."""
+
+DEFAULTS = {
+    "signed": 1,
+    "narrow": 0,
+    "has_inf": 0,
+    "has_nan": 0,
+    "has_subnormal": 1,
+    "saturation": 1,
+}
+"""What the flags of these operators are where a node does not say."""
+
+_TRUNC_ROUNDING = "FLOOR"
 _INPUTS_OF_VERSION = {1: 5, 2: 6}
 
 
@@ -29,30 +52,40 @@ class TruncNode:
     narrow: bool
 
 
+def is_quantizer(node: onnx_ir.Node) -> bool:
+    """True for an operator of QONNX that quantizes, Trunc among them."""
+    return node.op_type in QUANTIZERS and node.domain in QONNX_DOMAINS
+
+
 def is_trunc(node: onnx_ir.Node) -> bool:
-    return node.op_type == "Trunc" and node.domain in TRUNC_DOMAINS
+    """True for a Trunc of QONNX, whatever its version."""
+    return node.op_type in TRUNCS and node.domain in QONNX_DOMAINS
 
 
 def read_trunc(node: onnx_ir.Node, imports: Mapping[str, int]) -> TruncNode:
     """The version and attributes of a Trunc node. The version is that of the domain's opset import; where the model
     does not import the domain it follows from the number of inputs, and `guessed` is set.
 
-    Raises ModelError where the inputs do not fit the version, or `rounding_mode` is absent (QONNX requires it).
+    Raises ModelError where the inputs do not fit the version.
     """
     count = len(node.inputs)
-    imported = imports.get(node.domain)
+    imported = imports.get(node.domain) if node.op_type == "Trunc" else max(_INPUTS_OF_VERSION)
     by_inputs = next((version for version, inputs in _INPUTS_OF_VERSION.items() if inputs == count), None)
     version = by_inputs if imported is None else min(imported, max(_INPUTS_OF_VERSION))
     if version is None or _INPUTS_OF_VERSION.get(version) != count or None in node.inputs:
         raise ModelError(
-            f"{site_of(node)}: Trunc has {count} inputs, which fits no version of it that {node.domain}"
+            f"{site_of(node)}: {node.op_type} has {count} inputs, which fits no version of it that {node.domain}"
             f" {'has' if imported is None else f'{imported} has'}."
         )
-    mode = node.attributes.get_string("rounding_mode")
-    if mode is None:
-        raise ModelError(f"{site_of(node)}: Trunc has no rounding_mode, which QONNX requires.")
-    signed, narrow = node.attributes.get_int("signed", 1), node.attributes.get_int("narrow", 0)
-    return TruncNode(version, imported is None, mode, bool(signed), bool(narrow))
+    if any(attribute.is_ref() for attribute in node.attributes.values()):
+        raise ModelError(f"{site_of(node)}: an attribute of {node.op_type} is a parameter of the function around it.")
+    mode = node.attributes.get_string("rounding_mode", _TRUNC_ROUNDING) or _TRUNC_ROUNDING
+    return TruncNode(version, imported is None, mode, flag(node, "signed"), flag(node, "narrow"))
+
+
+def flag(node: onnx_ir.Node, name: str) -> bool:
+    """The attribute of a QONNX node, or what it is by default."""
+    return bool(node.attributes.get_int(name, DEFAULTS[name]))
 
 
 def trunc_operands(node: onnx_ir.Node, version: int) -> dict[str, onnx_ir.Value]:

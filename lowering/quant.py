@@ -12,6 +12,7 @@ becomes
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,19 +20,15 @@ import onnx_ir
 from numpy.typing import NDArray
 from onnx_ir import DataType
 
-from castsmith.ir.constants import constant_tensor
 from castsmith.ir.errors import ModelError
-from castsmith.ir.naming import Namer
 from castsmith.ir.passing import RewritePass
-from castsmith.ir.qonnx import TRUNC_DOMAINS
-from castsmith.ir.records import Refusal, RewriteResult
-from castsmith.ir.rewriting import Replacement, run_rules
-from castsmith.ir.schemas import opset_of
-from castsmith.ir.scopes import drop_unused_domains, imports_by_scope
+from castsmith.ir.qonnx import flag
+from castsmith.ir.records import RewriteResult
+from castsmith.ir.rewriting import Replacement
 from castsmith.ir.targets import Target
-from castsmith.ir.text import site_of
 from castsmith.lowering.builder import Builder, new_constants
 from castsmith.lowering.qonnx_log2 import binade_ends
+from castsmith.lowering.qonnx_nodes import Parameters, lower_quantizers
 from castsmith.lowering.qonnx_steps import add_zero_point, clip, combine
 from castsmith.lowering.sequences_round import to_the_grid
 from castsmith.lowering.trunc_rounding import round_as
@@ -39,8 +36,6 @@ from castsmith.numerics.trunc import clip_bounds
 from castsmith.numerics.types import ElementType, Kind
 
 NAME = "lower-quant"
-_FIRST_OPSET = 11
-_OPERATORS = ("Quant", "IntQuant", "BipolarQuant", "FloatQuant")
 _TO_NEAREST = ("ROUND", "HALF_EVEN", "HALF_UP", "HALF_DOWN")
 _MOST_MANTISSA_BITS, _MOST_BIAS, _LEAST_EXPONENT = 15, 127, -100
 
@@ -52,37 +47,24 @@ class LowerQuant(RewritePass):
     target: Target
 
     def call(self, model: onnx_ir.Model) -> RewriteResult:
-        imports = imports_by_scope(model)
-
-        def rule(node: onnx_ir.Node) -> Replacement | Refusal | None:
-            if node.op_type not in _OPERATORS or node.domain not in TRUNC_DOMAINS or node.graph is None:
-                return None
-            if (opset_of(imports[node.graph], "") or 0) < _FIRST_OPSET:
-                return Refusal(NAME, "lower-quant", site_of(node), f"Round needs opset {_FIRST_OPSET}")
-            try:
-                return _lowered(node)
-            except ModelError as error:
-                return Refusal(NAME, "lower-quant", site_of(node), str(error))
-
-        result = run_rules(model, NAME, Namer(model), rule)
-        drop_unused_domains(model, TRUNC_DOMAINS)
-        return result
+        return lower_quantizers(model, NAME, _WRITERS, _lowered)
 
 
-def _lowered(node: onnx_ir.Node) -> Replacement:
+def _lowered(node: onnx_ir.Node, _imports: Mapping[str, int], parameters: Parameters) -> Replacement:
+    if any(attribute.is_ref() for attribute in node.attributes.values()):
+        raise ModelError("an attribute is a parameter of the function around it")
     constants: list[onnx_ir.Value] = []
     build = Builder(new_constants(constants, f"{node.outputs[0].name}_"))
-    write = {"BipolarQuant": _bipolar, "FloatQuant": _float}.get(node.op_type, _integer)
-    y = build.cast(write(build, node), node.outputs[0].dtype or DataType.FLOAT)
+    y = build.cast(_WRITERS[node.op_type](build, node, parameters), node.outputs[0].dtype or DataType.FLOAT)
     build.nodes[-1].outputs[0].name = node.outputs[0].name
     reason = f"QONNX {node.op_type}, step by step in standard operators"
     return Replacement("lower-quant", reason, tuple(build.nodes), tuple(constants), outputs=(y,))
 
 
-def _integer(build: Builder, node: onnx_ir.Node) -> onnx_ir.Value:
+def _integer(build: Builder, node: onnx_ir.Node, parameters: Parameters) -> onnx_ir.Value:
     x, scale, zero = (_operand(node, index) for index in range(3))
-    bits, known = _known(node, 3, "bitwidth"), constant_tensor(zero)
-    signed, narrow = (_flag(node, name) for name in ("signed", "narrow"))
+    bits, known = _known(node, 3, "bitwidth", parameters), parameters.tensor(zero)
+    signed, narrow = (flag(node, name) for name in ("signed", "narrow"))
     zero_array = None if known is None else known.numpy()
     y = add_zero_point(build, combine(build, "Div", x, scale), zero, zero_array)
     if float(bits) == 1 and signed:
@@ -95,7 +77,7 @@ def _integer(build: Builder, node: onnx_ir.Node) -> onnx_ir.Value:
     return combine(build, "Mul", y, scale)
 
 
-def _bipolar(build: Builder, node: onnx_ir.Node) -> onnx_ir.Value:
+def _bipolar(build: Builder, node: onnx_ir.Node, _parameters: Parameters) -> onnx_ir.Value:
     return combine(build, "Mul", _sign(build, _operand(node, 0)), _operand(node, 1))
 
 
@@ -104,11 +86,13 @@ def _sign(build: Builder, y: onnx_ir.Value) -> onnx_ir.Value:
     return build.op("Where", build.op("GreaterOrEqual", y, 0.0), 1.0, -1.0, dtype=y.dtype)
 
 
-def _float(build: Builder, node: onnx_ir.Node) -> onnx_ir.Value:
+def _float(build: Builder, node: onnx_ir.Node, parameters: Parameters) -> onnx_ir.Value:
     """The quotient on the grid of a float format without special codes, clipped; QONNX makes NaN of infinity."""
     mode = (node.attributes.get_string("rounding_mode", "ROUND") or "ROUND").upper()
     names = ("exponent_bitwidth", "mantissa_bitwidth", "exponent_bias", "max_val")
-    exponent, mantissa, bias, largest = (float(_known(node, index, name)) for index, name in enumerate(names, 2))
+    exponent, mantissa, bias, largest = (
+        float(_known(node, index, name, parameters)) for index, name in enumerate(names, 2)
+    )
     if not all(value.is_integer() for value in (exponent, mantissa, bias)) or mantissa > _MOST_MANTISSA_BITS:
         raise ModelError(f"a format of {exponent} exponent and {mantissa} mantissa bits has no exact sequence")
     if not 1 <= exponent <= 8 or abs(bias) > _MOST_BIAS:
@@ -127,10 +111,10 @@ def _float(build: Builder, node: onnx_ir.Node) -> onnx_ir.Value:
     end = float(min(row.max, largest))
     y = build.op("Where", build.op("IsInf", quotient), float("nan"), y)
     low, high = -end, end
-    if not _flag(node, "saturation"):
-        if not (_flag(node, "has_inf") or _flag(node, "has_nan")):
+    if not flag(node, "saturation"):
+        if not (flag(node, "has_inf") or flag(node, "has_nan")):
             raise ModelError("without saturation the format has neither infinity nor NaN to overflow to")
-        high = float("inf") if _flag(node, "has_inf") else float("nan")
+        high = float("inf") if flag(node, "has_inf") else float("nan")
         low = -high
     y = build.op("Where", build.op("Greater", y, end), high, y)
     y = build.op("Where", build.op("Less", y, -end), low, y)
@@ -141,20 +125,14 @@ def _operand(node: onnx_ir.Node, index: int) -> onnx_ir.Value:
     value = node.inputs[index] if index < len(node.inputs) else None
     if value is None:
         raise ModelError(f"input {index} is missing")
-    if value.dtype is None:
-        value.type = onnx_ir.TensorType(DataType.FLOAT)  # QONNX: tensor(float32) where nothing else is declared
     return value
 
 
-def _known(node: onnx_ir.Node, index: int, name: str) -> NDArray[Any]:
-    tensor = constant_tensor(_operand(node, index))
+def _known(node: onnx_ir.Node, index: int, name: str, parameters: Parameters) -> NDArray[Any]:
+    tensor = parameters.tensor(_operand(node, index))
     if tensor is None or tensor.size != 1:
         raise ModelError(f"{name} must be one constant number")
     return tensor.numpy().reshape(())
 
 
-def _flag(node: onnx_ir.Node, name: str) -> bool:
-    value = node.attributes.get_int(name)
-    if value is None:
-        raise ModelError(f"{node.op_type} has no {name}, which QONNX requires")
-    return bool(value)
+_WRITERS = {"Quant": _integer, "IntQuant": _integer, "BipolarQuant": _bipolar, "FloatQuant": _float}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 import numpy as np
@@ -101,10 +101,14 @@ def mentioned_types(model: onnx_ir.Model) -> set[DataType]:
 
 @contextmanager
 def inferred_declared(
-    model: onnx_ir.Model, types: Mapping[onnx_ir.Value, DataType], *, shapes: bool = False
+    model: onnx_ir.Model,
+    types: Mapping[onnx_ir.Value, DataType],
+    *,
+    shapes: bool = False,
+    tensors: Iterable[onnx_ir.Value] = (),
 ) -> Generator[None]:
     """Declare the inferred element type, and with `shapes` the shape, of each tensor that declares none, for the time
-    of the block.
+    of the block. tensors: values that are tensors, though no schema says so.
 
     Sequences of nodes are written by the types that values declare. What the block does not retype itself declares
     nothing again after it, so that a pass which does nothing leaves the model as it is.
@@ -112,7 +116,7 @@ def inferred_declared(
     inferred = _inferred_shapes(model) if shapes else {}
     lent_types: dict[onnx_ir.Value, tuple[onnx_ir.TypeProtocol | None, onnx_ir.TypeProtocol]] = {}
     lent_shapes: dict[onnx_ir.Value, onnx_ir.Shape] = {}
-    for value in dict.fromkeys(_tensors(model)):
+    for value in dict.fromkeys((*_tensors(model), *tensors)):
         dtype = types.get(value)
         if dtype is not None and value.dtype in (None, DataType.UNDEFINED):
             lent_types[value] = value.type, onnx_ir.TensorType(dtype)

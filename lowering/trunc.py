@@ -21,29 +21,28 @@ import onnx_ir
 from numpy.typing import NDArray
 from onnx_ir import DataType
 
-from castsmith.ir.constants import constant_tensor
-from castsmith.ir.naming import Namer
+from castsmith.ir.errors import ModelError
 from castsmith.ir.passing import RewritePass
-from castsmith.ir.qonnx import TRUNC_DOMAINS, TruncNode, is_trunc, read_trunc, trunc_operands
-from castsmith.ir.records import Diagnostic, Refusal, RewriteResult, Severity
-from castsmith.ir.rewriting import Replacement, all_nodes, run_rules
-from castsmith.ir.schemas import opset_of
-from castsmith.ir.scopes import drop_unused_domains, imports_by_scope
+from castsmith.ir.qonnx import TRUNCS, TruncNode, is_trunc, read_trunc, trunc_operands
+from castsmith.ir.records import Diagnostic, RewriteResult, Severity
+from castsmith.ir.rewriting import Replacement, all_nodes
+from castsmith.ir.scopes import Scope, imports_by_scope
 from castsmith.ir.targets import Target
 from castsmith.ir.text import site_of
 from castsmith.lowering.builder import Builder, new_constants
+from castsmith.lowering.qonnx_nodes import Parameters, lower_quantizers
 from castsmith.lowering.qonnx_steps import add_zero_point, clip, combine
 from castsmith.lowering.trunc_rounding import round_as
 from castsmith.numerics.trunc import clip_bounds, power_of_two
 
 NAME = "lower-trunc"
-_FIRST_OPSET = 11
 
 _FOR_RATIO = {
     1: ("in_bitwidth", "out_bitwidth"),
-    2: ("scale", "in_bitwidth", "out_bitwidth", "out_scale"),
+    2: ("scale", "out_scale", "out_bitwidth"),
 }
-"""What must be constant, by version, because the power of two is made of it."""
+"""What must be constant, by version: the power of two is made of it, and in version 2 the bounds of the clip. Version 2
+does not use its in_bitwidth."""
 
 
 @dataclass(frozen=True)
@@ -54,30 +53,28 @@ class LowerTrunc(RewritePass):
 
     def call(self, model: onnx_ir.Model) -> RewriteResult:
         imports = imports_by_scope(model)
-
-        def rule(node: onnx_ir.Node) -> Replacement | Refusal | None:
-            return lower(node, imports[node.graph]) if is_trunc(node) and node.graph is not None else None
-
-        guessed = [
-            _guessed(node)
-            for node in all_nodes(model)
-            if is_trunc(node) and node.graph is not None and read_trunc(node, imports[node.graph]).guessed
-        ]
-        result = run_rules(model, NAME, Namer(model), rule)
+        guessed = [_guessed(node) for node in all_nodes(model) if _version_guessed(node, imports)]
+        result = lower_quantizers(model, NAME, TRUNCS, _lowered)
         result.records.diagnostics += guessed
-        drop_unused_domains(model, TRUNC_DOMAINS)
         return result
 
 
-def lower(node: onnx_ir.Node, imports: Mapping[str, int]) -> Replacement | Refusal:
+def _version_guessed(node: onnx_ir.Node, imports: Mapping[Scope, Mapping[str, int]]) -> bool:
+    try:
+        return is_trunc(node) and node.graph is not None and read_trunc(node, imports[node.graph]).guessed
+    except ModelError:
+        return False
+
+
+def _lowered(node: onnx_ir.Node, imports: Mapping[str, int], parameters: Parameters) -> Replacement:
     """The operators that stand for one Trunc."""
     meaning = read_trunc(node, imports)
-    operands = trunc_operands(node, meaning.version)
-    if (opset_of(imports, "") or 0) < _FIRST_OPSET:
-        return Refusal(NAME, "lower-trunc", site_of(node), f"Round needs opset {_FIRST_OPSET}")
-    known = {name: tensor.numpy() for name, value in operands.items() if (tensor := constant_tensor(value)) is not None}
-    if missing := set(_FOR_RATIO[meaning.version]) - known.keys():
-        return Refusal(NAME, "lower-trunc", site_of(node), f"{' and '.join(sorted(missing))} must be constant")
+    operands, needed = trunc_operands(node, meaning.version), _FOR_RATIO[meaning.version]
+    found = {name: parameters.tensor(operands[name]) for name in needed}
+    if missing := [name for name in needed if found[name] is None]:
+        raise ModelError(f"{' and '.join(missing)} must be constant")
+    found["zero_point"] = parameters.tensor(operands["zero_point"])
+    known = {name: tensor.numpy() for name, tensor in found.items() if tensor is not None}
     return _expand(node, meaning, operands, known)
 
 
@@ -86,8 +83,8 @@ def _expand(
 ) -> Replacement:
     constants: list[onnx_ir.Value] = []
     build = Builder(new_constants(constants, f"{node.outputs[0].name}_"))
-    parameters = {"scale": None} | {name: known[name] for name in _FOR_RATIO[meaning.version]}
-    t = build.constant(np.asarray(power_of_two(**parameters)), "ratio")
+    parameters = (known.get(name) for name in ("scale", "in_bitwidth", "out_bitwidth", "out_scale"))
+    t = build.constant(np.asarray(power_of_two(*parameters)), "ratio")
     q = combine(build, "Div", operands["x"], operands["scale"])
     q = build.op("Round", add_zero_point(build, q, operands["zero_point"], known.get("zero_point")))
     y = combine(build, "Div", q, t)
