@@ -32,7 +32,7 @@ LOWERING = (
     Page(
         "make-constant",
         "rewrite",
-        "A graph input with a default, used as a parameter of a QONNX operator, becomes the constant that it is by default.",
+        "A graph input with a default, used as a parameter of a QONNX operator, becomes that constant.",
         "A bit width decides which operators stand for the operator, so it has to be known; exporters list initializers"
         " as inputs though nobody feeds them.",
         "- input float bits = {4}\n+ constant float bits = {4}",

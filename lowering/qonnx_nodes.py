@@ -16,7 +16,7 @@ from castsmith.ir.errors import ModelError
 from castsmith.ir.inference import infer_element_types
 from castsmith.ir.kept_types import outdated
 from castsmith.ir.naming import Namer
-from castsmith.ir.qonnx import QONNX_DOMAINS, QUANTIZERS, is_quantizer
+from castsmith.ir.qonnx import QONNX_DOMAINS, QUANTIZERS, is_quantizer, is_trunc
 from castsmith.ir.records import Effect, Records, Refusal, Rewrite, RewriteResult, Site
 from castsmith.ir.rewriting import Replacement, all_nodes, run_rules
 from castsmith.ir.schemas import opset_of
@@ -75,7 +75,7 @@ def lower_quantizers(
             answer = lower(node, imports[node.graph], parameters)
         except (ModelError, TruncError) as error:
             reason = str(error).removeprefix(f"{site_of(node)}: ").rstrip(".")
-            return Refusal(pass_name, pass_name, site_of(node), reason)
+            return Refusal(pass_name, "lower-trunc" if is_trunc(node) else "lower-quant", site_of(node), reason)
         used.update(parameters.overridable)
         return answer
 
