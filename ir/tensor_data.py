@@ -17,6 +17,9 @@ from castsmith.numerics.types import element_type
 
 _TYPED_FIELDS = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data", "string_data")
 
+_MOST_ELEMENTS = 1 << 58
+"""What the dimensions of an array may come to, those of 0 left out: numpy counts its bytes in 63 bits."""
+
 
 def require_external_data(path: Path, tensor: onnx_ir.ExternalTensor) -> Path:
     """The file that holds the tensor of the model at `path`. Raises ModelError unless it is there and long enough."""
@@ -89,6 +92,8 @@ def _count(path: Path, tensor: onnx_ir.TensorProtocol) -> int:
     dims = list(_dims(tensor))
     if any(dim < 0 for dim in dims):
         raise ModelError(f"{path}: tensor {tensor.name!r} has a negative dimension.")
+    if math.prod(max(dim, 1) for dim in dims) >= _MOST_ELEMENTS:
+        raise ModelError(f"{path}: tensor {tensor.name!r} has dimensions {dims}, which no array can have.")
     try:
         element_type(tensor.dtype)
     except ElementTypeError:

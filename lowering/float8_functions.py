@@ -11,11 +11,12 @@ from castsmith.ir.naming import Namer
 from castsmith.ir.ops import named_types
 from castsmith.ir.records import Rewrite, Site
 from castsmith.ir.rewriting import Replacement, apply_replacement
-from castsmith.ir.walks import graphs_in, nodes_of
+from castsmith.ir.walks import all_nodes, graphs_in, nodes_of
 from castsmith.lowering.float8_needs import Coded, Types, is_coded, touches_coded
 
-_MOST_NODES = 1 << 16
-"""How many nodes a model may have with its functions inlined: functions that call others twice soon have more."""
+_FEW_NODES, _MOST_NODES, _GROWTH = 1 << 12, 1 << 17, 100
+"""How many nodes a model may have with its functions inlined: few always, and else so many times what it has, up to the
+most. Functions that call others twice double with each level."""
 
 
 def functions_with_codes(model: onnx_ir.Model, types: Types, coded: Coded) -> set[onnx_ir.OperatorIdentifier]:
@@ -45,9 +46,11 @@ def obstacle_to_inlining(model: onnx_ir.Model, names: set[onnx_ir.OperatorIdenti
             if model.opset_imports.get(domain, opset) != opset:
                 what = f"opset {opset} of {domain or 'ai.onnx'}, and the model opset {model.opset_imports[domain]}"
                 return f"function {name[0]}::{name[1]} imports {what}"
-    if _nodes_once_inlined(model, names) > _MOST_NODES:
+    now = sum(1 for _ in all_nodes(model))
+    most = min(_MOST_NODES, max(_FEW_NODES, _GROWTH * now))
+    if _nodes_once_inlined(model, names) > most:
         text = ", ".join(f"{domain}::{name}" for domain, name, _ in sorted(names)[:3])
-        return f"the model would have more than {_MOST_NODES} nodes with {text} inlined at each call"
+        return f"the {now} nodes of the model would become more than {most} with {text} inlined at each call"
     return None
 
 

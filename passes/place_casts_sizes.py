@@ -13,6 +13,8 @@ import onnx_ir
 from castsmith.passes.place_casts_joints import FLOW, joints
 
 _SMALL = 1024
+_MOST = 1 << 62
+"""What no array has more elements than; sizes beyond it are not told apart."""
 
 
 class Sizes:
@@ -37,7 +39,8 @@ class Sizes:
         shape = self._shape(value)
         if shape is None:
             return self._default
-        return prod(dim if isinstance(dim, int) else self._named.get(dim.value or "", self._default) for dim in shape)
+        sizes = (dim if isinstance(dim, int) else self._named.get(dim.value or "", self._default) for dim in shape)
+        return min(prod(sizes), _MOST)
 
     def note_move(self, operands: Sequence[onnx_ir.Value], outputs: Sequence[onnx_ir.Value]) -> None:
         """Guess the sizes of outputs that have no shape; called in the order of the graph."""

@@ -1,0 +1,92 @@
+"""Commands run on files in processes of limited memory and time, and how each ended.
+
+python -m tests.scale.bounded COMMAND[,COMMAND...] FILE... prints a line for each: the file, the command, the exit code
+(negative: the signal that ended it), seconds of the processor, MiB of memory at most, and what was said on stderr.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from pathlib import Path
+
+from castsmith.cli.main import main
+
+COMMANDS = {
+    "optimize": ("optimize", "IN", "-o", "OUT"),
+    "lower": ("optimize", "IN", "-o", "OUT", "--target", "onnxruntime-android", "--narrow", "int64", "--diff=full"),
+    "check": ("check", "IN", "--target", "onnxruntime-android"),
+    "diff": ("diff", "IN", "IN"),
+    "verify": ("verify", "IN", "IN"),
+}
+_NEEDED = ("cli.check", "cli.diff", "cli.optimize", "cli.verify", "lowering.pipeline", "passes.place_casts")
+"""Modules that are imported once, before the processes are made."""
+
+_SECONDS, _BYTES = 30, 2 << 30
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended."""
+
+    file: str
+    command: str
+    code: int
+    seconds: float
+    mebibytes: int
+    said: str
+
+
+def run_bounded(files: Sequence[Path], commands: Sequence[str]) -> Iterator[Ended]:
+    """Run each command on each file, in a process that may take 30 seconds of the processor and 2 GiB of memory."""
+    for module in _NEEDED:
+        import_module(f"castsmith.{module}")
+    with tempfile.TemporaryDirectory() as folder:
+        for file in files:
+            for command in commands:
+                output = Path(folder) / "out.onnx"
+                yield _run(file, command, [{"IN": str(file), "OUT": str(output)}.get(w, w) for w in COMMANDS[command]])
+                output.unlink(missing_ok=True)
+
+
+def _run(file: Path, command: str, words: list[str]) -> Ended:
+    reading, writing = os.pipe()
+    process = os.fork()
+    if not process:
+        os.dup2(writing, 2)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)  # noqa: SIM115
+        _limit()
+        code = 70
+        try:
+            code = main(words)
+            sys.stderr.flush()
+        finally:
+            os._exit(code)
+    os.close(writing)
+    with open(reading, "rb") as pipe:
+        said = pipe.read().decode(errors="replace")
+    _, status, used = os.wait4(process, 0)
+    seconds = used.ru_utime + used.ru_stime
+    return Ended(
+        file.name, command, os.waitstatus_to_exitcode(status), round(seconds, 2), used.ru_maxrss >> 10, said[-4000:]
+    )
+
+
+def _limit() -> None:
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    most = pages * os.sysconf("SC_PAGE_SIZE") + _BYTES
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    resource.setrlimit(resource.RLIMIT_CPU, (_SECONDS, _SECONDS + 1))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+if __name__ == "__main__":
+    for ended in run_bounded([Path(name) for name in sys.argv[2:]], sys.argv[1].split(",")):
+        print(json.dumps(asdict(ended)), flush=True)
