@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,30 @@ def add_command(commands: Commands, name: str, run: Run, summary: str) -> argpar
     parser: argparse.ArgumentParser = commands.add_parser(name, help=summary, description=f"{summary.capitalize()}.")
     parser.set_defaults(run=run)
     return parser
+
+
+def integer(least: int) -> Callable[[str], int]:
+    """A type of argparse: an integer in ASCII digits, from `least` on, that fits in 64 bits."""
+
+    def parse(text: str) -> int:
+        if not re.fullmatch(r"[+-]?[0-9]{1,19}", text) or int(text) >= 2**63:
+            raise argparse.ArgumentTypeError(f"{text[:40]!r} is not an integer")
+        if int(text) < least:
+            raise argparse.ArgumentTypeError(f"must be at least {least}, not {text}")
+        return int(text)
+
+    return parse
+
+
+def canonical_type(text: str) -> str:
+    """A type of argparse: the name in ONNX text of the element type that is named; what names none stays as it is."""
+    from castsmith.numerics.errors import ElementTypeError
+    from castsmith.numerics.types import parse_type, type_name
+
+    try:
+        return type_name(parse_type(text))
+    except ElementTypeError:
+        return text
 
 
 def add_json(parser: argparse.ArgumentParser, *, nested: bool = False) -> None:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from castsmith.cli.arguments import Commands, add_command, add_json, print_json
+from castsmith.cli.arguments import Commands, add_command, add_json, integer, print_json
 from castsmith.cli.failure import DONE
 from castsmith.cli.plain import columns, printable
 
@@ -22,7 +22,9 @@ def add_to(commands: Commands) -> None:
     parser.add_argument("--to", metavar="TYPE", required=True, help="the type to cast to")
     parser.add_argument("--no-saturate", action="store_true", help="as the attribute saturate = 0")
     parser.add_argument("--round-mode", metavar="MODE", default="up", help="for float8e8m0: up, down or nearest")
-    parser.add_argument("--opset", metavar="N", type=int, help="the opset whose rules hold (default: the newest)")
+    parser.add_argument(
+        "--opset", metavar="N", type=integer(1), help="the opset whose rules hold (default: the newest)"
+    )
     add_json(parser)
 
 

@@ -7,6 +7,7 @@ same, 1 different, 2 trouble. Nothing heavy is imported before a command runs, s
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -46,12 +47,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     commands = _modules(named)
     parser = _parser(commands)
     try:
+        _require_sound(words)
         arguments = parser.parse_args(_spelled_out(words, commands))
     except _UsageError as error:
         return tell_failure(Failure(USAGE, str(error), "", TROUBLE), as_json="--json" in words)
     except SystemExit as ending:  # --help or --version
         return end_of_help(ending.code if isinstance(ending.code, int) else 0)
     return run_command(arguments)
+
+
+def _require_sound(words: Sequence[str]) -> None:
+    """Refuse text that no file can be named by, and `--option=--`, of which argparse makes an option with no value."""
+    for word in words:
+        try:
+            named = b"\0" not in os.fsencode(word)
+        except UnicodeEncodeError:
+            named = False
+        if not named:
+            raise _UsageError(f"argument {word[:80]!r}: there is a character in it that cannot be passed on.")
+        if word.startswith("--") and word.endswith("=--"):
+            raise _UsageError(f"argument {word[:-3]}: expected a value (see castsmith --help).")
 
 
 def whole_parser() -> argparse.ArgumentParser:

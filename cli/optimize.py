@@ -14,6 +14,8 @@ from castsmith.cli.arguments import (
     add_command,
     add_json,
     add_promotion,
+    canonical_type,
+    integer,
     json_text,
     promotion_rules,
 )
@@ -49,15 +51,23 @@ def add_to(commands: Commands) -> None:
     parser.add_argument(
         "--reference-data", action="store_true", help="name data files beside OUT in place of copying their weights"
     )
-    parser.add_argument("--shard-bytes", metavar="N", type=int, help="split data files that would be larger")
+    parser.add_argument("--shard-bytes", metavar="N", type=integer(1), help="split data files that would be larger")
     work = parser.add_argument_group("what is done")
     work.add_argument("--target", metavar="T", help="a runtime to make the model legal for (see castsmith targets)")
     work.add_argument("--keep-output-types", action="store_true", help="cast outputs back to their declared types")
     work.add_argument(
-        "--max-growth", metavar="BYTES", type=int, default=4096, help="by which folding one node may grow the file"
+        "--max-growth",
+        metavar="BYTES",
+        type=integer(0),
+        default=4096,
+        help="by which folding one node may grow the file",
     )
     work.add_argument(
-        "--max-total-growth", metavar="BYTES", type=int, default=1 << 20, help="by which all folding may grow the file"
+        "--max-total-growth",
+        metavar="BYTES",
+        type=integer(0),
+        default=1 << 20,
+        help="by which all folding may grow the file",
     )
     work.add_argument("--fold-disputed", action="store_true", help="fold casts on which runtimes disagree, too")
     work.add_argument(
@@ -84,19 +94,22 @@ def add_to(commands: Commands) -> None:
         "--narrow",
         metavar="TYPE",
         action="append",
+        type=canonical_type,
         choices=("int64", "double"),
         help="int64 as int32, or double as float, where no value can tell",
     )
     work.add_argument("--narrow-interface", action="store_true", help="inputs of those types too, and outputs that fit")
     work.add_argument(
-        "--largest-dim", metavar="N", type=int, default=0, help="what no dimension exceeds, for --narrow int64"
+        "--largest-dim", metavar="N", type=integer(0), default=0, help="what no dimension exceeds, for --narrow int64"
     )
     work.add_argument("--passes", metavar="LIST", help="passes to run, separated by commas: name or name{option=value}")
     work.add_argument("--no-provenance", action="store_true", help="leave out of new nodes which rule made them")
     work.add_argument("--until", metavar="PASS", help="stop after this pass")
     add_promotion(parser)
     many = parser.add_argument_group("many models")
-    many.add_argument("-j", "--jobs", metavar="N", type=_jobs, default=os.cpu_count() or 1, help="how many at a time")
+    many.add_argument(
+        "-j", "--jobs", metavar="N", type=integer(1), default=os.cpu_count() or 1, help="how many at a time"
+    )
     many.add_argument("--dask", metavar="ADDRESS", help="scheduler of a Dask cluster that sees the same files")
     shown = parser.add_argument_group("what is shown")
     help_text = "each rewrite, before and after; the first of many that are alike, unless --diff=full"
@@ -114,13 +127,6 @@ def run(arguments: argparse.Namespace) -> int:
         return run_batch(arguments)
     (arguments.input,) = arguments.input
     return _run_one(arguments)
-
-
-def _jobs(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{number} jobs do nothing")
-    return number
 
 
 def _run_one(arguments: argparse.Namespace) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from castsmith.cli.arguments import Commands, add_command, add_json, add_promotion, print_json, promotion_rules
+from castsmith.cli.arguments import Commands, add_command, add_json, add_promotion, integer, print_json, promotion_rules
 from castsmith.cli.failure import DONE, REFUSED, with_command_options
 from castsmith.cli.outcome import complain
 
@@ -13,7 +13,7 @@ def add_to(commands: Commands) -> None:
     parser = add_command(commands, "promote", run, "the common type of operands of several types")
     parser.add_argument("types", metavar="TYPE", nargs="+", help="an element type, such as float16, bf16 or i64")
     help_text = "which operands, counted from 0, are scalars (matters to --pytorch-scalar-promotion)"
-    parser.add_argument("--scalar", metavar="INDEX", nargs="+", type=int, default=[], help=help_text)
+    parser.add_argument("--scalar", metavar="INDEX", nargs="+", type=integer(0), default=[], help=help_text)
     add_promotion(parser)
     add_json(parser)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
+import re
 from typing import TYPE_CHECKING, Any
 
-from castsmith.cli.arguments import Commands, add_command, add_json, add_promotion, print_json, promotion_rules
+from castsmith.cli.arguments import Commands, add_command, add_json, add_promotion, integer, print_json, promotion_rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,8 +32,10 @@ def add_to(commands: Commands) -> None:
     parser.add_argument("a", metavar="A", help="an ONNX model, even one whose operands disagree in type")
     parser.add_argument("b", metavar="B", help="the model that is to give the same bits")
     add_engine(parser)
-    parser.add_argument("--sets", metavar="N", type=int, default=12, help="sets of adversarial inputs (default: 12)")
-    parser.add_argument("--seed", metavar="N", type=int, default=0, help="of the random inputs (default: 0)")
+    parser.add_argument(
+        "--sets", metavar="N", type=integer(1), default=12, help="sets of adversarial inputs (default: 12)"
+    )
+    parser.add_argument("--seed", metavar="N", type=integer(0), default=0, help="of the random inputs (default: 0)")
     parser.add_argument("--dim", metavar="NAME=SIZE", action="append", default=[], help="size of a symbolic dimension")
     parser.add_argument(
         "--inputs", metavar="FILE.npz", help="run on these arrays instead: `name`, or `set/name` for many"
@@ -79,7 +83,7 @@ def _size(text: str) -> tuple[str, int]:
     from castsmith.lowering.errors import OptionError
 
     name, _, size = text.partition("=")
-    if not name or not size.isdigit():
+    if not name or not re.fullmatch("[0-9]{1,18}", size):
         raise OptionError(f"--dim {text} is not of the form NAME=SIZE, such as batch=4.")
     return name, int(size)
 
@@ -87,17 +91,20 @@ def _size(text: str) -> tuple[str, int]:
 def _read_inputs(path: str) -> Iterator[tuple[str, dict[str, Array]]]:
     """The arrays of an .npz by set: `in0/x` is the input x of the set in0; sets named `out...` are results."""
     import zipfile
+    import zlib
 
     import numpy as np
 
     from castsmith.ir.errors import ModelError
 
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise ModelError(f"{path}: this is not an ordinary file, so no arrays are read from it.")
     sets: dict[str, dict[str, Any]] = {}
     try:
         with np.load(path, allow_pickle=False) as file:
             for key in file.files:
                 name, _, value = key.rpartition("/")
                 sets.setdefault(name, {})[value] = file[key]
-    except (ValueError, zipfile.BadZipFile, AttributeError):
+    except (ValueError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error, AttributeError, KeyError):
         raise ModelError(f"{path}: this is not an .npz file of arrays.") from None
     yield from ((name or "given", arrays) for name, arrays in sets.items() if not name.startswith("out"))

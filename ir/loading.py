@@ -87,6 +87,8 @@ def _read(path: Path) -> tuple[onnx.ModelProto, IO[bytes] | None]:
     """The proto and, where its weights were left where they are, the open file that holds them."""
     if path.is_dir():
         raise ModelError(f"{path}: this is a folder, not an ONNX file.")
+    if path.exists() and not path.is_file():
+        raise ModelError(f"{path}: this is not an ordinary file, so no model is read from it.")
     try:
         if path.stat().st_size > _LARGE_FILE and file_format(path) == "protobuf":
             return _read_skeleton(path)

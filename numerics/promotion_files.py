@@ -13,7 +13,6 @@ nothing. In place of it `library` may name a library. The other fields are those
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -22,7 +21,8 @@ from typing import Any, cast
 
 from onnx_ir import DataType
 
-from castsmith.numerics.errors import ElementTypeError, PromotionError
+from castsmith.numerics.errors import PromotionError
+from castsmith.numerics.json_files import read_json
 from castsmith.numerics.types import parse_type
 
 _FLAGS = ("promote_unsafe", "pytorch_scalar_promotion", "weak_scalars")
@@ -49,15 +49,10 @@ def is_promotion_file(name: str) -> bool:
 @cache
 def promotion_file(path: str) -> PromotionFile:
     """The file at that path. Raises PromotionError, in a sentence that names it, where it describes no preset."""
+    content = read_json(Path(path), PromotionError)
     try:
-        return _read(json.loads(Path(path).read_text(encoding="utf-8")), path)
-    except OSError as error:
-        raise PromotionError(f"{path} cannot be read: {error.strerror}.") from None
-    except UnicodeDecodeError:
-        raise PromotionError(f"{path} is not JSON: it is no text in UTF-8.") from None
-    except json.JSONDecodeError as error:
-        raise PromotionError(f"{path} is not JSON: {error}.") from None
-    except (ElementTypeError, TypeError, ValueError) as error:
+        return _read(content, path)
+    except (TypeError, ValueError) as error:
         raise PromotionError(f"{path} does not describe a promotion: {str(error).rstrip('.')}.") from None
 
 

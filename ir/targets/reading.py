@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import fields
@@ -13,8 +12,8 @@ from onnx_ir import DataType
 
 from castsmith.ir.targets.target import Target, TargetError, WrongCast, WrongFusion
 from castsmith.numerics.arguments import text
-from castsmith.numerics.errors import ElementTypeError
 from castsmith.numerics.extensions import TARGETS, extension, extensions
+from castsmith.numerics.json_files import read_json
 from castsmith.numerics.opsets import NEWEST_OPSET
 from castsmith.numerics.types import parse_type
 
@@ -64,15 +63,14 @@ def _fit(thing: object, name: str) -> Target:
 
 
 def _read(path: Path) -> Target:
+    data = read_json(path, TargetError)
+    if not isinstance(data, dict):
+        raise TargetError(f"{path} does not describe a target: it is not an object.")
     try:
-        return _target(json.loads(path.read_text(encoding="utf-8")))
-    except OSError as error:
-        raise TargetError(f"{path} cannot be read: {error.strerror}.") from None
-    except json.JSONDecodeError as error:
-        raise TargetError(f"{path} is not JSON: {error}.") from None
+        return _target(cast("dict[str, Any]", data))
     except KeyError as error:
         raise TargetError(f"{path} does not describe a target: {error.args[0]!r} is missing.") from None
-    except (ElementTypeError, TypeError, ValueError, AttributeError) as error:
+    except (TypeError, ValueError, AttributeError) as error:
         raise TargetError(f"{path} does not describe a target: {str(error).rstrip('.')}.") from None
 
 
@@ -106,8 +104,8 @@ def _target(data: dict[str, Any]) -> Target:
 
 def _number(data: dict[str, Any], key: str, unknown: int) -> int:
     value = data[key]
-    if value is not None and not isinstance(value, int):
-        raise ValueError(f"{key} is {value!r}, which is no whole number")
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 2**31):
+        raise ValueError(f"{key} must be an integer of at least 1, not {value!r}")
     return unknown if value is None else value
 
 

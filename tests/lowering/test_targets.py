@@ -172,7 +172,7 @@ def test_android_has_the_kernels_of_the_processor_for_the_types_that_it_has():
     ("key", "value", "said"),
     [
         ("laks", ["float8e4m3fn"], "'laks' is none of its keys, which are name, description, newest_opset"),
-        ("newest_opset", "twenty", "newest_opset is 'twenty', which is no whole number"),
+        ("newest_opset", "twenty", "newest_opset must be an integer of at least 1, not 'twenty'"),
         ("lacks", ["float9"], "'float9' is not an element type"),
     ],
 )
