@@ -34,6 +34,11 @@ def spell_out(words: Sequence[str]) -> list[str]:
     return [f" {word}" if _NEGATIVE.match(word) else word for word in words]
 
 
+def given_texts(words: Sequence[str]) -> list[str]:
+    """The values as they were given, without the blanks of `spell_out`."""
+    return [word.removeprefix(" ") if _NEGATIVE.match(word[1:]) else word for word in words]
+
+
 def run(arguments: argparse.Namespace) -> int:
     from castsmith.cli.cast_values import convert, read_value
     from castsmith.numerics.opsets import NEWEST_OPSET
@@ -41,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     source, to = parse_type(arguments.source), parse_type(arguments.to)
     opset = NEWEST_OPSET if arguments.opset is None else arguments.opset
-    texts = [text.removeprefix(" ") if _NEGATIVE.match(text[1:]) else text for text in arguments.values]
+    texts = given_texts(arguments.values)
     values = [read_value(text, source) for text in texts]
     results = [
         convert(text, value, to, saturate=not arguments.no_saturate, round_mode=arguments.round_mode, opset=opset)

@@ -63,7 +63,7 @@ def convert(text: str, value: Array, to: DataType, *, saturate: bool, round_mode
     finding = status_reason(value, to, **settings)
     standing = Definedness.DEFINED if finding is None else finding.standing
     reason = "" if finding is None else finding.reason
-    return Conversion(text, _shown(value), _code(value), _shown(result), _code(result), standing.name, reason)
+    return Conversion(text, shown(value), _code(value), shown(result), _code(result), standing.name, reason)
 
 
 def _from_code(text: str, row: ElementType) -> Array:
@@ -94,7 +94,7 @@ def _float(text: str, row: ElementType) -> Array:
     return cast(words, row.dtype, **settings)
 
 
-def _shown(value: Array) -> str:
+def shown(value: Array) -> str:
     """The shortest text that reads back for float and double; the exact number for narrower types."""
     if value.dtype == object:
         return repr(value.item())

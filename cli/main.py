@@ -19,7 +19,19 @@ from castsmith.cli.failure import TROUBLE, USAGE, Failure
 from castsmith.cli.outcome import end_of_help, run_command, tell_failure
 from castsmith.cli.starting import start_quickly
 
-_COMMANDS = ("optimize", "check", "diff", "verify", "cast", "promote", "targets", "passes", "explain", "completion")
+_COMMANDS = (
+    "optimize",
+    "check",
+    "diff",
+    "verify",
+    "cast",
+    "trunc",
+    "promote",
+    "targets",
+    "passes",
+    "explain",
+    "completion",
+)
 """Each a module beside this one; where one is named, the others are not imported."""
 
 _PURPOSE = "Make the element types of an ONNX model right for where it will run: exact, explained, repaired."

@@ -14,7 +14,7 @@ import castsmith as package
 from castsmith.cli import outcome, passes
 from tests.cli.helpers import CLEAN, MIXED, Command, is_one_sentence, write_model
 
-COMMANDS = ("optimize", "check", "diff", "cast", "promote", "targets", "passes")
+COMMANDS = ("optimize", "check", "diff", "cast", "trunc", "promote", "targets", "passes")
 
 
 def run_process(*words: str | Path, **settings: object) -> subprocess.CompletedProcess[str]:

@@ -18,6 +18,7 @@ ALWAYS = {
     "diff": ["in.onnx", "in.onnx"],
     "verify": ["in.onnx", "in.onnx", "--sets=1"],
     "cast": ["1", "--from", "f32", "--to", "i8"],
+    "trunc": ["1", "--in-bitwidth", "8", "--out-bitwidth", "4"],
     "promote": ["f32", "f32"],
 }
 FILES = {
@@ -31,34 +32,9 @@ FILES = {
     "infinite.json": b'{"name":"x","description":"d","newest_opset":1e999,"newest_ir_version":9}',
 }
 ODD = [
-    *[
-        "",
-        " ",
-        "-1",
-        "1.5",
-        "1e3",
-        "1_0",
-        "\u00b2",
-        "\u0663",
-        "9" * 5000,
-        "nan",
-        "True",
-        "\u00e9",
-        "\ud800",
-        "a\0b",
-        "--",
-    ],
-    *[
-        "\u00b2",
-        "\u0663",
-        "N=\u00b2",
-        "N=",
-        "=4",
-        "N=-1",
-        "N=" + "9" * 30,
-        "fold-constants{",
-        "fold-constants{max_growth=\u00b2}",
-    ],
+    *["", " ", "-1", "1.5", "1e3", "1_0", "9" * 5000, "nan", "True", "--"],
+    *["\u00b2", "\u0663", "\u00e9", "\ud800", "a\0b"],
+    *["N=\u00b2", "N=", "=4", "N=-1", "N=" + "9" * 30, "fold-constants{", "fold-constants{max_growth=\u00b2}"],
     *["/dev/null", "/dev/full", "folder", "folder.json", "missing.json", "loop.json", "pipe", "pipe.json"],
     *FILES,
 ]

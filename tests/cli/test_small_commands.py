@@ -81,3 +81,42 @@ def test_passes(castsmith: Command) -> None:
         assert entry["summary"]
         assert entry["summary"] in text
         assert all(option in text for option in entry["options"])
+
+
+@pytest.mark.parametrize(
+    ("words", "results"),
+    [
+        (("255", "127", "9", "--rounding-mode", "ROUND"), ["16.0", "8.0", "1.0"]),
+        (("1727", "--zero-point", "-1600", "--rounding-mode", "round"), ["1608.0"]),
+        (("255", "8", "9", "--out-scale", "16", "--unsigned", "--rounding-mode", "ROUND"), ["240.0", "0.0", "16.0"]),
+        (("-128", "-1e1", "--out-scale", "16", "--narrow"), ["-112.0", "-16.0"]),
+        (("7.3", "--scale", ".5", "--out-scale", "3"), ["3.0"]),
+        (("nan", "-inf", "--out-scale", "16", "--type", "f64"), ["nan", "-128.0"]),
+    ],
+    ids=str,
+)
+def test_trunc(castsmith: Command, words: tuple[str, ...], results: list[str]) -> None:
+    command = ("trunc", *words, "--in-bitwidth", "8", "--out-bitwidth", "4")
+    ended = castsmith(*command, "--json")
+    assert (ended.code, ended.err) == (0, "")
+    data = json.loads(ended.out)
+    assert [each["result"] for each in data["truncs"]] == results
+    assert data["version"] == 1 + ("--out-scale" in words)
+    assert [line.split()[-1] for line in castsmith(*command).out.splitlines()[1:]] == results
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("x",), "'x' is not a number"),
+        (("1", "--rounding-mode", "NEAREST"), "Rounding mode 'NEAREST' is not one of QONNX"),
+        (("1", "--type", "int8"), "--type must be float or double"),
+        (("1", "--in-bitwidth", "0"), "must be at least 1"),
+        (("1", "--out-bitwidth", "65"), "--out-bitwidth must be at most 64"),
+    ],
+)
+def test_trunc_refuses_in_a_sentence(castsmith: Command, words: tuple[str, ...], said: str) -> None:
+    ended = castsmith("trunc", "--in-bitwidth", "8", "--out-bitwidth", "4", *words)
+    assert (ended.code, ended.out) == (2, "")
+    assert is_one_sentence(ended.err)
+    assert said in ended.err
