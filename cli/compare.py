@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 
 import onnx_ir
 
@@ -16,6 +17,8 @@ from castsmith.cli.compare_changes import Change, GraphComparison
 from castsmith.cli.compare_graphs import compare_graphs
 from castsmith.cli.compare_interface import pair_by_index, pair_by_name
 from castsmith.cli.compare_keys import Keys
+from castsmith.cli.plain import counted
+from castsmith.ir.carried import training_of
 from castsmith.ir.inference import Inference, infer_element_types
 from castsmith.ir.schemas import DEFAULT_DOMAINS
 from castsmith.ir.scopes import imports_by_scope
@@ -71,6 +74,15 @@ def _model_changes(a: onnx_ir.Model, b: onnx_ir.Model) -> Iterator[Change]:
         yield Change("ir-version-changed", "", "IR version", str(a.ir_version), str(b.ir_version))
     yield from _opset_changes("", a.graph.opset_imports, b.graph.opset_imports)
     yield from _entry_changes("metadata-changed", "", "metadata", a.metadata_props, b.metadata_props)
+    before, after = (_training_text(training_of(model)) for model in (a, b))
+    if before != after:
+        yield Change("training-changed", "", "training information", before, after)
+
+
+def _training_text(infos: tuple[bytes, ...]) -> str:
+    if not infos:
+        return "none"
+    return f"{counted(len(infos), 'entry', 'entries')} (SHA-256 {sha256(b''.join(infos)).hexdigest()[:12]})"
 
 
 def _compare_functions(a: onnx_ir.Function, b: onnx_ir.Function, keys: Keys, tally: GraphComparison) -> None:

@@ -17,7 +17,6 @@ from functools import cache
 import onnx.defs
 import onnx_ir
 from onnx_ir import AttributeType
-from onnx_ir.schemas import AttributeParameter, OpSignature
 
 from castsmith.ir.ops import type_attributes
 from castsmith.ir.qonnx import QONNX_DOMAINS
@@ -140,12 +139,15 @@ def _form(domain: str, op_type: str, opset: int) -> _Form | None:
         (schema.min_input, schema.max_input),
         (schema.min_output, schema.max_output),
         tuple(index for index, formal in enumerate(schema.inputs) if formal.option == single),
-        {name: attribute.type for name, attribute in known.items()},
+        {name: _type_of(attribute) for name, attribute in known.items()},
         tuple(name for name, attribute in attributes.items() if attribute.required),
         frozenset(name for name, attribute in known.items() if attribute.default and attribute.default.value == 0),
     )
 
 
-def _attributes(schema: onnx.defs.OpSchema) -> dict[str, AttributeParameter]:
-    parameters = OpSignature.from_op_schema(schema).params
-    return {parameter.name: parameter for parameter in parameters if isinstance(parameter, AttributeParameter)}
+def _attributes(schema: onnx.defs.OpSchema) -> dict[str, onnx.defs.OpSchema.Attribute]:
+    return dict(schema.attributes)
+
+
+def _type_of(attribute: onnx.defs.OpSchema.Attribute) -> AttributeType:
+    return AttributeType(attribute.type.value)  # pyright: ignore[reportAttributeAccessIssue]

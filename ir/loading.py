@@ -143,6 +143,8 @@ def _deserialize(path: Path, proto: onnx.ModelProto) -> onnx_ir.Model:
         model = protos.from_proto(proto)
     except RecursionError:
         raise ModelError(f"{path}: graphs or types in the model nest too deep.") from None
+    except ModelError as error:
+        raise ModelError(f"{path}: {error}") from None
     except (ValueError, TypeError, KeyError, AttributeError, RuntimeError) as error:
         raise ModelError(f"{path}: the model is malformed ({protos.root_cause(error)}).") from None
     require_sound(model, str(path), sort=True)

@@ -7,18 +7,20 @@ did is remembered in the `meta` of their values, and the others are left out aga
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import onnx
 import onnx.serialization
 import onnx_ir
-from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 
+from castsmith.ir.carried import as_onnx_ir_reads, carry_training, name_types, restore_training, restore_types
 from castsmith.ir.errors import ModelError
+from castsmith.ir.messages import messages_of
+from castsmith.ir.readable import require_readable
+from castsmith.ir.schemas import DEFAULT_DOMAINS
 from castsmith.ir.sparse import has_sparse, spelled_out
-from castsmith.ir.walks import graphs_in
+from castsmith.ir.walks import all_values, graphs_in
 
 _DECLARED = "castsmith.declared"
 _OWN = "castsmith.loaded"
@@ -30,10 +32,19 @@ def file_format(path: Path) -> str:
 
 
 def from_proto(proto: onnx.ModelProto) -> onnx_ir.Model:
-    """The model of the proto, remembering which initializers have a value_info. Raises what onnx_ir raises."""
+    """The model of the proto, remembering which initializers have a value_info.
+
+    Raises ModelError for what cannot be read without loss, and what onnx_ir raises.
+    """
+    require_readable(proto)
     if has_sparse(proto):
         proto = spelled_out(proto)
-    model = onnx_ir.from_proto(proto)
+    with as_onnx_ir_reads(proto) as any_carried:
+        model = onnx_ir.from_proto(proto)
+    if any_carried:
+        name_types(all_values(model))
+    _import_the_last(model, proto)
+    carry_training(model, proto)
     for graph, graph_proto in _graphs(model, proto):
         graph.meta[_OWN] = True
         for name in {value.name for value in graph_proto.value_info} & graph.initializers.keys():
@@ -63,35 +74,32 @@ def to_proto(model: onnx_ir.Model) -> onnx.ModelProto:
         ]
         del graph_proto.value_info[:]
         graph_proto.value_info.extend(kept)
+    for tensor in tensors_of(proto):
+        _write_metadata_once(tensor)
+    restore_types(proto)
+    restore_training(model, proto)
     return proto
 
 
-@cache
-def _towards_tensors(kind: Descriptor, within: frozenset[str] = frozenset()) -> tuple[FieldDescriptor, ...]:
-    """The fields of a message of the kind in which there may be a tensor."""
-    return tuple(field for field in kind.fields if field.message_type and _holds_tensors(field.message_type, within))
+def _import_the_last(model: onnx_ir.Model, proto: onnx.ModelProto) -> None:
+    """Let the two names of the standard domain have one version: of several imports, runtimes take the last."""
+    standard = [entry.version for entry in proto.opset_import if entry.domain in DEFAULT_DOMAINS]
+    for domain in model.graph.opset_imports.keys() & set(DEFAULT_DOMAINS):
+        model.graph.opset_imports[domain] = standard[-1]
 
 
-@cache
-def _holds_tensors(kind: Descriptor, within: frozenset[str]) -> bool:
-    if kind is onnx.TensorProto.DESCRIPTOR:
-        return True
-    return kind.full_name not in within and bool(_towards_tensors(kind, within | {kind.full_name}))
+def _write_metadata_once(tensor: onnx.TensorProto) -> None:
+    """Undo that onnx_ir writes the metadata of a tensor twice."""
+    if len(tensor.metadata_props) > 1:
+        entries = {entry.key: entry.value for entry in tensor.metadata_props}
+        del tensor.metadata_props[:]
+        for key, value in entries.items():
+            tensor.metadata_props.add(key=key, value=value)
 
 
 def tensors_of(message: Message) -> Iterator[onnx.TensorProto]:
     """Every tensor in the message, at any depth."""
-    pending = [message]
-    while pending:
-        current = pending.pop()
-        if isinstance(current, onnx.TensorProto):
-            yield current
-            continue
-        for field in _towards_tensors(current.DESCRIPTOR):
-            if field.is_repeated:
-                pending.extend(getattr(current, field.name))
-            elif current.HasField(field.name):
-                pending.append(getattr(current, field.name))
+    return messages_of(message, onnx.TensorProto)
 
 
 def root_cause(error: BaseException) -> str:

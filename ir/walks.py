@@ -28,6 +28,17 @@ def nodes_of(scope: onnx_ir.Graph | onnx_ir.Function) -> Iterator[onnx_ir.Node]:
                     yield from nodes_of(subgraph)
 
 
+def all_values(model: onnx_ir.Model) -> Iterator[onnx_ir.Value]:
+    """Every value of the model: inputs and initializers of each scope, and what nodes give. Some come twice."""
+    for scope in (model.graph, *model.functions.values()):
+        for graph in (scope, *subgraphs_of(scope)):
+            yield from graph.inputs
+            if isinstance(graph, onnx_ir.Graph):
+                yield from graph.initializers.values()
+        for node in nodes_of(scope):
+            yield from node.outputs
+
+
 def held_graphs(scope: onnx_ir.Graph | onnx_ir.Function) -> Iterator[tuple[onnx_ir.Node, onnx_ir.Graph]]:
     """The graphs that the nodes of the scope hold, each with its node, and those that their nodes do, and so on."""
     for node in scope:
