@@ -141,7 +141,7 @@ def _form(domain: str, op_type: str, opset: int) -> _Form | None:
         tuple(index for index, formal in enumerate(schema.inputs) if formal.option == single),
         {name: _type_of(attribute) for name, attribute in known.items()},
         tuple(name for name, attribute in attributes.items() if attribute.required),
-        frozenset(name for name, attribute in known.items() if attribute.default and attribute.default.value == 0),
+        frozenset(name for name, attribute in known.items() if _defaults_to_zero(attribute)),
     )
 
 
@@ -151,3 +151,8 @@ def _attributes(schema: onnx.defs.OpSchema) -> dict[str, onnx.defs.OpSchema.Attr
 
 def _type_of(attribute: onnx.defs.OpSchema.Attribute) -> AttributeType:
     return AttributeType(attribute.type.value)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def _defaults_to_zero(attribute: onnx.defs.OpSchema.Attribute) -> bool:
+    default = attribute.default_value
+    return {onnx.AttributeProto.INT: default.i, onnx.AttributeProto.FLOAT: default.f}.get(default.type) == 0
