@@ -54,6 +54,22 @@ PASSES = (
         "Leave the option out to let the declaration follow the value.",
     ),
     Page(
+        "declare-types",
+        "rewrite",
+        "What the model declares about values follows what its nodes give.",
+        "A declaration of another type makes the model invalid.",
+        "float a  becomes  double a",
+        "Nothing. For an output of the model, --keep-output-types casts back to the declared type.",
+    ),
+    Page(
+        "drop-unused",
+        "rewrite",
+        "An opset import, or a function of a pass, that no node needs any more is dropped.",
+        "Runtimes may refuse a model that imports a domain which they do not know.",
+        "- qonnx.custom_op.general 1",
+        "Nothing.",
+    ),
+    Page(
         "specialise-function",
         "rewrite",
         "A call gets a copy of the function for the types with which it is called.",

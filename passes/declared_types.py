@@ -45,11 +45,24 @@ def follow_types(
     ambiguous = {
         value for function, calls in inference.signatures.items() if len(calls) > 1 for value in _values_of(function)
     }
+    retyped: dict[str, list[tuple[str, str]]] = {}
     for value, dtype in inference.types.items():
         # A shape without a type is not saved, and a rank may be what the rule of promotion needs.
         declared = value.dtype is not None or value.shape is not None
         if declared and value.dtype != dtype and value not in ambiguous and value not in trusted:
+            before = f"{type_text(value)} {value.name}"
             set_element_type(value, dtype)
+            retyped.setdefault(_graph_name(value), []).append((before, f"{type_text(value)} {value.name}"))
+    for name, texts in retyped.items():
+        before, after = ("\n".join(column) for column in zip(*texts, strict=True))
+        reason = "what the model declares about these values follows what its nodes give"
+        records.rewrites.append(Rewrite(pass_name, "declare-types", Site(name), before, after, reason, Effect.REPAIR))
+
+
+def _graph_name(value: onnx_ir.Value) -> str:
+    node = value.producer()
+    graph = value.graph if node is None else node.graph
+    return graph.name or "" if graph is not None else ""
 
 
 def convert_joined_output(

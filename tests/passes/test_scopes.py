@@ -162,3 +162,29 @@ def test_a_model_read_again_shares_its_large_tensors() -> None:
     graph = onnx_ir.Graph([x], node.outputs, nodes=[node], initializers=[w], opset_imports={"": 18}, name="g")
     again = reloaded(onnx_ir.Model(graph, ir_version=10))
     assert again.graph.initializers["w"].const_value is w.const_value
+
+
+DECLARED = """<ir_version: 10, opset_import: ["" : 18]>
+g (float[2] x) => (float[2] y) <float16[2] a> { a = Neg (x) y = Abs (a) }"""
+
+UNUSED_IMPORT = """<ir_version: 10, opset_import: ["" : 18, "castsmith" : 1, "qonnx.custom_op.general" : 1]>
+g (float[2] x) => (float[2] y) { y = Abs (x) }"""
+
+UNUSED_BODY = (
+    UNUSED_IMPORT
+    + """ <domain: "castsmith", opset_import: ["" : 18]>
+ConvertPromoteTypes_float (a, b) => (c, d) { c = Identity (a) d = Identity (b) }"""
+)
+
+
+@pytest.mark.parametrize("text", [DECLARED, UNUSED_IMPORT, UNUSED_BODY], ids=["declared", "import", "body"])
+def test_every_change_has_a_record(text: str) -> None:
+    changed = 0
+    for name in (*ALONE, *TARGETED):
+        model = from_proto(onnx.parser.parse_model(text))
+        original = to_proto(model)
+        result = make_pass(name, {"target": load_target("tensorrt-10")})(model)
+        assert isinstance(result, RewriteResult)
+        assert result.modified == (to_proto(model) != original) == bool(result.records.rewrites), name
+        changed += result.modified
+    assert changed
