@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from castsmith.ir.loading import as_model
 from castsmith.ir.provenance import note_provenance
 from castsmith.ir.records import Diagnostic, Records, Refusal, Rewrite, RewriteResult
 from castsmith.ir.soundness import require_sound
+from castsmith.ir.tensors import all_tensors
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering.errors import OptionError
 from castsmith.lowering.registry import AFTER, ON_REQUEST, PASSES, PIPELINE, make_pass, needs_target, pass_name
@@ -27,6 +29,10 @@ if TYPE_CHECKING:
 
 
 _FIRST_LOWERING = "lower-trunc"
+_GROWING = "fold-constants"
+"""The pass that may make the file larger, within a limit for all its runs together."""
+_MOST_ROUNDS = 4
+"""How often the passes run one after the other, as long as they find something: what one makes, another simplifies."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +121,10 @@ def optimize(
     known = set(all_nodes(result_model)) if provenance else set[onnx_ir.Node]()
     asked = [name for name in ON_REQUEST if narrow]
     specs = _specs(passes, until, asked, targeted=chosen is not None)
-    while specs:
+    whole, rounds = (list(specs) if passes is None and until is None else []), 1
+    while specs or (rounds < _MOST_ROUNDS and set(whole) - settled):
+        if not specs:
+            specs, rounds = list(whole), rounds + 1
         spec = specs.pop(0)
         name = name_of(spec)
         if passes is None and spec in settled:
@@ -123,6 +132,7 @@ def optimize(
         if progress is not None:
             progress(name)
         before = None if verify is None else result_model.clone()
+        size = _constant_bytes(result_model) if name == _GROWING else 0
         with lend(result_model, inference):
             outcome = (make_pass(spec, settings) if isinstance(spec, str) else spec)(result_model)
         handed_on = outcome.inference if isinstance(outcome, RewriteResult) else None
@@ -136,12 +146,26 @@ def optimize(
             unsafe = replace(rules, promote_unsafe=True)
             require_same(before, result_model, name, engine=verify, promotion=unsafe)
         made = outcome.records if isinstance(outcome, RewriteResult) else Records()
-        records.extend(made)
+        _add(records, made)
+        if name == _GROWING:
+            max_total_growth -= min(max(_constant_bytes(result_model) - size, 0), max_total_growth)
+            settings["max_total_growth"] = max_total_growth
         if provenance and outcome.modified:
             note_provenance(result_model, known, made.rewrites)
         if passes is None and outcome.modified and specs:
             specs[:0] = AFTER.get(name, ())
     return Result(result_model, records.rewrites, records.refusals, records.diagnostics)
+
+
+def _add(records: Records, made: Records) -> None:
+    """Add what a pass recorded, but what an earlier run of it refused or noticed already."""
+    records.rewrites += made.rewrites
+    records.refusals += (Counter(made.refusals) - Counter(records.refusals)).elements()
+    records.diagnostics += (Counter(made.diagnostics) - Counter(records.diagnostics)).elements()
+
+
+def _constant_bytes(model: onnx_ir.Model) -> int:
+    return sum(tensor.nbytes for tensor in all_tensors(model))
 
 
 def name_of(spec: str | PassBase) -> str:

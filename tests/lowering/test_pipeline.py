@@ -1,0 +1,55 @@
+"""optimize runs its passes until none of them finds more, so that a second run changes nothing."""
+
+from __future__ import annotations
+
+import onnx
+import onnx_ir
+import pytest
+from onnx.parser import parse_model
+
+import castsmith
+
+
+def matmul() -> onnx.ModelProto:
+    """An operator that most targets lack in bfloat16, on a constant, whose cast to float is left to fold."""
+    text = '<ir_version: 10, opset_import: ["": 21]> g (bfloat16[2, 2] x) => (bfloat16[2, 2] y) { y = MatMul (x, w) }'
+    model = parse_model(text)
+    model.graph.initializer.append(onnx.helper.make_tensor("w", onnx.TensorProto.BFLOAT16, [2, 2], [1, 2, 3, 4]))
+    return model
+
+
+@pytest.mark.parametrize("target", ["onnxruntime-cpu", "onnxruntime-android", "openvino-cpu", "tensorrt-10"])
+def test_casts_of_constants_that_a_lowering_makes_are_folded(target: str) -> None:
+    first = castsmith.optimize(matmul(), target=target)
+    folded = [
+        node for node in first.model.graph if node.op_type == "Cast" and node.inputs[0] in _constants(first.model)
+    ]
+    assert not folded
+    assert not castsmith.optimize(first.model, target=target).rewrites
+
+
+def _constants(model: onnx_ir.Model) -> list[onnx_ir.Value]:
+    return list(model.graph.initializers.values())
+
+
+def test_what_several_runs_refuse_is_said_once() -> None:
+    text = """<ir_version: 10, opset_import: ["": 21]>
+        g (int32[2] x, float[2] v) => (uint32[2] y, float[2] z) {
+            [n] a = Cast <to = 5> (x) [m] y = Cast <to = 12> (a) b = Cast <to = 1> (v) z = Transpose (b) }"""
+    refusals = castsmith.optimize(parse_model(text)).refusals
+    assert refusals
+    assert len(refusals) == len(set(refusals))
+
+
+def test_folding_keeps_its_limit_over_all_runs() -> None:
+    text = """<ir_version: 10, opset_import: ["": 21]> g (float[8] x) => (float[8] y, float[8] z) {
+            a = Cast <to = 1> (v) y = Add (x, a) b = Cast <to = 1> (w) z = Mul (y, b) }"""
+    model = parse_model(text)
+    for name in ("v", "w"):
+        model.graph.initializer.append(onnx.helper.make_tensor(name, onnx.TensorProto.INT8, [8], range(8)))
+    size = sum(t.nbytes for t in _held(castsmith.optimize(model, max_total_growth=30).model))
+    assert size <= 16 + 30
+
+
+def _held(model: onnx_ir.Model) -> list[onnx_ir.TensorProtocol]:
+    return [value.const_value for value in _constants(model) if value.const_value is not None]
