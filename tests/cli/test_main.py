@@ -19,7 +19,7 @@ COMMANDS = ("optimize", "check", "diff", "cast", "trunc", "promote", "targets", 
 
 def run_process(*words: str | Path, **settings: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "castsmith", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, **settings)  # type: ignore[call-overload]
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, **settings)  # type: ignore[call-overload]
 
 
 def test_version(castsmith: Command) -> None:

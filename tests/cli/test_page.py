@@ -127,7 +127,7 @@ def opened(browser: Any, page: Path) -> float:
     start = time.perf_counter()
     browser.get(page.as_uri())
     while browser.execute_script("return document.body.dataset.ready") != "yes":
-        assert time.perf_counter() - start < 20
+        assert time.perf_counter() - start < 120
         time.sleep(0.01)
     return time.perf_counter() - start
 
@@ -149,7 +149,7 @@ def test_in_chromium_search_filter_and_expand(castsmith: Command, tmp_path: Path
 
 def rows(browser: Any, count: int) -> list[Any]:
     """The rows, once there are so many."""
-    deadline = time.perf_counter() + 5
+    deadline = time.perf_counter() + 60
     while len(browser.find_elements("css selector", ".row")) != count and time.perf_counter() < deadline:
         time.sleep(0.02)
     return browser.find_elements("css selector", ".row")
