@@ -155,6 +155,15 @@ FINDINGS = (
         "optimize --target lowers the types it can.",
     ),
     Page(
+        "target-lacks-operator",
+        "finding",
+        "The model has an operator of QONNX, which the target does not have.",
+        "The target refuses to load the model.",
+        "onnxruntime-cpu has no operator Trunc of qonnx.custom_op.general",
+        "optimize --target replaces it by standard operators; where it refuses, make the parameters that it names"
+        " constants, or raise the opset.",
+    ),
+    Page(
         "target-lacks-kernel",
         "finding",
         "The target has no kernel for an operator on the type that it is of in the model.",

@@ -11,14 +11,14 @@ import onnx_ir
 from castsmith.cli.failure import with_command_options
 from castsmith.cli.findings_casts import cast_findings
 from castsmith.cli.findings_operators import operator_findings
-from castsmith.cli.findings_target import target_findings
-from castsmith.cli.findings_trunc import trunc_findings
 from castsmith.cli.findings_types import declared_findings, operand_findings, result_findings
 from castsmith.ir.errors import ModelError
 from castsmith.ir.inference import infer_element_types
 from castsmith.ir.opsets import require_known_opset
 from castsmith.ir.records import Diagnostic, Refusal, Severity, Site
 from castsmith.ir.targets import Target
+from castsmith.lowering.check_target import target_findings
+from castsmith.lowering.check_trunc import trunc_findings
 from castsmith.numerics.errors import CastsmithError, PromotionError
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.passes.fold_constants import FoldConstants

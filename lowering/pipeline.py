@@ -12,6 +12,7 @@ import onnx
 import onnx_ir
 from onnx_ir.passes import PassBase
 
+from castsmith.ir.inference import infer_element_types
 from castsmith.ir.kept_types import lend
 from castsmith.ir.loading import as_model
 from castsmith.ir.provenance import note_provenance
@@ -154,6 +155,12 @@ def optimize(
             note_provenance(result_model, known, made.rewrites)
         if passes is None and outcome.modified and specs:
             specs[:0] = AFTER.get(name, ())
+    if chosen is not None and passes is None and until is None:
+        from castsmith.lowering.check_target import unreported_errors
+
+        with lend(result_model, inference):
+            final = infer_element_types(result_model, replace(rules, promote_unsafe=True))
+        records.diagnostics += unreported_errors(result_model, final, chosen, records.diagnostics)
     return Result(result_model, records.rewrites, records.refusals, records.diagnostics)
 
 

@@ -97,6 +97,7 @@ def _target(data: dict[str, Any]) -> Target:
         as_written=str(data.get("as_written", "")),
         hazards=cast("dict[str, str]", dict(data.get("hazards", {}))),
         probed=frozenset(data.get("probed", [])),
+        domains=frozenset(data.get("domains", [])),
         unknown=_unknown(data),
         evidence=str(data.get("evidence", "")),
     )

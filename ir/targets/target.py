@@ -59,6 +59,7 @@ class Target:
     kernels: for each type the operators that take it, and the opset from which; a type without a row is taken by every
     operator that the standard gives it, and an operator that was not `probed` takes the types that have arithmetic.
     operators_without_uint8: operators that only move elements and have no kernel for uint8, in which codes are kept.
+    domains: those of custom operators that the target has itself, such as those of QONNX.
     sequence_operators: operators outside the common stock that sequences may use, and the opset from which.
     as_written: how it is known that each operator is computed by itself and rounded to its type, never contracted or
     re-associated with others; empty where that is not so, or not known. unknown:
@@ -80,6 +81,7 @@ class Target:
     as_written: str = ""
     hazards: Mapping[str, str] = field(default_factory=dict[str, str])
     probed: frozenset[str] = frozenset()
+    domains: frozenset[str] = frozenset()
     unknown: tuple[str, ...] = ()
     evidence: str = ""
 

@@ -12,10 +12,10 @@ import pytest
 from onnx_ir import DataType
 
 import castsmith
-from castsmith.cli.findings_target import target_findings
 from castsmith.ir.inference import infer_element_types
 from castsmith.ir.targets import load_target
 from castsmith.ir.targets.probe_models import TEXTS, model_text
+from castsmith.lowering.check_target import target_findings
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import type_name
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.cli.findings_kernels import kernel_findings
-from castsmith.cli.plain import counted
 from castsmith.ir.casts import read_cast
 from castsmith.ir.inference import Inference
+from castsmith.ir.qonnx import is_quantizer
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.rewriting import all_nodes
 from castsmith.ir.schemas import opset_of
@@ -18,13 +17,25 @@ from castsmith.ir.scopes import imports_by_scope
 from castsmith.ir.targets import Target
 from castsmith.ir.tensors import graphs_with_initializers
 from castsmith.ir.text import site_of
+from castsmith.lowering.check_kernels import kernel_findings
+from castsmith.lowering.check_trunc import trunc_findings
 from castsmith.numerics.types import ELEMENT_TYPES, type_name
+
+
+def unreported_errors(
+    model: onnx_ir.Model, inference: Inference, target: Target, reported: Iterable[Diagnostic]
+) -> list[Diagnostic]:
+    """The errors that are left in a lowered model, without those that are `reported` already."""
+    known = {(each.code, each.site) for each in reported}
+    found = (*target_findings(model, inference, target), *trunc_findings(model))
+    return [each for each in found if each.severity is Severity.ERROR and (each.code, each.site) not in known]
 
 
 def target_findings(model: onnx_ir.Model, inference: Inference | None, target: Target) -> Iterator[Diagnostic]:
     """Versions, element types and operators on them that the target does not take or gets wrong."""
     yield from _version_findings(model, target)
     yield from _type_findings(model, inference, target)
+    yield from _operator_findings(model, target)
     if inference is not None:
         yield from kernel_findings(model, inference, target)
         yield from _cast_findings(model, inference, target)
@@ -55,7 +66,7 @@ def _type_findings(model: onnx_ir.Model, inference: Inference | None, target: Ta
         if names:
             have = "has" if len(names) == 1 else "have"
             more = "" if len(names) == 1 else f", {names[0]} the first of them"
-            subject = f"the value {names[0]}" if len(names) == 1 else counted(len(names), "value")
+            subject = f"the value {names[0]}" if len(names) == 1 else f"{len(names)} values"
             message = f"{target.name} has no {type_name(dtype)}, which {subject} {have}{more}"
             site = Site(model.graph.name or "")
             way_out = f"optimize --target {target.name} lowers the types it can"
@@ -70,6 +81,16 @@ def _values(model: onnx_ir.Model) -> Iterator[onnx_ir.Value]:
         yield from function.inputs
     for node in all_nodes(model):
         yield from node.outputs
+
+
+def _operator_findings(model: onnx_ir.Model, target: Target) -> Iterator[Diagnostic]:
+    """The operators of QONNX, which no runtime has but those that say so. Other domains may be registered there."""
+    for node in all_nodes(model):
+        function = model.functions.get(node.op_identifier())
+        if is_quantizer(node) and node.domain not in target.domains and (function is None or not len(function)):
+            message = f"{target.name} has no operator {node.op_type} of {node.domain}"
+            way_out = f"optimize --target {target.name} replaces it where its parameters are constants"
+            yield Diagnostic("target-lacks-operator", Severity.ERROR, site_of(node), message, way_out)
 
 
 def _cast_findings(model: onnx_ir.Model, inference: Inference, target: Target) -> Iterator[Diagnostic]:

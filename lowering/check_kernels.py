@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.cli.plain import counted
 from castsmith.ir.inference import Inference
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.rewriting import all_nodes
@@ -31,7 +30,7 @@ class _Found:
 
     def more(self) -> str:
         """How many nodes there are, where there are more than one."""
-        return "" if len(self.nodes) == 1 else f", in {counted(len(self.nodes), 'node')}, this the first of them"
+        return "" if len(self.nodes) == 1 else f", in {len(self.nodes)} nodes, this the first of them"
 
 
 def kernel_findings(model: onnx_ir.Model, inference: Inference, target: Target) -> Iterator[Diagnostic]:

@@ -1,0 +1,93 @@
+"""`check` finds no error in what `optimize` gives for a target but those that `optimize` reported.
+
+`python -m tests.lowering.test_reported` asks of every golden and every node test, for every target.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from itertools import cycle, islice
+from pathlib import Path
+
+import onnx_ir
+import pytest
+
+import castsmith
+from castsmith.cli.findings import findings
+from castsmith.ir.targets import load_target, target_names
+from castsmith.numerics.promotion import PromotionRules
+from tests.backend import node_cases
+from tests.golden import read
+
+RULES = PromotionRules(promote_unsafe=True)
+GOLDENS = sorted((Path(__file__).parents[1] / "passes").rglob("*.onnxtxt"))
+
+
+def unreported(model: onnx_ir.Model, target: str) -> list[str]:
+    """The errors of `check` that `optimize` did not report; an error that it raised is one that it reported."""
+    try:
+        result = castsmith.optimize(model, target=target, promotion=RULES)
+    except castsmith.CastsmithError:
+        return []
+    reported = {(each.code, each.site) for each in result.diagnostics}
+    found = findings(result.model, RULES, load_target(target))
+    return [
+        f"{each.code} {each.site}: {each.message}"
+        for each in found
+        if each.severity is castsmith.Severity.ERROR and (each.code, each.site) not in reported
+    ]
+
+
+def goldens() -> Iterator[tuple[str, onnx_ir.Model]]:
+    for path in GOLDENS:
+        yield path.stem, read(path).model()
+
+
+def node_tests() -> Iterator[tuple[str, onnx_ir.Model]]:
+    for name, case in sorted(node_cases("").items()):
+        if case.model is not None:
+            yield name, onnx_ir.from_proto(case.model)
+
+
+@pytest.mark.parametrize("target", target_names())
+def test_goldens(target: str) -> None:
+    first = target_names().index(target)
+    for name, model in islice(goldens(), first, None, 47):
+        assert not unreported(model, target), name
+
+
+def test_node_tests() -> None:
+    for (name, model), target in zip(islice(node_tests(), 0, None, 61), cycle(target_names()), strict=False):
+        assert not unreported(model, target), f"{name} for {target}"
+
+
+@pytest.mark.parametrize(("text", "target"), [
+    ('<ir_version: 4, opset_import: ["": 1]> g (float[2] x) => (int32[2] y) { y = Cast <to = "INT32"> (x) }',
+     "onnxruntime-cpu"),
+    ('<ir_version: 8, opset_import: ["": 17, "onnx.brevitas": 1]> g (float[2] x, float b) => (float[2] y) <float s={1}'
+     ", float z = {0}, float w = {8}> { y = onnx.brevitas.Trunc (x, s, z, w, b) }", "onnxruntime-cpu"),
+    ('<ir_version: 8, opset_import: ["": 17, "onnx.brevitas": 1]> g (float[2] x) => (float[2] y) <float s = {1}>'
+     " { y = onnx.brevitas.Trunc (x, s) }", "tensorrt-10"),
+])  # fmt: skip
+def test_what_stays_is_an_error(text: str, target: str) -> None:
+    model = onnx_ir.from_onnx_text(text)
+    result = castsmith.optimize(model, target=target)
+    assert [each.code for each in result.diagnostics if each.severity is castsmith.Severity.ERROR]
+    assert not unreported(model, target)
+
+
+def main() -> int:
+    count, wrong = 0, 0
+    for name, model in (*goldens(), *node_tests()):
+        for target in target_names():
+            count += 1
+            for line in unreported(model, target):
+                wrong += 1
+                print(f"{name} for {target}: {line}", flush=True)
+    print(f"{count} models lowered, {wrong} unreported errors")
+    return wrong > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
