@@ -45,6 +45,8 @@ def nonconformity(
     form = _QONNX if node.domain in QONNX_DOMAINS else _form(node.domain, node.op_type, opset or 0)
     if form is None:
         called = functions.get(node.op_identifier()) if functions else None
+        if called is None and node.domain in DEFAULT_DOMAINS and node.op_type in _SUBGRAPHS:
+            return f"opset {opset or 0} has no {node.op_type}"
         return None if called is None else _misfit(node, (0, len(called.inputs)), (0, len(called.outputs)))
     wrong = _misfit(node, form.inputs, form.outputs)
     if wrong is not None:

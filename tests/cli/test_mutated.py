@@ -58,6 +58,15 @@ BROKEN: dict[str, Callable[[onnx.ModelProto], object]] = {
 }
 
 
+@pytest.mark.parametrize("version", [0, 1, 6, 21])
+def test_control_flow_of_an_opset_that_has_none(version: int) -> None:
+    proto = small_model()
+    proto.opset_import[0].version = version
+    proto.graph.node.add(op_type="Scan", input=["x"], output=["k"])
+    with pytest.raises(ModelError, match="Scan"):
+        from_proto(proto)
+
+
 @pytest.mark.parametrize("how", BROKEN)
 def test_what_no_reader_can_use_is_refused(how: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     proto = small_model()
