@@ -69,6 +69,8 @@ def _mild(dtype: DataType, shape: tuple[int, ...], rng: np.random.Generator, lea
     """Small numbers; `least`, 0 or 1, is the smallest whole one, which may be divided by in the last set."""
     if dtype is DataType.STRING:
         return np.resize(np.array(_TEXTS[:3], object), shape)
+    if element_type(dtype).kind is Kind.COMPLEX:
+        return (rng.normal(0, 1, shape) + 1j * rng.normal(0, 1, shape)).astype(dtype.numpy())
     if element_type(dtype).kind is Kind.FLOATING:
         return cast(rng.normal(0, 1, shape), dtype)
     return cast(rng.integers(least, 2 + least, shape), dtype)
@@ -81,8 +83,10 @@ def _pool(dtype: DataType, targets: tuple[DataType, ...]) -> Array:
     if row.kind is Kind.BOOLEAN:
         return np.array([False, True, True])
     if row.kind is Kind.COMPLEX:
-        parts = _pool(DataType.FLOAT, targets).astype(np.float64)
-        return (parts + 1j * rng.permutation(parts)).astype(dtype.numpy())
+        parts = _pool(DataType.FLOAT, targets)
+        numbers = np.empty(parts.shape, dtype.numpy())
+        numbers.real, numbers.imag = parts, rng.permutation(parts)
+        return numbers
     if row.bits <= 8:
         return rng.permutation(every_value(dtype))
     critical = rng.permutation(np.concatenate([_extremes(dtype), critical_values(dtype, *targets)]))

@@ -81,8 +81,10 @@ def _convert_input(
     # Infinity is a value of float8e5m2, which a saturating cast would not keep.
     node = cast_node(value, dtype, saturate=dtype.bitwidth > 8 or not element_type(dtype).has_infinity)
     _name(node, namer)
-    value.replace_all_uses_with(node.outputs[0], replace_graph_outputs=True)
-    node.replace_input_with(0, value)
+    # An input that is an output too is both under its one name, so it stays the output, in the type that it has now.
+    for user, index in list(value.uses()):
+        if user is not node:
+            user.replace_input_with(index, node.outputs[0])
     first = next(iter(graph), None)
     graph.append(node) if first is None else graph.insert_before(first, node)
     return value, before

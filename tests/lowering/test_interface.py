@@ -31,6 +31,7 @@ def wide_outputs(model: onnx_ir.Model, **feeds: Array) -> list[Array]:
     assert {rewrite.rule for rewrite in interface} == {"widen-interface"}
     proto = onnx_ir.to_proto(result.model)
     onnx.checker.check_model(proto, full_check=True)
+    assert [value.name for value in proto.graph.output] == [value.name for value in model.graph.outputs]
     outputs = [run(session(proto, level), feeds) for level in LEVELS]
     assert [array.tobytes() for array in outputs[0]] == [array.tobytes() for array in outputs[1]]
     return outputs[0]
