@@ -99,6 +99,8 @@ def _spread(build: Builder, node: onnx_ir.Node, scale: onnx_ir.Value, x: onnx_ir
     axis = node.attributes.get_int("axis", 1)
     axis = axis + x.shape.rank() if axis < 0 else axis
     block = node.attributes.get_int("block_size", 0)
+    if block and (block < 0 or rank != x.shape.rank() or not 0 <= axis < rank):
+        raise ModelError(f"blocks of {block} along axis {axis} do not fit the scale and the input")
     if block:
         return _repeated(build, scale, x.shape, axis, block)
     if rank != 1 or not 0 <= axis < x.shape.rank():

@@ -70,3 +70,12 @@ def test_a_model_that_is_left_as_it_is_declares_no_more_than_before():
     assert result.records.refusals
     assert not result.modified
     assert onnx_ir.to_proto(model).SerializeToString() == before
+
+
+@pytest.mark.parametrize("attributes", ["block_size = -2", "axis = 5, block_size = 2", "axis = -3, block_size = 1"])
+@pytest.mark.parametrize("scale", ["float[2]", "float[2, 2]"])
+def test_blocks_that_do_not_fit_are_refused(attributes: str, scale: str):
+    text = f"""<ir_version: 10, opset_import: ["": 21]> g (bfloat16[2] x, {scale} s) => (float8e4m3fn[2] y) {{
+        y = QuantizeLinear <output_dtype = 17, {attributes}> (x, s) }}"""
+    result = castsmith.optimize(onnx_ir.from_onnx_text(text), target="coreml")
+    assert any("do not fit" in refusal.reason for refusal in result.refusals)
