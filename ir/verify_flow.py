@@ -66,6 +66,8 @@ def _loop(
     trips = None if inputs[0] is None else int(inputs[0].reshape(()))
     going = True if inputs[1] is None else bool(inputs[1])
     start = [array for array in inputs[2:] if array is not None]
+    if len(start) + 2 < len(inputs):
+        raise EngineError(f"Loop {node.name or ''} has a state without an initial value, which is not run.")
 
     def step(turn: int, states: list[Array], *, trial: bool = False) -> list[Array]:
         entry = [np.array(turn, np.int64), np.array(True), *states]

@@ -31,6 +31,9 @@ MILD = "mild"
 MILD_SETS = 3
 
 _DEFAULT_TARGETS = (DataType.FLOAT16, DataType.INT32)
+_MOST_DIMENSIONS, _MOST_ELEMENTS = 64, 1 << 28
+"""Of an input that is made up."""
+
 _ALONE, _IN_A_ROW, _AMONG_OTHERS = 512, 64, 5
 _FIRST = (0.0, -0.0, 1.0, -1.0, 0.1, 0.5, 1.5, 2.5, -2.5, 3.0, 100.0, 1e-9, 1e5, -1e5, 1e10, 448.0, 480.0, 61440.0)
 _TEXTS = ("0", "-0", "1", "-2.5", "3e2", "nan", "INF", "-inf", "", "text", "0.1")
@@ -149,4 +152,8 @@ def _shape(value: onnx_ir.Value, sizes: Mapping[str, int]) -> tuple[int, ...]:
         raise ModelError(
             f"the input {value.name} ({type_name(_declared(value))}) has no declared shape, so inputs have to be given."
         )
-    return tuple(dim if isinstance(dim, int) else sizes.get(dim.value or "", _AMONG_OTHERS) for dim in value.shape)
+    dims = (dim if isinstance(dim, int) else sizes.get(dim.value or "", _AMONG_OTHERS) for dim in value.shape)
+    shape = tuple(_AMONG_OTHERS if dim < 0 else dim for dim in dims)  # some exporters write -1 for unknown
+    if len(shape) > _MOST_DIMENSIONS or math.prod(shape) > _MOST_ELEMENTS:
+        raise ModelError(f"the input {value.name} of shape {list(shape)} is too large to be run.")
+    return shape

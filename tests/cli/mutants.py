@@ -15,6 +15,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import onnx
 from google.protobuf.descriptor import FieldDescriptor
@@ -47,6 +48,9 @@ TEXTS = (
     "18446744073709551616",
 )
 NUMBERS = (0.0, -1.0, 1e38, float("inf"), float("nan"))
+Field = Any
+"""A FieldDescriptor of whichever implementation protobuf has."""
+
 Change = Callable[[bytes, random.Random], bytes]
 
 
@@ -100,7 +104,7 @@ def change_field(message: Message, draw: random.Random) -> None:
                 value.extend([scalar(field, draw)] * draw.choice((1, 1, 2, 70)))
 
 
-def change_messages(message: Message, field: FieldDescriptor, draw: random.Random) -> None:
+def change_messages(message: Message, field: Field, draw: random.Random) -> None:
     value = getattr(message, field.name)
     if isinstance(value, Message):
         value.SetInParent()
@@ -113,7 +117,7 @@ def change_messages(message: Message, field: FieldDescriptor, draw: random.Rando
         del value[draw.randrange(len(value))]
 
 
-def scalar(field: FieldDescriptor, draw: random.Random) -> str | bytes | int | float:
+def scalar(field: Field, draw: random.Random) -> str | bytes | int | float:
     if field.type == FieldDescriptor.TYPE_STRING:
         return draw.choice(TEXTS)
     if field.type == FieldDescriptor.TYPE_BYTES:
