@@ -43,10 +43,14 @@ def new_constant(name: str, tensor: onnx_ir.TensorProtocol) -> onnx_ir.Value:
 
 
 def constant_node(value: onnx_ir.Value) -> onnx_ir.Node:
-    """A Constant node that makes a value from `new_constant`: functions have no initializers."""
-    assert value.const_value is not None
-    value.const_value.name = value.name
-    attribute = onnx_ir.AttrTensor("value", value.const_value)
+    """A Constant node that makes a value from `new_constant`: functions have no initializers.
+
+    The tensor is the node's alone: a value that held it too would rename it, which a clone of the model shares.
+    """
+    tensor, value.const_value = value.const_value, None
+    assert tensor is not None
+    tensor.name = value.name
+    attribute = onnx_ir.AttrTensor("value", tensor)
     return onnx_ir.Node("", "Constant", [], [attribute], outputs=[value], name=value.name)
 
 

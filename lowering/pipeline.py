@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _FIRST_LOWERING = "lower-trunc"
 _GROWING = "fold-constants"
 """The pass that may make the file larger, within a limit for all its runs together."""
-_MOST_ROUNDS = 4
+_MOST_ROUNDS = 8
 """How often the passes run one after the other, as long as they find something: what one makes, another simplifies."""
 
 

@@ -53,3 +53,17 @@ def test_folding_keeps_its_limit_over_all_runs() -> None:
 
 def _held(model: onnx_ir.Model) -> list[onnx_ir.TensorProtocol]:
     return [value.const_value for value in _constants(model) if value.const_value is not None]
+
+
+def test_a_clone_of_the_result_can_be_optimized_without_a_change_of_it() -> None:
+    """A Constant that folding makes in a function was renamed by way of a clone, which shares its tensor."""
+    text = """<ir_version: 10, opset_import: ["": 20, "local": 1]>
+        g (float[2] x) => (float[2] y) { a = local.f <to = 1> (x) y = local.f <to = 1> (a) }
+        <domain: "local", opset_import: ["": 20]>
+        f <to> (a) => (b) { k = Constant <value = int64[2] {1, 2}> () c = Cast <to = 1> (k) d = Cast <to: int = @to> (a)
+            b = Add (c, d) }"""
+    folded = castsmith.optimize(parse_model(text)).model
+    before = onnx_ir.to_proto(folded).SerializeToString(deterministic=True)
+    castsmith.optimize(folded, passes=["lower-float8"], target="onnxruntime-cpu")
+    castsmith.optimize(folded, passes=["widen-floats"], target="onnx-mlir")
+    assert onnx_ir.to_proto(folded).SerializeToString(deterministic=True) == before
