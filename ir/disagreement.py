@@ -10,6 +10,7 @@ from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.legality import boolean_operator, not_taken, returns_to, wider_type
+from castsmith.ir.ops import Input, input_kind, restriction
 from castsmith.ir.schemas import OpKey, TypeGroup, actual_outputs
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import PromotionError
@@ -33,6 +34,7 @@ class Disagreement:
     restored: the indexes of the outputs that go back from `common` to `ruled`.
     as_declared: the operator may mix them, but the model declares its result to be of the promoted type.
     logical: the operator of logic that the node's arithmetic is on bool.
+    kinds: what each input is to the operator, where not all are operands to compute with.
     """
 
     node: onnx_ir.Node
@@ -44,6 +46,7 @@ class Disagreement:
     ruled: DataType | None = None
     restored: tuple[int, ...] = ()
     logical: str | None = None
+    kinds: tuple[Input, ...] = ()
 
     @property
     def mixed(self) -> bool:
@@ -68,22 +71,42 @@ def settle(
     if not types or (len(set(types)) == 1 and types[0] in group.allowed):
         return None
     indexes = tuple(index for index, _ in known)
-    found = promoted(Disagreement(node, indexes, types, None), ranks, rules)
+    kinds = _kinds(key, indexes)
+    found = promoted(Disagreement(node, indexes, types, None, kinds=kinds), ranks, rules)
+    row = restriction(node, key[2]) if 0 in group.indexes else None
+    group = group if row is None else replace(group, allowed=group.allowed & row.allowed)
     if found.common is None or found.common in group.allowed:
         return found
     return _legal(found, found.common, key, group)
 
 
+def _kinds(key: OpKey, indexes: tuple[int, ...]) -> tuple[Input, ...]:
+    kinds = tuple(input_kind(*key, index) for index in indexes)
+    return kinds if set(kinds) != {Input.OPERAND} else ()
+
+
 def promoted(found: Disagreement, ranks: Ranks, rules: PromotionRules) -> Disagreement:
     """The disagreement with the common type that the rules give, or their refusal."""
+    kinds = found.kinds or (Input.OPERAND,) * len(found.indexes)
     operands = [
-        (dtype, _rank_at(found.node, value := found.node.inputs[index], ranks), _scalar(value, rules))
-        for index, dtype in zip(found.indexes, found.types, strict=True)
+        (dtype, *_rank_and_scalar(found.node, found.node.inputs[index], kind, ranks, rules))
+        for index, dtype, kind in zip(found.indexes, found.types, kinds, strict=True)
     ]
     try:
         return replace(found, common=common_type_of_constants(operands, rules))
     except PromotionError as refusal:
         return replace(found, error=refusal)
+
+
+def _rank_and_scalar(
+    node: onnx_ir.Node, value: onnx_ir.Value | None, kind: Input, ranks: Ranks, rules: PromotionRules
+) -> tuple[int | None, object | None]:
+    """The rank as which an input counts, and its value where it is a rank-0 constant that need not widen the others.
+
+    An input that is no operand to compute with counts as a tensor at any rank.
+    """
+    rank = _rank_at(node, value, ranks) if kind is Input.OPERAND else 1
+    return rank, None if kind is Input.QUANTIZATION else _scalar(value, rules)
 
 
 def rank_of(value: onnx_ir.Value | None, ranks: Ranks) -> int | None:
@@ -133,6 +156,6 @@ def _legal(found: Disagreement, ruled: DataType, key: OpKey, group: TypeGroup) -
         return replace(found, common=ruled, logical=logical)
     wider = wider_type(ruled, group.allowed)
     if wider is None:
-        error = PromotionError(not_taken(key, group, ruled, common=found.mixed), rule="operator")
+        error = PromotionError(not_taken(key, group, ruled, found.node, common=found.mixed), rule="operator")
         return replace(found, common=None, error=error)
     return replace(found, common=wider, ruled=ruled, restored=results if returns_to(ruled, wider) else ())

@@ -24,7 +24,7 @@ from castsmith.ir.errors import ModelError
 from castsmith.ir.origins import located
 from castsmith.ir.outputs import output_types, types_by_schema
 from castsmith.ir.promote_node import is_convert_promote_types, promotion_rules_of
-from castsmith.ir.schemas import DEFAULT_DOMAINS, op_key, type_groups
+from castsmith.ir.schemas import DEFAULT_DOMAINS, groups_for, op_key
 from castsmith.ir.text import show_types_of, site_of
 from castsmith.numerics.promotion import PromotionRules
 
@@ -133,7 +133,7 @@ class Inference:
         if as_declared is not None:
             return [as_declared.common or _known(node.outputs[0].dtype)]
         restored: dict[int, DataType | None] = {}
-        for group in type_groups(key, tuple(value is not None for value in node.inputs)):
+        for group in groups_for(key, inputs, tuple(value is not None for value in node.inputs)):
             if node.op_type == "Pow" and group.indexes == (0,) and inputs[0] == inputs[1]:
                 # Where a base has to be widened, an exponent of its type goes along: runtimes lack other kernels.
                 group = replace(group, indexes=(0, 1)) if inputs[0] not in group.allowed else group

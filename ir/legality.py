@@ -14,8 +14,10 @@ from collections.abc import Callable
 from functools import cache
 
 import onnx.defs
+import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.ir.ops import restriction
 from castsmith.ir.schemas import DEFAULT_DOMAINS, OpKey, TypeGroup, actual_inputs, actual_outputs
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.types import Kind, element_type, type_name
@@ -48,11 +50,14 @@ def returns_to(ruled: DataType, wider: DataType) -> bool:
     return element_type(ruled).kind is element_type(wider).kind
 
 
-def not_taken(key: OpKey, group: TypeGroup, dtype: DataType, *, common: bool) -> str:
+def not_taken(key: OpKey, group: TypeGroup, dtype: DataType, node: onnx_ir.Node, *, common: bool) -> str:
     """Why there is no type to use, with the opset that would allow it."""
+    index = group.indexes[0]
     what = f"{type_name(dtype)}, their common type," if common else type_name(dtype)
-    way_out = _way_out(_first_opset(key, lambda found: _takes(found, group.indexes[0], dtype)))
-    return f"{_operator(key)} takes neither {what} nor a type that holds it ({way_out})."
+    later = _first_opset(key, lambda found: _takes(found, index, dtype) and _unrestricted(node, found, dtype))
+    row = restriction(node, key[2]) if index == 0 else None
+    because = "" if row is None else f": {row.because}"
+    return f"{_operator(key)} takes neither {what} nor a type that holds it{because} ({_way_out(later)})."
 
 
 def not_passed_on(key: OpKey, dtype: DataType) -> str:
@@ -76,6 +81,11 @@ def _first_opset(key: OpKey, allows: Callable[[OpKey], bool]) -> int | None:
     return next(
         (since for since in _versions(domain, op_type) if since > opset and allows((domain, op_type, since))), None
     )
+
+
+def _unrestricted(node: onnx_ir.Node, key: OpKey, dtype: DataType) -> bool:
+    row = restriction(node, key[2])
+    return row is None or dtype in row.allowed
 
 
 def _takes(key: OpKey, index: int, dtype: DataType) -> bool:

@@ -111,6 +111,18 @@ def type_groups(key: OpKey, present: tuple[bool, ...]) -> tuple[TypeGroup, ...]:
     return tuple(TypeGroup(variable, tuple(indexes), allowed[variable]) for variable, indexes in found.items())
 
 
+def groups_for(key: OpKey, inputs: Sequence[DataType | None], present: tuple[bool, ...]) -> tuple[TypeGroup, ...]:
+    """As `type_groups`, with what the types at hand bind too: a mask of Attention that is a float has the type of the
+    query, which the schema says in words only."""
+    groups = type_groups(key, present)
+    mask = inputs[3] if key[1] == "Attention" and key[0] in DEFAULT_DOMAINS and len(inputs) > 3 else None
+    if mask is None or mask not in groups[0].allowed:
+        return groups
+    first, *others = groups
+    others = [group for group in others if group.indexes != (3,)]
+    return (TypeGroup(first.variable, tuple(sorted((*first.indexes, 3))), first.allowed), *others)
+
+
 @cache
 def actual_inputs(key: OpKey, count: int) -> tuple[Formal | None, ...]:
     """The formal parameter of each of `count` inputs; None beyond those that the operator has."""

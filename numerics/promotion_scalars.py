@@ -42,19 +42,20 @@ def common_type_of_constants(
     base = common_type(strong, rules)
     if base is None:
         return common_type(plain, rules)
-    weak = [(dtype, value) for dtype, _, value in operands if value is not None]
+    weak = [(dtype, rank, value) for dtype, rank, value in operands if value is not None]
     return common_type([*strong, *(kept for pair in weak if (kept := _kept(*pair, base, rules)))], rules)
 
 
-def _kept(dtype: DataType, value: Scalar, base: DataType, rules: PromotionRules) -> Operand | None:
-    """The operand as which the constant counts; None where it does not."""
+def _kept(dtype: DataType, rank: Rank, value: Scalar, base: DataType, rules: PromotionRules) -> Operand | None:
+    """The operand as which the constant counts; None where it does not. A rank above 0 is that of a parameter, which
+    is stored and not computed with: it never gives way to the others."""
     kind, base_kind = element_type(dtype).kind, element_type(base).kind
     if kind not in _NUMERIC or base_kind not in _NUMERIC:
-        return dtype, 0
+        return dtype, rank
     stand_in = _default(kind, rules) if kind > base_kind else base
     if holds(value, dtype, stand_in):
-        return (stand_in, 0) if kind > base_kind else None
-    return dtype, int(kind is base_kind is Kind.INTEGER)
+        return (stand_in, rank) if kind > base_kind else None
+    return dtype, int(bool(rank) or kind is base_kind is Kind.INTEGER)
 
 
 def _default(kind: Kind, rules: PromotionRules) -> DataType:

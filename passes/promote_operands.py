@@ -65,7 +65,7 @@ def _refuse(found: Disagreement, work: Work) -> None:
 
 def _convert(found: Disagreement, common: DataType, imports: Mapping[str, int], work: Work) -> None:
     node = found.node
-    pair = len(found.indexes) == 2 and found.mixed and found.ruled is None and node.op_type != "SequenceInsert"
+    pair = len(found.indexes) == 2 and found.mixed and found.ruled is None and not found.kinds
     change = _convert_pair(found, common, work) if pair else _cast_each(found, common, imports)
     work.records.rewrites.append(apply_replacement(work.pass_name, node, change, work.namer))
     if found.as_declared:
