@@ -9,9 +9,9 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.legality import boolean_operator, not_taken, returns_to, wider_type
+from castsmith.ir.legality import boolean_operator, not_cast, not_taken, returns_to, wider_type
 from castsmith.ir.ops import Input, input_kind, restriction
-from castsmith.ir.schemas import OpKey, TypeGroup, actual_outputs
+from castsmith.ir.schemas import OpKey, TypeGroup, actual_inputs, actual_outputs
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import PromotionError
 from castsmith.numerics.promotion import PromotionRules
@@ -35,6 +35,7 @@ class Disagreement:
     as_declared: the operator may mix them, but the model declares its result to be of the promoted type.
     logical: the operator of logic that the node's arithmetic is on bool.
     kinds: what each input is to the operator, where not all are operands to compute with.
+    as_cast: a CastLike does not take the types, and Cast does.
     """
 
     node: onnx_ir.Node
@@ -47,6 +48,7 @@ class Disagreement:
     restored: tuple[int, ...] = ()
     logical: str | None = None
     kinds: tuple[Input, ...] = ()
+    as_cast: bool = False
 
     @property
     def mixed(self) -> bool:
@@ -78,6 +80,30 @@ def settle(
     if found.common is None or found.common in group.allowed:
         return found
     return _legal(found, found.common, key, group)
+
+
+def with_legal_casts(found: Disagreement, opset: int) -> Disagreement:
+    """The disagreement, or a refusal where Cast does not take the types that would have to be cast at that opset."""
+    if found.common is None or found.logical is not None:
+        return found
+    types = [*found.types, found.common, *([found.ruled] if found.ruled is not None else [])]
+    why = not_cast(types, opset) if len(set(types)) > 1 or found.as_cast else None
+    return found if why is None else _without_cast(found, why)
+
+
+def _without_cast(found: Disagreement, why: str) -> Disagreement:
+    text = f"{found.node.op_type} needs a cast of its operands here, and {why}"
+    return replace(found, common=None, error=PromotionError(text, rule="operator"))
+
+
+def cast_like(node: onnx_ir.Node, key: OpKey, inputs: Sequence[DataType | None]) -> Disagreement | None:
+    """A CastLike whose schema lacks a type at hand: a Cast, since another type beside it would mean something else."""
+    if node.op_type != "CastLike" or len(inputs) != 2 or inputs[0] is None or inputs[1] is None:
+        return None
+    formals = zip(inputs, actual_inputs(key, 2), strict=True)
+    if all(formal is None or dtype in formal.allowed for dtype, formal in formals):
+        return None
+    return with_legal_casts(Disagreement(node, (0, 1), (inputs[0], inputs[1]), inputs[1], as_cast=True), key[2])
 
 
 def _kinds(key: OpKey, indexes: tuple[int, ...]) -> tuple[Input, ...]:

@@ -19,12 +19,12 @@ from onnx_ir import DataType
 
 from castsmith.ir.calls import Calls, Signature
 from castsmith.ir.control_flow import infer_control_flow
-from castsmith.ir.disagreement import Disagreement, promoted, rank_of, settle
+from castsmith.ir.disagreement import Disagreement, cast_like, promoted, rank_of, settle, with_legal_casts
 from castsmith.ir.errors import ModelError
 from castsmith.ir.origins import located
 from castsmith.ir.outputs import output_types, types_by_schema
 from castsmith.ir.promote_node import is_convert_promote_types, promotion_rules_of
-from castsmith.ir.schemas import DEFAULT_DOMAINS, groups_for, op_key
+from castsmith.ir.schemas import DEFAULT_DOMAINS, groups_for, op_key, opset_of
 from castsmith.ir.text import show_types_of, site_of
 from castsmith.numerics.promotion import PromotionRules
 
@@ -129,10 +129,15 @@ class Inference:
         if key is None:
             return self.unknown(node, inputs, imports)
         bound: dict[str, DataType] = {}
-        as_declared = self._pow_as_declared(node, inputs)
+        as_declared = self._pow_as_declared(node, inputs, opset_of(imports, "") or 0)
         if as_declared is not None:
             return [as_declared.common or _known(node.outputs[0].dtype)]
         restored: dict[int, DataType | None] = {}
+        opset = opset_of(imports, "") or 0
+        written_as_cast = cast_like(node, key, inputs) if key[1] == "CastLike" else None
+        if written_as_cast is not None:
+            self.illegal.setdefault(node, []).append(written_as_cast)
+            return [written_as_cast.common or _known(node.outputs[0].dtype)]
         for group in groups_for(key, inputs, tuple(value is not None for value in node.inputs)):
             if node.op_type == "Pow" and group.indexes == (0,) and inputs[0] == inputs[1]:
                 # Where a base has to be widened, an exponent of its type goes along: runtimes lack other kernels.
@@ -140,6 +145,7 @@ class Inference:
             found = settle(node, key, group, inputs, self.ranks, self.rules)
             first = next((dtype for index in group.indexes if (dtype := inputs[index]) is not None), None)
             if found is not None:
+                found = with_legal_casts(found, opset)
                 (self.disagreements if found.mixed else self.illegal).setdefault(node, []).append(found)
                 # What is undecided is left to what the model declares.
                 first = found.common
@@ -154,7 +160,9 @@ class Inference:
             self.plain[call] = types
         return [restored.get(index, dtype) for index, dtype in enumerate(types)] if restored else types
 
-    def _pow_as_declared(self, node: onnx_ir.Node, inputs: Sequence[DataType | None]) -> Disagreement | None:
+    def _pow_as_declared(
+        self, node: onnx_ir.Node, inputs: Sequence[DataType | None], opset: int
+    ) -> Disagreement | None:
         """Pow gives the type of its base, but exporters mean the promoted type: they declare the result to have it."""
         if node.op_type != "Pow" or node.domain not in DEFAULT_DOMAINS:
             return None
@@ -164,7 +172,7 @@ class Inference:
         mixed = Disagreement(node, (0, 1), (base, exponent), None, as_declared=True)
         if promoted(mixed, self.ranks, replace(self.rules, promote_unsafe=True)).common != declared:
             return None
-        found = promoted(mixed, self.ranks, self.rules)
+        found = with_legal_casts(promoted(mixed, self.ranks, self.rules), opset)
         self.disagreements.setdefault(node, []).append(found)
         return found
 

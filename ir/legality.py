@@ -10,7 +10,7 @@ Addition and its like on bool have a meaning in PyTorch, NumPy and JAX, all the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 
 import onnx.defs
@@ -20,6 +20,7 @@ from onnx_ir import DataType
 from castsmith.ir.ops import restriction
 from castsmith.ir.schemas import DEFAULT_DOMAINS, OpKey, TypeGroup, actual_inputs, actual_outputs
 from castsmith.numerics.embedding import embeds
+from castsmith.numerics.opsets import FIRST_OPSET
 from castsmith.numerics.types import Kind, element_type, type_name
 
 BOOLEAN_ARITHMETIC = {"Add": "Or", "Sum": "Or", "Max": "Or", "Mul": "And", "Min": "And"}
@@ -58,6 +59,17 @@ def not_taken(key: OpKey, group: TypeGroup, dtype: DataType, node: onnx_ir.Node,
     row = restriction(node, key[2]) if index == 0 else None
     because = "" if row is None else f": {row.because}"
     return f"{_operator(key)} takes neither {what} nor a type that holds it{because} ({_way_out(later)})."
+
+
+def not_cast(types: Iterable[DataType], opset: int) -> str | None:
+    """Why Cast does not take these types, with the opset that would allow it; None where it takes them."""
+    first = {dtype: FIRST_OPSET.get(dtype) for dtype in types}
+    lacking = [dtype for dtype, since in first.items() if since is None or since > opset]
+    if not lacking:
+        return None
+    names = " and ".join(type_name(dtype) for dtype in lacking)
+    needed = [since for dtype in lacking if (since := first[dtype]) is not None]
+    return f"Cast of opset {opset} takes no {names} ({_way_out(max(needed) if len(needed) == len(lacking) else None)})."
 
 
 def not_passed_on(key: OpKey, dtype: DataType) -> str:

@@ -8,6 +8,7 @@ import onnx_ir
 from onnx_ir import DataType, SequenceType, TensorType
 
 from castsmith.ir.casts import cast_node
+from castsmith.ir.legality import not_cast
 from castsmith.ir.schemas import actual_outputs, op_key, opset_of
 from castsmith.numerics.errors import PromotionError
 from castsmith.numerics.types import type_name
@@ -18,8 +19,12 @@ _SEQUENCE_MAP_SINCE = 17
 def conversion(value: onnx_ir.Value, to: DataType, imports: Mapping[str, int]) -> onnx_ir.Node:
     """The node that converts the value to elements of type `to`; owned by no graph yet.
 
-    Raises PromotionError for a sequence before opset 17.
+    Raises PromotionError for a sequence before opset 17, and for types that Cast does not take at the opset.
     """
+    types = [dtype for dtype in (to, value.dtype) if dtype is not None and dtype != DataType.UNDEFINED]
+    why = not_cast(types, opset_of(imports, "") or 0)
+    if why is not None:
+        raise PromotionError(f"{value.name} has to become {type_name(to)}: {why}", rule="operator")
     if not _is_sequence(value, imports):
         return cast_node(value, to)
     if (opset_of(imports, "") or 0) < _SEQUENCE_MAP_SINCE:

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.casts import cast_node
 from castsmith.ir.inference import Inference
 from castsmith.ir.naming import Namer
 from castsmith.ir.records import Diagnostic, Effect, Records, Rewrite, Severity, Site
@@ -78,7 +77,8 @@ def _keep_declared(pass_name: str, graph: onnx_ir.Graph, index: int, found: Data
     assert declared is not None
     set_element_type(output, found)
     output.name = namer.fresh(f"{name}_{type_name(found)}")
-    rewrite = _convert_output(pass_name, graph, index, cast_node(output, declared), namer, _KEPT)
+    cast = conversion(output, declared, graph.opset_imports)
+    rewrite = _convert_output(pass_name, graph, index, cast, namer, _KEPT)
     graph.outputs[index].name = name
     return rewrite
 

@@ -17,6 +17,7 @@ from castsmith.ir.promote_function import give_body
 from castsmith.ir.promote_node import CASTSMITH_DOMAIN, CONVERT_PROMOTE_TYPES, promotion_attributes
 from castsmith.ir.records import Diagnostic, Effect, Records, Refusal, Rewrite, Severity
 from castsmith.ir.rewriting import Replacement, apply_replacement
+from castsmith.ir.schemas import opset_of
 from castsmith.ir.sequences import conversion
 from castsmith.ir.text import node_text, site_of
 from castsmith.ir.value_types import set_element_type
@@ -46,6 +47,9 @@ def promote(found: Disagreement, imports: Mapping[str, int], work: Work) -> None
         _refuse(found, work)
     elif found.common is None:
         work.records.refusals.append(Refusal(work.pass_name, "promote-operands", site_of(node), _undecided(found)))
+    elif found.as_cast:
+        change = _as_cast(found, found.common, imports)
+        work.records.rewrites.append(apply_replacement(work.pass_name, node, change, work.namer))
     elif found.logical is not None:
         change = _logic(found, found.logical, work)
         work.records.rewrites.append(apply_replacement(work.pass_name, node, change, work.namer))
@@ -65,7 +69,9 @@ def _refuse(found: Disagreement, work: Work) -> None:
 
 def _convert(found: Disagreement, common: DataType, imports: Mapping[str, int], work: Work) -> None:
     node = found.node
-    pair = len(found.indexes) == 2 and found.mixed and found.ruled is None and not found.kinds
+    by_rank = work.rules.pytorch_scalar_promotion or work.rules.weak_scalars
+    as_operands = node.op_type != "SequenceInsert" and not (found.kinds and by_rank)
+    pair = len(found.indexes) == 2 and found.mixed and found.ruled is None and as_operands
     change = _convert_pair(found, common, work) if pair else _cast_each(found, common, imports)
     work.records.rewrites.append(apply_replacement(work.pass_name, node, change, work.namer))
     if found.as_declared:
@@ -114,6 +120,17 @@ def _conversions(
         return [conversion(operand, common, imports)]
     first = conversion(operand, ruled, imports)
     return [first, conversion(first.outputs[0], common, imports)]
+
+
+def _as_cast(found: Disagreement, to: DataType, imports: Mapping[str, int]) -> Replacement:
+    """A Cast in place of a CastLike that does not take the types."""
+    node, attributes = found.node, found.node.attributes
+    saturate, round_mode = attributes.get_int("saturate", 1), attributes.get_string("round_mode", "up")
+    cast = cast_node(_operand(node, 0), to, saturate=bool(saturate), round_mode=round_mode or "up")
+    cast.name, cast.outputs[0].name = node.name, node.outputs[0].name
+    types = " and ".join(dict.fromkeys(type_name(dtype) for dtype in found.types))
+    reason = f"CastLike of opset {opset_of(imports, '')} does not take {types}, and Cast does"
+    return Replacement("promote-operands", reason, (cast,), (), outputs=(cast.outputs[0],), effect=Effect.REPAIR)
 
 
 def _logic(found: Disagreement, operator: str, work: Work) -> Replacement:

@@ -12,6 +12,7 @@ from castsmith.ir.ops import Input, input_kind
 from castsmith.lowering.pipeline import optimize
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import PromotionError
+from castsmith.numerics.promotion import PromotionRules
 from castsmith.passes import InsertPromoteTypes
 
 
@@ -133,6 +134,46 @@ def test_no_rank_makes_a_scalar_of_a_parameter(name: str, opset: int) -> None:
 def test_a_filling_that_the_tensor_holds_does_not_widen_it() -> None:
     model = _model("(float[4] x, int64[2] p) => (y) <double z = {0.5}> { y = Pad (x, p, z) }", 21)
     assert _types(optimize(model, promotion="torch").model, "Pad")[::2] == [DataType.FLOAT] * 2
+
+
+def test_castlike_to_a_type_that_only_cast_takes_rounds_once() -> None:
+    body = "(float[1] x) => (float6e2m3[1] y) <float6e2m3[1] t = {0}> { y = CastLike (x, t) }"
+    model = optimize(_model(body, 28)).model
+    (node,) = model.graph
+    assert (node.op_type, node.attributes["to"].as_int()) == ("Cast", int(DataType.FLOAT6E2M3))
+    for text in ("(float[1] x, int4[1] t)", "(int4[1] x, float[1] t)"):
+        with pytest.raises(PromotionError, match=r"CastLike.*Cast of opset 19 takes no int4 \(opset 21 allows it\)"):
+            optimize(_model(f"{text} => (y) {{ y = CastLike (x, t) }}", 19))
+
+
+IF = """(bool c, {0}[4] x, float[4] z) => (float[4] y) {{ y = If (c)
+    <then_branch = t () => ({0}[4] a) {{ a = Identity (x) }}, else_branch = e () => (float[4] b) {{ b = Identity (z) }}>
+    }}"""
+LOOP = """(int64 n, bool c, float[4] x, {0}[4] s) => (float[4] y) {{ y = Loop (n, c, x)
+    <body = b (int64 i, bool d, float[4] v) => (bool e, {0}[4] w) {{ e = Identity (d) w = Identity (s) }}> }}"""
+CASTING = {
+    "operands": "(float[4] x, {0}[4] z) => (float[4] y) {{ y = Add (x, z) }}",
+    "illegal": "({0}[4] x) => ({0}[4] y) {{ y = Relu (x) }}",
+    "if": IF,
+    "loop": LOOP,
+    "kept": "(float[4] x) => ({0}[4] y) {{ y = Relu (x) }}",
+}
+"""Where promotion casts: operands, types that an operator lacks, branches, states and graph outputs."""
+
+
+@pytest.mark.parametrize("where", CASTING)
+@pytest.mark.parametrize(("name", "first"), [("bfloat16", 13), ("float8e5m2", 19), ("int4", 21), ("uint2", 25)])
+def test_no_cast_is_inserted_that_the_opset_does_not_have(where: str, name: str, first: int) -> None:
+    """One opset before Cast takes the type there is a sentence that says which one to raise to."""
+    model = _model(CASTING[where].format(name), first - 1)
+    said = ""
+    try:
+        result = optimize(model, promotion=PromotionRules(promote_unsafe=True), keep_output_types=True)
+        assert not any(node.op_type == "Cast" for node in result.model.graph.all_nodes())
+        said = " ".join(each.message for each in result.diagnostics)
+    except PromotionError as error:
+        said = str(error)
+    assert f"Cast of opset {first - 1} takes no {name} (opset {first} allows it)" in said
 
 
 def test_the_weak_scalar_of_a_pad_is_typed_by_the_pass_alone() -> None:
