@@ -83,7 +83,7 @@ def _bipolar(build: Builder, node: onnx_ir.Node, _parameters: Parameters) -> onn
 
 def _sign(build: Builder, y: onnx_ir.Value) -> onnx_ir.Value:
     """1 for what is at least 0, -1 for the rest, NaN too."""
-    return build.op("Where", build.op("GreaterOrEqual", y, 0.0), 1.0, -1.0, dtype=y.dtype)
+    return build.op("Where", build.at_least(y, 0.0), 1.0, -1.0, dtype=y.dtype)
 
 
 def _float(build: Builder, node: onnx_ir.Node, parameters: Parameters) -> onnx_ir.Value:

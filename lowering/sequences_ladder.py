@@ -50,7 +50,7 @@ def _rounded_code(build: Builder, magnitude: onnx_ir.Value, row: ElementType) ->
     t = build.op("Mul", clamped, 2.0**-row.min_exponent)
     total: onnx_ir.Value | None = None
     for k in _rungs(binades):
-        above = build.op("GreaterOrEqual", t, 2.0**k)
+        above = build.at_least(t, 2.0**k)
         t = build.op("Mul", t, build.op("Where", above, 2.0**-k, 1.0, dtype=t.dtype))
         step = build.op("Where", above, float(k << row.mantissa_bits), 0.0, dtype=t.dtype)
         total = step if total is None else build.op("Add", total, step)

@@ -14,7 +14,7 @@ from castsmith.ir.ops import MOVES
 from castsmith.ir.pieces import computed, is_large
 from castsmith.ir.records import Diagnostic, Effect, Records, Refusal, Rewrite, Severity, Site
 from castsmith.ir.rewriting import Replacement, all_nodes, apply_replacement
-from castsmith.ir.schemas import DEFAULT_DOMAINS
+from castsmith.ir.schemas import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.targets import Target
 from castsmith.ir.text import site_of, type_text
 from castsmith.lowering.builder import Builder, ConstantHome, new_constants, shared_constants
@@ -31,6 +31,7 @@ from castsmith.numerics.types import type_name
 NAME = "widen-floats"
 _NOT_NUMBERS = (None, DataType.STRING, DataType.COMPLEX64, DataType.COMPLEX128)
 _NOT_IN_FLOAT = ("QuantizeLinear", "DequantizeLinear", "BitCast")
+_ROUND_SINCE = 11
 _EXACT = MOVES | {
     *("Abs", "Neg", "Sign", "Relu", "Ceil", "Floor", "Round", "Clip", "Max", "Min"),
     *("MaxPool", "GlobalMaxPool", "ReduceMax", "ReduceMin", "TopK"),
@@ -72,6 +73,9 @@ def widen_storage(model: onnx_ir.Model, target: Target, dtype: DataType, records
 def _obstacle(node: onnx_ir.Node, types: Types, dtype: DataType, model: onnx_ir.Model) -> str | None:
     if node.op_identifier() in model.functions:
         return None
+    opset = opset_of(model.graph.opset_imports, "") or 0
+    if opset < _ROUND_SINCE and node.op_type not in _EXACT and any(is_coded(y, types, (dtype,)) for y in node.outputs):
+        return f"rounding the result of {node.op_type} takes Round: raise the opset from {opset} to {_ROUND_SINCE}"
     if node.domain not in DEFAULT_DOMAINS:
         return f"{node.domain}.{node.op_type} is not known to compute the same in float"
     meaning = read_cast(node, types.get(node.inputs[1]) if node.op_type == "CastLike" and node.inputs[1] else None)

@@ -28,7 +28,7 @@ from castsmith.ir.passing import RewritePass
 from castsmith.ir.ranges_integer import Ranges
 from castsmith.ir.records import Refusal, RewriteResult
 from castsmith.ir.rewriting import Replacement, run_rules
-from castsmith.ir.schemas import opset_of
+from castsmith.ir.schemas import op_formals, opset_of
 from castsmith.ir.scopes import holders, imports_by_scope
 from castsmith.ir.targets import Target
 from castsmith.ir.text import site_of
@@ -117,12 +117,16 @@ def simplify(node: onnx_ir.Node, facts: _Facts, imports: Mapping[str, int]) -> R
     source = node.inputs[0]
     if meaning is None or meaning.to is None or source is None or node.graph is None:
         return None
+    opset = opset_of(imports, "") or 1
     if facts.inference.type_of(source) == meaning.to:
+        if _needs_identity(node, source, meaning.to, opset):
+            return None
         reason = f"the value is {type_name(meaning.to)} already"
         return Replacement("remove-identity-cast", reason, outputs=(source,))
-    opset = opset_of(imports, "") or 1
     origin = _origin(source, meaning, facts, opset)
     if facts.inference.type_of(origin.value) == meaning.to:
+        if _needs_identity(node, origin.value, meaning.to, opset):
+            return None
         reason = f"the round trip through {_names(origin.path)} is exact{origin.because}"
         return Replacement("collapse-chain", reason, outputs=(origin.value,))
     twin = facts.casts.find(node.graph, origin.value, meaning, opset)
@@ -134,6 +138,15 @@ def simplify(node: onnx_ir.Node, facts: _Facts, imports: Mapping[str, int]) -> R
         result = answer.nodes[0].outputs[0] if isinstance(answer, Replacement) else node.outputs[0]
         facts.casts.note(node.graph, origin.value, meaning, opset, result)
     return answer
+
+
+def _needs_identity(node: onnx_ir.Node, value: onnx_ir.Value, dtype: DataType, opset: int) -> bool:
+    """True if the value could only become a graph output through an Identity that does not take the type."""
+    formals = op_formals("", "Identity", opset)
+    if formals is None or dtype in formals[0][0].allowed or not node.outputs[0].is_graph_output():
+        return False
+    producer = value.producer()
+    return producer is None or producer.graph is not node.graph or value.is_graph_output()
 
 
 def _one_cast(node: onnx_ir.Node, origin: _Origin, meaning: CastNode) -> Replacement | Refusal | None:

@@ -1,0 +1,127 @@
+"""Every node that optimize emits is legal at the model's opset: each opset, element type and target.
+
+`python -m tests.lowering.test_legal_nodes` goes through all pairs of types and all targets.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import onnx
+import onnx.checker
+import onnx.parser
+import onnx.shape_inference
+import onnx_ir
+import pytest
+from onnx_ir import DataType
+
+from castsmith.ir.inference import infer_element_types
+from castsmith.ir.schemas import actual_inputs, actual_outputs, op_key
+from castsmith.ir.targets import load_target, target_names
+from castsmith.ir.walks import all_nodes
+from castsmith.lowering.pipeline import optimize
+from castsmith.numerics.errors import CastsmithError
+from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.types import ELEMENT_TYPES, type_name
+
+BODIES = {
+    "cast": "(S[2] x) => (T[2] y) { y = Cast <to = CODE> (x) }",
+    "back": "(S[2] x) => (S[2] y, T[2] z) { z = Cast <to = CODE> (x) y = Cast <to = BACK> (z) }",
+    "moved": "(S[2,2] x) => (T[2,2] y) { a = Transpose (x) b = Cast <to = CODE> (a) y = Transpose (b) }",
+    "constant": "(S[2] x) => (T[4] y) { c = Constant <value = float[2] {1.0, 0.5}> () d = Cast <to = CODE> (c)"
+    " y = Concat <axis = 0> (d, d) }",
+    "added": "(S[2] x, T[2] z) => (int64[1] y) { a = Add (x, z) y = Shape (a) }",
+    "like": "(S[2] x, T[2] z) => (T[2] y) { y = CastLike (x, z) }",
+    "branches": "(bool c, S[2] x, S[2] z) => (T[2] y) { y = If (c) <then_branch = t () => (T[2] a)"
+    " { a = Cast <to = CODE> (x) }, else_branch = e () => (T[2] b) { b = Cast <to = CODE> (z) }> }",
+}
+"""What is cast, moved, promoted and folded: S the type of the input, T the one it becomes."""
+
+_REPAIRED = ("added", "like")
+"""Those that may be invalid as they are given, by their types alone."""
+_CASTLIKE_SINCE = 15
+
+
+def _model(body: str, source: DataType, to: DataType, opset: int) -> onnx.ModelProto:
+    text = BODIES[body].replace("CODE", str(int(to))).replace("BACK", str(int(source)))
+    for letter, dtype in (("S", source), ("T", to)):
+        text = text.replace(f"{letter}[", f"{type_name(dtype)}[")
+    return onnx.parser.parse_model(f'<ir_version: 14, opset_import: ["" : {opset}]> g {text}')
+
+
+def illegal_nodes(model: onnx_ir.Model) -> Iterator[str]:
+    """The nodes of which a type, or the operator itself, is not in the schema of the model's opset."""
+    inference = infer_element_types(model, PromotionRules(promote_unsafe=True))
+    for node in all_nodes(model):
+        key = op_key(node, model.graph.opset_imports)
+        if key is None:
+            if node.op_identifier() not in model.functions:
+                yield f"{node.op_type} is not an operator of the opset"
+            continue
+        formals = (*actual_inputs(key, len(node.inputs)), *actual_outputs(key, len(node.outputs)))
+        for value, formal in zip((*node.inputs, *node.outputs), formals, strict=True):
+            dtype = inference.type_of(value)
+            if value is not None and dtype is not None and formal is not None and dtype not in formal.allowed:
+                yield f"{node.op_type} does not take {type_name(dtype)}"
+
+
+def _valid(model: onnx_ir.Model) -> str:
+    """Why the model is not valid; empty where it is."""
+    proto = onnx_ir.to_proto(model)
+    try:
+        onnx.checker.check_model(proto)
+        onnx.shape_inference.infer_shapes(proto, check_type=True, strict_mode=True)
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
+        return str(error)
+    return "; ".join(illegal_nodes(model))
+
+
+def _wrong(body: str, source: DataType, to: DataType, opset: int, target: str | None) -> str:
+    """What is wrong with what optimize gives; empty where it is right, or says that it is not."""
+    model = _model(body, source, to, opset)
+    was_valid = not _valid(onnx_ir.from_proto(model))
+    if not was_valid and (body not in _REPAIRED or (body == "like" and opset < _CASTLIKE_SINCE)):
+        return ""
+    try:
+        result = optimize(model, target=None if target is None else load_target(target), promotion="openvino")
+    except CastsmithError:
+        return "" if not was_valid else "refused, and it was valid"
+    why = _valid(result.model)
+    if why and not was_valid and result.diagnostics:
+        return ""  # what stood in the model is not repaired, and that is said
+    return why
+
+
+NARROW = (DataType.BFLOAT16, DataType.FLOAT16, DataType.FLOAT8E4M3FN, DataType.INT4, DataType.FLOAT6E2M3)
+TARGETS = (None, "onnxruntime-cpu", "onnxruntime-android", "onnx-mlir", "tensorrt-10", "openvino-cpu")
+
+
+@pytest.mark.parametrize("opset", [7, 10, 11, 12, 18, 20, 22, 28])
+def test_every_node_is_legal(opset: int) -> None:
+    """A sample: the targets in turn."""
+    targets = itertools.cycle(TARGETS)
+    for body, source, to in itertools.product(BODIES, (DataType.DOUBLE, DataType.INT32), NARROW):
+        for one, other in ((source, to), (to, source)):
+            target = next(targets)
+            assert not _wrong(body, one, other, opset, target), (body, one, other, target)
+
+
+def main() -> int:
+    wrong = 0
+    types = [dtype for dtype in ELEMENT_TYPES if dtype is not DataType.STRING]
+    for opset in range(7, 29):
+        for body, source, to, target in itertools.product(BODIES, types, types, (None, *target_names())):
+            try:
+                why = _wrong(body, source, to, opset, target)
+            except Exception as error:  # what is not a refusal is a finding, and the sweep goes on
+                why = repr(error)
+            if why:
+                wrong += 1
+                print(body, type_name(source), type_name(to), opset, target, why.splitlines()[0][:200], flush=True)
+    print(f"{wrong} models with nodes that are not legal")
+    return wrong > 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
