@@ -80,18 +80,6 @@ class Builder:
         gives = DataType.BOOL if op_type in _GIVES_BOOL else like
         return self._append(op_type, values, gives, shape, attributes)
 
-    def at_least(self, x: onnx_ir.Value, bound: Operand) -> onnx_ir.Value:
-        """x >= bound, by element, false for NaN, without GreaterOrEqual, which came with opset 12.
-
-        What is above the number before a constant is at least the constant; for 0 that number is subnormal, which
-        some targets flush. Equal takes floats from opset 11 on.
-        """
-        assert x.dtype is not None
-        if isinstance(bound, onnx_ir.Value) or bound == 0:
-            return self.op("Or", self.op("Greater", x, bound), self.op("Equal", x, bound))
-        before = np.nextafter(np.array(bound, x.dtype.numpy()), np.array(-np.inf, x.dtype.numpy()))
-        return self.op("Greater", x, before.item())
-
     def cast(self, value: onnx_ir.Value, to: DataType, op_type: str = "Cast") -> onnx_ir.Value:
         """Cast (or BitCast) to the type; nothing where the value has it already."""
         if value.dtype == to:
@@ -138,6 +126,19 @@ class Builder:
         node.outputs[0].type = onnx_ir.TensorType(dtype)
         node.outputs[0].shape = shape.copy() if shape is not None else None
         return node.outputs[0]
+
+
+def at_least(build: Builder, x: onnx_ir.Value, bound: Operand) -> onnx_ir.Value:
+    """x >= bound, by element, false for NaN, without GreaterOrEqual, which came with opset 12.
+
+    What is above the number before a constant is at least the constant; for 0 that number is subnormal, which
+    some targets flush. Equal takes floats from opset 11 on.
+    """
+    assert x.dtype is not None
+    if isinstance(bound, onnx_ir.Value) or bound == 0:
+        return build.op("Or", build.op("Greater", x, bound), build.op("Equal", x, bound))
+    before = np.nextafter(np.array(bound, x.dtype.numpy()), np.array(-np.inf, x.dtype.numpy()))
+    return build.op("Greater", x, before.item())
 
 
 def _broadcast(shapes: list[onnx_ir.Shape | None]) -> onnx_ir.Shape | None:

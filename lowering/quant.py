@@ -26,7 +26,7 @@ from castsmith.ir.qonnx import flag
 from castsmith.ir.records import RewriteResult
 from castsmith.ir.rewriting import Replacement
 from castsmith.ir.targets import Target
-from castsmith.lowering.builder import Builder, new_constants
+from castsmith.lowering.builder import Builder, at_least, new_constants
 from castsmith.lowering.qonnx_log2 import binade_ends
 from castsmith.lowering.qonnx_nodes import Parameters, lower_quantizers
 from castsmith.lowering.qonnx_steps import add_zero_point, clip, combine
@@ -83,7 +83,7 @@ def _bipolar(build: Builder, node: onnx_ir.Node, _parameters: Parameters) -> onn
 
 def _sign(build: Builder, y: onnx_ir.Value) -> onnx_ir.Value:
     """1 for what is at least 0, -1 for the rest, NaN too."""
-    return build.op("Where", build.at_least(y, 0.0), 1.0, -1.0, dtype=y.dtype)
+    return build.op("Where", at_least(build, y, 0.0), 1.0, -1.0, dtype=y.dtype)
 
 
 def _float(build: Builder, node: onnx_ir.Node, parameters: Parameters) -> onnx_ir.Value:

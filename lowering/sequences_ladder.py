@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.lowering.builder import Builder
+from castsmith.lowering.builder import Builder, at_least
 from castsmith.lowering.codes import Policy, corners, sign_bit, top_exponent
 from castsmith.numerics.types import ElementType, element_type
 
@@ -50,7 +50,7 @@ def _rounded_code(build: Builder, magnitude: onnx_ir.Value, row: ElementType) ->
     t = build.op("Mul", clamped, 2.0**-row.min_exponent)
     total: onnx_ir.Value | None = None
     for k in _rungs(binades):
-        above = build.at_least(t, 2.0**k)
+        above = at_least(build, t, 2.0**k)
         t = build.op("Mul", t, build.op("Where", above, 2.0**-k, 1.0, dtype=t.dtype))
         step = build.op("Where", above, float(k << row.mantissa_bits), 0.0, dtype=t.dtype)
         total = step if total is None else build.op("Add", total, step)

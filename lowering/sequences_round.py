@@ -9,7 +9,7 @@ import onnx_ir
 from numpy.typing import NDArray
 from onnx_ir import DataType
 
-from castsmith.lowering.builder import Builder
+from castsmith.lowering.builder import Builder, at_least
 from castsmith.lowering.codes import Policy, top_exponent
 from castsmith.lowering.trunc_rounding import round_as
 from castsmith.numerics.types import ElementType, Specials, element_type
@@ -82,7 +82,7 @@ def to_the_grid(
     downs: onnx_ir.Value | None = None
     binade: onnx_ir.Value | None = None
     if binades > _FLOAT_TOP:
-        large, binades = build.at_least(magnitude, 1.0), _FLOAT_TOP
+        large, binades = at_least(build, magnitude, 1.0), _FLOAT_TOP
         ups = build.op("Where", large, 1.0, up, dtype=x.dtype)
         downs = build.op("Where", large, 1.0, down, dtype=x.dtype)
         if ends is not None:
@@ -93,7 +93,7 @@ def to_the_grid(
     there, back_again = there * 2.0**p, back_again * 2.0**-p
     back: onnx_ir.Value | None = None
     for k in (2**bit for bit in reversed(range(binades.bit_length()))):
-        above = build.at_least(t, 2.0**k)
+        above = at_least(build, t, 2.0**k)
         less = build.op("Where", above, there * 2.0**-k, there, dtype=x.dtype)
         more = build.op("Where", above, back_again * 2.0**k, back_again, dtype=x.dtype)
         y, back = build.op("Mul", y, less), more if back is None else build.op("Mul", back, more)
@@ -107,7 +107,7 @@ def to_the_grid(
     if ends is not None and binade is not None:
         count = 2 ** binades.bit_length() + max(-row.min_exponent, 0)
         end = build.look_up(build.constant(ends(row.min_exponent, count), "binade_ends"), binade)
-        beyond = build.at_least(t, end)
+        beyond = at_least(build, t, end)
         y = build.op("Mul", y, build.op("Where", beyond, 0.5, 1.0, dtype=x.dtype))
         back = build.op("Mul", back, build.op("Where", beyond, 2.0, 1.0, dtype=x.dtype))
     result = build.op("Mul", round_as(build, y, mode), back)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.lowering.builder import Builder
+from castsmith.lowering.builder import Builder, at_least
 from castsmith.lowering.codes import Policy
 from castsmith.lowering.sequences_bitcast import word_of
 from castsmith.numerics.types import element_type
@@ -62,17 +62,17 @@ def encode_scale_ladder(build: Builder, x: onnx_ir.Value, _to: DataType, policy:
     """
     assert x.dtype in (DataType.FLOAT, DataType.DOUBLE), x.dtype
     smallest, largest = float(element_type(DataType.FLOAT8E8M0).min), float(element_type(DataType.FLOAT8E8M0).max)
-    large = build.at_least(x, 1.0)
+    large = at_least(build, x, 1.0)
     t = build.op("Min", x, largest * 1.5)
     t = build.op("Mul", t, build.op("Where", large, 1.0, 2.0**_BIAS, dtype=x.dtype))
     code = build.op("Where", large, float(_BIAS), 0.0, dtype=x.dtype)
     for k in (64, 32, 16, 8, 4, 2, 1):
-        above = build.at_least(t, 2.0**k)
+        above = at_least(build, t, 2.0**k)
         t = build.op("Mul", t, build.op("Where", above, 2.0**-k, 1.0, dtype=x.dtype))
         code = build.op("Add", code, build.op("Where", above, float(k), 0.0, dtype=x.dtype))
     if policy.round_mode != "down":
         up = policy.round_mode == "up"
-        more = build.op("Greater", t, 1.0) if up else build.at_least(t, 1.5)
+        more = build.op("Greater", t, 1.0) if up else at_least(build, t, 1.5)
         code = build.op("Add", code, build.op("Where", more, 1.0, 0.0, dtype=x.dtype))
     code = build.op("Min", code, float(_LARGEST))
     wrong = build.op("Or", build.op("IsNaN", x), build.op("Less", x, 0.0))
