@@ -159,7 +159,7 @@ def _named(value: np.float32, row: ElementType) -> str:
 
 def opsets() -> Iterator[str]:
     yield from table(
-        ("opset", "Cast and CastLike take also"),
+        ("opset", "Cast takes also, and CastLike from 15 on but for float6"),
         (
             (str(opset), ", ".join(type_name(dtype) for dtype, first in FIRST_OPSET.items() if first == opset))
             for opset in sorted(set(FIRST_OPSET.values()))

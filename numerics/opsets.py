@@ -1,7 +1,7 @@
 """Which element types Cast takes at which opset, and the settings under which it converts.
 
 Source: the type constraints, attributes and float8 tables of the Cast schemas 1, 6, 9, 13, 19, 21, 23, 24, 25 and 28.
-CastLike has the same types and tables at the opsets it shares with Cast.
+CastLike has the same types and tables at the opsets it shares with Cast: it has no version 28, and so no float6.
 """
 
 from __future__ import annotations
