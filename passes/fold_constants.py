@@ -22,6 +22,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import onnx_ir
+from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.inference import infer_element_types
@@ -75,6 +76,8 @@ class FoldConstants(RewritePass):
         for node in all_nodes(model):
             if not may_convert(node):
                 continue
+            if _needs_constant_of_float6(node, folding, namer):
+                continue
             answer = self._keep(node) or folding.fold(node)
             if isinstance(answer, Replacement):
                 operands = [value for value in node.inputs if value is not None]
@@ -116,3 +119,11 @@ def _diagnostic(refusal: Refusal) -> Diagnostic:
     message = f"the ONNX standard does not fix {what}, so it stays: {refusal.reason}"
     way_out = "change the constant, or let the runtime decide"
     return Diagnostic("undefined-constant-cast", Severity.WARNING, refusal.site, message, way_out)
+
+
+def _needs_constant_of_float6(node: onnx_ir.Node, folding: Folding, namer: Namer) -> bool:
+    """True if the folded value would have to be a Constant node of a type that Constant does not take."""
+    only_cast = (DataType.FLOAT6E2M3, DataType.FLOAT6E3M2)
+    if not any(folding.reader.inference.type_of(output) in only_cast for output in node.outputs):
+        return False
+    return node.graph is not None and not namer.takes_initializers(node.graph)

@@ -107,6 +107,13 @@ def test_every_node_is_legal(opset: int) -> None:
             assert not _wrong(body, one, other, opset, target), (body, one, other, target)
 
 
+def test_no_constant_of_float6_is_put_in_a_function() -> None:
+    text = """<ir_version: 14, opset_import: ["" : 28, "d" : 1]> g (float[2] x) => (float6e2m3[2] y) { y = d.f (x) }
+        <domain: "d", opset_import: ["" : 28]>
+        f (x) => (k) { c = Constant <value = float[2] {1.0, 0.5}> () k = Cast <to = 27> (c) }"""
+    assert not _valid(optimize(onnx.parser.parse_model(text)).model)
+
+
 def main() -> int:
     wrong = 0
     types = [dtype for dtype in ELEMENT_TYPES if dtype is not DataType.STRING]
