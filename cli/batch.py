@@ -94,7 +94,10 @@ def _words(arguments: argparse.Namespace) -> Iterator[str]:
         option = f"--{name.replace('_', '-')}"
         if name in _NOT_PASSED_ON or value is None or value is False:
             continue
-        yield option if value is True else f"{option}={value}"
+        if isinstance(value, list):
+            yield from (f"{option}={each}" for each in value)  # pyright: ignore[reportUnknownVariableType]
+        else:
+            yield option if value is True else f"{option}={value}"
 
 
 def _here(jobs: int, items: list[Item]) -> Iterator[Done]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-DONE, REFUSED, TROUBLE, INTERRUPTED = 0, 1, 2, 130
+DONE, REFUSED, TROUBLE, INCONCLUSIVE, INTERRUPTED = 0, 1, 2, 3, 130
 
 USAGE = "usage"
 

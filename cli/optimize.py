@@ -20,9 +20,9 @@ from castsmith.cli.arguments import (
     promotion_rules,
 )
 from castsmith.cli.batch import is_batch, run_batch
-from castsmith.cli.failure import DONE, REFUSED
+from castsmith.cli.failure import DONE, INCONCLUSIVE, REFUSED
 from castsmith.cli.outcome import cleaned_up_if_interrupted, complain
-from castsmith.cli.verify import add_engine
+from castsmith.cli.verify import add_engine, add_inputs, given_inputs
 
 if TYPE_CHECKING:
     import onnx_ir
@@ -117,8 +117,11 @@ def add_to(commands: Commands) -> None:
     shown.add_argument(_FULL_DIFF, dest="diff", action="store_const", const="full", help=argparse.SUPPRESS)
     shown.add_argument("--explain", action="store_true", help="each refusal, with a value that shows the reason")
     shown.add_argument("--report", metavar="FILE", help="write all that was done as FILE.json, or FILE.html to look at")
-    parser.add_argument("--verify", action="store_true", help="run the model before and after each pass, bit for bit")
+    parser.add_argument(
+        "--verify", action="store_true", help="compare the model after each pass and as it is written, bit for bit"
+    )
     add_engine(parser)
+    add_inputs(parser)
     add_json(parser)
 
 
@@ -160,8 +163,35 @@ def _run_one(arguments: argparse.Namespace) -> int:
         complain(f"the result would not be right for {arguments.target or 'any runtime'}, so nothing was written.")
         return REFUSED
     with cleaned_up_if_interrupted():
+        if arguments.verify:
+            result = _verified(arguments, result)
         _write(arguments, result, Sizes(before, measure(result.model), rules), report, drawn)
-    return DONE
+    return INCONCLUSIVE if result.verdict is not None and result.verdict.inconclusive else DONE
+
+
+def _verified(arguments: argparse.Namespace, result: Result) -> Result:
+    """The result with what comparing the input and the file that is written says. Raises VerificationError where they
+    differ, before anything is put in place."""
+    import tempfile
+    from dataclasses import replace
+
+    from castsmith.ir.saving import save
+    from castsmith.ir.verify import require_no_difference, verify
+    from castsmith.lowering.pipeline import retyped
+
+    output = Path(arguments.output)
+    with tempfile.TemporaryDirectory(dir=output.parent, prefix=".castsmith-verify-") as folder:
+        written = Path(folder) / output.name
+        save(result.model, written, external_data=arguments.external_data, shard_bytes=arguments.shard_bytes)
+        verdict = verify(
+            arguments.input,
+            written,
+            engine=arguments.engine,
+            promotion=replace(promotion_rules(arguments), promote_unsafe=True),
+            accept=retyped(result.rewrites),
+            **given_inputs(arguments),
+        )
+    return replace(result, verdict=require_no_difference(verdict, "writing"))
 
 
 def _steps(arguments: argparse.Namespace) -> int:
@@ -180,6 +210,7 @@ def _optimize(
     from castsmith.cli.pass_list import split_passes
     from castsmith.lowering.pipeline import optimize
 
+    given = given_inputs(arguments)
     looked_at = bool(arguments.diff or arguments.report or arguments.json)
 
     def ahead_of(name: str) -> None:
@@ -208,6 +239,8 @@ def _optimize(
         until=arguments.until,
         progress=ahead_of,
         verify=arguments.engine if arguments.verify else None,
+        verify_dims=given["dims"],
+        verify_inputs=given["inputs"],
         provenance=not arguments.no_provenance,
     )
 

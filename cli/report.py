@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import castsmith
 from castsmith.cli.measure import Sizes
 from castsmith.ir.records import Diagnostic, Refusal, Rewrite, Site
 from castsmith.lowering.pipeline import Result
+
+if TYPE_CHECKING:
+    from castsmith.ir.verify import Verdict
 
 
 def report_data(source: str, output: str | None, target: str | None, result: Result, sizes: Sizes) -> dict[str, Any]:
@@ -32,6 +35,20 @@ def report_data(source: str, output: str | None, target: str | None, result: Res
         "rewrites": [_rewrite(record) for record in result.rewrites],
         "refusals": [_refusal(record) for record in result.refusals],
         "diagnostics": [diagnostic_data(record) for record in result.diagnostics],
+        "verification": None if result.verdict is None else _verification(result.verdict),
+    }
+
+
+def _verification(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "verdict": verdict.outcome,
+        "engine": verdict.engine,
+        "sets": len(verdict.runs),
+        "elements": verdict.elements,
+        "compared": verdict.compared,
+        "proven": sorted(verdict.proven),
+        "accepted": verdict.accepted,
+        "unsure": verdict.unsure,
     }
 
 

@@ -49,6 +49,11 @@ def _summary(arguments: argparse.Namespace, result: Result, sizes: Sizes) -> Ite
     if result.refusals:
         how = "" if arguments.explain else " (--explain shows them)"
         yield f"  {counted(len(result.refusals), 'refusal')}{how}"
+    if result.verdict is not None:
+        from castsmith.cli.verify_text import compared_text
+
+        yield one_line(f"  verified: {result.verdict.outcome}, {compared_text(result.verdict)}")
+        yield from (one_line(f"    {text}") for text in (*result.verdict.unsure, *result.verdict.accepted))
 
 
 def _rows(rules: Mapping[RuleKey, Amount]) -> Iterator[tuple[str, ...]]:

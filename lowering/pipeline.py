@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import onnx
 import onnx_ir
@@ -16,7 +16,7 @@ from castsmith.ir.inference import infer_element_types
 from castsmith.ir.kept_types import lend
 from castsmith.ir.loading import as_model
 from castsmith.ir.provenance import note_provenance
-from castsmith.ir.records import Diagnostic, Records, Refusal, Rewrite, RewriteResult
+from castsmith.ir.records import Diagnostic, Effect, Records, Refusal, Rewrite, RewriteResult
 from castsmith.ir.soundness import require_sound
 from castsmith.ir.tensors import all_tensors
 from castsmith.ir.walks import all_nodes
@@ -25,7 +25,10 @@ from castsmith.lowering.registry import AFTER, ON_REQUEST, PASSES, PIPELINE, mak
 from castsmith.numerics.promotion import PromotionRules
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from castsmith.ir.targets import Target
+    from castsmith.ir.verify import Verdict
     from castsmith.lowering.custom_builder import Lowering
 
 
@@ -38,12 +41,13 @@ _MOST_ROUNDS = 8
 
 @dataclass(frozen=True)
 class Result:
-    """The optimized model, and what was done, refused and noticed on the way, in order."""
+    """The optimized model, and what was done, refused and noticed on the way, in order; the verdict of `verify`."""
 
     model: onnx_ir.Model
     rewrites: list[Rewrite] = field(default_factory=list[Rewrite])
     refusals: list[Refusal] = field(default_factory=list[Refusal])
     diagnostics: list[Diagnostic] = field(default_factory=list[Diagnostic])
+    verdict: Verdict | None = None
 
 
 def optimize(
@@ -69,6 +73,8 @@ def optimize(
     until: str | None = None,
     progress: Callable[[str], None] | None = None,
     verify: str | None = None,
+    verify_dims: Mapping[str, int] | None = None,
+    verify_inputs: Sequence[tuple[str, Mapping[str, NDArray[Any]]]] | None = None,
     provenance: bool = True,
 ) -> Result:
     """Make the element types of `model` right, and legal for `target` where one is named.
@@ -90,7 +96,9 @@ def optimize(
     lowerings: what to make of operators of your own domains on the way to the target, as of LowerCustom.
     until: the name of the pass to stop after.
     progress: called with the name of each pass before it runs.
-    verify: an engine (`onnxruntime`, `openvino` or `reference`) that runs the model around each pass, bit for bit.
+    verify: an engine (`onnxruntime`, `openvino` or `reference`) that runs the model before all and after each pass, as
+        a file of it would be read; the result says what was compared. verify_dims, verify_inputs: as of
+        `castsmith.verify`.
     provenance: whether new nodes say in their metadata which rule made them.
 
     Raises CastsmithError: ModelError for what cannot be read, PromotionError for a promotion that the rules refuse,
@@ -119,6 +127,13 @@ def optimize(
     if lowerings and chosen is None:
         raise OptionError("lowerings need a target: name the one that the model is for.")
     records, settled, inference = Records(), set[str](), None
+    before, verdict = None if verify is None else result_model.clone(), None
+    comparing: dict[str, Any] = {
+        "engine": verify,
+        "promotion": replace(rules, promote_unsafe=True),
+        "dims": verify_dims,
+        "inputs": verify_inputs,
+    }
     known = set(all_nodes(result_model)) if provenance else set[onnx_ir.Node]()
     asked = [name for name in ON_REQUEST if narrow]
     specs = _specs(passes, until, asked, targeted=chosen is not None)
@@ -132,7 +147,6 @@ def optimize(
             continue
         if progress is not None:
             progress(name)
-        before = None if verify is None else result_model.clone()
         size = _constant_bytes(result_model) if name == _GROWING else 0
         with lend(result_model, inference):
             outcome = (make_pass(spec, settings) if isinstance(spec, str) else spec)(result_model)
@@ -141,16 +155,15 @@ def optimize(
         inference = handed_on or (inference if same else None)
         result_model = outcome.model
         settled = {name} if outcome.modified else settled | {name}
-        if before is not None and verify is not None and outcome.modified:
-            from castsmith.ir.verify_passes import require_same
-
-            unsafe = replace(rules, promote_unsafe=True)
-            require_same(before, result_model, name, engine=verify, promotion=unsafe)
         made = outcome.records if isinstance(outcome, RewriteResult) else Records()
         _add(records, made)
         if name == _GROWING:
             max_total_growth -= min(max(_constant_bytes(result_model) - size, 0), max_total_growth)
             settings["max_total_growth"] = max_total_growth
+        if before is not None and outcome.modified:
+            from castsmith.ir.verify import require_same
+
+            verdict = require_same(before, result_model, name, accept=retyped(records.rewrites), **comparing)
         if provenance and outcome.modified:
             note_provenance(result_model, known, made.rewrites)
         if passes is None and outcome.modified and specs:
@@ -161,7 +174,16 @@ def optimize(
         with lend(result_model, inference):
             final = infer_element_types(result_model, replace(rules, promote_unsafe=True))
         records.diagnostics += unreported_errors(result_model, final, chosen, records.diagnostics)
-    return Result(result_model, records.rewrites, records.refusals, records.diagnostics)
+    if before is not None and verdict is None:
+        from castsmith.ir.verify import require_same
+
+        verdict = require_same(before, result_model, "no pass", **comparing)
+    return Result(result_model, records.rewrites, records.refusals, records.diagnostics, verdict)
+
+
+def retyped(rewrites: Iterable[Rewrite]) -> set[str]:
+    """The inputs and outputs of the model whose element type the rewrites changed on purpose."""
+    return {rewrite.site.node for rewrite in rewrites if rewrite.effect is Effect.INTERFACE}
 
 
 def _add(records: Records, made: Records) -> None:

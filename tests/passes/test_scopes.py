@@ -19,7 +19,7 @@ from castsmith.ir.protos import to_proto
 from castsmith.ir.records import RewriteResult
 from castsmith.ir.saving import reloaded, save
 from castsmith.ir.targets import load_target
-from castsmith.ir.verify_passes import require_same
+from castsmith.ir.verify import require_same
 from castsmith.lowering.pipeline import optimize
 from castsmith.lowering.registry import ON_REQUEST, PASSES, make_pass
 from castsmith.numerics.promotion import PromotionRules

@@ -1,0 +1,99 @@
+"""What the inputs reached of one model: branches and turns, results that varied, rows of tables that were read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx_ir
+from numpy.typing import NDArray
+from onnx_ir import DataType
+
+from castsmith.ir.text import site_of
+from castsmith.ir.verify.conversions import Tensor, bits_of
+from castsmith.ir.verify.promotion import Array, dtype_of
+from castsmith.ir.walks import graphs_in, nodes_of
+from castsmith.numerics.types import Kind, element_type
+
+Calls = tuple[onnx_ir.Node, ...]
+"""The calls of functions around a node, outermost first."""
+
+_WAYS = {"If": ("then_branch", "else_branch"), "Loop": ("0", "1", "2"), "Scan": ("1", "2"), "SequenceMap": ("1", "2")}
+_TURNS = {"0": "no turn", "1": "a single turn", "2": "several turns"}
+
+
+@dataclass
+class Seen:
+    """What one result has been. whole: the value of all its elements so far; None once they varied."""
+
+    whole: object | None = None
+    varied: bool = False
+    finite: bool = False
+
+
+@dataclass
+class Coverage:
+    """ways: the branches that each If took and the turns that each loop made, by the calls around it."""
+
+    ways: dict[tuple[Calls, onnx_ir.Node], set[str]] = field(default_factory=dict[tuple[Calls, onnx_ir.Node], set[str]])
+    seen: dict[tuple[onnx_ir.Node, int], Seen] = field(default_factory=dict[tuple[onnx_ir.Node, int], Seen])
+    output_types: dict[str, DataType] = field(default_factory=dict[str, DataType])
+    rows: dict[onnx_ir.Node, NDArray[np.bool_]] = field(default_factory=dict[onnx_ir.Node, NDArray[np.bool_]])
+
+    def took(self, calls: Calls, node: onnx_ir.Node, way: str) -> None:
+        """Note a branch or a number of turns."""
+        self.ways.setdefault((calls, node), set()).add(way)
+
+    def saw(self, node: onnx_ir.Node, place: int, tensor: Tensor) -> None:
+        """Note a result of the node."""
+        known = self.seen.setdefault((node, place), Seen())
+        if (known.varied and known.finite) or not tensor.array.size:
+            return
+        kind = element_type(dtype_of(tensor.array)).kind
+        if not known.finite:
+            known.finite = kind not in (Kind.FLOATING, Kind.COMPLEX) or bool(np.isfinite(tensor.array).any())
+        if not known.varied:
+            bits = bits_of(tensor.array).reshape(-1)
+            first = bits[0] if known.whole is None else known.whole
+            known.whole, known.varied = first, bool(np.any(bits != first))
+
+    def read(self, node: onnx_ir.Node, size: int, indices: Array) -> None:
+        """Note which rows of a table of so many a Gather reads."""
+        rows = self.rows.setdefault(node, np.zeros(size, np.bool_))
+        rows[np.unique(indices)] = True
+
+    def untaken(self, nodes: list[onnx_ir.Node]) -> Iterator[tuple[onnx_ir.Node, str, str]]:
+        """Nodes of those with what they never did, as a word and as a sentence; only what says that code never ran.
+
+        A node within a branch that never ran is not told of by itself.
+        """
+        for node in nodes:
+            known = {way for (_, each), ways in self.ways.items() if each is node for way in ways}
+            lacking = [way for way in _WAYS.get(node.op_type, ()) if way not in known]
+            if node.op_type == "If" and known:
+                for way in {
+                    w for (_, each), ways in self.ways.items() if each is node for w in _WAYS["If"] if w not in ways
+                }:
+                    yield node, way, f"the {way} of {site_of(node)} was never taken"
+            elif known and node.op_type != "If":
+                if known == {"0"}:
+                    yield node, "1", f"the body of {site_of(node)} never ran"
+                elif lacking:
+                    yield node, "", f"{site_of(node)} never made {_TURNS[lacking[0]]}"
+
+    def flat(self, nodes: list[onnx_ir.Node]) -> Iterator[tuple[onnx_ir.Node, str]]:
+        """Those of the nodes whose result was the same everywhere, or never finite, with a sentence."""
+        for node in nodes:
+            known = self.seen.get((node, 0))
+            if known is None or known.whole is None:
+                continue
+            if not known.finite:
+                yield node, f"the result of {site_of(node)} was never finite"
+            elif not known.varied:
+                yield node, f"the result of {site_of(node)} was always the same"
+
+
+def held_nodes(node: onnx_ir.Node, name: str) -> list[onnx_ir.Node]:
+    """The nodes of a graph that the node holds, and of those in it."""
+    return [inner for graph in graphs_in(node.attributes[name]) for inner in nodes_of(graph)]

@@ -1,0 +1,324 @@
+"""One operator run by itself, by ONNX Runtime, OpenVINO or the reference implementation of ONNX, in another process.
+
+By itself, because ONNX Runtime merges chains of casts even with its optimization off, and so changes values: a model
+run whole in it shows what it makes of the model, not what the model means. In another process, because an engine that
+crashes or never ends must not take verify with it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import math
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.helper
+import onnx_ir
+
+from castsmith.ir.constants import constant_tensor
+from castsmith.ir.errors import ModelError
+from castsmith.ir.qonnx import QONNX_DOMAINS
+from castsmith.ir.verify.promotion import Array, dtype_of
+from castsmith.ir.verify.worker import receive, send
+
+ENGINES = ("onnxruntime", "openvino", "reference")
+
+OURSELVES = "castsmith"
+"""Who runs conversions, promotions and QONNX's quantizers: exact arithmetic, and no engine."""
+
+TITLES = {
+    "onnxruntime": "ONNX Runtime",
+    "openvino": "OpenVINO",
+    "reference": "the reference implementation of ONNX",
+    "qonnx": "the package qonnx",
+}
+
+_BY_OPENVINO = ("float32", "float16", "int32", "int8", "uint8", "bool")
+_INT32 = np.iinfo(np.int32)
+_LONGEST_CALL, _WATCHED_EVERY = 300.0, 0.5
+
+
+class EngineError(ModelError):
+    """An engine that is not installed, or an operator that no engine runs on the given operands.
+
+    open: whether an operand depends on something that the standard leaves undefined. unsupported: whether no engine
+    has the operator.
+    """
+
+    open = False
+    unsupported = False
+
+
+class CrashError(EngineError):
+    """The process of the engine ended, or was ended after it had taken too long."""
+
+
+class Process:
+    """The other process. It is started when it is first needed and again after a crash; `turn` counts the starts."""
+
+    def __init__(self) -> None:
+        self.turn = 0
+        self._running: subprocess.Popen[bytes] | None = None
+        self._deadline = math.inf
+        self._late = False
+
+    def ask(self, *request: object, seconds: float = _LONGEST_CALL) -> Any:
+        """The answer to a request. Raises EngineError for one that fails, CrashError where the process ends."""
+        running = self._started()
+        assert running.stdin is not None
+        assert running.stdout is not None
+        self._late, self._deadline = False, time.monotonic() + seconds
+        try:
+            send(running.stdin, request)
+            done, answer = receive(running.stdout)
+        except (EOFError, OSError):
+            self._deadline = math.inf
+            raise CrashError(self._cause_of_end(running, seconds)) from None
+        except BaseException:
+            self.close()  # what it goes on to answer would be taken for the answer to the next request
+            raise
+        finally:
+            self._deadline = math.inf
+        if not done:
+            raise EngineError(answer)
+        return answer
+
+    def close(self) -> None:
+        """End the process."""
+        if self._running is not None:
+            self._running.kill()
+            self._running.wait()
+            self._running = None
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._running is None or self._running.poll() is not None:
+            script = Path(__file__).with_name("worker.py")
+            pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
+            self._running = subprocess.Popen([sys.executable, "-P", script], stdin=pipe, stdout=pipe, stderr=nowhere)
+            if not self.turn:
+                threading.Thread(target=self._watch, daemon=True).start()
+            self.turn += 1
+        return self._running
+
+    def _watch(self) -> None:
+        """End what takes too long: one thread for all requests, as starting one for each takes longer than they do."""
+        while True:
+            time.sleep(_WATCHED_EVERY)
+            running = self._running
+            if running is not None and time.monotonic() > self._deadline:
+                self._late = True
+                running.kill()
+
+    def _cause_of_end(self, running: subprocess.Popen[bytes], seconds: float) -> str:
+        running.kill()
+        code = running.wait()
+        self._running = None
+        if self._late:
+            return f"does not end within {seconds:.0f} s"
+        return f"crashed its process ({f'signal {-code}' if code < 0 else f'exit code {code}'})"
+
+
+@cache
+def process() -> Process:
+    """The one process of this program: starting one takes as long as many comparisons."""
+    started = Process()
+    atexit.register(started.close)
+    return started
+
+
+_KEYS = itertools.count()
+
+
+@dataclass
+class Prepared:
+    """A model in the other process; `turn` says in which start of it."""
+
+    kind: str
+    model: bytes
+    fixed: Mapping[str, Array] = field(default_factory=dict[str, Array])
+    key: int = field(default_factory=_KEYS.__next__)
+    turn: int = 0
+
+    def ready(self) -> None:
+        """Load the model, unless that is done. Raises EngineError where the engine refuses it."""
+        other = process()
+        if self.turn != other.turn or not other.turn:
+            other.ask("prepare", self.key, self.kind, self.model, self.fixed)
+            self.turn = other.turn
+
+    def run(self, feeds: Mapping[str, Array], seconds: float = _LONGEST_CALL) -> list[Any]:
+        """The outputs for the inputs by name."""
+        self.ready()
+        return process().ask("run", self.key, dict(feeds), seconds=min(seconds, _LONGEST_CALL))
+
+
+@dataclass
+class Engine:
+    """Runs operators; remembers each by its node and the types that came in.
+
+    ran: the operators that each has run: an engine, or `castsmith` for what it computes itself. stood_in: those which
+    the engine refused, so that the reference implementation did. crashes: what ended the process, in words.
+    """
+
+    name: str
+    ran: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
+    stood_in: set[str] = field(default_factory=set[str])
+    crashes: list[str] = field(default_factory=list[str])
+    _runs: dict[tuple[object, ...], tuple[str, Prepared]] = field(
+        default_factory=dict[tuple[object, ...], tuple[str, Prepared]]
+    )
+
+    def __post_init__(self) -> None:
+        if self.name not in ENGINES:
+            known = f"{', '.join(ENGINES[:-1])} and {ENGINES[-1]}"
+            raise EngineError(f"unknown engine {self.name!r}; the engines are {known}.")
+        require_installed(self.name)
+
+    def note(self, who: str, op_type: str) -> None:
+        """Remember who ran an operator of the type."""
+        self.ran.setdefault(who, set()).add(op_type)
+
+    def run(
+        self,
+        node: onnx_ir.Node,
+        operands: Sequence[Array | None],
+        imports: Mapping[str, int],
+        *,
+        seconds: float = _LONGEST_CALL,
+        fresh: bool = False,
+        extra: Mapping[str, float] | None = None,
+    ) -> list[Array]:
+        """The outputs of the node for the operands, which are of types that it takes.
+
+        fresh: in a session of its own, as an operator with a seed goes on drawing where it left off. extra: attributes
+        that the node has not.
+        """
+        feeds = {f"i{index}": array for index, array in enumerate(operands) if array is not None}
+        constant = {f"i{i}" for i, value in enumerate(node.inputs) if constant_tensor(value) is not None}
+        key = (node, *((name, dtype_of(array), array.ndim) for name, array in feeds.items()))
+        if fresh or key not in self._runs:
+            self._runs[key] = self._prepared(node, operands, imports, feeds, constant, extra or {})
+        who, prepared = self._runs[key]
+        self.note(who, node.op_type)
+        given = {name: array for name, array in feeds.items() if name not in prepared.fixed}
+        try:
+            return _placed(node, prepared.run(given, seconds))
+        except CrashError as error:
+            self.crashes.append(f"{TITLES.get(who, who)} {error} in {node.op_type} on {_types_text(feeds)}")
+            if who == "reference":
+                raise EngineError(f"{node.op_type} {error} on {_types_text(feeds)}.") from None
+            self._runs[key] = ("reference", Prepared("reference", prepared.model, prepared.fixed))
+            self.stood_in.add(node.op_type)
+            return self.run(node, operands, imports, seconds=seconds, extra=extra)
+        except EngineError as error:
+            raise EngineError(f"{node.op_type} does not run on {_types_text(feeds)}: {error}.") from None
+
+    def _prepared(
+        self,
+        node: onnx_ir.Node,
+        operands: Sequence[Array | None],
+        imports: Mapping[str, int],
+        feeds: Mapping[str, Array],
+        constant: set[str],
+        extra: Mapping[str, float],
+    ) -> tuple[str, Prepared]:
+        """Who runs the node, ready to run it: the engine where it takes the node, whatever the numbers.
+
+        Where ONNX Runtime takes the node and refuses numbers, such as an index out of range, nothing stands in for it:
+        what the reference implementation does with them is no better, and may not end.
+        """
+        model = _alone(node, operands, imports, extra).SerializeToString()
+        fixed = {name: array for name, array in feeds.items() if name in constant}
+        if node.domain in QONNX_DOMAINS and find_spec("qonnx") is not None:
+            return "qonnx", Prepared("qonnx", model, fixed)
+        if self._takes(operands):
+            prepared = Prepared(self.name, model, fixed)
+            try:
+                prepared.ready()
+                if self.name == "openvino":
+                    prepared.run({name: array for name, array in feeds.items() if name not in fixed})
+                return self.name, prepared
+            except CrashError as error:
+                self.crashes.append(f"{TITLES[self.name]} {error} when it reads {node.op_type}")
+            except EngineError:
+                pass  # the engine refuses the node
+        if self.name != "reference":
+            self.stood_in.add(node.op_type)
+        last = Prepared("reference", model, fixed)
+        try:
+            last.ready()
+        except CrashError:
+            raise
+        except EngineError as error:
+            gone = EngineError(f"no engine here has {node.op_type} of {node.domain or 'ai.onnx'} ({error}).")
+            gone.unsupported = True
+            raise gone from None
+        return "reference", last
+
+    def _takes(self, operands: Sequence[Array | None]) -> bool:
+        """Whether the engine is asked at all: numpy's own types alone are inputs of a session."""
+        if self.name == "reference" or any(array is not None and array.dtype.isbuiltin == 2 for array in operands):
+            return False
+        return self.name != "openvino" or all(array is None or _kept_by_openvino(array) for array in operands)
+
+
+def require_installed(engine: str) -> None:
+    """Raises EngineError, which says how to get it, for an engine that is not installed."""
+    if engine != "reference" and find_spec(engine) is None:
+        raise EngineError(
+            f"{TITLES[engine]} is not installed: `pip install {engine}`, or choose the engine `reference`."
+        )
+
+
+def _kept_by_openvino(array: Array) -> bool:
+    """Whether OpenVINO computes on the array in its own type; sizes and axes fit in int32."""
+    if array.dtype != np.int64:
+        return array.dtype.name in _BY_OPENVINO
+    return not array.size or (int(array.min()) >= _INT32.min and int(array.max()) <= _INT32.max)
+
+
+def _alone(
+    node: onnx_ir.Node, operands: Sequence[Array | None], imports: Mapping[str, int], extra: Mapping[str, float]
+) -> onnx.ModelProto:
+    """A model of this node alone, with more attributes."""
+    proto = onnx.NodeProto(op_type=node.op_type, domain=node.domain)
+    proto.attribute.extend(onnx.helper.make_attribute(name, number) for name, number in extra.items())
+    proto.attribute.extend(onnx_ir.to_proto(attribute) for attribute in node.attributes.values())
+    proto.input.extend("" if array is None else f"i{index}" for index, array in enumerate(operands))
+    proto.output.extend(f"o{index}" if value.name else "" for index, value in enumerate(node.outputs))
+    inputs = [
+        onnx.helper.make_tensor_value_info(f"i{index}", int(dtype_of(array)), [None] * array.ndim)
+        for index, array in enumerate(operands)
+        if array is not None
+    ]
+    outputs = [onnx.ValueInfoProto(name=name) for name in proto.output if name]
+    graph = onnx.helper.make_graph([proto], "alone", inputs, outputs)
+    opsets = [onnx.helper.make_opsetid(domain, version) for domain, version in imports.items()]
+    if node.domain not in imports and node.domain not in ("", "ai.onnx"):
+        opsets.append(onnx.helper.make_opsetid(node.domain, 1))
+    model = onnx.helper.make_model(graph, opset_imports=opsets)
+    model.ir_version = min(model.ir_version, 10)
+    return model
+
+
+def _placed(node: onnx_ir.Node, results: Sequence[Any]) -> list[Array]:
+    """The results at the places of the outputs; nothing where the node leaves an output out."""
+    if any(isinstance(result, list | tuple | dict) for result in results):
+        raise EngineError("it gives a sequence or a map, which only the sequence operators of ONNX are followed with")
+    left = iter(results)
+    return [np.asarray(next(left)) if value.name else np.zeros(0) for value in node.outputs]
+
+
+def _types_text(feeds: Mapping[str, Array]) -> str:
+    return " and ".join(f"{dtype_of(a).name.lower()}{list(a.shape)}" for a in feeds.values()) or "no operands"

@@ -1,0 +1,303 @@
+"""A model run one operator at a time, each by the engine that is to be believed for it, and what the run reached.
+
+Conversions (Cast, CastLike, BitCast, QuantizeLinear, DequantizeLinear), promotions and QONNX's integer quantizers are
+computed by Castsmith's exact arithmetic, every other operator by the engine, in a model of its own. Beside each array
+goes a mask of the elements that the standard leaves undefined, which may differ without being a difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+
+import numpy as np
+import onnx.defs
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.constants import constant_tensor
+from castsmith.ir.promote_node import is_convert_promote_types, promotion_rules_of
+from castsmith.ir.schemas import DEFAULT_DOMAINS, opset_of
+from castsmith.ir.text import site_of
+from castsmith.ir.verify.control_flow import Imports, Scope, run_control_flow
+from castsmith.ir.verify.conversions import Content, Tensor, convert, spread
+from castsmith.ir.verify.coverage import Calls, Coverage
+from castsmith.ir.verify.engines import OURSELVES, Engine, EngineError
+from castsmith.ir.verify.limits import Budget, refuse_huge
+from castsmith.ir.verify.promotion import Array, dtype_of, promote, promote_operands
+from castsmith.ir.verify.reach import RangeError, index_bounds
+from castsmith.ir.walks import graphs_in, nodes_of, subgraphs_of
+from castsmith.numerics.cast import cast
+from castsmith.numerics.promotion import PromotionRules
+
+Path = tuple[tuple[str, int], ...]
+"""Where a value stands in control flow and calls: the nodes around it, by what they give, and which turn of each."""
+
+Watch = Callable[[Path, onnx_ir.Value, Tensor], None]
+
+_RANDOM = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"}
+_SEED = 1.0
+_LEAST_SECONDS = 10.0
+
+
+class Evaluator:
+    """Runs one model. watch: called with each value and its tensor, once it is computed."""
+
+    def __init__(
+        self, model: onnx_ir.Model, rules: PromotionRules, engine: Engine, budget: Budget | None = None
+    ) -> None:
+        self.model = model
+        self.rules = rules
+        self.engine = engine
+        self.budget = budget or Budget()
+        self.coverage = Coverage()
+        self.random: set[str] = set()
+        self.progress = 0
+        """How many nodes of the main graph have run: how far a run came that failed."""
+        self._watch: Watch | None = None
+        self._trial = False
+        self._path: list[tuple[str, int]] = []
+        self._calls: Calls = ()
+        self._bound: dict[Hashable, onnx_ir.Function] = {}
+        self._origin: dict[onnx_ir.Node, onnx_ir.Node] = {}
+        self._joined: dict[Hashable, list[DataType | None] | None] = {}
+        self._dropped = _last_uses(model.graph)
+
+    def run(self, feeds: Mapping[str, Array | list[Array] | None], watch: Watch | None = None) -> dict[str, Content]:
+        """The outputs of the main graph by name. Raises EngineError where a node does not run."""
+        self._watch, self._path, self._calls, self._trial = watch, [], (), False
+        self.budget.steps, self.progress = 0, 0
+        graph = self.model.graph
+        scope: Scope = {v: _content(feeds[v.name or ""]) for v in graph.inputs if v.name in feeds}
+        missing = [v.name or "" for v in graph.inputs if v not in scope and v.const_value is None]
+        if missing:
+            raise EngineError(f"there is nothing to feed to the input {missing[0]}.")
+        self._initializers(graph, scope)
+        for node in graph:
+            self._node_into(node, scope, graph.opset_imports)
+            self.progress += 1
+            for value in self._dropped.get(node, ()):
+                scope.pop(value, None)
+        for value in graph.outputs:
+            content = scope[value]
+            if isinstance(content, Tensor):
+                self.coverage.output_types[value.name or ""] = dtype_of(content.array)
+        return {value.name or "": scope[value] for value in graph.outputs}
+
+    def graph(self, graph: onnx_ir.Graph, scope: Scope, imports: Imports, *, trial: bool = False) -> list[Content]:
+        """The outputs of a subgraph in the scope around it. trial: it counts for nothing and nobody is told of it."""
+        self._initializers(graph, scope)
+        before = self._trial
+        self._trial = before or trial
+        if not trial and self._path:
+            name, turn = self._path[-1]
+            self._path[-1] = name, turn + 1
+        try:
+            return self._body(graph, scope, imports)
+        finally:
+            self._trial = before
+
+    def took(self, node: onnx_ir.Node, way: str) -> None:
+        """Note which branch an If took, or how many turns a loop made."""
+        if not self._trial:
+            self.coverage.took(self._calls, self._origin.get(node, node), way)
+
+    def joined(
+        self, node: onnx_ir.Node, find: Callable[[], list[DataType | None] | None]
+    ) -> list[DataType | None] | None:
+        """What `find` found for this node in these calls: types do not change from one set of inputs to the next."""
+        key = (node, tuple(name for name, _ in self._path))
+        if key not in self._joined:
+            self._joined[key] = find()
+        return self._joined[key]
+
+    def _initializers(self, graph: onnx_ir.Graph, scope: Scope) -> None:
+        for value in graph.initializers.values():
+            if value not in scope and value.const_value is not None:
+                scope[value] = Tensor(value.const_value.numpy())
+
+    def _body(self, body: onnx_ir.Graph | onnx_ir.Function, scope: Scope, imports: Imports) -> list[Content]:
+        for node in body:
+            self._node_into(node, scope, imports)
+        return [scope[value] for value in body.outputs]
+
+    def _node_into(self, node: onnx_ir.Node, scope: Scope, imports: Imports) -> None:
+        inputs = [None if value is None else scope.get(value) for value in node.inputs]
+        self._path.append((next((value.name or "" for value in node.outputs), ""), 0))
+        try:
+            results = self._node(node, inputs, scope, imports)
+        except EngineError as error:
+            error.args = (f"{site_of(node)}: {str(error).removeprefix(f'{site_of(node)}: ')}",)
+            error.open = error.open or any(isinstance(c, Tensor) and c.undefined is not None for c in inputs)
+            raise
+        finally:
+            self._path.pop()
+        for value, content in zip(node.outputs, results, strict=False):
+            scope[value] = content
+            if isinstance(content, Tensor) and value.name and not self._trial:
+                self.coverage.saw(self._origin.get(node, node), node.outputs.index(value), content)
+                if self._watch is not None:
+                    self._watch(tuple(self._path), value, content)
+
+    def _node(self, node: onnx_ir.Node, inputs: list[Content], scope: Scope, imports: Imports) -> list[Content]:
+        function = self.model.functions.get(node.op_identifier())
+        if is_convert_promote_types(node):
+            self.engine.note(OURSELVES, node.op_type)
+            tensors = [content for content in inputs if isinstance(content, Tensor)]
+            arrays = promote([tensor.array for tensor in tensors], promotion_rules_of(node))
+            return [Tensor(array, tensor.undefined) for array, tensor in zip(arrays, tensors, strict=True)]
+        if function is not None:
+            return self._call(node, function, inputs)
+        if node.domain in DEFAULT_DOMAINS:
+            tensor = constant_tensor(node.outputs[0]) if node.op_type == "Constant" else None
+            if tensor is not None:
+                return [Tensor(tensor.numpy())]
+            flow = run_control_flow(self, node, inputs, scope, imports)
+            if flow is not None:
+                return flow
+        if any(isinstance(content, list) for content in inputs):
+            if node.op_type == "Identity":
+                return inputs
+            raise EngineError(f"{node.op_type} gets a sequence, which it is not run on here.")
+        return self._operator(node, [c if isinstance(c, Tensor) else None for c in inputs], imports)
+
+    def _operator(self, node: onnx_ir.Node, operands: list[Tensor | None], imports: Imports) -> list[Content]:
+        arrays = [None if tensor is None else tensor.array for tensor in operands]
+        converted = convert(node, arrays, imports)
+        if converted is not None:
+            self.engine.note(OURSELVES, node.op_type)
+            results, own = [converted.array], converted.undefined
+
+            def run(others: list[Array | None]) -> Sequence[Array]:
+                again = convert(node, others, imports)
+                return [] if again is None else [again.array]
+        else:
+            self._require_indices(node, arrays)
+            results, own = self._by_engine(node, arrays, imports), None
+
+            def run(others: list[Array | None]) -> Sequence[Array]:
+                return self._by_engine(node, others, imports)
+
+        marks = spread(node, operands, results, run)
+        if self._draws(node, arrays):
+            marks = [np.ones(result.shape, np.bool_) if self._unseeded(node) else None for result in results]
+        if own is not None:
+            marks[0] = own if marks[0] is None else marks[0] | own
+        return [Tensor(array, mask) for array, mask in zip(results, marks, strict=True)]
+
+    def _draws(self, node: onnx_ir.Node, arrays: Sequence[Array | None]) -> bool:
+        """Whether the node draws random numbers."""
+        if node.domain not in DEFAULT_DOMAINS:
+            return False
+        training = node.op_type == "Dropout" and len(arrays) > 2 and arrays[2] is not None and bool(np.all(arrays[2]))
+        return training or node.op_type in _RANDOM
+
+    def _unseeded(self, node: onnx_ir.Node) -> bool:
+        return "seed" not in node.attributes
+
+    def _call(self, node: onnx_ir.Node, function: onnx_ir.Function, inputs: list[Content]) -> list[Content]:
+        bound = self._bound_function(function, node)
+        call: Scope = dict(zip(bound.inputs, inputs, strict=False))
+        before = self._calls
+        self._calls = (*before, self._origin.get(node, node))
+        try:
+            return self._body(bound, call, bound.opset_imports)
+        finally:
+            self._calls = before
+
+    def _bound_function(self, function: onnx_ir.Function, node: onnx_ir.Node) -> onnx_ir.Function:
+        """The function as `node` calls it: itself where it has no parameters, else a copy with those of the call.
+
+        A parameter that the call leaves out has the function's default; without one the attributes that refer to it
+        are left out, as the standard says.
+        """
+        if not function.attributes:
+            return function
+        given = {name: attribute for name, attribute in node.attributes.items() if not attribute.is_ref()}
+        values = {name: given.get(name) or default for name, default in function.attributes.items()}
+        key = (function, *((name, attribute.type, repr(attribute.value)) for name, attribute in values.items()))
+        if key not in self._bound:
+            copy = function.clone()
+            for original, inner in zip(nodes_of(function), nodes_of(copy), strict=True):
+                self._origin[inner] = self._origin.get(original, original)
+                _bind(inner, {name: a for name, a in values.items() if a.value is not None})
+            self._bound[key] = copy
+        return self._bound[key]
+
+    def _require_indices(self, node: onnx_ir.Node, arrays: Sequence[Array | None]) -> None:
+        """Raise RangeError for an index that the operator cannot take, and note which rows of a constant are read."""
+        shapes = [None if array is None else array.shape for array in arrays]
+        for slot, low, high in index_bounds(node, shapes):
+            array = arrays[slot]
+            if array is None or not array.size or array.dtype.kind not in "iu":
+                continue
+            if int(array.min()) < low or int(array.max()) > high:
+                text = f"{node.op_type} gets indices from {int(array.min())} to {int(array.max())}"
+                error = RangeError(f"{text}, and those from {low} to {high} are valid.")
+                error.node, error.bound = self._origin.get(node, node), (slot, low, high)
+                raise error
+        if node.op_type != "Gather" or self._trial or constant_tensor(node.inputs[0]) is None:
+            return
+        if arrays[0] is not None and arrays[1] is not None:
+            size = arrays[0].shape[node.attributes.get_int("axis", 0) or 0]
+            self.coverage.read(self._origin.get(node, node), size, arrays[1])
+
+    def _by_engine(self, node: onnx_ir.Node, inputs: Sequence[Array | None], imports: Imports) -> list[Array]:
+        refuse_huge(node, inputs)
+        extra: dict[str, float] = {}
+        drawn = self._draws(node, inputs)
+        if drawn:
+            self.random.add(f"{node.op_type}{' (no seed)' if self._unseeded(node) else ''}")
+            extra = {"seed": _SEED} if self._unseeded(node) else {}
+        seconds = max(_LEAST_SECONDS, self.budget.left)
+        try:
+            version = opset_of(imports, node.domain)
+            schema = onnx.defs.get_schema(node.op_type, version or 1, "" if node.domain == "ai.onnx" else node.domain)
+        except onnx.defs.SchemaError:
+            return self.engine.run(node, inputs, imports, seconds=seconds)
+        promoted = promote_operands(node, inputs, schema, self.rules)
+        if promoted.result is not None:
+            return [promoted.result]
+        results = self.engine.run(node, promoted.operands, imports, seconds=seconds, fresh=drawn, extra=extra)
+        if not promoted.back:
+            return results
+        formals = [schema.outputs[min(index, len(schema.outputs) - 1)].type_str for index in range(len(results))]
+        pairs = zip(results, formals, strict=True)
+        return [cast(array, promoted.back[name]) if name in promoted.back else array for array, name in pairs]
+
+
+def _content(given: Array | Sequence[Array] | None) -> Content:
+    if isinstance(given, np.ndarray):
+        return Tensor(given)
+    return None if given is None else [Tensor(array) for array in given]
+
+
+def _bind(node: onnx_ir.Node, values: dict[str, onnx_ir.Attr]) -> None:
+    for name, attribute in list(node.attributes.items()):
+        if not attribute.is_ref():
+            continue
+        value = values.get(attribute.ref_attr_name or "")
+        if value is None:
+            del node.attributes[name]
+        else:
+            node.attributes[name] = onnx_ir.Attr(name, value.type, value.value)
+
+
+def _last_uses(graph: onnx_ir.Graph) -> dict[onnx_ir.Node, list[onnx_ir.Value]]:
+    """The values that nothing uses after each node of the graph, so that their memory can go."""
+    last: dict[onnx_ir.Value, onnx_ir.Node] = {}
+    for node in graph:
+        for value in (*node.inputs, *node.outputs):
+            if value is not None:
+                last[value] = node
+        for attribute in node.attributes.values():
+            for held in graphs_in(attribute):
+                for subgraph in (held, *subgraphs_of(held)):
+                    last.update((value, node) for value in subgraph.outputs)
+                for inner in nodes_of(held):
+                    last.update((value, node) for value in inner.inputs if value is not None)
+    found: dict[onnx_ir.Node, list[onnx_ir.Value]] = {}
+    kept = set(graph.outputs)
+    for value, node in last.items():
+        if value not in kept and value.producer() is not None:
+            found.setdefault(node, []).append(value)
+    return found

@@ -1,0 +1,322 @@
+"""What inputs have to be for a model to run on them and to reach all of it: bounds, roles and constants to hit.
+
+Both are found backwards: from an operator that indexes, or that compares with a constant, to the graph inputs whose
+elements it gets, through what moves elements, converts them or adds and multiplies constants.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx_ir
+
+from castsmith.ir.constants import constant_tensor
+from castsmith.ir.schemas import DEFAULT_DOMAINS
+from castsmith.ir.verify.engines import EngineError
+from castsmith.ir.walks import all_nodes
+from castsmith.numerics.types import Kind, element_type
+
+Bound = tuple[int, int, int]
+"""A slot of a node, and the least and the greatest number that it takes there."""
+
+Shape = tuple[int, ...] | None
+
+_MOST_TURNS, _MOST_SIZE, _MOST_CONSTANTS = 4, 4, 32
+
+
+class RangeError(EngineError):
+    """An index that an operator cannot take: `bound` of `node` says which it can."""
+
+    node: onnx_ir.Node | None = None
+    bound: Bound = (0, 0, 0)
+
+
+def index_bounds(node: onnx_ir.Node, shapes: Sequence[Shape]) -> Iterator[Bound]:
+    """The inputs of the node that are indices, and what their elements may be for operands of the shapes."""
+    if node.domain == "com.microsoft" and node.op_type == "EmbedLayerNormalization":
+        yield from _rows(shapes, ((0, 2), (1, 4)))
+    if node.domain not in DEFAULT_DOMAINS or not shapes or shapes[0] is None:
+        return
+    shape, axis = shapes[0], node.attributes.get_int("axis", 0) or 0
+    if node.op_type in ("Gather", "GatherElements", "ScatterElements", "Scatter") and -len(shape) <= axis < len(shape):
+        yield 1, -shape[axis], shape[axis] - 1
+    if node.op_type in ("GatherND", "ScatterND") and shapes[1] and shape:
+        start = node.attributes.get_int("batch_dims", 0) or 0
+        size = min(shape[start : start + shapes[1][-1]] or (1,))
+        yield 1, -size, size - 1
+
+
+def _rows(shapes: Sequence[Shape], pairs: Iterable[tuple[int, int]]) -> Iterator[Bound]:
+    for slot, table in pairs:
+        shape = shapes[table] if table < len(shapes) else None
+        if shape:
+            yield slot, 0, shape[0] - 1
+
+
+_SIZES: dict[tuple[str, int], tuple[int, int]] = {
+    ("Loop", 0): (0, _MOST_TURNS),
+    ("ConstantOfShape", 0): (0, _MOST_SIZE),
+    ("Expand", 1): (1, _MOST_SIZE),
+    ("Tile", 1): (0, _MOST_SIZE),
+    ("Reshape", 1): (1, _MOST_SIZE),
+    ("TopK", 1): (1, 2),
+    ("OneHot", 1): (1, 16),
+    ("Range", 0): (-8, 8),
+    ("Range", 1): (-16, 16),
+    ("Range", 2): (1, _MOST_SIZE),
+    ("Resize", 3): (1, 16),
+    ("Pad", 1): (0, _MOST_SIZE),
+}
+"""Inputs that say how much an operator makes; not what they may be, but what is worth feeding."""
+
+_CARRIED = {
+    **dict.fromkeys(("Identity", "Cast", "CastLike", "Reshape", "Unsqueeze", "Squeeze", "Transpose", "Expand"), (0,)),
+    **dict.fromkeys(("Flatten", "Slice", "Tile", "Gather", "GatherElements", "Split", "Pad", "CumSum"), (0,)),
+    **dict.fromkeys(("ReduceMax", "ReduceMin", "ReduceMean", "Floor", "Ceil", "Round", "Clip", "Dropout"), (0,)),
+    **dict.fromkeys(("Max", "Min", "Relu", "ReduceSum", "BitCast"), (0,)),
+    "Where": (1, 2),
+    "If": (),
+}
+"""Operators whose results hold the elements of these operands, as far as what to feed goes."""
+
+_EXACTLY_CARRIED = {
+    "CumSum",
+    "Clip",
+    "Max",
+    "Min",
+    "ReduceSum",
+    "Relu",
+    "Round",
+    "Floor",
+    "Ceil",
+    "ReduceMean",
+    "BitCast",
+}
+"""Those of which a bound does not go through, since they bound or add elements themselves."""
+
+_COMPARISONS = {"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Max", "Min", "Clip", "PRelu", "Mod"}
+
+
+@dataclass
+class Needs:
+    """What one graph input has to be. low, high: what its elements may be. wanted: numbers that it should hold."""
+
+    low: float = -math.inf
+    high: float = math.inf
+    wanted: dict[float, None] = field(default_factory=dict[float, None])
+    nonzero: bool = False
+    """Whether whole numbers are divided by it."""
+
+    def narrow(self, low: float, high: float) -> None:
+        """Keep to these bounds too, where that leaves anything."""
+        if max(low, self.low) <= min(high, self.high):
+            self.low, self.high = max(low, self.low), min(high, self.high)
+
+
+class Reach:
+    """The needs of the inputs of a model, by name."""
+
+    def __init__(self, model: onnx_ir.Model) -> None:
+        self.needs = {value.name or "": Needs() for value in model.graph.inputs}
+        self.wanted: dict[float, None] = {}
+        """Constants that comparisons mention anywhere, whether or not a way back to an input is known."""
+        self._inputs = set(model.graph.inputs)
+        self._outer = _entries(model)
+        nodes = list(all_nodes(model))
+        for node in nodes:
+            shapes = [_shape(value) for value in node.inputs]
+            for slot, low, high in index_bounds(node, shapes):
+                self._bound(node, slot, low, high)
+            for (op_type, slot), (low, high) in _SIZES.items():
+                if node.op_type == op_type and node.domain in DEFAULT_DOMAINS and slot < len(node.inputs):
+                    self._bound(node, slot, low, high)
+        for node in nodes:
+            if node.domain in DEFAULT_DOMAINS:
+                self._compare(node)
+                if node.op_type in ("Div", "Mod"):
+                    self._back(node.inputs[1], lambda number: number, self._nonzero, bounding=True, casting=False)
+
+    def repair(self, error: RangeError) -> bool:
+        """Narrow the inputs whose elements were out of range; false where that changes nothing."""
+        before = [(each.low, each.high) for each in self.needs.values()]
+        if error.node is not None:
+            self._bound(error.node, *error.bound)
+        return before != [(each.low, each.high) for each in self.needs.values()]
+
+    def _bound(self, node: onnx_ir.Node, slot: int, low: int, high: int) -> None:
+        def found(name: str, back: Callable[[float], float | None]) -> None:
+            ends = [number for number in (back(low), back(high)) if number is not None]
+            if len(ends) == 2:
+                self.needs[name].narrow(math.ceil(min(ends)), math.floor(max(ends)))
+
+        self._back(node.inputs[slot], lambda number: number, found, bounding=True)
+
+    def _nonzero(self, name: str, _: Callable[[float], float | None]) -> None:
+        self.needs[name].nonzero = True
+
+    def _compare(self, node: onnx_ir.Node) -> None:
+        constants = [_known(value) for value in node.inputs]
+        places = range(len(node.inputs))
+        if node.op_type in _COMPARISONS:
+            numbers = [number for array in constants if array is not None for number in _numbers(array)]
+            self._want([node.inputs[i] for i in places if constants[i] is None], numbers)
+        elif node.op_type == "QuantizeLinear" and constants[1] is not None and constants[1].dtype.kind == "f":
+            scales = [number for number in _numbers(constants[1])[:4] if math.isfinite(number)]
+            steps = (0.5, 1.5, 2.5, -0.5, -1.5, 3.0, 126.5, 127.5, 128.5, -128.5, 254.5, 255.5)
+            self._want(node.inputs[:1], [step * scale for scale in scales for step in steps])
+        elif node.op_type in ("If", "Where", "Not", "And", "Or"):
+            self._want(node.inputs[:1], [0.0, 1.0])
+
+    def _want(self, values: Sequence[onnx_ir.Value | None], numbers: Iterable[float]) -> None:
+        for number in numbers:
+            if len(self.wanted) < 4 * _MOST_CONSTANTS:
+                self.wanted[number] = None
+
+            def found(name: str, back: Callable[[float], float | None], number: float = number) -> None:
+                original = back(number)
+                if original is not None and len(self.needs[name].wanted) < _MOST_CONSTANTS:
+                    self.needs[name].wanted[original] = None
+
+            for value in values:
+                self._back(value, lambda number: number, found, bounding=False)
+
+    def _back(
+        self,
+        value: onnx_ir.Value | None,
+        back: Callable[[float], float | None],
+        found: Callable[[str, Callable[[float], float | None]], None],
+        *,
+        bounding: bool,
+        casting: bool = True,
+    ) -> None:
+        """Call `found` for each graph input whose elements the value holds, with the way from its numbers to theirs."""
+        stack, met = [(value, back)], set[onnx_ir.Value]()
+        while stack:
+            value, back = stack.pop()
+            if value is None or value in met:
+                continue
+            met.add(value)
+            if value in self._inputs:
+                found(value.name or "", back)
+            for outer in self._outer.get(value, ()):
+                stack.append((outer, back))
+            node = value.producer()
+            if node is None or node.domain not in DEFAULT_DOMAINS:
+                continue
+            if node.op_type in ("Cast", "CastLike") and not casting:
+                continue
+            if node.op_type in _CARRIED and not (bounding and node.op_type in _EXACTLY_CARRIED):
+                stack += [(node.inputs[place], back) for place in _CARRIED[node.op_type] if place < len(node.inputs)]
+            elif node.op_type == "Concat":
+                stack += [(operand, back) for operand in node.inputs]
+            elif node.op_type in _INVERSES:
+                stack += _inverted(node, back)
+
+
+def _inverted(
+    node: onnx_ir.Node, back: Callable[[float], float | None]
+) -> Iterator[tuple[onnx_ir.Value | None, Callable[[float], float | None]]]:
+    """The operand of arithmetic with a constant, and the way back through it."""
+    inverse = _INVERSES[node.op_type]
+    if len(node.inputs) == 1:
+        yield node.inputs[0], lambda number: _safely(inverse, back(number), 0.0, 0)
+        return
+    for place in (0, 1):
+        other = _known(node.inputs[1 - place])
+        if other is not None and other.size == 1 and other.dtype.kind in "iuf":
+            constant = float(other.reshape(()))
+            yield (
+                node.inputs[place],
+                lambda number, constant=constant, place=place: _safely(inverse, back(number), constant, place),
+            )
+
+
+def _safely(
+    inverse: Callable[[float, float, int], float], number: float | None, constant: float, place: int
+) -> float | None:
+    try:
+        return None if number is None else inverse(number, constant, place)
+    except (ArithmeticError, ValueError):
+        return None
+
+
+_INVERSES: dict[str, Callable[[float, float, int], float]] = {
+    "Add": lambda y, c, _p: y - c,
+    "Sub": lambda y, c, place: y + c if place == 0 else c - y,
+    "Mul": lambda y, c, _p: y / c,
+    "Div": lambda y, c, place: y * c if place == 0 else c / y,
+    "Neg": lambda y, _c, _p: -y,
+    "Abs": lambda y, _c, _p: y,
+    "Sqrt": lambda y, _c, _p: y * y,
+    "Exp": lambda y, _c, _p: math.log(y),
+    "Log": lambda y, _c, _p: math.exp(y),
+    "Reciprocal": lambda y, _c, _p: 1 / y,
+    "Tanh": lambda y, _c, _p: math.atanh(y),
+    "Sigmoid": lambda y, _c, _p: math.log(y / (1 - y)),
+    "Not": lambda y, _c, _p: 1 - y,
+    "Pow": lambda y, c, place: abs(y) ** (1 / c) if place == 0 else math.log(y, c),
+}
+"""From a number that an operator gives to one of its operand; the constant is the other operand."""
+
+
+def _entries(model: onnx_ir.Model) -> dict[onnx_ir.Value, list[onnx_ir.Value]]:
+    """The values that enter the inputs of functions and of the bodies of loops, and leave branches, by those."""
+    found: dict[onnx_ir.Value, list[onnx_ir.Value]] = {}
+
+    def enter(inner: Iterable[onnx_ir.Value], outer: Iterable[onnx_ir.Value | None]) -> None:
+        for value, source in zip(inner, outer, strict=False):
+            found.setdefault(value, []).extend([] if source is None else [source])
+
+    for node in all_nodes(model):
+        function = model.functions.get(node.op_identifier())
+        if function is not None:
+            enter(function.inputs, node.inputs)
+            enter(node.outputs, function.outputs)
+        elif node.op_type == "If":
+            for name in ("then_branch", "else_branch"):
+                enter(node.outputs, node.attributes[name].as_graph().outputs)
+        elif node.op_type == "Loop":
+            body = node.attributes["body"].as_graph()
+            enter(body.inputs, [None, None, *node.inputs[2:]])
+            enter(node.outputs, body.outputs[1:])
+        elif node.op_type in ("Scan", "SequenceMap"):
+            body = node.attributes["body"].as_graph()
+            enter(body.inputs, node.inputs)
+            enter(node.outputs, body.outputs)
+    return found
+
+
+def _shape(value: onnx_ir.Value | None) -> Shape:
+    """The shape of an operand as far as it is declared: a size that is not is the least that can be."""
+    if value is None:
+        return None
+    tensor = constant_tensor(value)
+    if tensor is not None:
+        return tuple(tensor.shape.numpy())
+    if value.shape is None or not all(isinstance(dim, int) for dim in value.shape):
+        return None
+    return tuple(dim for dim in value.shape if isinstance(dim, int))
+
+
+def _known(value: onnx_ir.Value | None) -> np.ndarray[Any, Any] | None:
+    """The array of a constant, also behind what converts or reshapes it; None for anything else or for large ones."""
+    for _ in range(4):
+        tensor = constant_tensor(value)
+        if tensor is not None:
+            known = tensor.size <= 4096
+            numeric = known and element_type(tensor.dtype).kind in (Kind.BOOLEAN, Kind.INTEGER, Kind.FLOATING)
+            return tensor.numpy() if numeric else None
+        node = None if value is None else value.producer()
+        if node is None or node.op_type not in ("Cast", "CastLike", "Identity", "Reshape", "Unsqueeze", "Squeeze"):
+            return None
+        value = node.inputs[0]
+    return None
+
+
+def _numbers(array: np.ndarray[Any, Any]) -> list[float]:
+    flat = array.reshape(-1)[:_MOST_CONSTANTS]
+    return [number for number in flat.astype(np.float64).tolist() if not math.isnan(number)]

@@ -1,0 +1,551 @@
+"""The comparison of two models: on which inputs they are run, what is compared, and what may be concluded from it.
+
+Each model is run one operator at a time (`castsmith.ir.verify.evaluate`), so that what is compared is what the models
+mean and not what an engine makes of them. Where the engine is a runtime, the second model is run in it whole too, and
+what that changes is told apart: it is the runtime's doing.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir
+
+from castsmith.ir.errors import ModelError, VerificationError
+from castsmith.ir.loading import as_model
+from castsmith.ir.opsets import require_known_opset
+from castsmith.ir.prove import Book, expressions
+from castsmith.ir.records import Site
+from castsmith.ir.saving import reloaded
+from castsmith.ir.text import node_text, site_of
+from castsmith.ir.verify.compare import (
+    Count,
+    Difference,
+    Interfaces,
+    compare,
+    difference,
+    element_text,
+    interfaces,
+    on_common_ground,
+)
+from castsmith.ir.verify.conversions import Content, Tensor
+from castsmith.ir.verify.coverage import held_nodes
+from castsmith.ir.verify.engines import OURSELVES, TITLES, Engine, EngineError
+from castsmith.ir.verify.evaluate import Evaluator, Path
+from castsmith.ir.verify.inputs import Feeds, Inputs, Set
+from castsmith.ir.verify.limits import SECONDS, Budget, LimitError
+from castsmith.ir.verify.promotion import Array
+from castsmith.ir.verify.reach import RangeError, Reach
+from castsmith.ir.verify.verdict import Mismatch, Verdict
+from castsmith.ir.verify.whole import Whole
+from castsmith.ir.walks import all_nodes
+from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.types import Kind, element_type, type_name
+
+_SETS_AFTER_PASSES = 6
+
+SETS = 12
+"""How many sets of adversarial inputs are tried unless told otherwise."""
+
+_MORE_NODES = 8000
+"""How many nodes may be run on sets beyond those asked for: as many sets as that gives, on every machine."""
+
+_MOST_TRIALS, _MOST_UNIFORM, _MOST_WHOLE = 160, 64, 40
+_PATIENCE, _HASTE = 0.25, 0.025
+"""The parts of all steps that loops may take on one mild set, and on one of the others."""
+
+_SIZES = (1, 2, 3, 4, 8, 16, 32, 64, 128, 224, 256, 512, 1024, 4096, 16000)
+_DECIDING = {
+    *("Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "IsNaN", "IsInf", "Not", "And", "Or", "Xor"),
+}
+
+
+def verify(
+    a: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str],
+    b: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str],
+    *,
+    engine: str = "onnxruntime",
+    promotion: PromotionRules | str | None = None,
+    sets: int = SETS,
+    seed: int = 0,
+    nan_bits: bool = False,
+    dims: Mapping[str, int] | None = None,
+    inputs: Iterable[tuple[str, Mapping[str, Array]]] | None = None,
+    accept: Collection[str] = (),
+    seconds: float = SECONDS,
+    prove: bool = False,
+    progress: Callable[[str], None] | None = None,
+) -> Verdict:
+    """Compare what two models give, bit for bit; each is a model, a ModelProto or a file. The verdict is true if equal.
+
+    engine: what runs all but conversions, `onnxruntime`, `openvino` or `reference`. promotion: the rules for operands
+        that disagree in type, or the name of a preset.
+    sets: how many sets of adversarial inputs are made from `seed`, more where the inputs are small; `dims` gives sizes
+        to symbolic dimensions, and `inputs` replaces the sets. nan_bits: whether another NaN differs.
+    accept: the inputs and outputs whose element type may be another, or `all`; they are compared through it: codes of
+        float8 as uint8, a wider or a narrower type.
+    seconds: no set of inputs is started after that time. prove: call nothing equal but what is proven for all inputs.
+
+    Raises ModelError where a model cannot be read or an opset is unknown, EngineError for an engine that is unknown or
+    not installed, PromotionError where the rules refuse.
+    """
+    started = time.monotonic()
+    a, b = as_model(a), as_model(b)
+    for model in (a, b):
+        require_known_opset(model)
+    rules = PromotionRules.preset(promotion) if isinstance(promotion, str) else promotion or PromotionRules()
+    declared = interfaces(a, b, accept)
+    verdict = Verdict(engine, interface=list(declared.differences))
+    runner = Engine(engine)
+    if not verdict.interface:
+        comparison = _Comparison(a, b, rules, runner, Budget(seconds), declared, verdict, nan_bits, seed, prove)
+        comparison.all(comparison.given(inputs) if inputs is not None else comparison.made(sets, dims or {}), progress)
+    verdict.stood_in = tuple(sorted(runner.stood_in))
+    verdict.computed = {who: tuple(sorted(runner.ran[who])) for who in (OURSELVES, *TITLES) if who in runner.ran}
+    verdict.notes += dict.fromkeys(runner.crashes)
+    verdict.seconds = time.monotonic() - started
+    return verdict
+
+
+def require_same(
+    before: onnx_ir.Model,
+    after: onnx_ir.Model,
+    what: str,
+    **options: Any,
+) -> Verdict:
+    """Compare two models as `verify` does, as files of them would be read: names in them are looked up again.
+
+    Raises VerificationError, in one sentence that names the value and the node, where they differ.
+    """
+    try:
+        after = reloaded(after)
+    except ModelError as error:
+        raise VerificationError(f"verification failed: after {what}, the model cannot be read: {error}") from None
+    settings: dict[str, Any] = {"sets": _SETS_AFTER_PASSES, **options}
+    found = verify(reloaded(before), after, **settings)
+    return require_no_difference(found, what)
+
+
+def require_no_difference(found: Verdict, what: str) -> Verdict:
+    """The verdict itself. Raises VerificationError where it says that the models differ."""
+    if not found.different:
+        return found
+    if found.mismatch is None:
+        raise VerificationError(f"verification failed: after {what}, {found.interface[0]}.")
+    mismatch, here = found.mismatch, found.mismatch.difference
+    value = (
+        f"{mismatch.value}{list(here.index) if here.index else ''} ({mismatch.site})" if mismatch.value else "the model"
+    )
+    raise VerificationError(
+        f"verification failed: after {what}, {value} is {here.b} and was {here.a} on inputs {mismatch.inputs}."
+    )
+
+
+@dataclass
+class _Comparison:
+    a: onnx_ir.Model
+    b: onnx_ir.Model
+    rules: PromotionRules
+    runner: Engine
+    budget: Budget
+    declared: Interfaces
+    verdict: Verdict
+    nan_bits: bool
+    seed: int
+    prove: bool
+    unread: str = ""
+    made_up: dict[str, int] = field(default_factory=dict[str, int])
+    _known: tuple[Feeds, dict[str, Content]] | None = None
+    first: Evaluator = field(init=False)
+    second: Evaluator = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.first = Evaluator(self.a, self.rules, self.runner, self.budget)
+        self.second = Evaluator(self.b, self.rules, self.runner, self.budget)
+        self.whole = Whole(self.b, self.runner.name) if self.runner.name != "reference" else None
+        self.verdict.outputs = {value.name or "": Count() for value in self.a.graph.outputs}
+        self.confirmed: set[str] = set()
+        book = Book()
+        self.computed = expressions(self.a, book), expressions(self.b, book)
+
+    def all(self, sets: Iterator[tuple[str, Feeds]], progress: Callable[[str], None] | None) -> None:
+        """Run the sets until one shows a difference, and draw the conclusions."""
+        for name, feeds in sets:
+            if progress is not None:
+                progress(f"inputs: {name}")
+            self._one(name, feeds)
+            if self.verdict.mismatch is not None:
+                break
+        if self.verdict.mismatch is None:
+            self._conclude()
+
+    # ---- the sets
+
+    def given(self, sets: Iterable[tuple[str, Mapping[str, Array]]]) -> Iterator[tuple[str, Feeds]]:
+        """The sets that the caller gives."""
+        known = {value.name for value in self.a.graph.inputs}
+        for name, feeds in sets:
+            unknown = sorted(set(feeds) - known)  # pyright: ignore[reportArgumentType]
+            if unknown:
+                raise ModelError(f"the inputs given are for {unknown[0]}, which the models do not have.")
+            yield name, dict(feeds)
+
+    def made(self, count: int, dims: Mapping[str, int]) -> Iterator[tuple[str, Feeds]]:
+        """The sets that are made, on sizes on which the first model runs."""
+        reaches = [Reach(model) for model in (self.a, self.b)]
+        for name, recoding in self.declared.recoded.items():
+            row = element_type(recoding.b)
+            if recoding.through == "narrower" and row.kind is Kind.INTEGER and name in reaches[0].needs:
+                reaches[0].needs[name].narrow(float(row.min), float(row.max))
+        maker = Inputs((self.a, self.b), reaches, self.seed)
+        maker.sizes.update(dims)
+        made_up = [name for name in maker.sizes if name not in dims]
+        others = self._fit(maker, reaches, made_up)
+        for kind, number in maker.plan(count):
+            if self._late(f"{kind} {number}"):
+                return
+            sizes = others if kind == "finite" or (kind, number) == ("mild", 2) else None
+            yield f"{kind} {number}", self._feeds(maker, reaches, (kind, number), sizes)
+        if not self.verdict.runs:
+            return
+        nodes = sum(1 for model in (self.a, self.b) for _ in all_nodes(model))
+        part = int(_MORE_NODES / max(nodes, 1) * min(1.0, count / SETS))
+        affordable = 1 << part.bit_length() - 1 if part else 0  # in steps, so that a node more or less changes nothing
+        more = list(maker.more(count))
+        if len(more) > affordable:
+            text = (
+                f"small inputs would take {len(more)} more sets to hold each value worth feeding; {affordable} were run"
+            )
+            self.verdict.notes.append(f"{text} (--sets)")
+        for kind, number in more[:affordable]:
+            if self._late(f"{kind} {number}"):
+                return
+            yield f"{kind} {number}", self._feeds(maker, reaches, (kind, number), None)
+        for kind, number in list(maker.uniform())[: min(affordable, _MOST_UNIFORM)]:
+            if not self._wanting() or self._late(f"{kind} {number}"):
+                return
+            yield f"{kind} {number}", self._feeds(maker, reaches, (kind, number), None)
+
+    def _late(self, name: str) -> bool:
+        if self.budget.left > 0:
+            return False
+        self.unread = f"the time was over before inputs {name} ({self.budget.seconds:g} s; more with --time)"
+        return True
+
+    def _feeds(self, maker: Inputs, reaches: list[Reach], which: Set, sizes: Mapping[str, int] | None) -> Feeds:
+        """The arrays of one set, on which the first model runs if that can be had: indices are brought into range."""
+        feeds = maker.make(*which, sizes)
+        self.budget.part = _PATIENCE if which[0] == "mild" else _HASTE
+        for _ in range(8):
+            try:
+                expected = self.first.run(feeds)
+            except RangeError as error:
+                if not reaches[0].repair(error):
+                    break
+                maker.update()
+                feeds = maker.make(*which, sizes)
+                continue
+            except EngineError:
+                break
+            self._known = feeds, expected
+            return feeds
+        if which[0] == "mild":
+            return feeds
+        mild = maker.make("mild", which[1], sizes)
+        integers = [
+            v.name or "" for v in maker.values if v.dtype is not None and element_type(v.dtype).kind is Kind.INTEGER
+        ]
+        return {**feeds, **{name: mild[name] for name in integers if name in mild}} if integers else feeds
+
+    def _fit(self, maker: Inputs, reaches: list[Reach], made_up: list[str]) -> dict[str, int] | None:
+        """Find sizes on which the first model runs; others on which it runs as well, or None."""
+        trials = 0
+
+        def far(sizes: Mapping[str, int]) -> float:
+            nonlocal trials
+            for _ in range(8):
+                trials += 1
+                try:
+                    self.first.run(maker.make("mild", 1, sizes))
+                except RangeError as error:
+                    if not reaches[0].repair(error):
+                        return self.first.progress
+                    maker.update()
+                except EngineError:
+                    return self.first.progress
+                else:
+                    return float("inf")
+            return self.first.progress
+
+        best = far(maker.sizes)
+        while made_up and best != float("inf") and trials < _MOST_TRIALS and self.budget.spent < 0.5:
+            found = next(
+                (
+                    (score, sizes)
+                    for sizes in _neighbours(maker.sizes, made_up, self.a)
+                    if trials < _MOST_TRIALS and self.budget.spent < 0.5 and (score := far(sizes)) > best
+                ),
+                None,
+            )
+            if found is None:
+                break
+            best, maker.sizes = found
+        self.made_up = {name: maker.sizes[name] for name in made_up}
+        if not made_up or best != float("inf"):
+            return None
+        for change in (1, -1):
+            other = {**maker.sizes, **{name: max(1, maker.sizes[name] + change) for name in made_up}}
+            if other != maker.sizes and far(other) == float("inf"):
+                return other
+        return None
+
+    def _wanting(self) -> bool:
+        """Whether branches were not taken yet, or comparisons always came out alike."""
+        return bool(self._open_ends())
+
+    # ---- one set
+
+    def _one(self, name: str, feeds: Feeds) -> None:
+        """Run both models on one set of inputs, compare what they give, and note what was found."""
+        verdict, recoded = self.verdict, self.declared.recoded
+        try:
+            expected = self._known[1] if self._known is not None and self._known[0] is feeds else self.first.run(feeds)
+        except EngineError as error:
+            verdict.skipped.append((name, str(error)))
+            return
+        theirs = {k: recoded[k].to_b(v) if k in recoded and isinstance(v, np.ndarray) else v for k, v in feeds.items()}
+        try:
+            found = self.second.run(theirs)
+        except LimitError as error:
+            verdict.skipped.append((name, f"the second model: {error}"))
+            return
+        except EngineError as error:
+            if error.open:
+                verdict.skipped.append((name, f"the second model depends on what is undefined: {error}"))
+                return
+            if error.unsupported:
+                verdict.skipped.append((name, f"no engine runs the second model: {error}"))
+                return
+            gone = Difference((), "runs", f"does not run: {error}", 0, 0)
+            verdict.mismatch = Mismatch(name, "", Site(self.b.graph.name or ""), "", "", gone)
+            return
+        for output, content in expected.items():
+            text = self.declared.outputs.get(output)
+            here = compare(content, found[output], verdict.outputs[output], recoded.get(output), self.nan_bits)
+            if here is not None:
+                earlier = self._first_difference(name, feeds, theirs)
+                value = next(value for value in self.b.graph.outputs if value.name == output)
+                verdict.mismatch = earlier or self._mismatch(name, value, here, {}, None)
+                return
+            if text is not None:
+                self.confirmed.add(output)
+        verdict.runs.append(name)
+        if self.whole is not None and not verdict.runtime and len(verdict.runs) <= _MOST_WHOLE:
+            seconds = max(1.0, self.budget.left)
+            verdict.runtime += self.whole.differences(name, theirs, found, self.second, self.nan_bits, seconds)
+
+    # ---- the place of a difference
+
+    def _first_difference(self, name: str, feeds: Feeds, theirs: Feeds) -> Mismatch | None:
+        """Both run again with every value kept; the first of B, within loops and calls too, that A has otherwise."""
+        known: dict[tuple[Path, str], Tensor] = {}
+        self.first.run(feeds, lambda path, value, tensor: known.update({(path, value.name or ""): tensor}))
+        found: list[Mismatch] = []
+        arrays = {key: array for key, array in theirs.items() if isinstance(array, np.ndarray)}
+        outputs = set(self.b.graph.outputs)
+
+        def watch(path: Path, value: onnx_ir.Value, tensor: Tensor) -> None:
+            arrays[value.name or ""] = tensor.array
+            ours = known.get((path, value.name or ""))
+            if found or ours is None:
+                return
+            recoding = self.declared.recoded.get(value.name or "") if value in outputs else None
+            if recoding is not None:
+                pair = recoding.pair(ours.array, tensor.array)
+            elif value in outputs:
+                pair = ours.array, tensor.array
+            else:
+                pair = on_common_ground(ours.array, tensor.array)
+            here = None if pair is None else difference(*pair, ours.undefined, nan_bits=self.nan_bits)
+            if here is not None:
+                found.append(self._mismatch(name, value, here, arrays, tensor.array, path))
+
+        self.second.run(theirs, watch)
+        return found[0] if found else None
+
+    def _mismatch(
+        self,
+        name: str,
+        value: onnx_ir.Value,
+        here: Difference,
+        arrays: Mapping[str, Array],
+        array: Array | None,
+        path: Path = (),
+    ) -> Mismatch:
+        node = value.producer()
+        theirs = next((n for n in all_nodes(self.a) if any(o.name == value.name for o in n.outputs)), None)
+        site = site_of(node) if node is not None else Site(self.a.graph.name or "")
+        operands: list[str] = []
+        for operand in node.inputs if node is not None and array is not None else ():
+            content = arrays.get(operand.name or "") if operand is not None else None
+            if operand is not None and content is not None and content.shape == array.shape and here.index:  # type: ignore[union-attr]
+                operands.append(f"{operand.name}{list(here.index)} = {element_text(content, here.index)}")
+        before, after = ("" if one is None else node_text(one) for one in (theirs, node))
+        within = tuple(f"{outer}, turn {turn}" if turn else outer for outer, turn in path)
+        return Mismatch(name, value.name or "", site, before, after, here, tuple(operands), within)
+
+    # ---- what may be concluded
+
+    def _conclude(self) -> None:
+        verdict = self.verdict
+        self._declared_types()
+        found = self.computed
+        verdict.proven = {
+            name: "computed in the same way"
+            for name, number in found[0].outputs.items()
+            if found[1].outputs.get(name) == number and name not in self.declared.recoded
+        }
+        tested = [name for name in verdict.outputs if name not in verdict.proven]
+        if not verdict.outputs:
+            verdict.unsure.append("the models have no outputs, so there is nothing to compare")
+        if not verdict.runs:
+            self._nothing_ran()
+        for name in tested if verdict.runs else ():
+            count = verdict.outputs[name]
+            if not count.compared:
+                verdict.unsure.append(f"no element of the output {name} was compared: {self._why_none(count)}")
+            elif not count.numbers:
+                verdict.unsure.append(f"the output {name} was NaN wherever it was compared")
+        if tested:
+            verdict.unsure += dict.fromkeys(self._open_ends())
+        if self.prove:
+            verdict.unsure += [f"the output {name} is not proven, only tested" for name in tested]
+        if self.unread and not verdict.unsure:
+            verdict.notes.append(self.unread)
+        elif self.unread:
+            verdict.unsure.append(self.unread)
+        self._report()
+
+    def _declared_types(self) -> None:
+        """Types of outputs that are declared otherwise are a difference, unless the first model declares one that it
+        does not compute and the second declares the one that both do."""
+        for name, text in self.declared.outputs.items():
+            value = next(value for value in self.b.graph.outputs if value.name == name)
+            known = self.second.coverage.output_types.get(name)
+            if name in self.confirmed and known is not None and value.dtype == known:
+                self.verdict.notes.append(f"{text}; the first model computes what the second declares")
+            else:
+                self.verdict.interface.append(text)
+
+    def _nothing_ran(self) -> None:
+        skipped, verdict = self.verdict.skipped, self.verdict
+        reason = skipped[0][1].rstrip(".") if skipped else self.unread or "there are no inputs"
+        sizes = " ".join(f"{name}={size}" for name, size in self.made_up.items())
+        way = f"; sizes of symbolic dimensions were made up: {sizes}; give those that the model fits (--dim NAME=SIZE)"
+        verdict.unsure.append(f"the models ran on none of the inputs: {reason}{way if sizes else ''}")
+
+    def _why_none(self, count: Count) -> str:
+        if not count.elements:
+            return "it had no elements"
+        random = sorted(self.first.random)
+        drawn = [name for name in random if name.endswith("(no seed)")]
+        if drawn:
+            return f"it depends on {drawn[0].removesuffix(' (no seed)')} without a seed"
+        return f"all {count.elements} depend on what the standard leaves undefined"
+
+    def _open_ends(self) -> list[str]:
+        """What one model computes in another way than the other and the inputs did not reach."""
+        ours, theirs = self.computed
+        texts: list[str] = []
+        for title, mine, other, evaluator in (
+            ("first", ours, theirs, self.first),
+            ("second", theirs, ours, self.second),
+        ):
+            shared = {number for numbers in other.of.values() for number in numbers}
+            own = [node for node, numbers in mine.of.items() if not numbers <= shared]
+            inner = set(own)
+            coverage = evaluator.coverage
+            for node, way, text in coverage.untaken(own):
+                held = ("body",) if node.op_type != "If" else (way,)
+                if way and any(set(held_nodes(node, name)) & inner or not held_nodes(node, name) for name in held):
+                    texts.append(f"{text} in the {title} model")
+            deciding = [node for node in own if node.op_type in _DECIDING]
+            texts += [f"{text} in the {title} model" for node, text in coverage.flat(deciding) if _varies(node)]
+            for node in own:
+                rows = coverage.rows.get(node)
+                if rows is not None and not rows.all():
+                    count = int(rows.sum())
+                    texts.append(f"{count} of the {rows.size} rows of {site_of(node)} in the {title} model were read")
+        return texts
+
+    def _report(self) -> None:
+        verdict = self.verdict
+        for title, evaluator in (("first", self.first), ("second", self.second)):
+            nodes = list(all_nodes(evaluator.model))
+            verdict.not_reached += [f"{text} in the {title} model" for _, _, text in evaluator.coverage.untaken(nodes)]
+            flat = [text for node, text in evaluator.coverage.flat(nodes) if _varies(node)]
+            verdict.not_reached += [f"{text} in the {title} model" for text in flat]
+            for name in sorted(evaluator.random):
+                seeded = (
+                    "compared for its seed" if not name.endswith("(no seed)") else "left out with what depends on it"
+                )
+                verdict.notes.append(f"{name} in the {title} model draws random numbers: {seeded}")
+        for name, count in verdict.outputs.items():
+            if count.open_in_b:
+                text = f"{count.open_in_b} elements of {name} are undefined in the second model alone"
+                verdict.notes.append(f"{text}: runtimes may give others")
+        for name, recoding in self.declared.recoded.items():
+            types = f"{type_name(recoding.a)} in the first model and {type_name(recoding.b)} in the second"
+            verdict.accepted.append(f"{name} is {types}, compared through {_THROUGH[recoding.through]}")
+
+
+_THROUGH = {"code": "the code", "wider": "the wider type", "narrower": "the narrower type"}
+
+
+def _varies(node: onnx_ir.Node) -> bool:
+    """Whether the result depends on the elements of graph inputs, and not on shapes and constants alone."""
+    stack, met = [node], set[onnx_ir.Node]()
+    while stack:
+        here = stack.pop()
+        if here in met or here.op_type in ("Shape", "Size", "Constant"):
+            continue
+        met.add(here)
+        if any(
+            attribute.type in (onnx_ir.AttributeType.GRAPH, onnx_ir.AttributeType.GRAPHS)
+            for attribute in here.attributes.values()
+        ):
+            return True
+        for value in here.inputs:
+            if value is None:
+                continue
+            producer = value.producer()
+            if producer is not None:
+                stack.append(producer)
+            elif value.const_value is None or value.is_graph_input():
+                return True
+    return False
+
+
+def _neighbours(sizes: Mapping[str, int], names: list[str], model: onnx_ir.Model) -> Iterator[dict[str, int]]:
+    """Sizes that differ from those given: each dimension by itself, and all at once."""
+    weights = [
+        dim
+        for value in model.graph.initializers.values()
+        if value.const_value is not None and len(value.const_value.shape) > 1
+        for dim in value.const_value.shape.numpy()
+    ]
+    known = list(dict.fromkeys([*_SIZES, *sorted(set(weights), key=weights.count, reverse=True)[:24]]))
+    for name in names:
+        others = [sizes[other] for other in names if other != name]
+        sums = [x + y for i, x in enumerate(others) for y in others[i + 1 :]] + [x + 1 for x in others]
+        for size in dict.fromkeys([*others, *sums, *known]):
+            if size != sizes[name]:
+                yield {**sizes, name: size}
+    for size in known:
+        yield {**sizes, **dict.fromkeys(names, size)}

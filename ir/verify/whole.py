@@ -1,0 +1,130 @@
+"""A model run whole in a runtime, to tell what the runtime makes of it from what it means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx
+import onnx_ir
+
+from castsmith.ir.verify.compare import Difference, difference
+from castsmith.ir.verify.conversions import Content, Tensor
+from castsmith.ir.verify.engines import TITLES, EngineError, Prepared
+from castsmith.ir.verify.evaluate import Evaluator, Path
+from castsmith.ir.verify.promotion import Array
+
+_LEVELS = {
+    "onnxruntime": {"": "onnxruntime", ", with its default optimization": "onnxruntime optimized"},
+    "openvino": {"": "openvino whole"},
+}
+_MOST_CUTS = 48
+_LARGEST_CUT = 1 << 26
+
+
+@dataclass
+class Whole:
+    """The second model in the engine as a whole: in ONNX Runtime unoptimized and as it runs by default."""
+
+    model: onnx_ir.Model
+    engine: str
+    reason: str = ""
+    _proto: onnx.ModelProto | None = None
+    _runs: dict[str, Prepared] = field(default_factory=dict[str, Prepared])
+
+    def __post_init__(self) -> None:
+        try:
+            self._proto = onnx_ir.to_proto(self.model)
+            data = self._proto.SerializeToString()
+        except (ValueError, TypeError, RuntimeError) as error:
+            self.reason = " ".join(str(error).split())[:200]
+            return
+        try:
+            for level, kind in _LEVELS[self.engine].items():
+                prepared = Prepared(kind, data)
+                prepared.ready()
+                self._runs[level] = prepared
+        except EngineError as error:
+            self.reason = str(error)
+
+    def differences(
+        self,
+        name: str,
+        feeds: Mapping[str, Array | list[Array] | None],
+        meant: Mapping[str, Content],
+        evaluator: Evaluator,
+        nan_bits: bool,
+        seconds: float,
+    ) -> list[str]:
+        """One sentence for each level at which an output is not what the model means, with the node that made it so.
+
+        meant: the outputs that the model means.
+        """
+        title = TITLES[self.engine]
+        if self.reason:
+            return [f"{title} does not take the second model whole: {self.reason}"]
+        plain = {key: array for key, array in feeds.items() if isinstance(array, np.ndarray)}
+        if len(plain) != len(feeds):
+            return []
+        found: list[str] = []
+        for level, run in self._runs.items():
+            try:
+                results = run.run(plain, seconds)
+            except EngineError as error:
+                found.append(f"{title}{level}, does not run it whole: {error}")
+                continue
+            for value, array in zip(self.model.graph.outputs, results, strict=True):
+                here = self._difference(meant, value.name or "", array, nan_bits)
+                if here is None:
+                    continue
+                place = list(here.index) if here.index else ""
+                cause = self._cause(run.kind, evaluator, plain, value, nan_bits, seconds)
+                found.append(
+                    f"run whole by {title}{level}, {value.name}{place} is {here.b} where the model says {here.a}"
+                    f" ({name}; {here.elements} of {here.of} elements){cause}"
+                )
+                break
+        return found
+
+    def _difference(self, meant: Mapping[str, Content], name: str, array: object, nan_bits: bool) -> Difference | None:
+        known = meant.get(name)
+        if not isinstance(known, Tensor) or isinstance(array, list | dict):
+            return None
+        return difference(known.array, np.asarray(array), known.undefined, nan_bits=nan_bits)
+
+    def _cause(
+        self,
+        kind: str,
+        evaluator: Evaluator,
+        feeds: Mapping[str, Array],
+        output: onnx_ir.Value,
+        nan_bits: bool,
+        seconds: float,
+    ) -> str:
+        """The first node whose result, as the only output of the model, the runtime changes: found by halving."""
+        if self._proto is None or self._proto.ByteSize() > _LARGEST_CUT:
+            return ""
+        meant: dict[str, Tensor] = {key: Tensor(array) for key, array in feeds.items()}
+
+        def watch(path: Path, value: onnx_ir.Value, tensor: Tensor) -> None:
+            if len(path) == 1:
+                meant[value.name or ""] = tensor
+
+        evaluator.run(feeds, watch)
+        makers = [node for node in self.model.graph if node.outputs and node.outputs[0].name in meant]
+        if output.producer() in makers:
+            makers = makers[: makers.index(output.producer()) + 1]  # pyright: ignore[reportArgumentType]
+        steps = makers if len(makers) <= _MOST_CUTS else makers[:: len(makers) // _MOST_CUTS + 1]
+        for node in steps:
+            try:
+                cut = onnx.ModelProto()
+                cut.CopyFrom(self._proto)
+                del cut.graph.output[:]
+                cut.graph.output.append(onnx.ValueInfoProto(name=node.outputs[0].name or ""))
+                array = Prepared(kind, cut.SerializeToString()).run(feeds, seconds)[0]
+            except EngineError:
+                continue
+            if self._difference(meant, node.outputs[0].name or "", array, nan_bits) is not None:
+                return f"; it begins at {node.outputs[0].name}, made by {node.op_type} {node.name or ''}".rstrip()
+        return ""

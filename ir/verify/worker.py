@@ -1,0 +1,155 @@
+"""The process in which engines run: a file of its own, started as a script, that imports nothing of Castsmith.
+
+It reads requests from its input and writes the answers to its output, each a pickle behind its length: `prepare` a
+model under a key, `run` it on arrays, `forget` all. Whatever goes wrong in Python is an answer; what ends the process
+is seen by the one who asked (`castsmith.ir.verify.engines`).
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import struct
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import IO, Any
+
+Run = Callable[[Mapping[str, Any]], Sequence[Any]]
+
+_LENGTH = struct.Struct("<Q")
+
+
+def send(stream: IO[bytes], message: object) -> None:
+    """Write one message."""
+    data = pickle.dumps(message, protocol=5)
+    stream.write(_LENGTH.pack(len(data)))
+    stream.write(data)
+    stream.flush()
+
+
+def receive(stream: IO[bytes]) -> Any:
+    """The next message. Raises EOFError where the other end is gone."""
+    head = stream.read(_LENGTH.size)
+    if len(head) < _LENGTH.size:
+        raise EOFError
+    (length,) = _LENGTH.unpack(head)
+    data = stream.read(length)
+    if len(data) < length:
+        raise EOFError
+    return pickle.loads(data)
+
+
+def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
+    """Answer requests until there are no more."""
+    prepared: dict[int, Run] = {}
+    while True:
+        try:
+            what, *words = receive(requests)
+        except EOFError:
+            return
+        try:
+            send(answers, (True, _answer(prepared, what, *words)))
+        except Exception as error:  # each engine raises classes of its own, ONNX Runtime one for each status code
+            send(answers, (False, " ".join(f"{error or type(error).__name__}".split())[:200]))
+
+
+def _answer(prepared: dict[int, Run], what: str, *words: Any) -> Any:
+    if what == "prepare":
+        key, kind, model, fixed = words
+        prepared[key] = _KINDS[kind](model, fixed)
+        return None
+    if what == "run":
+        key, feeds = words
+        return list(prepared[key](feeds))
+    prepared.clear()
+    return None
+
+
+def _onnxruntime(model: bytes, fixed: Mapping[str, Any], *, optimized: bool = False) -> Run:
+    """An ONNX Runtime session of one thread, as unoptimized as it can be unless asked for."""
+    module = import_module("onnxruntime")
+    options = module.SessionOptions()
+    level = module.GraphOptimizationLevel
+    options.graph_optimization_level = level.ORT_ENABLE_ALL if optimized else level.ORT_DISABLE_ALL
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 4
+    session = module.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    names = {value.name for value in session.get_inputs()}
+    return lambda feeds: session.run(None, {n: a for n, a in {**fixed, **feeds}.items() if n in names})
+
+
+def _onnxruntime_optimized(model: bytes, fixed: Mapping[str, Any]) -> Run:
+    return _onnxruntime(model, fixed, optimized=True)
+
+
+def _reference(model: bytes, fixed: Mapping[str, Any]) -> Run:
+    numpy, evaluator = import_module("numpy"), import_module("onnx.reference").ReferenceEvaluator
+    built = evaluator(import_module("onnx").ModelProto.FromString(model))
+
+    def run(feeds: Mapping[str, Any]) -> Sequence[Any]:
+        with numpy.errstate(all="ignore"):
+            return built.run(None, {**fixed, **feeds})
+
+    return run
+
+
+def _qonnx(model: bytes, fixed: Mapping[str, Any]) -> Run:
+    """An operator of QONNX, as the package of that name computes it."""
+    numpy, proto = import_module("numpy"), import_module("onnx").ModelProto.FromString(model)
+    execute = import_module("qonnx.core.onnx_exec").execute_onnx
+    wrapped = import_module("qonnx.core.modelwrapper").ModelWrapper(proto)
+    names = [value.name for value in proto.graph.output]
+
+    def run(feeds: Mapping[str, Any]) -> Sequence[Any]:
+        with numpy.errstate(all="ignore"):
+            results = execute(wrapped, {name: numpy.array(array) for name, array in {**fixed, **feeds}.items()})
+        return [results[name] for name in names]
+
+    return run
+
+
+def _openvino(model: bytes, fixed: Mapping[str, Any], ranks: Mapping[str, int] | None = None) -> Run:
+    """A model in OpenVINO, whose operators want constants to be constants. Refuses results of types that it narrows:
+    its CPU plugin computes int64 in int32 and double in float (measured on OpenVINO 2026.4.1)."""
+    onnx, numpy, openvino = import_module("onnx"), import_module("numpy"), import_module("openvino")
+    proto = onnx.ModelProto.FromString(model)
+    left = [value for value in proto.graph.input if value.name not in fixed]
+    del proto.graph.input[:]
+    proto.graph.input.extend(left)
+    proto.graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in fixed.items())
+    core = openvino.Core()
+    read = core.read_model(proto.SerializeToString())
+    if ranks is not None:
+        read.reshape({name: openvino.PartialShape([-1] * rank) for name, rank in ranks.items()})
+    compiled = core.compile_model(read, "CPU", {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": "1"})
+    if ranks is not None and {"i64", "u64", "f64", "u32"} & {p.element_type.get_type_name() for p in compiled.outputs}:
+        raise ValueError("a result would be computed in a narrower type.")
+    names = [port.get_any_name() for port in compiled.inputs]
+
+    def run(feeds: Mapping[str, Any]) -> Sequence[Any]:
+        results = compiled({name: numpy.ascontiguousarray(feeds[name]) for name in names if name in feeds})
+        return [numpy.array(results[index]) for index in range(len(compiled.outputs))]
+
+    return run
+
+
+def _openvino_alone(model: bytes, fixed: Mapping[str, Any]) -> Run:
+    proto = import_module("onnx").ModelProto.FromString(model)
+    ranks = {v.name: len(v.type.tensor_type.shape.dim) for v in proto.graph.input if v.name not in fixed}
+    return _openvino(model, fixed, ranks)
+
+
+_KINDS: dict[str, Callable[[bytes, Mapping[str, Any]], Run]] = {
+    "onnxruntime": _onnxruntime,
+    "onnxruntime optimized": _onnxruntime_optimized,
+    "openvino": _openvino_alone,
+    "openvino whole": _openvino,
+    "reference": _reference,
+    "qonnx": _qonnx,
+}
+
+if __name__ == "__main__":
+    channel = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what engines print is no answer
+    serve(sys.stdin.buffer, channel)
