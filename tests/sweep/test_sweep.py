@@ -1,0 +1,81 @@
+"""A slice of each sweep, and the corpus where one is given; `python -m tests.sweep` judges all of it.
+
+The properties are those of `tests.sweep.judge`. A source that is not valid by itself, such as a golden case of operands
+that disagree, still has to come out without an internal error, and the same at a second run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import onnx
+import pytest
+from onnx.parser import parse_model
+
+from tests.sweep import judge as judging
+from tests.sweep.judge import Judgement, judge
+from tests.sweep.processes import run_all
+from tests.sweep.sources import Source, backend, files_below, goldens, random_graphs
+
+TARGETS = (None, "onnxruntime-cpu", "onnxruntime-android")
+CORPUS = os.environ.get("CASTSMITH_CORPUS", "")
+
+
+def wrong(source: Source, folder: Path, targets: tuple[str | None, ...] = TARGETS) -> list[str]:
+    """What is wrong with the model, one line each."""
+    judgements = judge(str(source.file(folder)), targets)
+    return [f"{source.name} [{each.target}] {kind}: {text}" for each in judgements for kind, text in each.problems]
+
+
+def every(step: int, sources: Iterator[Source]) -> list[Source]:
+    return list(islice(sources, 0, None, step))
+
+
+@pytest.mark.parametrize("first", range(0, 60, 10))
+def test_random_graphs(first: int, tmp_path: Path) -> None:
+    assert [text for each in random_graphs("10", first) for text in wrong(each, tmp_path, (None,))] == []
+
+
+@pytest.mark.parametrize("source", every(8, goldens()), ids=lambda source: source.name)
+def test_goldens(source: Source, tmp_path: Path) -> None:
+    assert wrong(source, tmp_path) == []
+
+
+@pytest.mark.parametrize("source", every(60, backend()), ids=lambda source: source.name)
+def test_backend_node_tests(source: Source, tmp_path: Path) -> None:
+    assert wrong(source, tmp_path) == []
+
+
+@pytest.mark.skipif(not CORPUS, reason="CASTSMITH_CORPUS names no directory of models")
+def test_corpus() -> None:
+    judged = run_all(list(files_below(CORPUS)), TARGETS, jobs=os.cpu_count() or 1, limits=(8 << 30, 300.0))
+    assert [
+        (each.name, each.crash, each.judgements) for each in judged if each.crash or _problems(each.judgements)
+    ] == []
+
+
+def _problems(judgements: list[Judgement]) -> list[tuple[str, str]]:
+    return [problem for each in judgements for problem in each.problems]
+
+
+def test_the_judge_sees_what_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pass that swaps two inputs without a record is found by its bits, its records and its second run."""
+    text = '<ir_version: 8, opset_import: ["": 17]> g (float[3] a, float[3] b) => (float[3] y) { y = Sub (a, b) }'
+    path = tmp_path / "m.onnx"
+    onnx.save(parse_model(text), path)
+    right = judging.castsmith.optimize
+
+    def swapped(model: object, **options: object) -> object:
+        result = right(model, **options)  # type: ignore[arg-type]
+        node = result.model.graph[0]
+        a, b = node.inputs
+        node.replace_input_with(0, b)
+        node.replace_input_with(1, a)
+        return result
+
+    monkeypatch.setattr(judging.castsmith, "optimize", swapped)
+    (judgement,) = judge(str(path), [None])
+    assert {kind for kind, _ in judgement.problems} == {"modified", "bits", "idempotence"}
