@@ -154,7 +154,7 @@ def optimize(
         same = outcome.model is result_model and not outcome.modified
         inference = handed_on or (inference if same else None)
         result_model = outcome.model
-        settled = {name} if outcome.modified else settled | {name}
+        settled = set[str]() if outcome.modified else settled | {name}
         made = outcome.records if isinstance(outcome, RewriteResult) else Records()
         _add(records, made)
         if name == _GROWING:
