@@ -28,7 +28,7 @@ _RANKS = (1, 2, 4, 3, 0)
 """Ranks for inputs without one, tried in turn."""
 _TEXTS = ("1", "0", "-2.5", "3e2", "text", "INF")
 _ADVERSARIAL = 3
-_RANGES = {
+_RANGES: dict[int, tuple[float, float]] = {
     **dict.fromkeys((onnx.TensorProto.INT4, onnx.TensorProto.UINT4), (0.0, 7.0)),
     **dict.fromkeys((onnx.TensorProto.INT2, onnx.TensorProto.UINT2), (0.0, 1.0)),
     onnx.TensorProto.FLOAT8E8M0: (2.0**-14, 2.0**15),
