@@ -24,7 +24,7 @@ from castsmith.ir.verify.coverage import Calls, Coverage
 from castsmith.ir.verify.engines import OURSELVES, Engine, EngineError
 from castsmith.ir.verify.limits import Budget, refuse_huge
 from castsmith.ir.verify.promotion import Array, dtype_of, promote, promote_operands
-from castsmith.ir.verify.reach import RangeError, index_bounds
+from castsmith.ir.verify.reach import RangeError, depends_on_inputs, index_bounds
 from castsmith.ir.walks import graphs_in, nodes_of, subgraphs_of
 from castsmith.numerics.cast import cast
 from castsmith.numerics.promotion import PromotionRules
@@ -60,6 +60,7 @@ class Evaluator:
         self._bound: dict[Hashable, onnx_ir.Function] = {}
         self._origin: dict[onnx_ir.Node, onnx_ir.Node] = {}
         self._joined: dict[Hashable, list[DataType | None] | None] = {}
+        self._tables: dict[onnx_ir.Node, bool] = {}
         self._dropped = _last_uses(model.graph)
 
     def run(self, feeds: Mapping[str, Array | list[Array] | None], watch: Watch | None = None) -> dict[str, Content]:
@@ -113,7 +114,7 @@ class Evaluator:
     def _initializers(self, graph: onnx_ir.Graph, scope: Scope) -> None:
         for value in graph.initializers.values():
             if value not in scope and value.const_value is not None:
-                scope[value] = Tensor(value.const_value.numpy())
+                scope[value] = Tensor(_array(value.const_value))
 
     def _body(self, body: onnx_ir.Graph | onnx_ir.Function, scope: Scope, imports: Imports) -> list[Content]:
         for node in body:
@@ -150,7 +151,7 @@ class Evaluator:
         if node.domain in DEFAULT_DOMAINS:
             tensor = constant_tensor(node.outputs[0]) if node.op_type == "Constant" else None
             if tensor is not None:
-                return [Tensor(tensor.numpy())]
+                return [Tensor(_array(tensor))]
             flow = run_control_flow(self, node, inputs, scope, imports)
             if flow is not None:
                 return flow
@@ -235,11 +236,14 @@ class Evaluator:
                 error = RangeError(f"{text}, and those from {low} to {high} are valid.")
                 error.node, error.bound = self._origin.get(node, node), (slot, low, high)
                 raise error
-        if node.op_type != "Gather" or self._trial or constant_tensor(node.inputs[0]) is None:
+        if node.op_type != "Gather" or self._trial or arrays[0] is None or arrays[1] is None:
             return
-        if arrays[0] is not None and arrays[1] is not None:
-            size = arrays[0].shape[node.attributes.get_int("axis", 0) or 0]
-            self.coverage.read(self._origin.get(node, node), size, arrays[1])
+        original = self._origin.get(node, node)
+        if original not in self._tables:
+            table, index = original.inputs[:2]
+            self._tables[original] = not depends_on_inputs(table) and depends_on_inputs(index)
+        if self._tables[original]:
+            self.coverage.read(original, arrays[0].shape[node.attributes.get_int("axis", 0) or 0], arrays[1])
 
     def _by_engine(self, node: onnx_ir.Node, inputs: Sequence[Array | None], imports: Imports) -> list[Array]:
         refuse_huge(node, inputs)
@@ -263,6 +267,15 @@ class Evaluator:
         formals = [schema.outputs[min(index, len(schema.outputs) - 1)].type_str for index in range(len(results))]
         pairs = zip(results, formals, strict=True)
         return [cast(array, promoted.back[name]) if name in promoted.back else array for array, name in pairs]
+
+
+def _array(tensor: onnx_ir.TensorProtocol) -> Array:
+    """The array of a constant; text as str, as engines take bytes for other text."""
+    array = tensor.numpy()
+    if tensor.dtype is not DataType.STRING:
+        return array
+    texts = [each.decode(errors="replace") if isinstance(each, bytes) else each for each in array.reshape(-1).tolist()]
+    return np.array(texts, object).reshape(array.shape)
 
 
 def _content(given: Array | Sequence[Array] | None) -> Content:

@@ -18,6 +18,7 @@ import numpy as np
 import onnx_ir
 from onnx_ir import AttributeType, DataType
 
+from castsmith.ir.constants import constant_tensor
 from castsmith.ir.errors import ModelError
 from castsmith.ir.value_types import NUMBERS_OF_TYPES
 from castsmith.ir.verify.limits import require_feedable
@@ -55,6 +56,7 @@ class Inputs:
         self.needs = {value.name or "": Needs() for value in self.values}
         self._reaches = reaches
         self._targets = _targets(models)
+        self._texts = list(dict.fromkeys([*_texts_in(models), *_TEXTS]))
         self.update()
 
     def update(self) -> None:
@@ -121,8 +123,8 @@ class Inputs:
     ) -> Array:
         size = math.prod(shape)
         if dtype is DataType.STRING:
-            start = 0 if kind == "mild" else number * size + place
-            return np.resize(np.roll(np.array(_TEXTS, object), -start), shape)
+            start = 0 if kind == "mild" else (number - 1) * size + place
+            return np.resize(np.roll(np.array(self._texts, object), -start), shape)
         if element_type(dtype).kind is Kind.BOOLEAN:
             flags = rng.integers(0, 2, shape).astype(np.bool_)
             return np.full(shape, number >> place & 1, np.bool_) if size == 1 or kind == "uniform" else flags
@@ -187,8 +189,8 @@ class Inputs:
         """What must be fed to the input, and all that is worth feeding, in an order that mixes them."""
         row, need = element_type(dtype), self.needs[value.name or ""]
         if row.kind in (Kind.BOOLEAN, Kind.STRING):
-            flags = np.array([False, True])
-            return flags, flags
+            every = np.array([False, True] if row.kind is Kind.BOOLEAN else self._texts)
+            return every, every
         if row.kind is Kind.COMPLEX:
             parts = _classes(DataType.FLOAT, self._targets)[1]
             mixed = np.empty(parts.shape, dtype.numpy())
@@ -385,6 +387,16 @@ def _targets(models: Iterable[onnx_ir.Model]) -> tuple[DataType, ...]:
                     found[value.dtype] = None
     usable = (Kind.INTEGER, Kind.FLOATING)
     return tuple(sorted((dtype for dtype in found if element_type(dtype).kind in usable), key=int))
+
+
+def _texts_in(models: Iterable[onnx_ir.Model]) -> Iterator[str]:
+    """Text that the models hold: what an input is compared with or looked up in."""
+    for model in models:
+        for value in (operand for node in all_nodes(model) for operand in node.inputs):
+            tensor = constant_tensor(value)
+            if tensor is not None and tensor.dtype is DataType.STRING and tensor.size <= _FEW:
+                for text in tensor.numpy().reshape(-1).tolist():
+                    yield text.decode(errors="replace") if isinstance(text, bytes) else str(text)
 
 
 def _is_sequence(value: onnx_ir.Value) -> bool:

@@ -17,7 +17,7 @@ import onnx_ir
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.schemas import DEFAULT_DOMAINS
 from castsmith.ir.verify.engines import EngineError
-from castsmith.ir.walks import all_nodes
+from castsmith.ir.walks import all_nodes, graphs_in
 from castsmith.numerics.types import Kind, element_type
 
 Bound = tuple[int, int, int]
@@ -261,6 +261,25 @@ _INVERSES: dict[str, Callable[[float, float, int], float]] = {
     "Pow": lambda y, c, place: abs(y) ** (1 / c) if place == 0 else math.log(y, c),
 }
 """From a number that an operator gives to one of its operand; the constant is the other operand."""
+
+
+def depends_on_inputs(value: onnx_ir.Value | None) -> bool:
+    """Whether the value depends on the elements of graph inputs, and not on shapes and constants alone."""
+    stack, met = [value], set[onnx_ir.Value]()
+    while stack:
+        value = stack.pop()
+        if value is None or value in met:
+            continue
+        met.add(value)
+        node = value.producer()
+        if node is None:
+            if value.const_value is None or value.is_graph_input():
+                return True
+        elif any(graphs_in(attribute) for attribute in node.attributes.values()):
+            return True
+        elif node.op_type not in ("Shape", "Size", "Constant"):
+            stack += node.inputs
+    return False
 
 
 def _entries(model: onnx_ir.Model) -> dict[onnx_ir.Value, list[onnx_ir.Value]]:

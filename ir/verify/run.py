@@ -41,7 +41,7 @@ from castsmith.ir.verify.evaluate import Evaluator, Path
 from castsmith.ir.verify.inputs import Feeds, Inputs, Set
 from castsmith.ir.verify.limits import SECONDS, Budget, LimitError
 from castsmith.ir.verify.promotion import Array
-from castsmith.ir.verify.reach import RangeError, Reach
+from castsmith.ir.verify.reach import RangeError, Reach, depends_on_inputs
 from castsmith.ir.verify.verdict import Mismatch, Verdict
 from castsmith.ir.verify.whole import Whole
 from castsmith.ir.walks import all_nodes
@@ -56,7 +56,7 @@ SETS = 12
 _MORE_NODES = 8000
 """How many nodes may be run on sets beyond those asked for: as many sets as that gives, on every machine."""
 
-_MOST_TRIALS, _MOST_UNIFORM, _MOST_WHOLE = 160, 64, 40
+_MOST_TRIALS, _MOST_VARIANTS, _MOST_UNIFORM, _MOST_WHOLE = 160, 8, 64, 40
 _PATIENCE, _HASTE = 0.25, 0.025
 """The parts of all steps that loops may take on one mild set, and on one of the others."""
 
@@ -210,7 +210,8 @@ class _Comparison:
         for kind, number in maker.plan(count):
             if self._late(f"{kind} {number}"):
                 return
-            sizes = others if kind == "finite" or (kind, number) == ("mild", 2) else None
+            elsewhere = others and (kind == "finite" or (kind, number) == ("mild", 2))
+            sizes = others[number % len(others)] if elsewhere else None
             yield f"{kind} {number}", self._feeds(maker, reaches, (kind, number), sizes)
         if not self.verdict.runs:
             return
@@ -263,8 +264,8 @@ class _Comparison:
         ]
         return {**feeds, **{name: mild[name] for name in integers if name in mild}} if integers else feeds
 
-    def _fit(self, maker: Inputs, reaches: list[Reach], made_up: list[str]) -> dict[str, int] | None:
-        """Find sizes on which the first model runs; others on which it runs as well, or None."""
+    def _fit(self, maker: Inputs, reaches: list[Reach], made_up: list[str]) -> list[dict[str, int]]:
+        """Find sizes on which the first model runs, and return others on which it runs as well."""
         trials = 0
 
         def far(sizes: Mapping[str, int]) -> float:
@@ -285,7 +286,7 @@ class _Comparison:
 
         best = far(maker.sizes)
         while made_up and best != float("inf") and trials < _MOST_TRIALS and self.budget.spent < 0.5:
-            found = next(
+            better = next(
                 (
                     (score, sizes)
                     for sizes in _neighbours(maker.sizes, made_up, self.a)
@@ -293,17 +294,19 @@ class _Comparison:
                 ),
                 None,
             )
-            if found is None:
+            if better is None:
                 break
-            best, maker.sizes = found
+            best, maker.sizes = better
         self.made_up = {name: maker.sizes[name] for name in made_up}
-        if not made_up or best != float("inf"):
-            return None
-        for change in (1, -1):
-            other = {**maker.sizes, **{name: max(1, maker.sizes[name] + change) for name in made_up}}
-            if other != maker.sizes and far(other) == float("inf"):
-                return other
-        return None
+        found: list[dict[str, int]] = []
+        if best == float("inf"):
+            changes = [dict.fromkeys(made_up, step) for step in (1, -1)]
+            changes += [{name: maker.sizes[name]} for name in made_up]
+            for change in changes[:_MOST_VARIANTS]:
+                sizes = {name: max(1, size + change.get(name, 0)) for name, size in maker.sizes.items()}
+                if sizes != maker.sizes and self.budget.spent < 0.1 and far(sizes) == float("inf"):
+                    found.append(sizes)
+        return found
 
     def _wanting(self) -> bool:
         """Whether branches were not taken yet, or comparisons always came out alike."""
@@ -476,7 +479,11 @@ class _Comparison:
                 if way and any(set(held_nodes(node, name)) & inner or not held_nodes(node, name) for name in held):
                     texts.append(f"{text} in the {title} model")
             deciding = [node for node in own if node.op_type in _DECIDING]
-            texts += [f"{text} in the {title} model" for node, text in coverage.flat(deciding) if _varies(node)]
+            texts += [
+                f"{text} in the {title} model"
+                for node, text in coverage.flat(deciding)
+                if depends_on_inputs(node.outputs[0])
+            ]
             for node in own:
                 rows = coverage.rows.get(node)
                 if rows is not None and not rows.all():
@@ -489,7 +496,7 @@ class _Comparison:
         for title, evaluator in (("first", self.first), ("second", self.second)):
             nodes = list(all_nodes(evaluator.model))
             verdict.not_reached += [f"{text} in the {title} model" for _, _, text in evaluator.coverage.untaken(nodes)]
-            flat = [text for node, text in evaluator.coverage.flat(nodes) if _varies(node)]
+            flat = [text for node, text in evaluator.coverage.flat(nodes) if depends_on_inputs(node.outputs[0])]
             verdict.not_reached += [f"{text} in the {title} model" for text in flat]
             for name in sorted(evaluator.random):
                 seeded = (
@@ -506,30 +513,6 @@ class _Comparison:
 
 
 _THROUGH = {"code": "the code", "wider": "the wider type", "narrower": "the narrower type"}
-
-
-def _varies(node: onnx_ir.Node) -> bool:
-    """Whether the result depends on the elements of graph inputs, and not on shapes and constants alone."""
-    stack, met = [node], set[onnx_ir.Node]()
-    while stack:
-        here = stack.pop()
-        if here in met or here.op_type in ("Shape", "Size", "Constant"):
-            continue
-        met.add(here)
-        if any(
-            attribute.type in (onnx_ir.AttributeType.GRAPH, onnx_ir.AttributeType.GRAPHS)
-            for attribute in here.attributes.values()
-        ):
-            return True
-        for value in here.inputs:
-            if value is None:
-                continue
-            producer = value.producer()
-            if producer is not None:
-                stack.append(producer)
-            elif value.const_value is None or value.is_graph_input():
-                return True
-    return False
 
 
 def _neighbours(sizes: Mapping[str, int], names: list[str], model: onnx_ir.Model) -> Iterator[dict[str, int]]:

@@ -23,7 +23,8 @@ def test_the_command(castsmith: Command, tmp_path: Path) -> None:
     b = write_model(tmp_path / "b.onnx", HEAD + ROUND_ONCE)
     same = castsmith("verify", a, a)
     assert (same.code, same.err) == (0, "")
-    assert same.out.startswith("equal: 7684 of 7684 elements of outputs compared, on 15 sets")
+    assert same.out.startswith("equal: ")
+    assert " elements of outputs compared, on 15 sets of inputs; 1 of 1 output proven" in same.out
     ended = castsmith("verify", a, b, "--engine", "reference")
     assert (ended.code, ended.err) == (1, "")
     assert "the first value that differs is y" in ended.out
