@@ -4,10 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 # Tests that take seconds and depend on how the libraries behave.
-QUICK := tests/passes/test_golden.py tests/ir tests/lowering/test_custom.py tests/lowering/test_version.py \
-	tests/lowering/test_targets.py tests/numerics/test_cast.py \
-	tests/numerics/test_promotion.py tests/numerics/test_promotion_files.py tests/cli/test_optimize.py \
-	tests/cli/test_check.py tests/cli/test_main.py tests/examples/test_composition.py \
+QUICK := tests/passes/test_golden.py tests/ir tests/lowering/test_custom.py tests/lowering/opset/test_version.py \
+	tests/ir/targets/test_targets.py tests/numerics/cast/test_cast.py \
+	tests/numerics/promotion/test_promotion.py tests/numerics/promotion/test_promotion_files.py tests/cli/commands/test_optimize.py \
+	tests/cli/commands/test_check.py tests/cli/test_main.py tests/examples/test_composition.py \
 	tests/examples/test_pass_managers.py tests/examples/test_extension.py tests/test_extensions.py \
 	tests/test_packaging.py tests/test_models.py
 QUICK_NEEDS := pytest pytest-xdist hypothesis onnxruntime

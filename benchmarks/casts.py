@@ -22,7 +22,7 @@ import numpy as np
 import onnxruntime as ort
 from onnx import helper
 
-from castsmith.numerics.cast import cast
+from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.types import FLOAT8_TYPES, parse_type, type_name
 
 _FLOAT8 = [type_name(dtype) for dtype in FLOAT8_TYPES]

@@ -3,7 +3,7 @@
 python benchmarks/casts_left.py MODEL...      needs onnxruntime, onnxslim and onnxscript
 
 "least" is what casts have to move whatever other operators do, given that every operator that computes keeps its types:
-the place of casts that costs least when moves cost nothing, by `castsmith.passes.place_casts_solve`.
+the place of casts that costs least when moves cost nothing, by `castsmith.passes.place.solve`.
 
 Bits are compared between the model and what became of it, both run by the ONNX reference implementation with Cast as
 the standard has it; `-` where the result has operators of the optimizer's own. Bytes are read and written by Casts of
@@ -31,12 +31,12 @@ import onnxslim
 
 import castsmith
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.inference import infer_element_types
-from castsmith.ir.ranges_integer import Ranges
-from castsmith.numerics.promotion import PromotionRules
-from castsmith.passes.place_casts_regions import find_regions, pose
-from castsmith.passes.place_casts_sizes import Sizes as PlaceSizes
-from castsmith.passes.place_casts_solve import solve
+from castsmith.ir.inference.intervals import Ranges
+from castsmith.ir.inference.walk import infer_element_types
+from castsmith.numerics.promotion.rules import PromotionRules
+from castsmith.passes.place.regions import find_regions, pose
+from castsmith.passes.place.sizes import Sizes as PlaceSizes
+from castsmith.passes.place.solve import solve
 from tests.evaluator import evaluate
 from tests.inputs import inputs_for
 

@@ -18,11 +18,11 @@ import onnxruntime
 from onnx_ir import DataType
 
 from castsmith.lowering.builder import Builder
-from castsmith.lowering.codes import Policy
-from castsmith.lowering.sequences import NEEDS_BITCAST, Sequence, decode, encode
-from castsmith.lowering.sequences_round import round_in_place
-from castsmith.lowering.sequences_table import round_by_table
-from castsmith.lowering.sequences_ufp import round_by_ufp
+from castsmith.lowering.encodings.choose import NEEDS_BITCAST, Sequence, decode, encode
+from castsmith.lowering.encodings.ladder import round_in_place
+from castsmith.lowering.encodings.table import round_by_table
+from castsmith.lowering.encodings.ufp import round_by_ufp
+from castsmith.lowering.formats import Policy
 from castsmith.numerics.types import FLOAT8_TYPES, type_name
 
 Write = Callable[[Builder, onnx_ir.Value], onnx_ir.Value]

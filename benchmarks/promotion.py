@@ -13,8 +13,8 @@ import time
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.passes.insert_promote_types import InsertPromoteTypes
-from castsmith.passes.resolve_promote_types import ResolvePromoteTypes
+from castsmith.passes.promote.insert import InsertPromoteTypes
+from castsmith.passes.promote.resolve import ResolvePromoteTypes
 
 SIZES = (10_000, 50_000, 100_000)
 MIXED = 10

@@ -1,4 +1,4 @@
-"""Arguments that several commands share."""
+"""The text of --passes as a list."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from castsmith.numerics.promotion import PromotionRules
+
+
+# Arguments that several commands share.
 
 Commands = Any
 """What `add_subparsers` gives: argparse has no public name for it."""
@@ -77,7 +80,7 @@ def promotion_rules(arguments: argparse.Namespace) -> PromotionRules:
     """The rules that the options of `add_promotion` ask for: those of the preset, with what is given beside it."""
     from dataclasses import replace
 
-    from castsmith.lowering.errors import OptionError
+    from castsmith.lowering.registry import OptionError
     from castsmith.numerics.errors import PromotionError
     from castsmith.numerics.promotion import PromotionRules
     from castsmith.numerics.types import parse_type
@@ -103,3 +106,11 @@ def print_json(data: dict[str, Any]) -> None:
 def json_text(data: dict[str, Any]) -> str:
     """`data` as an indented JSON document that is ASCII whatever the names in it, ahead of it the layout's version."""
     return json.dumps({"schema": 1, **data}, indent=2) + "\n"
+
+
+_COMMA_OUTSIDE_BRACES = re.compile(r",(?![^{]*\})")
+
+
+def split_passes(text: str) -> list[str]:
+    """`a,b{x=1}` as `["a", "b{x=1}"]`; a comma within braces separates nothing."""
+    return [part.strip() for part in _COMMA_OUTSIDE_BRACES.split(text) if part.strip()]

@@ -13,7 +13,7 @@ def require_apart(others: Mapping[str, Iterable[Path | None]], writes: Mapping[s
     others, writes: the files by what they are, such as `the model`; None stands for no file. Paths that lead to one
     file, by links or by spelling, are one file.
     """
-    from castsmith.lowering.errors import OptionError
+    from castsmith.lowering.registry import OptionError
 
     seen = {key: (what, path) for what, path in _named(others) for key in _keys(path)}
     for what, path in _named(writes):

@@ -8,8 +8,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO
 
-from castsmith.ir.atomic import destination, flush, mode_for, new_file, replace
 from castsmith.ir.errors import ModelError
+from castsmith.ir.io import destination, flush, mode_for, new_file, replace
 
 
 def require_writable(path: Path) -> None:

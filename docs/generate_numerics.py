@@ -16,13 +16,12 @@ from pathlib import Path
 import numpy as np
 from onnx_ir import DataType
 
-from castsmith.numerics.cast import cast
-from castsmith.numerics.definedness import Definedness
-from castsmith.numerics.differences import DIFFERENCES
+from castsmith.numerics.cast.convert import cast
+from castsmith.numerics.cast.settings import FIRST_OPSET, NEWEST_OPSET, policy_for
 from castsmith.numerics.exactness import Reason, chain_collapses, is_exact
-from castsmith.numerics.opsets import FIRST_OPSET, NEWEST_OPSET, policy_for
-from castsmith.numerics.quantized import ATTRIBUTES, TYPES
-from castsmith.numerics.standing import rules_for, text_rules_for
+from castsmith.numerics.quantize.schema import ATTRIBUTES, TYPES
+from castsmith.numerics.runtimes.differences import DIFFERENCES
+from castsmith.numerics.status import Definedness, rules_for, text_rules_for
 from castsmith.numerics.types import (
     ELEMENT_TYPES,
     FLOAT8_TYPES,
@@ -32,7 +31,7 @@ from castsmith.numerics.types import (
     element_type,
     type_name,
 )
-from tests.numerics.backend_differences import DIFFERENT
+from tests.numerics.cast.backend_differences import DIFFERENT
 
 HERE = Path(__file__).parent
 PAGE, MEASURED = HERE / "numerics.md", HERE / "numerics_measured.txt"

@@ -21,7 +21,7 @@ import castsmith.passes
 from castsmith.cli.main import main
 from castsmith.ir.targets import Target, load_target, target_names
 from castsmith.lowering.registry import PASSES, PIPELINE, needs_target, pass_class, summary
-from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import ELEMENT_TYPES, type_name
 from docs.docstrings import as_markdown
 
@@ -153,7 +153,7 @@ def _help(*command: str) -> str:
 def _entry(module: Any, name: str) -> Iterator[str]:
     home = getattr(getattr(module, name), "__module__", "")
     if not home.startswith("castsmith."):  # the name of a type made of others
-        home = castsmith._HOME_OF.get(name, module.__name__)  # pyright: ignore[reportPrivateUsage]
+        home = next((home for home, names in castsmith._HOMES.items() if name in names), module.__name__)  # pyright: ignore[reportPrivateUsage]
     yield f"::: {home}.{name}"
     yield f"    options:\n      heading_level: 3\n      toc_label: {name}\n"
 

@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir
 from onnx_ir import AttributeType
 
-from castsmith.ir.schemas import DEFAULT_DOMAINS
+from castsmith.ir.ops import DEFAULT_DOMAINS
 
 _MAKERS = {"Constant", "ConstantOfShape", "Cast", "CastLike", "BitCast", "QuantizeLinear", "DequantizeLinear"}
 _CARRIERS = {

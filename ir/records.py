@@ -99,7 +99,7 @@ class Records:
 class RewriteResult(onnx_ir.passes.PassResult):
     """An onnx_ir PassResult that carries the records of the pass.
 
-    inference: the element types of the model as it is now, where the pass has them (`castsmith.ir.kept_types`).
+    inference: the element types of the model as it is now, where the pass has them (`castsmith.ir.inference.cache`).
     """
 
     records: Records = field(default_factory=Records)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import onnx_ir
 
 from castsmith.ir.constants import constant_node, drop_if_unused
-from castsmith.ir.kept_types import Following
+from castsmith.ir.inference import Following
 from castsmith.ir.naming import Namer
 from castsmith.ir.records import Effect, Records, Refusal, Rewrite, RewriteResult
 from castsmith.ir.text import constant_text, node_text, site_of

@@ -14,26 +14,132 @@ becomes, by the lowering of the worked example,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Any, cast
 
 import onnx.defs
 import onnx_ir
+from numpy.typing import NDArray
+from onnx_ir import DataType
 
-from castsmith.ir.inference import infer_element_types
+from castsmith.ir.constants import constant_tensor, new_constant
+from castsmith.ir.inference import declared_types, infer_element_types
 from castsmith.ir.naming import Namer
-from castsmith.ir.passing import RewritePass
-from castsmith.ir.records import Refusal, RewriteResult
-from castsmith.ir.rewriting import Replacement, all_nodes, run_rules
-from castsmith.ir.schemas import DEFAULT_DOMAINS, opset_of
-from castsmith.ir.scopes import Scope, drop_unused_domains
+from castsmith.ir.ops import DEFAULT_DOMAINS, opset_of
+from castsmith.ir.records import Effect, Refusal, RewriteResult
+from castsmith.ir.rewrite_pass import RewritePass
+from castsmith.ir.rewriting import Replacement, run_rules
 from castsmith.ir.targets import Target
 from castsmith.ir.text import site_of
-from castsmith.lowering.custom_builder import NAME, Lowering, NodeBuilder
-from castsmith.lowering.custom_offers import Offers, name_of
+from castsmith.ir.walks import Scope, all_nodes, drop_unused_domains
+from castsmith.lowering.builder import Builder
 from castsmith.numerics.extensions import LOWERINGS, ExtensionError, clause, extensions, loaded
 from castsmith.numerics.promotion import PromotionRules
+
+# What a lowering of an operator of one's own domain is, and what it writes its nodes with.
+
+NAME = "lower-custom"
+
+
+class NodeBuilder(Builder):
+    """What a lowering writes the nodes with that stand in for one node.
+
+    node: what is lowered; the types of its inputs are set where they can be inferred. opset: of the default domain
+    where the node stands. target: where the model is to run.
+    """
+
+    def __init__(self, node: onnx_ir.Node, opset: int, target: Target) -> None:
+        super().__init__(self._home)
+        self.node, self.opset, self.target = node, opset, target
+        self._constants: list[onnx_ir.Value] = []
+
+    def known(self, value: onnx_ir.Value | None) -> NDArray[Any] | None:
+        """The elements of a value that is constant; None for any other."""
+        tensor = None if value is None else constant_tensor(value)
+        return None if tensor is None else tensor.numpy()
+
+    def replace(self, *outputs: onnx_ir.Value, reason: str, effect: Effect = Effect.BIT_EXACT) -> Replacement:
+        """The nodes written so far, and what stands in for each output of the node."""
+        for old, new in zip(self.node.outputs, outputs, strict=True):
+            if new.producer() in self.nodes and new.name is None:
+                new.name = old.name
+        return Replacement(NAME, reason, tuple(self.nodes), tuple(self._constants), outputs=outputs, effect=effect)
+
+    def refuse(self, reason: str, witness: str = "") -> Refusal:
+        """Leave the node as it is, and say why."""
+        return Refusal(NAME, NAME, site_of(self.node), reason, witness)
+
+    def _home(self, name: str, array: NDArray[Any]) -> onnx_ir.Value:
+        self._constants.append(new_constant(f"{self.node.outputs[0].name}_{name}", onnx_ir.tensor(array)))
+        return self._constants[-1]
+
+
+Lowering = Callable[[onnx_ir.Node, NodeBuilder], Replacement | Refusal | None]
+
+
+# What lowerings answer for each node that they are for, asked while element types are inferred.
+#
+# What an operator of another domain gives is known only from what stands in for it, and what follows depends on that:
+# so
+# each lowering is asked in the order of the graph, when the types of the node's inputs are known.
+
+Answer = Replacement | Refusal
+
+
+def name_of(node: onnx_ir.Node) -> str:
+    """The operator with its domain, as ONNX text has it."""
+    return f"{node.domain}.{node.op_type}"
+
+
+@dataclass
+class Offers:
+    """The answers, by node. lowerings: by the names of operators, none of which a function of the model defines."""
+
+    lowerings: Mapping[str, Lowering]
+    target: Target
+    answers: dict[onnx_ir.Node, Replacement | Refusal] = field(
+        default_factory=dict[onnx_ir.Node, "Replacement | Refusal"]
+    )
+    _builders: dict[onnx_ir.Node, NodeBuilder] = field(default_factory=dict[onnx_ir.Node, NodeBuilder])
+
+    def types(
+        self, node: onnx_ir.Node, inputs: Sequence[DataType | None], imports: Mapping[str, int]
+    ) -> Sequence[DataType | None]:
+        """The types of the outputs of what stands in for the node; asks again where its inputs have others now."""
+        lowering = self.lowerings.get(name_of(node))
+        if lowering is None:
+            return declared_types(node)
+        self._drop(node)
+        for value, dtype in zip(node.inputs, inputs, strict=True):
+            if value is not None and dtype is not None:
+                value.type = onnx_ir.TensorType(dtype) if value.dtype != dtype else value.type
+        build = NodeBuilder(node, opset_of(imports, "") or 1, self.target)
+        self._builders[node] = build
+        answer = lowering(node, build)
+        if answer is not None:
+            self.answers[node] = answer
+        if isinstance(answer, Replacement) and answer.outputs is not None:
+            return [value.dtype for value in answer.outputs]
+        self._forget_nodes(build)
+        return declared_types(node)
+
+    def refuse_several(self, functions: Iterable[onnx_ir.Function]) -> None:
+        """Refuse what stands in functions that are called with operands of several types, as each needs its own."""
+        for node in [node for function in functions for node in function.all_nodes() if node in self.answers]:
+            refusal = self._builders[node].refuse("the function around it is called with operands of several types")
+            self._drop(node)
+            self.answers[node] = refusal
+
+    def _drop(self, node: onnx_ir.Node) -> None:
+        if self.answers.pop(node, None) is not None:
+            self._forget_nodes(self._builders[node])
+
+    def _forget_nodes(self, build: NodeBuilder) -> None:
+        """Nodes that were written in vain no longer count as uses of the model's values."""
+        for node in build.nodes:
+            for index in range(len(node.inputs)):
+                node.replace_input_with(index, None)
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ from collections.abc import Collection, Container, Mapping, Sequence
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.casts import cast_node
-from castsmith.ir.kept_types import outdated
+from castsmith.ir.inference import outdated
 from castsmith.ir.naming import Namer
+from castsmith.ir.ops import cast_node
 from castsmith.ir.records import Effect, Rewrite, Site
 from castsmith.ir.text import type_text
-from castsmith.lowering.errors import OptionError
+from castsmith.lowering.registry import OptionError
 from castsmith.numerics.types import Kind, element_type, type_name
 
 NARROW_INTERFACE = "narrow-interface"

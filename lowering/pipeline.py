@@ -12,16 +12,22 @@ import onnx
 import onnx_ir
 from onnx_ir.passes import PassBase
 
-from castsmith.ir.inference import infer_element_types
-from castsmith.ir.kept_types import lend
-from castsmith.ir.loading import as_model
-from castsmith.ir.provenance import note_provenance
+from castsmith.ir.inference import infer_element_types, lend
+from castsmith.ir.io import as_model
 from castsmith.ir.records import Diagnostic, Effect, Records, Refusal, Rewrite, RewriteResult
-from castsmith.ir.soundness import require_sound
-from castsmith.ir.tensors import all_tensors
-from castsmith.ir.walks import all_nodes
-from castsmith.lowering.errors import OptionError
-from castsmith.lowering.registry import AFTER, ON_REQUEST, PASSES, PIPELINE, make_pass, needs_target, pass_name
+from castsmith.ir.rewrite_pass import note_provenance
+from castsmith.ir.validation import require_sound
+from castsmith.ir.walks import all_nodes, all_tensors
+from castsmith.lowering.registry import (
+    AFTER,
+    ON_REQUEST,
+    PASSES,
+    PIPELINE,
+    OptionError,
+    make_pass,
+    needs_target,
+    pass_name,
+)
 from castsmith.numerics.promotion import PromotionRules
 
 if TYPE_CHECKING:
@@ -29,8 +35,7 @@ if TYPE_CHECKING:
 
     from castsmith.ir.targets import Target
     from castsmith.ir.verify import Verdict
-    from castsmith.lowering.custom_builder import Lowering
-
+    from castsmith.lowering.custom import Lowering
 
 _FIRST_LOWERING = "lower-trunc"
 _GROWING = "fold-constants"
@@ -169,7 +174,7 @@ def optimize(
         if passes is None and outcome.modified and specs:
             specs[:0] = AFTER.get(name, ())
     if chosen is not None and passes is None and until is None:
-        from castsmith.lowering.check_target import unreported_errors
+        from castsmith.lowering.check import unreported_errors
 
         with lend(result_model, inference):
             final = infer_element_types(result_model, replace(rules, promote_unsafe=True))

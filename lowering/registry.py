@@ -12,24 +12,31 @@ from typing import Any
 from onnx_ir import DataType
 from onnx_ir.passes import PassBase
 
-from castsmith.lowering.errors import OptionError
+from castsmith.numerics.errors import CastsmithError
 from castsmith.numerics.extensions import PASSES as ADDED
 from castsmith.numerics.extensions import extension, extensions
 from castsmith.numerics.types import parse_type
 
+# Errors about what a user asked of the pipeline.
+
+
+class OptionError(CastsmithError, ValueError):
+    """A pass or an option that is unknown, or does not fit the others."""
+
+
 PASSES: dict[str, str] = {
-    "insert-promote-types": "castsmith.passes.insert_promote_types:InsertPromoteTypes",
-    "resolve-promote-types": "castsmith.passes.resolve_promote_types:ResolvePromoteTypes",
+    "insert-promote-types": "castsmith.passes.promote:InsertPromoteTypes",
+    "resolve-promote-types": "castsmith.passes.promote:ResolvePromoteTypes",
     "lower-custom": "castsmith.lowering.custom:LowerCustom",
-    "fold-constants": "castsmith.passes.fold_constants:FoldConstants",
-    "simplify-casts": "castsmith.passes.simplify_casts:SimplifyCasts",
-    "place-casts": "castsmith.passes.place_casts:PlaceCasts",
+    "fold-constants": "castsmith.passes.fold:FoldConstants",
+    "simplify-casts": "castsmith.passes.simplify:SimplifyCasts",
+    "place-casts": "castsmith.passes.place:PlaceCasts",
     "narrow-types": "castsmith.lowering.narrow:NarrowTypes",
-    "lower-trunc": "castsmith.lowering.trunc:LowerTrunc",
-    "lower-quant": "castsmith.lowering.quant:LowerQuant",
+    "lower-trunc": "castsmith.lowering.qonnx:LowerTrunc",
+    "lower-quant": "castsmith.lowering.qonnx:LowerQuant",
     "lower-float8": "castsmith.lowering.float8:LowerFloat8",
     "widen-floats": "castsmith.lowering.widen:WidenFloats",
-    "legalize-version": "castsmith.lowering.version:LegalizeVersion",
+    "legalize-version": "castsmith.lowering.opset:LegalizeVersion",
 }
 """Every pass, in the order of the pipeline, and where its class is: one that does not run is not imported."""
 

@@ -31,11 +31,9 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx_ir import DataType
 
-from castsmith.numerics.cast import cast
-from castsmith.numerics.codec import code_dtype
+from castsmith.numerics.cast import NEWEST_OPSET, cast, code_dtype, policy_for, require_settings, require_type
 from castsmith.numerics.critical import critical_values
 from castsmith.numerics.embedding import embeds
-from castsmith.numerics.opsets import NEWEST_OPSET, policy_for, require_settings, require_type
 from castsmith.numerics.status import cast_status
 from castsmith.numerics.types import ElementType, Kind, TypeLike, element_type, parse_type
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import enum
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,16 +11,156 @@ import numpy.typing as npt
 from onnx_ir import DataType
 
 from castsmith.numerics.arguments import flag
-from castsmith.numerics.cast import check_cast
-from castsmith.numerics.codec import Array
-from castsmith.numerics.definedness import Definedness
-from castsmith.numerics.elements import code_chunks, elements_of, texts_of
+from castsmith.numerics.cast import (
+    NEWEST_OPSET,
+    Array,
+    Policy,
+    check_cast,
+    code_chunks,
+    elements_of,
+    fits,
+    is_integer,
+    is_number,
+    parse_floats,
+    policy_for,
+    texts_of,
+    widen,
+)
 from castsmith.numerics.errors import CastError
-from castsmith.numerics.narrowing import widen
-from castsmith.numerics.opsets import NEWEST_OPSET, Policy, policy_for
-from castsmith.numerics.standing import Mask, rules_for, text_rules_for
-from castsmith.numerics.strings import parse_floats
-from castsmith.numerics.types import TypeLike, element_type
+from castsmith.numerics.types import ElementType, Kind, Specials, TypeLike, element_type, type_name
+
+# How firmly the ONNX standard fixes one element of a result.
+
+
+class Definedness(enum.IntEnum):
+    """DEFINED: the schema fixes the bits. DISPUTED: it leaves room, or runtimes disagree. UNDEFINED: it says so.
+
+    The order is by trouble, so that the maximum over a tensor is the standing of the whole.
+    """
+
+    DEFINED = 0
+    DISPUTED = 1
+    UNDEFINED = 2
+
+
+# The rules by which a cast is less than fixed, for a source and a target type: what they catch, and why.
+#
+# Source: the Cast schemas of opsets 1 to 28. Where they leave room, the notes below say how it was read.
+
+Numbers = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+_DISPUTED, _UNDEFINED = Definedness.DISPUTED, Definedness.UNDEFINED
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Elements for which `holds` are no better than `standing`, for the reason given.
+
+    `holds` takes numbers in float64: exact, but for 64-bit integers, whose sign and magnitude alone matter.
+    """
+
+    standing: Definedness
+    reason: str
+    holds: Callable[[Numbers], Mask]
+
+
+@dataclass(frozen=True, slots=True)
+class TextRule:
+    """Strings for which `holds` are no better than `standing`, for the reason given."""
+
+    standing: Definedness
+    reason: str
+    holds: Callable[[str], bool]
+
+
+def rules_for(source: DataType, target: DataType, policy: Policy) -> tuple[Rule, ...]:
+    """The rules for numbers of the type `source`, worst first; none where every cast is DEFINED."""
+    from_row, to_row = element_type(source), element_type(target)
+    if source is target:
+        return ()
+    if to_row.kind is Kind.STRING:
+        return (Rule(_DISPUTED, "runtimes print the digits of a number differently", _always),)
+    if to_row.kind is Kind.INTEGER:
+        return tuple(_to_integer(to_row)) if from_row.kind is not Kind.INTEGER else ()
+    return tuple(_to_float(to_row, policy)) if to_row.kind is Kind.FLOATING else ()
+
+
+def text_rules_for(target: DataType) -> tuple[TextRule, ...]:
+    """The rules for text read as a number, worst first; those of `rules_for` on that number come on top."""
+    row = element_type(target)
+    if row.kind is Kind.STRING:
+        return ()
+    no_number = TextRule(_UNDEFINED, "the text is no number", lambda text: not is_number(text))
+    if row.kind is Kind.BOOLEAN:
+        return no_number, TextRule(_DISPUTED, "the schema has no rule for text to bool", lambda _: True)
+    return (no_number, *_text_to_integer(row)) if row.kind is Kind.INTEGER else (no_number,)
+
+
+def _text_to_integer(row: ElementType) -> Iterator[TextRule]:
+    name = type_name(row.dtype)
+    yield TextRule(
+        _UNDEFINED,
+        f"the text of a floating-point number has no fixed value in {name}",
+        lambda text: not is_integer(text),
+    )
+    yield TextRule(
+        _UNDEFINED,
+        f"the number is out of range for {name}, which holds {row.min} to {row.max}",
+        lambda text: is_integer(text) and not fits(text, row),
+    )
+
+
+def _to_integer(row: ElementType) -> Iterator[Rule]:
+    """Truncation, so that 127.9 is within int8; below 8 bits the runtimes round as well, in two ways."""
+    name = type_name(row.dtype)
+    low, end = float(row.min), float(row.max + 1)
+    yield Rule(_UNDEFINED, f"NaN has no value in {name}", np.isnan)
+    yield Rule(_UNDEFINED, f"infinity is out of range for {name}", np.isinf)
+    yield Rule(
+        _UNDEFINED,
+        f"the number is out of range for {name}, which holds {row.min} to {row.max}",
+        lambda x: (np.trunc(x) < low) | (np.trunc(x) >= end),
+    )
+    if row.bits < 8:
+        yield Rule(
+            _DISPUTED,
+            f"truncation and rounding differ here, and runtimes disagree on which {name} takes",
+            lambda x: np.abs(x - np.trunc(x)) >= 0.5,
+        )
+
+
+def _to_float(row: ElementType, policy: Policy) -> Iterator[Rule]:
+    name = type_name(row.dtype)
+    if row.specials is Specials.E8M0:
+        yield from _to_e8m0(row, policy)
+    if not row.has_nan:
+        yield Rule(_UNDEFINED, f"{name} has no NaN, and no rule says what stands for one", np.isnan)
+    if row.specials is Specials.FNUZ and policy.saturate and not policy.infinity_saturates:
+        reason = f"before opset 24 the schema makes infinity NaN in {name}, and runtimes make it the maximum"
+        yield Rule(_DISPUTED, reason, np.isinf)
+
+
+def _to_e8m0(row: ElementType, policy: Policy) -> Iterator[Rule]:
+    """The schema's table has two columns, saturating up and not saturating to nearest; they are read as one rule.
+
+    Disputed are the corners on which a column is missing, or the reference evaluator departs from it: zero (the table
+    makes it 0, which the type lacks), infinity, numbers below the minimum, and those above it without saturation.
+    """
+    low, high = float(row.min), float(row.max)
+    tabled = not policy.saturate and policy.round_mode == "nearest"
+    yield Rule(_UNDEFINED, "the cast of a negative number to float8e8m0 is unspecified", lambda x: x < 0)
+    yield Rule(_UNDEFINED, "the cast of -0 to float8e8m0 is unspecified", lambda x: (x == 0) & np.signbit(x))
+    yield Rule(_DISPUTED, "float8e8m0 has no zero", lambda x: x == 0)
+    yield Rule(_DISPUTED, "the number is below the smallest float8e8m0", lambda x: (x > 0) & (x < low))
+    if not tabled:
+        yield Rule(_DISPUTED, "float8e8m0 has no infinity", np.isposinf)
+    if not policy.saturate:
+        yield Rule(_DISPUTED, "the number is above the largest float8e8m0", lambda x: (x > high) & np.isfinite(x))
+
+
+def _always(x: Numbers) -> Mask:
+    return np.ones(x.shape, np.bool_)
 
 
 @dataclass(frozen=True, slots=True)

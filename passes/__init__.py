@@ -4,13 +4,20 @@
 what passes of your own may derive from so that their records are there too.
 """
 
-from castsmith.ir.passing import RewritePass
-from castsmith.passes.fold_constants import FoldConstants
-from castsmith.passes.insert_promote_types import InsertPromoteTypes
-from castsmith.passes.place_casts import PlaceCasts
-from castsmith.passes.resolve_promote_types import ResolvePromoteTypes
-from castsmith.passes.sequences import PassManager, Sequential
-from castsmith.passes.simplify_casts import SimplifyCasts
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from castsmith.lazy import door
+
+if TYPE_CHECKING:
+    from castsmith.ir.rewrite_pass import RewritePass
+    from castsmith.passes.fold import FoldConstants
+    from castsmith.passes.managers import PassManager, Sequential
+    from castsmith.passes.place import PlaceCasts
+    from castsmith.passes.promote import InsertPromoteTypes, ResolvePromoteTypes
+    from castsmith.passes.simplify import SimplifyCasts
+
 
 __all__ = [
     "FoldConstants",
@@ -22,3 +29,16 @@ __all__ = [
     "Sequential",
     "SimplifyCasts",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = door(
+        __name__,
+        {
+            "castsmith.ir.rewrite_pass": ("RewritePass",),
+            "castsmith.passes.fold": ("FoldConstants",),
+            "castsmith.passes.managers": ("PassManager", "Sequential"),
+            "castsmith.passes.place": ("PlaceCasts",),
+            "castsmith.passes.promote": ("InsertPromoteTypes", "ResolvePromoteTypes"),
+            "castsmith.passes.simplify": ("SimplifyCasts",),
+        },
+    )

@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
 
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.promote_node import promotion_rules_of
-from castsmith.ir.qonnx import is_trunc, read_trunc, trunc_operands
-from castsmith.numerics.cast import cast
-from castsmith.numerics.promotion import PromotionRules
+from castsmith.ir.ops.promote_types import promotion_rules_of
+from castsmith.ir.ops.qonnx import is_trunc, read_trunc, trunc_operands
+from castsmith.numerics.cast.convert import cast
+from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.trunc import trunc
 from tests.evaluator_flow import branches, loop, scan
 from tests.promoting import LOGIC, allowed_by, dtype_of, goes_back, groups_of, legal_stand_in, promote

@@ -14,8 +14,9 @@ import onnx_ir
 from numpy.typing import NDArray
 from onnx_ir import DataType
 
-from castsmith.numerics.cast import cast
-from castsmith.numerics.promotion import PromotionRules, common_type
+from castsmith.numerics.cast.convert import cast
+from castsmith.numerics.promotion.common import common_type
+from castsmith.numerics.promotion.rules import PromotionRules
 from tests.promoting import dtype_of
 
 Array = NDArray[Any]

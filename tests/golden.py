@@ -28,8 +28,8 @@ import onnx_ir
 from castsmith.ir.records import Records, RewriteResult
 from castsmith.ir.targets import load_target
 from castsmith.lowering.registry import make_pass
-from castsmith.numerics.promotion import PromotionRules
-from castsmith.passes.insert_promote_types import InsertPromoteTypes
+from castsmith.numerics.promotion.rules import PromotionRules
+from castsmith.passes.promote.insert import InsertPromoteTypes
 
 _PRINTS_DATA = tuple(map(int, onnx.__version__.split(".")[:2])) >= (1, 23)
 _DATA_AND_SPACE = re.compile(r"\{[^{}\n]*\}|\.\.\.|\s")

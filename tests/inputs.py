@@ -10,7 +10,7 @@ import numpy as np
 import onnx_ir
 from numpy.typing import NDArray
 
-from castsmith.numerics.cast import cast
+from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.types import Kind, element_type
 
 _NUMBERS = (

@@ -15,10 +15,10 @@ import onnx.defs
 from numpy.typing import NDArray
 from onnx_ir import DataType
 
-from castsmith.numerics.cast import cast
+from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.embedding import embeds
-from castsmith.numerics.promotion import PromotionRules
-from castsmith.numerics.promotion_scalars import common_type_of_constants
+from castsmith.numerics.promotion.rules import PromotionRules
+from castsmith.numerics.promotion.scalars import common_type_of_constants
 from castsmith.numerics.types import element_type, parse_type
 
 Array = NDArray[Any]

@@ -22,7 +22,7 @@ import onnx.shape_inference
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.numerics.cast import cast
+from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.types import Kind, element_type
 
 LENGTH = 3

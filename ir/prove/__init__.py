@@ -6,6 +6,19 @@ Nothing here is shared with the passes but `castsmith.numerics` and the schemas,
 
 from __future__ import annotations
 
-from castsmith.ir.prove.expressions import Book, Expressions, expressions
+from typing import TYPE_CHECKING
+
+from castsmith.lazy import door
+
+if TYPE_CHECKING:
+    from castsmith.ir.prove.values import Book, Expressions, expressions
 
 __all__ = ["Book", "Expressions", "expressions"]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = door(
+        __name__,
+        {
+            "values": ("Book", "Expressions", "expressions"),
+        },
+    )

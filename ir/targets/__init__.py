@@ -5,9 +5,17 @@
 `probe` measures an installed runtime and makes its file.
 """
 
-from castsmith.ir.targets.kernels import takes_operator, takes_type, varied_input
-from castsmith.ir.targets.reading import TARGETS_FOLDER, load_target, target_names
-from castsmith.ir.targets.target import Target, TargetError, WrongCast, WrongFusion
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from castsmith.lazy import door
+
+if TYPE_CHECKING:
+    from castsmith.ir.targets.kernels import takes_operator, takes_type, varied_input
+    from castsmith.ir.targets.probing import probe, target_text
+    from castsmith.ir.targets.reading import TARGETS_FOLDER, load_target, target_names
+    from castsmith.ir.targets.target import Target, TargetError, WrongCast, WrongFusion
 
 __all__ = [
     "TARGETS_FOLDER",
@@ -16,8 +24,21 @@ __all__ = [
     "WrongCast",
     "WrongFusion",
     "load_target",
+    "probe",
     "takes_operator",
     "takes_type",
     "target_names",
+    "target_text",
     "varied_input",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = door(
+        __name__,
+        {
+            "kernels": ("takes_operator", "takes_type", "varied_input"),
+            "probing": ("probe", "target_text"),
+            "reading": ("TARGETS_FOLDER", "load_target", "target_names"),
+            "target": ("Target", "TargetError", "WrongCast", "WrongFusion"),
+        },
+    )

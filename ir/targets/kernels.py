@@ -11,7 +11,7 @@ from functools import cache
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.schemas import DEFAULT_DOMAINS, actual_inputs, op_key, opset_of
+from castsmith.ir.ops import DEFAULT_DOMAINS, actual_inputs, op_key, opset_of
 from castsmith.ir.targets.reading import load_target
 from castsmith.ir.targets.target import Target
 from castsmith.numerics.types import CODED_TYPES

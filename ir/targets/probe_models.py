@@ -8,8 +8,8 @@ import onnx
 import onnx.defs
 from onnx_ir import DataType
 
-from castsmith.ir.schemas import op_formals
-from castsmith.numerics.opsets import FIRST_OPSET
+from castsmith.ir.ops import op_formals
+from castsmith.numerics.cast import FIRST_OPSET
 from castsmith.numerics.types import element_type, type_name
 
 OLDEST_OPSET = 7

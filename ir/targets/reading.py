@@ -12,9 +12,9 @@ from onnx_ir import DataType
 
 from castsmith.ir.targets.target import Target, TargetError, WrongCast, WrongFusion
 from castsmith.numerics.arguments import text
+from castsmith.numerics.cast import NEWEST_OPSET
 from castsmith.numerics.extensions import TARGETS, extension, extensions
 from castsmith.numerics.json_files import read_json
-from castsmith.numerics.opsets import NEWEST_OPSET
 from castsmith.numerics.types import parse_type
 
 TARGETS_FOLDER = Path(__file__).parent / "data"

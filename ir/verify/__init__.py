@@ -16,9 +16,14 @@ the models mean, not what a runtime's optimizer makes of them.
 
 from __future__ import annotations
 
-from castsmith.ir.verify.engines import ENGINES, OURSELVES, TITLES, EngineError
-from castsmith.ir.verify.run import require_no_difference, require_same, verify
-from castsmith.ir.verify.verdict import Mismatch, Verdict
+from typing import TYPE_CHECKING
+
+from castsmith.lazy import door
+
+if TYPE_CHECKING:
+    from castsmith.ir.verify.engines import ENGINES, OURSELVES, TITLES, EngineError
+    from castsmith.ir.verify.run import require_no_difference, require_same, verify
+    from castsmith.ir.verify.verdict import Mismatch, Verdict
 
 __all__ = [
     "ENGINES",
@@ -31,3 +36,13 @@ __all__ = [
     "require_same",
     "verify",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = door(
+        __name__,
+        {
+            "engines": ("ENGINES", "EngineError", "OURSELVES", "TITLES"),
+            "run": ("require_no_difference", "require_same", "verify"),
+            "verdict": ("Mismatch", "Verdict"),
+        },
+    )

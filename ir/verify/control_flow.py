@@ -13,7 +13,7 @@ import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.schemas import opset_of
+from castsmith.ir.ops import opset_of
 from castsmith.ir.verify.conversions import Content, Tensor
 from castsmith.ir.verify.engines import EngineError
 from castsmith.ir.verify.limits import Budget

@@ -16,20 +16,14 @@ import onnx_ir
 from numpy.typing import NDArray
 from onnx_ir import DataType
 
-from castsmith.ir.casts import read_cast
-from castsmith.ir.qonnx import QONNX_DOMAINS, flag, is_trunc, read_trunc, trunc_operands
-from castsmith.ir.schemas import op_formals
+from castsmith.ir.ops import QONNX_DOMAINS, flag, is_trunc, op_formals, read_cast, read_trunc, trunc_operands
 from castsmith.ir.verify.engines import EngineError
 from castsmith.ir.verify.promotion import Array, dtype_of
-from castsmith.numerics.bitcast import bit_cast
-from castsmith.numerics.cast import cast
-from castsmith.numerics.definedness import Definedness
+from castsmith.numerics.cast import NEWEST_OPSET, bit_cast, cast
 from castsmith.numerics.errors import CastsmithError
-from castsmith.numerics.opsets import NEWEST_OPSET
 from castsmith.numerics.quantize import dequantize_linear, quantize_linear
-from castsmith.numerics.rounding import rounding_function
-from castsmith.numerics.status import cast_status
-from castsmith.numerics.trunc import clip_bounds, trunc
+from castsmith.numerics.status import Definedness, cast_status
+from castsmith.numerics.trunc import clip_bounds, rounding_function, trunc
 from castsmith.numerics.types import Kind, element_type
 
 Mask = NDArray[np.bool_] | None

@@ -28,7 +28,7 @@ import onnx_ir
 
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.errors import ModelError
-from castsmith.ir.qonnx import QONNX_DOMAINS
+from castsmith.ir.ops import QONNX_DOMAINS
 from castsmith.ir.verify.promotion import Array, dtype_of
 from castsmith.ir.verify.worker import receive, send
 

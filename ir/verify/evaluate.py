@@ -15,8 +15,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.promote_node import is_convert_promote_types, promotion_rules_of
-from castsmith.ir.schemas import DEFAULT_DOMAINS, opset_of
+from castsmith.ir.ops import DEFAULT_DOMAINS, is_convert_promote_types, opset_of, promotion_rules_of
 from castsmith.ir.text import site_of
 from castsmith.ir.verify.control_flow import Imports, Scope, run_control_flow
 from castsmith.ir.verify.conversions import Content, Tensor, convert, spread

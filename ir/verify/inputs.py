@@ -20,7 +20,7 @@ from onnx_ir import AttributeType, DataType
 
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.errors import ModelError
-from castsmith.ir.value_types import NUMBERS_OF_TYPES
+from castsmith.ir.ops import NUMBERS_OF_TYPES
 from castsmith.ir.verify.limits import require_feedable
 from castsmith.ir.verify.promotion import Array
 from castsmith.ir.verify.reach import Needs, Reach

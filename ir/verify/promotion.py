@@ -19,12 +19,11 @@ from numpy.typing import NDArray
 from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.schemas import DEFAULT_DOMAINS
+from castsmith.ir.ops import DEFAULT_DOMAINS
 from castsmith.numerics.cast import cast
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import PromotionError
-from castsmith.numerics.promotion import PromotionRules
-from castsmith.numerics.promotion_scalars import common_type_of_constants
+from castsmith.numerics.promotion import PromotionRules, common_type_of_constants
 from castsmith.numerics.types import element_type, parse_type
 
 Array = NDArray[Any]

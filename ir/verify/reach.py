@@ -15,7 +15,7 @@ import numpy as np
 import onnx_ir
 
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.schemas import DEFAULT_DOMAINS
+from castsmith.ir.ops import DEFAULT_DOMAINS
 from castsmith.ir.verify.engines import EngineError
 from castsmith.ir.walks import all_nodes, graphs_in
 from castsmith.numerics.types import Kind, element_type

@@ -18,11 +18,10 @@ import onnx
 import onnx_ir
 
 from castsmith.ir.errors import ModelError, VerificationError
-from castsmith.ir.loading import as_model
-from castsmith.ir.opsets import require_known_opset
+from castsmith.ir.io import as_model, reloaded
 from castsmith.ir.prove import Book, expressions
 from castsmith.ir.records import Site
-from castsmith.ir.saving import reloaded
+from castsmith.ir.rewrite_pass import require_known_opset
 from castsmith.ir.text import node_text, site_of
 from castsmith.ir.verify.compare import (
     Count,

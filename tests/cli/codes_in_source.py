@@ -17,9 +17,9 @@ def codes_in_source() -> dict[str, str]:
     """Each code as a regular expression (a code with a name in it stands for many), and a file that uses it."""
     found: dict[str, str] = {}
     for folder in FOLDERS:
-        for path in sorted((ROOT / folder).glob("*.py")):
+        for path in sorted((ROOT / folder).rglob("*.py")):
             for code in _codes(ast.parse(path.read_text())):
-                found.setdefault(code, f"{folder}/{path.name}")
+                found.setdefault(code, path.relative_to(ROOT).as_posix())
     return found
 
 

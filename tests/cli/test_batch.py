@@ -12,7 +12,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-from castsmith.cli import batch_worker
+from castsmith.cli.batch import worker as batch_worker
 from castsmith.cli.main import main
 
 MODELS = Path(__file__).parents[2] / "models"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from castsmith.cli.completion_words import commands_of, known_values
+from castsmith.cli.completion.words import commands_of, known_values
 from castsmith.cli.main import whole_parser
 from castsmith.ir.targets import target_names
 from tests.cli.helpers import Command

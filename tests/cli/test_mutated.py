@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 
 from castsmith.cli.main import main
 from castsmith.ir.errors import ModelError
-from castsmith.ir.loading import from_proto
+from castsmith.ir.io.loading import from_proto
 from tests.cli.mutants import CHANGES, MODELS, SMALL, faults, prepared
 
 SOURCES = [path for path in MODELS if path.stat().st_size < SMALL]

@@ -13,7 +13,7 @@ from onnx import TensorProto, helper
 
 import castsmith
 from castsmith.ir.errors import ModelError
-from castsmith.ir.inference import infer_element_types
+from castsmith.ir.inference.walk import infer_element_types
 
 Node = onnx.NodeProto
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.lowering.codes import Policy
-from castsmith.lowering.sequences import ARITHMETIC_HAZARDS, NEEDS_BITCAST, WITHSTANDS, Sequence, encode
-from castsmith.lowering.sequences_round import round_in_place
+from castsmith.lowering.encodings.choose import ARITHMETIC_HAZARDS, NEEDS_BITCAST, WITHSTANDS, Sequence, encode
+from castsmith.lowering.encodings.ladder import round_in_place
+from castsmith.lowering.formats import Policy
 from castsmith.numerics.types import element_type, type_name
-from tests.lowering.exhaustive import OPSETS, ROUNDERS
+from tests.lowering.encodings.exhaustive import OPSETS, ROUNDERS
 from tests.lowering.runtime import sequence_model
 
 PAGE = Path(__file__).parents[2] / "docs" / "lowering.md"

@@ -12,14 +12,14 @@ from onnx_ir import DataType
 
 from castsmith.ir.records import Effect
 from castsmith.ir.targets import load_target
-from castsmith.lowering.codes import all_codes
-from castsmith.lowering.errors import OptionError
+from castsmith.lowering.formats import all_codes
 from castsmith.lowering.interface import wide_type
 from castsmith.lowering.pipeline import optimize
-from castsmith.numerics.cast import cast
+from castsmith.lowering.registry import OptionError
+from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.types import CODED_TYPES, type_name
+from tests.lowering.float8.test_float8 import model_of
 from tests.lowering.runtime import LEVELS, Array, run, session
-from tests.lowering.test_float8 import model_of
 
 ANDROID = load_target("onnxruntime-android")
 

@@ -16,13 +16,13 @@ import onnx_ir
 import pytest
 from onnx_ir import DataType
 
-from castsmith.ir.inference import infer_element_types
-from castsmith.ir.schemas import actual_inputs, actual_outputs, op_key
+from castsmith.ir.inference.walk import infer_element_types
+from castsmith.ir.ops.schemas import actual_inputs, actual_outputs, op_key
 from castsmith.ir.targets import load_target, target_names
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering.pipeline import optimize
 from castsmith.numerics.errors import CastsmithError
-from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import ELEMENT_TYPES, type_name
 
 BODIES = {

@@ -14,9 +14,9 @@ import onnx_ir
 import pytest
 
 import castsmith
-from castsmith.cli.findings import findings
 from castsmith.ir.targets import load_target, target_names
-from castsmith.numerics.promotion import PromotionRules
+from castsmith.lowering.check.run import findings
+from castsmith.numerics.promotion.rules import PromotionRules
 from tests.backend import node_cases
 from tests.golden import read
 

@@ -6,9 +6,9 @@ import onnx_ir
 import pytest
 
 import castsmith
-from castsmith.ir.inference import infer_element_types
+from castsmith.ir.inference.walk import infer_element_types
 from castsmith.ir.walks import all_nodes
-from castsmith.lowering.float8 import LowerFloat8
+from castsmith.lowering.float8.lower import LowerFloat8
 
 BODIES = {
     "bfloat16": ("float[4] x", "bfloat16[4] y", "a = Relu (x) y = Cast <to = 16> (a)"),

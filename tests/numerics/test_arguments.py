@@ -13,7 +13,7 @@ from onnx_ir import DataType
 
 import castsmith
 from castsmith.numerics import errors
-from castsmith.numerics.bitcast import bit_cast
+from castsmith.numerics.cast.convert import bit_cast
 from castsmith.numerics.types import ELEMENT_TYPES, parse_type
 
 X = np.array([0.0, 1.5, -3.0], np.float32)

@@ -12,10 +12,10 @@ import pytest
 from numpy.typing import NDArray
 from onnx_ir import DataType
 
-from castsmith.numerics.cast import cast
+from castsmith.numerics.cast.convert import cast
+from castsmith.numerics.cast.settings import FIRST_OPSET
 from castsmith.numerics.errors import CastError, ElementTypeError
 from castsmith.numerics.exactness import Reason, chain_collapses, is_exact, witness
-from castsmith.numerics.opsets import FIRST_OPSET
 from castsmith.numerics.status import cast_status
 from castsmith.numerics.types import NUMERIC_TYPES, ElementType, Kind, element_type, parse_type
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from castsmith.numerics.definedness import Definedness
 from castsmith.numerics.errors import ElementTypeError
-from castsmith.numerics.status import Finding, cast_status, status_reason
+from castsmith.numerics.status import Definedness, Finding, cast_status, status_reason
 from tests.numerics import oracle
 from tests.numerics.samples import samples
 

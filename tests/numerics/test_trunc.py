@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from qonnx.custom_op.general.trunc import trunc_v1, trunc_v2
 
 from castsmith.numerics.errors import TruncError
-from castsmith.numerics.rounding import ROUNDING_MODES
-from castsmith.numerics.trunc import trunc
+from castsmith.numerics.trunc import ROUNDING_MODES, trunc
 
 Array = NDArray[Any]
 

@@ -9,12 +9,12 @@ import onnx
 import onnx_ir
 import pytest
 
-from castsmith.numerics.cast import cast
+from castsmith.numerics.cast.convert import cast
 from tests.evaluator import evaluate
 from tests.golden import Case, comparable, model_text, read, records_text
 from tests.inputs import inputs_for
 
-CASES = [read(path) for path in sorted(Path(__file__).parent.glob("*/*.onnxtxt"))]
+CASES = [read(path) for path in sorted(Path(__file__).with_name("golden").glob("*/*.onnxtxt"))]
 
 
 @pytest.fixture(params=CASES, ids=lambda case: f"{case.path.parent.name}/{case.path.stem}")

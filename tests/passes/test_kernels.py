@@ -20,11 +20,11 @@ from onnx_ir import DataType
 from castsmith.ir.targets import load_target
 from castsmith.ir.targets.probe_models import TEXTS, model_text, versions
 from castsmith.lowering.pipeline import optimize
-from castsmith.numerics.opsets import FIRST_OPSET
+from castsmith.numerics.cast.settings import FIRST_OPSET
 from castsmith.numerics.types import ELEMENT_TYPES, type_name
-from castsmith.passes.place_casts_joints import FLOW
-from castsmith.passes.place_casts_moves import data_inputs
-from castsmith.passes.simplify_bypass import SEEING_THROUGH
+from castsmith.passes.place.movable import data_inputs
+from castsmith.passes.place.sizes import FLOW
+from castsmith.passes.simplify.see_through import SEEING_THROUGH
 
 TARGET = load_target("onnxruntime-cpu")
 TYPES = [dtype for dtype in ELEMENT_TYPES if dtype in FIRST_OPSET and dtype != DataType.STRING]

@@ -13,16 +13,16 @@ import onnxruntime
 import pytest
 
 from castsmith.ir.errors import ModelError, VerificationError
-from castsmith.ir.loading import from_proto, load
+from castsmith.ir.io.loading import from_proto, load
+from castsmith.ir.io.protos import to_proto
+from castsmith.ir.io.saving import reloaded, save
 from castsmith.ir.naming import settle_names
-from castsmith.ir.protos import to_proto
 from castsmith.ir.records import RewriteResult
-from castsmith.ir.saving import reloaded, save
 from castsmith.ir.targets import load_target
 from castsmith.ir.verify import require_same
 from castsmith.lowering.pipeline import optimize
 from castsmith.lowering.registry import ON_REQUEST, PASSES, make_pass
-from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.promotion.rules import PromotionRules
 from tests.scoped_graphs import scoped_model
 
 SEEDS = range(40)

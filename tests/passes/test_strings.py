@@ -6,8 +6,8 @@ import onnx
 import onnx.checker
 import pytest
 
-from castsmith.ir.loading import from_proto
-from castsmith.ir.protos import to_proto
+from castsmith.ir.io.loading import from_proto
+from castsmith.ir.io.protos import to_proto
 from castsmith.ir.targets import load_target
 from castsmith.ir.verify import verify
 from castsmith.lowering.pipeline import optimize

@@ -20,7 +20,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 import castsmith
-from castsmith.ir.superseded import locations
+from castsmith.ir.io.superseded import locations
 
 _WEIGHTS, _ELEMENTS = 12, 1 << 15
 _WAYS: tuple[dict[str, object], ...] = ({}, {"external_data": "m.onnx.data"}, {"shard_bytes": 1 << 18})

@@ -12,10 +12,10 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx_ir import DataType
 
 import castsmith
-from castsmith.ir import pieces
-from castsmith.ir.pieces import is_large
-from castsmith.numerics.cast import cast
-from castsmith.numerics.quantize import dequantize_linear, quantize_linear
+from castsmith.ir.io import streaming as pieces
+from castsmith.ir.io.streaming import is_large
+from castsmith.numerics.cast.convert import cast
+from castsmith.numerics.quantize.linear import dequantize_linear, quantize_linear
 from castsmith.numerics.types import FLOAT8_TYPES
 
 COUNT = 1000

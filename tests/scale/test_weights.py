@@ -14,12 +14,13 @@ from onnx_ir import DataType
 
 import castsmith
 from castsmith.cli.main import main
-from castsmith.ir import loading, pieces, saving
 from castsmith.ir.errors import ModelError
-from castsmith.ir.loading import from_proto
-from castsmith.ir.ranges import range_of
-from castsmith.ir.tensors import all_tensors
-from castsmith.ir.wire import skeleton
+from castsmith.ir.io import loading, saving
+from castsmith.ir.io import streaming as pieces
+from castsmith.ir.io.file_ranges import range_of
+from castsmith.ir.io.loading import from_proto
+from castsmith.ir.io.wire import skeleton
+from castsmith.ir.walks import all_tensors
 
 RNG = np.random.default_rng(0)
 TYPES = [DataType.FLOAT, DataType.FLOAT16, DataType.FLOAT8E4M3FN, DataType.INT4, DataType.UINT2, DataType.BOOL]

@@ -21,9 +21,9 @@ import onnx_ir
 from onnx_ir.passes import PassBase, PassResult
 
 import castsmith
-from castsmith.cli.findings import findings
 from castsmith.ir.records import Effect, RewriteResult, Severity
 from castsmith.lowering import pipeline, registry
+from castsmith.lowering.check.run import findings
 from tests.sweep.execute import load_in_openvino, ort_session, same_bits, short
 
 TARGETS: tuple[str | None, ...] = (None, "onnxruntime-cpu", "tensorrt-10", "onnxruntime-android", "openvino-cpu")

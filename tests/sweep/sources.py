@@ -38,7 +38,7 @@ def files_below(directory: str, seed: int = 0) -> Iterator[Source]:
 def goldens(what: str = "", seed: int = 0) -> Iterator[Source]:
     """The source model of each golden case."""
     del what, seed
-    for path in sorted((_TESTS / "passes").glob("*/*.onnxtxt")):
+    for path in sorted((_TESTS / "passes" / "golden").glob("*/*.onnxtxt")):
         yield Source(f"{path.parent.name}/{path.stem}", lambda folder, path=path: _written(folder, _golden(path)))
 
 

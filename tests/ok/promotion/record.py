@@ -2,7 +2,7 @@
 
     python tests/ok/promotion/record.py      # needs torch and onnxscript
 
-Writes NAME.onnx and NAME.npz (in0, in1 ...; out) beside itself, for `tests/passes/test_promotion_exports.py`.
+Writes NAME.onnx and NAME.npz (in0, in1 ...; out) beside itself, for `tests/passes/promote/test_promotion_exports.py`.
 """
 
 # pyright: basic, reportMissingImports=false

@@ -1,0 +1,22 @@
+"""Many models in one run: a pool of processes or a Dask cluster, one model a task."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from castsmith.lazy import door
+
+if TYPE_CHECKING:
+    from castsmith.cli.batch.pool import is_batch, run_batch
+    from castsmith.cli.batch.worker import usable
+
+__all__ = ["is_batch", "run_batch", "usable"]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = door(
+        __name__,
+        {
+            "pool": ("is_batch", "run_batch"),
+            "worker": ("usable",),
+        },
+    )

@@ -1,0 +1,106 @@
+"""castsmith optimize of many models: a process for each, several at a time or on a Dask cluster, and one report.
+
+A model that cannot be done, or that takes its process down with it, does not stop the others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+
+from castsmith.cli.arguments import json_text
+from castsmith.cli.batch.worker import Done, Item, optimize_in_process
+from castsmith.cli.collisions import place, require_apart, settings_files
+from castsmith.cli.text import counted
+
+_NOT_PASSED_ON = frozenset(["command", "run", "input", "output", "jobs", "dask", "json", "report", "diff", "explain"])
+
+
+def is_batch(arguments: argparse.Namespace) -> bool:
+    """Whether OUT is a folder for what there is IN."""
+    return len(arguments.input) > 1 or arguments.dask is not None
+
+
+def run_batch(arguments: argparse.Namespace) -> int:
+    """Optimize every model into the folder; the exit code is the worst of theirs."""
+    from castsmith.cli.batch.dask import on_dask
+    from castsmith.cli.output import require_writable, staged_file
+
+    folder = Path(arguments.output)
+    items = _items(arguments, folder)
+    report = None if arguments.report is None else Path(arguments.report)
+    settings = settings_files(arguments.target, arguments.promotion)
+    outputs = [Path(output) for _, output, _ in items]
+    data = [path.with_name(arguments.external_data or f"{path.name}.data") for path in outputs]
+    models = {"the model": [*map(Path, arguments.input), *outputs], "the data file": data}
+    require_apart(settings, {"OUT": outputs})
+    require_apart({**settings, **models}, {"--report": [report]})
+    if report is not None:
+        require_writable(report)
+    folder.mkdir(parents=True, exist_ok=True)
+    finished: dict[str, Done] = {}
+    for done in on_dask(arguments.dask, items) if arguments.dask else _here(arguments.jobs, items):
+        finished[done["input"]] = done
+        if not arguments.json:
+            _tell(done)
+    everything = [finished[source] for source in arguments.input]
+    failed = [done for done in everything if done["exit_code"]]
+    counts = {"models": len(everything), "written": len(everything) - len(failed), "failed": len(failed)}
+    text = json_text({"summary": counts, "models": everything})
+    with staged_file(report) as write:
+        write(text)
+    if arguments.json:
+        print(text, end="")
+    else:
+        print(f"{counts['models']} models: {counts['written']} written, {counts['failed']} failed")
+    return max(done["exit_code"] for done in everything)
+
+
+def _tell(done: Done) -> None:
+    for message in done["messages"]:
+        print(message, file=sys.stderr)
+    if done["exit_code"]:
+        print(f"{done['input']}: failed")
+    else:
+        summary = done["report"]["summary"]
+        rewrites = sum(rule["count"] for rule in summary["rewrites"])
+        counts = f"{counted(rewrites, 'rewrite')}, {counted(summary['refusals'], 'refusal')}"
+        print(f"{done['input']} -> {done['output']}: {counts}")
+
+
+def _items(arguments: argparse.Namespace, folder: Path) -> list[Item]:
+    from castsmith.lowering.registry import OptionError
+
+    outputs = {source: folder / Path(source).name for source in arguments.input}
+    sources = {place(Path(source)): source for source in outputs}
+    by_place: dict[str, str] = {}
+    for source, output in outputs.items():
+        written = place(output)
+        if written in by_place:
+            raise OptionError(f"{by_place[written]} and {source} would both be written to {output}: rename one.")
+        if sources.get(written, source) != source:
+            raise OptionError(f"{source} would be written to {output}, over the input {sources[written]}: rename one.")
+        by_place[written] = source
+    options = list(_words(arguments))
+    return [(source, str(output), options) for source, output in outputs.items()]
+
+
+def _words(arguments: argparse.Namespace) -> Iterator[str]:
+    """The options as they were given, less those that concern all models together."""
+    for name, value in vars(arguments).items():
+        option = f"--{name.replace('_', '-')}"
+        if name in _NOT_PASSED_ON or value is None or value is False:
+            continue
+        if isinstance(value, list):
+            yield from (f"{option}={each}" for each in value)  # pyright: ignore[reportUnknownVariableType]
+        else:
+            yield option if value is True else f"{option}={value}"
+
+
+def _here(jobs: int, items: list[Item]) -> Iterator[Done]:
+    with ThreadPoolExecutor(jobs) as pool:
+        for future in as_completed([pool.submit(optimize_in_process, *item) for item in items]):
+            yield future.result()

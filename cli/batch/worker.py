@@ -1,0 +1,69 @@
+"""Listing what other packages add: one that cannot be used is complained of, and does not hide the others."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from castsmith.cli.exit_codes import TROUBLE, Failure, complain
+
+# One model of many: optimized in a process of its own, here or on a worker of a cluster.
+
+Done = dict[str, Any]
+"""What became of one model: its input and output, the exit code, what was said on stderr, the error, and its report."""
+
+Item = tuple[str, str, list[str]]
+"""A model, where to write it, and the options of the command."""
+
+
+def optimize_in_process(source: str, output: str, options: list[str]) -> Done:
+    """Optimize one model in a process of its own, and tell what became of it."""
+    command = command_of(source, output, options)
+    env = environment(os.environ)
+    ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False, env=env)
+    out, err = (printed.decode(errors="replace") for printed in (ended.stdout, ended.stderr))
+    if ended.returncode < 0:
+        return failed(source, output, f"{source}: the process was ended by signal {-ended.returncode}.")
+    said: dict[str, Any] | None = json.loads(out) if out else None
+    error = None if said is None else said.get("error")
+    messages = err.splitlines()
+    report = said if error is None else None
+    outcome = {"exit_code": ended.returncode, "messages": messages, "error": error, "report": report}
+    return {"input": source, "output": output, **outcome}
+
+
+def command_of(source: str, output: str, options: list[str]) -> list[str]:
+    """The command that optimizes the model; -P keeps Python from importing what lies in the current folder."""
+    return [sys.executable, "-P", "-m", "castsmith", "optimize", "--json", *options, "-o", output, "--", source]
+
+
+def environment(given: Mapping[str, str]) -> dict[str, str]:
+    """The environment, with a PYTHONPATH that does not mean the current folder by an empty entry."""
+    path = os.pathsep.join(filter(None, given.get("PYTHONPATH", "").split(os.pathsep)))
+    rest = {name: value for name, value in given.items() if name != "PYTHONPATH"}
+    return {**rest, "PYTHONPATH": path} if path else rest
+
+
+def failed(source: str, output: str, message: str) -> Done:
+    """What became of a model of which no process tells."""
+    error = Failure("process", message, source, TROUBLE).data()["error"]
+    outcome = {"exit_code": TROUBLE, "messages": [message], "error": error, "report": None}
+    return {"input": source, "output": output, **outcome}
+
+
+def usable(names: Iterable[str], load: Callable[[str], object]) -> tuple[list[str], bool]:
+    """The names that `load` takes, and whether those are all."""
+    from castsmith.numerics.extensions import ExtensionError
+
+    given, good = list(dict.fromkeys(names)), list[str]()
+    for name in given:
+        try:
+            load(name)
+            good.append(name)
+        except ExtensionError as error:
+            complain(str(error))
+    return good, len(good) == len(given)

@@ -1,0 +1,123 @@
+"""castsmith check: findings about the types of models, one a line; nothing is written."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from castsmith.cli.arguments import Commands, add_command, add_promotion, print_json, promotion_rules
+from castsmith.cli.exit_codes import DONE, REFUSED, Failure, complain, failure_of, with_command_options
+
+if TYPE_CHECKING:
+    from castsmith.ir.records import Diagnostic
+    from castsmith.ir.targets import Target
+    from castsmith.numerics.promotion import PromotionRules
+
+Checked = list[tuple[str, "list[Diagnostic] | Failure"]]
+"""Each file with what was found in it, or why it was not checked."""
+
+
+def add_to(commands: Commands) -> None:
+    parser = add_command(commands, "check", run, "what is wrong with the types of models; exit code 1 if anything is")
+    parser.add_argument("input", metavar="IN", nargs="+", help="an ONNX model, even one that no runtime accepts")
+    parser.add_argument("--target", metavar="T", help="a runtime that the model is to run on (see castsmith targets)")
+    select = parser.add_argument_group("which findings (castsmith explain lists the codes)")
+    select.add_argument("--select", metavar="CODES", help="only these, separated by commas")
+    select.add_argument("--ignore", metavar="CODES", help="all but these, such as casts that lose values on purpose")
+    add_promotion(parser)
+    parser.add_argument("--format", choices=("text", "json", "sarif"), default="text", help="default: text")
+    parser.add_argument("--json", dest="format", action="store_const", const="json", help="the same as --format json")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Check every file: one that cannot be read does not keep the others from being checked."""
+    from castsmith.ir.targets import load_target
+
+    target = None if arguments.target is None else load_target(arguments.target)
+    rules, wanted = promotion_rules(arguments), _wanted(arguments)
+    if len(arguments.input) == 1:
+        checked: Checked = [(arguments.input[0], _findings(arguments.input[0], rules, target, wanted))]
+    else:
+        checked = [(file, _outcome(file, rules, target, wanted)) for file in arguments.input]
+    _print(arguments, checked)
+    codes = [found.exit_code if isinstance(found, Failure) else REFUSED for _, found in checked if found]
+    return max(codes, default=DONE)
+
+
+def _outcome(
+    file: str, rules: PromotionRules, target: Target | None, wanted: tuple[frozenset[str] | None, frozenset[str]]
+) -> list[Diagnostic] | Failure:
+    try:
+        return _findings(file, rules, target, wanted)
+    except Exception as error:  # one file of many: it is told, and the others are checked
+        failure = failure_of(error, {"command": "check", "input": file})
+        complain(failure.message)
+        return failure
+
+
+def _findings(
+    file: str, rules: PromotionRules, target: Target | None, wanted: tuple[frozenset[str] | None, frozenset[str]]
+) -> list[Diagnostic]:
+    from castsmith.cli.text import progress
+    from castsmith.ir.io import load
+    from castsmith.lowering.check import findings
+
+    selected, ignored = wanted
+    with progress() as announce:
+        announce(f"checking {file}")
+        found = map(_named_as_options, findings(load(file), rules, target))
+        return [f for f in found if f.code not in ignored and (selected is None or f.code in selected)]
+
+
+def _named_as_options(found: Diagnostic) -> Diagnostic:
+    """The finding with the options that it names as the command line has them."""
+    if found.code != "mixed-operand-types":
+        return found
+    return replace(found, message=with_command_options(found.message), help=with_command_options(found.help))
+
+
+def _wanted(arguments: argparse.Namespace) -> tuple[frozenset[str] | None, frozenset[str]]:
+    """The codes to select, None for all, and those to ignore."""
+    return None if arguments.select is None else _codes(arguments.select), _codes(arguments.ignore or "")
+
+
+def _codes(text: str) -> frozenset[str]:
+    from castsmith.cli.codes import FINDINGS
+    from castsmith.lowering.registry import OptionError
+
+    codes = frozenset(filter(None, (word.strip() for word in text.split(","))))
+    unknown = sorted(codes - {page.code for page in FINDINGS})
+    if unknown:
+        raise OptionError(f"{unknown[0]} is no code of a finding; `castsmith explain` lists them all.")
+    return codes
+
+
+def _print(arguments: argparse.Namespace, checked: Checked) -> None:
+    from castsmith.cli.text import Line, finding_line, print_lines
+
+    found = [(file, records) for file, records in checked if not isinstance(records, Failure)]
+    if arguments.format == "sarif":
+        from castsmith.cli.text import sarif_text
+
+        print(sarif_text(found), end="")
+    elif arguments.format == "json":
+        print_json(_data(arguments, checked))
+    else:
+        print_lines(Line((("", finding_line(file, record)),), 4) for file, records in found for record in records)
+
+
+def _data(arguments: argparse.Namespace, checked: Checked) -> dict[str, Any]:
+    """One file as check-1.json has it, many as check-many-1.json has them."""
+    models = [{"input": file, **_model_data(found)} for file, found in checked]
+    if len(checked) == 1:
+        return {"input": models[0]["input"], "target": arguments.target, "findings": models[0]["findings"]}
+    return {"target": arguments.target, "models": models}
+
+
+def _model_data(found: list[Diagnostic] | Failure) -> dict[str, Any]:
+    from castsmith.cli.report import diagnostic_data
+
+    if isinstance(found, Failure):
+        return {"findings": [], **found.data()}
+    return {"findings": [diagnostic_data(record) for record in found], "error": None}

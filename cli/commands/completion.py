@@ -1,0 +1,26 @@
+"""castsmith completion: a script that lets a shell complete the command, its options and their values.
+
+The script is made of what argparse knows, so it is right for the version that printed it, and of the targets, presets
+and passes that are installed then. Completing starts no Python.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from castsmith.cli.arguments import Commands, add_command
+from castsmith.cli.exit_codes import DONE
+
+
+def add_to(commands: Commands) -> None:
+    parser = add_command(commands, "completion", run, "a script for a shell, which then completes this command")
+    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="bash, zsh or fish")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from castsmith.cli.completion import bash_script, commands_of, fish_script, known_values, zsh_script
+    from castsmith.cli.main import whole_parser
+
+    write = {"bash": bash_script, "zsh": zsh_script, "fish": fish_script}
+    print(write[arguments.shell](list(commands_of(whole_parser(), known_values()))), end="")
+    return DONE

@@ -1,0 +1,48 @@
+"""castsmith diff: what differs between two models in what they mean, whoever wrote them."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+
+from castsmith.cli.arguments import Commands, add_command, print_json
+
+_SAME, _DIFFERENT = 0, 1
+
+
+def add_to(commands: Commands) -> None:
+    summary = "what differs between two models; exit code 0 the same, 1 different, 2 trouble"
+    parser = add_command(commands, "diff", run, summary)
+    parser.epilog = (
+        "No difference is: the names of intermediate values and the order of nodes, whether a constant is an"
+        " initializer or a Constant node, attributes at their defaults, who produced the model, documentation; and,"
+        " unless --all is given, the metadata of nodes and constants that nothing uses."
+    )
+    parser.add_argument("a", metavar="A", help="an ONNX model")
+    parser.add_argument("b", metavar="B", help="the model to compare it with")
+    help_text = "report the metadata of nodes and constants that nothing uses, too"
+    parser.add_argument("--all", action="store_true", help=help_text)
+    help_text = "show every difference, also of many places that changed alike"
+    parser.add_argument("--full", action="store_true", help=help_text)
+    parser.add_argument("--format", choices=("text", "json", "html"), default="text", help="default: text")
+    parser.add_argument("--json", dest="format", action="store_const", const="json", help="the same as --format json")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from castsmith.cli.text import comparison_lines, print_lines, progress
+    from castsmith.ir.diff import compare_models
+    from castsmith.ir.io import load
+
+    with progress() as announce:
+        announce(f"comparing {arguments.a} with {arguments.b}")
+        a, b = load(arguments.a), load(arguments.b)
+        found = compare_models(a, b, everything=arguments.all)
+    if arguments.format == "html":
+        from castsmith.cli.page import diff_page, html_text
+
+        print(html_text(diff_page(f"{arguments.a} \u2192 {arguments.b}", a, b, found)), end="")
+    elif arguments.format == "json":
+        print_json({"a": arguments.a, "b": arguments.b, "same": not found.changes, **asdict(found)})
+    else:
+        print_lines(comparison_lines(arguments.a, arguments.b, found, full=arguments.full))
+    return _DIFFERENT if found.changes else _SAME

@@ -1,0 +1,43 @@
+"""castsmith explain: what a code means, why it matters, an example, and what to do."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+
+from castsmith.cli.arguments import Commands, add_command, add_json, print_json
+from castsmith.cli.exit_codes import DONE
+
+
+def add_to(commands: Commands) -> None:
+    parser = add_command(commands, "explain", run, "what a code of a finding, rewrite or refusal means")
+    parser.add_argument(
+        "codes", metavar="CODE", nargs="*", help="a code such as fold-undefined; without any, all are listed"
+    )
+    add_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from castsmith.cli.codes import all_pages, page_of, page_text
+    from castsmith.cli.text import columns
+    from castsmith.lowering.registry import OptionError
+
+    if not arguments.codes:
+        pages = all_pages()
+        if arguments.json:
+            print_json({"pages": [asdict(page) for page in pages]})
+        else:
+            print(
+                "\n".join(columns(((page.code, page.kind, page.what.partition(". ")[0]) for page in pages), indent=""))
+            )
+        return DONE
+    found = [page_of(code) for code in arguments.codes]
+    for code, page in zip(arguments.codes, found, strict=True):
+        if page is None:
+            raise OptionError(f"{code} is no code; `castsmith explain` lists them all.")
+    pages = [page for page in found if page is not None]
+    if arguments.json:
+        print_json({"pages": [asdict(page) for page in pages]})
+    else:
+        print("\n".join(page_text(page) for page in pages), end="")
+    return DONE

@@ -1,0 +1,321 @@
+"""castsmith optimize: make the element types of a model right, write it, and say what was done."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from castsmith.cli.arguments import (
+    Commands,
+    add_command,
+    add_json,
+    add_promotion,
+    canonical_type,
+    integer,
+    json_text,
+    promotion_rules,
+)
+from castsmith.cli.batch import is_batch, run_batch
+from castsmith.cli.commands.verify import add_engine, add_inputs, given_inputs
+from castsmith.cli.exit_codes import DONE, INCONCLUSIVE, REFUSED, cleaned_up_if_interrupted, complain
+
+if TYPE_CHECKING:
+    import onnx_ir
+
+    from castsmith.cli.page import Around
+    from castsmith.cli.report import Sizes, Watched
+    from castsmith.lowering.pipeline import Result
+
+_FULL_DIFF = "--full-diff"
+
+
+def spell_out(words: Sequence[str]) -> list[str]:
+    """`--diff=full` as an option of its own: one that may or may not have a value would take IN for it."""
+    return [_FULL_DIFF if word == "--diff=full" else word for word in words]
+
+
+def add_to(commands: Commands) -> None:
+    parser = add_command(commands, "optimize", run, "make the element types of a model right, and write it")
+    parser.add_argument("input", metavar="IN", nargs="+", help="an ONNX model, or many")
+    parser.add_argument(
+        "-o", "--output", metavar="OUT", required=True, help="where to write it; may be IN; a folder for many models"
+    )
+    parser.add_argument("--external-data", metavar="NAME", help="file beside OUT for weights of more than 1 KiB")
+    parser.add_argument(
+        "--reference-data", action="store_true", help="name data files beside OUT in place of copying their weights"
+    )
+    parser.add_argument("--shard-bytes", metavar="N", type=integer(1), help="split data files that would be larger")
+    work = parser.add_argument_group("what is done")
+    work.add_argument("--target", metavar="T", help="a runtime to make the model legal for (see castsmith targets)")
+    work.add_argument("--keep-output-types", action="store_true", help="cast outputs back to their declared types")
+    work.add_argument(
+        "--max-growth",
+        metavar="BYTES",
+        type=integer(0),
+        default=4096,
+        help="by which folding one node may grow the file",
+    )
+    work.add_argument(
+        "--max-total-growth",
+        metavar="BYTES",
+        type=integer(0),
+        default=1 << 20,
+        help="by which all folding may grow the file",
+    )
+    work.add_argument("--fold-disputed", action="store_true", help="fold casts on which runtimes disagree, too")
+    work.add_argument(
+        "--fold-as",
+        metavar="RUNTIME",
+        default="",
+        help="fold casts that the standard leaves open as onnxruntime or reference computes them",
+    )
+    work.add_argument("--fold-quantized", action="store_true", help="fold the weights of quantized operators, too")
+    work.add_argument(
+        "--interface",
+        choices=("stored", "wide"),
+        default="stored",
+        help="inputs and outputs of types that the target lacks: as codes, or as wider numbers",
+    )
+    work.add_argument(
+        "--storage",
+        choices=("packed", "byte"),
+        default="packed",
+        help="weights of 4 and 2 bits that the target lacks: packed, and unpacked by the graph, or one in each byte",
+    )
+    work.add_argument("--emit-functions", action="store_true", help="lowered conversions as model-local functions")
+    work.add_argument(
+        "--narrow",
+        metavar="TYPE",
+        action="append",
+        type=canonical_type,
+        choices=("int64", "double"),
+        help="int64 as int32, or double as float, where no value can tell",
+    )
+    work.add_argument("--narrow-interface", action="store_true", help="inputs of those types too, and outputs that fit")
+    work.add_argument(
+        "--largest-dim", metavar="N", type=integer(0), default=0, help="what no dimension exceeds, for --narrow int64"
+    )
+    work.add_argument("--passes", metavar="LIST", help="passes to run, separated by commas: name or name{option=value}")
+    work.add_argument("--no-provenance", action="store_true", help="leave out of new nodes which rule made them")
+    work.add_argument("--until", metavar="PASS", help="stop after this pass")
+    add_promotion(parser)
+    many = parser.add_argument_group("many models")
+    many.add_argument(
+        "-j", "--jobs", metavar="N", type=integer(1), default=os.cpu_count() or 1, help="how many at a time"
+    )
+    many.add_argument("--dask", metavar="ADDRESS", help="scheduler of a Dask cluster that sees the same files")
+    shown = parser.add_argument_group("what is shown")
+    help_text = "each rewrite, before and after; the first of many that are alike, unless --diff=full"
+    shown.add_argument("--diff", action="store_const", const="short", help=help_text)
+    shown.add_argument(_FULL_DIFF, dest="diff", action="store_const", const="full", help=argparse.SUPPRESS)
+    shown.add_argument("--explain", action="store_true", help="each refusal, with a value that shows the reason")
+    shown.add_argument("--report", metavar="FILE", help="write all that was done as FILE.json, or FILE.html to look at")
+    parser.add_argument(
+        "--verify", action="store_true", help="compare the model after each pass and as it is written, bit for bit"
+    )
+    add_engine(parser)
+    add_inputs(parser)
+    add_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    if is_batch(arguments):
+        return run_batch(arguments)
+    (arguments.input,) = arguments.input
+    return _run_one(arguments)
+
+
+def _run_one(arguments: argparse.Namespace) -> int:
+    from castsmith.cli.output import require_writable
+    from castsmith.cli.report import Sizes, Watched, measure
+    from castsmith.cli.text import finding_line, progress
+    from castsmith.ir.io import load
+    from castsmith.ir.records import Severity
+
+    source, output = Path(arguments.input), Path(arguments.output)
+    report = _report_path(arguments, source, output)
+    for path in filter(None, (output, report)):
+        require_writable(path)
+    with progress(_steps(arguments)) as announce:
+        announce(f"reading {source.name}")
+        model = load(source)
+        if report is not None:
+            _require_no_data_file(report, arguments, model)
+        before = measure(model, source.stat().st_size)
+        drawn = _drawn(model) if report is not None and _is_html(report) else {}
+        watched = Watched(model)
+        result = _optimize(arguments, model, watched, announce)
+        rules = watched.amounts(result.rewrites)
+    for record in result.diagnostics:
+        print(finding_line(arguments.input, record), file=sys.stderr)
+    if any(record.severity is Severity.ERROR for record in result.diagnostics):
+        if arguments.json:
+            print(_json(arguments, None, result, Sizes(before, measure(result.model), rules)), end="")
+        complain(f"the result would not be right for {arguments.target or 'any runtime'}, so nothing was written.")
+        return REFUSED
+    with cleaned_up_if_interrupted():
+        if arguments.verify:
+            result = _verified(arguments, result)
+        _write(arguments, result, Sizes(before, measure(result.model), rules), report, drawn)
+    return INCONCLUSIVE if result.verdict is not None and result.verdict.inconclusive else DONE
+
+
+def _verified(arguments: argparse.Namespace, result: Result) -> Result:
+    """The result with what comparing the input and the file that is written says. Raises VerificationError where they
+    differ, before anything is put in place."""
+    import tempfile
+    from dataclasses import replace
+
+    from castsmith.ir.io import save
+    from castsmith.ir.verify import require_no_difference, verify
+    from castsmith.lowering.pipeline import retyped
+
+    output = Path(arguments.output)
+    with tempfile.TemporaryDirectory(dir=output.parent, prefix=".castsmith-verify-") as folder:
+        written = Path(folder) / output.name
+        save(result.model, written, external_data=arguments.external_data, shard_bytes=arguments.shard_bytes)
+        verdict = verify(
+            arguments.input,
+            written,
+            engine=arguments.engine,
+            promotion=replace(promotion_rules(arguments), promote_unsafe=True),
+            accept=retyped(result.rewrites),
+            **given_inputs(arguments),
+        )
+    return replace(result, verdict=require_no_difference(verdict, "writing"))
+
+
+def _steps(arguments: argparse.Namespace) -> int:
+    """How often something is announced: reading, and each pass."""
+    from castsmith.cli.arguments import split_passes
+    from castsmith.lowering.registry import PIPELINE, needs_target
+
+    if arguments.passes is not None:
+        return 1 + len(split_passes(arguments.passes))
+    return 1 + sum(1 for name in PIPELINE if arguments.target is not None or not needs_target(name))
+
+
+def _optimize(
+    arguments: argparse.Namespace, model: onnx_ir.Model, watched: Watched, announce: Callable[[str], None]
+) -> Result:
+    from castsmith.cli.arguments import split_passes
+    from castsmith.lowering.pipeline import optimize
+
+    given = given_inputs(arguments)
+    looked_at = bool(arguments.diff or arguments.report or arguments.json)
+
+    def ahead_of(name: str) -> None:
+        announce(name)
+        if looked_at:
+            watched.note(name)
+
+    return optimize(
+        model,
+        target=arguments.target,
+        promotion=promotion_rules(arguments),
+        keep_output_types=arguments.keep_output_types,
+        max_growth=arguments.max_growth,
+        max_total_growth=arguments.max_total_growth,
+        fold_disputed=arguments.fold_disputed,
+        fold_as=arguments.fold_as,
+        fold_quantized=arguments.fold_quantized,
+        interface=arguments.interface,
+        storage=arguments.storage,
+        emit_functions=arguments.emit_functions,
+        narrow=arguments.narrow or (),
+        narrow_interface=arguments.narrow_interface,
+        largest_dim=arguments.largest_dim,
+        in_place=True,
+        passes=None if arguments.passes is None else split_passes(arguments.passes),
+        until=arguments.until,
+        progress=ahead_of,
+        verify=arguments.engine if arguments.verify else None,
+        verify_dims=given["dims"],
+        verify_inputs=given["inputs"],
+        provenance=not arguments.no_provenance,
+    )
+
+
+def _write(arguments: argparse.Namespace, result: Result, sizes: Sizes, report: Path | None, drawn: Around) -> None:
+    """Write the model and the report: where either cannot be, the report is not there, and an older one stays."""
+    from dataclasses import replace
+
+    from castsmith.cli.output import staged_file
+    from castsmith.cli.text import print_result, progress
+    from castsmith.ir.io import kept_note, write
+
+    output = Path(arguments.output)
+    with staged_file(report) as write_report:
+        with progress() as announce:
+            announce(f"writing {output.name}")
+            kept = write(
+                result.model,
+                output,
+                external_data=arguments.external_data,
+                reference_data=arguments.reference_data,
+                shard_bytes=arguments.shard_bytes,
+                is_last_use=True,
+            )
+        sizes = replace(sizes, after=replace(sizes.after, file_bytes=output.stat().st_size))
+        if report is not None:
+            as_html = _is_html(report)
+            write_report(_html(arguments, drawn, result, sizes) if as_html else _json(arguments, output, result, sizes))
+    for file in kept:
+        complain(kept_note(file))
+    arguments.written = output
+    if arguments.json:
+        print(_json(arguments, output, result, sizes), end="")
+    else:
+        print_result(arguments, result, sizes)
+
+
+def _json(arguments: argparse.Namespace, output: Path | None, result: Result, sizes: Sizes) -> str:
+    from castsmith.cli.report import report_data
+
+    written = None if output is None else arguments.output
+    return json_text(report_data(arguments.input, written, arguments.target, result, sizes))
+
+
+def _drawn(model: onnx_ir.Model) -> Around:
+    from castsmith.cli.page import around
+
+    return around(model)
+
+
+def _html(arguments: argparse.Namespace, drawn: Around, result: Result, sizes: Sizes) -> str:
+    import castsmith
+    from castsmith.cli.page import html_text, report_page
+
+    title = f"{arguments.input} \u2192 {arguments.output}"
+    goal = f"for {arguments.target}" if arguments.target else "for no target in particular"
+    return html_text(report_page(title, f"castsmith {castsmith.__version__} optimize, {goal}", drawn, result, sizes))
+
+
+def _require_no_data_file(report: Path, arguments: argparse.Namespace, model: onnx_ir.Model) -> None:
+    """Raise OptionError where the report would take the place of weights, those that are read or those to write."""
+    from castsmith.ir.io import same_name
+    from castsmith.ir.walks import files_read
+    from castsmith.lowering.registry import OptionError
+
+    output = Path(arguments.output)
+    data = output.parent / (arguments.external_data or f"{output.name}.data")
+    if any(same_name(report, file) for file in (data, *files_read(model))):
+        raise OptionError(f"--report {report} would overwrite a data file: give it a name of its own.")
+
+
+def _is_html(path: Path) -> bool:
+    return path.suffix.lower() in (".html", ".htm")
+
+
+def _report_path(arguments: argparse.Namespace, source: Path, output: Path) -> Path | None:
+    from castsmith.cli.collisions import require_apart, settings_files
+
+    settings = settings_files(arguments.target, arguments.promotion)
+    report = None if arguments.report is None else Path(arguments.report)
+    require_apart(settings, {"OUT": [output]})
+    require_apart({**settings, "the model": [source, output]}, {"--report": [report]})
+    return report

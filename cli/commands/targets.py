@@ -1,0 +1,124 @@
+"""castsmith targets: the runtimes that a model can be made legal for, and what is known of each."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from castsmith.cli.arguments import Commands, add_command, add_json, print_json
+from castsmith.cli.exit_codes import DONE, TROUBLE
+from castsmith.cli.text import columns, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from onnx_ir import DataType
+
+    from castsmith.ir.targets import Target, WrongCast
+
+
+def add_to(commands: Commands) -> None:
+    parser = add_command(commands, "targets", run, "the targets that optimize and check know")
+    add_json(parser)
+    inner = parser.add_subparsers(metavar="[show NAME | probe NAME]")
+    show = add_command(inner, "show", run_show, "what is known of one target")
+    show.add_argument("name", metavar="NAME", help="a target, or the path of a JSON file that describes one")
+    add_json(show, nested=True)
+    probe = add_command(inner, "probe", run_probe, "ask the installed runtime, and print the target's file anew")
+    probe.add_argument("name", metavar="NAME", help="onnxruntime-cpu or openvino-cpu")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from castsmith.cli.batch import usable
+    from castsmith.ir.targets import load_target, target_names
+
+    names, complete = usable(target_names(), load_target)
+    targets = [load_target(name) for name in names]
+    if arguments.json:
+        print_json({"targets": [{"name": target.name, "description": target.description} for target in targets]})
+    else:
+        print("\n".join(columns(((target.name, target.description) for target in targets), indent="")))
+    return DONE if complete else TROUBLE
+
+
+def run_probe(arguments: argparse.Namespace) -> int:
+    from castsmith.ir.targets import probe, target_text
+
+    print(target_text(probe(arguments.name)), end="")
+    return DONE
+
+
+def run_show(arguments: argparse.Namespace) -> int:
+    from castsmith.ir.targets import load_target
+
+    target = load_target(arguments.name)
+    if arguments.json:
+        print_json({"target": _as_data(target)})
+    else:
+        print("\n".join(_as_text(target)))
+    return DONE
+
+
+def _as_text(target: Target) -> list[str]:
+    lines = [
+        one_line(f"{target.name}: {target.description}"),
+        f"  newest opset {target.newest_opset}, newest IR version {target.newest_ir_version}",
+        f"  lacks: {', '.join(_names(target.lacks)) or 'nothing'}",
+    ]
+    since = [f"{name} (opset {opset})" for name, opset in target.operators_on_float8.items()]
+    if since:
+        lines.append(f"  takes float8 in: {', '.join(since)}")
+    if target.wrong_casts:
+        lines.append("  casts that it computes otherwise than the standard:")
+    for entry in target.wrong_casts:
+        lines.append(f"    {_cast_text(entry)}")
+        lines.append(f"      {one_line(entry.wrong)}")
+    if target.as_written:
+        lines.append(f"  computes as written: {one_line(target.as_written)}")
+    if target.hazards:
+        lines.append("  hazards:")
+    lines += columns(target.hazards.items(), indent="    ")
+    return lines
+
+
+def _cast_text(entry: WrongCast) -> str:
+    conditions = [] if entry.saturate is None else [f"saturate = {int(entry.saturate)}"]
+    if entry.before_opset is not None:
+        conditions.append(f"before opset {entry.before_opset}")
+    if entry.disputed:
+        conditions.append("disputed")
+    sides = f"{', '.join(_names(entry.sources))} to {', '.join(_names(entry.targets))}"
+    return f"{sides} ({'; '.join(conditions)})" if conditions else sides
+
+
+def _as_data(target: Target) -> dict[str, Any]:
+    return {
+        "name": target.name,
+        "description": target.description,
+        "newest_opset": target.newest_opset,
+        "newest_ir_version": target.newest_ir_version,
+        "lacks": _names(target.lacks),
+        "operators_on_float8": dict(target.operators_on_float8),
+        "wrong_casts": [
+            {
+                "from": _names(entry.sources),
+                "to": _names(entry.targets),
+                "saturate": entry.saturate,
+                "before_opset": entry.before_opset,
+                "disputed": entry.disputed,
+                "wrong": entry.wrong,
+                "evidence": entry.evidence,
+            }
+            for entry in target.wrong_casts
+        ],
+        "as_written": target.as_written,
+        "hazards": dict(target.hazards),
+    }
+
+
+def _names(types: Iterable[DataType]) -> list[str]:
+    """The names of the types, narrow to wide as the table of types has them."""
+    from castsmith.numerics.types import ELEMENT_TYPES, type_name
+
+    chosen = set(types)
+    return [type_name(dtype) for dtype in ELEMENT_TYPES if dtype in chosen]

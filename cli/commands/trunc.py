@@ -1,0 +1,84 @@
+"""castsmith trunc: what QONNX Trunc makes of some values, version 1 or 2."""
+
+from __future__ import annotations
+
+import argparse
+
+from castsmith.cli.arguments import Commands, add_command, add_json, integer, print_json
+from castsmith.cli.commands.cast import given_texts, spell_out
+from castsmith.cli.exit_codes import DONE
+from castsmith.cli.text import columns, printable
+
+__all__ = ["add_to", "run", "spell_out"]
+
+_WIDEST = 64
+
+
+def add_to(commands: Commands) -> None:
+    parser = add_command(commands, "trunc", run, "what QONNX Trunc makes of values: their low bits cut off")
+    help_text = "a number (-1.5, 6e-8), inf, nan, or 0x and the code bits of the type"
+    parser.add_argument("values", metavar="VALUE", nargs="+", help=help_text)
+    parser.add_argument("--scale", metavar="X", default="1", help="the scale of the input (default: 1)")
+    parser.add_argument("--zero-point", metavar="X", default="0", help="the zero point of the input (default: 0)")
+    parser.add_argument("--in-bitwidth", metavar="N", type=integer(1), required=True, help="bits at the input")
+    parser.add_argument("--out-bitwidth", metavar="N", type=integer(1), required=True, help="bits at the output")
+    parser.add_argument("--out-scale", metavar="X", help="the scale of the output, which version 2 alone has")
+    parser.add_argument(
+        "--rounding-mode",
+        metavar="MODE",
+        default="FLOOR",
+        help="ROUND, CEIL, FLOOR (the default), UP, DOWN, HALF_UP or HALF_DOWN",
+    )
+    parser.add_argument("--unsigned", action="store_true", help="version 2: clip to unsigned integers, as signed = 0")
+    parser.add_argument("--narrow", action="store_true", help="version 2: clip to the narrow range, as narrow = 1")
+    parser.add_argument("--type", metavar="TYPE", default="float", help="of the numbers: float (the default) or double")
+    add_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from onnx_ir import DataType
+
+    from castsmith.cli.text import read_value, shown
+    from castsmith.lowering.registry import OptionError
+    from castsmith.numerics.trunc import trunc
+    from castsmith.numerics.types import parse_type, type_name
+
+    dtype = parse_type(arguments.type)
+    if dtype not in (DataType.FLOAT, DataType.DOUBLE):
+        raise OptionError(f"--type must be float or double, not {type_name(dtype)}.")
+    for option, width in (("--in-bitwidth", arguments.in_bitwidth), ("--out-bitwidth", arguments.out_bitwidth)):
+        if width > _WIDEST:
+            raise OptionError(f"{option} must be at most {_WIDEST}, not {width}.")
+    texts = given_texts(arguments.values)
+    scale, zero = (read_value(text, dtype) for text in given_texts([arguments.scale, arguments.zero_point]))
+    out_scale = None if arguments.out_scale is None else read_value(given_texts([arguments.out_scale])[0], dtype)
+    values = [read_value(text, dtype) for text in texts]
+    results = [
+        trunc(
+            *(value, scale, zero, arguments.in_bitwidth, arguments.out_bitwidth, out_scale),
+            rounding_mode=arguments.rounding_mode,
+            signed=not arguments.unsigned,
+            narrow=arguments.narrow,
+        )
+        for value in values
+    ]
+    rows = [(text, shown(value), shown(result)) for text, value, result in zip(texts, values, results, strict=True)]
+    if arguments.json:
+        print_json(
+            {
+                "version": 1 if out_scale is None else 2,
+                "type": type_name(dtype),
+                "scale": shown(scale),
+                "zero_point": shown(zero),
+                "in_bitwidth": arguments.in_bitwidth,
+                "out_bitwidth": arguments.out_bitwidth,
+                "out_scale": None if out_scale is None else shown(out_scale),
+                "rounding_mode": arguments.rounding_mode.upper(),
+                "signed": not arguments.unsigned,
+                "narrow": arguments.narrow,
+                "truncs": [dict(zip(("text", "value", "result"), row, strict=True)) for row in rows],
+            }
+        )
+        return DONE
+    print(printable("\n".join(columns([("value", f"as {type_name(dtype)}", "truncated"), *rows], indent=""))))
+    return DONE

@@ -1,0 +1,142 @@
+"""castsmith verify: run two models on inputs made to find differences, and compare them bit by bit."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from typing import TYPE_CHECKING, Any
+
+from castsmith.cli.arguments import Commands, add_command, add_json, add_promotion, integer, print_json, promotion_rules
+from castsmith.cli.exit_codes import DONE, INCONCLUSIVE, REFUSED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy as np
+
+    from castsmith.ir.verify import Verdict
+
+_CODES = {"equal": DONE, "different": REFUSED, "inconclusive": INCONCLUSIVE}
+
+_EPILOG = (
+    "Each model is run one operator at a time. Conversions (Cast, CastLike, BitCast, QuantizeLinear, DequantizeLinear),"
+    " promotions and QONNX Trunc are computed exactly by Castsmith, since ONNX Runtime merges chains of casts even with"
+    " its optimization off; all else is run by the engine. What a runtime makes of B as a whole is reported apart."
+    " Exit code 0: equal, 1: different, 3: inconclusive, as something was not compared."
+)
+
+
+def add_to(commands: Commands) -> None:
+    summary = "run two models on adversarial inputs and compare them bit by bit"
+    parser = add_command(commands, "verify", run, summary)
+    parser.epilog = _EPILOG
+    parser.add_argument("a", metavar="A", help="an ONNX model, even one whose operands disagree in type")
+    parser.add_argument("b", metavar="B", help="the model that is to give the same bits")
+    add_engine(parser)
+    parser.add_argument(
+        "--sets", metavar="N", type=integer(1), default=12, help="sets of adversarial inputs (default: 12)"
+    )
+    parser.add_argument("--seed", metavar="N", type=integer(0), default=0, help="of the random inputs (default: 0)")
+    add_inputs(parser)
+    parser.add_argument(
+        "--time", metavar="SECONDS", type=_seconds, default=120.0, help="start no set after this time (default: 120)"
+    )
+    parser.add_argument(
+        "--accept",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="an input or output whose element type may differ, compared through its code or value; `all` for any",
+    )
+    parser.add_argument("--prove", action="store_true", help="call nothing equal but what is proven for all inputs")
+    parser.add_argument("--nan-bits", action="store_true", help="tell NaN of one sign or payload from another")
+    add_promotion(parser)
+    add_json(parser)
+
+
+def add_engine(parser: argparse.ArgumentParser) -> None:
+    help_text = "what runs all but conversions: onnxruntime (default), openvino, or reference, which is slower"
+    engines = ("onnxruntime", "openvino", "reference")
+    parser.add_argument("--engine", choices=engines, default="onnxruntime", help=help_text)
+
+
+def add_inputs(parser: argparse.ArgumentParser) -> None:
+    """The options that say on which inputs models are run."""
+    parser.add_argument("--dim", metavar="NAME=SIZE", action="append", default=[], help="size of a symbolic dimension")
+    parser.add_argument(
+        "--inputs", metavar="FILE.npz", help="run on these arrays instead: `name`, or `set/name` for many"
+    )
+
+
+def given_inputs(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What `add_inputs` was given, as options of `castsmith.verify`."""
+    inputs = None if arguments.inputs is None else list(_read_inputs(arguments.inputs))
+    return {"dims": dict(map(_size, arguments.dim)), "inputs": inputs}
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from castsmith.cli.text import print_lines, progress, verdict_data, verdict_lines
+    from castsmith.ir.io import load
+    from castsmith.ir.verify import verify
+
+    given = given_inputs(arguments)
+    with progress(len(given["inputs"]) + 1 if given["inputs"] is not None else arguments.sets + 4) as announce:
+        announce(f"reading {arguments.a} and {arguments.b}")
+        verdict: Verdict = verify(
+            load(arguments.a),
+            load(arguments.b),
+            engine=arguments.engine,
+            promotion=promotion_rules(arguments),
+            sets=arguments.sets,
+            seed=arguments.seed,
+            nan_bits=arguments.nan_bits,
+            accept=arguments.accept,
+            seconds=arguments.time,
+            prove=arguments.prove,
+            progress=announce,
+            **given,
+        )
+    if arguments.json:
+        print_json({"a": arguments.a, "b": arguments.b, **verdict_data(verdict)})
+    else:
+        print_lines(verdict_lines(arguments.a, arguments.b, verdict))
+    return _CODES[verdict.outcome]
+
+
+def _seconds(text: str) -> float:
+    number = float(text)
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError("--time must be more than 0 seconds")
+    return number
+
+
+def _size(text: str) -> tuple[str, int]:
+    from castsmith.lowering.registry import OptionError
+
+    name, _, size = text.partition("=")
+    if not name or not re.fullmatch("[0-9]{1,18}", size):
+        raise OptionError(f"--dim {text} is not of the form NAME=SIZE, such as batch=4.")
+    return name, int(size)
+
+
+def _read_inputs(path: str) -> Iterator[tuple[str, dict[str, np.ndarray[Any, Any]]]]:
+    """The arrays of an .npz by set: `in0/x` is the input x of the set in0; sets named `out...` are results."""
+    import zipfile
+    import zlib
+
+    import numpy as np
+
+    from castsmith.ir.errors import ModelError
+
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise ModelError(f"{path}: this is not an ordinary file, so no arrays are read from it.")
+    sets: dict[str, dict[str, Any]] = {}
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            for key in file.files:
+                name, _, value = key.rpartition("/")
+                sets.setdefault(name, {})[value] = file[key]
+    except (ValueError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error, AttributeError, KeyError):
+        raise ModelError(f"{path}: this is not an .npz file of arrays.") from None
+    yield from ((name or "given", arrays) for name, arrays in sets.items() if not name.startswith("out"))

@@ -1,0 +1,22 @@
+"""Completion scripts for bash, zsh and fish, made of what argparse knows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from castsmith.lazy import door
+
+if TYPE_CHECKING:
+    from castsmith.cli.completion.shells import bash_script, fish_script, zsh_script
+    from castsmith.cli.completion.words import commands_of, known_values
+
+__all__ = ["bash_script", "commands_of", "fish_script", "known_values", "zsh_script"]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = door(
+        __name__,
+        {
+            "shells": ("bash_script", "fish_script", "zsh_script"),
+            "words": ("commands_of", "known_values"),
+        },
+    )

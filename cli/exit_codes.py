@@ -1,0 +1,238 @@
+"""How a command ends: every error becomes one plain sentence on stderr and an exit code, never a traceback."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import errno
+import io
+import logging
+import os
+import re
+import sys
+import traceback
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TextIO
+
+# What went wrong, as data: a code, one plain sentence, the file, and the exit code.
+
+DONE, REFUSED, TROUBLE, INCONCLUSIVE, INTERRUPTED = 0, 1, 2, 3, 130
+
+USAGE = "usage"
+
+_CODES = {
+    "ModelError": "model",
+    "EngineError": "engine",
+    "VerificationError": "verification",
+    "PromotionError": "promotion",
+    "ElementTypeError": "element-type",
+    "CastError": "cast",
+    "QuantizeError": "quantize",
+    "TruncError": "trunc",
+    "TargetError": "target",
+    "OptionError": "option",
+    "CastsmithError": "internal",
+}
+"""The code of each error that is raised on purpose."""
+
+_PATHS = ("input", "a", "b", "output", "inputs", "report")
+"""The arguments that name files, in the order in which a sentence is searched for them."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a command failed. code: stable, one of those in docs/schema/error-1.json. file: empty where none is named."""
+
+    code: str
+    message: str
+    file: str
+    exit_code: int
+
+    def data(self) -> dict[str, Any]:
+        """The layout of docs/schema/error-1.json, without its version."""
+        error = {"code": self.code, "message": self.message, "file": self.file or None, "exit_code": self.exit_code}
+        return {"error": error}
+
+
+def failure_of(error: Exception, arguments: Mapping[str, Any]) -> Failure:
+    """What the exception means to whoever ran the command with the arguments."""
+    from castsmith.ir.errors import OpsetError, VerificationError
+    from castsmith.numerics.errors import CastsmithError, PromotionError
+
+    if isinstance(error, CastsmithError):
+        message = with_command_options(str(error))
+        refused = isinstance(error, PromotionError | VerificationError)
+        # diff and verify keep 1 for models that differ.
+        ended = REFUSED if refused and arguments.get("command") not in ("diff", "verify") else TROUBLE
+        file = _file(message, arguments)
+        if isinstance(error, OpsetError) and file:
+            message = f"{file}: {message}"
+        return Failure(_code(type(error)), message, file, ended)
+    if isinstance(error, OSError) and error.strerror:
+        file = "" if error.filename is None else os.fsdecode(error.filename)
+        return Failure("file", f"{file}{': ' if file else ''}{error.strerror}.", file, TROUBLE)
+    if isinstance(error, MemoryError):
+        return Failure("memory", "there is not enough memory for this.", "", TROUBLE)
+    if type(error).__name__ == "SerdeError":  # of onnx_ir, which is not imported for its name
+        from castsmith.ir.io import root_cause
+
+        message = f"text in the model is not UTF-8, or something else in it cannot be written ({root_cause(error)})."
+        return Failure("model", message, _file("", arguments), TROUBLE)
+    return Failure("internal", f"internal error ({_cause(error)}): please report this.", "", TROUBLE)
+
+
+def with_command_options(sentence: str) -> str:
+    """The sentence with options named as the command line has them: `promote_unsafe` as --promote-unsafe."""
+    return re.sub(r"`([a-z0-9]+(_[a-z0-9]+)+)`", lambda found: f"--{found[1].replace('_', '-')}", sentence)
+
+
+def _code(kind: type[Exception]) -> str:
+    """The code of the error, or of the kind of error that it is."""
+    return next(_CODES[base.__name__] for base in kind.__mro__ if base.__name__ in _CODES)
+
+
+def _file(message: str, arguments: Mapping[str, Any]) -> str:
+    """The file that the sentence begins with; else the only one that there is to read."""
+    given = [path for name in _PATHS for path in _listed(arguments.get(name))]
+    named = next((path for path in given if message.startswith(f"{path}:")), "")
+    sources = _listed(arguments.get("input"))
+    return named or (sources[0] if len(sources) == 1 else "")
+
+
+def _listed(value: str | list[str] | None) -> list[str]:
+    return [] if value is None else value if isinstance(value, list) else [value]
+
+
+def _cause(error: Exception) -> str:
+    """The kind of error, its text, and the line of code that raised it."""
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    text = str(error).partition("\n")[0]
+    return f"{type(error).__name__}{': ' if text else ''}{text} at {os.path.basename(where.filename)}:{where.lineno}"
+
+
+BROKEN_PIPE = 141
+"""128 + SIGPIPE, as of a program that the signal ends."""
+
+
+_OF_A_STREAM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
+"""What writing to a stream, of which no file name is known, fails with."""
+
+
+def run_command(arguments: argparse.Namespace) -> int:
+    """Call `arguments.run` and turn whatever it raises into a sentence and an exit code."""
+    _print_any_character()
+    _print_only_our_own()
+    command: Callable[[argparse.Namespace], int] = arguments.run
+    try:
+        code = command(arguments)
+        sys.stdout.flush()
+        return code
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        _drop(sys.stdout)
+        return BROKEN_PIPE
+    except Exception as error:  # the last resort: what a user sees must be a sentence
+        if isinstance(error, OSError) and error.filename is None and error.errno in _OF_A_STREAM:
+            _drop(sys.stdout)
+            return _tell_unprinted(arguments, str(error.strerror))
+        return tell_failure(failure_of(error, vars(arguments)), as_json=wants_json(arguments))
+
+
+def end_of_help(code: int) -> int:
+    """The exit code where argparse has printed the help or the version."""
+    reason = _print_failure()
+    return code if not reason else tell_failure(_unprinted(reason), as_json=False)
+
+
+@contextmanager
+def cleaned_up_if_interrupted() -> Generator[None]:
+    """Within the block an interrupt raises KeyboardInterrupt, so that unfinished files are removed."""
+    import signal
+
+    from castsmith.cli.entry import end_at_once
+
+    if signal.getsignal(signal.SIGINT) is not end_at_once:
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, end_at_once)
+
+
+def complain(sentence: str) -> None:
+    """Print one line on stderr; where that cannot be written, the exit code has to do."""
+    from castsmith.cli.text import one_line
+
+    try:
+        print(f"castsmith: {one_line(sentence)}", file=sys.stderr, flush=True)
+    except OSError:
+        _drop(sys.stderr)
+
+
+def _print_failure() -> str:
+    """Why what was printed cannot be written to stdout, which then is dropped; empty where it can."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _drop(sys.stdout)
+    except OSError as error:
+        _drop(sys.stdout)
+        return error.strerror or "unknown error"
+    return ""
+
+
+def _tell_unprinted(arguments: argparse.Namespace, reason: str) -> int:
+    """Say that the result could not be printed; where a model was written nonetheless, and that is what counts, it is
+    done."""
+    written = getattr(arguments, "written", None)
+    if written is None:
+        return tell_failure(_unprinted(reason), as_json=False)
+    complain(f"{written} is written, but standard output cannot be written ({reason}).")
+    return TROUBLE if wants_json(arguments) else DONE
+
+
+def _unprinted(reason: str) -> Failure:
+    return Failure("file", f"standard output cannot be written ({reason}).", "", TROUBLE)
+
+
+def tell_failure(failure: Failure, *, as_json: bool) -> int:
+    """One line on stderr for people and, for programs, the failure on stdout; its exit code."""
+    complain(failure.message)
+    if as_json:
+        from castsmith.cli.arguments import print_json
+
+        with contextlib.suppress(OSError):
+            print_json(failure.data())
+    _print_failure()
+    return failure.exit_code
+
+
+def wants_json(arguments: argparse.Namespace) -> bool:
+    """Whether the command is to print JSON."""
+    return bool(getattr(arguments, "json", False)) or getattr(arguments, "format", None) == "json"
+
+
+def _print_any_character() -> None:
+    """A name in a model may hold what the terminal's encoding lacks: it is then shown escaped."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _print_only_our_own() -> None:
+    """onnx_ir logs warnings and tracebacks of what is refused here in a sentence, or does no harm."""
+    logging.getLogger("onnx_ir").setLevel(logging.CRITICAL)
+
+
+def _drop(stream: TextIO) -> None:
+    """Write what is left to nowhere; without this the interpreter would complain when it flushes at exit."""
+    try:
+        descriptor = stream.fileno()
+    except (OSError, ValueError):
+        return
+    os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)

@@ -1,0 +1,22 @@
+"""The HTML report: one page with the graph around each rewrite, and the assets that it is made of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from castsmith.lazy import door
+
+if TYPE_CHECKING:
+    from castsmith.cli.page.data import Around, around, diff_page, report_page
+    from castsmith.cli.page.html import html_text
+
+__all__ = ["Around", "around", "diff_page", "html_text", "report_page"]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = door(
+        __name__,
+        {
+            "data": ("Around", "around", "diff_page", "report_page"),
+            "html": ("html_text",),
+        },
+    )

@@ -1,0 +1,158 @@
+"""What the HTML page shows, from what optimize did or from what diff found."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import onnx_ir
+
+from castsmith.cli.report import Amount, Sizes, effect_text
+from castsmith.cli.text import counted, size_text
+from castsmith.ir.diff import Change, Comparison
+from castsmith.ir.records import Diagnostic, Refusal, Rewrite, Site
+from castsmith.ir.text import node_text, site_of
+from castsmith.ir.walks import all_nodes
+from castsmith.lowering.pipeline import Result
+
+Item = dict[str, Any]
+
+Around = dict[str, tuple[str, list[str]]]
+"""For values by name, the operator that makes each and some that use it."""
+
+_MOST_CONSUMERS, _MOST_TEXT = 3, 90
+_NAME = re.compile(r"[^\s,(){}<>]+")
+
+
+def report_page(title: str, sub: str, before: Around, result: Result, sizes: Sizes) -> dict[str, Any]:
+    """The page of one run of optimize; `before` is what stood around each value of the model that went in."""
+    texts = _texts_of_nodes(result.model, [record.site for record in result.refusals])
+    items = [
+        *map(_diagnostic, result.diagnostics),
+        *map(_rewrite, result.rewrites),
+        *(_refusal(record, texts.get(record.site, "")) for record in result.refusals),
+    ]
+    first, last = sizes.before, sizes.after
+    figures = [
+        ("rewrites", str(len(result.rewrites))),
+        ("refusals", str(len(result.refusals))),
+        ("nodes", _change(str(first.nodes), str(last.nodes))),
+        ("casts", _change(str(first.casts), str(last.casts))),
+        ("tensors", _change(size_text(first.tensor_bytes), size_text(last.tensor_bytes))),
+        ("file", _change(size_text(first.file_bytes or 0), size_text(last.file_bytes or 0))),
+    ]
+    page = _page(title, sub, figures, items, before, around(result.model))
+    rules = [{"group": name, "rule": rule, **_amount(amount)} for (name, rule), amount in sizes.rules.items()]
+    return {**page, "rules": rules}
+
+
+def diff_page(title: str, a: onnx_ir.Model, b: onnx_ir.Model, found: Comparison) -> dict[str, Any]:
+    """The page of one comparison."""
+    items = [
+        {
+            "kind": "change",
+            "group": change.subject.partition(" ")[0],
+            "rule": change.kind,
+            "place": change.place,
+            "reason": _told(change),
+            "detail": change.detail,
+            "before": change.before,
+            "after": change.after,
+            "drawn": change.subject in ("node", "operator"),
+        }
+        for change in found.changes
+    ]
+    counts = {key.removeprefix("nodes_"): str(count) for key, count in asdict(found).items() if key != "changes"}
+    figures = [("differences", str(len(items))), *((f"nodes {key}", count) for key, count in counts.items())]
+    sub = "The models are the same." if not items else counted(len(items), "difference")
+    return _page(title, sub, figures, items, around(a), around(b))
+
+
+def _told(change: Change) -> str:
+    """What changed in one line: a node as it was or is, anything else from what to what."""
+    sides = [text.partition("  # ")[0] for text in (change.before, change.after)]
+    text = " \u2192 ".join(side if len(side) <= _MOST_TEXT else f"{side[:_MOST_TEXT]}\u2026" for side in sides if side)
+    return text if change.subject in ("node", "operator") else f"{change.subject}: {text}"
+
+
+def _page(
+    title: str,
+    sub: str,
+    figures: Iterable[tuple[str, str]],
+    items: Sequence[Item],
+    before: Around,
+    after: Around,
+) -> dict[str, Any]:
+    drawn = [item for item in items if item["drawn"]]
+    neighbours = {
+        side: {name: known[name] for item in drawn for name in _NAME.findall(item[side]) if name in known}
+        for side, known in (("before", before), ("after", after))
+    }
+    return {"schema": 1, "title": title, "sub": sub, "figures": list(figures), "items": items, "around": neighbours}
+
+
+def around(model: onnx_ir.Model) -> Around:
+    """For each value of the model by name: the operator that makes it, and some that use it."""
+    found: Around = {value.name or "": ("input", []) for value in model.graph.inputs}
+    for value in model.graph.initializers.values():
+        found[value.name or ""] = ("constant", [])
+    for node in all_nodes(model):
+        for value in node.outputs:
+            found[value.name or ""] = (node.op_type, [])
+    for node in all_nodes(model):
+        for value in node.inputs:
+            consumers = found.get((value.name or "") if value is not None else "", ("", []))[1]
+            if len(consumers) < _MOST_CONSUMERS:
+                consumers.append(node.op_type)
+    for value in model.graph.outputs:
+        found.setdefault(value.name or "", ("", []))[1].append("output")
+    return found
+
+
+def _amount(amount: Amount) -> dict[str, str]:
+    """The casts and bytes of a rule as the table shows them."""
+    casts, sizes = ((amount.casts_added, amount.casts_removed), (amount.bytes_added, amount.bytes_removed))
+    return {
+        "casts": " ".join(f"{sign}{number}" for sign, number in zip("+\u2212", casts, strict=True) if number),
+        "bytes": " ".join(f"{sign}{size_text(size)}" for sign, size in zip("+\u2212", sizes, strict=True) if size),
+    }
+
+
+def _texts_of_nodes(model: onnx_ir.Model, sites: Iterable[Site]) -> dict[Site, str]:
+    """The nodes at the sites as text, where they are still there and no other node has the same site."""
+    wanted, nodes = set(sites), dict[Site, list[onnx_ir.Node]]()
+    for node in all_nodes(model) if wanted else ():
+        site = site_of(node)
+        if site in wanted:
+            nodes.setdefault(site, []).append(node)
+    return {site: node_text(found[0]) for site, found in nodes.items() if len(found) == 1}
+
+
+def _rewrite(record: Rewrite) -> Item:
+    reason = f"{record.reason} [{effect_text(record)}]"
+    return _item("rewrite", record.pass_name, record.rule, record.site, reason, record.before, record.after)
+
+
+def _refusal(record: Refusal, text: str) -> Item:
+    witness = f" (witness: {record.witness})" if record.witness else ""
+    return _item("refusal", record.pass_name, record.rule, record.site, record.reason + witness, text, "")
+
+
+def _diagnostic(record: Diagnostic) -> Item:
+    way_out = f" ({record.help})" if record.help else ""
+    severity = record.severity.value
+    return _item("diagnostic", severity, record.code, record.site, record.message + way_out, "", "", drawn=False)
+
+
+def _item(
+    kind: str, group: str, rule: str, site: Site, reason: str, before: str, after: str, *, drawn: bool = True
+) -> Item:
+    """`drawn`: whether the texts are nodes that a picture can show."""
+    keys = ("kind", "group", "rule", "place", "reason", "before", "after", "drawn")
+    return dict(zip(keys, (kind, group, rule, str(site), reason, before, after, drawn), strict=True))
+
+
+def _change(before: str, after: str) -> str:
+    return before if before == after else f"{before} \u2192 {after}"

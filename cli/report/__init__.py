@@ -1,0 +1,32 @@
+"""What a run did, as JSON data: the rewrites, refusals and diagnostics, with sizes and the savings of each rule."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from castsmith.lazy import door
+
+if TYPE_CHECKING:
+    from castsmith.cli.report.data import count_by_rule, diagnostic_data, effect_text, report_data
+    from castsmith.cli.report.savings import Amount, RuleKey, Sizes, Watched, measure
+
+__all__ = [
+    "Amount",
+    "RuleKey",
+    "Sizes",
+    "Watched",
+    "count_by_rule",
+    "diagnostic_data",
+    "effect_text",
+    "measure",
+    "report_data",
+]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = door(
+        __name__,
+        {
+            "data": ("count_by_rule", "diagnostic_data", "effect_text", "report_data"),
+            "savings": ("Amount", "RuleKey", "Sizes", "Watched", "measure"),
+        },
+    )

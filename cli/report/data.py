@@ -1,0 +1,106 @@
+"""What optimize did, as data: the layout that --json and --report share."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import castsmith
+from castsmith.cli.report.savings import Sizes
+from castsmith.ir.records import Diagnostic, Refusal, Rewrite, Site
+from castsmith.lowering.pipeline import Result
+
+if TYPE_CHECKING:
+    from castsmith.ir.verify import Verdict
+
+
+def report_data(source: str, output: str | None, target: str | None, result: Result, sizes: Sizes) -> dict[str, Any]:
+    """Everything about one run of optimize; without an output where nothing was written."""
+    return {
+        "castsmith": castsmith.__version__,
+        "input": source,
+        "output": output,
+        "target": target,
+        "summary": {
+            "before": asdict(sizes.before),
+            "after": asdict(sizes.after),
+            "rewrites": [
+                {"pass": name, "rule": rule, **asdict(amount)} for (name, rule), amount in sizes.rules.items()
+            ],
+            "refusals": len(result.refusals),
+            "diagnostics": len(result.diagnostics),
+        },
+        "rewrites": [_rewrite(record) for record in result.rewrites],
+        "refusals": [_refusal(record) for record in result.refusals],
+        "diagnostics": [diagnostic_data(record) for record in result.diagnostics],
+        "verification": None if result.verdict is None else _verification(result.verdict),
+    }
+
+
+def _verification(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "verdict": verdict.outcome,
+        "engine": verdict.engine,
+        "sets": len(verdict.runs),
+        "elements": verdict.elements,
+        "compared": verdict.compared,
+        "proven": sorted(verdict.proven),
+        "accepted": verdict.accepted,
+        "unsure": verdict.unsure,
+    }
+
+
+def count_by_rule(records: Sequence[Rewrite | Refusal]) -> Counter[tuple[str, str]]:
+    """How many records each rule of each pass made, in the order in which they first appear."""
+    return Counter((record.pass_name, record.rule) for record in records)
+
+
+def diagnostic_data(record: Diagnostic) -> dict[str, Any]:
+    """A diagnostic or finding as data."""
+    return {
+        "code": record.code,
+        "severity": record.severity.value,
+        "place": _place(record.site),
+        "message": record.message,
+        "help": record.help,
+    }
+
+
+def _rewrite(record: Rewrite) -> dict[str, Any]:
+    return {
+        "pass": record.pass_name,
+        "rule": record.rule,
+        "place": _place(record.site),
+        "before": record.before,
+        "after": record.after,
+        "reason": record.reason,
+        "effect": effect_name(record),
+        "saved_bytes": record.saved_bytes,
+    }
+
+
+def _refusal(record: Refusal) -> dict[str, Any]:
+    return {
+        "pass": record.pass_name,
+        "rule": record.rule,
+        "place": _place(record.site),
+        "reason": record.reason,
+        "witness": record.witness,
+    }
+
+
+def effect_name(record: Rewrite) -> str:
+    """The effect in a word, such as `bit-exact` or `repair`."""
+    return record.effect.name.lower().replace("_", "-")
+
+
+def effect_text(record: Rewrite) -> str:
+    """The effect, and the bytes that are saved where they were counted: `bit-exact, saves 96 bytes`."""
+    saved = record.saved_bytes
+    return effect_name(record) if saved is None else f"{effect_name(record)}, saves {saved} bytes"
+
+
+def _place(site: Site) -> dict[str, str]:
+    return {"graph": site.graph, "node": site.node, "op": site.op}

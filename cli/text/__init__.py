@@ -1,0 +1,63 @@
+"""What the commands print to a terminal, and as SARIF.
+
+`terminal` wraps lines and shows progress; `rewrites`, `diff`, `verify`, `summary` and `findings` render one kind of
+result each.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from castsmith.lazy import door
+
+if TYPE_CHECKING:
+    from castsmith.cli.text.cast import convert, read_value, shown
+    from castsmith.cli.text.diff import comparison_lines
+    from castsmith.cli.text.findings import finding_line
+    from castsmith.cli.text.sarif import sarif_text
+    from castsmith.cli.text.summary import print_result
+    from castsmith.cli.text.terminal import (
+        Line,
+        columns,
+        counted,
+        one_line,
+        print_lines,
+        printable,
+        progress,
+        size_text,
+    )
+    from castsmith.cli.text.verify import verdict_data, verdict_lines
+
+__all__ = [
+    "Line",
+    "columns",
+    "comparison_lines",
+    "convert",
+    "counted",
+    "finding_line",
+    "one_line",
+    "print_lines",
+    "print_result",
+    "printable",
+    "progress",
+    "read_value",
+    "sarif_text",
+    "shown",
+    "size_text",
+    "verdict_data",
+    "verdict_lines",
+]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = door(
+        __name__,
+        {
+            "cast": ("convert", "read_value", "shown"),
+            "diff": ("comparison_lines",),
+            "findings": ("finding_line",),
+            "sarif": ("sarif_text",),
+            "summary": ("print_result",),
+            "terminal": ("Line", "columns", "counted", "one_line", "print_lines", "printable", "progress", "size_text"),
+            "verify": ("verdict_data", "verdict_lines"),
+        },
+    )

@@ -1,0 +1,146 @@
+"""A comparison as lines: changes under the place where they are, what is unchanged only as a count."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from castsmith.cli.text.rewrites import CODE_PIECES
+from castsmith.cli.text.terminal import Line, Part, counted, one_line
+from castsmith.ir.diff import Change, Comparison
+
+_HANG = 6
+
+_SHOWN, _MOST_PLACES, _MOST_OPERATORS = 3, 4, 8
+"""How many of many places that changed alike are shown, how many more are named, and how many operators are counted."""
+
+_CALL = re.compile(r" = (\S+)( <.*?>)? \(")
+_SOURCE = re.compile(r" \((\w+)\)$")
+
+Form = tuple[str, ...]
+
+
+def comparison_lines(a: str, b: str, found: Comparison, *, full: bool = False) -> Iterator[Line]:
+    """What differs, and at the end how much; for equal models that alone. Unless `full`, of many places that changed
+    alike, but for names and shapes, the first stand for all; constants of other values are always shown."""
+    if found.changes:
+        yield Line((("red", f"--- {one_line(a)}"),))
+        yield Line((("green", f"+++ {one_line(b)}"),))
+    place = ""
+    for group, others in _folded(_by_place(found.changes), full=full):
+        if group[0].place != place:
+            place = group[0].place
+            yield Line((("bold", one_line(group[0].place)),), 4)
+        for change in group:
+            yield from _change_lines(change)
+        if others:
+            place = ""
+            yield Line((("dim", f"  and in the same way (--full shows it), {_places(others)}"),), 4)
+    for text in _operators(found.changes):
+        yield Line((("", text),), 4)
+    yield Line((("", _summary(found)),), 2)
+
+
+def _by_place(changes: Iterable[Change]) -> list[list[Change]]:
+    """The changes of one node together. Nodes without a name have the places of others: where one starts is told."""
+    places: list[list[Change]] = []
+    for change in changes:
+        starts = change.kind in ("node-added", "node-removed", "operator-changed")
+        if starts or not places or places[-1][0].place != change.place:
+            places.append([])
+        places[-1].append(change)
+    return places
+
+
+def _folded(places: list[list[Change]], *, full: bool) -> Iterator[tuple[list[Change], list[list[Change]]]]:
+    """The places to show, in order; with the last of each form that is shown go those that are not."""
+    alike: dict[Form, list[int]] = {}
+    for index, group in enumerate(places):
+        alike.setdefault((str(index),) if full else _form(index, group), []).append(index)
+    shown: dict[int, list[int]] = {}
+    for indexes in alike.values():
+        count = _SHOWN if len(indexes) > _SHOWN + 1 else len(indexes)
+        shown.update((index, []) for index in indexes[:count])
+        shown[indexes[count - 1]] = indexes[count:]
+    yield from ((places[index], [places[other] for other in shown[index]]) for index in sorted(shown))
+
+
+_ALIKE = ("node-added", "node-removed", "operator-changed", "operand-changed", "type-changed", "attribute-changed")
+
+
+def _form(index: int, group: list[Change]) -> Form:
+    """What changes of places have in common that differ in names and shapes alone; else the place itself."""
+    if not all(change.kind in _ALIKE or _retyped(change) for change in group):
+        return (str(index),)
+    parts: list[str] = [group[0].place.rpartition(" ")[2]]
+    for change in group:
+        subject = change.subject if change.kind in ("operand-changed", "attribute-changed") else ""
+        parts += (change.kind, subject, _gist(change, change.before), _gist(change, change.after))
+    return tuple(parts)
+
+
+def _retyped(change: Change) -> bool:
+    """Whether a constant changed its element type; one that changed its values alone is of interest by itself."""
+    return change.kind == "constant-changed" and change.before.partition("[")[0] != change.after.partition("[")[0]
+
+
+def _gist(change: Change, text: str) -> str:
+    """A node without its names and shapes, an operand without its name, a type without its shape."""
+    if change.kind in ("type-changed", "constant-changed"):
+        return text.partition("[")[0]
+    if change.kind == "attribute-changed":
+        return text
+    call, source = _CALL.search(text), _SOURCE.search(text)
+    return (call[1] + (call[2] or "") if call else source[1] if source else "") or str(bool(text))
+
+
+def _places(others: list[list[Change]]) -> str:
+    names = [one_line(group[0].place.partition(": ")[2].rpartition(" (")[0]) for group in others[:_MOST_PLACES]]
+    more = len(others) - len(names)
+    rest = f" and {counted(more, 'other')}" if more else ""
+    return f"{len(others)} more: {', '.join(names)}{rest}"
+
+
+def _operators(changes: Sequence[Change]) -> Iterator[str]:
+    """The operators of the nodes removed and added, where there are more than a few."""
+    for kind, word, side in (("node-removed", "removed", "before"), ("node-added", "added", "after")):
+        texts = [getattr(change, side) for change in changes if change.kind == kind]
+        counts = Counter(found[1] for text in texts if (found := _CALL.search(text)))
+        if len(texts) > _SHOWN:
+            most = [f"{number} {name}" for name, number in counts.most_common(_MOST_OPERATORS)]
+            more = len(counts) - len(most)
+            yield f"{word}: {', '.join(most)}{f' and {more} other kinds' if more > 0 else ''}"
+
+
+def _change_lines(change: Change) -> Iterator[Line]:
+    indent = "  " if change.place else ""
+    if change.subject in ("node", "operator"):
+        for mark, style, text in (("-", "red", change.before), ("+", "green", change.after)):
+            if text:
+                code, separator, types = one_line(text).partition("  # ")
+                yield Line(((style, f"{indent}{mark} {code}"), ("dim", separator + types)), _HANG, CODE_PIECES)
+        return
+    parts: list[Part] = [("", f"{indent}{one_line(change.subject)}: ")]
+    if not change.before or not change.after:
+        parts.append(
+            ("red", f"- {one_line(change.before)}") if change.before else ("green", f"+ {one_line(change.after)}")
+        )
+    elif change.before == change.after:
+        parts.append(("", one_line(change.before)))
+    else:
+        parts += [("red", one_line(change.before)), ("", " -> "), ("green", one_line(change.after))]
+    if change.detail:
+        style, last = parts.pop()
+        parts += [(style, f"{last};"), ("", f" {one_line(change.detail)}")]
+    yield Line(tuple(parts), _HANG)
+
+
+def _summary(found: Comparison) -> str:
+    same = counted(found.nodes_same, "node")
+    if not found.changes:
+        return f"the same: {same} and all that goes with them"
+    return (
+        f"{counted(len(found.changes), 'difference')}; of the nodes {found.nodes_same} are the same,"
+        f" {found.nodes_changed} changed, {found.nodes_added} added, {found.nodes_removed} removed"
+    )

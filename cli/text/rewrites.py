@@ -1,0 +1,119 @@
+"""Rewrites and refusals as lines, grouped by pass and rule: a small before and after in ONNX text, and the reason."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+from castsmith.cli.report import count_by_rule, effect_text
+from castsmith.cli.text.terminal import Line, Part, counted, one_line
+from castsmith.ir.records import Refusal, Rewrite
+from castsmith.numerics.types import ELEMENT_TYPES, type_name
+
+_HANG = 8
+
+_LONG, _MOST_PLACES = 6, 4
+"""Lines from which a rewrite is long, and how many of the places where it is repeated are named."""
+
+_SHOWN_LONG, _SHOWN_SHORT = 1, 3
+"""How many of the records of one form are shown where there are many: of long rewrites, and of all else."""
+
+_CALL = re.compile(r" = (\S+(?: <.*?>)?) \(")
+
+CODE_PIECES = 4
+"""How many lines of a terminal one node may take."""
+
+_TYPES = frozenset(map(type_name, ELEMENT_TYPES))
+
+Form = tuple[str, ...]
+R = TypeVar("R", Rewrite, Refusal)
+
+
+def rewrite_lines(rewrites: Sequence[Rewrite], *, full: bool = False) -> Iterator[Line]:
+    """Each rewrite: where, what was there (-), what is there now (+), and why.
+
+    Unless `full`, of many that differ in nothing but names and shapes the first stand for all.
+    """
+    for record, heading, others in _grouped(rewrites, _rewrite_form, full=full):
+        yield from heading
+        yield Line((("", "  "), ("cyan", one_line(str(record.site)))), 4)
+        yield from _code_lines("-", "red", record.before)
+        yield from _code_lines("+", "green", record.after)
+        yield Line((("dim", f"    {one_line(record.reason)} [{effect_text(record)}]"),), 4)
+        if others:
+            yield Line((("dim", f"    and in the same way (--diff=full shows it), {_places(others)}"),), 4)
+
+
+def refusal_lines(refusals: Sequence[Refusal], *, full: bool = False) -> Iterator[Line]:
+    """Each refusal: where, why not, and a value that shows it; unless `full`, of many for one reason the first."""
+    for record, heading, others in _grouped(refusals, _refusal_form, full=full):
+        yield from heading
+        yield Line((("", "  "), ("cyan", one_line(str(record.site)))), 4)
+        witness = f" (witness: {one_line(record.witness)})" if record.witness else ""
+        yield Line((("yellow", f"    not done: {one_line(record.reason)}"), ("", witness)), 4)
+        if others:
+            yield Line((("dim", f"    nor, for the same reason (--diff=full shows it), {_places(others)}"),), 4)
+
+
+def _rewrite_form(record: Rewrite) -> Form:
+    """What rewrites have in common that differ in names and shapes alone."""
+    lines = (*record.before.split("\n"), "->", *record.after.split("\n"))
+    calls = (found[1] if (found := _CALL.search(line)) else line.partition(" ")[0].partition("[")[0] for line in lines)
+    return ("long" if record.after.count("\n") + 1 >= _LONG else "short", *_words(record.reason), *calls)
+
+
+def _refusal_form(record: Refusal) -> Form:
+    return ("short", *_words(record.reason), record.witness)
+
+
+def _words(reason: str) -> Iterator[str]:
+    """The words of a reason, without names of values and numbers."""
+    return (word for word in reason.split() if word.strip(":;,.()").isalpha() or word.strip(":;,.()") in _TYPES)
+
+
+def _places(records: Sequence[Rewrite | Refusal]) -> str:
+    names = [one_line(record.site.node or record.site.op) for record in records[:_MOST_PLACES]]
+    more = len(records) - len(names)
+    rest = f" and {counted(more, 'other')}" if more else ""
+    return f"{len(records)} more: {', '.join(names)}{rest}"
+
+
+def _grouped(
+    records: Sequence[R], form_of: Callable[[R], Form], *, full: bool
+) -> Iterator[tuple[R, list[Line], list[R]]]:
+    """The records to show, each with the heading to print ahead of it, which is there for the first of a pass and
+    rule, and behind it those that are alike and not shown."""
+    counts = count_by_rule(records)
+    groups: dict[tuple[str, str], list[R]] = {key: [] for key in counts}
+    for record in records:
+        groups[record.pass_name, record.rule].append(record)
+    for index, ((name, rule), group) in enumerate(groups.items()):
+        gap = [Line(())] if index else []
+        heading = [*gap, Line((("bold", f"{name}, {rule} ({len(group)})"),))]
+        alike: dict[Form, list[R]] = {}
+        for record in group:
+            alike.setdefault((str(len(alike)),) if full else form_of(record), []).append(record)
+        for record, others in _in_order(group, alike):
+            yield record, heading, others
+            heading = []
+
+
+def _in_order(group: Sequence[R], alike: dict[Form, list[R]]) -> Iterator[tuple[R, list[R]]]:
+    """Those of the group that are shown, in its order; with the last of each form that is shown go the others."""
+    shown: dict[int, list[R]] = {}
+    for form, records in alike.items():
+        most = _SHOWN_LONG if form[0] == "long" else _SHOWN_SHORT
+        count = most if len(records) > most + (form[0] != "long") else len(records)
+        shown.update((id(record), []) for record in records[:count])
+        shown[id(records[count - 1])] = records[count:]
+    yield from ((record, shown[id(record)]) for record in group if id(record) in shown)
+
+
+def _code_lines(mark: str, style: str, text: str) -> Iterator[Line]:
+    for line in filter(None, text.split("\n")):
+        code, separator, types = one_line(line).partition("  # ")
+        parts: list[Part] = [(style, f"    {mark} {code}")]
+        if separator:
+            parts.append(("dim", f"{separator}{types}"))
+        yield Line(tuple(parts), _HANG, CODE_PIECES)

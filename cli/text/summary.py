@@ -1,0 +1,69 @@
+"""The text that optimize prints: the rewrites and refusals asked for, then counts and sizes before and after."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping
+
+from castsmith.cli.report import Amount, RuleKey, Sizes
+from castsmith.cli.text.rewrites import refusal_lines, rewrite_lines
+from castsmith.cli.text.terminal import Line, columns, counted, one_line, print_lines, size_text
+from castsmith.lowering.pipeline import Result
+
+
+def print_result(arguments: argparse.Namespace, result: Result, sizes: Sizes) -> None:
+    """Print what the options ask for, and the summary last, where the eye is."""
+    print_lines(_lines(arguments, result, sizes))
+
+
+def _lines(arguments: argparse.Namespace, result: Result, sizes: Sizes) -> Iterator[Line]:
+    if arguments.diff:
+        yield from rewrite_lines(result.rewrites, full=arguments.diff == "full")
+    if arguments.explain:
+        if arguments.diff and result.rewrites and result.refusals:
+            yield Line(())
+        yield from refusal_lines(result.refusals, full=arguments.diff == "full")
+    if (arguments.diff and result.rewrites) or (arguments.explain and result.refusals):
+        yield Line(())
+    for text in _summary(arguments, result, sizes):
+        yield Line((("", text),), 4)
+
+
+def _summary(arguments: argparse.Namespace, result: Result, sizes: Sizes) -> Iterator[str]:
+    """Counts by pass and rule, then what the model amounts to before and after."""
+    yield one_line(f"{arguments.input} -> {arguments.output}")
+    if not result.rewrites:
+        yield "  nothing to change"
+    else:
+        rows = [("pass", "rule", "count", "casts", "bytes"), *_rows(sizes.rules)]
+        shown = [index for index in range(len(rows[0])) if any(row[index] for row in rows[1:])]
+        yield from columns([row[index] for index in shown] for row in rows)
+    before, after = sizes.before, sizes.after
+    yield (
+        f"  nodes {_change(str(before.nodes), str(after.nodes))}, casts {_change(str(before.casts), str(after.casts))},"
+        f" tensors {_change(size_text(before.tensor_bytes), size_text(after.tensor_bytes))},"
+        f" file {_change(size_text(before.file_bytes or 0), size_text(after.file_bytes or 0))}"
+    )
+    if result.refusals:
+        how = "" if arguments.explain else " (--explain shows them)"
+        yield f"  {counted(len(result.refusals), 'refusal')}{how}"
+    if result.verdict is not None:
+        from castsmith.cli.text.verify import compared_text
+
+        yield one_line(f"  verified: {result.verdict.outcome}, {compared_text(result.verdict)}")
+        yield from (one_line(f"    {text}") for text in (*result.verdict.unsure, *result.verdict.accepted))
+
+
+def _rows(rules: Mapping[RuleKey, Amount]) -> Iterator[tuple[str, ...]]:
+    """A row for each rule: the casts that it adds and removes, and by how much constants grow or shrink."""
+    for (name, rule), amount in rules.items():
+        casts = " ".join(
+            f"{sign}{number}" for sign, number in (("+", amount.casts_added), ("-", amount.casts_removed)) if number
+        )
+        change = amount.bytes_added - amount.bytes_removed
+        size = f"{'+' if change > 0 else '-'}{size_text(abs(change))}" if change else ""
+        yield name, rule or "(beside its rules)", str(amount.count or ""), casts, size
+
+
+def _change(before: str, after: str) -> str:
+    return before if before == after else f"{before} -> {after}"

@@ -1,0 +1,166 @@
+"""The terminal: its width and colours where there is one, plain text and no wrapping where there is none."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+# Text for people: names in a model are untrusted, so what a terminal would obey is shown escaped.
+
+
+def printable(text: str) -> str:
+    """`text` with control characters, escape sequences among them, as Python writes them; newlines stay."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
+
+
+def one_line(text: str) -> str:
+    """`text` printable and without line breaks."""
+    return printable(" ".join(text.splitlines()) if "\n" in text else text)
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """`1 node`, `2 nodes`."""
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
+
+
+def size_text(size: float) -> str:
+    """Bytes as a person reads them: `812 B`, `4.1 KB`, `2.3 GB`."""
+    for unit in ("B", "KB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} B" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} GB"
+
+
+def columns(rows: Iterable[Sequence[str]], indent: str = "  ") -> list[str]:
+    """The rows as lines whose cells are aligned on the left; the last cell is not padded."""
+    table = [[one_line(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return [
+        indent + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table
+    ]
+
+
+# Folding a line of ONNX text to the width of a terminal: between operands, hanging, and elided when very long.
+
+Part = tuple[str, str]
+"""A style and some text in it."""
+
+_ELLIPSIS = " ..."
+_NARROWEST = 20
+
+_WORD = re.compile(r" *(?:\[[^\[\]]*\]|\S| = )+")
+"""Blanks and what follows them: a shape such as [batch, 1] and an attribute such as axis = 1 stay whole."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """Styled parts that make one line; what does not fit is indented by `hang`, each part but the first anew.
+
+    most: how many pieces a terminal gets to see of it; 0 for all.
+    """
+
+    parts: tuple[Part, ...]
+    hang: int = 0
+    most: int = 0
+
+    @property
+    def plain(self) -> str:
+        return "".join(text for _, text in self.parts)
+
+
+def wrap(line: Line, width: int) -> Iterator[list[Part]]:
+    """The pieces of `line`, each at most `width` wide; beyond `most` of them they are elided."""
+    width = max(width, line.hang + _NARROWEST)
+    if len(line.plain) <= width:
+        yield list(line.parts)
+        return
+    pieces = list(_fold(line, width))
+    if line.most and len(pieces) > line.most:
+        pieces = pieces[: line.most]
+        style, text = pieces[-1][-1]
+        room = width - len(_ELLIPSIS) - _length(pieces[-1][:-1])
+        pieces[-1][-1:] = [(style, text[:room]), ("dim", _ELLIPSIS)]
+    yield from pieces
+
+
+def _fold(line: Line, width: int) -> Iterator[list[Part]]:
+    piece: list[Part] = []
+    for style, text in line.parts:
+        if piece and len(text) > width - _length(piece):
+            yield piece
+            piece, text = [], " " * line.hang + text.lstrip()
+        current = ""
+        for word in _words(text, width - line.hang):
+            if current.strip() and _length(piece) + len(current) + len(word) > width:
+                yield [*piece, (style, current)]
+                piece, current, word = [], " " * line.hang, word.lstrip()
+            current += word
+        piece.append((style, current))
+    yield piece
+
+
+def _length(piece: list[Part]) -> int:
+    return sum(len(text) for _, text in piece)
+
+
+def _words(text: str, longest: int) -> Iterator[str]:
+    """The words of `text`; one wider than a whole line is cut."""
+    words: list[str] = _WORD.findall(text)
+    blanks = " " * (len(text) - len(text.rstrip(" ")))
+    if blanks:
+        words[-1:] = [words[-1] + blanks] if words else [blanks]
+    for word in words:
+        for start in range(0, len(word), longest):
+            yield word[start : start + longest]
+
+
+def print_lines(lines: Iterator[Line]) -> None:
+    """Print the lines; on a terminal coloured and folded to its width."""
+    if not sys.stdout.isatty():
+        for line in lines:
+            print(line.plain)
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False, markup=False, emoji=False)
+    for line in lines:
+        for piece in wrap(line, console.width):
+            text = Text(no_wrap=True, overflow="ignore")
+            for style, part in piece:
+                text.append(part, style=style)
+            console.print(text, soft_wrap=True)
+
+
+@contextmanager
+def progress(steps: int | None = None) -> Generator[Callable[[str], None]]:
+    """A function to call with the name of what runs now; a bar on stderr as long as that is a terminal.
+
+    steps: how often it will be called, where that is known.
+    """
+    if not sys.stderr.isatty():
+        yield _say_nothing
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task("reading", total=steps, completed=-1)
+
+        def announce(name: str) -> None:
+            from rich.markup import escape
+
+            shown.update(task, description=escape(one_line(name)), advance=1)
+
+        yield announce
+
+
+def _say_nothing(name: str) -> None:
+    del name

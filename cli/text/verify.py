@@ -1,0 +1,140 @@
+"""What verify found, as lines and as data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from castsmith.cli.text.rewrites import CODE_PIECES
+from castsmith.cli.text.terminal import Line, counted, one_line
+from castsmith.ir.verify import OURSELVES, TITLES, Mismatch, Verdict
+
+_WHO = {**{engine: f"{title}, each by itself" for engine, title in TITLES.items()}, OURSELVES: "exact arithmetic"}
+_MOST_NAMES = 8
+
+
+def verdict_lines(a: str, b: str, verdict: Verdict) -> Iterator[Line]:
+    """The verdict, the difference with the node that makes it, or what was compared; then what else to know of it."""
+    style = {"equal": "green", "different": "red", "inconclusive": "yellow"}[verdict.outcome]
+    if verdict.mismatch is not None:
+        yield Line(((style, "different"), ("", f" on inputs {verdict.mismatch.inputs}")), 2)
+        yield from mismatch_lines(a, b, verdict.mismatch)
+    elif verdict.interface:
+        yield Line(((style, "different"), ("", ": the interfaces are not the same")), 2)
+    else:
+        yield Line(((style, verdict.outcome), ("", f": {compared_text(verdict)}")), 2)
+    for text in (*verdict.interface, *verdict.unsure):
+        yield Line((("", f"  {one_line(text)}"),), 4)
+    for name, count in verdict.outputs.items() if verdict.mismatch is None and not verdict.interface else ():
+        text = f"{count.compared} of {count.elements} elements"
+        how = f"proven, {verdict.proven[name]}" if name in verdict.proven else "tested"
+        rest = f", {count.left_out} left out: the standard leaves them undefined" if count.left_out else ""
+        yield Line((("", f"  {one_line(name)}: {how}, {text}{rest}"),), 4)
+    for text in _notes(verdict):
+        yield Line((("", f"  {one_line(text)}"),), 4)
+
+
+def compared_text(verdict: Verdict) -> str:
+    """How many elements were compared, and on how many sets of inputs."""
+    ran = counted(len(verdict.runs), "set") + " of inputs"
+    text = f"{verdict.compared} of {verdict.elements} elements of outputs compared, on {ran}"
+    proven = len(verdict.proven)
+    return f"{text}; {proven} of {counted(len(verdict.outputs), 'output')} proven for all inputs" if proven else text
+
+
+def mismatch_lines(a: str, b: str, found: Mismatch) -> Iterator[Line]:
+    """The first value that differs, what each model makes it by, the element, and the operands at its place."""
+    here = found.difference
+    if not found.value:
+        yield Line((("", f"  {one_line(b)} {one_line(here.b)}"),), 4)
+        return
+    yield Line((("", "  the first value that differs is "), ("bold", one_line(found.value))), 4)
+    if found.site.op:
+        yield Line((("", "  made by "), ("cyan", one_line(str(found.site)))), 4)
+    if found.within:
+        yield Line((("", f"  within what makes {one_line(', '.join(found.within))}"),), 4)
+    for mark, style, text in (("-", "red", found.node_a), ("+", "green", found.node_b)):
+        if text:
+            code, separator, types = one_line(text).partition("  # ")
+            yield Line(((style, f"    {mark} {code}"), ("dim", separator + types)), 8, CODE_PIECES)
+    place = list(here.index) if here.index else ""
+    much = f" ({here.elements} of {here.of} elements differ)" if here.index else ""
+    yield Line((("", f"  {one_line(found.value)}{place} is {here.a} in {one_line(a)}"),), 4)
+    yield Line((("", f"  {one_line(found.value)}{place} is {here.b} in {one_line(b)}{much}"),), 4)
+    for text in found.operands:
+        yield Line((("dim", f"    where {one_line(text)}"),), 6)
+
+
+def _notes(verdict: Verdict) -> Iterator[str]:
+    yield from verdict.accepted
+    if verdict.skipped:
+        (name, reason), more = verdict.skipped[0], len(verdict.skipped) - 1
+        rest = f", and {more} more" if more else ""
+        yield f"not run on inputs {name}{rest}: {reason}"
+    for text in verdict.not_reached[:_MOST_NAMES]:
+        yield f"not reached: {text}"
+    if len(verdict.not_reached) > _MOST_NAMES:
+        yield f"not reached: {len(verdict.not_reached) - _MOST_NAMES} more (--json has all)"
+    if verdict.stood_in:
+        names = ", ".join(verdict.stood_in)
+        yield f"{TITLES[verdict.engine]} does not run, or would narrow, {names}: the reference did"
+    if verdict.computed:
+        yield f"computed by {'; by '.join(f'{_WHO[who]}: {_listed(ops)}' for who, ops in verdict.computed.items())}"
+    yield from verdict.notes
+    for text in verdict.runtime:
+        yield f"note: the runtime changes this value, not the model: {text}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMES
+    return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+
+
+def verdict_data(verdict: Verdict) -> dict[str, Any]:
+    """Everything that verify found."""
+    found = verdict.mismatch
+    return {
+        "verdict": verdict.outcome,
+        "same": verdict.equal,
+        "engine": verdict.engine,
+        "difference": None if found is None else mismatch_data(found),
+        "interface": verdict.interface,
+        "unsure": verdict.unsure,
+        "sets": verdict.runs,
+        "skipped": [{"set": name, "reason": reason} for name, reason in verdict.skipped],
+        "outputs": [
+            {
+                "name": name,
+                "elements": count.elements,
+                "compared": count.compared,
+                "undefined": count.left_out,
+                "proven": verdict.proven.get(name),
+            }
+            for name, count in verdict.outputs.items()
+        ],
+        "elements": verdict.elements,
+        "compared": verdict.compared,
+        "undefined": verdict.undefined,
+        "accepted": verdict.accepted,
+        "not_reached": verdict.not_reached,
+        "runtime": verdict.runtime,
+        "stood_in": list(verdict.stood_in),
+        "computed": {who: list(operators) for who, operators in verdict.computed.items()},
+        "notes": verdict.notes,
+    }
+
+
+def mismatch_data(found: Mismatch) -> dict[str, Any]:
+    """One difference, with the place in the layout that reports use."""
+    return {
+        "set": found.inputs,
+        "value": found.value,
+        "place": {"graph": found.site.graph, "node": found.site.node, "op": found.site.op},
+        "node_a": found.node_a,
+        "node_b": found.node_b,
+        **asdict(found.difference),
+        "index": list(found.difference.index),
+        "operands": list(found.operands),
+        "within": list(found.within),
+    }

@@ -1,0 +1,26 @@
+"""The structural comparison of two models: which nodes, tensors and ports are the same, changed, added or removed.
+
+Call `compare(a, b)`. `keys` gives each node a key that does not depend on names, `match` pairs the nodes, and `graphs`
+lists what differs between pairs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from castsmith.lazy import door
+
+if TYPE_CHECKING:
+    from castsmith.ir.diff.interface import Change
+    from castsmith.ir.diff.models import Comparison, compare_models
+
+__all__ = ["Change", "Comparison", "compare_models"]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = door(
+        __name__,
+        {
+            "interface": ("Change",),
+            "models": ("Comparison", "compare_models"),
+        },
+    )

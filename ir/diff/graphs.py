@@ -1,0 +1,244 @@
+"""Two graphs compared once their nodes are matched: what differs between the nodes of a pair, and what is left over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx_ir
+from onnx_ir import AttributeType
+
+from castsmith.ir.constants import constant_tensor
+from castsmith.ir.diff.interface import (
+    Change,
+    GraphComparison,
+    Interface,
+    interface_changes,
+    pair_by_index,
+    types_differ,
+)
+from castsmith.ir.diff.keys import Keys, Scope, attribute_key, operands, operator_key
+from castsmith.ir.diff.match import Matching, match_nodes
+from castsmith.ir.diff.tensors import digest, tensor_difference
+from castsmith.ir.text import attribute_text, constant_text, node_text, site_of, type_text
+
+# The attributes of two matched nodes compared; the graphs among them are left to whoever compares graphs.
+
+_NESTED = (AttributeType.GRAPH, AttributeType.GRAPHS)
+_NOT_SET = "not set"
+
+
+def attribute_changes(a: onnx_ir.Node, b: onnx_ir.Node, place: str, keys: Keys) -> Iterator[Change]:
+    """Attributes that one node lacks, or that are not equal to the bit."""
+    kept = keys.attributes(a), keys.attributes(b)
+    for name in sorted(kept[0].keys() | kept[1].keys()):
+        left, right = a.attributes.get(name), b.attributes.get(name)
+        subject = f"attribute {name}"
+        if left is None or right is None:
+            yield Change("attribute-changed", place, subject, _text(left), _text(right))
+        elif left.is_ref() or right.is_ref() or left.type != right.type:
+            if attribute_key(left, keys, None) != attribute_key(right, keys, None):
+                yield Change("attribute-changed", place, subject, _text(left), _text(right))
+        elif left.type in _NESTED:
+            counts = [len(graphs_of(attribute)) for attribute in (left, right)]
+            if counts[0] != counts[1]:
+                yield Change("attribute-changed", place, f"number of graphs in {name}", *map(str, counts))
+        elif attribute_key(left, keys, None) != attribute_key(right, keys, None):
+            yield _value_change(left, right, place, subject)
+
+
+def graphs_of(attribute: onnx_ir.Attr) -> list[onnx_ir.Graph]:
+    """The graphs that the attribute holds."""
+    if attribute.is_ref() or attribute.type not in _NESTED:
+        return []
+    return [attribute.as_graph()] if attribute.type == AttributeType.GRAPH else list(attribute.as_graphs())
+
+
+def _value_change(left: onnx_ir.Attr, right: onnx_ir.Attr, place: str, subject: str) -> Change:
+    if left.type == AttributeType.TENSOR:
+        found = tensor_difference(left.as_tensor(), right.as_tensor())
+        return Change("attribute-changed", place, subject, found.before, found.after, found.detail)
+    return Change("attribute-changed", place, subject, _text(left), _text(right))
+
+
+def _text(attribute: onnx_ir.Attr | None) -> str:
+    if attribute is None:
+        return _NOT_SET
+    if attribute.type in _NESTED and not attribute.is_ref():
+        return "a graph"
+    if attribute.type in (AttributeType.TENSOR, AttributeType.TENSORS) and not attribute.is_ref():
+        return "a tensor"
+    return attribute_text(attribute)
+
+
+# What has no meaning, compared on request: the metadata of nodes, and constants that nothing uses.
+
+
+def metadata_changes(a: onnx_ir.Node, b: onnx_ir.Node, place: str) -> Iterator[Change]:
+    """Entries of metadata that two matched nodes do not share."""
+    for name in sorted(a.metadata_props.keys() | b.metadata_props.keys()):
+        before, after = a.metadata_props.get(name, ""), b.metadata_props.get(name, "")
+        if before != after or (name in a.metadata_props) != (name in b.metadata_props):
+            yield Change("node-metadata-changed", place, f"metadata {name}", before, after)
+
+
+def unused_constant_changes(a: Scope, b: Scope, place: str) -> Iterator[Change]:
+    """Initializers that nothing uses, by name."""
+    left, right = _unused(a), _unused(b)
+    for name in sorted(left.keys() | right.keys()):
+        before, after = left.get(name), right.get(name)
+        if before is None or after is None:
+            kind = "unused-constant-added" if before is None else "unused-constant-removed"
+        elif before.const_value is None or after.const_value is None:
+            continue
+        elif digest(before.const_value) != digest(after.const_value):
+            kind = "unused-constant-changed"
+        else:
+            continue
+        yield Change(kind, place, f"unused constant {name}", _shortened_text(before), _shortened_text(after))
+
+
+def _unused(scope: Scope) -> dict[str, onnx_ir.Value]:
+    if isinstance(scope, onnx_ir.Function):
+        return {}
+    values = scope.initializers.items()
+    return {n: v for n, v in values if not v.uses() and not v.is_graph_output() and not v.is_graph_input()}
+
+
+def _shortened_text(value: onnx_ir.Value | None) -> str:
+    return "" if value is None else constant_text(value)
+
+
+Node = onnx_ir.Node
+
+
+def compare_graphs(
+    a: Scope, b: Scope, inputs: Interface, outputs: Interface, keys: Keys, tally: GraphComparison
+) -> None:
+    """Add what differs between two scopes, their subgraphs included, to `tally`. `keys` knows the values around."""
+    place = a.name or ""
+    tally.changes += interface_changes("input", place, inputs, a.inputs, b.inputs)
+    tally.changes += interface_changes("output", place, outputs, a.outputs, b.outputs)
+    for left, right in inputs.pairs:
+        keys.of[left] = keys.of[right] = keys.intern("input", left, right)
+        tally.changes += _default_changes(left, right, place)
+    if keys.everything:
+        tally.changes += unused_constant_changes(a, b, place)
+    matching = match_nodes(a, b, keys, outputs.pairs)
+    for left, right in outputs.pairs:
+        tally.changes += _source_changes(matching, left, right, place, f"what makes output {left.name}")
+    for left, right in _in_order(matching):
+        if left is not None and right is not None:
+            _compare_nodes(matching, left, right, tally)
+        elif left is not None:
+            tally.removed += 1
+            tally.changes.append(Change("node-removed", str(site_of(left)), "node", node_text(left), ""))
+        elif right is not None:
+            tally.added += 1
+            tally.changes.append(Change("node-added", str(site_of(right)), "node", "", node_text(right)))
+
+
+def _in_order(matching: Matching) -> Iterator[tuple[Node | None, Node | None]]:
+    """All nodes in the order of the second graph, what was removed ahead of what followed it in the first."""
+    removed: dict[Node | None, list[Node]] = {}
+    waiting: list[Node] = []
+    for node in matching.sides[0]:
+        if node not in matching.partner:
+            waiting.append(node)
+        elif waiting:
+            removed[node], waiting = waiting, []
+    partners = {b: a for a, b in matching.partner.items()}
+    for node in matching.sides[1]:
+        a = partners.get(node)
+        yield from ((gone, None) for gone in removed.get(a, ()) if a is not None)
+        yield a, node
+    yield from ((gone, None) for gone in waiting)
+
+
+def _compare_nodes(matching: Matching, a: onnx_ir.Node, b: onnx_ir.Node, tally: GraphComparison) -> None:
+    before = len(tally.changes)
+    place = str(site_of(a))
+    if operator_key(a) != operator_key(b):
+        tally.changes.append(Change("operator-changed", place, "operator", node_text(a), node_text(b)))
+    else:
+        tally.changes += attribute_changes(a, b, place, matching.keys)
+        tally.changes += _operand_changes(matching, a, b, place)
+    tally.changes += _output_type_changes(a, b, place)
+    if matching.keys.everything:
+        tally.changes += metadata_changes(a, b, place)
+    same = len(tally.changes) == before
+    tally.same += same
+    tally.changed += not same
+    for name in sorted(a.attributes.keys() & b.attributes.keys()):
+        for left, right in zip(graphs_of(a.attributes[name]), graphs_of(b.attributes[name]), strict=False):
+            inner = pair_by_index(left.inputs, right.inputs), pair_by_index(left.outputs, right.outputs)
+            compare_graphs(left, right, *inner, matching.keys, tally)
+
+
+def _operand_changes(matching: Matching, a: onnx_ir.Node, b: onnx_ir.Node, place: str) -> Iterator[Change]:
+    left, right = operands(a), operands(b)
+    for index in range(max(len(left), len(right))):
+        x = left[index] if index < len(left) else None
+        y = right[index] if index < len(right) else None
+        yield from _source_changes(matching, x, y, place, f"input {index}")
+
+
+def _source_changes(
+    matching: Matching, x: onnx_ir.Value | None, y: onnx_ir.Value | None, place: str, subject: str
+) -> Iterator[Change]:
+    """The change from the value x to the value y where one of them was expected to be the other."""
+    if x is None or y is None:
+        if x is not y:
+            yield Change("operand-changed", place, subject, _named(x), _named(y))
+        return
+    if _same_value(matching, x, y):
+        return
+    before, after = constant_tensor(x), constant_tensor(y)
+    if before is not None and after is not None:
+        found = tensor_difference(before, after)
+        names = _named(x) if x.name == y.name else f"{_named(x)} -> {_named(y)}"
+        yield Change("constant-changed", place, f"constant {names}", found.before, found.after, found.detail)
+    else:
+        names = (_named(x), _named(y)) if x.name != y.name else (_with_source(x), _with_source(y))
+        yield Change("operand-changed", place, subject, *names)
+
+
+def _same_value(matching: Matching, x: onnx_ir.Value, y: onnx_ir.Value) -> bool:
+    """Whether both are one constant, the outputs of matched nodes, or computed in the same way."""
+    keys, forward = matching.keys, matching.forward
+    left, right = keys.constant(x), keys.constant(y)
+    if left is not None or right is not None:
+        return left == right
+    if keys.of.get(x, x) == keys.of.get(y, y):
+        return True
+    return x in forward and forward[x] == forward.get(y)
+
+
+def _default_changes(left: onnx_ir.Value, right: onnx_ir.Value, place: str) -> Iterator[Change]:
+    """The values that inputs have when the caller gives none."""
+    before, after = left.const_value, right.const_value
+    subject = f"default of input {left.name}"
+    if before is None or after is None:
+        if before is not after:
+            sides = ("" if tensor is None else "set" for tensor in (before, after))
+            yield Change("constant-changed", place, subject, *sides)
+    elif digest(before) != digest(after):
+        found = tensor_difference(before, after)
+        yield Change("constant-changed", place, subject, found.before, found.after, found.detail)
+
+
+def _output_type_changes(a: onnx_ir.Node, b: onnx_ir.Node, place: str) -> Iterator[Change]:
+    if len(a.outputs) != len(b.outputs):
+        yield Change("output-count-changed", place, "number of outputs", str(len(a.outputs)), str(len(b.outputs)))
+    for left, right in zip(a.outputs, b.outputs, strict=False):
+        if not left.is_graph_output() and types_differ(left, right, strict=False):
+            yield Change("type-changed", place, f"type of {left.name}", type_text(left), type_text(right))
+
+
+def _named(value: onnx_ir.Value | None) -> str:
+    return "none" if value is None else value.name or "(unnamed)"
+
+
+def _with_source(value: onnx_ir.Value) -> str:
+    node = value.producer()
+    source = node.op_type if node is not None else "input"
+    return f"{_named(value)} ({'constant' if constant_tensor(value) is not None else source})"

@@ -1,0 +1,110 @@
+"""The inputs and outputs of two graphs: which stand for each other, and how they differ.
+
+Those of the main graph are known by their names, those of subgraphs and functions by their places alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import onnx_ir
+
+from castsmith.ir.text import type_text
+
+# One difference between two models, as plain data.
+
+
+@dataclass(frozen=True)
+class Change:
+    """`kind` is a stable code. `before` or `after` is empty where there is nothing on that side.
+
+    place: the graph and node, empty for the model as a whole. subject: what there differs. detail: how much.
+    """
+
+    kind: str
+    place: str
+    subject: str
+    before: str
+    after: str
+    detail: str = ""
+
+
+@dataclass
+class GraphComparison:
+    """Changes found so far, and the nodes counted so far."""
+
+    changes: list[Change] = field(default_factory=list[Change])
+    same: int = 0
+    changed: int = 0
+    added: int = 0
+    removed: int = 0
+
+
+Value = onnx_ir.Value
+
+
+@dataclass(frozen=True)
+class Interface:
+    """Pairs of inputs (or outputs), and those of one side alone. named: whether a name is part of what they are."""
+
+    pairs: tuple[tuple[Value, Value], ...]
+    removed: tuple[Value, ...]
+    added: tuple[Value, ...]
+    named: bool
+
+
+def pair_by_name(a: Sequence[Value], b: Sequence[Value]) -> Interface:
+    """Pairs of one name; then, of what is left, those of one place and type, which are taken to be renamed."""
+    names = {value.name: value for value in b}
+    partner = {value: names[value.name] for value in a if value.name in names}
+    taken = set(partner.values())
+    for left, right in zip(a, b, strict=False):
+        if left not in partner and right not in taken and left.dtype == right.dtype:
+            partner[left] = right
+            taken.add(right)
+    return Interface(
+        tuple(partner.items()),
+        tuple(value for value in a if value not in partner),
+        tuple(value for value in b if value not in taken),
+        named=True,
+    )
+
+
+def pair_by_index(a: Sequence[Value], b: Sequence[Value]) -> Interface:
+    """Pairs of one place."""
+    count = min(len(a), len(b))
+    return Interface(tuple(zip(a, b, strict=False)), tuple(a[count:]), tuple(b[count:]), named=False)
+
+
+def interface_changes(
+    what: str, place: str, found: Interface, a: Sequence[Value], b: Sequence[Value]
+) -> Iterator[Change]:
+    """Inputs or outputs (`what`) added, removed, renamed, of another type, or in another order."""
+    for value in found.removed:
+        yield Change(f"{what}-removed", place, f"{what} {value.name}", type_text(value), "")
+    for value in found.added:
+        yield Change(f"{what}-added", place, f"{what} {value.name}", "", type_text(value))
+    for left, right in found.pairs:
+        if found.named and left.name != right.name:
+            yield Change(f"{what}-renamed", place, f"name of {what} {left.name}", f"{left.name}", f"{right.name}")
+        if types_differ(left, right, strict=found.named):
+            yield Change(f"{what}-type-changed", place, f"{what} {left.name}", type_text(left), type_text(right))
+    partner = dict(found.pairs)
+    order = [value for value in b if value not in found.added]
+    if found.named and [partner[value] for value in a if value in partner] != order:
+        before, after = (", ".join(str(value.name) for value in side) for side in (a, b))
+        yield Change(f"{what}-order-changed", place, f"order of {what}s", before, after)
+
+
+def types_differ(a: Value, b: Value, *, strict: bool) -> bool:
+    """Whether the declared types differ; unless `strict`, what one side alone declares is no difference."""
+    if strict:
+        return type_text(a) != type_text(b)
+    if a.type is not None and b.type is not None and a.type != b.type:
+        return True
+    if a.shape is None or b.shape is None:
+        return False
+    if a.shape.rank() != b.shape.rank():
+        return True
+    return any(isinstance(x, int) and isinstance(y, int) and x != y for x, y in zip(a.shape, b.shape, strict=True))

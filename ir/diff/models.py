@@ -1,0 +1,109 @@
+"""Two models compared by what they mean: the answer as plain data.
+
+No difference is: the names of intermediate values, nodes and initializers, the order of nodes, whether a constant is
+an initializer or a Constant node, how tensors are stored, attributes at their defaults, constants that nothing uses,
+types declared for intermediate values in one model alone, the producer, and documentation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+
+import onnx_ir
+
+from castsmith.ir.diff.graphs import compare_graphs
+from castsmith.ir.diff.interface import Change, GraphComparison, pair_by_index, pair_by_name
+from castsmith.ir.diff.keys import Keys
+from castsmith.ir.inference import Inference, infer_element_types
+from castsmith.ir.io import training_of
+from castsmith.ir.ops import DEFAULT_DOMAINS
+from castsmith.ir.text import show_types_of
+from castsmith.ir.walks import imports_by_scope
+from castsmith.numerics.errors import PromotionError
+from castsmith.numerics.promotion import PromotionRules
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The changes from one model to another, and how many nodes they touch."""
+
+    changes: tuple[Change, ...]
+    nodes_same: int
+    nodes_changed: int
+    nodes_added: int
+    nodes_removed: int
+
+
+def compare_models(a: onnx_ir.Model, b: onnx_ir.Model, *, everything: bool = False) -> Comparison:
+    """What it takes to turn the model `a` into the model `b`.
+
+    everything: report the metadata of nodes and constants that nothing uses, too.
+    """
+    inferred = [found for found in map(_inferred, (a, b)) if found is not None]  # kept until all is told
+    show_types_of(*inferred)
+    keys, tally = Keys(imports={**imports_by_scope(a), **imports_by_scope(b)}, everything=everything), GraphComparison()
+    tally.changes += _model_changes(a, b)
+    inputs, outputs = pair_by_name(a.graph.inputs, b.graph.inputs), pair_by_name(a.graph.outputs, b.graph.outputs)
+    compare_graphs(a.graph, b.graph, inputs, outputs, keys, tally)
+    for identifier in sorted(a.functions.keys() | b.functions.keys()):
+        name = ".".join(filter(None, identifier))
+        if identifier not in b.functions:
+            tally.changes.append(Change("function-removed", name, "function", name, ""))
+        elif identifier not in a.functions:
+            tally.changes.append(Change("function-added", name, "function", "", name))
+        else:
+            _compare_functions(a.functions[identifier], b.functions[identifier], keys, tally)
+    changes = tuple(tally.changes)
+    return Comparison(changes, tally.same, tally.changed, tally.added, tally.removed)
+
+
+def _inferred(model: onnx_ir.Model) -> Inference | None:
+    """The types of values that declare none, for nodes to be shown with; None where they cannot be followed."""
+    try:
+        return infer_element_types(model, PromotionRules(promote_unsafe=True))
+    except PromotionError:
+        return None
+
+
+def _model_changes(a: onnx_ir.Model, b: onnx_ir.Model) -> Iterator[Change]:
+    if a.ir_version != b.ir_version:
+        yield Change("ir-version-changed", "", "IR version", str(a.ir_version), str(b.ir_version))
+    yield from _opset_changes("", a.graph.opset_imports, b.graph.opset_imports)
+    yield from _entry_changes("metadata-changed", "", "metadata", a.metadata_props, b.metadata_props)
+    before, after = (_training_text(training_of(model)) for model in (a, b))
+    if before != after:
+        yield Change("training-changed", "", "training information", before, after)
+
+
+def _training_text(infos: tuple[bytes, ...]) -> str:
+    if not infos:
+        return "none"
+    return (
+        f"{len(infos)} {'entry' if len(infos) == 1 else 'entries'} (SHA-256 {sha256(b''.join(infos)).hexdigest()[:12]})"
+    )
+
+
+def _compare_functions(a: onnx_ir.Function, b: onnx_ir.Function, keys: Keys, tally: GraphComparison) -> None:
+    tally.changes += _opset_changes(a.name, a.opset_imports, b.opset_imports)
+    parameters = ({name: str(f.attributes[name].value) for name in f.attributes} for f in (a, b))
+    tally.changes += _entry_changes("parameter-changed", a.name, "parameter", *parameters)
+    inputs, outputs = pair_by_index(a.inputs, b.inputs), pair_by_index(a.outputs, b.outputs)
+    compare_graphs(a, b, inputs, outputs, keys, tally)
+
+
+def _opset_changes(place: str, a: Mapping[str, int], b: Mapping[str, int]) -> Iterator[Change]:
+    imports = [{_domain(domain): str(version) for domain, version in side.items()} for side in (a, b)]
+    return _entry_changes("opset-changed", place, "opset of", *imports)
+
+
+def _domain(domain: str) -> str:
+    return "ai.onnx" if domain in DEFAULT_DOMAINS else domain
+
+
+def _entry_changes(kind: str, place: str, what: str, a: Mapping[str, str], b: Mapping[str, str]) -> Iterator[Change]:
+    for name in sorted(a.keys() | b.keys()):
+        before, after = a.get(name, ""), b.get(name, "")
+        if before != after or (name in a) != (name in b):
+            yield Change(kind, place, f"{what} {name}", before, after)

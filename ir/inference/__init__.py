@@ -1,0 +1,46 @@
+"""Element types of all values of a model, also of one whose operands disagree, and intervals of its integers.
+
+Call `infer_element_types(model, rules)`; the `Inference` it returns gives the type of each value and lists the operands
+to convert. `intervals` bounds integers; `cache` follows rewrites so that nothing is inferred twice.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from castsmith.lazy import door
+
+if TYPE_CHECKING:
+    from castsmith.ir.inference.cache import Following, lend, outdated
+    from castsmith.ir.inference.calls import Signature, free_identifier, signature_text
+    from castsmith.ir.inference.disagreement import Disagreement, not_cast
+    from castsmith.ir.inference.intervals import Range, Ranges
+    from castsmith.ir.inference.walk import Inference, declared_types, infer_element_types
+
+__all__ = [
+    "Disagreement",
+    "Following",
+    "Inference",
+    "Range",
+    "Ranges",
+    "Signature",
+    "declared_types",
+    "free_identifier",
+    "infer_element_types",
+    "lend",
+    "not_cast",
+    "outdated",
+    "signature_text",
+]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = door(
+        __name__,
+        {
+            "cache": ("Following", "lend", "outdated"),
+            "calls": ("Signature", "free_identifier", "signature_text"),
+            "disagreement": ("Disagreement", "not_cast"),
+            "intervals": ("Range", "Ranges"),
+            "walk": ("Inference", "declared_types", "infer_element_types"),
+        },
+    )

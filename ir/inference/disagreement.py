@@ -1,0 +1,299 @@
+"""Inputs of one node that must share a type and do not, or have one that the operator does not take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+import onnx.defs
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.constants import constant_tensor
+from castsmith.ir.ops import (
+    DEFAULT_DOMAINS,
+    Input,
+    OpKey,
+    TypeGroup,
+    actual_inputs,
+    actual_outputs,
+    input_kind,
+    restriction,
+)
+from castsmith.numerics.cast import FIRST_OPSET
+from castsmith.numerics.embedding import embeds
+from castsmith.numerics.errors import PromotionError
+from castsmith.numerics.promotion import PromotionRules, common_type_of_constants
+from castsmith.numerics.types import Kind, element_type, type_name
+
+# What to do with a type that an operator does not take at the model's opset.
+#
+# The rule: the narrowest type that the operator takes and that holds every value of the type. Where that is a type of
+# the same kind the result goes back to the type, since wider arithmetic followed by Cast is arithmetic in the type
+# itself
+# (modulo 2**bits for integers; one rounding for floats). Where the kind changes (Softmax of int32, Sub of bool) the
+# result stays as wide as it was computed. Where the model declares the result to have a type that will do, that is it.
+#
+# Addition and its like on bool have a meaning in PyTorch, NumPy and JAX, all the same: `Add` is `Or`, `Mul` is `And`.
+
+BOOLEAN_ARITHMETIC = {"Add": "Or", "Sum": "Or", "Max": "Or", "Mul": "And", "Min": "And"}
+
+_BROADCASTING_SINCE = 7
+
+
+def boolean_operator(key: OpKey, dtype: DataType) -> str | None:
+    """The logical operator that the arithmetic operator is on bool, or None."""
+    domain, op_type, opset = key
+    if dtype is not DataType.BOOL or domain not in DEFAULT_DOMAINS or opset < _BROADCASTING_SINCE:
+        return None
+    return BOOLEAN_ARITHMETIC.get(op_type)
+
+
+@cache
+def wider_type(dtype: DataType, allowed: frozenset[DataType]) -> DataType | None:
+    """The type of `allowed` that holds `dtype`: of the lowest kind, then the narrowest, then of the same signedness."""
+    source = element_type(dtype)
+    signed = source.signed or source.kind is Kind.BOOLEAN
+    rows = [element_type(candidate) for candidate in allowed if embeds(dtype, candidate)]
+    rows.sort(key=lambda row: (row.kind, row.bits, row.signed != signed, -row.mantissa_bits))
+    return rows[0].dtype if rows else None
+
+
+def returns_to(ruled: DataType, wider: DataType) -> bool:
+    """Whether a result computed in `wider` because the operator takes no `ruled` goes back to `ruled`."""
+    return element_type(ruled).kind is element_type(wider).kind
+
+
+def not_taken(key: OpKey, group: TypeGroup, dtype: DataType, node: onnx_ir.Node, *, common: bool) -> str:
+    """Why there is no type to use, with the opset that would allow it."""
+    index = group.indexes[0]
+    what = f"{type_name(dtype)}, their common type," if common else type_name(dtype)
+    later = _first_opset(key, lambda found: _takes(found, index, dtype) and _unrestricted(node, found, dtype))
+    row = restriction(node, key[2]) if index == 0 else None
+    because = "" if row is None else f": {row.because}"
+    return f"{_operator(key)} takes neither {what} nor a type that holds it{because} ({_way_out(later)})."
+
+
+def not_cast(types: Iterable[DataType], opset: int) -> str | None:
+    """Why Cast does not take these types, with the opset that would allow it; None where it takes them."""
+    first = {dtype: FIRST_OPSET.get(dtype) for dtype in types}
+    lacking = [dtype for dtype, since in first.items() if since is None or since > opset]
+    if not lacking:
+        return None
+    names = " and ".join(type_name(dtype) for dtype in lacking)
+    needed = [since for dtype in lacking if (since := first[dtype]) is not None]
+    return f"Cast of opset {opset} takes no {names} ({_way_out(max(needed) if len(needed) == len(lacking) else None)})."
+
+
+def not_passed_on(key: OpKey, dtype: DataType) -> str:
+    """Why control flow cannot hand on a value of the type, with the opset that would allow it."""
+    way_out = _way_out(_first_opset(key, lambda found: _gives(found, dtype)))
+    return f"{_operator(key)} passes no {type_name(dtype)} on ({way_out})."
+
+
+def _operator(key: OpKey) -> str:
+    domain, op_type, opset = key
+    return f"{op_type} of " + (f"opset {opset}" if domain in DEFAULT_DOMAINS else f"version {opset} of {domain}")
+
+
+def _way_out(opset: int | None) -> str:
+    return f"opset {opset} allows it" if opset else "no opset does"
+
+
+def _first_opset(key: OpKey, allows: Callable[[OpKey], bool]) -> int | None:
+    domain, op_type, opset = key
+    domain = "" if domain in DEFAULT_DOMAINS else domain
+    return next(
+        (since for since in _versions(domain, op_type) if since > opset and allows((domain, op_type, since))), None
+    )
+
+
+def _unrestricted(node: onnx_ir.Node, key: OpKey, dtype: DataType) -> bool:
+    row = restriction(node, key[2])
+    return row is None or dtype in row.allowed
+
+
+def _takes(key: OpKey, index: int, dtype: DataType) -> bool:
+    formal = actual_inputs(key, index + 1)[index]
+    return formal is not None and dtype in formal.allowed
+
+
+def _gives(key: OpKey, dtype: DataType) -> bool:
+    return any(formal is not None and dtype in formal.allowed for formal in actual_outputs(key, 1))
+
+
+@cache
+def _versions(domain: str, op_type: str) -> tuple[int, ...]:
+    schemas = onnx.defs.get_all_schemas_with_history()
+    return tuple(sorted(s.since_version for s in schemas if (s.domain, s.name) == (domain, op_type)))
+
+
+_NEVER_SCALAR = ("Concat", "Unsqueeze", "Shape", "NonZero")
+"""Operators that take and give no scalars, but for what Unsqueeze takes: it has one operand to promote with none."""
+
+_SAME_RANK = ("Cast", "CastLike", "Identity")
+
+Ranks = Mapping[onnx_ir.Value, int | None]
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """Inputs `indexes` of `node` have `types` and get `common`.
+
+    common: None where `error` says why there is none, or where an unknown rank leaves it undecided.
+    ruled: what the promotion rule gives, where the operator does not take it and `common` is a wider type.
+    restored: the indexes of the outputs that go back from `common` to `ruled`.
+    as_declared: the operator may mix them, but the model declares its result to be of the promoted type.
+    logical: the operator of logic that the node's arithmetic is on bool.
+    kinds: what each input is to the operator, where not all are operands to compute with.
+    as_cast: a CastLike does not take the types, and Cast does.
+    """
+
+    node: onnx_ir.Node
+    indexes: tuple[int, ...]
+    types: tuple[DataType, ...]
+    common: DataType | None
+    error: PromotionError | None = None
+    as_declared: bool = False
+    ruled: DataType | None = None
+    restored: tuple[int, ...] = ()
+    logical: str | None = None
+    kinds: tuple[Input, ...] = ()
+    as_cast: bool = False
+
+    @property
+    def mixed(self) -> bool:
+        return len(set(self.types)) > 1
+
+    def result(self, index: int) -> DataType | None:
+        """The type of output `index`, where it is bound like the inputs."""
+        return self.ruled if index in self.restored else self.common
+
+
+def settle(
+    node: onnx_ir.Node,
+    key: OpKey,
+    group: TypeGroup,
+    inputs: Sequence[DataType | None],
+    ranks: Ranks,
+    rules: PromotionRules,
+) -> Disagreement | None:
+    """What is wrong with the inputs of the group and how it is set right; None where nothing is."""
+    known = tuple((index, dtype) for index in group.indexes if (dtype := inputs[index]) is not None)
+    types = tuple(dtype for _, dtype in known)
+    if not types or (len(set(types)) == 1 and types[0] in group.allowed):
+        return None
+    indexes = tuple(index for index, _ in known)
+    kinds = _kinds(key, indexes)
+    found = promoted(Disagreement(node, indexes, types, None, kinds=kinds), ranks, rules)
+    row = restriction(node, key[2]) if 0 in group.indexes else None
+    group = group if row is None else replace(group, allowed=group.allowed & row.allowed)
+    if found.common is None or found.common in group.allowed:
+        return found
+    return _legal(found, found.common, key, group)
+
+
+def with_legal_casts(found: Disagreement, opset: int) -> Disagreement:
+    """The disagreement, or a refusal where Cast does not take the types that would have to be cast at that opset."""
+    if found.common is None or found.logical is not None:
+        return found
+    types = [*found.types, found.common, *([found.ruled] if found.ruled is not None else [])]
+    why = not_cast(types, opset) if len(set(types)) > 1 or found.as_cast else None
+    return found if why is None else _without_cast(found, why)
+
+
+def _without_cast(found: Disagreement, why: str) -> Disagreement:
+    text = f"{found.node.op_type} needs a cast of its operands here, and {why}"
+    return replace(found, common=None, error=PromotionError(text, rule="operator"))
+
+
+def cast_like(node: onnx_ir.Node, key: OpKey, inputs: Sequence[DataType | None]) -> Disagreement | None:
+    """A CastLike whose schema lacks a type at hand: a Cast, since another type beside it would mean something else."""
+    if node.op_type != "CastLike" or len(inputs) != 2 or inputs[0] is None or inputs[1] is None:
+        return None
+    formals = zip(inputs, actual_inputs(key, 2), strict=True)
+    if all(formal is None or dtype in formal.allowed for dtype, formal in formals):
+        return None
+    return with_legal_casts(Disagreement(node, (0, 1), (inputs[0], inputs[1]), inputs[1], as_cast=True), key[2])
+
+
+def _kinds(key: OpKey, indexes: tuple[int, ...]) -> tuple[Input, ...]:
+    kinds = tuple(input_kind(*key, index) for index in indexes)
+    return kinds if set(kinds) != {Input.OPERAND} else ()
+
+
+def promoted(found: Disagreement, ranks: Ranks, rules: PromotionRules) -> Disagreement:
+    """The disagreement with the common type that the rules give, or their refusal."""
+    kinds = found.kinds or (Input.OPERAND,) * len(found.indexes)
+    operands = [
+        (dtype, *_rank_and_scalar(found.node, found.node.inputs[index], kind, ranks, rules))
+        for index, dtype, kind in zip(found.indexes, found.types, kinds, strict=True)
+    ]
+    try:
+        return replace(found, common=common_type_of_constants(operands, rules))
+    except PromotionError as refusal:
+        return replace(found, error=refusal)
+
+
+def _rank_and_scalar(
+    node: onnx_ir.Node, value: onnx_ir.Value | None, kind: Input, ranks: Ranks, rules: PromotionRules
+) -> tuple[int | None, object | None]:
+    """The rank as which an input counts, and its value where it is a rank-0 constant that need not widen the others.
+
+    An input that is no operand to compute with counts as a tensor at any rank.
+    """
+    rank = _rank_at(node, value, ranks) if kind is Input.OPERAND else 1
+    return rank, None if kind is Input.QUANTIZATION else _scalar(value, rules)
+
+
+def rank_of(value: onnx_ir.Value | None, ranks: Ranks) -> int | None:
+    """The number of dimensions, as the model or a function's caller knows it."""
+    if value is None:
+        return None
+    if value in ranks:
+        return ranks[value]
+    tensor = constant_tensor(value)
+    if tensor is not None:
+        return tensor.shape.rank()
+    return None if value.shape is None else value.shape.rank()
+
+
+def _rank_at(node: onnx_ir.Node, value: onnx_ir.Value | None, ranks: Ranks) -> int | None:
+    """The rank of an operand, as far as it matters: 0 or any other. Exporters do not always write shapes down."""
+    rank = rank_of(value, ranks)
+    if rank is None and (node.op_type in _NEVER_SCALAR or _made_with_dimensions(value, ranks)):
+        return 1
+    return rank
+
+
+def _made_with_dimensions(value: onnx_ir.Value | None, ranks: Ranks) -> bool:
+    node = value.producer() if value is not None else None
+    while node is not None and node.op_type in _SAME_RANK and node.inputs[0] is not None:
+        if rank_of(node.inputs[0], ranks):
+            return True
+        node = node.inputs[0].producer()
+    return node is not None and node.op_type in _NEVER_SCALAR
+
+
+def _scalar(value: onnx_ir.Value | None, rules: PromotionRules) -> object | None:
+    tensor = constant_tensor(value) if rules.weak_scalars else None
+    return tensor.numpy() if tensor is not None and tensor.shape.rank() == 0 else None
+
+
+def _legal(found: Disagreement, ruled: DataType, key: OpKey, group: TypeGroup) -> Disagreement:
+    """The disagreement with a type that the operator takes, where `ruled` is none."""
+    formals = actual_outputs(key, len(found.node.outputs))
+    results = tuple(i for i, formal in enumerate(formals) if formal is not None and formal.variable == group.variable)
+    declared = {found.node.outputs[index].dtype for index in results}
+    meant = next((d for d in declared if d is not None and d in group.allowed and embeds(ruled, d)), None)
+    if meant is not None:
+        return replace(found, common=meant, ruled=ruled)
+    logical = boolean_operator(key, ruled)
+    if logical is not None:
+        return replace(found, common=ruled, logical=logical)
+    wider = wider_type(ruled, group.allowed)
+    if wider is None:
+        error = PromotionError(not_taken(key, group, ruled, found.node, common=found.mixed), rule="operator")
+        return replace(found, common=None, error=error)
+    return replace(found, common=wider, ruled=ruled, restored=results if returns_to(ruled, wider) else ())

@@ -1,0 +1,317 @@
+"""Values whose elements are known to be integers in a range: facts that make more casts exact.
+
+A value has a range (low, high) when every element is an integer n with low <= n <= high, and no zero among them is
+-0. A value of a floating-point type may have one too: it then has no fraction, infinity or NaN. What is not known has
+none. Derived from the node that makes the value, and what is known of its operands:
+
+  constants                          their least and greatest element
+  Shape, Size, NonZero, ArgMax ...   counts and indices: from 0 up to what the dimensions allow
+  bool                               0 or 1 as a number, through Cast
+  integers                           what their type holds
+  Cast                               what it casts, where the target holds the whole range
+  Clip, Mod                          between the bounds, below the divisor (integers only)
+  Add, Sub, Mul, Div, Neg, Range ... of integers, where none can overflow
+  Max, Min                           the greatest, or least, of what is known of the operands
+  moves of elements                  what they move
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from math import prod
+
+import numpy as np
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.constants import constant_tensor
+from castsmith.ir.inference.walk import Inference
+from castsmith.ir.ops import DEFAULT_DOMAINS, read_cast
+from castsmith.numerics.types import Kind, element_type
+
+# What the arithmetic of integers makes of intervals, as if integers had no end: the caller sees whether it fits.
+
+Interval = tuple[int, int]
+"""The least and the greatest, both included."""
+
+
+def _corners(combine: Callable[[int, int], int]) -> Callable[[Interval, Interval], Interval]:
+    def interval(a: Interval, b: Interval) -> Interval:
+        found = [combine(x, y) for x in a for y in b]
+        return min(found), max(found)
+
+    return interval
+
+
+def _quotient(a: Interval, b: Interval) -> Interval | None:
+    """By an integer of 1 or more: no further from 0 than the dividend, whichever way it is rounded."""
+    return None if b[0] <= 0 else (min(a[0], 0), max(a[1], 0))
+
+
+def _magnitude(a: Interval) -> Interval:
+    nearest = 0 if a[0] <= 0 <= a[1] else min(abs(a[0]), abs(a[1]))
+    return nearest, max(abs(a[0]), abs(a[1]))
+
+
+_OF_ONE: dict[str, Callable[[Interval], Interval]] = {
+    "Neg": lambda a: (-a[1], -a[0]),
+    "Abs": _magnitude,
+    "ReduceMax": lambda a: a,
+    "ReduceMin": lambda a: a,
+}
+_OF_TWO: dict[str, Callable[[Interval, Interval], Interval | None]] = {
+    "Add": _corners(lambda x, y: x + y),
+    "Sub": _corners(lambda x, y: x - y),
+    "Mul": _corners(lambda x, y: x * y),
+    "Div": _quotient,
+    "Range": lambda start, limit: (min(start[0], limit[0]), max(start[1], limit[1])),
+}
+
+ARITHMETIC = frozenset({*_OF_ONE, *_OF_TWO})
+"""The operators that `interval_of` knows."""
+
+
+def interval_of(op_type: str, operands: Sequence[Interval]) -> Interval | None:
+    """The interval of the result; None where it is not known."""
+    if op_type in _OF_ONE:
+        return _OF_ONE[op_type](operands[0])
+    return _OF_TWO[op_type](operands[0], operands[1]) if len(operands) > 1 else None
+
+
+_LARGEST = 2**63 - 1
+_READ = 1 << 16
+"""Elements up to which a constant is looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Integers from `low` to `high`, both included."""
+
+    low: int
+    high: int
+
+    def __str__(self) -> str:
+        return f"integers from {self.low} to {self.high}"
+
+    def joined(self, other: Range) -> Range:
+        """The least range that holds both."""
+        return Range(min(self.low, other.low), max(self.high, other.high))
+
+    def fits(self, dtype: DataType) -> bool:
+        """Whether every integer of the range is a value of the type."""
+        row = element_type(dtype)
+        if row.kind > Kind.FLOATING:
+            return False
+        if row.kind is not Kind.FLOATING:
+            return row.min <= self.low and self.high <= row.max
+        return row.signed and max(-self.low, self.high) <= min(2**row.precision, row.max)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """The ranges of the values of a model, each found when it is asked for, and once.
+
+    A value is to be asked for while the node that makes it is as the model has it: what it says of its operands' shapes
+    may be lost when it is given others.
+    """
+
+    inference: Inference
+    largest_dim: int = _LARGEST
+    """What no dimension exceeds that is not known."""
+    known: dict[onnx_ir.Value, Range | None] = field(default_factory=dict[onnx_ir.Value, "Range | None"])
+
+    def get(self, value: onnx_ir.Value) -> Range | None:
+        """The range of the value; None where it has none, or none is known. No recursion, since chains are long."""
+        waiting, entered = [value], set[onnx_ir.Value]()
+        while waiting:
+            value = waiting[-1]
+            if value in self.known:
+                waiting.pop()
+                continue
+            rule, node = _rule_of(value)
+            missing = [] if rule is None or node is None else self._unknown(node)
+            if missing and value not in entered:  # a graph that is no model may go round
+                entered.add(value)
+                waiting += missing
+                continue
+            found = None if rule is None or node is None else rule(node, self)
+            self.known[value] = found or _of_source(value, self.inference)
+        return self.known[value]
+
+    def of(self, value: onnx_ir.Value | None) -> Range | None:
+        """What is known of an operand, for a rule, which is asked once all of them have been looked at."""
+        return None if value is None else self.known.get(value)
+
+    def kind(self, value: onnx_ir.Value | None) -> Kind | None:
+        dtype = self.inference.type_of(value)
+        return None if dtype is None else element_type(dtype).kind
+
+    def _unknown(self, node: onnx_ir.Node) -> list[onnx_ir.Value]:
+        return [value for value in node.inputs if value is not None and value not in self.known]
+
+
+_Rule = Callable[[onnx_ir.Node, Ranges], Range | None]
+
+
+def _rule_of(value: onnx_ir.Value) -> tuple[_Rule | None, onnx_ir.Node | None]:
+    node = value.producer()
+    if node is None or node.domain not in DEFAULT_DOMAINS:
+        return None, None
+    return _RULES.get(node.op_type), node
+
+
+def _of_source(value: onnx_ir.Value, inference: Inference) -> Range | None:
+    """The range of a constant, and what the type of any bool or integer says."""
+    tensor = constant_tensor(value)
+    found = None if tensor is None else _of_tensor(tensor)
+    dtype = inference.type_of(value)
+    if found is not None or dtype is None:
+        return found
+    if dtype == DataType.BOOL:
+        return Range(0, 1)
+    return _whole(dtype)
+
+
+def _whole(dtype: DataType) -> Range | None:
+    """All that an integer type holds."""
+    row = element_type(dtype)
+    return Range(int(row.min), int(row.max)) if row.kind is Kind.INTEGER else None
+
+
+def _of_tensor(tensor: onnx_ir.TensorProtocol) -> Range | None:
+    if not 0 < tensor.size <= _READ or element_type(tensor.dtype).kind > Kind.FLOATING:
+        return None
+    array = tensor.numpy()
+    if element_type(tensor.dtype).kind is Kind.FLOATING:
+        numbers = array.astype(np.float64)
+        if not np.isfinite(numbers).all() or (numbers != np.trunc(numbers)).any():
+            return None
+        if (np.signbit(numbers) & (numbers == 0)).any():
+            return None
+        return Range(int(numbers.min()), int(numbers.max()))
+    return Range(int(array.min()), int(array.max()))
+
+
+def _indices(node: onnx_ir.Node, known: Ranges) -> Range | None:
+    """Indices into the operand, or its dimensions: at most the longest of them, where all are known."""
+    dims = _dims(node.inputs[0])
+    return Range(0, known.largest_dim if dims is None else max(dims, default=1))
+
+
+def _count(node: onnx_ir.Node, _: Ranges) -> Range | None:
+    dims = _dims(node.inputs[0])
+    return Range(0, _LARGEST if dims is None else prod(dims))
+
+
+def _dims(value: onnx_ir.Value | None) -> list[int] | None:
+    if value is None or value.shape is None:
+        return None
+    known = [dim for dim in value.shape if isinstance(dim, int)]
+    return known if len(known) == len(value.shape) else None
+
+
+def _move(first: int, last: int | None) -> _Rule:
+    """A move of the elements of the inputs from `first` to before `last`."""
+
+    def rule(node: onnx_ir.Node, known: Ranges) -> Range | None:
+        found = [known.of(value) for value in node.inputs[first:last] if value is not None]
+        ranges = [each for each in found if each is not None]
+        return reduce(Range.joined, ranges) if ranges and len(ranges) == len(found) else None
+
+    return rule
+
+
+def _cast(node: onnx_ir.Node, known: Ranges) -> Range | None:
+    like = known.inference.type_of(node.inputs[1]) if len(node.inputs) == 2 else None
+    meaning, found = read_cast(node, like), known.of(node.inputs[0])
+    if meaning is None or meaning.to is None:
+        return None
+    if meaning.to == DataType.BOOL:
+        return Range(0, 1)
+    return found if found is not None and found.fits(meaning.to) else None
+
+
+def _clip(node: onnx_ir.Node, known: Ranges) -> Range | None:
+    """Integers between the bounds; a bound below the other one wins or loses as the schema has it: the upper wins."""
+    dtype = known.inference.type_of(node.inputs[0])
+    if dtype is None or element_type(dtype).kind is not Kind.INTEGER:
+        return None
+    whole = _whole(dtype)
+    assert whole is not None
+    absent = (whole, Range(whole.low, whole.low), Range(whole.high, whole.high))
+    found, low, high = (
+        bound if value is None else known.of(value) or whole
+        for value, bound in zip((*node.inputs, None, None), absent, strict=False)
+    )
+    ceiling = min(high.high, max(found.high, low.high))
+    floor = min(high.low, max(found.low, low.low))
+    return Range(floor, ceiling)
+
+
+def _mod(node: onnx_ir.Node, known: Ranges) -> Range | None:
+    """Integers modulo a positive divisor, with the sign of the divisor."""
+    integers, divisor = known.kind(node.inputs[0]) is Kind.INTEGER, known.of(node.inputs[1])
+    if not integers or node.attributes.get_int("fmod", 0) or divisor is None or divisor.low <= 0:
+        return None
+    return Range(0, divisor.high - 1)
+
+
+def _constant_of_shape(node: onnx_ir.Node, _: Ranges) -> Range | None:
+    attribute = node.attributes.get("value")
+    if attribute is None:
+        return Range(0, 0)
+    return None if attribute.is_ref() else _of_tensor(attribute.as_tensor())
+
+
+def _with_zeros(node: onnx_ir.Node, known: Ranges) -> Range | None:
+    """A move of the first operand that puts zeros in."""
+    found = known.of(node.inputs[0])
+    return None if found is None else found.joined(Range(0, 0))
+
+
+def _resize(node: onnx_ir.Node, known: Ranges) -> Range | None:
+    """Elements of the operand, where the nearest ones are picked."""
+    outside = node.attributes.get_string("coordinate_transformation_mode", "") == "tf_crop_and_resize"
+    nearest = node.attributes.get_string("mode", "nearest") == "nearest" and not outside
+    return known.of(node.inputs[0]) if nearest else None
+
+
+def _extremes(node: onnx_ir.Node, known: Ranges) -> Range | None:
+    """The greatest, or least, of integers."""
+    ranges = [found for value in node.inputs if (found := known.of(value)) is not None]
+    if len(ranges) < len(node.inputs):
+        return None
+    pick = max if node.op_type == "Max" else min
+    return Range(pick(each.low for each in ranges), pick(each.high for each in ranges))
+
+
+def _arithmetic(node: onnx_ir.Node, known: Ranges) -> Range | None:
+    """Of integers that cannot overflow."""
+    dtype = known.inference.type_of(node.outputs[0])
+    operands = [known.of(value) for value in node.inputs[:2] if value is not None]
+    if dtype is None or element_type(dtype).kind is not Kind.INTEGER or None in operands or not operands:
+        return None
+    found = interval_of(node.op_type, [(each.low, each.high) for each in operands if each is not None])
+    return Range(*found) if found is not None and Range(*found).fits(dtype) else None
+
+
+_RULES: Mapping[str, _Rule] = {
+    **dict.fromkeys(("Shape", "ArgMax", "ArgMin", "NonZero"), _indices),
+    "Size": _count,
+    "Cast": _cast,
+    "CastLike": _cast,
+    "Clip": _clip,
+    "Mod": _mod,
+    "ConstantOfShape": _constant_of_shape,
+    **dict.fromkeys(("Identity", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten"), _move(0, 1)),
+    **dict.fromkeys(("Slice", "Split", "Expand", "Tile", "Gather", "GatherElements", "GatherND"), _move(0, 1)),
+    **dict.fromkeys(("Compress", "ReverseSequence", "DepthToSpace", "SpaceToDepth"), _move(0, 1)),
+    **dict.fromkeys(("Resize", "Upsample"), _resize),
+    **dict.fromkeys(("Max", "Min"), _extremes),
+    **dict.fromkeys(ARITHMETIC, _arithmetic),
+    "Trilu": _with_zeros,
+    "Concat": _move(0, None),
+    "Where": _move(1, 3),
+}

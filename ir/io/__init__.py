@@ -1,0 +1,61 @@
+"""Models in files: read without taking the weights into memory, and written so that no reader sees half a file.
+
+Call `load(path)` and `save(model, path)`. Large weights stay in their file (`file_ranges`) until something needs them,
+and are converted and written in pieces (`streaming`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from castsmith.lazy import door
+
+if TYPE_CHECKING:
+    from castsmith.ir.io.carried import training_of
+    from castsmith.ir.io.file_ranges import file_of, relabelled, stored_as
+    from castsmith.ir.io.files import destination, flush, mode_for, new_file, replace, same_name
+    from castsmith.ir.io.loading import as_model, load
+    from castsmith.ir.io.protos import root_cause
+    from castsmith.ir.io.saving import kept_note, reloaded, save, write
+    from castsmith.ir.io.streaming import computed, in_threads, is_large, piece_elements, pieces, regrouped, streamed
+
+__all__ = [
+    "as_model",
+    "computed",
+    "destination",
+    "file_of",
+    "flush",
+    "in_threads",
+    "is_large",
+    "kept_note",
+    "load",
+    "mode_for",
+    "new_file",
+    "piece_elements",
+    "pieces",
+    "regrouped",
+    "relabelled",
+    "reloaded",
+    "replace",
+    "root_cause",
+    "same_name",
+    "save",
+    "stored_as",
+    "streamed",
+    "training_of",
+    "write",
+]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = door(
+        __name__,
+        {
+            "carried": ("training_of",),
+            "file_ranges": ("file_of", "relabelled", "stored_as"),
+            "files": ("destination", "flush", "mode_for", "new_file", "replace", "same_name"),
+            "loading": ("as_model", "load"),
+            "protos": ("root_cause",),
+            "saving": ("kept_note", "reloaded", "save", "write"),
+            "streaming": ("computed", "in_threads", "is_large", "piece_elements", "pieces", "regrouped", "streamed"),
+        },
+    )

@@ -1,0 +1,211 @@
+"""Parts of a model that onnx_ir cannot hold, carried through a load and a save untouched.
+
+Types: onnx_ir has no Map and no Opaque type, and none that is left open inside a sequence. A value of such a type gets
+a `CarriedType`: a tensor type without element type that keeps the whole type as its denotation, so that it goes through
+clones, passes and onnx_ir's own serialization. `restore_types` puts the types back.
+
+Training information: kept as it is, as long as what it refers to in the graph is as it was.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from typing import cast
+
+import onnx
+import onnx_ir
+from google.protobuf.message import Message
+from onnx_ir import DataType, TensorType
+
+from castsmith.ir.errors import ModelError
+from castsmith.ir.io.readable import type_of_attribute, untyped_attributes
+from castsmith.ir.io.wire import messages_of
+from castsmith.ir.ops import NUMBERS_OF_TYPES
+from castsmith.numerics.types import type_name
+
+_PREFIX = "castsmith.type:"
+_TRAINING = "castsmith.training_info"
+_SIMPLE = ("tensor_type", "sparse_tensor_type")
+
+Declared = dict[str, tuple[int, tuple[int, ...]]]
+"""Type and shape of initializers by name."""
+
+
+class CarriedType(TensorType):
+    """A type that onnx_ir has no class for, such as the sequence of maps that ZipMap gives."""
+
+    def __init__(self, denotation: str) -> None:
+        super().__init__(DataType.UNDEFINED, denotation=denotation)
+
+    @property
+    def proto(self) -> onnx.TypeProto:
+        return _decoded(self.denotation or "")
+
+    def __str__(self) -> str:
+        return type_proto_text(self.proto)
+
+    def __repr__(self) -> str:
+        return f"CarriedType({self})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CarriedType) and self.denotation == other.denotation
+
+    def __hash__(self) -> int:
+        return hash(self.denotation)
+
+
+@contextmanager
+def as_onnx_ir_reads(proto: onnx.ModelProto) -> Generator[bool]:
+    """For the time of the block the proto has no types that onnx_ir cannot hold, and its attributes state theirs.
+
+    Gives whether it had such types.
+    """
+    replaced: list[tuple[onnx.TypeProto, bytes]] = []
+    untyped = list(untyped_attributes(proto))
+    try:
+        for attribute in untyped:
+            attribute.type = type_of_attribute(attribute) or onnx.AttributeProto.UNDEFINED
+        for found in _types(proto):
+            if not _is_held(found):
+                whole = found.SerializeToString(deterministic=True)
+                replaced.append((found, whole))
+                found.CopyFrom(
+                    onnx.TypeProto(
+                        tensor_type=onnx.TypeProto.Tensor(elem_type=0),
+                        denotation=_PREFIX + b64encode(whole).decode(),
+                    )
+                )
+        yield bool(replaced)
+    finally:
+        for found, whole in replaced:
+            found.ParseFromString(whole)
+        for attribute in untyped:
+            attribute.ClearField("type")
+
+
+def name_types(values: Iterator[onnx_ir.Value]) -> None:
+    """Give the values whose types are carried types that can be recognised and shown."""
+    for value in values:
+        if isinstance(value.type, TensorType) and (value.type.denotation or "").startswith(_PREFIX):
+            value.type = CarriedType(value.type.denotation or "")
+
+
+def restore_types(proto: onnx.ModelProto) -> None:
+    """Put the types that were carried through back in the proto."""
+    for found in _types(proto):
+        if found.denotation.startswith(_PREFIX):
+            found.CopyFrom(_decoded(found.denotation))
+
+
+def carry_training(model: onnx_ir.Model, proto: onnx.ModelProto) -> None:
+    """Keep the training information of the proto, with what it refers to, in the model's `meta`.
+
+    Raises ModelError where it keeps weights in data files.
+    """
+    if not proto.training_info:
+        return
+    for info in proto.training_info:
+        for tensor in messages_of(info, onnx.TensorProto):
+            if tensor.data_location == onnx.TensorProto.EXTERNAL:
+                raise ModelError(
+                    f"{proto.graph.name}: training_info keeps the tensor {tensor.name!r} in a data file; expected it"
+                    " in the model."
+                )
+    known = _declared(proto.graph)
+    infos = tuple(info.SerializeToString(deterministic=True) for info in proto.training_info)
+    names = {name for info in proto.training_info for name in _referred(info)} & known.keys()
+    model.meta[_TRAINING] = (infos, {name: known[name] for name in sorted(names)})
+
+
+def training_of(model: onnx_ir.Model) -> tuple[bytes, ...]:
+    """The training information of the model, each entry as its bytes."""
+    return _training(model)[0]
+
+
+def _training(model: onnx_ir.Model) -> tuple[tuple[bytes, ...], Declared]:
+    return cast("tuple[tuple[bytes, ...], Declared]", model.meta.get(_TRAINING, ((), {})))
+
+
+def restore_training(model: onnx_ir.Model, proto: onnx.ModelProto) -> None:
+    """Put the training information back. Raises ModelError where what it refers to is no longer as it was."""
+    infos, referred = _training(model)
+    known = _declared(proto.graph) if referred else {}
+    for name, before in referred.items():
+        if known.get(name) != before:
+            raise ModelError(
+                f"{proto.graph.name}: training_info refers to {name!r}, which was changed: remove training_info from"
+                " the model, or train it before its types are changed."
+            )
+    for info in infos:
+        proto.training_info.add().ParseFromString(info)
+
+
+def type_proto_text(proto: onnx.TypeProto) -> str:
+    """The type as ONNX writes such types, without shapes: `seq(map(int64, float))`."""
+    kind = proto.WhichOneof("value")
+    if kind == "map_type":
+        return f"map({_element(proto.map_type.key_type)}, {type_proto_text(proto.map_type.value_type)})"
+    if kind == "opaque_type":
+        return f"opaque({'.'.join(filter(None, (proto.opaque_type.domain, proto.opaque_type.name)))})"
+    if kind in _SIMPLE:
+        text = _element(getattr(proto, kind).elem_type)
+        return f"sparse_tensor({text})" if kind == "sparse_tensor_type" else text
+    if kind is None:
+        return "?"
+    return f"{'seq' if kind == 'sequence_type' else 'optional'}({type_proto_text(getattr(proto, kind).elem_type)})"
+
+
+def _element(number: int) -> str:
+    return type_name(DataType(number)) if number in NUMBERS_OF_TYPES and number else "?"
+
+
+def _decoded(denotation: str) -> onnx.TypeProto:
+    return onnx.TypeProto.FromString(b64decode(denotation.removeprefix(_PREFIX)))
+
+
+def _types(proto: onnx.ModelProto) -> Iterator[onnx.TypeProto]:
+    """The types of values and in attributes; not those within others, nor those of training information."""
+    for part in (proto.graph, *proto.functions):
+        yield from messages_of(part, onnx.TypeProto)
+
+
+def _is_held(proto: onnx.TypeProto) -> bool:
+    """True if onnx_ir gives the type back as it is."""
+    kind = proto.WhichOneof("value")
+    if kind in _SIMPLE:
+        inner = getattr(proto, kind)
+        return inner.HasField("elem_type") or not inner.HasField("shape")
+    if kind is None:
+        return not proto.HasField("denotation")
+    try:
+        again = onnx.TypeProto()
+        found = onnx_ir.serde.deserialize_type_proto_for_type(proto)
+        shape = onnx_ir.serde.deserialize_type_proto_for_shape(proto)
+        if found is not None:
+            onnx_ir.serde.serialize_type_into(again, found)
+        if shape is not None:
+            onnx_ir.serde.serialize_shape_into(again, shape)
+    except (ValueError, TypeError, AttributeError, RuntimeError):
+        return False
+    return again == proto
+
+
+def _declared(graph: onnx.GraphProto) -> Declared:
+    return {tensor.name: (tensor.data_type, tuple(tensor.dims)) for tensor in graph.initializer}
+
+
+def _referred(info: onnx.TrainingInfoProto) -> Iterator[str]:
+    """The names in training information that may be those of the graph."""
+    for binding in (*info.initialization_binding, *info.update_binding):
+        yield binding.key
+    yield from _inputs(info)
+
+
+def _inputs(message: Message) -> Iterator[str]:
+    """The inputs of all nodes in the message."""
+    for node in messages_of(message, onnx.NodeProto):
+        yield from node.input
+        for attribute in node.attribute:
+            yield from _inputs(attribute)

@@ -1,0 +1,224 @@
+"""Laying weights out in data files beside a model, and writing those.
+
+Every tensor of a page or more begins at a multiple of 64 KiB, so that any system can map it by itself.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import tempfile
+import unicodedata
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import onnx_ir
+
+from castsmith.ir.errors import ModelError
+from castsmith.ir.io.streaming import write_tensor
+
+# Files that appear under their name whole or not at all, and what a killed run leaves behind, cleared away.
+#
+# A file is written as `.NAME.XXXXXXXX.saving` beside its final place, under a lock that ends with the process, flushed
+# to
+# disk and then renamed. Such a file without a lock is debris: the next writer of NAME removes it.
+
+try:
+    import fcntl
+except ImportError:  # Windows has no such locks: debris stays there
+    fcntl = None
+
+_SUFFIX = ".saving"
+_RANDOM = r"\.[a-z0-9_]{8}"
+_NO_HARD_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS)
+
+
+def destination(path: Path) -> Path:
+    """The file that is written for `path`: `path` itself, or what it is a symbolic link to."""
+    if not path.is_symlink():
+        return path
+    target = Path(os.path.realpath(path))
+    if target.is_symlink():
+        raise ModelError(f"{path}: the file cannot be written, because its symbolic links form a cycle.")
+    return target
+
+
+@contextmanager
+def new_file(path: Path, suffix: str = _SUFFIX) -> Generator[tuple[IO[bytes], Path]]:
+    """A file to write beside `path`, and its name: gone when the block ends without having renamed it."""
+    while True:
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", suffix=suffix, delete=False) as file:
+            part = Path(file.name)
+            try:
+                with suppress(OSError):
+                    _lock(file.file)
+                if os.fstat(file.fileno()).st_nlink:  # else it was cleared away before it was locked
+                    yield file.file, part
+                    return
+            finally:
+                part.unlink(missing_ok=True)
+
+
+def flush(file: IO[bytes], mode: int) -> None:
+    """Bring what was written to disk, with those permissions."""
+    file.flush()
+    os.fsync(file.fileno())
+    os.chmod(file.name, mode)
+
+
+def mode_for(path: Path) -> int:
+    """The permissions of the file at `path`; where there is none, those of any new file."""
+    try:
+        return path.stat().st_mode & 0o777
+    except OSError:
+        return 0o666 & ~_umask()
+
+
+def replace(part: Path, path: Path) -> None:
+    """Give the file its name, in place of the file that has it."""
+    os.replace(part, path)
+    _sync_folder(path.parent)
+
+
+def publish(part: Path, path: Path) -> None:
+    """Give the file its name, if need be instead of the one it has. Raises FileExistsError where a file has it."""
+    try:
+        os.link(part, path)
+    except OSError as error:
+        if error.errno not in _NO_HARD_LINKS:
+            raise
+        if os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
+        os.rename(part, path)
+    _sync_folder(path.parent)
+
+
+def unlocked(path: Path, suffix: str = _SUFFIX) -> Iterator[Path]:
+    """The files of killed writers of `path`, or of data files named after it. Each is locked while it is looked at."""
+    named = re.compile(re.escape(f".{path.name}") + rf"(\..*)?{_RANDOM}{re.escape(suffix)}", re.DOTALL)
+    if fcntl is None or not path.parent.is_dir():
+        return
+    for part in sorted(path.parent.iterdir()):
+        if named.fullmatch(part.name) and part.is_file() and not part.is_symlink():
+            with suppress(OSError), open(part, "rb") as file:
+                _lock(file)
+                yield part
+
+
+def clear_debris(path: Path) -> None:
+    """Remove what killed writers of `path`, or of data files named after it, have left."""
+    for part in unlocked(path):
+        part.unlink(missing_ok=True)
+
+
+def _lock(file: IO[bytes]) -> None:
+    if fcntl is not None:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _sync_folder(folder: Path) -> None:
+    with suppress(OSError):  # Windows opens no folders
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+_PAGE = 1 << 12
+_MAPPING_UNIT = 1 << 16
+_VECTOR = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """A tensor and where it begins in its data file."""
+
+    tensor: onnx_ir.TensorProtocol
+    offset: int
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A data file that is written but has not got its name, and the name that it is to have."""
+
+    part: Path
+    wanted: Path
+
+
+def shards_of(tensors: Iterable[onnx_ir.TensorProtocol], limit: int | None) -> list[list[Placed]]:
+    """The tensors laid out in order, each file of at most `limit` bytes or of a single tensor."""
+    shards: list[list[Placed]] = [[]]
+    end = 0
+    for tensor in tensors:
+        offset = _aligned(end, tensor.nbytes)
+        if limit is not None and offset + tensor.nbytes > limit and shards[-1]:
+            shards.append([])
+            offset = 0
+        shards[-1].append(Placed(tensor, offset))
+        end = offset + tensor.nbytes
+    return shards
+
+
+@contextmanager
+def drafted_shards(folder: Path, name: str, shards: Sequence[Sequence[Placed]], mode: int) -> Generator[list[Draft]]:
+    """Write a data file for each shard, whole and on disk but without its name; gone at the end where it has none."""
+    drafts: list[Draft] = []
+    with ExitStack() as stack:
+        for index, shard in enumerate(shards, start=1):
+            wanted = folder / (name if len(shards) == 1 else f"{name}-{index:05}-of-{len(shards):05}")
+            file, part = stack.enter_context(new_file(wanted))
+            for placed in shard:
+                file.seek(placed.offset)
+                write_tensor(placed.tensor, file)
+            flush(file, mode)
+            drafts.append(Draft(part, wanted))
+        yield drafts
+
+
+def free_names(drafts: Iterable[Draft], reserved: Path) -> list[Path]:
+    """For each draft the first of NAME, NAME.1, NAME.2 ... that no file has, and that is not `reserved`."""
+    names: list[Path] = []
+    for draft in drafts:
+        count, candidate = 0, draft.wanted
+        while os.path.lexists(candidate) or same_name(candidate, reserved):
+            count += 1
+            candidate = draft.wanted.with_name(f"{draft.wanted.name}.{count}")
+        names.append(candidate)
+    return names
+
+
+def same_name(a: Path, b: Path) -> bool:
+    """True if some file system could take the two for names of one file: case and normal form do not count."""
+    left, right = (unicodedata.normalize("NFC", os.path.realpath(path)).casefold() for path in (a, b))
+    return left == right
+
+
+def external_tensor(placed: Placed, location: str, name: str) -> onnx_ir.ExternalTensor:
+    """The tensor as the entry that names its place in the data file at `location`."""
+    tensor = placed.tensor
+    return onnx_ir.ExternalTensor(
+        location,
+        placed.offset,
+        tensor.nbytes,
+        tensor.dtype,
+        shape=onnx_ir.Shape(tensor.shape.numpy()),
+        name=name,
+        doc_string=tensor.doc_string,
+        metadata_props=dict(tensor.metadata_props),
+    )
+
+
+def _aligned(offset: int, size: int) -> int:
+    unit = _MAPPING_UNIT if size >= _PAGE else _VECTOR
+    return -(-offset // unit) * unit

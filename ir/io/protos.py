@@ -1,0 +1,246 @@
+"""Between onnx_ir and protobuf: what would not come back from a load and a save unless it is remembered.
+
+onnx_ir writes a value_info for every initializer. An initializer says its own type, so files mostly have none; which
+did is remembered in the `meta` of their values, and the others are left out again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableSequence
+from math import prod
+from pathlib import Path
+
+import onnx
+import onnx.helper as make
+import onnx.serialization
+import onnx_ir
+from google.protobuf.message import Message
+from onnx import TensorProto
+
+from castsmith.ir.errors import ModelError
+from castsmith.ir.io.carried import as_onnx_ir_reads, carry_training, name_types, restore_training, restore_types
+from castsmith.ir.io.readable import require_readable
+from castsmith.ir.io.wire import messages_of
+from castsmith.ir.ops import DEFAULT_DOMAINS
+from castsmith.ir.walks import all_values, graphs_in
+
+# Sparse constants spelled out as operators, since onnx_ir holds no sparse tensors.
+#
+#     Constant <sparse_value = ...> ()    and each sparse initializer
+# becomes
+#     zeros = Expand (0, shape)
+#     y = ScatterND (zeros, indices, values)
+#
+# which means the same from opset 11 on, the first that has sparse constants, and stays as small in the file.
+
+_FIRST_OPSET = 11
+
+
+def has_sparse(proto: onnx.ModelProto) -> bool:
+    """Whether the model has a sparse initializer, or a Constant with a sparse value."""
+    return any(
+        (isinstance(scope, onnx.GraphProto) and scope.sparse_initializer) or any(map(_sparse_value, scope.node))
+        for scope in (*proto.functions, *_graphs_with_sparse(proto))
+    )
+
+
+def spelled_out(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy of the model in which every sparse constant is made by operators. Raises ModelError before opset 11."""
+    imports = {entry.domain: entry.version for entry in proto.opset_import}
+    if max(imports.get("", 0), imports.get("ai.onnx", 0)) < _FIRST_OPSET:
+        raise ModelError(f"{proto.graph.name}: sparse constants need opset {_FIRST_OPSET}.")
+    copy = onnx.ModelProto()
+    copy.CopyFrom(proto)
+    for graph in _graphs_with_sparse(copy):
+        made = [node for tensor in graph.sparse_initializer for node in _nodes(tensor, _name_in(graph, tensor))]
+        _replace(graph.node, [*made, *graph.node])
+        del graph.sparse_initializer[:]
+    for nodes in _node_lists(copy):
+        if any(_sparse_value(node) is not None for node in nodes):
+            _replace(nodes, [new for node in nodes for new in _spell_out(node)])
+    return copy
+
+
+def _spell_out(node: onnx.NodeProto) -> list[onnx.NodeProto]:
+    value = _sparse_value(node)
+    return [node] if value is None else _nodes(value, node.output[0])
+
+
+def _nodes(tensor: onnx.SparseTensorProto, name: str) -> list[onnx.NodeProto]:
+    """The nodes that make the dense tensor `name`. One index an element counts in the flat tensor."""
+    zero = TensorProto(data_type=tensor.values.data_type)
+    if zero.data_type == TensorProto.STRING:
+        zero.string_data.append(b"")
+    else:
+        zero.raw_data = bytes(16 if zero.data_type == TensorProto.COMPLEX128 else _width(zero.data_type))
+    count, flat = tensor.values.dims[0] if tensor.values.dims else 0, len(tensor.indices.dims) == 1
+    indices = TensorProto()
+    indices.CopyFrom(tensor.indices)
+    indices.dims[:] = [count, 1 if flat else len(tensor.dims)]
+    shape = [prod(tensor.dims)] if flat else list(tensor.dims)
+    parts = {"zero": zero, "shape": _integers(shape), "indices": indices, "values": tensor.values}
+    if flat:
+        parts["dims"] = _integers(list(tensor.dims))
+    made = [make.make_node("Constant", [], [f"{name}/{part}"], value=each) for part, each in parts.items()]
+    scattered = f"{name}/flat" if flat else name
+    made.append(make.make_node("Expand", [f"{name}/zero", f"{name}/shape"], [f"{name}/zeros"]))
+    inputs = [f"{name}/zeros", f"{name}/indices", f"{name}/values"]
+    made.append(make.make_node("ScatterND", inputs, [scattered]))
+    if flat:
+        made.append(make.make_node("Reshape", [scattered, f"{name}/dims"], [name]))
+    return made
+
+
+def _width(data_type: int) -> int:
+    return make.tensor_dtype_to_np_dtype(data_type).itemsize
+
+
+def _integers(numbers: list[int]) -> TensorProto:
+    return make.make_tensor("", TensorProto.INT64, [len(numbers)], numbers)
+
+
+def _name_in(graph: onnx.GraphProto, tensor: onnx.SparseTensorProto) -> str:
+    name = tensor.values.name
+    if any(value.name == name for value in graph.input):
+        raise ModelError(f"{graph.name}: the sparse initializer {name!r} is the default of an input, not a constant.")
+    return name
+
+
+def _sparse_value(node: onnx.NodeProto) -> onnx.SparseTensorProto | None:
+    if node.op_type != "Constant" or not node.attribute:
+        return None
+    attribute = node.attribute[0]
+    return attribute.sparse_tensor if attribute.type == onnx.AttributeProto.SPARSE_TENSOR else None
+
+
+def _replace(nodes: MutableSequence[onnx.NodeProto], new: list[onnx.NodeProto]) -> None:
+    kept = [onnx.NodeProto.FromString(node.SerializeToString()) for node in new]
+    del nodes[:]
+    nodes.extend(kept)
+
+
+def _node_lists(proto: onnx.ModelProto) -> Iterator[MutableSequence[onnx.NodeProto]]:
+    for graph in _graphs_with_sparse(proto):
+        yield graph.node
+    for function in proto.functions:
+        yield function.node
+
+
+def _graphs_with_sparse(proto: onnx.ModelProto) -> Iterator[onnx.GraphProto]:
+    yield proto.graph
+    pending = [proto.graph.node, *(function.node for function in proto.functions)]
+    while pending:
+        for node in pending.pop():
+            for attribute in node.attribute:
+                for graph in (*((attribute.g,) if attribute.HasField("g") else ()), *attribute.graphs):
+                    pending.append(graph.node)
+                    yield graph
+
+
+_DECLARED = "castsmith.declared"
+_OWN = "castsmith.loaded"
+
+
+def file_format(path: Path) -> str:
+    """The format that onnx gives a file by its suffix: protobuf, textproto, json or onnxtxt."""
+    return onnx.serialization.registry.get_format_from_file_extension(path.suffix) or "protobuf"
+
+
+def from_proto(proto: onnx.ModelProto) -> onnx_ir.Model:
+    """The model of the proto, remembering which initializers have a value_info.
+
+    Raises ModelError for what cannot be read without loss, and what onnx_ir raises.
+    """
+    require_readable(proto)
+    if has_sparse(proto):
+        proto = spelled_out(proto)
+    with as_onnx_ir_reads(proto) as any_carried:
+        model = onnx_ir.from_proto(proto)
+    if any_carried:
+        name_types(all_values(model))
+    _import_the_last(model, proto)
+    carry_training(model, proto)
+    for graph, graph_proto in _graphs(model, proto):
+        graph.meta[_OWN] = True
+        for name in {value.name for value in graph_proto.value_info} & graph.initializers.keys():
+            graph.initializers[name].meta[_DECLARED] = True
+    return model
+
+
+def to_proto(model: onnx_ir.Model) -> onnx.ModelProto:
+    """The proto of the model, with a value_info only for those initializers that had one.
+
+    Raises ModelError where a text in the model is not UTF-8, as protobuf reads such texts and does not write them.
+    """
+    try:
+        proto = onnx_ir.to_proto(model)
+    except onnx_ir.serde.SerdeError as error:
+        raise ModelError(f"the model cannot be written ({root_cause(error)}).") from None
+    for graph, graph_proto in _graphs(model, proto):
+        values = graph.initializers
+        # onnx_ir writes the name of the tensor, which a copy of the model may share under another name.
+        held = [value for value in values.values() if value.const_value is not None]
+        for value, tensor in zip(held, graph_proto.initializer, strict=True):
+            tensor.name = value.name or ""
+        if _OWN not in graph.meta or not values:
+            continue
+        kept = [
+            info for info in graph_proto.value_info if info.name not in values or _DECLARED in values[info.name].meta
+        ]
+        del graph_proto.value_info[:]
+        graph_proto.value_info.extend(kept)
+    for tensor in tensors_of(proto):
+        _write_metadata_once(tensor)
+    restore_types(proto)
+    restore_training(model, proto)
+    return proto
+
+
+def _import_the_last(model: onnx_ir.Model, proto: onnx.ModelProto) -> None:
+    """Let the two names of the standard domain have one version: of several imports, runtimes take the last."""
+    standard = [entry.version for entry in proto.opset_import if entry.domain in DEFAULT_DOMAINS]
+    for domain in model.graph.opset_imports.keys() & set(DEFAULT_DOMAINS):
+        model.graph.opset_imports[domain] = standard[-1]
+
+
+def _write_metadata_once(tensor: onnx.TensorProto) -> None:
+    """Undo that onnx_ir writes the metadata of a tensor twice."""
+    if len(tensor.metadata_props) > 1:
+        entries = {entry.key: entry.value for entry in tensor.metadata_props}
+        del tensor.metadata_props[:]
+        for key, value in entries.items():
+            tensor.metadata_props.add(key=key, value=value)
+
+
+def tensors_of(message: Message) -> Iterator[onnx.TensorProto]:
+    """Every tensor in the message, at any depth."""
+    return messages_of(message, onnx.TensorProto)
+
+
+def root_cause(error: BaseException) -> str:
+    """The first line of what the innermost cause of the error says: onnx_ir wraps each in the place where it met it."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
+
+
+def _graphs(model: onnx_ir.Model, proto: onnx.ModelProto) -> Iterator[tuple[onnx_ir.Graph, onnx.GraphProto]]:
+    """The main graph and all subgraphs, those in functions too, each with its proto."""
+    yield model.graph, proto.graph
+    yield from _subgraphs(model.graph, proto.graph)
+    for function, function_proto in zip(model.functions.values(), proto.functions, strict=True):
+        yield from _subgraphs(function, function_proto)
+
+
+def _subgraphs(
+    scope: onnx_ir.Graph | onnx_ir.Function, proto: onnx.GraphProto | onnx.FunctionProto
+) -> Iterator[tuple[onnx_ir.Graph, onnx.GraphProto]]:
+    for index, node in enumerate(scope):
+        held = [attribute for attribute in node.attributes.data.values() if graphs_in(attribute)]
+        protos = {attribute.name: attribute for attribute in proto.node[index].attribute} if held else {}
+        for attribute in held:
+            found = protos[attribute.name]
+            both = [found.g] if attribute.type == onnx_ir.AttributeType.GRAPH else found.graphs
+            for subgraph, subgraph_proto in zip(graphs_in(attribute), both, strict=True):
+                yield subgraph, subgraph_proto
+                yield from _subgraphs(subgraph, subgraph_proto)

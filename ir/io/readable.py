@@ -1,0 +1,182 @@
+"""What is refused before onnx_ir reads a model: what it would lose without a word, or stumble over.
+
+Two entries of one name of which one would win, attributes of no known type, fields that the installed onnx does not
+know, and tensors whose type, dimensions or place in a data file no reader can use.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+import onnx
+from google.protobuf.message import Message
+
+from castsmith.ir.errors import ModelError
+from castsmith.ir.io.wire import messages_of
+from castsmith.ir.ops import NUMBERS_OF_TYPES
+
+_MOST = 2**31 - 1
+"""The largest version of an operator set or of the IR that is read."""
+
+_MOST_DIMENSIONS = 64
+"""numpy has no arrays of more."""
+
+_MOST_BYTES = 2**63 - 1
+_WIDEST = 16
+
+_TO_COPY = 1 << 26
+"""Bytes up to which a model is copied to look for unknown fields."""
+
+_VALUES = {
+    "f": onnx.AttributeProto.FLOAT,
+    "i": onnx.AttributeProto.INT,
+    "s": onnx.AttributeProto.STRING,
+    "t": onnx.AttributeProto.TENSOR,
+    "g": onnx.AttributeProto.GRAPH,
+    "sparse_tensor": onnx.AttributeProto.SPARSE_TENSOR,
+    "tp": onnx.AttributeProto.TYPE_PROTO,
+    "floats": onnx.AttributeProto.FLOATS,
+    "ints": onnx.AttributeProto.INTS,
+    "strings": onnx.AttributeProto.STRINGS,
+    "tensors": onnx.AttributeProto.TENSORS,
+    "graphs": onnx.AttributeProto.GRAPHS,
+    "sparse_tensors": onnx.AttributeProto.SPARSE_TENSORS,
+    "type_protos": onnx.AttributeProto.TYPE_PROTOS,
+}
+"""The fields of an attribute that hold its value, with the type that each stands for."""
+
+
+def require_readable(proto: onnx.ModelProto) -> None:
+    """Raise ModelError, in a sentence that names the place but not the file, for what is not read."""
+    if not 0 < proto.ir_version <= _MOST:
+        raise ModelError(f"unsupported IR version {proto.ir_version}.")
+    for scope in (proto, *proto.functions):
+        for entry in scope.opset_import:
+            if not 0 <= entry.version <= _MOST:
+                raise ModelError(f"invalid opset {entry.version} of the domain {entry.domain or 'ai.onnx'!r}.")
+    _require_unique(((f.domain, f.name, f.overload) for f in proto.functions), "two functions have the name", "model")
+    _require_metadata(proto, "the model")
+    for function in proto.functions:
+        names = (*function.attribute, *(each.name for each in function.attribute_proto))
+        _require_unique(names, "two attributes have the name", f"function {function.name!r}")
+        _require_attributes(function.attribute_proto, f"function {function.name!r}")
+        _require_nodes(function.node, f"function {function.name!r}")
+    _require_graph(proto.graph)
+    if proto.ByteSize() <= _TO_COPY:
+        _require_known_fields(proto)
+
+
+def type_of_attribute(attribute: onnx.AttributeProto) -> onnx.AttributeProto.AttributeType | None:
+    """The type of an attribute that states none, as in models of IR version 1: that of the value it holds."""
+    found = [_VALUES[field.name] for field, _ in attribute.ListFields() if field.name in _VALUES]
+    return found[0] if len(found) == 1 else None
+
+
+def _require_graph(graph: onnx.GraphProto) -> None:
+    place = f"graph {graph.name!r}"
+    named = (*(each.name for each in graph.initializer), *(each.values.name for each in graph.sparse_initializer))
+    _require_unique(named, "two initializers have the name", place)
+    _require_metadata(graph, place)
+    for tensor in graph.initializer:
+        _require_tensor(tensor, place)
+    for sparse in graph.sparse_initializer:
+        _require_sparse(sparse, place)
+    _require_nodes(graph.node, place)
+
+
+def _require_nodes(nodes: Iterable[onnx.NodeProto], place: str) -> None:
+    for node in nodes:
+        where = f"{place}: {node.name or '(unnamed)'} ({node.op_type})"
+        _require_unique((each.name for each in node.attribute), "two attributes have the name", where)
+        _require_metadata(node, where)
+        _require_attributes(node.attribute, where)
+
+
+def _require_attributes(attributes: Iterable[onnx.AttributeProto], where: str) -> None:
+    for attribute in attributes:
+        if not attribute.type and not attribute.ref_attr_name and type_of_attribute(attribute) is None:
+            raise ModelError(f"{where}: the attribute {attribute.name!r} states no type.")
+        for tensor in (*((attribute.t,) if attribute.HasField("t") else ()), *attribute.tensors):
+            _require_tensor(tensor, where)
+        sparse = (attribute.sparse_tensor,) if attribute.HasField("sparse_tensor") else ()
+        for each in (*sparse, *attribute.sparse_tensors):
+            _require_sparse(each, where)
+        for graph in (*((attribute.g,) if attribute.HasField("g") else ()), *attribute.graphs):
+            _require_graph(graph)
+
+
+def _require_tensor(tensor: onnx.TensorProto, place: str) -> None:
+    where = f"{place}: tensor {tensor.name!r}"
+    if tensor.data_type not in NUMBERS_OF_TYPES or not tensor.data_type:
+        raise ModelError(f"{where} has the unknown element type {tensor.data_type}.")
+    _require_dims(tensor.dims, where)
+    _require_metadata(tensor, where)
+    if tensor.data_location not in (onnx.TensorProto.DEFAULT, onnx.TensorProto.EXTERNAL):
+        raise ModelError(f"{where} has the unknown data location {tensor.data_location}.")
+    if tensor.data_location == onnx.TensorProto.EXTERNAL:
+        entries = {entry.key: entry.value for entry in tensor.external_data}
+        if not entries.get("location"):
+            raise ModelError(f"{where} is external data, but names no file.")
+        for key in ("offset", "length"):
+            text = entries.get(key, "0")
+            if not (text.isascii() and text.isdecimal() and int(text) <= _MOST_BYTES):
+                raise ModelError(f"{where} has the invalid {key} {text!r}; expected a number of bytes.")
+
+
+def _require_sparse(tensor: onnx.SparseTensorProto, place: str) -> None:
+    _require_tensor(tensor.values, f"{place}: values of the sparse")
+    _require_tensor(tensor.indices, f"{place}: indices of the sparse")
+    where = f"{place}: sparse tensor {tensor.values.name!r}"
+    _require_dims(tensor.dims, where)
+    count = math.prod(tensor.values.dims)
+    if tensor.indices.data_type != onnx.TensorProto.INT64:
+        raise ModelError(f"{where} has indices that are not int64.")
+    if len(tensor.values.dims) != 1 or list(tensor.indices.dims) not in ([count], [count, len(tensor.dims)]):
+        raise ModelError(f"{where} has indices of other dimensions than its values need.")
+
+
+def _require_dims(dims: Iterable[int], where: str) -> None:
+    sizes = list(dims)
+    if any(size < 0 for size in sizes):
+        raise ModelError(f"{where} has a negative dimension.")
+    if len(sizes) > _MOST_DIMENSIONS:
+        raise ModelError(f"{where} has {len(sizes)} dimensions; at most {_MOST_DIMENSIONS} are supported.")
+    if math.prod(size for size in sizes if size) * _WIDEST > _MOST_BYTES:
+        raise ModelError(f"{where} has dimensions that are too large: {sizes}.")
+
+
+def _require_metadata(message: Message, where: str) -> None:
+    entries: Iterable[onnx.StringStringEntryProto] = getattr(message, "metadata_props", ())
+    _require_unique((entry.key for entry in entries), "two entries of metadata have the key", where)
+
+
+def _require_unique(names: Iterable[object], what: str, where: str) -> None:
+    counts = Counter(names)
+    if len(counts) < counts.total():
+        twice = next(name for name, count in counts.items() if count > 1)
+        raise ModelError(f"{where}: {what} {twice!r}, and only one of them could be kept.")
+
+
+def _require_known_fields(proto: onnx.ModelProto) -> None:
+    known = onnx.ModelProto()
+    known.CopyFrom(proto)
+    known.DiscardUnknownFields()  # pyright: ignore[reportAttributeAccessIssue]
+    lost = proto.ByteSize() - known.ByteSize()
+    if lost:
+        raise ModelError(
+            f"it holds {lost} bytes of fields that onnx {onnx.__version__} does not know: install a newer onnx."
+        )
+
+
+def untyped_attributes(proto: onnx.ModelProto) -> Iterator[onnx.AttributeProto]:
+    """The attributes that hold a value but do not state its type."""
+    pending: list[Message] = [proto]
+    while pending:
+        for attribute in messages_of(pending.pop(), onnx.AttributeProto):
+            if not attribute.type and not attribute.ref_attr_name:
+                yield attribute
+            pending.extend(attribute.graphs)
+            if attribute.HasField("g"):
+                pending.append(attribute.g)

@@ -1,0 +1,387 @@
+"""Writing a model to disk so that the file under the final name is always whole, the old one or the new."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import onnx
+import onnx_ir
+from onnx_ir import ExternalTensor
+
+from castsmith.ir.errors import ModelError
+from castsmith.ir.io.file_ranges import external_path, file_of, range_of
+from castsmith.ir.io.files import (
+    Draft,
+    Placed,
+    destination,
+    drafted_shards,
+    external_tensor,
+    flush,
+    free_names,
+    mode_for,
+    new_file,
+    replace,
+    same_name,
+    shards_of,
+)
+from castsmith.ir.io.protos import file_format, from_proto, to_proto
+from castsmith.ir.io.superseded import (
+    data_files_of,
+    drop,
+    journal,
+    left_behind,
+    locations,
+    mark,
+    publish_all,
+    recover,
+    withdraw,
+)
+from castsmith.ir.io.wire import write_model
+from castsmith.ir.naming import has_clashes, settle_names
+from castsmith.ir.validation import require_sound
+from castsmith.ir.walks import (
+    Held,
+    Place,
+    files_read,
+    graphs_with_initializers,
+    held_tensors,
+    put_tensor,
+    tensor_places,
+)
+
+_INLINE_LIMIT = 2**31 - 2**24
+"""Protobuf refuses messages of 2 GiB; what is left below is for the graph itself."""
+
+_SMALL = 1024
+"""Bytes up to which a tensor stays in the model file even when weights move out: shapes, scalars, axes."""
+
+_LARGE = 1 << 16
+"""Bytes from which a tensor is not made part of a message in memory."""
+
+Tensors = dict[Place, onnx_ir.TensorProtocol]
+"""Tensors by the initializers, or the attributes, that hold them."""
+
+Staying = Mapping[Place, ExternalTensor]
+"""Tensors whose data is not copied."""
+
+
+@dataclass(frozen=True)
+class _Where:
+    """The files to write, links followed: the model, the data file with its usual name, and their permissions."""
+
+    model: Path
+    data: Path
+    mode: int
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """What is written for the tensors: another tensor, a place in a new data file, or bytes copied past the message."""
+
+    stand_ins: Tensors
+    moved: Tensors
+    copied: Tensors
+
+
+def save(
+    model: onnx_ir.Model,
+    path: str | os.PathLike[str],
+    *,
+    external_data: str | None = None,
+    reference_data: bool = False,
+    shard_bytes: int | None = None,
+) -> None:
+    """Write the model to `path`, atomically: written to a new file, flushed to disk, then renamed.
+
+    A file that is replaced keeps its permissions; where `path` is a symbolic link, the file that it leads to is
+    replaced. The model in memory is not changed.
+
+    external_data: name of a file in the folder of `path` for the weights of more than 1 KiB. By default weights stay in
+        the file, but those that were external stay external, large new ones join them, and all move out where the file
+        would pass 2 GiB; the data file is then named after the model. Where a file has that name, a number is added.
+        Weights in a data file that the model replaced at `path` needs already are left where they are.
+    reference_data: weights that are in a data file in the folder of `path` already are not copied: the new model names
+        the same place, and needs that file from then on.
+    shard_bytes: data files are split where they would get larger than this; a single tensor is never split.
+
+    The model in memory is not changed; a value that its name in the file would not find is renamed in the file.
+    A data file that only the replaced model needed is deleted where this program made it for that model and nothing
+    else names it; else it stays, with a UserWarning that says so. Raises ModelError where nothing can be written.
+    """
+    kept = write(model, path, external_data=external_data, reference_data=reference_data, shard_bytes=shard_bytes)
+    for file in kept:
+        warnings.warn(kept_note(file), UserWarning, stacklevel=2)
+
+
+def kept_note(file: Path) -> str:
+    """What to say of a data file that a save leaves behind."""
+    return f"{file}: the saved model no longer needs this data file; it was kept, because other models may use it."
+
+
+def write(
+    model: onnx_ir.Model,
+    path: str | os.PathLike[str],
+    *,
+    external_data: str | None = None,
+    reference_data: bool = False,
+    shard_bytes: int | None = None,
+    is_last_use: bool = False,
+) -> list[Path]:
+    """As `save`; returns the data files of the replaced model that are kept though the new one does not need them.
+
+    is_last_use: nothing in memory is read after this, so that the data files of the model itself can go too.
+    """
+    path = Path(path)
+    if has_clashes(model):
+        model = model.clone()
+        settle_names(model)
+    try:
+        where = _where(path, external_data)
+        reads = files_read(model)
+        if Path(os.path.realpath(where.model)) in reads:
+            raise ModelError(f"{path}: the model keeps weights in this file, so it cannot be written there.")
+        recover(where.model, where.data)
+        before = data_files_of(where.model) or set[Path]()
+        staying = {
+            place: tensor
+            for place, tensor in _all_places(model).items()
+            if isinstance(tensor, ExternalTensor)
+            and _stays(file_of(tensor), where, before, external_data, shard_bytes, reference_data=reference_data)
+        }
+        layout = _layout(model, path, where, staying, everything=external_data is not None)
+        old = before - {file_of(tensor) for tensor in staying.values()}
+        dropped = _write(model, where, layout, old if is_last_use else old - reads, shard_bytes)
+        return sorted(old - dropped)
+    except OSError as error:
+        raise ModelError(f"{path}: the file cannot be written ({error.strerror}).") from None
+
+
+def reloaded(model: onnx_ir.Model) -> onnx_ir.Model:
+    """The model as a file of it would be read, names looked up again; its large tensors are shared, not copied.
+
+    Raises ModelError where the file would not be read.
+    """
+    shared = [(p, t) for p, t in tensor_places(model) if t.nbytes >= _LARGE or isinstance(t, ExternalTensor)]
+    shared = [(place, tensor) for place, tensor in shared if tensor.dtype != onnx_ir.DataType.STRING]
+    numbers = enumerate(shared)
+    stand_ins: Tensors = {p: external_tensor(Placed(t, 0), f"{number}", _name(p, t)) for number, (p, t) in numbers}
+    with _replaced(stand_ins):
+        proto = onnx.ModelProto.FromString(to_proto(model).SerializeToString())
+    again = from_proto(proto)
+    require_sound(again, model.graph.name or "the model")
+    for place, tensor in list(tensor_places(again)):
+        if isinstance(tensor, ExternalTensor):
+            put_tensor(place, shared[int(f"{tensor.path}")][1])
+    return again
+
+
+def _where(path: Path, external_data: str | None) -> _Where:
+    model = destination(path)
+    folder = Path(os.path.realpath(model.parent))
+    model = folder / model.name
+    name = f"{model.name}.data" if external_data is None else external_data
+    if external_data is not None:
+        data = external_path(folder, name)
+        if data is None:
+            raise ModelError(f"{path}: external data may not be kept in {name!r}, outside the model's folder.")
+        if data.is_dir():
+            raise ModelError(f"{path}: external data cannot be kept in {name!r}, which is a folder.")
+        if same_name(folder / name, model):
+            raise ModelError(f"{path}: external data cannot be kept in {name!r}, the model itself: give another name.")
+    return _Where(model, Path(os.path.normpath(folder / name)), mode_for(model))
+
+
+def _stays(
+    file: Path,
+    where: _Where,
+    before: set[Path],
+    external_data: str | None,
+    shard_bytes: int | None,
+    *,
+    reference_data: bool,
+) -> bool:
+    """True if the weights in the data file need no copy: the model that is replaced depends on it too, or is to."""
+    if not file.is_relative_to(where.model.parent):
+        return False
+    wanted = external_data is None or file == Path(os.path.realpath(where.data))
+    return reference_data or (wanted and shard_bytes is None and file in before)
+
+
+def _all_places(model: onnx_ir.Model) -> Tensors:
+    return {**_initializers(model), **dict(held_tensors(model))}
+
+
+def _initializers(model: onnx_ir.Model) -> Tensors:
+    return {
+        value: value.const_value
+        for graph in graphs_with_initializers(model)
+        for value in graph.initializers.values()
+        if value.const_value is not None and value.const_value.dtype != onnx_ir.DataType.STRING
+    }
+
+
+def _layout(model: onnx_ir.Model, path: Path, where: _Where, staying: Staying, *, everything: bool) -> _Layout:
+    initializers = {place: tensor for place, tensor in _initializers(model).items() if place not in staying}
+    held = {place: tensor for place, tensor in held_tensors(model) if place not in staying}
+    inline = _size_in_file(held, path)
+    inline += sum(tensor.nbytes for tensor in initializers.values() if not isinstance(tensor, ExternalTensor))
+    out = everything or inline > _INLINE_LIMIT
+    elsewhere: Tensors = {p: t for p, t in {**initializers, **held}.items() if isinstance(t, ExternalTensor)}
+    stand_ins: Tensors = {place: _in_folder(tensor, where.model.parent) for place, tensor in staying.items()}
+    stand_ins |= {place: _inlined(tensor) for place, tensor in elsewhere.items() if out and tensor.nbytes <= _SMALL}
+    has_data = bool(elsewhere or staying)
+    moved = {
+        place: tensor
+        for place, tensor in initializers.items()
+        if place not in stand_ins
+        and (place in elsewhere or (out and tensor.nbytes > _SMALL) or (has_data and _is_new(tensor)))
+    }
+    moved |= {place: tensor for place, tensor in elsewhere.items() if place not in stand_ins}
+    return _Layout(stand_ins, moved, _to_copy(model, initializers, path, {**stand_ins, **moved}))
+
+
+def _size_in_file(held: Mapping[Held, onnx_ir.TensorProtocol], path: Path) -> int:
+    """Bytes of the tensors in attributes that have to be in the model file. Raises ModelError for too many."""
+    size = sum(tensor.nbytes for tensor in held.values() if not isinstance(tensor, ExternalTensor))
+    if size > _INLINE_LIMIT:
+        raise ModelError(
+            f"{path}: nodes hold {size} bytes of constants in their attributes, more than the 2 GiB of an ONNX file:"
+            " make them initializers, which can be kept beside it."
+        )
+    return size
+
+
+def _is_new(tensor: onnx_ir.TensorProtocol) -> bool:
+    """Whether the tensor was made since the model was loaded, and is large: it then goes where the others are."""
+    loaded = isinstance(tensor, onnx_ir.serde.TensorProtoTensor) or range_of(tensor) is not None
+    return tensor.nbytes >= _LARGE and not loaded
+
+
+def _in_folder(tensor: ExternalTensor, folder: Path) -> onnx_ir.TensorProtocol:
+    """The tensor as a model in the folder names it."""
+    file = file_of(tensor)
+    if Path(os.path.realpath(folder / tensor.location)) == file:
+        return tensor
+    return external_tensor(Placed(tensor, tensor.offset or 0), _location(file, folder), tensor.name)
+
+
+def _inlined(tensor: onnx_ir.TensorProtocol) -> onnx_ir.TensorProtocol:
+    proto = onnx.TensorProto(
+        name=tensor.name,
+        doc_string=tensor.doc_string,
+        dims=tensor.shape.numpy(),
+        data_type=int(tensor.dtype),
+        raw_data=tensor.tobytes(),
+    )
+    made = onnx_ir.serde.TensorProtoTensor(proto)
+    made.metadata_props.update(tensor.metadata_props)
+    return made
+
+
+def _location(file: Path, folder: Path) -> str:
+    return Path(os.path.relpath(file, folder)).as_posix()
+
+
+def _to_copy(model: onnx_ir.Model, tensors: Tensors, path: Path, placed: Tensors) -> Tensors:
+    """The large tensors that stay in the model file and are copied into it past the message."""
+    if file_format(path) != "protobuf":
+        return {}
+    own = {value for value in model.graph.initializers.values() if value not in placed and value.name}
+    held = (ExternalTensor, onnx_ir.serde.TensorProtoTensor)
+    return {
+        value: tensor
+        for value, tensor in tensors.items()
+        if value in own and tensor.nbytes >= _LARGE and not isinstance(tensor, held)
+    }
+
+
+def _write(model: onnx_ir.Model, where: _Where, layout: _Layout, old: set[Path], shard_bytes: int | None) -> set[Path]:
+    """Write data files and model, so that all are there or none; returns those of the files `old` that were deleted."""
+    folder = where.model.parent
+    shards = shards_of(layout.moved.values(), shard_bytes) if layout.moved else []
+    with drafted_shards(folder, os.path.relpath(where.data, folder), shards, where.mode) as drafts:
+        for draft in drafts:
+            mark(draft.part, where.model)
+        while True:
+            names = free_names(drafts, where.model)
+            places = [(placed, name) for shard, name in zip(shards, names, strict=True) for placed in shard]
+            stand_ins = layout.stand_ins | {
+                place: external_tensor(placed, _location(name, folder), _name(place, tensor))
+                for (place, tensor), (placed, name) in zip(layout.moved.items(), places, strict=True)
+            }
+            proto = _proto(model, stand_ins, layout.copied, where)
+            dropped = _put_in_place(proto, where, layout.copied, list(zip(drafts, names, strict=True)), old)
+            if dropped is not None:
+                return dropped
+
+
+def _put_in_place(
+    proto: onnx.ModelProto, where: _Where, copied: Tensors, data: Sequence[tuple[Draft, Path]], old: set[Path]
+) -> set[Path] | None:
+    """Write the model and give all files their names; None where a name of a data file was taken meanwhile."""
+    left = left_behind(where.model, old)
+    with new_file(where.model) as (file, part):
+        _write_proto(proto, file, where.model, {_name(place, tensor): tensor for place, tensor in copied.items()})
+        flush(file, where.mode)
+        with journal(where.model, part, data, left):
+            try:
+                publish_all(data)
+            except FileExistsError:
+                return None
+            try:
+                replace(part, where.model)
+            except BaseException:
+                withdraw(data)
+                raise
+            return drop(left, where.model)
+
+
+def _write_proto(
+    proto: onnx.ModelProto, file: IO[bytes], path: Path, copied: dict[str, onnx_ir.TensorProtocol]
+) -> None:
+    if file_format(path) == "protobuf":
+        write_model(file, proto, copied)
+    else:
+        onnx.save_model(proto, file, format=file_format(path))
+
+
+def _proto(model: onnx_ir.Model, stand_ins: Tensors, copied: Tensors, where: _Where) -> onnx.ModelProto:
+    """The model as it is written, with the tensors in `copied` empty."""
+    names = {place: _name(place, tensor) for place, tensor in copied.items()}
+    empty = {place: external_tensor(Placed(tensor, 0), "data", names[place]) for place, tensor in copied.items()}
+    with _replaced({**stand_ins, **empty}):
+        proto = to_proto(model)
+    for tensor in proto.graph.initializer if names else ():
+        if tensor.name in names.values():
+            tensor.ClearField("external_data")
+            tensor.ClearField("data_location")
+    allowed = {f"{tensor.location}" for tensor in stand_ins.values() if isinstance(tensor, ExternalTensor)}
+    for location in locations(proto) - allowed:
+        raise ModelError(f"{where.model}: the model would need data of another model, {location!r}.")
+    return proto
+
+
+def _name(place: Place, tensor: onnx_ir.TensorProtocol) -> str:
+    return (tensor.name if isinstance(place, Held) else place.name) or ""
+
+
+@contextmanager
+def _replaced(stand_ins: Tensors) -> Generator[None]:
+    """Put other tensors in those places for the time of the block."""
+    values = [(place, place.const_value) for place in stand_ins if not isinstance(place, Held)]
+    held = [(p.owner.attributes, p.name, p.owner.attributes[p.name]) for p in stand_ins if isinstance(p, Held)]
+    try:
+        for place, tensor in stand_ins.items():
+            put_tensor(place, tensor)
+        yield
+    finally:
+        for value, tensor in values:
+            value.const_value = tensor
+        for attributes, name, attribute in held:
+            attributes[name] = attribute

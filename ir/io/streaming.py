@@ -1,0 +1,140 @@
+"""Large tensors a piece at a time: read from disk, and worked out when they are written, never whole in memory."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from math import prod
+from typing import IO, Any, TypeVar
+
+import numpy as np
+import onnx_ir
+from numpy.typing import NDArray
+
+from castsmith.ir.io.file_ranges import FileRange, copy_range, open_external, range_of
+
+Array = NDArray[Any]
+Given = TypeVar("Given")
+Made = TypeVar("Made")
+
+PIECE = 1 << 22
+"""Elements in a piece; a multiple of 8, so that no byte of a packed type is in two."""
+
+_RECIPE = "castsmith.pieces"
+_THREADS = min(4, os.cpu_count() or 1)
+
+
+def is_large(tensor: onnx_ir.TensorProtocol) -> bool:
+    """Whether the tensor has more than one piece."""
+    return tensor.size > PIECE
+
+
+def piece_elements() -> int:
+    """Return the number of elements that a piece holds at most."""
+    return PIECE
+
+
+def pieces(tensor: onnx_ir.TensorProtocol) -> Iterator[Array]:
+    """The elements of the tensor in C order, as one-dimensional arrays of at most PIECE elements each."""
+    recipe: Callable[[], Iterator[Array]] | None = _recipe(tensor)
+    if recipe is not None:
+        yield from recipe()
+        return
+    place = range_of(tensor)
+    if place is None and isinstance(tensor, onnx_ir.ExternalTensor) and is_large(tensor):
+        with open_external(tensor) as file:
+            yield from _read(FileRange(file, tensor.offset or 0, tensor.nbytes), tensor)
+    elif place is not None and is_large(tensor):
+        yield from _read(place, tensor)
+    else:
+        flat = tensor.numpy().reshape(-1)
+        yield from (flat[start : start + PIECE] for start in range(0, flat.size, PIECE))
+
+
+def computed(
+    source: onnx_ir.TensorProtocol, dtype: onnx_ir.DataType, convert: Callable[[Array], Array], name: str
+) -> onnx_ir.LazyTensor:
+    """A tensor of the shape of `source` whose elements are `convert` of those of `source`, worked out when asked for.
+
+    convert: takes and gives an array of one dimension, each element on its own; called from several threads at once.
+    """
+    shape = onnx_ir.Shape(source.shape.numpy(), frozen=True)
+
+    def whole() -> onnx_ir.TensorProtocol:
+        return onnx_ir.tensor(convert(source.numpy().reshape(-1)).reshape(shape.numpy()), dtype=dtype, name=name)
+
+    tensor = onnx_ir.LazyTensor(whole, dtype, shape, name=name)
+    tensor.meta[_RECIPE] = lambda: in_threads(convert, pieces(source))
+    return tensor
+
+
+def streamed(
+    shape: Sequence[int], dtype: onnx_ir.DataType, recipe: Callable[[], Iterator[Array]], name: str
+) -> onnx_ir.LazyTensor:
+    """A tensor whose elements, in C order, are those of the one-dimensional arrays that `recipe` gives when asked."""
+
+    def whole() -> onnx_ir.TensorProtocol:
+        return onnx_ir.tensor(np.concatenate(list(recipe())).reshape(shape), dtype=dtype, name=name)
+
+    size = prod(shape)
+    lengths = [min(PIECE, size - start) for start in range(0, size, PIECE)]
+    tensor = onnx_ir.LazyTensor(whole, dtype, onnx_ir.Shape(shape, frozen=True), name=name)
+    tensor.meta[_RECIPE] = lambda: regrouped(recipe(), lengths)
+    return tensor
+
+
+def regrouped(arrays: Iterable[Array], lengths: Iterable[int]) -> Iterator[Array]:
+    """The elements of one-dimensional arrays as arrays of other lengths, which come to as many in all."""
+    source, left = iter(arrays), np.empty(0)
+    for length in lengths:
+        parts, missing = [left] if left.size else [], length - left.size
+        while missing > 0:
+            parts.append(next(source))
+            missing -= parts[-1].size
+        joined = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        yield joined[:length]
+        left = joined[length:]
+
+
+def in_threads(convert: Callable[[Given], Made], arrays: Iterable[Given]) -> Iterator[Made]:
+    """`convert` of each array, or what holds arrays, in order; of those in memory there is one more than threads."""
+    running: deque[Future[Made]] = deque()
+    with ThreadPoolExecutor(_THREADS) as pool:
+        for array in arrays:
+            running.append(pool.submit(partial(convert, array)))
+            if len(running) > _THREADS:
+                yield running.popleft().result()
+        while running:
+            yield running.popleft().result()
+
+
+def write_tensor(tensor: onnx_ir.TensorProtocol, out: IO[bytes]) -> None:
+    """Append the bytes of the tensor, as ONNX stores them, to the file."""
+    place = range_of(tensor)
+    if place is not None:
+        copy_range(place, out)
+    elif isinstance(tensor, onnx_ir.ExternalTensor):
+        with open_external(tensor) as file:
+            copy_range(FileRange(file, tensor.offset or 0, tensor.nbytes), out)
+    else:
+        for piece in pieces(tensor):
+            onnx_ir.Tensor(piece, tensor.dtype).tofile(out)
+
+
+def _recipe(tensor: onnx_ir.TensorProtocol) -> Callable[[], Iterator[Array]] | None:
+    return tensor.meta.get(_RECIPE)
+
+
+def _read(place: FileRange, tensor: onnx_ir.TensorProtocol) -> Iterator[Array]:
+    dtype = tensor.dtype
+    for start in range(0, tensor.size, PIECE):
+        count = min(PIECE, tensor.size - start)
+        first, length = start * dtype.bitwidth // 8, -(-count * dtype.bitwidth // 8)
+        data = os.pread(place.file.fileno(), length, place.offset + first)
+        if dtype.bitwidth < 8:
+            yield onnx_ir.PackedTensor(np.frombuffer(data, np.uint8), dtype, shape=onnx_ir.Shape([count])).numpy()
+        else:
+            yield np.frombuffer(data, dtype.numpy())

@@ -1,0 +1,129 @@
+"""Converting a value that may be a sequence of tensors: a sequence is converted element by element, by SequenceMap."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import onnx_ir
+from onnx_ir import DataType, SequenceType, TensorType
+
+from castsmith.ir.errors import ModelError
+from castsmith.ir.inference import not_cast
+from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, actual_outputs, op_key, opset_of
+from castsmith.ir.ops.value_types import named_type
+from castsmith.ir.text import site_of
+from castsmith.numerics.errors import PromotionError
+from castsmith.numerics.exactness import Collapse, chain_collapses
+from castsmith.numerics.types import type_name
+
+# Cast and CastLike nodes: making them, and reading what they do.
+
+
+@dataclass(frozen=True, slots=True)
+class CastNode:
+    """What a Cast or CastLike does: `to` is None where a CastLike has a second operand of unknown type."""
+
+    to: DataType | None
+    saturate: bool
+    round_mode: str
+
+
+def read_cast(node: onnx_ir.Node, like: DataType | None = None) -> CastNode | None:
+    """The meaning of a Cast or CastLike node; None for other nodes, and where an attribute is a function's parameter.
+
+    like: the element type of a CastLike's second operand.
+    """
+    if node.op_type not in ("Cast", "CastLike") or node.domain not in DEFAULT_DOMAINS:
+        return None
+    attributes = node.attributes
+    if any(attribute.is_ref() for attribute in attributes.data.values()):
+        return None
+    to = like if node.op_type == "CastLike" else cast_target(node)
+    if node.op_type == "Cast" and len(attributes) == 1:
+        return CastNode(to, saturate=True, round_mode="up")
+    saturate, round_mode = attributes.get_int("saturate", 1), attributes.get_string("round_mode", "up")
+    return CastNode(to, bool(saturate), round_mode or "up")
+
+
+def cast_target(node: onnx_ir.Node) -> DataType:
+    """The `to` of a Cast: a number, or in opset 1 the name of the type. Raises ModelError where it is not a type."""
+    attribute = node.attributes.get("to")
+    found = None if attribute is None else named_type(attribute)
+    if found is None:
+        given = "missing" if attribute is None else f"{attribute.value!r}, which is not an ONNX element type"
+        raise ModelError(f"{site_of(node)}: the attribute to of {node.op_type} is {given}.")
+    return found
+
+
+def cast_node(value: onnx_ir.Value, to: DataType, *, saturate: bool = True, round_mode: str = "up") -> onnx_ir.Node:
+    """A Cast of `value`, its output typed and named after both; owned by no graph yet."""
+    attributes: dict[str, int | str] = {"to": int(to)}
+    if not saturate:
+        attributes["saturate"] = 0
+    if round_mode != "up":
+        attributes["round_mode"] = round_mode
+    node = onnx_ir.node("Cast", [value], attributes, name=f"castsmith_{value.name}_to_{type_name(to)}")
+    output = node.outputs[0]
+    output.name, output.dtype, output.shape = f"{value.name}_{type_name(to)}", to, value.shape
+    return node
+
+
+def chain_verdict(
+    source: DataType, first: CastNode, last: CastNode, opset: int, *, undefined_free: bool = False
+) -> Collapse:
+    """Whether two casts in a row, of a value of type `source`, are the last one alone. As `chain_collapses`."""
+    assert first.to is not None
+    assert last.to is not None
+    return chain_collapses(
+        source,
+        first.to,
+        last.to,
+        first_saturate=first.saturate,
+        second_saturate=last.saturate,
+        first_round_mode=first.round_mode,
+        second_round_mode=last.round_mode,
+        opset=opset,
+        undefined_free=undefined_free,
+    )
+
+
+_SEQUENCE_MAP_SINCE = 17
+
+
+def conversion(value: onnx_ir.Value, to: DataType, imports: Mapping[str, int]) -> onnx_ir.Node:
+    """The node that converts the value to elements of type `to`; owned by no graph yet.
+
+    Raises PromotionError for a sequence before opset 17, and for types that Cast does not take at the opset.
+    """
+    types = [dtype for dtype in (to, value.dtype) if dtype is not None and dtype != DataType.UNDEFINED]
+    why = not_cast(types, opset_of(imports, "") or 0)
+    if why is not None:
+        raise PromotionError(f"{value.name} has to become {type_name(to)}: {why}", rule="operator")
+    if not _is_sequence(value, imports):
+        return cast_node(value, to)
+    if (opset_of(imports, "") or 0) < _SEQUENCE_MAP_SINCE:
+        raise PromotionError(
+            f"the sequence {value.name} would have to become one of {type_name(to)}, for which opset"
+            f" {_SEQUENCE_MAP_SINCE} has SequenceMap and this model's has nothing.",
+            rule="sequence",
+        )
+    element = onnx_ir.Value(name=f"{value.name}_element")
+    cast = cast_node(element, to)
+    body = onnx_ir.Graph([element], cast.outputs, nodes=[cast], name=f"{value.name}_to_{type_name(to)}")
+    if value.dtype is not None:
+        element.type = TensorType(value.dtype)
+    node = onnx_ir.node("SequenceMap", [value], {"body": body}, name=f"castsmith_{value.name}_to_{type_name(to)}")
+    node.outputs[0].name, node.outputs[0].type = f"{value.name}_{type_name(to)}", SequenceType(TensorType(to))
+    return node
+
+
+def _is_sequence(value: onnx_ir.Value, imports: Mapping[str, int]) -> bool:
+    if value.type is not None:
+        return isinstance(value.type, SequenceType)
+    node = value.producer()
+    key = op_key(node, imports) if node is not None else None
+    if node is None or key is None:
+        return False
+    formal = actual_outputs(key, len(node.outputs))[node.outputs.index(value)]
+    return formal is not None and formal.sequence

@@ -1,0 +1,117 @@
+"""The bodies of ConvertPromoteTypes: model-local functions of Cast and Identity, so that the model runs anywhere.
+
+One function for each triple of operand types and common type. They are told apart by overload; before IR version 10,
+which has none, and for calls inside of functions, whose overload ONNX Runtime 1.31 loses, by name. Models of an IR
+version before 8, which has no model-local functions, are of version 8 for as long as they have ConvertPromoteTypes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.ops.schemas import opset_of
+from castsmith.ir.walks import all_nodes
+from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.types import type_name
+
+# ConvertPromoteTypes as a node: two operands in, the same two out in their common type.
+#
+# Source: OpenVINO, ConvertPromoteTypes-14. The node is of the domain `castsmith`; attributes at their defaults stay
+# out.
+# It is a call of a model-local function, `castsmith.ir.ops.promote_types`, whose overload names the types; before IR
+# version 10, which has no overloads, its own name does: `ConvertPromoteTypes_int64_float_float`.
+
+CONVERT_PROMOTE_TYPES = "ConvertPromoteTypes"
+CASTSMITH_DOMAIN = "castsmith"
+
+
+def is_convert_promote_types(node: onnx_ir.Node) -> bool:
+    return node.domain == CASTSMITH_DOMAIN and node.op_type.partition("_")[0] == CONVERT_PROMOTE_TYPES
+
+
+def rule_values(rules: PromotionRules) -> dict[str, int | str]:
+    """The rules as the values of attributes."""
+    return {name: value if isinstance(value, str) else int(value) for name, value in asdict(rules).items()}
+
+
+def promotion_attributes(rules: PromotionRules) -> dict[str, int | str]:
+    """The attributes of a ConvertPromoteTypes node under `rules`: those that differ from the operator's defaults."""
+    defaults = rule_values(PromotionRules())
+    return {name: value for name, value in rule_values(rules).items() if value != defaults[name]}
+
+
+def promotion_rules_of(node: onnx_ir.Node) -> PromotionRules:
+    """The rules that a ConvertPromoteTypes node carries in its attributes."""
+    target = node.attributes.get_int("u64_integer_promotion_target", int(DataType.FLOAT))
+    return PromotionRules(
+        promote_unsafe=bool(node.attributes.get_int("promote_unsafe", 0)),
+        pytorch_scalar_promotion=bool(node.attributes.get_int("pytorch_scalar_promotion", 0)),
+        u64_integer_promotion_target=DataType(target),
+        library=node.attributes.get_string("library", "openvino") or "openvino",
+        weak_scalars=bool(node.attributes.get_int("weak_scalars", 0)),
+    )
+
+
+_FUNCTIONS_SINCE = 8
+_OVERLOADS_SINCE = 10
+_OWN_VERSION = "castsmith.ir_version"
+
+
+def give_body(model: onnx_ir.Model, node: onnx_ir.Node, lhs: DataType, rhs: DataType, *, in_function: bool) -> None:
+    """Make the ConvertPromoteTypes node, whose operands have the types, a call of a function of the model."""
+    common = node.outputs[0].dtype
+    assert common is not None
+    if model.ir_version < _FUNCTIONS_SINCE:
+        model.meta[_OWN_VERSION] = model.ir_version
+        model.ir_version = _FUNCTIONS_SINCE
+    types = "_".join(type_name(dtype) for dtype in (lhs, rhs, common))
+    if model.ir_version >= _OVERLOADS_SINCE and not in_function:
+        node.overload = types
+    else:
+        node.op_type = f"{CONVERT_PROMOTE_TYPES}_{types}"
+    if node.op_identifier() not in model.functions:
+        opset = opset_of(model.opset_imports, "")
+        model.functions[node.op_identifier()] = _function(node.op_identifier(), (lhs, rhs), common, opset or 1)
+
+
+def drop_unused_bodies(model: onnx_ir.Model) -> bool:
+    """Take the functions of ConvertPromoteTypes out again, and the IR version that they needed, once none is called.
+
+    Returns whether none is.
+    """
+    if any(is_convert_promote_types(node) for node in all_nodes(model)):
+        return False
+    for identifier in [i for i in model.functions if i[0] == CASTSMITH_DOMAIN and _names_promotion(i)]:
+        del model.functions[identifier]
+    model.ir_version = model.meta.pop(_OWN_VERSION, model.ir_version)
+    for scope in (model.graph, *model.functions.values()):
+        scope.opset_imports.pop(CASTSMITH_DOMAIN, None)
+    return True
+
+
+def _names_promotion(identifier: onnx_ir.OperatorIdentifier) -> bool:
+    return identifier[1].partition("_")[0] == CONVERT_PROMOTE_TYPES
+
+
+def _function(
+    identifier: onnx_ir.OperatorIdentifier, types: tuple[DataType, DataType], common: DataType, opset: int
+) -> onnx_ir.Function:
+    inputs = [onnx_ir.Value(name=f"input_{index}") for index in range(2)]
+    nodes: list[onnx_ir.Node] = []
+    for index, (value, dtype) in enumerate(zip(inputs, types, strict=True)):
+        cast = dtype != common
+        made = onnx_ir.node("Cast", [value], {"to": int(common)}) if cast else onnx_ir.node("Identity", [value])
+        made.outputs[0].name = f"output_{index}"
+        nodes.append(made)
+    outputs = [node.outputs[0] for node in nodes]
+    domain, name, overload = identifier
+    graph = onnx_ir.Graph(
+        inputs, outputs, nodes=nodes, opset_imports={"": opset}, name=".".join(filter(None, identifier))
+    )
+    defaults = [
+        onnx_ir.convenience.convert_attribute(key, value) for key, value in rule_values(PromotionRules()).items()
+    ]
+    return onnx_ir.Function(domain, name, overload, graph=graph, attributes=defaults)

@@ -1,0 +1,147 @@
+"""Which rule made each new node, as metadata of the node that viewers such as Netron show.
+
+    castsmith.rule  resolve-promotion
+    castsmith.pass  resolve-promote-types
+    castsmith.from  main_graph: node_add (Add)
+
+Nodes have metadata from IR version 10 on; models of an earlier one are left without.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import replace
+
+import onnx
+import onnx.defs
+import onnx_ir
+from onnx_ir.passes import InPlacePass, PassResult
+
+from castsmith.ir.errors import OpsetError
+from castsmith.ir.naming import settle_names
+from castsmith.ir.ops import opset_of
+from castsmith.ir.records import Records, Rewrite, RewriteResult, Site
+from castsmith.ir.walks import all_nodes
+from castsmith.numerics.cast import NEWEST_OPSET
+
+# Which opsets are known: what the installed onnx has the schemas of, and Castsmith the rules of conversions.
+
+
+def require_known_opset(model: onnx_ir.Model) -> None:
+    """Raise OpsetError where the model, or a function of it, is of an opset that is not known, or of none."""
+    schemas = onnx.defs.onnx_opset_version()
+    for scope in (model.graph, *model.functions.values()):
+        opset = opset_of(scope.opset_imports, "") or 0
+        if opset < 0:
+            raise OpsetError(f"The model is of opset {opset}, and there is none of that number.")
+        if opset > NEWEST_OPSET:
+            known = f"this version of Castsmith knows opsets up to {NEWEST_OPSET}"
+            raise OpsetError(f"The model is of opset {opset}, and {known}.")
+        if opset > schemas:
+            known = f"onnx {onnx.__version__} knows opsets up to {schemas}"
+            raise OpsetError(f"The model is of opset {opset}, and the installed {known}: install a newer one.")
+
+
+# What a pass of Castsmith is: an onnx_ir pass whose result carries its records, wherever it runs.
+#
+# The pass managers of onnx_ir return a plain PassResult, which has no room for the records of the passes inside;
+# `recording` hears them all the same.
+
+_LISTENERS: ContextVar[tuple[Records, ...]] = ContextVar("castsmith_listeners", default=())
+
+
+class RewritePass(InPlacePass):
+    """A pass that changes the model it is given and returns it with the records of what it did.
+
+    Raises OpsetError for a model of an opset that nobody here knows: its operators may mean anything.
+    """
+
+    def requires(self, model: onnx_ir.Model) -> None:
+        require_known_opset(model)
+
+    @abstractmethod
+    def call(self, model: onnx_ir.Model) -> RewriteResult: ...
+
+    def __call__(self, model_or_result: onnx_ir.Model | PassResult, /) -> RewriteResult:
+        before = _header(_model_of(model_or_result))
+        result = super().__call__(model_or_result)
+        assert isinstance(result, RewriteResult)
+        if result.modified:
+            settle_names(result.model)
+        elif _header(result.model) != before:
+            result.records.rewrites.append(_dropped(type(self).__name__, result.model, before))
+            result = replace(result, modified=True)
+        for records in _LISTENERS.get():
+            records.extend(result.records)
+        return result
+
+
+def _model_of(model_or_result: onnx_ir.Model | PassResult) -> onnx_ir.Model:
+    return model_or_result.model if isinstance(model_or_result, PassResult) else model_or_result
+
+
+def _header(model: onnx_ir.Model) -> list[str]:
+    """What a model says of itself beside its nodes: a pass may drop of it what no node needs any more."""
+    scopes = (model.graph, *model.functions.values())
+    imports = [
+        f"{scope.name}: {domain or 'ai.onnx'} {v}" for scope in scopes for domain, v in scope.opset_imports.items()
+    ]
+    functions = [f"function {'.'.join(filter(None, identifier))}" for identifier in model.functions]
+    return [f"IR version {model.ir_version}", *functions, *imports]
+
+
+def _dropped(class_name: str, model: onnx_ir.Model, before: list[str]) -> Rewrite:
+    name = re.sub(r"(?<!^)(?=[A-Z])", "-", class_name).lower()
+    after = _header(model)
+    old, new = (each for each in before if each not in after), (each for each in after if each not in before)
+    reason = "no node needs any more what the model declares"
+    return Rewrite(name, "drop-unused", Site(model.graph.name or ""), "\n".join(old), "\n".join(new), reason)
+
+
+@contextmanager
+def recording() -> Generator[Records]:
+    """Collect the records of every pass of Castsmith that the block runs, in whatever pass manager it does.
+
+    One recording may be inside another; each belongs to the thread or task that opened it.
+    """
+    records = Records()
+    token = _LISTENERS.set((*_LISTENERS.get(), records))
+    try:
+        yield records
+    finally:
+        _LISTENERS.reset(token)
+
+
+RULE, PASS, FROM = "castsmith.rule", "castsmith.pass", "castsmith.from"
+_FIRST_IR_VERSION = 10
+
+
+def note_provenance(model: onnx_ir.Model, old: set[onnx_ir.Node], rewrites: Iterable[Rewrite]) -> None:
+    """Mark the nodes that are not `old` with the rewrite that made them, which names what they give."""
+    new = [node for node in all_nodes(model) if node not in old]
+    old.update(new)
+    if not new or model.ir_version < _FIRST_IR_VERSION:
+        return
+    makers: dict[str, Rewrite] = {}
+    inherited: dict[str, Rewrite] = {}
+    for rewrite in rewrites:
+        makers.update((name, rewrite) for name in _names(rewrite.after))
+        # A result that is an output of the graph has taken the name of what it replaces since.
+        inherited.update((name, rewrite) for name in _names(rewrite.before))
+    for node in new:
+        name = next((value.name for value in node.outputs if value.name), "")
+        rewrite = makers.get(name or "") or inherited.get(name or "")
+        if rewrite is not None:
+            node.metadata_props.update({RULE: rewrite.rule, PASS: rewrite.pass_name, FROM: str(rewrite.site)})
+
+
+def _names(text: str) -> Iterable[str]:
+    """The first name that each line of ONNX text defines."""
+    for line in text.split("\n"):
+        outputs, equals, _ = line.partition(" = ")
+        if equals:
+            yield outputs.partition(", ")[0].rpartition(" ")[2]

@@ -1,0 +1,314 @@
+"""Whether a model hangs together: every value is given by something, every name is text, no function calls itself.
+
+onnx_ir reads a model of which this is not so, with a warning in its log. Nothing that follows could then be trusted, so
+it is refused here, in one sentence that names the place. Nodes out of order, which ONNX does not allow and runtimes
+accept, are put in order. Graphs and calls that nest deeper than any walk can follow are refused too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+
+import onnx.defs
+import onnx_ir
+from onnx_ir import AttributeType
+
+from castsmith.ir.errors import ModelError, OrderError
+from castsmith.ir.ops import DEFAULT_DOMAINS, QONNX_DOMAINS, named_type, opset_of, type_attributes
+from castsmith.ir.text import site_of
+from castsmith.ir.walks import all_nodes, graphs_in
+
+# Whether a node is what the schema of its operator allows, as far as later code takes it for granted.
+#
+# That is: as many inputs and outputs as the operator has, none empty that it needs, each attribute of the right kind,
+# those without a default present, and subgraphs that fit their node. Types are not looked at: repairing them is what
+# Castsmith is for. A node whose operator has no schema conforms, and so do attributes that its schema does not know.
+#
+#     Cast <to = 1.0> (x)     "the attribute to of Cast is FLOAT, and has to be INT"
+#     Add (x)                 "Add has 1 input, and takes 2"
+
+_SUBGRAPHS = frozenset({"If", "Loop", "Scan"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    inputs: tuple[int, int]
+    outputs: tuple[int, int]
+    needed: tuple[int, ...]
+    attributes: Mapping[str, AttributeType]
+    required: tuple[str, ...]
+    may_be_undefined: frozenset[str] = frozenset()
+    """Attributes whose default is 0, which stands for no element type."""
+
+
+def nonconformity(
+    node: onnx_ir.Node, imports: Mapping[str, int], functions: Mapping[onnx_ir.OperatorIdentifier, onnx_ir.Function]
+) -> str | None:
+    """What about the node its schema, or the function that it calls, does not allow; None where it conforms."""
+    opset = opset_of(imports, node.domain)
+    form = _QONNX if node.domain in QONNX_DOMAINS else _form(node.domain, node.op_type, opset or 0)
+    if form is None:
+        called = functions.get(node.op_identifier()) if functions else None
+        if called is None and node.domain in DEFAULT_DOMAINS and node.op_type in _SUBGRAPHS:
+            return f"opset {opset or 0} has no {node.op_type}"
+        return None if called is None else _misfit(node, (0, len(called.inputs)), (0, len(called.outputs)))
+    wrong = _misfit(node, form.inputs, form.outputs)
+    if wrong is not None:
+        return wrong
+    for index in form.needed:
+        if index < len(node.inputs) and node.inputs[index] is None:
+            return f"{node.op_type} needs its input {index}, which is empty"
+    attributes = node.attributes.data
+    for name in form.required:
+        if name not in attributes:
+            return f"{node.op_type} has no attribute {name}, which it needs"
+    for name, attribute in attributes.items():
+        expected = form.attributes.get(name)
+        if expected is not None and not attribute.is_ref():
+            wrong = _wrong_attribute(node, attribute, expected, form.may_be_undefined)
+            if wrong is not None:
+                return wrong
+    return _unfit_subgraphs(node) if node.domain in DEFAULT_DOMAINS and node.op_type in _SUBGRAPHS else None
+
+
+def _misfit(node: onnx_ir.Node, inputs: tuple[int, int], outputs: tuple[int, int]) -> str | None:
+    for what, has, (least, most) in (
+        ("input", len(node.inputs), inputs),
+        ("output", len(node.outputs), outputs),
+    ):
+        if not least <= has <= most:
+            takes = f"{least}" if least == most else f"at least {least}" if has < least else f"at most {most}"
+            return f"{node.op_type} has {has} {what}{'' if has == 1 else 's'}, and takes {takes}"
+    return None
+
+
+def _wrong_attribute(
+    node: onnx_ir.Node, attribute: onnx_ir.Attr, expected: AttributeType, may_be_undefined: frozenset[str]
+) -> str | None:
+    op_type = node.op_type
+    if attribute.type != expected:
+        return f"the attribute {attribute.name} of {op_type} is {attribute.type.name}, and has to be {expected.name}"
+    if expected == AttributeType.STRING and isinstance(attribute.value, bytes) and op_type != "Constant":
+        return f"the attribute {attribute.name} of {op_type}, {attribute.value!r}, is not UTF-8"
+    if attribute.name not in type_attributes(node.domain, op_type):
+        return None
+    if attribute.value == 0 and attribute.name in may_be_undefined:
+        return None
+    if named_type(attribute) is None:
+        return f"the attribute {attribute.name} of {op_type} is {attribute.value!r}, which is not an ONNX element type"
+    return None
+
+
+def _unfit_subgraphs(node: onnx_ir.Node) -> str | None:
+    """Subgraphs whose inputs and outputs are not as many as their node passes on."""
+    if node.op_type == "If":
+        for name in ("then_branch", "else_branch"):
+            if len(node.attributes[name].as_graph().outputs) != len(node.outputs):
+                return f"the {name} of If has other outputs than it"
+        return None
+    body = node.attributes["body"].as_graph()
+    if node.op_type == "Loop":
+        states = len(node.inputs) - 2
+        fits = len(body.inputs) == 2 + states and len(body.outputs) == 1 + len(node.outputs) >= 1 + states
+        return None if fits else "the body of Loop has other inputs or outputs than it passes on"
+    scanned = node.attributes["num_scan_inputs"].as_int()
+    first = len(node.inputs) - len(body.inputs)  # in opset 8 sequence_lens come first
+    fits = first in (0, 1) and 1 <= scanned <= len(body.inputs) and len(body.outputs) == len(node.outputs)
+    return None if fits else "the body of Scan has other inputs or outputs than it passes on"
+
+
+_FLAGS = ("signed", "narrow", "has_inf", "has_nan", "has_subnormal", "saturation")
+
+_QONNX = _Form(
+    (0, 2**31),
+    (1, 1),
+    (),
+    {"rounding_mode": AttributeType.STRING, **dict.fromkeys(_FLAGS, AttributeType.INT)},
+    (),
+)
+"""What Quant, IntQuant, BipolarQuant, FloatQuant and Trunc have in common; QONNX registers no schemas."""
+
+
+@cache
+def _form(domain: str, op_type: str, opset: int) -> _Form | None:
+    domain = "" if domain in DEFAULT_DOMAINS else domain
+    if not onnx.defs.has(op_type, opset, domain):
+        return None
+    schema = onnx.defs.get_schema(op_type, opset, domain)
+    if schema.deprecated:
+        return None
+    single = onnx.defs.OpSchema.FormalParameterOption.Single
+    attributes = _attributes(schema)
+    # One that came later is of no effect, and is read all the same.
+    known = {**_attributes(onnx.defs.get_schema(op_type, domain)), **attributes}
+    return _Form(
+        (schema.min_input, schema.max_input),
+        (schema.min_output, schema.max_output),
+        tuple(index for index, formal in enumerate(schema.inputs) if formal.option == single),
+        {name: _type_of(attribute) for name, attribute in known.items()},
+        tuple(name for name, attribute in attributes.items() if attribute.required),
+        frozenset(name for name, attribute in known.items() if _defaults_to_zero(attribute)),
+    )
+
+
+def _attributes(schema: onnx.defs.OpSchema) -> dict[str, onnx.defs.OpSchema.Attribute]:
+    return dict(schema.attributes)
+
+
+def _type_of(attribute: onnx.defs.OpSchema.Attribute) -> AttributeType:
+    return AttributeType(attribute.type.value)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def _defaults_to_zero(attribute: onnx.defs.OpSchema.Attribute) -> bool:
+    default = attribute.default_value
+    return {onnx.AttributeProto.INT: default.i, onnx.AttributeProto.FLOAT: default.f}.get(default.type) == 0
+
+
+# The order of nodes: ONNX wants each after those whose results it uses, and inference relies on it.
+
+
+def require_order(model: onnx_ir.Model) -> None:
+    """Raise OrderError where a node uses a result that is made after it."""
+    seen: set[onnx_ir.Node] = set()
+    for node in all_nodes(model):
+        for value in node.inputs:
+            producer = None if value is None else value.producer()
+            if value is not None and producer is not None and producer not in seen:
+                raise OrderError(
+                    f"{site_of(node)} uses {value.name}, which a later node makes: nodes must stand in the order in"
+                    " which they run (onnx_ir's TopologicalSortPass sorts them)."
+                )
+        seen.add(node)
+
+
+Scope = onnx_ir.Graph | onnx_ir.Function
+
+_TEXT = (str, type(None))
+
+_GRAPHS = 33
+"""How deep graphs may nest in one another: protobuf reads no file in which they nest deeper."""
+
+_LEVELS = 100
+"""How deep calls of functions may nest, the subgraphs around them included: walks of a model are recursive."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """What a graph stands in: how errors name it, the opset imports in force and the functions that it may call."""
+
+    place: str
+    imports: Mapping[str, int]
+    functions: Mapping[onnx_ir.OperatorIdentifier, onnx_ir.Function]
+
+
+def require_sound(model: onnx_ir.Model, place: str, *, sort: bool = False) -> None:
+    """Check the model; `place` names it in errors, as a rule by its path. sort: put nodes in order that are not.
+
+    Raises ModelError for a value that nothing gives, a name that is not UTF-8, two inputs of one name, nodes out of
+    order where they are not to be sorted or feed each other in a circle, and functions that call themselves.
+    """
+    if model.functions:
+        _require_calls_end(model, place)
+    for scope in (model.graph, *model.functions.values()):
+        if not _is_in_order(scope, set(), _Around(place, scope.opset_imports, model.functions)):
+            if not sort:
+                raise ModelError(
+                    f"{place}: nodes of graph {scope.name!r} are out of order; its sort() puts them in order."
+                )
+            _put_in_order(scope, place)
+
+
+def _is_in_order(scope: Scope, seen: set[onnx_ir.Node], around: _Around, depth: int = 0) -> bool:
+    """Whether nodes stand after those they read from. Raises ModelError where something they read is not there."""
+    in_order, place = True, around.place
+    _require_shallow(depth, place)
+    _require_names(scope, place)
+    for node in scope:
+        if not (type(node.name) in _TEXT and type(node.op_type) is str and type(node.domain) is str):
+            raise ModelError(f"{place}: the name of a node, {node.name!r} ({node.op_type!r}), is not UTF-8.")
+        wrong = nonconformity(node, around.imports, around.functions)
+        if wrong is not None:
+            raise ModelError(f"{place}: {site_of(node)}: {wrong}.")
+        for value in node.inputs:
+            if value is None:
+                continue
+            producer = value.producer()
+            if producer is None:
+                if not (value.is_graph_input() or value.is_initializer()):
+                    raise ModelError(
+                        f"{place}: {site_of(node)} reads {value.name!r}, which nothing in the model gives."
+                    )
+            elif producer not in seen:
+                in_order = False
+        for attribute in node.attributes.data.values():
+            for subgraph in graphs_in(attribute):
+                in_order &= _is_in_order(subgraph, seen, around, depth + 1)
+        seen.add(node)
+        for value in node.outputs:
+            if type(value.name) not in _TEXT:
+                raise ModelError(f"{place}: the name of a value, {value.name!r}, is not UTF-8.")
+    for value in scope.outputs:
+        if value.producer() is None and not (value.is_graph_input() or value.is_initializer()):
+            raise ModelError(f"{place}: nothing in graph {scope.name!r} gives its output {value.name!r}.")
+    return in_order
+
+
+def _require_names(scope: Scope, place: str) -> None:
+    names: set[str | None] = set()
+    for value in scope.inputs:
+        if type(value.name) not in _TEXT:
+            raise ModelError(f"{place}: the name of a value, {value.name!r}, is not UTF-8.")
+        if value.name in names:
+            raise ModelError(f"{place}: graph {scope.name!r} has two inputs of the name {value.name!r}.")
+        names.add(value.name)
+
+
+def _put_in_order(scope: Scope, place: str) -> None:
+    try:
+        scope.sort()
+    except ValueError:
+        raise ModelError(f"{place}: nodes of graph {scope.name!r} feed each other in a circle.") from None
+
+
+def _require_shallow(depth: int, place: str) -> None:
+    if depth > _GRAPHS:
+        raise ModelError(f"{place}: graphs nest deeper than the {_GRAPHS} levels that a model file can hold.")
+
+
+def _require_calls_end(model: onnx_ir.Model, place: str) -> None:
+    """Raise ModelError for functions that call themselves, and for calls that nest too deep."""
+    calls = {function: _calls(function, model, place) for function in model.functions.values()}
+    levels: dict[onnx_ir.Function, int] = {}
+    try:
+        order = list(TopologicalSorter(calls).static_order())
+    except CycleError as error:
+        function: onnx_ir.Function = error.args[1][0]
+        raise ModelError(f"{place}: function {function.domain}::{function.name} calls itself: it never ends.") from None
+    for function in order:
+        levels[function] = max((depth + 1 + levels[called] for called, depth in calls[function].items()), default=0)
+    for called, depth in _calls(model.graph, model, place).items():
+        if depth + 1 + levels[called] > _LEVELS:
+            name = f"{called.domain}::{called.name}"
+            raise ModelError(
+                f"{place}: the call of function {name} leads {depth + 1 + levels[called]} levels deep into calls and"
+                f" subgraphs, and at most {_LEVELS} are supported; inline some of the functions."
+            )
+
+
+def _calls(scope: Scope, model: onnx_ir.Model, place: str) -> dict[onnx_ir.Function, int]:
+    """The functions that the scope calls, each with how many subgraphs are around the deepest call."""
+    found: dict[onnx_ir.Function, int] = {}
+    waiting: list[tuple[Scope, int]] = [(scope, 0)]
+    while waiting:
+        graph, depth = waiting.pop()
+        _require_shallow(depth, place)
+        for node in graph:
+            called = model.functions.get(node.op_identifier())
+            if called is not None:
+                found[called] = max(depth, found.get(called, 0))
+            for attribute in node.attributes.data.values():
+                waiting += [(subgraph, depth + 1) for subgraph in graphs_in(attribute)]
+    return found

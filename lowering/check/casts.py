@@ -1,0 +1,163 @@
+"""Casts one after another that lose what one cast keeps, each with a value that shows it.
+
+Two casts are one after another also where the values between them are only moved. A chain that is one cast by proof
+(`castsmith.ir.ops.casts.chain_verdict`), or for the integers that are known to go through it, is no finding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.constants import constant_tensor
+from castsmith.ir.inference import Inference, Ranges
+from castsmith.ir.ops import DEFAULT_DOMAINS, CastNode, chain_verdict, opset_of, read_cast
+from castsmith.ir.records import Diagnostic, Severity
+from castsmith.ir.text import site_of
+from castsmith.ir.walks import all_nodes, imports_by_scope
+from castsmith.numerics.cast import cast
+from castsmith.numerics.embedding import embeds
+from castsmith.numerics.errors import CastError, ElementTypeError
+from castsmith.numerics.exactness import Collapse
+from castsmith.numerics.types import ElementType, Kind, element_type, type_name
+from castsmith.passes.place import data_inputs
+from castsmith.passes.simplify import called_with_several_types, cast_before, harmless
+
+_TELLING = (0.1, 1 / 3, 3, 1 + 2**-11 + 2**-40, 1e5, 300, 70_000, 2**24 + 1, 2**31 + 5, 2**53 + 1, -1)
+"""Numbers to show a loss by, if one of them does: easier to follow than the witness of the proof, a subnormal."""
+
+_NEAR = 2
+"""How far from the largest number of a type a bound may be that is meant to saturate it."""
+
+
+@dataclass(frozen=True)
+class _Chain:
+    """Two casts, `first` of a value of type `source`, and the opset of the second."""
+
+    source: DataType
+    first: CastNode
+    last: CastNode
+    opset: int
+
+    @property
+    def types(self) -> tuple[DataType, DataType, DataType]:
+        assert self.first.to is not None
+        assert self.last.to is not None
+        return self.source, self.first.to, self.last.to
+
+    def __str__(self) -> str:
+        return " to ".join(map(type_name, self.types))
+
+
+def cast_findings(model: onnx_ir.Model, inference: Inference) -> Iterator[Diagnostic]:
+    """Chains of casts that lose values, round twice or lose NaN, and NaN lost by saturating ahead of a cast."""
+    imports, ranges = imports_by_scope(model), Ranges(inference)
+    ambiguous = called_with_several_types(inference)
+    for node in all_nodes(model):
+        if node.graph is None or node.graph in ambiguous or not node.inputs:
+            continue
+        like = inference.type_of(node.inputs[1]) if len(node.inputs) == 2 else None
+        last = read_cast(node, like)
+        if last is None or last.to is None:
+            continue
+        value = _unmoved(node.inputs[0])
+        found = _chain_finding(node, value, last, opset_of(imports[node.graph], "") or 1, inference, ranges)
+        if found is not None:
+            yield found
+        elif value is not None and (text := _saturates(value, last.to, inference)):
+            way_out = "leave saturation to the cast where it saturates, or put NaN back after it with IsNaN and Where"
+            yield Diagnostic("nan-lost-by-clip", Severity.WARNING, site_of(node), text, way_out)
+
+
+def _unmoved(value: onnx_ir.Value | None) -> onnx_ir.Value | None:
+    """What the elements of the value are before they are moved."""
+    while value is not None and (node := value.producer()) is not None:
+        indexes = data_inputs(node)
+        if indexes is None or len(indexes) != 1:
+            break
+        value = node.inputs[indexes[0]]
+    return value
+
+
+def _chain_finding(
+    node: onnx_ir.Node,
+    value: onnx_ir.Value | None,
+    last: CastNode,
+    opset: int,
+    inference: Inference,
+    ranges: Ranges,
+) -> Diagnostic | None:
+    step = cast_before(value, inference)
+    if step is None or constant_tensor(step[0]) is not None or step[2].to == last.to:
+        return None
+    known = ranges.get(step[0])
+    if known is not None and harmless(known, step[1], step[2], last):
+        return None
+    chain = _Chain(step[1], step[2], last, opset)
+    try:
+        verdict = chain_verdict(chain.source, chain.first, last, opset)
+    except (ElementTypeError, CastError):
+        return None  # a type that Cast does not take, which is a finding of its own
+    return None if verdict else _classified(node, chain, verdict)
+
+
+def _classified(node: onnx_ir.Node, chain: _Chain, verdict: Collapse) -> Diagnostic | None:
+    """The chain by what it loses: NaN, a rounding too many, or values that one cast would keep."""
+    a, b, c = map(element_type, chain.types)
+    site = site_of(node)
+    if _floats(a, c) and a.has_nan and c.has_nan and not b.has_nan:
+        message = f"{chain} loses NaN, which {type_name(b.dtype)} does not have"
+        way_out = "round in the floating-point type, as with Floor or Round, where NaN is to stay"
+        return Diagnostic("nan-lost-in-chain", Severity.NOTE, site, message, way_out)
+    if verdict.witness is None:
+        return None
+    value, through, at_once = _example(chain, verdict.witness)
+    if embeds(a.dtype, c.dtype):
+        message = f"{chain} loses values that {type_name(c.dtype)} holds: {value} becomes {through}"
+        return Diagnostic("lossy-cast-chain", Severity.NOTE, site, message, "remove both unless the rounding is meant")
+    if _floats(a, b, c) and not embeds(a.dtype, b.dtype) and not embeds(b.dtype, c.dtype):
+        message = f"{chain} rounds twice: {value} becomes {through}, and by one cast {at_once}"
+        way_out = f"cast from {type_name(a.dtype)} to {type_name(c.dtype)} at once where one rounding is meant"
+        return Diagnostic("double-rounding", Severity.WARNING, site, message, way_out)
+    return None
+
+
+def _floats(*rows: ElementType) -> bool:
+    return all(row.kind is Kind.FLOATING for row in rows)
+
+
+def _example(chain: _Chain, witness: float) -> tuple[str, str, str]:
+    """A value of the source, what the chain makes of it, and what the direct cast does."""
+    source, middle, last = chain.types
+    row = element_type(source)
+    telling = [x for x in _TELLING if row.kind is Kind.FLOATING or (x == int(x) and row.min <= x <= row.max)]
+    x = cast(np.array([*telling, witness]), source) if row.kind is Kind.FLOATING else _whole([*telling, witness], row)
+    first, second = ({"saturate": c.saturate, "round_mode": c.round_mode} for c in (chain.first, chain.last))
+    between = cast(x, middle, opset=chain.opset, **first)  # type: ignore[arg-type]
+    through, at_once = (cast(array, last, opset=chain.opset, **second) for array in (between, x))  # type: ignore[arg-type]
+    index = int((np.asarray(through != at_once)).argmax()) if (through[:-1] != at_once[:-1]).any() else -1
+    return str(x[index]), str(through[index]), str(at_once[index])
+
+
+def _whole(values: list[float], row: ElementType) -> np.ndarray[tuple[int], np.dtype[np.generic]]:
+    return np.array([int(value) for value in values], row.dtype.numpy())
+
+
+def _saturates(value: onnx_ir.Value, to: DataType, inference: Inference) -> str:
+    """Why a bound ahead of the cast to `to` is saturation by which NaN may be lost; empty where it is none."""
+    node, row, source = value.producer(), element_type(to), inference.type_of(value)
+    if node is None or node.domain not in DEFAULT_DOMAINS or node.op_type not in ("Clip", "Min", "Max"):
+        return ""
+    if source is None or not _floats(row, element_type(source)) or not row.has_nan or embeds(source, to):
+        return ""
+    tensors = [constant_tensor(operand) for operand in node.inputs]
+    bounds = [abs(float(tensor.numpy().item())) for tensor in tensors if tensor is not None and tensor.size == 1]
+    bounds += [abs(a.as_float()) for name in ("min", "max") if (a := node.attributes.get(name)) is not None]
+    largest = float(row.max)
+    if not any(largest / _NEAR <= bound <= largest * _NEAR for bound in bounds):
+        return ""
+    return f"{node.op_type} saturates what is cast to {type_name(to)}, and some runtimes make NaN a bound there"

@@ -1,0 +1,70 @@
+"""What `check` looks for in a model. It asks inference and the passes, and changes nothing that it is given."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+import onnx_ir
+
+from castsmith.ir.errors import ModelError
+from castsmith.ir.inference import infer_element_types
+from castsmith.ir.records import Diagnostic, Refusal, Severity, Site
+from castsmith.ir.rewrite_pass import require_known_opset
+from castsmith.ir.targets import Target
+from castsmith.lowering.check.casts import cast_findings
+from castsmith.lowering.check.target import target_findings
+from castsmith.lowering.check.trunc import trunc_findings
+from castsmith.lowering.check.types import declared_findings, operand_findings, operator_findings, result_findings
+from castsmith.numerics.errors import CastsmithError, PromotionError
+from castsmith.numerics.promotion import PromotionRules
+from castsmith.passes.fold import FoldConstants
+
+_ANY_SIZE = 2**62
+
+
+def findings(model: onnx_ir.Model, rules: PromotionRules, target: Target | None) -> Iterator[Diagnostic]:
+    """Everything found in the model, by kind and then in the order of the graph. Raises OpsetError."""
+    require_known_opset(model)
+    try:
+        # Past a promotion that the rules refuse, types are followed as if it were allowed: one cause, one finding.
+        inference = infer_element_types(model, replace(rules, promote_unsafe=True))
+    except PromotionError as error:  # string or complex where branches or states join: no one node is at fault
+        text = str(error).rstrip(".")
+        yield Diagnostic("mixed-operand-types", Severity.ERROR, Site(model.graph.name or ""), text)
+        inference = None
+    if inference is not None:
+        yield from operand_findings(model, inference, rules)
+        yield from result_findings(model, inference)
+        yield from declared_findings(model, inference)
+        yield from cast_findings(model, inference)
+    yield from operator_findings(model)
+    yield from _constant_findings(model)
+    yield from trunc_findings(model)
+    if target is not None:
+        yield from target_findings(model, inference, target)
+
+
+def _constant_findings(model: onnx_ir.Model) -> Iterator[Diagnostic]:
+    """Casts of constants that the standard does not fix: refusals which folding disputed ones lifts are disputed."""
+    try:
+        refused = _fold_refusals(model, disputed=False)
+        undefined = Counter(_fold_refusals(model, disputed=True))
+    except ModelError:
+        return  # a Trunc that cannot be read, which is a finding of its own
+    except CastsmithError as error:
+        yield Diagnostic("constant-malformed", Severity.ERROR, Site(model.graph.name or ""), str(error).rstrip("."))
+        return
+    for refusal in refused:
+        kind = "undefined" if undefined[refusal] else "disputed"
+        undefined[refusal] -= 1
+        message = f"what this cast gives is {kind}: {refusal.reason}"
+        way_out = {"undefined": "change the constant", "disputed": "--fold-disputed takes the schema's own table"}[kind]
+        yield Diagnostic(f"{kind}-constant-cast", Severity.WARNING, refusal.site, message, way_out)
+
+
+def _fold_refusals(model: onnx_ir.Model, *, disputed: bool) -> list[Refusal]:
+    records = FoldConstants(max_growth=_ANY_SIZE, fold_disputed=disputed).call(model.clone()).records
+    sites = Counter((diagnostic.site, diagnostic.code) for diagnostic in records.diagnostics)
+    return [refusal for refusal in records.refusals if sites[refusal.site, "undefined-constant-cast"]]

@@ -1,0 +1,88 @@
+"""QONNX Trunc nodes that cannot be read, or whose parameters hardly mean what somebody wanted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import onnx_ir
+from numpy.typing import NDArray
+
+from castsmith.ir.constants import constant_tensor
+from castsmith.ir.errors import ModelError
+from castsmith.ir.ops import TruncNode, is_trunc, read_trunc, trunc_operands
+from castsmith.ir.records import Diagnostic, Severity
+from castsmith.ir.text import site_of
+from castsmith.ir.walks import all_nodes, imports_by_scope
+from castsmith.numerics.errors import TruncError
+from castsmith.numerics.trunc import rounding_function
+
+Parameters = dict[str, NDArray[np.float64]]
+
+_FINN = "finn.custom_op.general"
+
+
+def trunc_findings(model: onnx_ir.Model) -> Iterator[Diagnostic]:
+    """Trunc nodes of no version, of a guessed one, and suspicious ones."""
+    imports = imports_by_scope(model)
+    for node in all_nodes(model):
+        if not is_trunc(node) or node.graph is None:
+            continue
+        try:
+            meaning = read_trunc(node, imports[node.graph])
+            rounding_function(meaning.rounding_mode)
+        except (ModelError, TruncError) as error:
+            text = str(error).removeprefix(f"{site_of(node)}: ").rstrip(".")
+            yield Diagnostic("trunc-malformed", Severity.ERROR, site_of(node), text)
+            continue
+        if meaning.guessed:
+            message = f"{node.domain} is not imported, so Trunc is taken for version {meaning.version} by its inputs"
+            yield Diagnostic("trunc-version-guessed", Severity.WARNING, site_of(node), message, "import the domain")
+        for message, way_out in _suspicions(node, meaning):
+            yield Diagnostic("trunc-suspicious", Severity.WARNING, site_of(node), message, way_out)
+
+
+def _suspicions(node: onnx_ir.Node, meaning: TruncNode) -> Iterator[tuple[str, str]]:
+    """What is odd about the node, and the way out. Facts: qonnx 1.0.0, `custom_op/general/trunc.py`."""
+    if node.domain == _FINN and meaning.version > 1:
+        yield f"QONNX runs Trunc of {_FINN} as version 1, whatever is imported", "use qonnx.custom_op.general"
+    constants = {name: constant_tensor(value) for name, value in trunc_operands(node, meaning.version).items()}
+    known = {n: np.asarray(t.numpy(), np.float64) for n, t in constants.items() if t is not None and t.size}
+    yield from _odd_widths(known, meaning)
+    if "scale" in known and not (known["scale"] > 0).all():
+        yield f"scale is {known['scale'].min():g}, which is no step between numbers", "export the model again"
+    if meaning.version == 1 and (known.get("zero_point", np.zeros(1)) != 0).any():
+        message = "version 1 takes the zero point off unscaled, after the division by 2**(in_bitwidth - out_bitwidth)"
+        yield message, "use version 2, which divides it too"
+    if meaning.version > 1 and "scale" in known and "out_scale" in known:
+        yield from _odd_ratio(known)
+
+
+def _odd_widths(known: Parameters, meaning: TruncNode) -> Iterator[tuple[str, str]]:
+    for name in ("in_bitwidth", "out_bitwidth"):
+        widths = known.get(name, np.ones(1))
+        if not (np.isfinite(widths) & (widths >= 1) & (widths == np.floor(widths))).all():
+            yield f"{name} is {widths.reshape(-1)[0]:g}, which is no number of bits", "export the model again"
+    if not {"in_bitwidth", "out_bitwidth"} <= known.keys():
+        return
+    wide, narrow = known["in_bitwidth"].min(), known["out_bitwidth"].max()
+    if narrow > wide:
+        yield f"{wide:g} bits in and {narrow:g} out: nothing is cut off", "swap the widths, or remove the node"
+    elif narrow == wide and meaning.version == 1:
+        yield f"{wide:g} bits in and out: it only rounds", "remove the node, or correct the widths"
+
+
+def _odd_ratio(known: Parameters) -> Iterator[tuple[str, str]]:
+    """Version 2 divides by the power of two nearest out_scale / scale, and multiplies by out_scale itself."""
+    with np.errstate(all="ignore"):
+        ratio = (known["out_scale"] / known["scale"]).reshape(-1)
+    for value in ratio[np.isfinite(ratio) & (ratio > 0)].tolist():
+        nearest = 2.0 ** round(math.log2(value))
+        if not math.isclose(value, nearest, rel_tol=1e-5):
+            message = f"out_scale is {value:g} times scale, no power of two: it divides by {nearest:g} all the same"
+            yield message, "make out_scale a power of two times scale"
+            return
+        if value < 1:
+            yield f"out_scale is {value:g} times scale, so nothing is cut off", "make out_scale the larger"
+            return

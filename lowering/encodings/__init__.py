@@ -1,0 +1,102 @@
+"""Conversions to and from types that a target lacks, as sequences of operators that it has.
+
+Call `encode` and `decode` with a sequence chosen for the target; `choose` lists the sequences with the hazards that
+each withstands. `storage` keeps narrow weights as bytes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from castsmith.lazy import door
+
+if TYPE_CHECKING:
+    from castsmith.lowering.encodings.choose import (
+        ARITHMETIC_HAZARDS,
+        NEEDS_BITCAST,
+        WITHSTANDS,
+        Sequence,
+        can_encode,
+        decode,
+        encode,
+    )
+    from castsmith.lowering.encodings.integer import WIDE_INTEGERS, clamped, encode_integer, number, wide
+    from castsmith.lowering.encodings.ladder import round_in_place, to_the_grid
+    from castsmith.lowering.encodings.storage import (
+        PACKED,
+        can_be_packed,
+        declared_values,
+        inferred_declared,
+        mentioned_types,
+        packed_tensor,
+        require_storage,
+        retype_as_codes,
+        retype_attributes,
+        retyped_attributes,
+        unpacked,
+    )
+    from castsmith.lowering.encodings.table import round_by_table
+    from castsmith.lowering.encodings.ufp import round_by_ufp
+
+__all__ = [
+    "ARITHMETIC_HAZARDS",
+    "NEEDS_BITCAST",
+    "PACKED",
+    "WIDE_INTEGERS",
+    "WITHSTANDS",
+    "Sequence",
+    "can_be_packed",
+    "can_encode",
+    "clamped",
+    "declared_values",
+    "decode",
+    "encode",
+    "encode_integer",
+    "inferred_declared",
+    "mentioned_types",
+    "number",
+    "packed_tensor",
+    "require_storage",
+    "retype_as_codes",
+    "retype_attributes",
+    "retyped_attributes",
+    "round_by_table",
+    "round_by_ufp",
+    "round_in_place",
+    "to_the_grid",
+    "unpacked",
+    "wide",
+]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = door(
+        __name__,
+        {
+            "choose": (
+                "ARITHMETIC_HAZARDS",
+                "NEEDS_BITCAST",
+                "Sequence",
+                "WITHSTANDS",
+                "can_encode",
+                "decode",
+                "encode",
+            ),
+            "integer": ("WIDE_INTEGERS", "clamped", "encode_integer", "number", "wide"),
+            "ladder": ("round_in_place", "to_the_grid"),
+            "storage": (
+                "PACKED",
+                "can_be_packed",
+                "declared_values",
+                "inferred_declared",
+                "mentioned_types",
+                "packed_tensor",
+                "require_storage",
+                "retype_as_codes",
+                "retype_attributes",
+                "retyped_attributes",
+                "unpacked",
+            ),
+            "table": ("round_by_table",),
+            "ufp": ("round_by_ufp",),
+        },
+    )

@@ -1,0 +1,121 @@
+"""Casts to and from the types of at most 8 bits as sequences of operators on uint8 codes; one entry each way.
+
+`encode` makes codes from a tensor of any numeric type, `decode` makes a tensor of any numeric type from codes.
+"""
+
+from __future__ import annotations
+
+import enum
+
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.errors import ModelError
+from castsmith.lowering.builder import Builder
+from castsmith.lowering.encodings.bitcast import encode_bitcast
+from castsmith.lowering.encodings.integer import EXACT_IN_FLOAT, WIDE_INTEGERS, encode_integer, wide
+from castsmith.lowering.encodings.ladder import encode_ladder
+from castsmith.lowering.encodings.table import encode_scale_bits, encode_scale_ladder, encode_table
+from castsmith.lowering.encodings.ufp import encode_ufp
+from castsmith.lowering.formats import Policy, all_codes, encode_array, top_exponent
+from castsmith.numerics.cast import cast
+from castsmith.numerics.types import CODED_TYPES, Kind, Specials, element_type, type_name
+
+
+class Sequence(enum.Enum):
+    """How codes are made from floats."""
+
+    BITCAST = "bitcast"
+    TABLE = "table"
+    UFP = "ufp"
+    LADDER = "ladder"
+
+
+NEEDS_BITCAST = frozenset({Sequence.BITCAST, Sequence.TABLE})
+"""Those that keep a NaN's sign, and want opset 26."""
+_NOTHING_TO_BREAK = frozenset({
+    "reassociates-constants", "contracts-to-fma", "division-by-constant-is-reciprocal", "flushes-subnormals",
+    "constant-mul-loses-negative-zero", "double-constant-seen-as-float", "minmax-swallows-nan",
+    "greater-of-nan-is-true", "where-loses-negative-zero",
+})  # fmt: skip
+WITHSTANDS: dict[Sequence, frozenset[str]] = {
+    Sequence.BITCAST: _NOTHING_TO_BREAK | {"double-is-float"},
+    Sequence.TABLE: _NOTHING_TO_BREAK | {"double-is-float"},
+    Sequence.UFP: _NOTHING_TO_BREAK - {"reassociates-constants", "contracts-to-fma"},
+    Sequence.LADDER: _NOTHING_TO_BREAK,
+}
+"""The hazards of targets that change no bit of a sequence. In `double-is-float` ufp and ladder round a double twice."""
+ARITHMETIC_HAZARDS = frozenset[str]().union(*WITHSTANDS.values())
+"""Hazards that could change what a sequence computes; others concern operators that no sequence has."""
+_ENCODERS = {
+    Sequence.BITCAST: encode_bitcast,
+    Sequence.TABLE: encode_table,
+    Sequence.UFP: encode_ufp,
+    Sequence.LADDER: encode_ladder,
+}
+_SCALE_ENCODERS = {
+    Sequence.BITCAST: encode_scale_bits,
+    Sequence.TABLE: encode_table,
+    Sequence.UFP: encode_scale_ladder,
+    Sequence.LADDER: encode_scale_ladder,
+}
+
+
+def encode(
+    build: Builder, x: onnx_ir.Value, to: DataType, policy: Policy, sequence: Sequence, stored: DataType | None = None
+) -> onnx_ir.Value:
+    """The uint8 codes of `x` in the type `to`, with one rounding whatever the type of `x`.
+
+    `stored` is the type that a uint8 `x` holds the codes of, where it does: then a table of 256 entries gives
+    the answer. Raises ModelError for a source with no exact way (string, complex).
+    """
+    if stored is not None:
+        return decode(build, x, stored, to, policy)
+    row = element_type(to)
+    if not can_encode(x.dtype, to):
+        source = "an unknown type" if x.dtype is None else type_name(x.dtype)
+        raise ModelError(f"A cast from {source} to {type_name(to)} has no exact sequence.")
+    if row.kind is Kind.INTEGER:
+        return encode_integer(build, x, to)
+    encoders = _SCALE_ENCODERS if row.specials is Specials.E8M0 else _ENCODERS
+    return encoders[sequence](build, _as_float(build, x, to), to, policy)
+
+
+def decode(
+    build: Builder, codes: onnx_ir.Value, stored: DataType, to: DataType, policy: Policy | None = None
+) -> onnx_ir.Value:
+    """The values of the codes of the type `stored`, cast to `to`: a table of 256 entries made by the codec.
+
+    For a type `to` of at most 8 bits the values are its uint8 codes. Exact for every code; where the standard leaves
+    the result undefined (NaN to an integer) the table holds what the codec writes. Raises ModelError for string and
+    complex.
+    """
+    if element_type(to).kind > Kind.FLOATING:
+        raise ModelError(f"A cast from {type_name(stored)} to {type_name(to)} has no exact sequence.")
+    name = f"{type_name(stored)}_to_{type_name(to)}"
+    if to in CODED_TYPES:
+        return build.look_up(build.constant(encode_array(all_codes(stored), to, policy or Policy()), name), codes)
+    return build.look_up(build.constant(cast(all_codes(stored), to), name), codes)
+
+
+def can_encode(source: DataType | None, to: DataType) -> bool:
+    """Whether `encode` takes a tensor of this type to codes of `to`, one of CODED_TYPES."""
+    exact = source in EXACT_IN_FLOAT or source in WIDE_INTEGERS or source == DataType.DOUBLE
+    return to in CODED_TYPES and (exact or source in CODED_TYPES)
+
+
+def _as_float(build: Builder, x: onnx_ir.Value, to: DataType) -> onnx_ir.Value:
+    """The same number in float or double, wherever the cast to `to` can tell.
+
+    An integer of 32 or 64 bits is first brought within +-2**k, the first power of two beyond the largest value of the
+    format: what lies outside overflows just as the bound does, and inside a float holds every integer exactly. Not for
+    float8e8m0, whose range is wider than theirs.
+    """
+    assert x.dtype is not None
+    if x.dtype not in WIDE_INTEGERS or element_type(to).specials is Specials.E8M0:
+        return wide(build, x)
+    bound = 2 ** (top_exponent(element_type(to)) + 1)
+    clamped = build.op("Min", x, bound)
+    if element_type(x.dtype).signed:
+        clamped = build.op("Max", clamped, -bound)
+    return build.cast(clamped, DataType.FLOAT)

@@ -1,0 +1,88 @@
+"""Numbers of any type as floats wide enough for one rounding that comes after: the sources of casts to narrow types."""
+
+from __future__ import annotations
+
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.errors import ModelError
+from castsmith.lowering.builder import Builder
+from castsmith.numerics.types import Kind, element_type, type_name
+
+# Encoding the integers below 8 bits: int4, uint4, int2 and uint2, as two's complement in the low bits of a byte.
+
+
+def encode_integer(build: Builder, x: onnx_ir.Value, to: DataType) -> onnx_ir.Value:
+    """The uint8 codes of `x` in the integer type `to`: integers wrap, floats are cut off toward zero.
+
+    Exact wherever the schema defines the result. Elsewhere as the codec: out of range gives the nearest end, NaN 0.
+
+        int4    x     7.9  -7.9  100  NaN    (int32) 23   -1
+                code  0x7  0x9   0x7  0x0            0x7  0xf
+    """
+    assert x.dtype is not None
+    row = element_type(to)
+    whole = x
+    if element_type(x.dtype).kind is Kind.FLOATING:
+        wide = x if x.dtype in (DataType.FLOAT, DataType.DOUBLE) else build.cast(x, DataType.FLOAT)
+        whole = build.cast(clamped(build, number(build, wide), to), DataType.INT32)
+    return build.op("BitwiseAnd", build.cast(whole, DataType.UINT8), 2**row.bits - 1)
+
+
+def number(build: Builder, x: onnx_ir.Value) -> onnx_ir.Value:
+    """`x`, NaN as 0."""
+    return build.op("Where", build.op("IsNaN", x), 0.0, x)
+
+
+def clamped(build: Builder, x: onnx_ir.Value, to: DataType) -> onnx_ir.Value:
+    """`x`, which is no NaN, within the range of the integer type."""
+    row = element_type(to)
+    return build.op("Max", build.op("Min", x, float(row.max)), float(row.min))
+
+
+EXACT_IN_FLOAT = frozenset({
+    DataType.FLOAT, DataType.FLOAT16, DataType.BFLOAT16, DataType.BOOL, DataType.INT2, DataType.UINT2, DataType.INT4,
+    DataType.UINT4, DataType.INT8, DataType.UINT8, DataType.INT16, DataType.UINT16,
+})  # fmt: skip
+WIDE_INTEGERS = frozenset({DataType.INT32, DataType.UINT32, DataType.INT64, DataType.UINT64})
+_DIGITS_OF_DOUBLE = 53
+_CUT = 12
+
+
+def wide(build: Builder, x: onnx_ir.Value) -> onnx_ir.Value:
+    """The same numbers in float, or else in double; integers that no double holds, rounded to odd.
+
+    What is rounded to odd with 42 digits or more is on the same side of every number and every tie of a type of up to
+    40 as it was, so rounding it to such a type gives what rounding the integer would. Raises ModelError for a type
+    that has no such form (string, complex).
+    """
+    if x.dtype in (DataType.FLOAT, DataType.DOUBLE):
+        return x
+    if x.dtype in EXACT_IN_FLOAT:
+        return build.cast(x, DataType.FLOAT)
+    if x.dtype is None or x.dtype not in WIDE_INTEGERS:
+        source = "an unknown type" if x.dtype is None else type_name(x.dtype)
+        raise ModelError(f"A cast from {source} has no exact sequence.")
+    if x.dtype.bitwidth == 32:
+        return build.cast(x, DataType.DOUBLE)
+    return _rounded_to_odd(build, x)
+
+
+def _rounded_to_odd(build: Builder, x: onnx_ir.Value) -> onnx_ir.Value:
+    """A 64-bit integer in double: from 2**53 on 2 for each 2**12 in it, and 1 for what is left, times 2**11.
+
+    x                quotient by 2**12   what is left   2 * quotient + 1 or 0, times 2**11
+    2**53 + 2**12    2**41 + 1           0              (2**42 + 2) * 2**11, exact
+    2**62 + 1        2**50               1              (2**51 + 1) * 2**11, more than 2**62
+    """
+    assert x.dtype is not None
+    signed = element_type(x.dtype).signed
+    bound = 2**_DIGITS_OF_DOUBLE
+    near = build.op("Min", x, bound)
+    quotient = build.op("Div", x, 2**_CUT)
+    sticky = build.op("Min", build.op("Sub", x, build.op("Mul", quotient, 2**_CUT)), 1)
+    if signed:
+        near, sticky = build.op("Max", near, -bound), build.op("Max", sticky, -1)
+    odd = build.cast(build.op("Add", build.op("Mul", quotient, 2), sticky), DataType.DOUBLE)
+    far = build.op("Mul", odd, 2.0 ** (_CUT - 1))
+    return build.op("Where", build.op("Equal", x, near), build.cast(near, DataType.DOUBLE), far)

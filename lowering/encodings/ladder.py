@@ -1,0 +1,189 @@
+"""Encoding by ordinary arithmetic, for opsets before BitCast: exact products of powers of two, and one Round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import onnx_ir
+from numpy.typing import NDArray
+from onnx_ir import DataType
+
+from castsmith.lowering.builder import Builder, at_least
+from castsmith.lowering.formats import Policy, corners, sign_bit, top_exponent
+from castsmith.lowering.qonnx import round_as
+from castsmith.numerics.types import ElementType, Specials, element_type
+
+# Rounding in place: a float made one of the values of a narrower format, and left a float.
+
+_FLOAT_TOP = 127
+
+
+def round_in_place(build: Builder, x: onnx_ir.Value, to: DataType, policy: Policy) -> onnx_ir.Value:
+    """What a Cast to the signed format `to` and back would give, for a float or double tensor.
+
+    Exact for every number, both zeros and both infinities; NaN stays the NaN it is. Every product is by a power of two
+    and exact, Round stands between any two that could be contracted, and the sign is never taken apart, so that -0
+    stays. Formats without negative zero get +0.
+    """
+    assert x.dtype in (DataType.FLOAT, DataType.DOUBLE), x.dtype
+    return with_specials(build, x, to_the_grid(build, x, element_type(to)), to, policy)
+
+
+def with_specials(
+    build: Builder,
+    x: onnx_ir.Value,
+    rounded: onnx_ir.Value,
+    to: DataType,
+    policy: Policy,
+    *,
+    clipped: bool = False,
+) -> onnx_ir.Value:
+    """What x becomes, where `rounded` is the nearest on the grid of the format without end above, or already clipped
+    to its largest: overflow, infinity, zeros without sign, NaN."""
+    row = element_type(to)
+    if not clipped:
+        over = build.op("Greater", build.op("Abs", rounded), float(row.max))
+        rounded = build.op("Where", over, _beyond(build, x, row, policy.saturate), rounded)
+    infinity_is_apart = row.specials is Specials.FNUZ and policy.saturate and policy.opset < 24
+    if infinity_is_apart:
+        infinite = build.op("Equal", build.op("Abs", x), float("inf"))
+        rounded = build.op("Where", infinite, float("nan"), rounded)
+    if not row.has_negative_zero:
+        rounded = build.op("Where", build.op("Equal", rounded, 0.0), 0.0, rounded)
+    # Greater of NaN is true on some runtimes.
+    return build.op("Where", build.op("IsNaN", x), x, rounded)
+
+
+def to_the_grid(
+    build: Builder,
+    x: onnx_ir.Value,
+    row: ElementType,
+    mode: str = "ROUND",
+    ends: Callable[[int, int], NDArray[Any]] | None = None,
+) -> onnx_ir.Value:
+    """x to a multiple of the step of its binade, by default the nearest with ties to even, without end above.
+
+    t = |x| / 2**emin is brought into [0, 2) by dividing it by 2**k for k = ..., 8, 4, 2, 1 wherever t >= 2**k. The same
+    divisions, and a product by 2**(p - emin), bring x to y, where a step is 1; Round(y) times what undoes them is the
+    result.
+
+        e4m3fn, emin -6, p 3:   x      |x| * 2**6  rungs  y = x * 2**6 / 2**(sum) * 2**3  Round  result
+                                1.07   68.5        4, 2   8.56                            9      1.125
+                                -0.01  0.64               -5.12                           -5     -5 * 2**-9
+
+    bfloat16 has binades above and below 1 that no power of two in float spans: there t is |x| itself from 1 on.
+
+    ends: gives, for a number of binades from that of an exponent on, the t in [1, 2] from which a number of each has
+    the step of the next one; by default 2.
+    """
+    assert x.dtype is not None
+    p, magnitude = row.mantissa_bits, build.op("Abs", x)
+    binades, up, down = top_exponent(row) + 1 - row.min_exponent, 2.0**-row.min_exponent, 2.0**row.min_exponent
+    ups: onnx_ir.Value | float = up
+    downs: onnx_ir.Value | None = None
+    binade: onnx_ir.Value | None = None
+    if binades > _FLOAT_TOP:
+        large, binades = at_least(build, magnitude, 1.0), _FLOAT_TOP
+        ups = build.op("Where", large, 1.0, up, dtype=x.dtype)
+        downs = build.op("Where", large, 1.0, down, dtype=x.dtype)
+        if ends is not None:
+            binade = build.op("Where", large, -float(row.min_exponent), 0.0, dtype=x.dtype)
+    t = build.op("Mul", magnitude, ups)
+    # x meets no constant, since a product with one may lose the sign of a zero: they go into the factors it chooses.
+    y, there, back_again = (x, up, down) if downs is None else (build.op("Mul", x, ups), 1.0, 1.0)
+    there, back_again = there * 2.0**p, back_again * 2.0**-p
+    back: onnx_ir.Value | None = None
+    for k in (2**bit for bit in reversed(range(binades.bit_length()))):
+        above = at_least(build, t, 2.0**k)
+        less = build.op("Where", above, there * 2.0**-k, there, dtype=x.dtype)
+        more = build.op("Where", above, back_again * 2.0**k, back_again, dtype=x.dtype)
+        y, back = build.op("Mul", y, less), more if back is None else build.op("Mul", back, more)
+        if ends is not None:
+            passed = build.op("Where", above, float(k), 0.0, dtype=x.dtype)
+            binade = passed if binade is None else build.op("Add", binade, passed)
+        if k > 1 or ends is not None:
+            t = build.op("Mul", t, less if there == 1.0 else build.op("Where", above, 2.0**-k, 1.0, dtype=x.dtype))
+        there, back_again = 1.0, 1.0
+    assert back is not None
+    if ends is not None and binade is not None:
+        count = 2 ** binades.bit_length() + max(-row.min_exponent, 0)
+        end = build.look_up(build.constant(ends(row.min_exponent, count), "binade_ends"), binade)
+        beyond = at_least(build, t, end)
+        y = build.op("Mul", y, build.op("Where", beyond, 0.5, 1.0, dtype=x.dtype))
+        back = build.op("Mul", back, build.op("Where", beyond, 2.0, 1.0, dtype=x.dtype))
+    result = build.op("Mul", round_as(build, y, mode), back)
+    return result if downs is None else build.op("Mul", result, downs)
+
+
+def _beyond(build: Builder, x: onnx_ir.Value, row: ElementType, saturate: bool) -> onnx_ir.Value | float:
+    """What a number beyond the largest becomes."""
+    saturates = row.bits < 8 or (row.bits == 8 and saturate)
+    if not saturates and not row.has_infinity:
+        return float("nan")
+    end = float(row.max) if saturates else float("inf")
+    return build.op("Where", build.op("Less", x, 0.0), -end, end, dtype=x.dtype)
+
+
+def encode_ladder(build: Builder, x: onnx_ir.Value, to: DataType, policy: Policy) -> onnx_ir.Value:
+    """The uint8 codes of the signed format `to`, of at most 8 bits, for a float or double tensor.
+
+    Exact for every number, both zeros and both infinities; a NaN gives the POSITIVE NaN code, since no operator before
+    BitCast can see a NaN's sign. Every product is by a power of two and exact, no product feeds an addition, and no
+    constant meets another, so contraction to FMA, re-association and flushed float subnormals change nothing.
+    Only Abs, Min, Mul, Round, Add, Where, comparisons, IsNaN and Cast are used, all in the source's own type.
+    """
+    assert x.dtype in (DataType.FLOAT, DataType.DOUBLE), x.dtype
+    row, corner = element_type(to), corners(to, policy)
+    magnitude = build.op("Abs", x)
+    code = build.op("Min", _rounded_code(build, magnitude, row), float(corner.overflow))
+    if corner.infinity != corner.overflow:
+        infinite = build.op("Equal", magnitude, float("inf"))
+        code = build.op("Where", infinite, float(corner.infinity), code)
+    signed = build.op("Where", _is_negative(build, x, code, row), build.op("Add", code, float(sign_bit(row))), code)
+    if not row.has_negative_zero:
+        # The NaN of these types is code 128, which has no sign: -NaN, and overflow to it, must not become 256.
+        signed = build.op("Where", build.op("Equal", code, float(corner.nan)), code, signed)
+    return build.cast(build.op("Where", build.op("IsNaN", x), float(corner.nan), signed), DataType.UINT8)
+
+
+def _rounded_code(build: Builder, magnitude: onnx_ir.Value, row: ElementType) -> onnx_ir.Value:
+    """The code of the magnitude rounded to nearest even, as a float, running on past the largest code.
+
+    t = |x| / 2**emin is brought into [0, 2) by dividing it by 2**k for k = ..., 8, 4, 2, 1 wherever t >= 2**k; the
+    sum of the k is how many binades x lies above the first normal one. Then t * 2**p, with p mantissa bits, counts
+    steps of the format, and Round gives the significand with its implicit bit worth one exponent, as in the code.
+
+        e4m3fn, emin -6, p 3:   x       t * 2**6  rungs taken  t     Round(8t)  code
+                                1.0     64        4, 2         1     8          8 + 8 * 6 = 0x38
+                                1.9375  124       4, 2         1.9.. 16         16 + 8 * 6 = 0x40
+                                2**-9   0.125                  0.125 1          0x01
+                                464     29696     8, 4, 2      1.8.. 14 (tie)   14 + 8 * 14 = 0x7e
+    """
+    binades = top_exponent(row) + 1 - row.min_exponent
+    clamped = build.op("Min", magnitude, 2.0 ** (top_exponent(row) + 1))
+    t = build.op("Mul", clamped, 2.0**-row.min_exponent)
+    total: onnx_ir.Value | None = None
+    for k in _rungs(binades):
+        above = at_least(build, t, 2.0**k)
+        t = build.op("Mul", t, build.op("Where", above, 2.0**-k, 1.0, dtype=t.dtype))
+        step = build.op("Where", above, float(k << row.mantissa_bits), 0.0, dtype=t.dtype)
+        total = step if total is None else build.op("Add", total, step)
+    assert total is not None
+    return build.op("Add", build.op("Round", build.op("Mul", t, 2.0**row.mantissa_bits)), total)
+
+
+def _rungs(binades: int) -> list[int]:
+    """Powers of two, falling, whose sum reaches `binades`: 15 -> 8, 4, 2, 1."""
+    return [2**bit for bit in reversed(range(binades.bit_length()))]
+
+
+def _is_negative(build: Builder, x: onnx_ir.Value, code: onnx_ir.Value, row: ElementType) -> onnx_ir.Value:
+    """Where the sign bit of the code must be set. A negative zero shows by its reciprocal, negative infinity.
+
+    For a type without negative zero, where the code is 0 the bit must stay clear: then x < 0 and code > 0.
+    """
+    below = build.op("Less", x, 0.0)
+    if not row.has_negative_zero:
+        return build.op("And", below, build.op("Greater", code, 0.0))
+    return build.op("Or", below, build.op("Less", build.op("Reciprocal", x), 0.0))

@@ -1,0 +1,247 @@
+"""Weights of 4 and 2 bits packed in bytes as they are in a file, and unpacked by the graph.
+
+Two or four codes are in each byte, the first in the lowest bits. With the bytes as a column, shifted by a row of 0, 4
+or of 0, 2, 4, 6, and all but the low bits masked out, the codes lie in their order; where the target is not known to
+shift bytes, each byte is looked up in a table of its codes.
+
+    w_packed [n, 1]   0x21 0x43      BitShift by [0, 4]   0x21 0x02      BitwiseAnd 15   1 2     Reshape   1 2 3 4
+                                                          0x43 0x04                      3 4
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import numpy as np
+import onnx.defs
+import onnx_ir
+from onnx_ir import DataType
+from onnx_ir.passes.common import ShapeInferencePass
+
+from castsmith.ir.io import relabelled, stored_as
+from castsmith.ir.ops import actual_inputs, actual_outputs, named_types, op_key
+from castsmith.ir.walks import all_nodes, all_tensors, graphs_with_initializers, imports_by_scope
+from castsmith.lowering.builder import Builder, ConstantHome
+from castsmith.lowering.registry import OptionError
+from castsmith.numerics.types import element_type
+
+if TYPE_CHECKING:
+    from castsmith.ir.targets import Target
+
+
+# Values of at most 8 bits kept as uint8 codes, a byte each, wherever a model declares or holds them.
+
+Convert = Callable[[onnx_ir.TensorProtocol], onnx_ir.TensorProtocol]
+
+
+_NO_TENSORS = ("Optional", "SequenceConstruct", "SequenceErase", "SequenceEmpty", "SequenceInsert", "SplitToSequence")
+"""Operators that give an optional value or a sequence, whose type, where it is not declared, is not to be guessed."""
+
+
+def as_codes(tensor: onnx_ir.TensorProtocol) -> onnx_ir.TensorProtocol:
+    """The tensor's codes as uint8: of 8-bit types the same bytes, not copied, left in the file where they are in one;
+    narrower ones are unpacked, a byte each."""
+    row = element_type(tensor.dtype)
+    same = relabelled(tensor, DataType.UINT8) if row.bits == 8 else None
+    if same is not None:
+        return same
+    codes = tensor.numpy().view(np.uint8)
+    if row.bits < 8:
+        codes = codes & np.uint8(2**row.bits - 1)
+    return onnx_ir.Tensor(codes, DataType.UINT8, name=tensor.name, doc_string=tensor.doc_string)
+
+
+def retype_as_codes(value: onnx_ir.Value, coded: Collection[DataType]) -> None:
+    """Declare the value, a tensor or a sequence of tensors, to hold uint8; re-label the tensor it may hold."""
+    node = value.producer()
+    if value.type is not None or node is None or node.op_type not in _NO_TENSORS:
+        declared = copy.deepcopy(value.type) if value.type is not None else onnx_ir.TensorType(DataType.UINT8)
+        declared.dtype = DataType.UINT8
+        value.type = declared
+    if value.const_value is not None and value.const_value.dtype in coded:
+        value.const_value = as_codes(value.const_value)
+
+
+def retype_attributes(node: onnx_ir.Node, coded: Collection[DataType]) -> bool:
+    """Re-label what the node's attributes hold or declare of such types: Constant, ConstantOfShape, SequenceEmpty."""
+    changed = False
+    for name, attribute in list(node.attributes.items()):
+        if attribute.is_ref():
+            continue
+        if attribute.type == onnx_ir.AttributeType.TENSOR and attribute.as_tensor().dtype in coded:
+            node.attributes[name] = onnx_ir.AttrTensor(name, as_codes(attribute.as_tensor()))
+            changed = True
+        elif node.op_type == "SequenceEmpty" and name == "dtype" and attribute.as_int() in coded:
+            node.attributes[name] = onnx_ir.AttrInt64(name, int(DataType.UINT8))
+            changed = True
+    return changed
+
+
+def retyped_attributes(
+    node: onnx_ir.Node,
+    dtype: DataType,
+    to: DataType,
+    convert: Convert,
+) -> list[onnx_ir.Attr]:
+    """The node's attributes with `to` for `dtype` where they name it, and the tensors of `dtype` that they hold
+    converted."""
+    changed: list[onnx_ir.Attr] = []
+    named = named_types(node)
+    for name, attribute in node.attributes.items():
+        if attribute.is_ref():
+            changed.append(attribute)
+        elif attribute.type == onnx_ir.AttributeType.TENSOR and attribute.as_tensor().dtype == dtype:
+            changed.append(onnx_ir.AttrTensor(name, convert(attribute.as_tensor())))
+        elif named.get(name) == dtype:
+            changed.append(onnx_ir.AttrInt64(name, int(to)))
+        else:
+            changed.append(attribute)
+    return changed
+
+
+def mentioned_types(model: onnx_ir.Model) -> set[DataType]:
+    """Every element type that the model names: of declared values, of tensors, in attributes such as Cast's `to`.
+
+    A type that none of these names cannot occur. UNDEFINED stands for a type that is an argument of a function.
+    """
+    found = {value.dtype for value in declared_values(model) if value.dtype is not None}
+    found |= {tensor.dtype for tensor in all_tensors(model)}
+    for node in all_nodes(model):
+        found |= {DataType.UNDEFINED if dtype is None else dtype for dtype in named_types(node).values()}
+    return found
+
+
+@contextmanager
+def inferred_declared(
+    model: onnx_ir.Model,
+    types: Mapping[onnx_ir.Value, DataType],
+    *,
+    shapes: bool = False,
+    tensors: Iterable[onnx_ir.Value] = (),
+) -> Generator[None]:
+    """Declare the inferred element type, and with `shapes` the shape, of each tensor that declares none, for the time
+    of the block. tensors: values that are tensors, though no schema says so.
+
+    Sequences of nodes are written by the types that values declare. What the block does not retype itself declares
+    nothing again after it, so that a pass which does nothing leaves the model as it is.
+    """
+    inferred = _inferred_shapes(model) if shapes else {}
+    lent_types: dict[onnx_ir.Value, tuple[onnx_ir.TypeProtocol | None, onnx_ir.TypeProtocol]] = {}
+    lent_shapes: dict[onnx_ir.Value, onnx_ir.Shape] = {}
+    for value in dict.fromkeys((*_tensors(model), *tensors)):
+        dtype = types.get(value)
+        if dtype is not None and value.dtype in (None, DataType.UNDEFINED):
+            lent_types[value] = value.type, onnx_ir.TensorType(dtype)
+            value.type = lent_types[value][1]
+        if value.shape is None and value in inferred:
+            value.shape = lent_shapes[value] = inferred[value]
+    try:
+        yield
+    finally:
+        for value, (before, declared) in lent_types.items():
+            if value.type is declared:
+                value.type = before
+        for value, shape in lent_shapes.items():
+            if value.shape is shape:
+                value.shape = None
+
+
+def _inferred_shapes(model: onnx_ir.Model) -> dict[onnx_ir.Value, onnx_ir.Shape]:
+    """The shapes that follow from those declared, found on a copy: onnx_ir would declare sequences as tensors."""
+    copied = model.clone()
+    ShapeInferencePass(check_type=False, strict_mode=False, data_prop=False)(copied)
+    pairs = zip(declared_values(model), declared_values(copied), strict=True)
+    return {value: other.shape for value, other in pairs if value.shape is None and other.shape is not None}
+
+
+def _tensors(model: onnx_ir.Model) -> Iterator[onnx_ir.Value]:
+    """The values that are tensors because an operator takes or gives nothing else in their place."""
+    imports = imports_by_scope(model)
+    for node in all_nodes(model):
+        key = None if node.graph is None else op_key(node, imports[node.graph])
+        if key is not None:
+            formals = (*actual_inputs(key, len(node.inputs)), *actual_outputs(key, len(node.outputs)))
+            for value, formal in zip((*node.inputs, *node.outputs), formals, strict=True):
+                if value is not None and formal is not None and formal.tensor:
+                    yield value
+
+
+def declared_values(model: onnx_ir.Model) -> Iterator[onnx_ir.Value]:
+    """Every value of the model once: inputs and initializers of each graph, inputs of functions, outputs of nodes."""
+    seen: set[onnx_ir.Value] = set()
+    for graph in graphs_with_initializers(model):
+        for value in (*graph.inputs, *graph.initializers.values()):
+            if value not in seen:
+                seen.add(value)
+                yield value
+    for function in model.functions.values():
+        yield from function.inputs
+    for node in all_nodes(model):
+        yield from node.outputs
+
+
+BYTE, PACKED = "byte", "packed"
+_LEAST_SAVED = 1024
+"""Bytes below which a few nodes more are not worth it."""
+
+
+def require_storage(text: str) -> None:
+    """Raises OptionError for anything but the two."""
+    if text not in (BYTE, PACKED):
+        raise OptionError(f"{text!r} is no storage; weights below a byte are kept {PACKED} or one in each {BYTE}.")
+
+
+def can_be_packed(value: onnx_ir.Value) -> bool:
+    """Whether packing saves a KiB: of an initializer of 4 or 2 bits that is no input or output."""
+    tensor = value.const_value
+    if tensor is None or not value.is_initializer() or value.is_graph_input() or value.is_graph_output():
+        return False
+    bits = element_type(tensor.dtype).bits
+    return bits in (2, 4) and tensor.size - math.ceil(tensor.size * bits / 8) >= _LEAST_SAVED
+
+
+def packed_tensor(tensor: onnx_ir.TensorProtocol) -> onnx_ir.TensorProtocol:
+    """The bytes of the tensor's file form as a column of uint8; an external tensor stays where it is."""
+    count = math.ceil(tensor.size * element_type(tensor.dtype).bits / 8)
+    if isinstance(tensor, onnx_ir.ExternalTensor):
+        packed = stored_as(tensor, DataType.UINT8, onnx_ir.Shape([count, 1]))
+        packed.name = f"{tensor.name}_packed"
+        return packed
+    whole = tensor.numpy_packed() if isinstance(tensor, onnx_ir.PackedTensor) else None
+    codes = np.frombuffer(tensor.tobytes(), np.uint8) if whole is None else whole.view(np.uint8)
+    return onnx_ir.Tensor(
+        codes.reshape(count, 1), DataType.UINT8, name=f"{tensor.name}_packed", doc_string=tensor.doc_string
+    )
+
+
+def unpacked(
+    packed: onnx_ir.Value, dtype: DataType, shape: onnx_ir.Shape, target: Target, opset: int, home: ConstantHome
+) -> tuple[list[onnx_ir.Node], onnx_ir.Value]:
+    """The nodes that give the codes, a byte each and in `shape`, of the type of 4 or 2 bits that is packed."""
+    build, bits = Builder(home), element_type(dtype).bits
+    shifts = np.arange(0, 8, bits, dtype=np.uint8)
+    if all(_shifts_bytes(target, op_type, opset) for op_type in ("BitShift", "BitwiseAnd")):
+        rows = build.op("BitShift", packed, build.constant(shifts, "shifts"), direction="RIGHT")
+        rows = build.op("BitwiseAnd", rows, 2**bits - 1)
+    else:
+        table = np.arange(256, dtype=np.uint8)[:, None] >> shifts & np.uint8(2**bits - 1)
+        rows = build.op("Gather", build.constant(table, "codes_of_bytes"), build.cast(packed, DataType.INT32))
+    count = math.prod(shape.numpy())
+    if count % len(shifts):
+        flat = build.op("Reshape", rows, build.constant(np.array([-1], np.int64), "flat"))
+        ends = [build.constant(np.array([end], np.int64), "end") for end in (0, count)]
+        rows = build.op("Slice", flat, *ends)
+    codes = build.op("Reshape", rows, build.constant(np.array(shape.numpy(), np.int64), "shape"))
+    codes.shape = shape.copy()
+    for node in build.nodes[:-1]:
+        node.outputs[0].shape = None
+    return build.nodes, codes
+
+
+def _shifts_bytes(target: Target, op_type: str, opset: int) -> bool:
+    known = "kernels" not in target.unknown and onnx.defs.has(op_type, opset, "")
+    return known and target.has_kernel(op_type, DataType.UINT8, opset)

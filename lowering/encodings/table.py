@@ -1,0 +1,135 @@
+"""Encoding by one look-up in a table of at most 16384 codes, for targets with BitCast: the fastest."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.lowering.builder import Builder, at_least
+from castsmith.lowering.encodings.bitcast import encode_bitcast, word_of
+from castsmith.lowering.formats import Policy, encode_array
+from castsmith.numerics.cast import cast
+from castsmith.numerics.types import Specials, element_type, type_name
+
+# Encoding float8e8m0, a power of two without sign or zero, in the three rounding modes of the Cast schema.
+#
+# `up` and `down` take the next power of two on either side and `nearest` breaks ties upward; what is outside of 2**-127
+# to 2**127 gives the end of the range, or NaN where not saturating. A negative number gives NaN, -0 what 0 gives.
+
+_NAN, _LARGEST, _BIAS = 255, 254, 127
+
+
+def encode_scale_bits(build: Builder, x: onnx_ir.Value, _to: DataType, policy: Policy) -> onnx_ir.Value:
+    """The codes by integer arithmetic: the exponent field, and one more where the mantissa asks for it.
+
+    float        exponent  mantissa   up    down  nearest
+    1.0          127       0          127   127   127
+    1.5          127       0x400000   128   127   128
+    2**-127      0         0x400000   0     0     0        subnormal: half the smallest normal number
+    1.5*2**-127  0         0x600000   1     0     1
+    """
+    word, m, source = word_of(build, x)
+    magnitude = build.op("BitwiseAnd", word, 0x7FFFFFFF)
+    # `room` takes a mantissa over into the exponent: 2**m - 1 wherever it is not 0, half of 2**m from the tie on.
+    room = {"up": 2**m - 1, "down": 0, "nearest": 2 ** (m - 1)}[policy.round_mode]
+    field = build.op("BitShift", build.op("Add", magnitude, room), m, direction="RIGHT")
+    lowest = source.bias - _BIAS
+    code = build.op("Sub", build.op("Min", build.op("Max", field, lowest), lowest + _LARGEST), lowest)
+    half = 2 ** (m - 1)
+    if lowest == 0:
+        first = {"up": half + 1, "down": 2**m, "nearest": half + half // 2}[policy.round_mode]
+        subnormal = build.op("Where", build.op("Less", magnitude, first), 0, 1, dtype=DataType.UINT32)
+        code = build.op("Where", build.op("Less", magnitude, 2**m), subnormal, code)
+    infinity = (2**source.exponent_bits - 1) << m
+    wrong = build.op("Greater", magnitude, infinity)
+    wrong = build.op("Or", wrong, build.op("Greater", word, 0x80000000))
+    if not policy.saturate:
+        smallest = half if lowest == 0 else lowest << m
+        outside = build.op("Less", magnitude, smallest)
+        outside = build.op("Or", outside, build.op("Greater", magnitude, (lowest + _LARGEST) << m))
+        wrong = build.op("Or", wrong, outside)
+    return build.cast(build.op("Where", wrong, _NAN, code), DataType.UINT8)
+
+
+def encode_scale_ladder(build: Builder, x: onnx_ir.Value, _to: DataType, policy: Policy) -> onnx_ir.Value:
+    """The codes by exact products of powers of two, for opsets before BitCast.
+
+    t = x, or x * 2**127 below 1, is brought below 2 by dividing it by 2**k for k = 64, 32, ..., 1 wherever t >= 2**k;
+    the sum of the k, and 127 for x >= 1, is the exponent's code. What is left of t decides about one more.
+
+        x           t at first  rungs taken  t     code
+        3.0         3.0         1            1.5   128, and one more for `up` and `nearest`
+        2**-127     1.0                      1.0   0
+        2**-149     2**-22                   ..    0: below 1, nothing more
+    """
+    assert x.dtype in (DataType.FLOAT, DataType.DOUBLE), x.dtype
+    smallest, largest = float(element_type(DataType.FLOAT8E8M0).min), float(element_type(DataType.FLOAT8E8M0).max)
+    large = at_least(build, x, 1.0)
+    t = build.op("Min", x, largest * 1.5)
+    t = build.op("Mul", t, build.op("Where", large, 1.0, 2.0**_BIAS, dtype=x.dtype))
+    code = build.op("Where", large, float(_BIAS), 0.0, dtype=x.dtype)
+    for k in (64, 32, 16, 8, 4, 2, 1):
+        above = at_least(build, t, 2.0**k)
+        t = build.op("Mul", t, build.op("Where", above, 2.0**-k, 1.0, dtype=x.dtype))
+        code = build.op("Add", code, build.op("Where", above, float(k), 0.0, dtype=x.dtype))
+    if policy.round_mode != "down":
+        up = policy.round_mode == "up"
+        more = build.op("Greater", t, 1.0) if up else at_least(build, t, 1.5)
+        code = build.op("Add", code, build.op("Where", more, 1.0, 0.0, dtype=x.dtype))
+    code = build.op("Min", code, float(_LARGEST))
+    wrong = build.op("Or", build.op("IsNaN", x), build.op("Less", x, 0.0))
+    if not policy.saturate:
+        outside = build.op("Or", build.op("Less", x, smallest), build.op("Greater", x, largest))
+        wrong = build.op("Or", wrong, outside)
+    return build.cast(build.op("Where", wrong, float(_NAN), code), DataType.UINT8)
+
+
+_FLOAT = element_type(DataType.FLOAT)
+
+
+def encode_table(build: Builder, x: onnx_ir.Value, to: DataType, policy: Policy) -> onnx_ir.Value:
+    """The uint8 codes of the format `to`, of at most 8 bits, for a float tensor; a double goes the way of bitcast.
+
+    With p mantissa bits in the format, the sign, the exponent and p + 2 bits of the mantissa of a float, a 1 OR-ed into
+    the last of them where any lower bit is set, are the value rounded to odd. Rounding that to p bits gives what
+    rounding the float would: what was above, below or on a tie still is. So the codec's codes of the 2**(p + 11) floats
+    whose other bits are zero are all there is: 16 KiB for p = 3, 8 KiB for p = 2.
+
+        x                   upper 14, sticky  the float it stands for  e4m3fn
+        1.0625              0x0fe2            1.0625, a tie            0x38 = 1.0
+        1.0625 + 2**-20     0x0fe3            1.09375                  0x39 = 1.125
+        NaN 0xff800001      0x3fe1            NaN, negative            0xff
+    """
+    if x.dtype != DataType.FLOAT:
+        e8m0 = element_type(to).specials is Specials.E8M0
+        return (encode_scale_bits if e8m0 else encode_bitcast)(build, x, to, policy)
+    table = build.constant(encode_array(_floats(to), to, policy), f"float_to_{type_name(to)}")
+    return build.look_up(table, _index(build, x, to))
+
+
+def round_by_table(build: Builder, x: onnx_ir.Value, to: DataType, policy: Policy) -> onnx_ir.Value:
+    """What a Cast of the float tensor to `to` and back gives, by the same look-up: the codes in the table, decoded."""
+    codes = encode_array(_floats(to), to, policy).view(to.numpy())
+    table = build.constant(cast(codes, DataType.FLOAT), f"float_as_{type_name(to)}")
+    return build.look_up(table, _index(build, x, to))
+
+
+def _shift(to: DataType) -> int:
+    """How many low bits of a float only matter as to whether any is set."""
+    row = element_type(to)
+    # float8e8m0 goes on where a float is subnormal, and has one bit of its mantissa less.
+    guards = 2 if row.min_exponent >= _FLOAT.min_exponent else 3
+    return _FLOAT.mantissa_bits - row.mantissa_bits - guards
+
+
+def _floats(to: DataType) -> npt.NDArray[np.float32]:
+    return (np.arange(2 ** (32 - _shift(to)), dtype=np.uint32) << _shift(to)).view(np.float32)
+
+
+def _index(build: Builder, x: onnx_ir.Value, to: DataType) -> onnx_ir.Value:
+    word = build.cast(x, DataType.UINT32, "BitCast")
+    sticky = build.op("Min", build.op("BitwiseAnd", word, 2 ** _shift(to) - 1), 1)
+    upper = build.op("BitShift", word, _shift(to), direction="RIGHT")
+    return build.op("BitwiseOr", upper, sticky)

@@ -1,0 +1,43 @@
+"""The pass that stores types of at most 8 bits that a target lacks as codes: float8, float6, float4, int4, int2.
+
+Run `LowerFloat8(target=...)`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from castsmith.lazy import door
+
+if TYPE_CHECKING:
+    from castsmith.lowering.float8.casts import Context
+    from castsmith.lowering.float8.functions import inline_functions, takes_a_type
+    from castsmith.lowering.float8.linear import expand_dequantize, expand_quantize
+    from castsmith.lowering.float8.lower import LowerFloat8
+    from castsmith.lowering.float8.needs import Types, fused_wrongly, is_coded, lacks_kernel, touches_coded
+
+__all__ = [
+    "Context",
+    "LowerFloat8",
+    "Types",
+    "expand_dequantize",
+    "expand_quantize",
+    "fused_wrongly",
+    "inline_functions",
+    "is_coded",
+    "lacks_kernel",
+    "takes_a_type",
+    "touches_coded",
+]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = door(
+        __name__,
+        {
+            "casts": ("Context",),
+            "functions": ("inline_functions", "takes_a_type"),
+            "linear": ("expand_dequantize", "expand_quantize"),
+            "lower": ("LowerFloat8",),
+            "needs": ("Types", "fused_wrongly", "is_coded", "lacks_kernel", "touches_coded"),
+        },
+    )

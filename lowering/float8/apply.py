@@ -1,0 +1,142 @@
+"""Carrying out a plan of lower-float8: types become uint8 everywhere, expansions take their nodes' places."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.constants import new_constant
+from castsmith.ir.naming import Namer
+from castsmith.ir.records import Effect, Records, Rewrite, Site
+from castsmith.ir.rewriting import Replacement, apply_replacement, place_constant
+from castsmith.ir.targets import Target
+from castsmith.ir.text import node_text, nodes_text, site_of, type_text
+from castsmith.lowering.encodings import (
+    NEEDS_BITCAST,
+    Sequence,
+    can_be_packed,
+    declared_values,
+    packed_tensor,
+    retype_as_codes,
+    retype_attributes,
+    unpacked,
+)
+from castsmith.lowering.float8.casts import rounds_in_place
+from castsmith.lowering.float8.needs import is_coded
+from castsmith.lowering.float8.plan import NAME, Plan
+from castsmith.lowering.opset import move_to_opset
+from castsmith.numerics.types import element_type
+
+_SEQUENCE_REASONS = {
+    Sequence.BITCAST: "the schema's rounding, as integer arithmetic on the bits",
+    Sequence.TABLE: "the schema's rounding of every value of the upper 16 bits, the lower ones kept as one sticky bit",
+    Sequence.UFP: "the schema's rounding, to whole steps of the format, as Rump's unit in the first place gives them",
+    Sequence.LADDER: "the schema's rounding, as exact products of powers of two and one Round",
+}
+_DECODERS = ("Cast", "CastLike", "DequantizeLinear")
+_DECODED = "a table of the 256 codes, made by the codec"
+_ROUNDED = "the codes are made from floats, so those are rounded in place"
+
+
+def apply_plan(
+    model: onnx_ir.Model, plan: Plan, reasons: Mapping[DataType, str], records: Records, target: Target, *, pack: bool
+) -> None:
+    """Do all that the plan says and record it. pack: keep weights of 4 and 2 bits packed."""
+    namer = Namer(model)
+    for value in list(declared_values(model)):
+        dtype = plan.types.get(value, value.dtype)
+        if dtype is not None and dtype in plan.coded and pack and can_be_packed(value):
+            records.rewrites.append(_pack(plan, value, target, namer, reasons[dtype]))
+        elif dtype is not None and dtype in plan.coded:
+            _retype(model, value, plan, reasons[dtype], records)
+    for node, before in plan.moves.items():
+        retype_attributes(node, plan.coded)
+        text = "moves elements without looking at them, so it does the same to their codes"
+        records.rewrites.append(Rewrite(NAME, "move", site_of(node), before, node_text(node), text))
+    for constant in plan.constants.values():
+        if not constant.uses():
+            continue
+        constant.name = namer.fresh(f"castsmith_{constant.name}")
+        place_constant(constant, model.graph[0], namer)
+    for node in plan.expansions:
+        records.rewrites.append(_apply_expansion(plan, node, namer))
+    if plan.new_opset is not None:
+        before = model.graph.opset_imports.get("", model.graph.opset_imports.get("ai.onnx"))
+        move_to_opset(model, plan.new_opset)
+        text = "BitCast is new in this opset; every other node means the same under it"
+        site = Site(model.graph.name or "")
+        records.rewrites.append(Rewrite(NAME, "opset", site, f"opset {before}", f"opset {plan.new_opset}", text))
+
+
+def _retype(model: onnx_ir.Model, value: onnx_ir.Value, plan: Plan, reason: str, records: Records) -> None:
+    """Declare the value as codes; a record where it is the model's interface or one of its weights."""
+    before, interface = f"{type_text(value)} {value.name}", _is_interface(model, value)
+    retype_as_codes(value, plan.coded)
+    after = f"{type_text(value)} {value.name}"
+    if not interface and not value.is_initializer():
+        return
+    effect = Effect.INTERFACE if interface else Effect.BIT_EXACT
+    site = Site(model.graph.name or "", value.name or "")
+    text = f"its codes, a byte each, because {reason}"
+    records.rewrites.append(Rewrite(NAME, "store-as-codes", site, before, after, text, effect))
+
+
+def _pack(plan: Plan, value: onnx_ir.Value, target: Target, namer: Namer, reason: str) -> Rewrite:
+    """Keep the weight packed, and let nodes at the start of its graph unpack it."""
+    graph, tensor, before = value.graph, value.const_value, f"{type_text(value)} {value.name}"
+    assert isinstance(graph, onnx_ir.Graph)
+    assert tensor is not None
+    packed = new_constant(namer.fresh(f"{value.name}_packed"), packed_tensor(tensor))
+    opset = plan.new_opset or plan.context.opset
+    shape = onnx_ir.Shape(tensor.shape.numpy())
+    nodes, codes = unpacked(packed, tensor.dtype, shape, target, opset, plan.share)
+    site, name = Site(graph.name or "", value.name or ""), value.name
+    value.replace_all_uses_with(codes)
+    del graph.initializers[name or ""]
+    place_constant(packed, graph[0], namer)
+    for node in nodes:
+        node.name = namer.fresh(f"castsmith_{node.op_type}")
+        node.outputs[0].name = namer.fresh(f"{node.name}_output")
+    codes.name = name
+    graph.insert_before(graph[0], nodes)
+    text = f"its codes, packed in bytes as before, because {reason}"
+    after = "\n".join([f"{type_text(packed)} {packed.name}", nodes_text(nodes)])
+    return Rewrite(NAME, "store-as-codes", site, before, after, text)
+
+
+def _is_interface(model: onnx_ir.Model, value: onnx_ir.Value) -> bool:
+    return value.graph is model.graph and (value.is_graph_input() or value.is_graph_output())
+
+
+def _apply_expansion(plan: Plan, node: onnx_ir.Node, namer: Namer) -> Rewrite:
+    expansion, old = plan.expansions[node], node.outputs[0]
+    made = plan.context.encoded.get(old)
+    if made is not None and expansion.output is made.x:
+        reason = "the codes have no use but to be decoded, which is rounding in place"
+        wanted = Replacement("round-in-place", reason, expansion.nodes, outputs=(expansion.output,))
+        return replace(apply_replacement(NAME, node, wanted, namer), before=expansion.before)
+    expansion.output.shape = old.shape or expansion.output.shape
+    expansion.nodes[-1].outputs[0].name = f"{old.name}_codes" if is_coded(old, plan.types, plan.coded) else old.name
+    encodes = is_coded(old, plan.types, plan.coded) and not is_coded(node.inputs[0], plan.types, plan.coded)
+    decodes_to = DataType.FLOAT if node.op_type == "DequantizeLinear" else plan.context.type_of(old)
+    rounds = node.op_type in _DECODERS and rounds_in_place(node.inputs[0], decodes_to, plan.context)
+    loses_sign = rounds or (encodes and _loses_nan_sign(plan, node))
+    inexact = loses_sign and plan.context.sequence not in NEEDS_BITCAST
+    reason = _SEQUENCE_REASONS[plan.context.sequence] if encodes else _ROUNDED if rounds else _DECODED
+    effect = Effect.BIT_EXACT_BUT_NAN if inexact else Effect.BIT_EXACT
+    wanted = Replacement(f"lower-{node.op_type}", reason, expansion.nodes, outputs=(expansion.output,), effect=effect)
+    return replace(apply_replacement(NAME, node, wanted, namer), before=expansion.before)
+
+
+def _loses_nan_sign(plan: Plan, node: onnx_ir.Node) -> bool:
+    x, to = node.inputs[0], element_type(plan.context.type_of(node.outputs[0]))
+    source = None if x is None else plan.types.get(x, x.dtype)
+    return (source is None or source.is_floating_point()) and to.signed and to.has_nan
+
+
+def leftover(model: onnx_ir.Model, coded: Collection[DataType]) -> list[onnx_ir.Value]:
+    """The values that still have one of these types: none, after a plan is carried out."""
+    return [value for value in declared_values(model) if value.dtype in coded]

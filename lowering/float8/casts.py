@@ -1,0 +1,159 @@
+"""Casts to, from and between types kept as codes, and IsNaN and IsInf of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.errors import ModelError
+from castsmith.ir.ops import DEFAULT_DOMAINS, MOVES, read_cast
+from castsmith.ir.targets import Target
+from castsmith.lowering.builder import Builder
+from castsmith.lowering.encodings import (
+    Sequence,
+    can_encode,
+    decode,
+    encode,
+    round_by_table,
+    round_by_ufp,
+    round_in_place,
+)
+from castsmith.lowering.formats import Policy
+from castsmith.numerics.types import CODED_TYPES, Kind, element_type, type_name
+
+# Operators that only move elements about, or never look at them: they act on codes just as they do on values.
+
+DETOURS = frozenset({"OneHot", "Trilu"})
+"""Those that runtimes often lack for uint8 and have for float, in which codes are whole numbers."""
+
+
+def takes_detour(node: onnx_ir.Node, target: Target) -> bool:
+    """Whether the codes go through the node as floats, since the target cannot take them as they are."""
+    return node.domain in DEFAULT_DOMAINS and node.op_type in DETOURS and node.op_type in target.operators_without_uint8
+
+
+def expand_detour(build: Builder, node: onnx_ir.Node, context: Context) -> onnx_ir.Value:
+    """The same node on the codes as floats, and back."""
+    inputs = [
+        value if value is None or context.type_of(value) not in context.coded else build.cast_codes(value)
+        for value in node.inputs
+    ]
+    moved = onnx_ir.Node("", node.op_type, inputs, list(node.attributes.values()))
+    moved.outputs[0].type, moved.outputs[0].shape = onnx_ir.TensorType(DataType.FLOAT), node.outputs[0].shape
+    build.nodes.append(moved)
+    return build.cast(moved.outputs[0], DataType.UINT8)
+
+
+def refuses_to_move(node: onnx_ir.Node, target: Target) -> str | None:
+    """Why the node cannot act on codes in place of values; None where it can."""
+    if node.domain not in DEFAULT_DOMAINS or node.op_type not in MOVES:
+        name = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+        return f"{name} computes with values kept as codes, and no exact sequence for it is known"
+    if node.attributes.get_string("reduction", "none") != "none":
+        return f"{node.op_type} with a reduction computes with values kept as codes"
+    if node.op_type in target.operators_without_uint8:
+        return f"{target.name} has no {node.op_type} of uint8, in which the codes are kept"
+    return None
+
+
+_ROUNDERS = {Sequence.TABLE: round_by_table, Sequence.UFP: round_by_ufp, Sequence.LADDER: round_in_place}
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """What codes are made from: a float tensor, the type, and the policy."""
+
+    x: onnx_ir.Value
+    to: DataType
+    policy: Policy
+
+
+@dataclass(frozen=True)
+class Context:
+    """What every expansion must know.
+
+    types: the element types that values had before some became codes. coded: the types that become codes. sequence:
+    how codes are made. opset: whose tables rule, which is the model's opset when the pass began. encoded: the codes
+    that are made from floats, with those floats.
+    """
+
+    types: Mapping[onnx_ir.Value, DataType]
+    coded: frozenset[DataType]
+    sequence: Sequence
+    opset: int
+    encoded: dict[onnx_ir.Value, Encoded] = field(default_factory=dict[onnx_ir.Value, "Encoded"])
+
+    def type_of(self, value: onnx_ir.Value) -> DataType:
+        """The type of a value; ModelError where it is unknown."""
+        dtype = self.types.get(value, value.dtype)
+        if dtype is None:
+            raise ModelError(f"the element type of {value.name} is unknown")
+        return dtype
+
+
+def expand_cast(build: Builder, node: onnx_ir.Node, context: Context) -> onnx_ir.Value:
+    """Cast and CastLike: encode, decode, or both at once by a table of 256 codes."""
+    x = _operand(node, 0)
+    source = context.type_of(x)
+    like = context.type_of(_operand(node, 1)) if node.op_type == "CastLike" else None
+    meaning = read_cast(node, like)
+    if meaning is None or meaning.to is None:
+        raise ModelError("an attribute is a parameter of a function")
+    _require(source, meaning.to)
+    policy = Policy(meaning.saturate, context.opset, meaning.round_mode)
+    if meaning.to == source:
+        same = build.op("Identity", x)
+        same.type = onnx_ir.TensorType(DataType.UINT8)
+        return same
+    stored = source if source in context.coded else None
+    if meaning.to in context.coded:
+        if stored is None and source == DataType.FLOAT:
+            context.encoded[node.outputs[0]] = Encoded(x, meaning.to, policy)
+        return encode(build, x, meaning.to, policy, context.sequence, stored)
+    if stored is None:
+        # CastLike, of which only the second operand, whose elements do not matter, becomes codes.
+        return build.cast(x, meaning.to)
+    return decoded(build, x, meaning.to, context)
+
+
+def decoded(build: Builder, codes: onnx_ir.Value, to: DataType, context: Context) -> onnx_ir.Value:
+    """The values of the codes; where they were made from floats and become floats, those floats rounded in place."""
+    made = context.encoded.get(codes)
+    if made is None or not rounds_in_place(codes, to, context):
+        return decode(build, codes, context.type_of(codes), to)
+    return _ROUNDERS[context.sequence](build, made.x, made.to, made.policy)
+
+
+def rounds_in_place(codes: onnx_ir.Value | None, to: DataType, context: Context) -> bool:
+    """Whether these codes were made from floats, become floats, and the sequence gains by rounding in place."""
+    made = None if codes is None else context.encoded.get(codes)
+    if made is None or to != DataType.FLOAT:
+        return False
+    row = element_type(made.to)
+    by_arithmetic = context.sequence in (Sequence.UFP, Sequence.LADDER)
+    gains = context.sequence is Sequence.TABLE or (by_arithmetic and row.has_nan)
+    return gains and row.kind is Kind.FLOATING and row.signed
+
+
+def expand_test(build: Builder, node: onnx_ir.Node, context: Context) -> onnx_ir.Value:
+    """IsNaN and IsInf: the same test on the decoded values."""
+    x = _operand(node, 0)
+    values = decode(build, x, context.type_of(x), DataType.FLOAT)
+    attributes: dict[str, Any] = {name: attribute.as_int() for name, attribute in node.attributes.items()}
+    return build.op(node.op_type, values, **attributes)
+
+
+def _require(source: DataType, to: DataType) -> None:
+    if (to in CODED_TYPES and not can_encode(source, to)) or element_type(to).kind > Kind.FLOATING:
+        raise ModelError(f"a cast from {type_name(source)} to {type_name(to)} has no exact sequence")
+
+
+def _operand(node: onnx_ir.Node, index: int) -> onnx_ir.Value:
+    value = node.inputs[index]
+    if value is None:
+        raise ModelError(f"input {index} is missing")
+    return value

@@ -1,0 +1,251 @@
+"""Model-local functions that handle codes are inlined: a function has neither types of its own nor initializers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import zip_longest
+
+import onnx_ir
+
+from castsmith.ir.constants import constant_node, new_constant
+from castsmith.ir.inference import outdated
+from castsmith.ir.naming import Namer
+from castsmith.ir.ops import named_types
+from castsmith.ir.records import Rewrite, Site
+from castsmith.ir.rewriting import Replacement, apply_replacement
+from castsmith.ir.walks import all_nodes, graphs_in, nodes_of
+from castsmith.lowering.float8.needs import Coded, Types, is_coded, touches_coded
+
+# Each sequence as one model-local function, so that the graph shows one node where the model had one.
+
+DOMAIN = "castsmith.lowering"
+_LARGEST_INSIDE = 1
+
+
+class Functions:
+    """The functions made so far: equal sequences share one. Tables stay outside, as operands all can share."""
+
+    def __init__(self, model: onnx_ir.Model, opset: int) -> None:
+        self._model, self._opset = model, opset
+        self._by_text: dict[str, onnx_ir.Function] = {}
+
+    def wrap(self, name: str, nodes: tuple[onnx_ir.Node, ...], output: onnx_ir.Value) -> tuple[onnx_ir.Node, ...]:
+        """One call that gives what `nodes` give in `output`; the nodes themselves where there is but one."""
+        if len(nodes) < 2 or output.producer() not in nodes or _used_outside(nodes, output):
+            return nodes
+        outer = list(dict.fromkeys(_operands(nodes)))
+        function = self._function(name, nodes, outer, output)
+        call = onnx_ir.node(function.name, outer, domain=DOMAIN)
+        call.outputs[0].type, call.outputs[0].shape = output.type, output.shape
+        for node in nodes:
+            for index in range(len(node.inputs)):
+                node.replace_input_with(index, None)
+        return (call,)
+
+    def _function(
+        self, name: str, nodes: tuple[onnx_ir.Node, ...], outer: list[onnx_ir.Value], output: onnx_ir.Value
+    ) -> onnx_ir.Function:
+        places = {value: f"in{index}" for index, value in enumerate(outer)}
+        text = _text(nodes, dict(places), output)
+        if text not in self._by_text:
+            taken = {function.name for function in self._by_text.values()}
+            free = next(n for n in (name, *(f"{name}_{i}" for i in range(2, 10_000))) if n not in taken)
+            self._by_text[text] = self._make(free, nodes, places, output)
+            self._model.functions[self._by_text[text].identifier()] = self._by_text[text]
+            self._model.graph.opset_imports.setdefault(DOMAIN, 1)
+        return self._by_text[text]
+
+    def _make(
+        self, name: str, nodes: tuple[onnx_ir.Node, ...], places: dict[onnx_ir.Value, str], output: onnx_ir.Value
+    ) -> onnx_ir.Function:
+        inner: dict[onnx_ir.Value, onnx_ir.Value] = {v: onnx_ir.Value(name=place) for v, place in places.items()}
+        inputs, body = list(inner.values()), list[onnx_ir.Node]()
+        for node in nodes:
+            for value in node.inputs:
+                if value is not None and value not in inner and value.const_value is not None:
+                    copied = new_constant(f"k{len(inner)}", onnx_ir.tensor(value.const_value.numpy()))
+                    inner[value] = copied
+                    body.append(constant_node(copied))
+            operands = [None if value is None else inner[value] for value in node.inputs]
+            body.append(onnx_ir.node(node.op_type, operands, {}, domain=node.domain, num_outputs=1))
+            for attribute in node.attributes.values():
+                body[-1].attributes[attribute.name] = attribute
+            inner[node.outputs[0]] = body[-1].outputs[0]
+            body[-1].outputs[0].name = f"v{len(inner)}"
+        graph = onnx_ir.Graph(inputs, [inner[output]], nodes=body, opset_imports={"": self._opset})
+        return onnx_ir.Function(DOMAIN, name, graph=graph, attributes=[])
+
+
+def _operands(nodes: Iterable[onnx_ir.Node]) -> Iterable[onnx_ir.Value]:
+    """What the nodes take from outside: all but small constants, which a function can hold itself."""
+    made = {output for node in nodes for output in node.outputs}
+    for node in nodes:
+        for value in node.inputs:
+            if value is not None and value not in made and not _is_small(value):
+                yield value
+
+
+def _used_outside(nodes: tuple[onnx_ir.Node, ...], output: onnx_ir.Value) -> bool:
+    """Whether another sequence goes on from the middle of this one: from the quotient of a QuantizeLinear."""
+    inner = (value for node in nodes for value in node.outputs if value is not output)
+    return any(user not in nodes for value in inner for user, _ in value.uses())
+
+
+def _is_small(value: onnx_ir.Value) -> bool:
+    """Whether the value is a new constant, in no graph yet, of one element."""
+    return value.graph is None and value.const_value is not None and value.const_value.size <= _LARGEST_INSIDE
+
+
+def _text(nodes: tuple[onnx_ir.Node, ...], names: dict[onnx_ir.Value, str], output: onnx_ir.Value) -> str:
+    """The sequence written out, the same for all that do the same."""
+    lines: list[str] = []
+    for node in nodes:
+        operands: list[str] = []
+        for value in node.inputs:
+            if value is not None and value not in names and value.const_value is not None:
+                array = value.const_value.numpy()
+                names[value] = f"{array.dtype}{array.tobytes().hex()}"
+            operands.append("" if value is None else names[value])
+        attributes = ", ".join(sorted(f"{attribute.name}={attribute.value}" for attribute in node.attributes.values()))
+        names[node.outputs[0]] = f"v{len(lines)}"
+        lines.append(f"{node.op_type} <{attributes}> ({', '.join(operands)})")
+    return "\n".join([*lines, names[output]])
+
+
+_FEW_NODES, _MOST_NODES, _GROWTH = 1 << 12, 1 << 17, 100
+"""How many nodes a model may have with its functions inlined: few always, and else so many times what it has, up to the
+most. Functions that call others twice double with each level."""
+
+
+def functions_with_codes(model: onnx_ir.Model, types: Types, coded: Coded) -> set[onnx_ir.OperatorIdentifier]:
+    """The functions that take or make values of these types, and all that call one of them.
+
+    All functions, where one takes a type as an argument of the call: then types beyond it are not known.
+    """
+    if any(takes_a_type(node) for function in model.functions.values() for node in function.all_nodes()):
+        return set(model.functions)
+    found = {name for name, function in model.functions.items() if _handles(function, types, coded)}
+    while True:
+        callers = {
+            name
+            for name, function in model.functions.items()
+            if any(node.op_identifier() in found for node in function.all_nodes())
+        }
+        if callers <= found:
+            return found
+        found |= callers
+
+
+def obstacle_to_inlining(model: onnx_ir.Model, names: set[onnx_ir.OperatorIdentifier]) -> str | None:
+    """Why these functions cannot be inlined; None where they can."""
+    for name in sorted(names):
+        function = model.functions[name]
+        for domain, opset in function.opset_imports.items():
+            if model.opset_imports.get(domain, opset) != opset:
+                what = f"opset {opset} of {domain or 'ai.onnx'}, and the model opset {model.opset_imports[domain]}"
+                return f"function {name[0]}::{name[1]} imports {what}"
+    now = sum(1 for _ in all_nodes(model))
+    most = min(_MOST_NODES, max(_FEW_NODES, _GROWTH * now))
+    if _nodes_once_inlined(model, names) > most:
+        text = ", ".join(f"{domain}::{name}" for domain, name, _ in sorted(names)[:3])
+        return f"the {now} nodes of the model would become more than {most} with {text} inlined at each call"
+    return None
+
+
+def _nodes_once_inlined(model: onnx_ir.Model, names: set[onnx_ir.OperatorIdentifier]) -> int:
+    """How many nodes the main graph has once all calls of these functions are inlined. Calls nest, so this recurses."""
+    known: dict[onnx_ir.OperatorIdentifier, int] = {}
+
+    def count(scope: onnx_ir.Graph | onnx_ir.Function) -> int:
+        total = 0
+        for node in nodes_of(scope):
+            called = node.op_identifier()
+            if called in names and called not in known:
+                known[called] = count(model.functions[called])
+            total += known.get(called, 1)
+        return total
+
+    return count(model.graph)
+
+
+def inline_functions(model: onnx_ir.Model, names: set[onnx_ir.OperatorIdentifier], pass_name: str) -> Rewrite:
+    """Put the nodes of these functions in place of each call.
+
+    Each caller of one of them is one of them too, so that calls stand in the main graph alone.
+    """
+    namer = Namer(model)
+    waiting = [node for node in nodes_of(model.graph) if node.op_identifier() in names]
+    while waiting:
+        node = waiting.pop()
+        function = model.functions[node.op_identifier()]
+        for domain, opset in function.opset_imports.items():
+            model.opset_imports.setdefault(domain, opset)
+        nodes, outputs = _written_out(function, node, namer)
+        apply_replacement(pass_name, node, Replacement("inline-functions", "", nodes, outputs=outputs), namer)
+        waiting += [inner for each in nodes for inner in _with_those_inside(each) if inner.op_identifier() in names]
+    for name in names:
+        del model.functions[name]
+    outdated(model)
+    text = ", ".join(sorted(f"{domain}.{name}" for domain, name, _ in names))
+    reason = "what becomes of codes in a function depends on each call"
+    return Rewrite(pass_name, "inline-functions", Site(model.graph.name or ""), text, "its nodes, at each call", reason)
+
+
+def _written_out(
+    function: onnx_ir.Function, node: onnx_ir.Node, namer: Namer
+) -> tuple[tuple[onnx_ir.Node, ...], tuple[onnx_ir.Value, ...]]:
+    """The nodes of the function for this call, owned by no graph yet, and what they give."""
+    body = function.clone().graph
+    given = {name: node.attributes.get(name) or default for name, default in function.attributes.items()}
+    operands = dict(zip_longest(body.inputs, node.inputs))
+    for formal, operand in operands.items():
+        for user, position in list(formal.uses()):
+            user.replace_input_with(position, operand)
+    outputs = tuple(operands.get(value) or value for value in body.outputs)
+    nodes = tuple(body)
+    body.outputs.clear()
+    body.remove(nodes)
+    for each in nodes:
+        each.metadata_props.update({**node.metadata_props, **each.metadata_props})
+        for inner in _with_those_inside(each):
+            _bind(inner, {name: attribute for name, attribute in given.items() if attribute.value is not None})
+            if inner is not each:
+                _rename(inner, namer)
+            for subgraph in (graph for attribute in inner.attributes.values() for graph in graphs_in(attribute)):
+                for value in (*subgraph.inputs, *list(subgraph.initializers.values())):
+                    value.name = namer.fresh(value.name or "value")
+    return nodes, outputs[: len(node.outputs)]
+
+
+def _with_those_inside(node: onnx_ir.Node) -> list[onnx_ir.Node]:
+    """The node, and those of its subgraphs."""
+    graphs = [graph for attribute in node.attributes.values() for graph in graphs_in(attribute)]
+    return [node, *(inner for graph in graphs for inner in nodes_of(graph))]
+
+
+def _rename(node: onnx_ir.Node, namer: Namer) -> None:
+    node.name = namer.fresh(node.name or f"castsmith_{node.op_type}")
+    for output in node.outputs:
+        output.name = namer.fresh(output.name or f"{node.name}_output")
+
+
+def _bind(node: onnx_ir.Node, values: dict[str, onnx_ir.Attr]) -> None:
+    """Put what the call says in place of the parameters of the function; what it leaves out is left out."""
+    for name, attribute in list(node.attributes.items()):
+        if attribute.is_ref():
+            value = values.get(attribute.ref_attr_name or "")
+            if value is None:
+                del node.attributes[name]
+            else:
+                node.attributes[name] = onnx_ir.Attr(name, value.type, value.value)
+
+
+def takes_a_type(node: onnx_ir.Node) -> bool:
+    """Whether an attribute that names a type is a parameter of the function."""
+    return None in named_types(node).values()
+
+
+def _handles(function: onnx_ir.Function, types: Types, coded: Coded) -> bool:
+    return any(is_coded(value, types, coded) for value in function.inputs) or any(
+        touches_coded(node, types, coded) for node in function.all_nodes()
+    )

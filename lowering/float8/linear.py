@@ -1,0 +1,156 @@
+"""QuantizeLinear and DequantizeLinear on uint8 codes: per tensor, per axis and blocked.
+
+QuantizeLinear divides in one type (the attribute `precision`, else the type of the scale), then casts; to an integer it
+rounds to even, adds the zero point and saturates. A float16 or bfloat16 quotient is that of float, rounded: float has
+more than twice their precision and two bits, so the second rounding gives what one alone would. DequantizeLinear
+multiplies in the type of its output, likewise; there the product of 5 and 11 bits even fits in a float. A zero point of
+zero is left out, as runtimes do.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.constants import constant_tensor
+from castsmith.ir.errors import ModelError
+from castsmith.lowering.builder import Builder
+from castsmith.lowering.encodings import clamped, encode, encode_integer, number
+from castsmith.lowering.float8.casts import Context, Encoded, decoded
+from castsmith.lowering.formats import Policy
+from castsmith.numerics.quantize import division_type
+from castsmith.numerics.types import Kind, element_type, type_name
+
+_COMPUTES_IN = (DataType.FLOAT, DataType.FLOAT16, DataType.BFLOAT16)
+
+
+def expand_quantize(build: Builder, node: onnx_ir.Node, context: Context) -> onnx_ir.Value:
+    """Divide, round to the stated precision, encode."""
+    x, scale = _two_operands(node)
+    to = context.type_of(node.outputs[0])
+    stated = DataType(node.attributes.get_int("precision", 0)) or None
+    precision = division_type(context.type_of(x), context.type_of(scale), stated)
+    if precision not in _COMPUTES_IN or not context.type_of(x).is_floating_point():
+        raise ModelError(f"division of {type_name(context.type_of(x))} in {type_name(precision)} has no exact sequence")
+    wide = build.cast(build.cast(x, precision), DataType.FLOAT)
+    by = _spread(build, node, _values(build, scale, context, precision), x)
+    quotient = build.cast(build.op("Div", wide, build.cast(by, DataType.FLOAT)), precision)
+    quotient = build.cast(quotient, DataType.FLOAT)
+    if element_type(to).kind is Kind.INTEGER:
+        total = _with_zero_point(build, node, "Add", number(build, build.op("Round", quotient)), x, context)
+        return encode_integer(build, total, to) if to in context.coded else _saturated(build, total, to)
+    quotient = _moved_by_zero_point(build, node, "Add", quotient, x, context, precision)
+    policy = Policy(node.attributes.get_int("saturate", 1) == 1, context.opset)
+    context.encoded[node.outputs[0]] = Encoded(quotient, to, policy)
+    return encode(build, quotient, to, policy, context.sequence)
+
+
+def expand_dequantize(build: Builder, node: onnx_ir.Node, context: Context) -> onnx_ir.Value:
+    """Decode, multiply, round to the type of the output."""
+    x, scale = _two_operands(node)
+    gives, quantized = context.type_of(node.outputs[0]), context.type_of(x)
+    if gives not in _COMPUTES_IN or quantized == DataType.INT32:
+        raise ModelError(f"a product of {type_name(quantized)} in {type_name(gives)} has no exact sequence")
+    values = _values(build, x, context, DataType.FLOAT)
+    if element_type(quantized).kind is Kind.INTEGER:
+        values = _with_zero_point(build, node, "Sub", values, x, context)
+    else:
+        values = _moved_by_zero_point(build, node, "Sub", values, x, context, gives)
+    by = _spread(build, node, _values(build, scale, context, gives), x)
+    return build.cast(build.op("Mul", values, build.cast(by, DataType.FLOAT)), gives)
+
+
+def _values(build: Builder, value: onnx_ir.Value, context: Context, to: DataType) -> onnx_ir.Value:
+    """What the value, codes or not, stands for, in the type `to`."""
+    stored = context.type_of(value)
+    return decoded(build, value, to, context) if stored in context.coded else build.cast(value, to)
+
+
+def _with_zero_point(
+    build: Builder, node: onnx_ir.Node, op_type: str, y: onnx_ir.Value, x: onnx_ir.Value, context: Context
+) -> onnx_ir.Value:
+    """y with the zero point added or taken off in float: exact, or so large that it saturates anyway."""
+    zero = node.inputs[2] if len(node.inputs) > 2 else None
+    tensor = constant_tensor(zero)
+    if zero is None or (tensor is not None and not np.any(tensor.numpy().astype(np.int32))):
+        return y
+    if context.type_of(zero).bitwidth > 16:
+        raise ModelError(f"a zero point of {type_name(context.type_of(zero))} has no exact sequence")
+    return build.op(op_type, y, _spread(build, node, _values(build, zero, context, DataType.FLOAT), x))
+
+
+def _saturated(build: Builder, total: onnx_ir.Value, to: DataType) -> onnx_ir.Value:
+    if to.bitwidth > 16:
+        raise ModelError(f"quantization to {type_name(to)} has no exact sequence")
+    return build.cast(clamped(build, total, to), to)
+
+
+def _spread(build: Builder, node: onnx_ir.Node, scale: onnx_ir.Value, x: onnx_ir.Value) -> onnx_ir.Value:
+    """The scale in a shape that broadcasts against x as the granularity asks."""
+    if scale.shape is None:
+        raise ModelError("the rank of the scale is unknown, so the granularity is")
+    rank = scale.shape.rank()
+    if rank == 0 or (rank == 1 and scale.shape[0] == 1 and not node.attributes.get_int("block_size", 0)):
+        return scale if rank == 0 else _reshaped(build, scale, [])
+    if x.shape is None:
+        raise ModelError("the rank of the input is unknown")
+    axis = node.attributes.get_int("axis", 1)
+    axis = axis + x.shape.rank() if axis < 0 else axis
+    block = node.attributes.get_int("block_size", 0)
+    if block and (block < 0 or rank != x.shape.rank() or not 0 <= axis < rank):
+        raise ModelError(f"blocks of {block} along axis {axis} do not fit the scale and the input")
+    if block:
+        return _repeated(build, scale, x.shape, axis, block)
+    if rank != 1 or not 0 <= axis < x.shape.rank():
+        raise ModelError("the scale fits neither an axis nor blocks of the input")
+    return _reshaped(build, scale, [-1] + [1] * (x.shape.rank() - axis - 1))
+
+
+def _reshaped(build: Builder, scale: onnx_ir.Value, shape: list[int]) -> onnx_ir.Value:
+    if shape == [-1]:
+        return scale
+    reshaped = build.op("Reshape", scale, build.constant(np.array(shape, np.int64), "shape"))
+    reshaped.shape = onnx_ir.Shape([scale.shape[0] if dim == -1 and scale.shape else dim for dim in shape])
+    return reshaped
+
+
+def _repeated(build: Builder, scale: onnx_ir.Value, shape: onnx_ir.Shape, axis: int, block: int) -> onnx_ir.Value:
+    """Each scale, `block` times along the axis: a Gather by 0, 0, ..., 1, 1, ..., as long as the input."""
+    length = shape[axis]
+    if not isinstance(length, int):
+        raise ModelError("the length of the blocked axis is unknown")
+    index = build.constant(np.arange(length, dtype=np.int64) // block, "block")
+    assert scale.dtype is not None
+    repeated = build.op("Gather", scale, index, axis=axis)
+    repeated.shape = shape.copy()
+    return repeated
+
+
+def _moved_by_zero_point(
+    build: Builder,
+    node: onnx_ir.Node,
+    op_type: str,
+    y: onnx_ir.Value,
+    x: onnx_ir.Value,
+    context: Context,
+    precision: DataType,
+) -> onnx_ir.Value:
+    """y with the zero point of a floating-point type added or taken off, rounded once to `precision`.
+
+    A constant of zero is left out, as runtimes do, though by the schema's formula it would turn -0 into +0; what is
+    only known at run time is added as the formula says.
+    """
+    zero = node.inputs[2] if len(node.inputs) > 2 else None
+    tensor = constant_tensor(zero)
+    if zero is None or (tensor is not None and not np.any(tensor.numpy().astype(np.float32))):
+        return y
+    point = _spread(build, node, _values(build, zero, context, DataType.FLOAT), x)
+    return build.cast(build.cast(build.op(op_type, y, point), precision), DataType.FLOAT)
+
+
+def _two_operands(node: onnx_ir.Node) -> tuple[onnx_ir.Value, onnx_ir.Value]:
+    x, scale = node.inputs[0], node.inputs[1]
+    if x is None or scale is None:
+        raise ModelError("an input is missing")
+    return x, scale

@@ -1,0 +1,154 @@
+"""lower-float8: values of float8, and of all below 8 bits, become uint8 codes, and what computes with them sequences.
+
+Done for each type that the target lacks, has no kernel of for what the model does with it, or computes wrongly, and
+for those that meet one in a node; all values of the type become codes, graph inputs and outputs too (their names
+stay). Operators that only move elements act on the codes. Cast, CastLike, QuantizeLinear, DequantizeLinear, IsNaN and
+IsInf expand, exactly as the schema of the model's opset says; without BitCast (opset 26) a NaN loses its sign.
+Refused, and the model left as it is: any other operator on them, casts from and to string, nodes of unknown types.
+
+    c = Cast <to = float8e4m3fn> (x)
+    y = Cast <to = float> (c)
+becomes
+    bits = BitCast <to = uint32> (x), ... rounding in integers ..., c = Cast <to = uint8> (code)
+    y = Gather (float8e4m3fn_to_float, Cast <to = int32> (c))
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.inference import infer_element_types
+from castsmith.ir.ops import opset_of
+from castsmith.ir.records import Diagnostic, Records, Refusal, RewriteResult, Severity, Site
+from castsmith.ir.rewrite_pass import RewritePass
+from castsmith.ir.targets import Target
+from castsmith.ir.walks import all_nodes
+from castsmith.lowering.encodings import PACKED, declared_values, inferred_declared, mentioned_types, require_storage
+from castsmith.lowering.float8.apply import apply_plan, leftover
+from castsmith.lowering.float8.functions import Functions, functions_with_codes, inline_functions, obstacle_to_inlining
+from castsmith.lowering.float8.needs import Types, is_coded, other_types_that_target_lacks, reasons_to_lower
+from castsmith.lowering.float8.plan import NAME, make_plan, wrap_expansions
+from castsmith.lowering.interface import STORED, WIDE, require_interface, widen_interface
+from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.types import CODED_TYPES
+
+_FIRST_IR_WITH_FUNCTIONS = 8
+
+
+@dataclass(frozen=True)
+class LowerFloat8(RewritePass):
+    """See the module.
+
+    target: where the model is to run. sequence: `table` (the fastest, 8 or 16 KiB more for each type that is encoded
+    and 32 or 64 for each that is rounded in place), `bitcast` (no tables), `ufp` (no BitCast, the fewest operators),
+    `ladder` (for targets that contract or re-associate), or `auto`: table where the target has BitCast and the model
+    is at, or can be moved to, its opset, else ufp where the target computes as written, else ladder. always: lower even
+    what the target can do itself. emit_functions: each sequence as one model-local function. interface: `stored` has
+    graph inputs and outputs as codes, `wide` as floats, or as bytes for integers.
+    storage: `packed` keeps large weights of 4 and 2 bits packed, which the graph unpacks, `byte` one code in each byte.
+    """
+
+    target: Target
+    sequence: str = "auto"
+    always: bool = False
+    emit_functions: bool = False
+    interface: str = STORED
+    storage: str = PACKED
+
+    def call(self, model: onnx_ir.Model) -> RewriteResult:
+        require_interface(self.interface)
+        require_storage(self.storage)
+        records = Records()
+        changed = self._lower(model, records)
+        return RewriteResult(model, changed, records)
+
+    def _lower(self, model: onnx_ir.Model, records: Records) -> bool:
+        opset = opset_of(model.graph.opset_imports, "")
+        of_interest = {DataType.UNDEFINED, *CODED_TYPES, *self.target.lacks}
+        if opset is None or not of_interest & mentioned_types(model):
+            return False
+        types = infer_element_types(model, PromotionRules()).types
+        names = functions_with_codes(model, types, self._reasons(model, types, opset) or CODED_TYPES)
+        if not names:
+            return self._lower_without_functions(model, opset, records)
+        obstacle = obstacle_to_inlining(model, names)
+        if obstacle is not None:
+            refusal = Refusal(NAME, "inline-functions", Site(model.graph.name or ""), obstacle)
+            reasons = self._reasons(model, types, opset)
+            records.refusals.append(refusal)
+            records.diagnostics += [_not_lowered([refusal], reason) for reason in list(reasons.values())[:1]]
+            return False
+        trial = Records()
+        if not self._lower_without_functions(_inlined(model, names), opset, trial):
+            records.extend(trial)
+            return False
+        records.rewrites.append(inline_functions(model, names, NAME))
+        return self._lower_without_functions(model, opset, records)
+
+    def _lower_without_functions(self, model: onnx_ir.Model, opset: int, records: Records) -> bool:
+        """Lower a model of which no function handles codes; False where it is left as it is."""
+        types = infer_element_types(model, PromotionRules()).types
+        with inferred_declared(model, types, shapes=_needs_shapes(model)):
+            return self._lower_declared(model, types, opset, records)
+
+    def _lower_declared(self, model: onnx_ir.Model, types: Types, opset: int, records: Records) -> bool:
+        """As `_lower_without_functions`, where every value that can declares its type."""
+        records.diagnostics += other_types_that_target_lacks(model, self.target, types)
+        reasons = self._reasons(model, types, opset)
+        plan = make_plan(model, self.target, frozenset(reasons), self.sequence, opset)
+        records.diagnostics += [_met(model, self.target, hazard) for hazard in sorted(plan.hazards)]
+        if plan.refusals:
+            records.refusals += plan.refusals
+            records.diagnostics.append(_not_lowered(plan.refusals, next(iter(reasons.values()))))
+            plan.discard()
+            return False
+        if reasons and self.interface == WIDE and (widened := widen_interface(model, NAME, reasons)):
+            records.rewrites += widened
+            plan.discard()
+            plan = make_plan(model, self.target, frozenset(reasons), self.sequence, opset)
+        if reasons:
+            if self.emit_functions:
+                functions = Functions(model, plan.new_opset or opset)
+                wrap_expansions(plan, functions)
+                model.ir_version = max(model.ir_version, _FIRST_IR_WITH_FUNCTIONS)
+            apply_plan(model, plan, reasons, records, self.target, pack=self.storage == PACKED)
+            assert not leftover(model, reasons)
+        return bool(reasons)
+
+    def _reasons(self, model: onnx_ir.Model, types: Types, opset: int) -> dict[DataType, str]:
+        """The types to lower, each with the reason."""
+        reasons = reasons_to_lower(model, self.target, types, opset)
+        if self.always:
+            there = {types.get(value, value.dtype) for value in declared_values(model) if is_coded(value, types)}
+            told = "the pass was told always to lower it"
+            reasons |= {dtype: told for dtype in CODED_TYPES if dtype in there and dtype not in reasons}
+        return reasons
+
+
+def _inlined(model: onnx_ir.Model, names: set[onnx_ir.OperatorIdentifier]) -> onnx_ir.Model:
+    """A copy of the model, its tensors shared, without these functions: to see whether all of it can be lowered."""
+    trial = model.clone()
+    inline_functions(trial, names, NAME)
+    return trial
+
+
+def _needs_shapes(model: onnx_ir.Model) -> bool:
+    """Whether a quantization has operands of unknown rank, which its granularity depends on."""
+    linear = (node for node in all_nodes(model) if node.op_type in ("QuantizeLinear", "DequantizeLinear"))
+    return any(value is not None and value.shape is None for node in linear for value in node.inputs[:2])
+
+
+def _met(model: onnx_ir.Model, target: Target, hazard: str) -> Diagnostic:
+    message = f"{target.name} may change what the sequence computes: {target.hazards[hazard]}"
+    return Diagnostic("sequence-at-risk", Severity.WARNING, Site(model.graph.name or ""), message)
+
+
+def _not_lowered(refusals: list[Refusal], reason: str) -> Diagnostic:
+    first, others = refusals[0], len(refusals) - 1
+    message = f"the values must become codes, because {reason}, but {first.reason}"
+    if others:
+        message += f"; {others} more nodes stand in the way"
+    return Diagnostic("float8-not-lowered", Severity.ERROR, first.site, message)

@@ -1,0 +1,134 @@
+"""Why values of the types that can be codes cannot stay with a target: each reason, and where it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.constants import constant_tensor
+from castsmith.ir.ops import DEFAULT_DOMAINS, read_cast
+from castsmith.ir.records import Diagnostic, Severity, Site
+from castsmith.ir.targets import Target
+from castsmith.ir.text import site_of
+from castsmith.ir.walks import all_nodes
+from castsmith.lowering.encodings import declared_values
+from castsmith.numerics.types import CODED_TYPES, HALF_TYPES, type_name
+
+Types = Mapping[onnx_ir.Value, DataType]
+Coded = Collection[DataType]
+
+
+@dataclass(frozen=True)
+class Need:
+    """One reason to keep a type as codes, and where it shows."""
+
+    dtype: DataType
+    site: Site
+    reason: str
+
+
+def is_coded(value: onnx_ir.Value | None, types: Types, coded: Coded = CODED_TYPES) -> bool:
+    """Whether the value is a tensor, or a sequence of tensors, of one of the types."""
+    return value is not None and types.get(value, value.dtype) in coded
+
+
+def touches_coded(node: onnx_ir.Node, types: Types, coded: Coded = CODED_TYPES) -> bool:
+    """Whether the node takes or gives one of the types."""
+    return any(is_coded(value, types, coded) for value in (*node.inputs, *node.outputs))
+
+
+def coded_types(node: onnx_ir.Node, types: Types) -> dict[DataType, None]:
+    """The types that can be codes among the node's operands and results, in their order."""
+    values = (value for value in (*node.inputs, *node.outputs) if value is not None)
+    found = (types.get(value, value.dtype) for value in values)
+    return {dtype: None for dtype in found if dtype is not None and dtype in CODED_TYPES}
+
+
+def reasons_to_lower(model: onnx_ir.Model, target: Target, types: Types, opset: int) -> dict[DataType, str]:
+    """The types that must become codes, each with the first reason.
+
+    Those that the target lacks, has no kernel for or gets wrong; and those that meet one of them in a node, so that
+    no node has codes of one type and values of another.
+    """
+    reasons: dict[DataType, str] = {}
+    for need in _needs(model, target, types, opset):
+        reasons.setdefault(need.dtype, need.reason)
+    meetings = [found for node in all_nodes(model) if len(found := coded_types(node, types)) > 1]
+    spreading = bool(reasons)
+    while spreading:
+        spreading = False
+        for found in meetings:
+            first = next((dtype for dtype in found if dtype in reasons), None)
+            for dtype in found if first is not None else ():
+                if dtype not in reasons and first is not None:
+                    reasons[dtype] = f"it meets {type_name(first)}, and {reasons[first]}"
+                    spreading = True
+    return reasons
+
+
+def _needs(model: onnx_ir.Model, target: Target, types: Types, opset: int) -> Iterator[Need]:
+    for value in declared_values(model):
+        dtype = types.get(value, value.dtype)
+        if dtype is not None and dtype in CODED_TYPES and dtype in target.lacks:
+            site = Site(model.graph.name or "", value.name or "")
+            yield Need(dtype, site, f"{target.name} has no {type_name(dtype)}")
+    for node in all_nodes(model):
+        if node.domain not in DEFAULT_DOMAINS:
+            continue
+        wrong = _computes_wrongly(node, target, types, opset)
+        for dtype in coded_types(node, types):
+            reason = lacks_kernel(node, dtype, target, opset) or fused_wrongly(node, dtype, target) or wrong
+            if reason is not None:
+                yield Need(dtype, site_of(node), reason)
+
+
+def other_types_that_target_lacks(model: onnx_ir.Model, target: Target, types: Types) -> list[Diagnostic]:
+    """An error for each type in the model that the target lacks and that no sequence replaces, at its first value."""
+    found: dict[DataType, Diagnostic] = {}
+    for value in declared_values(model):
+        dtype = types.get(value, value.dtype)
+        if dtype is not None and dtype in target.lacks and dtype not in (*CODED_TYPES, *HALF_TYPES, *found):
+            message = f"{value.name} is {type_name(dtype)}, which {target.name} lacks and Castsmith cannot replace"
+            site = Site(model.graph.name or "", value.name or "")
+            found[dtype] = Diagnostic("type-not-in-target", Severity.ERROR, site, message)
+    return list(found.values())
+
+
+def lacks_kernel(node: onnx_ir.Node, dtype: DataType, target: Target, opset: int) -> str | None:
+    """Why the node of this type cannot stay with the target; None where it has a kernel for it."""
+    if target.has_kernel(node.op_type, dtype, opset):
+        return None
+    return f"{target.name} has no {node.op_type} of {type_name(dtype)} at opset {opset}"
+
+
+def fused_wrongly(node: onnx_ir.Node, dtype: DataType, target: Target) -> str | None:
+    """How the target fuses the node of this type with others, where that goes wrong."""
+    how = target.fusion_defect(node.op_type, dtype)
+    if how is None or constant_tensor(node.inputs[0]) is not None:
+        return None
+    return f"{target.name} fuses {node.op_type} of {type_name(dtype)} wrongly: {how}"
+
+
+def _computes_wrongly(node: onnx_ir.Node, target: Target, types: Types, opset: int) -> str | None:
+    source, to, saturate = _conversion(node, types)
+    if source is None or to is None:
+        return None
+    wrong = target.wrong_cast(source, to, saturate=saturate, opset=opset)
+    return (
+        None if wrong is None else f"{target.name} casts {type_name(source)} to {type_name(to)} wrongly: {wrong.wrong}"
+    )
+
+
+def _conversion(node: onnx_ir.Node, types: Types) -> tuple[DataType | None, DataType | None, bool]:
+    """The types between which the node converts, and whether it saturates; None and None where it converts nothing."""
+    operands = [None if value is None else types.get(value, value.dtype) for value in node.inputs]
+    meaning = read_cast(node, operands[1] if node.op_type == "CastLike" else None)
+    if meaning is not None:
+        return operands[0], meaning.to, meaning.saturate
+    if node.op_type == "QuantizeLinear":
+        to = types.get(node.outputs[0], node.outputs[0].dtype)
+        return DataType.FLOAT, to, node.attributes.get_int("saturate", 1) == 1
+    return None, None, True

@@ -1,0 +1,252 @@
+"""What lower-float8 will do, decided before anything changes: which nodes move, which expand, and by which sequence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy.typing as npt
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.constants import new_constant
+from castsmith.ir.errors import ModelError
+from castsmith.ir.inference import Inference, infer_element_types
+from castsmith.ir.ops import DEFAULT_DOMAINS, opset_of
+from castsmith.ir.records import Refusal
+from castsmith.ir.targets import Target
+from castsmith.ir.text import node_text, site_of
+from castsmith.ir.walks import all_nodes
+from castsmith.lowering.builder import Builder
+from castsmith.lowering.encodings import ARITHMETIC_HAZARDS, WITHSTANDS, Sequence, declared_values
+from castsmith.lowering.float8.casts import (
+    Context,
+    expand_cast,
+    expand_detour,
+    expand_test,
+    refuses_to_move,
+    takes_detour,
+)
+from castsmith.lowering.float8.functions import Functions
+from castsmith.lowering.float8.linear import expand_dequantize, expand_quantize
+from castsmith.lowering.float8.needs import Coded, Types, is_coded, touches_coded
+from castsmith.lowering.opset import node_obstacle
+from castsmith.lowering.registry import OptionError
+from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.types import type_name
+
+# Which sequence makes codes from floats, and the opset that it asks the model to move to.
+
+_NAMES = ("auto", *(sequence.value for sequence in Sequence))
+
+
+def choose_sequence(
+    model: onnx_ir.Model,
+    target: Target,
+    name: str,
+    opset: int,
+    types: Types,
+    coded: Coded,
+    expanding: Collection[onnx_ir.Node],
+) -> tuple[Sequence, int | None]:
+    """The sequence that `name` asks for, and the opset to move the model to for it, None where it can stay.
+
+    `expanding` are the nodes that will be gone by then. Raises OptionError where one is asked for that cannot be.
+    """
+    if name not in _NAMES:
+        raise OptionError(f"{name!r} is no sequence; the sequences are {', '.join(_NAMES)}.")
+    by_arithmetic = Sequence.UFP if target.as_written else Sequence.LADDER
+    if name in (Sequence.UFP.value, Sequence.LADDER.value):
+        return Sequence(name), None
+    if not any(_makes_codes(node, types, coded) for node in expanding):
+        return by_arithmetic, None
+    wanted = Sequence.TABLE if name == "auto" else Sequence(name)
+    first = target.sequence_operators.get("BitCast")
+    if first is None or first > target.newest_opset:
+        reason = f"{target.name} has no BitCast"
+    elif opset >= first:
+        return wanted, None
+    else:
+        reason = _first_obstacle(model, first, types, expanding)
+        if reason is None:
+            return wanted, first
+    if name != "auto":
+        raise OptionError(f"The sequence {name} cannot be had: {reason}.")
+    return by_arithmetic, None
+
+
+def hazards_met(model: onnx_ir.Model, target: Target, sequence: Sequence, types: Types) -> frozenset[str]:
+    """Those of the target's hazards that could change what the sequence computes in this model."""
+    met = ARITHMETIC_HAZARDS & target.hazards.keys() - WITHSTANDS[sequence]
+    has_double = any(types.get(value, value.dtype) == DataType.DOUBLE for value in declared_values(model))
+    return met if has_double else met - {"double-is-float"}
+
+
+def _makes_codes(node: onnx_ir.Node, types: Types, coded: Coded) -> bool:
+    """Whether codes are made from what is not codes already."""
+    return is_coded(node.outputs[0], types, coded) and not is_coded(node.inputs[0], types, coded)
+
+
+def _first_obstacle(model: onnx_ir.Model, to: int, types: Types, expanding: Collection[onnx_ir.Node]) -> str | None:
+    for scope in (model.graph, *model.functions.values()):
+        now = opset_of(scope.opset_imports, "")
+        for node in scope.all_nodes():
+            if now is None or node in expanding or node.domain not in DEFAULT_DOMAINS:
+                continue
+            reason = None if node.op_identifier() in model.functions else node_obstacle(node, now, to, types)
+            if reason is not None:
+                return f"{site_of(node)} cannot move to opset {to}, because {reason}"
+    return None
+
+
+NAME = "lower-float8"
+Expand = Callable[[Builder, onnx_ir.Node, Context], onnx_ir.Value]
+EXPANSIONS: dict[str, Expand] = {
+    "Cast": expand_cast,
+    "CastLike": expand_cast,
+    "QuantizeLinear": expand_quantize,
+    "DequantizeLinear": expand_dequantize,
+    "IsNaN": expand_test,
+    "IsInf": expand_test,
+}
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """The nodes that stand for one node, not yet in any graph, and the value that stands for its output."""
+
+    before: str
+    nodes: tuple[onnx_ir.Node, ...]
+    output: onnx_ir.Value
+
+
+@dataclass
+class Plan:
+    """All nodes that touch codes, with their text before anything changes, and the constants that expansions share."""
+
+    context: Context
+    new_opset: int | None
+    hazards: frozenset[str] = frozenset()
+    flat_look_up: bool = False
+    moves: dict[onnx_ir.Node, str] = field(default_factory=dict[onnx_ir.Node, str])
+    expansions: dict[onnx_ir.Node, Expansion] = field(default_factory=dict[onnx_ir.Node, Expansion])
+    constants: dict[tuple[str, tuple[int, ...], bytes], onnx_ir.Value] = field(
+        default_factory=dict[tuple[str, tuple[int, ...], bytes], onnx_ir.Value]
+    )
+    refusals: list[Refusal] = field(default_factory=list[Refusal])
+
+    @property
+    def types(self) -> Types:
+        return self.context.types
+
+    @property
+    def coded(self) -> frozenset[DataType]:
+        return self.context.coded
+
+    def type_text(self, value: onnx_ir.Value | None) -> str:
+        """The name of the type that the value had before anything changed."""
+        dtype = None if value is None else self.types.get(value, value.dtype)
+        return "unknown" if dtype is None else type_name(dtype)
+
+    def share(self, name: str, array: npt.NDArray[Any]) -> onnx_ir.Value:
+        """The one value of the model that holds this array."""
+        key = (str(array.dtype), array.shape, array.tobytes())
+        if key not in self.constants:
+            self.constants[key] = new_constant(name, onnx_ir.tensor(array, name=name))
+        return self.constants[key]
+
+    def discard(self) -> None:
+        """Give up the expansions, so that their nodes no longer count as uses of the model's values."""
+        for expansion in self.expansions.values():
+            for node in expansion.nodes:
+                for index in range(len(node.inputs)):
+                    node.replace_input_with(index, None)
+
+
+def make_plan(model: onnx_ir.Model, target: Target, coded: frozenset[DataType], sequence: str, opset: int) -> Plan:
+    """Decide for every node that touches a type of `coded`. Raises OptionError for a sequence that cannot be had."""
+    inference = infer_element_types(model, PromotionRules())
+    types = inference.types
+    touching = [node for node in all_nodes(model) if touches_coded(node, types, coded)]
+    expanding = {node for node in touching if node.domain in DEFAULT_DOMAINS and node.op_type in EXPANSIONS}
+    chosen, new_opset = choose_sequence(model, target, sequence, opset, types, coded, expanding)
+    hazards = hazards_met(model, target, chosen, types) if touching else frozenset[str]()
+    flat_look_up = target.sequence_operators.get("GatherElements", opset + 1) <= opset
+    plan = Plan(Context(types, coded, chosen, opset), new_opset, hazards, flat_look_up)
+    for node in touching:
+        if node in expanding:
+            reason = _expand(plan, node, EXPANSIONS[node.op_type])
+        elif takes_detour(node, target):
+            reason = _expand(plan, node, expand_detour)
+        else:
+            reason = _unsettled(node, inference) or _move(plan, node, target)
+        if reason is not None:
+            plan.refusals.append(Refusal(NAME, f"lower-{node.op_type}", site_of(node), reason))
+    for codes in plan.context.encoded:
+        _drop_unused_codes(plan, codes)
+    return plan
+
+
+def wrap_expansions(plan: Plan, functions: Functions) -> None:
+    """Put each expansion of several nodes into a function, and a call in its place."""
+    for node, expansion in plan.expansions.items():
+        x = plan.type_text(node.inputs[0])
+        name = f"{node.op_type}_{x}_to_{plan.type_text(node.outputs[0])}"
+        nodes = functions.wrap(name, expansion.nodes, expansion.output)
+        if nodes is not expansion.nodes:
+            made = plan.context.encoded.get(node.outputs[0])
+            if made is not None and made.x is expansion.output:
+                plan.context.encoded[node.outputs[0]] = replace(made, x=nodes[0].outputs[0])
+            _replace_operand(expansion.output, nodes[0].outputs[0])
+            plan.expansions[node] = Expansion(expansion.before, nodes, nodes[0].outputs[0])
+
+
+def _replace_operand(old: onnx_ir.Value, new: onnx_ir.Value) -> None:
+    """Other expansions may round what this one computes."""
+    for user, index in list(old.uses()):
+        user.replace_input_with(index, new)
+
+
+def _drop_unused_codes(plan: Plan, codes: onnx_ir.Value) -> None:
+    """Where every use of the codes was replaced by rounding in place, leave out the nodes that make them."""
+    node = codes.producer()
+    if node is None or node not in plan.expansions or codes.is_graph_output():
+        return
+    if any(user not in plan.expansions for user, _ in codes.uses()):
+        return
+    x, nodes = plan.context.encoded[codes].x, list(plan.expansions[node].nodes)
+    while nodes and x.producer() is not nodes[-1]:
+        last = nodes.pop()
+        for index in range(len(last.inputs)):
+            last.replace_input_with(index, None)
+    plan.expansions[node] = Expansion(plan.expansions[node].before, tuple(nodes), x)
+
+
+def _expand(plan: Plan, node: onnx_ir.Node, expand: Expand) -> str | None:
+    """Write the expansion of the node; the reason where there is none."""
+    build = Builder(plan.share, flat_look_up=plan.flat_look_up)
+    try:
+        output = expand(build, node, plan.context)
+        plan.expansions[node] = Expansion(node_text(node), tuple(build.nodes), output)
+    except ModelError as error:
+        plan.expansions[node] = Expansion("", tuple(build.nodes), node.outputs[0])
+        return str(error)
+    return None
+
+
+def _unsettled(node: onnx_ir.Node, inference: Inference) -> str | None:
+    """Whether the node's result has the type it has only once its operands are converted, which nobody did yet."""
+    found = (*inference.disagreements.get(node, ()), *inference.illegal.get(node, ()))
+    wanted = next((each.common for each in found if each.common is not None and not each.restored), None)
+    if wanted is None:
+        return None
+    return f"the operands of {node.op_type} have to become {type_name(wanted)} first: run insert-promote-types"
+
+
+def _move(plan: Plan, node: onnx_ir.Node, target: Target) -> str | None:
+    plan.moves[node] = node_text(node)
+    for output in node.outputs:
+        if output.type is None and output not in plan.types and output.name:
+            return f"the element type of its output {output.name} is unknown"
+    return refuses_to_move(node, target)

@@ -1,0 +1,77 @@
+"""What a sequence must know of a narrow format: that it is kept as codes, and the codes at the corners."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from onnx_ir import DataType
+
+from castsmith.numerics.cast import FIRST_OPSET, cast
+from castsmith.numerics.types import ElementType, Specials, element_type
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What a Cast to a narrow format is asked to do: its attributes, and the opset whose tables rule."""
+
+    saturate: bool = True
+    opset: int = 28
+    round_mode: str = "up"
+
+
+@dataclass(frozen=True)
+class Corners:
+    """The positive codes of a format at the edges of its range.
+
+                   e4m3fn  e5m2  e4m3fnuz, e5m2fnuz  e2m1  e2m3, e3m2
+    largest         0x7e   0x7b   0x7f                0x7   0x1f
+    overflow        0x7e   0x7b   0x7f                0x7   0x1f    saturating
+    overflow        0x7f   0x7c   0x80                0x7   0x1f    not saturating: the code after the largest
+    infinity        as overflow, but NaN for the fnuz types when saturating before opset 24
+    nan             0x7f   0x7e   0x80                0x8   0x20    (as the codec writes it)
+    """
+
+    largest: int
+    overflow: int
+    infinity: int
+    nan: int
+
+
+@cache
+def corners(to: DataType, policy: Policy) -> Corners:
+    """The corners of the format under the policy: the codec's answers for MAX, 2 MAX, infinity and NaN."""
+    largest = float(element_type(to).max)
+    probes = np.array([largest, 2 * largest, np.inf, np.nan], np.float32)
+    found = Corners(*(int(code) for code in encode_array(probes, to, policy)))
+    assert found.overflow in (found.largest, found.largest + 1)
+    assert found.infinity in (found.overflow, found.nan)
+    return found
+
+
+def encode_array(array: npt.NDArray[Any], to: DataType, policy: Policy) -> npt.NDArray[np.uint8]:
+    """The uint8 codes of the values, as the codec gives them."""
+    row = element_type(to)
+    opset = max(policy.opset, FIRST_OPSET[to])
+    codes = cast(array, to, saturate=policy.saturate, round_mode=policy.round_mode, opset=opset).view(np.uint8)
+    return codes if row.bits == 8 else codes & np.uint8(2**row.bits - 1)
+
+
+def sign_bit(row: ElementType) -> int:
+    """The bit of a code that holds the sign."""
+    return 1 << (row.bits - 1)
+
+
+def all_codes(dtype: DataType) -> npt.NDArray[Any]:
+    """The values of the bytes 0 to 255 in a format of at most 8 bits; higher bits than it has do not count."""
+    codes = np.arange(256, dtype=np.uint8) & np.uint8(2 ** element_type(dtype).bits - 1)
+    return codes.view(dtype.numpy())
+
+
+def top_exponent(row: ElementType) -> int:
+    """The exponent of the binade that holds the largest finite value."""
+    fields = 2**row.exponent_bits - 1
+    return fields - row.bias - (row.specials is Specials.IEEE)

@@ -1,0 +1,23 @@
+"""The pass that makes int64 int32, or double float, where the result is identical for every input.
+
+Run `NarrowTypes(narrow=...)`; it runs only on request.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from castsmith.lazy import door
+
+if TYPE_CHECKING:
+    from castsmith.lowering.narrow.run import NarrowTypes
+
+__all__ = ["NarrowTypes"]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = door(
+        __name__,
+        {
+            "run": ("NarrowTypes",),
+        },
+    )

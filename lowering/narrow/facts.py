@@ -1,0 +1,140 @@
+"""Which values of a wide type are known to be values of the narrower one, whatever the model is fed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx_ir
+from numpy.typing import NDArray
+from onnx_ir import DataType
+
+from castsmith.ir.constants import constant_tensor
+from castsmith.ir.inference import Inference, Ranges
+from castsmith.ir.ops import DEFAULT_DOMAINS, MOVES, read_cast
+from castsmith.numerics.cast import cast
+from castsmith.numerics.exactness import is_exact
+from castsmith.numerics.types import type_name
+
+# Which operators give the same in int32 as in int64, or in float as in double, once all that enters and leaves fits.
+#
+# int32 arithmetic is that of int64 modulo 2**32, so where every exact result is an int32 it is the same. Of doubles
+# that
+# are floats, operators that pick, compare or negate give floats again; a sum or product may need more digits.
+
+NARROWER = {DataType.INT64: DataType.INT32, DataType.DOUBLE: DataType.FLOAT}
+"""What each wide type may become."""
+
+_NO_MOVES = frozenset({
+    "If", "Loop", "Scan", "Constant", "ConstantOfShape", "Optional", "OptionalGetElement", "OptionalHasElement",
+    "Shape", "Size", *(name for name in MOVES if "Sequence" in name),
+})  # fmt: skip
+MOVING = MOVES - _NO_MOVES
+PICKING = frozenset({"Abs", "Clip", "Max", "MaxPool", "Min", "Neg", "ReduceMax", "ReduceMin", "Relu", "Sign", "TopK"})
+COMPARING = frozenset({"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "IsNaN", "IsInf"})
+_WHOLE = frozenset({"Ceil", "Floor", "Round"})
+_COUNTING = frozenset({"Add", "Sub", "Mul", "Div", "Mod", "Range"})
+
+SAME: dict[DataType, frozenset[str]] = {
+    DataType.INT64: (MOVING | PICKING | COMPARING | _COUNTING) - {"IsNaN", "IsInf", "Sign", "TopK", "MaxPool"},
+    DataType.DOUBLE: MOVING | PICKING | COMPARING | _WHOLE,
+}
+"""The operators, by wide type, other than Cast."""
+
+KEEPS_FLOATS = MOVING | PICKING | _WHOLE
+"""Operators on doubles whose results are floats where all their operands are."""
+
+_FLOAT_LACKS = "1 + 2**-30"
+
+
+@dataclass
+class Facts:
+    """What is known of values, found on demand."""
+
+    inference: Inference
+    ranges: Ranges
+    floats: dict[onnx_ir.Value, bool] = field(default_factory=dict[onnx_ir.Value, bool])
+    constants: dict[onnx_ir.Value, bool] = field(default_factory=dict[onnx_ir.Value, bool])
+
+    def fits(self, value: onnx_ir.Value) -> bool:
+        """Whether the narrower type holds every element that the value, of a wide type, can have."""
+        dtype = self.inference.type_of(value)
+        if dtype is None or dtype not in NARROWER:
+            return False
+        found = self.ranges.get(value)
+        if found is not None and found.fits(NARROWER[dtype]):
+            return True
+        return self._is_float(value) if dtype == DataType.DOUBLE else self._constant_fits(value, dtype)
+
+    def witness(self, value: onnx_ir.Value) -> str:
+        """A number that the value could be, as far as is known, and that the narrower type lacks."""
+        dtype, tensor = self.inference.type_of(value), constant_tensor(value)
+        if dtype is not None and tensor is not None and tensor.dtype == dtype:
+            return str(next(iter(tensor.numpy()[_changed(tensor.numpy(), dtype)]), ""))
+        if dtype == DataType.DOUBLE:
+            return _FLOAT_LACKS
+        found = self.ranges.get(value)
+        if found is not None and found.high < 2**31:
+            return str(max(found.low, -(2**31) - 1) if found.low < -(2**31) else found.low)
+        return str(2**31)
+
+    def _is_float(self, value: onnx_ir.Value) -> bool:
+        """Follow the value back to what is a float; no recursion, since chains are long."""
+        waiting, entered = [value], set[onnx_ir.Value]()
+        while waiting:
+            last = waiting[-1]
+            if last in self.floats:
+                waiting.pop()
+                continue
+            sources = self._sources(last)
+            missing = [each for each in sources or () if each not in self.floats]
+            if missing and last not in entered:  # a graph that is no model may go round
+                entered.add(last)
+                waiting += missing
+                continue
+            known = sources is not None and all(self.floats.get(each, False) for each in sources)
+            self.floats[last] = known or self._starts_as_float(last)
+        return self.floats[value]
+
+    def _sources(self, value: onnx_ir.Value) -> list[onnx_ir.Value] | None:
+        """The doubles of which the value's elements are; None where they may be others."""
+        node = value.producer()
+        if node is None or node.domain not in DEFAULT_DOMAINS or node.op_type not in KEEPS_FLOATS:
+            return None
+        if node.op_type == "Trilu" or self.inference.type_of(value) != DataType.DOUBLE:
+            return [operand for operand in node.inputs[:1] if operand is not None]
+        doubles = [operand for operand in node.inputs if operand is not None]
+        return [operand for operand in doubles if self.inference.type_of(operand) == DataType.DOUBLE]
+
+    def _starts_as_float(self, value: onnx_ir.Value) -> bool:
+        node = value.producer()
+        meaning = None if node is None else read_cast(node)
+        source = None if node is None or not node.inputs else self.inference.type_of(node.inputs[0])
+        if meaning is not None and source is not None and source != DataType.STRING:
+            return is_exact(source, DataType.FLOAT) or self._range_of_source(node)
+        return self._constant_fits(value, DataType.DOUBLE)
+
+    def _range_of_source(self, node: onnx_ir.Node | None) -> bool:
+        x = None if node is None else node.inputs[0]
+        found = None if x is None else self.ranges.get(x)
+        return found is not None and found.fits(DataType.FLOAT)
+
+    def _constant_fits(self, value: onnx_ir.Value, dtype: DataType) -> bool:
+        if value not in self.constants:
+            tensor = constant_tensor(value)
+            known = tensor is not None and tensor.dtype == dtype
+            self.constants[value] = tensor is not None and known and not _changed(tensor.numpy(), dtype).any()
+        return self.constants[value]
+
+
+def _changed(array: NDArray[Any], dtype: DataType) -> NDArray[np.bool_]:
+    """Which elements a cast to the narrower type and back does not give again, bit for bit."""
+    with np.errstate(over="ignore"):
+        again = cast(cast(array, NARROWER[dtype]), dtype)
+    return again.view(np.uint64) != array.view(np.uint64)
+
+
+def refusal_text(value: onnx_ir.Value, dtype: DataType) -> str:
+    """Why the value stays as it is."""
+    return f"{value.name}, {type_name(dtype)}, is not known to hold values of {type_name(NARROWER[dtype])} only"

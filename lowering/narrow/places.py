@@ -1,0 +1,82 @@
+"""The places of a model where a narrower type would do, and which of them are worth their casts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+import networkx
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.constants import constant_tensor
+from castsmith.ir.inference import Inference
+from castsmith.ir.ops import OpKey, TypeGroup, actual_outputs, read_cast, type_groups
+from castsmith.lowering.narrow.facts import MOVING, NARROWER
+from castsmith.numerics.exactness import is_exact
+
+
+@dataclass(frozen=True)
+class Place:
+    """A node, its inputs and outputs that would become narrow, by index, and from which type."""
+
+    node: onnx_ir.Node
+    dtype: DataType
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+def groups_of(
+    node: onnx_ir.Node, key: OpKey, dtype: DataType, inference: Inference
+) -> Iterator[tuple[TypeGroup, tuple[int, ...], tuple[int, ...]]]:
+    """The type variables that stand for the wide type and may stand for the narrower one; their inputs and outputs."""
+    formals = actual_outputs(key, len(node.outputs))
+    for group in type_groups(key, tuple(value is not None for value in node.inputs)):
+        if NARROWER[dtype] not in group.allowed or inference.type_of(node.inputs[group.indexes[0]]) != dtype:
+            continue
+        named = (i for i, formal in enumerate(formals) if formal is not None and formal.variable == group.variable)
+        yield group, group.indexes, tuple(index for index in named if node.outputs[index].name != "")
+
+
+def worth_it(places: Sequence[Place], inference: Inference) -> list[Place]:
+    """All but the stretches of mere moves that are wide where they begin and where they end."""
+    made = {place.node.outputs[index]: place for place in places for index in place.outputs}
+    graph: networkx.Graph[int] = networkx.Graph()
+    number = {id(place): index for index, place in enumerate(places)}
+    graph.add_nodes_from(number.values())
+    for place in places:
+        for index in place.inputs:
+            value = place.node.inputs[index]
+            if value is not None and value in made:
+                graph.add_edge(number[id(place)], number[id(made[value])])
+    kept: set[int] = set()
+    for component in networkx.connected_components(graph):
+        stretch = [places[index] for index in component]
+        moves = all(place.node.op_type in MOVING and place.outputs for place in stretch)
+        if not moves or not (_pays_to_enter(stretch, made, inference) and _pays_to_leave(stretch)):
+            kept |= component
+    return [place for index, place in enumerate(places) if index in kept]
+
+
+def _pays_to_enter(stretch: Collection[Place], made: Collection[onnx_ir.Value], inference: Inference) -> bool:
+    """Whether something has to be cast on its way in, that is neither a constant nor was narrow before."""
+    for place in stretch:
+        for value in (place.node.inputs[index] for index in place.inputs):
+            if value is None or value in made or constant_tensor(value) is not None:
+                continue
+            node = value.producer()
+            source = None if node is None or read_cast(node) is None else inference.type_of(node.inputs[0])
+            if source is None or source == DataType.STRING or not is_exact(source, NARROWER[place.dtype]):
+                return True
+    return False
+
+
+def _pays_to_leave(stretch: Collection[Place]) -> bool:
+    """Whether something has to be cast on its way out, to a user that is no cast itself."""
+    inside = {place.node for place in stretch}
+    for place in stretch:
+        for value in (place.node.outputs[index] for index in place.outputs):
+            users = [user for user, _ in value.uses()]
+            if value.is_graph_output() or any(user not in inside and read_cast(user) is None for user in users):
+                return True
+    return False

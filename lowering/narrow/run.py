@@ -1,0 +1,160 @@
+"""narrow-types: on request, int64 becomes int32 and double becomes float, wherever no value can tell.
+
+Exact: an operator is narrowed when everything of the wide type that enters or leaves it is known to fit: constants
+whose every element survives, indices, counts and what is computed from them within int32, doubles that were cast from
+float or less and only picked, moved or compared since. Operators whose schema demands the wide type keep it, behind
+casts, as do graph inputs and outputs unless `narrow_interface` asks otherwise; a stretch of mere moves that is wide at
+both of its ends stays. Bodies of functions stay too. Refused, with a number that shows why: operators that something
+enters or leaves which may not fit.
+
+    n = Shape (x)                      # float[2, 3, N], so that N may be anything: with largest_dim = 2147483647
+    y = Gather (table, Add (n, one))
+becomes
+    n = Shape (x)
+    n_int32 = Cast <to = int32> (n), one_int32 = 1
+    y = Gather (table, Add (n_int32, one_int32))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.inference import Ranges, infer_element_types, outdated
+from castsmith.ir.naming import Namer
+from castsmith.ir.ops import DEFAULT_DOMAINS, op_key
+from castsmith.ir.records import Diagnostic, Records, Refusal, RewriteResult, Severity, Site
+from castsmith.ir.rewrite_pass import RewritePass
+from castsmith.ir.rewriting import Replacement, apply_replacement
+from castsmith.ir.targets import Target, takes_type
+from castsmith.ir.text import site_of
+from castsmith.lowering.builder import Builder, new_constants
+from castsmith.lowering.interface import NARROW_INTERFACE, convert_inputs, convert_outputs
+from castsmith.lowering.narrow.facts import NARROWER, SAME, Facts, refusal_text
+from castsmith.lowering.narrow.places import Place, groups_of, worth_it
+from castsmith.lowering.registry import OptionError
+from castsmith.numerics.errors import ElementTypeError
+from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.types import parse_type, type_name
+
+NAME = "narrow-types"
+
+
+@dataclass(frozen=True)
+class NarrowTypes(RewritePass):
+    """See the module.
+
+    narrow: what to narrow: `int64`, `double`, or both with a `+` between; nothing by default. narrow_interface: graph
+    inputs become narrow too, and outputs that are known to fit. largest_dim: what no dimension of a tensor exceeds that
+    the model does not fix; 0 where nobody knows.
+    target: as of SimplifyCasts.
+    """
+
+    narrow: str = ""
+    narrow_interface: bool = False
+    largest_dim: int = 0
+    target: Target | None = None
+
+    def call(self, model: onnx_ir.Model) -> RewriteResult:
+        wanted, records = wide_types(self.narrow), Records()
+        if not wanted:
+            return RewriteResult(model, False, records)
+        to, reason = {dtype: NARROWER[dtype] for dtype in wanted}, "asked to be narrow"
+        if self.narrow_interface:
+            records.rewrites += convert_inputs(model, NAME, NARROW_INTERFACE, to, reason)
+            outdated(model)
+        inference = infer_element_types(model, PromotionRules())
+        facts = Facts(inference, Ranges(inference, self.largest_dim) if self.largest_dim else Ranges(inference))
+        if self.narrow_interface:
+            fitting = {value for value in model.graph.outputs if inference.type_of(value) in to and facts.fits(value)}
+            records.rewrites += convert_outputs(model, NAME, NARROW_INTERFACE, to, reason, fitting)
+        places, namer = list(_places(model, facts, wanted, self.target, records)), Namer(model)
+        for place in worth_it(places, inference):
+            records.rewrites.append(apply_replacement(NAME, place.node, _narrowed(place), namer))
+        if self.largest_dim and records.rewrites:
+            message, site = f"taken as given: no dimension exceeds {self.largest_dim}", Site(model.graph.name or "")
+            records.diagnostics.append(Diagnostic("assumed-largest-dim", Severity.NOTE, site, message))
+        return RewriteResult(model, bool(records.rewrites), records)
+
+
+def wide_types(text: str) -> list[DataType]:
+    """The types that `int64+double` names. Raises OptionError for one that is not to be narrowed."""
+    try:
+        wanted = [parse_type(name) for name in text.split("+") if name]
+    except ElementTypeError as error:
+        raise OptionError(str(error)) from None
+    for dtype in wanted:
+        if dtype not in NARROWER:
+            raise OptionError(f"{type_name(dtype)} is not narrowed; {' and '.join(map(type_name, NARROWER))} can be.")
+    return wanted
+
+
+def _places(
+    model: onnx_ir.Model, facts: Facts, wanted: list[DataType], target: Target | None, records: Records
+) -> Iterator[Place]:
+    """Where each type can be narrowed; the refusals of the other nodes that have it and could do with less."""
+    imports = model.graph.opset_imports
+    for node in model.graph.all_nodes():
+        key = op_key(node, imports) if node.domain in DEFAULT_DOMAINS else None
+        if key is None or node.op_identifier() in model.functions or node.op_type in _ON_EITHER:
+            continue
+        for dtype in wanted:
+            inputs, outputs = list[int](), list[int]()
+            for _, ins, outs in groups_of(node, key, dtype, facts.inference):
+                refusal = _obstacle(node, dtype, ins, outs, facts)
+                if refusal is None and not takes_type(node, ins[0], NARROWER[dtype], imports, target):
+                    lacking = f"the target has no kernel of {node.op_type} for {type_name(NARROWER[dtype])}"
+                    refusal = Refusal(NAME, "narrow", site_of(node), lacking)
+                if refusal is None:
+                    inputs += ins
+                    outputs += outs
+                else:
+                    records.refusals.append(refusal)
+            if inputs:
+                yield Place(node, dtype, tuple(inputs), tuple(outputs))
+                break
+
+
+_ON_EITHER = ("Cast", "CastLike", "Shape", "Size", "Identity", "If", "Loop", "Scan")
+"""Operators that take the narrower type as it comes, or that carry values for others."""
+
+
+def _obstacle(
+    node: onnx_ir.Node, dtype: DataType, inputs: tuple[int, ...], outputs: tuple[int, ...], facts: Facts
+) -> Refusal | None:
+    """Why the node cannot have the narrower type there, with a number that shows it."""
+    values = [*(node.inputs[index] for index in inputs), *(node.outputs[index] for index in outputs)]
+    loose = next((value for value in values if value is not None and not facts.fits(value)), None)
+    if node.op_type not in SAME[dtype]:
+        witness = facts.witness(loose) if loose is not None else ""
+        reason = f"{node.op_type} of {type_name(dtype)} may give other bits in {type_name(NARROWER[dtype])}"
+        return Refusal(NAME, "narrow", site_of(node), reason, witness)
+    if loose is not None:
+        return Refusal(NAME, "narrow", site_of(node), refusal_text(loose, dtype), facts.witness(loose))
+    return None
+
+
+def _narrowed(place: Place) -> Replacement:
+    """The node in the narrower type, with casts of its operands and results, which simplify-casts takes away again."""
+    node, to = place.node, NARROWER[place.dtype]
+    build = Builder(new_constants([]))
+    inputs = list(node.inputs)
+    for index in place.inputs:
+        value = inputs[index]
+        if value is not None:
+            value.type = value.type or onnx_ir.TensorType(place.dtype)
+            inputs[index] = build.cast(value, to)
+    narrow = onnx_ir.Node("", node.op_type, inputs, list(node.attributes.values()), num_outputs=len(node.outputs))
+    build.nodes.append(narrow)
+    outputs: list[onnx_ir.Value] = []
+    for index, (old, new) in enumerate(zip(node.outputs, narrow.outputs, strict=True)):
+        becomes = index in place.outputs
+        new.type, new.shape = onnx_ir.TensorType(to) if becomes else old.type, old.shape
+        new.name = f"{old.name}_{type_name(to)}" if becomes else old.name
+        outputs.append(build.cast(new, place.dtype) if becomes else new)
+        outputs[-1].name = old.name
+    reason = f"everything of {type_name(place.dtype)} that enters or leaves is known to fit {type_name(to)}"
+    return Replacement("narrow", reason, tuple(build.nodes), outputs=tuple(outputs))

@@ -1,0 +1,25 @@
+"""The pass that moves a model to the opset and IR version of a target, where its operators mean the same there.
+
+Run `LegalizeVersion(target=...)`. `obstacles` knows what changed between opsets, `moving` rewrites the nodes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from castsmith.lazy import door
+
+if TYPE_CHECKING:
+    from castsmith.lowering.opset.obstacles import move_to_opset, node_obstacle
+    from castsmith.lowering.opset.version import LegalizeVersion
+
+__all__ = ["LegalizeVersion", "move_to_opset", "node_obstacle"]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = door(
+        __name__,
+        {
+            "obstacles": ("move_to_opset", "node_obstacle"),
+            "version": ("LegalizeVersion",),
+        },
+    )

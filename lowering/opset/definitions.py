@@ -1,0 +1,105 @@
+"""Operators that an older opset lacks, written out as the standard defines them: the function of their schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import onnx
+import onnx.defs
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.inference import infer_element_types
+from castsmith.lowering.opset.obstacles import TypeOf, node_obstacle
+from castsmith.numerics.promotion import PromotionRules
+
+
+def definition(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> onnx_ir.Function | None:
+    """The function that the schema at opset `now` gives for the node, if all its operators mean the same under `to`."""
+    operands = [None if value is None else types.get(value, value.dtype) for value in node.inputs]
+    if not onnx.defs.has(node.op_type, now, ""):
+        return None
+    schema = onnx.defs.get_schema(node.op_type, now, "")
+    proto = _function(node, schema, operands)
+    if proto is None or not _keep_outputs(proto, node):
+        return None
+    written = next((entry.version for entry in proto.opset_import if not entry.domain), now)
+    # A copy as a graph of its own, since types are inferred for graphs.
+    copy = onnx_ir.from_proto(proto)
+    _bind_attributes(copy, node, schema)
+    graph = copy.graph
+    graph.opset_imports[""] = written
+    for value, dtype in zip(graph.inputs, operands, strict=False):
+        if dtype is not None:
+            value.type = onnx_ir.TensorType(dtype)
+    if any(True for _ in graph.subgraphs()):
+        return None  # Range, and AffineGrid, whose definition squeezes a batch of 1 away and then fails
+    inside = infer_element_types(onnx_ir.Model(graph, ir_version=10), PromotionRules()).types
+    for each in graph.all_nodes():
+        if each.op_type == node.op_type or node_obstacle(each, written, to, inside) is not None:
+            return None
+    function = onnx_ir.from_proto(proto)
+    _bind_attributes(function, node, schema)
+    return function
+
+
+def write_out(
+    function: onnx_ir.Function, node: onnx_ir.Node
+) -> tuple[tuple[onnx_ir.Node, ...], tuple[onnx_ir.Value, ...]]:
+    """The nodes of the function on the operands of the node, owned by no graph yet, and what they give."""
+    body = function.clone().graph
+    for index, formal in enumerate(list(body.inputs)):
+        operand = node.inputs[index] if index < len(node.inputs) else None
+        for user, position in list(formal.uses()):
+            user.replace_input_with(position, operand)
+    made, nodes = iter(tuple(body.outputs)), tuple(body)
+    body.outputs.clear()
+    body.remove(nodes)
+    return nodes, tuple(next(made) if value.name else value for value in node.outputs)
+
+
+def _function(
+    node: onnx_ir.Node, schema: onnx.defs.OpSchema, operands: Sequence[DataType | None]
+) -> onnx.FunctionProto | None:
+    proto = onnx.FunctionProto()
+    has_function = bool(getattr(schema, "has_function"))  # noqa: B009
+    if has_function:
+        proto.CopyFrom(schema.function_body)
+        return proto
+    unknown = any(dtype is None and value is not None for dtype, value in zip(operands, node.inputs, strict=True))
+    if unknown or not getattr(schema, "has_context_dependent_function"):  # noqa: B009
+        return None
+    kinds = [onnx.helper.make_tensor_type_proto(int(dtype or 0), None).SerializeToString() for dtype in operands]
+    make: Callable[[bytes, list[bytes]], bytes] = getattr(schema, "get_context_dependent_function")  # noqa: B009
+    body = make(onnx_ir.to_proto(node).SerializeToString(), kinds)
+    if not body:
+        return None
+    proto.ParseFromString(body)
+    return proto
+
+
+def _keep_outputs(proto: onnx.FunctionProto, node: onnx_ir.Node) -> bool:
+    """Drop the function's outputs that the node does not have: the bodies of some operators, such as Attention, leave
+    those out. False where one that the node has is missing."""
+    formal = proto.output[: len(node.outputs)]
+    wanted = [name for name, value in zip(formal, node.outputs, strict=True) if value.name]
+    del proto.output[:]
+    proto.output.extend(wanted)
+    made = {*proto.input, *(name for each in proto.node for name in each.output)}
+    return made.issuperset(wanted)
+
+
+def _bind_attributes(function: onnx_ir.Function, node: onnx_ir.Node, schema: onnx.defs.OpSchema) -> None:
+    """Put what the node says, or the schema where it says nothing, in place of the function's parameters."""
+    for each in function.all_nodes():
+        for name, attribute in list(each.attributes.items()):
+            if not attribute.is_ref():
+                continue
+            given = node.attributes.get(attribute.ref_attr_name or "")
+            known = schema.attributes.get(attribute.ref_attr_name or "")
+            if given is None and known is not None and known.default_value.name:
+                given = onnx_ir.from_proto(known.default_value)
+            if given is None:
+                del each.attributes[name]
+            else:
+                each.attributes[name] = onnx_ir.Attr(name, given.type, given.value, given.ref_attr_name)

@@ -1,0 +1,99 @@
+"""Moving a model to an older opset: nodes that can stay do, others are adapted or written out by their definition."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+
+import onnx_ir
+
+from castsmith.ir.inference import outdated
+from castsmith.ir.naming import Namer
+from castsmith.ir.ops import actual_inputs
+from castsmith.ir.records import Effect, Rewrite
+from castsmith.ir.rewriting import Replacement, apply_replacement
+from castsmith.ir.text import site_of
+from castsmith.lowering.builder import Builder, new_constants
+from castsmith.lowering.opset.adapters import adapted, has_adapter
+from castsmith.lowering.opset.definitions import definition, write_out
+from castsmith.lowering.opset.obstacles import Obstacle, TypeOf, node_obstacle, standard_nodes
+
+
+@dataclass
+class Moves:
+    """What has to be done to nodes before the opset can be `to`, and what stands in the way."""
+
+    replacements: dict[onnx_ir.Node, Replacement] = field(default_factory=dict[onnx_ir.Node, Replacement])
+    definitions: dict[onnx_ir.Node, onnx_ir.Function] = field(default_factory=dict[onnx_ir.Node, onnx_ir.Function])
+    known: dict[Hashable, onnx_ir.Function | None] = field(default_factory=dict[Hashable, "onnx_ir.Function | None"])
+    """The definitions of nodes that are alike."""
+    obstacles: list[Obstacle] = field(default_factory=list[Obstacle])
+
+    def discard(self) -> None:
+        """Give up the new nodes, so that they no longer count as uses of the model's values."""
+        for replacement in self.replacements.values():
+            for node in replacement.nodes:
+                for index in range(len(node.inputs)):
+                    node.replace_input_with(index, None)
+
+
+def plan_moves(model: onnx_ir.Model, to: int, types: TypeOf) -> Moves:
+    """Decide for every node, those of functions included."""
+    moves = Moves()
+    for node, now in standard_nodes(model):
+        reason = node_obstacle(node, now, to, types)
+        if reason is not None and not _moves(moves, node, now, to, types):
+            moves.obstacles.append(Obstacle(site_of(node), reason))
+    return moves
+
+
+def needs_shapes(model: onnx_ir.Model, now: int, to: int) -> bool:
+    """Whether an adapter may have to know a shape that nobody declared."""
+    return any(
+        has_adapter(node, now, to) and node.inputs[0] is not None and node.inputs[0].shape is None
+        for node in model.graph.all_nodes()
+        if node.inputs
+    )
+
+
+def _moves(moves: Moves, node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> bool:
+    constants: list[onnx_ir.Value] = []
+    build = Builder(new_constants(constants, f"{node.outputs[0].name}_"))
+    made = adapted(build, node, now, to)
+    if made is not None and _is_legal(made, to, types):
+        reason = f"{node.op_type} as opset {to} has it"
+        outputs = tuple(made.outputs)
+        moves.replacements[node] = Replacement("adapt-operator", reason, (made,), tuple(constants), outputs=outputs)
+        return True
+    key = (node.op_type, now, tuple(None if value is None else types.get(value, value.dtype) for value in node.inputs),
+           len(node.outputs), tuple(sorted(map(str, node.attributes.values()))))  # fmt: skip
+    if key not in moves.known:
+        moves.known[key] = definition(node, now, to, types)
+    function = moves.known[key]
+    if function is not None:
+        moves.definitions[node] = function
+    return function is not None
+
+
+def _is_legal(node: onnx_ir.Node, opset: int, types: TypeOf) -> bool:
+    """Whether the operator of that opset takes the node's operands."""
+    formals = actual_inputs(("", node.op_type, opset), len(node.inputs))
+    operands = [None if value is None else types.get(value, value.dtype) for value in node.inputs]
+    return all(
+        formal is not None and (dtype is None or not formal.allowed or dtype in formal.allowed)
+        for formal, dtype in zip(formals, operands, strict=True)
+    )
+
+
+def apply_moves(model: onnx_ir.Model, moves: Moves, pass_name: str, to: int) -> list[Rewrite]:
+    """Replace the nodes, or write them out; the opset is not moved yet."""
+    namer = Namer(model)
+    made = [apply_replacement(pass_name, node, wanted, namer) for node, wanted in moves.replacements.items()]
+    for node, function in moves.definitions.items():
+        nodes, outputs = write_out(function, node)
+        reason = f"opset {to} has no such {node.op_type}: the function by which the standard defines it"
+        wanted = Replacement("write-out-operator", reason, nodes, outputs=outputs, effect=Effect.AS_DEFINED)
+        made.append(apply_replacement(pass_name, node, wanted, namer))
+    if made:
+        outdated(model)
+    return made

@@ -1,0 +1,106 @@
+"""legalize-version: the opset and the IR version become ones that the target accepts.
+
+Exact: a node, in subgraphs and model-local functions too, stays where it means the same under the other opset
+(`opset.py` says how that is decided); is written as that opset has it (`opset_adapters.py`); or, where that opset has
+no such operator, as the function by which the standard defines it. Refused, naming each node that stands in the way,
+else; the model then keeps its opset and a diagnostic says that the target will not take it.
+
+    <ir_version: 14, opset_import: ["" : 28]>
+becomes, for ONNX Runtime 1.31,
+    <ir_version: 13, opset_import: ["" : 26]>
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.inference import infer_element_types
+from castsmith.ir.ops import opset_of
+from castsmith.ir.records import Diagnostic, Records, Refusal, Rewrite, RewriteResult, Severity, Site
+from castsmith.ir.rewrite_pass import RewritePass
+from castsmith.ir.targets import Target
+from castsmith.lowering.encodings import inferred_declared, mentioned_types
+from castsmith.lowering.opset.moving import apply_moves, needs_shapes, plan_moves
+from castsmith.lowering.opset.obstacles import TypeOf, move_to_opset
+from castsmith.numerics.promotion import PromotionRules
+
+PASS_NAME = "legalize-version"
+_NEEDS = {
+    **dict.fromkeys((DataType.FLOAT8E4M3FN, DataType.FLOAT8E4M3FNUZ, DataType.FLOAT8E5M2, DataType.FLOAT8E5M2FNUZ), 9),
+    **dict.fromkeys((DataType.INT4, DataType.UINT4), 10),
+    DataType.FLOAT4E2M1: 11,
+    DataType.FLOAT8E8M0: 12,
+    **dict.fromkeys((DataType.INT2, DataType.UINT2), 13),
+    **dict.fromkeys((DataType.FLOAT6E2M3, DataType.FLOAT6E3M2), 14),
+}
+"""The IR version that introduced each newer element type (onnx.proto)."""
+
+
+@dataclass(frozen=True)
+class LegalizeVersion(RewritePass):
+    """See the module. target: where the model is to run."""
+
+    target: Target
+
+    def call(self, model: onnx_ir.Model) -> RewriteResult:
+        records = Records()
+        _legalize_opset(model, self.target, records)
+        _legalize_ir_version(model, self.target, records)
+        for what in ("newest_opset", "newest_ir_version"):
+            if what in self.target.unknown:
+                message = f"the {what.replace('_', ' ')} of {self.target.name} is not known, so nothing was moved to it"
+                site = Site(model.graph.name or "")
+                records.diagnostics.append(Diagnostic("target-unknown", Severity.WARNING, site, message))
+        return RewriteResult(model, bool(records.rewrites), records)
+
+
+def _legalize_opset(model: onnx_ir.Model, target: Target, records: Records) -> None:
+    now, newest = opset_of(model.graph.opset_imports, ""), target.newest_opset
+    if now is None or now <= newest:
+        return
+    types = infer_element_types(model, PromotionRules()).types
+    with inferred_declared(model, types, shapes=needs_shapes(model, now, newest)):
+        _move_to(model, target, types, now, records)
+
+
+def _move_to(model: onnx_ir.Model, target: Target, types: TypeOf, now: int, records: Records) -> None:
+    site, newest = Site(model.graph.name or ""), target.newest_opset
+    moves = plan_moves(model, newest, types)
+    found = moves.obstacles
+    if not found:
+        records.rewrites += apply_moves(model, moves, PASS_NAME, newest)
+        move_to_opset(model, newest)
+        reason = f"{target.name} accepts opsets up to {newest}; every node means the same under it"
+        records.rewrites.append(Rewrite(PASS_NAME, "opset", site, f"opset {now}", f"opset {newest}", reason))
+        return
+    moves.discard()
+    records.refusals += [Refusal(PASS_NAME, "opset", obstacle.site, obstacle.reason) for obstacle in found]
+    message = f"the model is of opset {now} and {target.name} accepts at most {newest}"
+    way_out = f"{len(found)} nodes would not mean the same under opset {newest}; see the refusals"
+    records.diagnostics.append(Diagnostic("opset-too-new", Severity.ERROR, site, message, way_out))
+
+
+def _legalize_ir_version(model: onnx_ir.Model, target: Target, records: Records) -> None:
+    now, newest, needed = model.ir_version, target.newest_ir_version, needed_ir_version(model)
+    site = Site(model.graph.name or "")
+    if needed > newest:
+        message = f"the model holds what IR version {needed} introduced and {target.name} accepts at most {newest}"
+        records.diagnostics.append(Diagnostic("ir-version-too-new", Severity.ERROR, site, message))
+    elif now > newest:
+        model.ir_version = newest
+        reason = f"{target.name} accepts IR versions up to {newest}; nothing in the model is newer than {needed}"
+        records.rewrites.append(
+            Rewrite(PASS_NAME, "ir-version", site, f"IR version {now}", f"IR version {newest}", reason)
+        )
+
+
+def needed_ir_version(model: onnx_ir.Model) -> int:
+    """The oldest IR version that has what the model uses: functions, overloads, element types."""
+    needs = [4]
+    if model.functions:
+        needs.append(10 if any(identifier[2] for identifier in model.functions) else 8)
+    needs += [_NEEDS.get(dtype, 0) for dtype in mentioned_types(model)]
+    return max(needs)

@@ -1,0 +1,137 @@
+"""The nodes of QONNX that are lowered, and their parameters: which are known, and which become known.
+
+The passes lower-trunc and lower-quant say what stands for one node; what they have in common is here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.constants import constant_node, constant_tensor, new_constant
+from castsmith.ir.errors import ModelError
+from castsmith.ir.inference import infer_element_types, outdated
+from castsmith.ir.naming import Namer
+from castsmith.ir.ops import QONNX_DOMAINS, QUANTIZERS, is_quantizer, is_trunc, opset_of
+from castsmith.ir.records import Effect, Records, Refusal, Rewrite, RewriteResult, Site
+from castsmith.ir.rewriting import Replacement, run_rules
+from castsmith.ir.text import constant_text, site_of
+from castsmith.ir.walks import all_nodes, drop_unused_domains, imports_by_scope
+from castsmith.lowering.encodings import inferred_declared
+from castsmith.lowering.float8 import inline_functions
+from castsmith.numerics.errors import TruncError
+from castsmith.numerics.promotion import PromotionRules
+
+_FIRST_OPSET = 11
+"""Round."""
+
+
+@dataclass
+class Parameters:
+    """The inputs of QONNX nodes that have to be numbers which are known, as they are asked for.
+
+    An initializer that is a graph input too counts: QONNX means its operators' parameters to be constants, and
+    exporters that list every initializer as an input leave no other kind. Those that were used are kept, to be made
+    constants.
+    """
+
+    overridable: dict[onnx_ir.Value, None] = field(default_factory=dict[onnx_ir.Value, None])
+
+    def tensor(self, value: onnx_ir.Value) -> onnx_ir.TensorProtocol | None:
+        """The constant that the value is, or is by default; None where it is computed."""
+        if value.is_graph_input() and value.is_initializer():
+            self.overridable[value] = None
+            return value.const_value
+        return constant_tensor(value)
+
+
+LowerQuantizer = Callable[[onnx_ir.Node, Mapping[str, int], Parameters], Replacement]
+"""From a node, the opset imports around it and its parameters, what stands for it. Raises ModelError or TruncError
+where nothing exact does."""
+
+
+def lower_quantizers(
+    model: onnx_ir.Model, pass_name: str, operators: Collection[str], lower: LowerQuantizer
+) -> RewriteResult:
+    """Replace each node of the operators by what `lower` gives; the parameters that it used become constants."""
+    records = Records()
+    if names := _functions_with_parameters(model, operators):
+        records.rewrites.append(inline_functions(model, names, pass_name))
+    imports = imports_by_scope(model)
+    used = dict[onnx_ir.Value, None]()
+
+    def rule(node: onnx_ir.Node) -> Replacement | Refusal | None:
+        if node.op_type not in operators or not _is_ours(model, node) or node.graph is None:
+            return None
+        parameters = Parameters()
+        try:
+            if (opset_of(imports[node.graph], "") or 0) < _FIRST_OPSET:
+                raise ModelError(f"Round needs opset {_FIRST_OPSET}")
+            answer = lower(node, imports[node.graph], parameters)
+        except (ModelError, TruncError) as error:
+            reason = str(error).removeprefix(f"{site_of(node)}: ").rstrip(".")
+            return Refusal(pass_name, "lower-trunc" if is_trunc(node) else "lower-quant", site_of(node), reason)
+        used.update(parameters.overridable)
+        return answer
+
+    found = [node for node in all_nodes(model) if node.op_type in operators and _is_ours(model, node)]
+    if found:
+        types = dict(infer_element_types(model, PromotionRules()).types)
+        values = [value for node in found for value in node.inputs if value is not None]
+        for value in values:
+            types.setdefault(value, DataType.FLOAT)  # QONNX: tensor(float32) where nothing else is declared
+        with inferred_declared(model, types, tensors=values):
+            records.extend(run_rules(model, pass_name, Namer(model), rule).records)
+        records.rewrites += [_made_constant(model, value, pass_name) for value in used]
+    if records.rewrites:
+        outdated(model)
+        _drop_placeholders(model)
+        drop_unused_domains(model, QONNX_DOMAINS)
+    return RewriteResult(model, bool(records.rewrites), records)
+
+
+def _is_ours(model: onnx_ir.Model, node: onnx_ir.Node) -> bool:
+    """True for an operator of QONNX that the model itself does not define. A function without nodes, which exporters
+    put there as a placeholder, defines nothing."""
+    function = model.functions.get(node.op_identifier())
+    return is_quantizer(node) and not (function is not None and len(function) > 0)
+
+
+def _functions_with_parameters(model: onnx_ir.Model, operators: Collection[str]) -> set[onnx_ir.OperatorIdentifier]:
+    """All functions, where one hands an input or attribute of its own on as a parameter of such an operator."""
+    for function in model.functions.values():
+        inputs = set(function.inputs)
+        for node in function.all_nodes():
+            if node.op_type in operators and _is_ours(model, node):
+                handed_on = inputs.intersection(value for value in node.inputs[1:] if value is not None)
+                if handed_on or any(attribute.is_ref() for attribute in node.attributes.values()):
+                    return {name for name, each in model.functions.items() if len(each) > 0}
+    return set()
+
+
+def _drop_placeholders(model: onnx_ir.Model) -> None:
+    """Remove the functions without nodes that stood for such operators and that nothing calls any more."""
+    called = {node.op_identifier() for node in all_nodes(model)}
+    for name, function in list(model.functions.items()):
+        if name[0] in QONNX_DOMAINS and name[1] in QUANTIZERS and not len(function) and name not in called:
+            del model.functions[name]
+
+
+def _made_constant(model: onnx_ir.Model, value: onnx_ir.Value, pass_name: str) -> Rewrite:
+    """Make a graph input with a default the constant that it is by default, where something still uses it."""
+    before, graph, site = constant_text(value), model.graph, Site(model.graph.name or "", value.name or "")
+    graph.inputs.remove(value)
+    if not value.uses():
+        del graph.initializers[value.name or ""]
+    elif not Namer(model).takes_initializers(graph):
+        assert value.const_value is not None
+        del graph.initializers[value.name or ""]
+        made = new_constant(value.name or "", value.const_value)
+        value.replace_all_uses_with(made)
+        node = constant_node(made)
+        graph.insert_before(graph[0], node)
+    reason = "a parameter of a quantization has to be known: the default counts, and a caller can not replace it"
+    return Rewrite(pass_name, "make-constant", site, f"input {before}", f"constant {before}", reason, Effect.INTERFACE)

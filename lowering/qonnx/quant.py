@@ -1,0 +1,137 @@
+"""lower-quant: QONNX Quant (IntQuant), BipolarQuant and FloatQuant as standard operators.
+
+Exact: each step of the operator becomes one operator, in the order and the type in which QONNX computes; a FloatQuant,
+which QONNX computes by a logarithm, becomes the ladder, with a table of how far below a power of two that logarithm
+takes a number for the power. Refused: bit widths and, for FloatQuant, parameters that are no constants; opsets before
+11, which have no Round.
+
+    y = qonnx.custom_op.general.Quant <signed = 1, narrow = 0> (x, scale, zeropt, bitwidth)
+becomes
+    Div (x, scale), Add zeropt, two selections that clip, Round, Sub zeropt, Mul scale
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import onnx_ir
+from numpy.typing import NDArray
+from onnx_ir import DataType
+
+from castsmith.ir.errors import ModelError
+from castsmith.ir.ops import flag
+from castsmith.ir.records import RewriteResult
+from castsmith.ir.rewrite_pass import RewritePass
+from castsmith.ir.rewriting import Replacement
+from castsmith.ir.targets import Target
+from castsmith.lowering.builder import Builder, at_least, new_constants
+from castsmith.lowering.encodings import to_the_grid
+from castsmith.lowering.qonnx.nodes import Parameters, lower_quantizers
+from castsmith.lowering.qonnx.steps import add_zero_point, binade_ends, clip, combine
+from castsmith.lowering.qonnx.trunc import round_as
+from castsmith.numerics.trunc import clip_bounds
+from castsmith.numerics.types import ElementType, Kind
+
+NAME = "lower-quant"
+_TO_NEAREST = ("ROUND", "HALF_EVEN", "HALF_UP", "HALF_DOWN")
+_MOST_MANTISSA_BITS, _MOST_BIAS, _LEAST_EXPONENT = 15, 127, -100
+
+
+@dataclass(frozen=True)
+class LowerQuant(RewritePass):
+    """Lower these operators of the QONNX domains. No target that is known runs them itself."""
+
+    target: Target
+
+    def call(self, model: onnx_ir.Model) -> RewriteResult:
+        return lower_quantizers(model, NAME, _WRITERS, _lowered)
+
+
+def _lowered(node: onnx_ir.Node, _imports: Mapping[str, int], parameters: Parameters) -> Replacement:
+    if any(attribute.is_ref() for attribute in node.attributes.values()):
+        raise ModelError("an attribute is a parameter of the function around it")
+    constants: list[onnx_ir.Value] = []
+    build = Builder(new_constants(constants, f"{node.outputs[0].name}_"))
+    y = build.cast(_WRITERS[node.op_type](build, node, parameters), node.outputs[0].dtype or DataType.FLOAT)
+    build.nodes[-1].outputs[0].name = node.outputs[0].name
+    reason = f"QONNX {node.op_type}, step by step in standard operators"
+    return Replacement("lower-quant", reason, tuple(build.nodes), tuple(constants), outputs=(y,))
+
+
+def _integer(build: Builder, node: onnx_ir.Node, parameters: Parameters) -> onnx_ir.Value:
+    x, scale, zero = (_operand(node, index) for index in range(3))
+    bits, known = _known(node, 3, "bitwidth", parameters), parameters.tensor(zero)
+    signed, narrow = (flag(node, name) for name in ("signed", "narrow"))
+    zero_array = None if known is None else known.numpy()
+    y = add_zero_point(build, combine(build, "Div", x, scale), zero, zero_array)
+    if float(bits) == 1 and signed:
+        y = _sign(build, y)
+    else:
+        y = clip(build, y, *clip_bounds(bits, signed=signed, narrow=narrow))
+        y = round_as(build, y, node.attributes.get_string("rounding_mode", "ROUND") or "ROUND")
+    if zero_array is None or zero_array.any():
+        y = combine(build, "Sub", y, zero)
+    return combine(build, "Mul", y, scale)
+
+
+def _bipolar(build: Builder, node: onnx_ir.Node, _parameters: Parameters) -> onnx_ir.Value:
+    return combine(build, "Mul", _sign(build, _operand(node, 0)), _operand(node, 1))
+
+
+def _sign(build: Builder, y: onnx_ir.Value) -> onnx_ir.Value:
+    """1 for what is at least 0, -1 for the rest, NaN too."""
+    return build.op("Where", at_least(build, y, 0.0), 1.0, -1.0, dtype=y.dtype)
+
+
+def _float(build: Builder, node: onnx_ir.Node, parameters: Parameters) -> onnx_ir.Value:
+    """The quotient on the grid of a float format without special codes, clipped; QONNX makes NaN of infinity."""
+    mode = (node.attributes.get_string("rounding_mode", "ROUND") or "ROUND").upper()
+    names = ("exponent_bitwidth", "mantissa_bitwidth", "exponent_bias", "max_val")
+    exponent, mantissa, bias, largest = (
+        float(_known(node, index, name, parameters)) for index, name in enumerate(names, 2)
+    )
+    if not all(value.is_integer() for value in (exponent, mantissa, bias)) or mantissa > _MOST_MANTISSA_BITS:
+        raise ModelError(f"a format of {exponent} exponent and {mantissa} mantissa bits has no exact sequence")
+    if not 1 <= exponent <= 8 or abs(bias) > _MOST_BIAS:
+        raise ModelError(f"an exponent of {exponent} bits with bias {bias} goes beyond what a float holds")
+    bits = 1 + int(exponent) + int(mantissa)
+    row = ElementType(DataType.FLOAT, Kind.FLOATING, bits, True, int(exponent), int(mantissa), int(bias))
+    x, scale = _operand(node, 0), _operand(node, 1)
+    quotient = combine(build, "Div", x, scale)
+    if quotient.dtype != DataType.FLOAT:
+        raise ModelError("operands of other types than float have no exact sequence")
+    if mode not in _TO_NEAREST and row.min_exponent < _LEAST_EXPONENT:
+        raise ModelError(f"with bias {bias}, {mode} sees the 2**-126 that QONNX adds ahead of its logarithm")
+    if mode not in _TO_NEAREST and mantissa == 0:
+        raise ModelError(f"without mantissa bits, QONNX's {mode} of numbers beyond the format's range may give 0")
+    y = to_the_grid(build, quotient, row, mode, None if mode in _TO_NEAREST else binade_ends)
+    end = float(min(row.max, largest))
+    y = build.op("Where", build.op("IsInf", quotient), float("nan"), y)
+    low, high = -end, end
+    if not flag(node, "saturation"):
+        if not (flag(node, "has_inf") or flag(node, "has_nan")):
+            raise ModelError("without saturation the format has neither infinity nor NaN to overflow to")
+        high = float("inf") if flag(node, "has_inf") else float("nan")
+        low = -high
+    y = build.op("Where", build.op("Greater", y, end), high, y)
+    y = build.op("Where", build.op("Less", y, -end), low, y)
+    return combine(build, "Mul", y, scale)
+
+
+def _operand(node: onnx_ir.Node, index: int) -> onnx_ir.Value:
+    value = node.inputs[index] if index < len(node.inputs) else None
+    if value is None:
+        raise ModelError(f"input {index} is missing")
+    return value
+
+
+def _known(node: onnx_ir.Node, index: int, name: str, parameters: Parameters) -> NDArray[Any]:
+    tensor = parameters.tensor(_operand(node, index))
+    if tensor is None or tensor.size != 1:
+        raise ModelError(f"{name} must be one constant number")
+    return tensor.numpy().reshape(())
+
+
+_WRITERS = {"Quant": _integer, "IntQuant": _integer, "BipolarQuant": _bipolar, "FloatQuant": _float}

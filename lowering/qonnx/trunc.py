@@ -1,0 +1,155 @@
+"""lower-trunc: QONNX Trunc as standard operators, for runtimes that know no other domain.
+
+Exact: each step of the operator becomes one operator, in the order and the type in which QONNX computes, so the bits
+are the qonnx executor's; signs of zero are kept where a runtime's optimizer would lose them. Refused: bit widths, or
+for version 2 scales, that are no constants, since the power of two between them must be known; opsets before 11,
+which have no Round.
+
+    y = qonnx.custom_op.general.Trunc <rounding_mode = "FLOOR"> (x, scale, zeropt, in_bitwidth, out_bitwidth)
+becomes
+    Div (x, scale), Add zeropt, Round, Div by 2**(in_bitwidth - out_bitwidth), Floor, Sub zeropt, Mul scale
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx_ir
+from numpy.typing import NDArray
+from onnx_ir import DataType
+
+from castsmith.ir.errors import ModelError
+from castsmith.ir.ops import TRUNCS, TruncNode, is_trunc, read_trunc, trunc_operands
+from castsmith.ir.records import Diagnostic, RewriteResult, Severity
+from castsmith.ir.rewrite_pass import RewritePass
+from castsmith.ir.rewriting import Replacement
+from castsmith.ir.targets import Target
+from castsmith.ir.text import site_of
+from castsmith.ir.walks import Scope, all_nodes, imports_by_scope
+from castsmith.lowering.builder import Builder, new_constants
+from castsmith.lowering.qonnx.nodes import Parameters, lower_quantizers
+from castsmith.lowering.qonnx.steps import add_zero_point, clip, combine
+from castsmith.numerics.trunc import clip_bounds, power_of_two, rounding_function
+
+# The seven rounding modes of QONNX in ONNX operators, signs of zero included.
+#
+# ONNX Runtime's Where turns -0 into +0 when it comes from the branch of a true condition, so no branch that can be -0
+# stands there: see DOWN, where Floor of what is greater than 0 cannot be.
+
+Rounding = Callable[[Builder, onnx_ir.Value], onnx_ir.Value]
+
+
+def _operator(op_type: str) -> Rounding:
+    return lambda build, x: build.op(op_type, x)
+
+
+def _up(build: Builder, x: onnx_ir.Value) -> onnx_ir.Value:
+    return build.op("Mul", build.op("Sign", x), build.op("Ceil", build.op("Abs", x)))
+
+
+def _down(build: Builder, x: onnx_ir.Value) -> onnx_ir.Value:
+    return build.op("Where", build.op("Greater", x, 0.0), build.op("Floor", x), build.op("Ceil", x))
+
+
+def _half_up(build: Builder, x: onnx_ir.Value) -> onnx_ir.Value:
+    nearest = build.op("Floor", build.op("Add", build.op("Abs", x), 0.5))
+    return build.op("Mul", build.op("Sign", x), nearest)
+
+
+def _half_down(build: Builder, x: onnx_ir.Value) -> onnx_ir.Value:
+    nearest = build.op("Ceil", build.op("Sub", build.op("Abs", x), 0.5))
+    return build.op("Mul", build.op("Sign", x), nearest)
+
+
+ROUNDINGS: dict[str, Rounding] = {
+    "ROUND": _operator("Round"),
+    "HALF_EVEN": _operator("Round"),
+    "CEIL": _operator("Ceil"),
+    "FLOOR": _operator("Floor"),
+    "UP": _up,
+    "DOWN": _down,
+    "HALF_UP": _half_up,
+    "HALF_DOWN": _half_down,
+}
+"""Each mode as in `castsmith.numerics.trunc.ROUNDING_MODES`, whose names these are."""
+
+
+def round_as(build: Builder, x: onnx_ir.Value, mode: str) -> onnx_ir.Value:
+    """`x` rounded by the mode, in any case of letters. Raises TruncError for a mode that QONNX does not have."""
+    rounding_function(mode)
+    return ROUNDINGS[mode.upper()](build, x)
+
+
+NAME = "lower-trunc"
+
+_FOR_RATIO = {
+    1: ("in_bitwidth", "out_bitwidth"),
+    2: ("scale", "out_scale", "out_bitwidth"),
+}
+"""What must be constant, by version: the power of two is made of it, and in version 2 the bounds of the clip. Version 2
+does not use its in_bitwidth."""
+
+
+@dataclass(frozen=True)
+class LowerTrunc(RewritePass):
+    """Lower every Trunc of the QONNX domains to standard operators. No target that is known runs them itself."""
+
+    target: Target
+
+    def call(self, model: onnx_ir.Model) -> RewriteResult:
+        imports = imports_by_scope(model)
+        guessed = [_guessed(node) for node in all_nodes(model) if _version_guessed(node, imports)]
+        result = lower_quantizers(model, NAME, TRUNCS, _lowered)
+        result.records.diagnostics += guessed
+        return result
+
+
+def _version_guessed(node: onnx_ir.Node, imports: Mapping[Scope, Mapping[str, int]]) -> bool:
+    try:
+        return is_trunc(node) and node.graph is not None and read_trunc(node, imports[node.graph]).guessed
+    except ModelError:
+        return False
+
+
+def _lowered(node: onnx_ir.Node, imports: Mapping[str, int], parameters: Parameters) -> Replacement:
+    """The operators that stand for one Trunc."""
+    meaning = read_trunc(node, imports)
+    operands, needed = trunc_operands(node, meaning.version), _FOR_RATIO[meaning.version]
+    found = {name: parameters.tensor(operands[name]) for name in needed}
+    if missing := [name for name in needed if found[name] is None]:
+        raise ModelError(f"{' and '.join(missing)} must be constant")
+    found["zero_point"] = parameters.tensor(operands["zero_point"])
+    known = {name: tensor.numpy() for name, tensor in found.items() if tensor is not None}
+    return _expand(node, meaning, operands, known)
+
+
+def _expand(
+    node: onnx_ir.Node, meaning: TruncNode, operands: dict[str, onnx_ir.Value], known: dict[str, NDArray[Any]]
+) -> Replacement:
+    constants: list[onnx_ir.Value] = []
+    build = Builder(new_constants(constants, f"{node.outputs[0].name}_"))
+    parameters = (known.get(name) for name in ("scale", "in_bitwidth", "out_bitwidth", "out_scale"))
+    t = build.constant(np.asarray(power_of_two(*parameters)), "ratio")
+    q = combine(build, "Div", operands["x"], operands["scale"])
+    q = build.op("Round", add_zero_point(build, q, operands["zero_point"], known.get("zero_point")))
+    y = combine(build, "Div", q, t)
+    if meaning.version == 2:
+        y = clip(build, y, *clip_bounds(known["out_bitwidth"], signed=meaning.signed, narrow=meaning.narrow))
+    y = round_as(build, y, meaning.rounding_mode)
+    if known.get("zero_point") is None or known["zero_point"].any():
+        zero = operands["zero_point"]
+        y = combine(build, "Sub", y, zero if meaning.version == 1 else combine(build, "Div", zero, t))
+    y = combine(build, "Mul", y, operands["scale" if meaning.version == 1 else "out_scale"])
+    y = build.cast(y, node.outputs[0].dtype or DataType.FLOAT)
+    build.nodes[-1].outputs[0].name = node.outputs[0].name
+    reason = f"QONNX Trunc version {meaning.version}, {meaning.rounding_mode}, step by step in standard operators"
+    return Replacement("lower-trunc", reason, tuple(build.nodes), tuple(constants), outputs=(y,))
+
+
+def _guessed(node: onnx_ir.Node) -> Diagnostic:
+    message = f"the domain {node.domain} is not imported, so the version of Trunc follows from its number of inputs"
+    help = "import the domain with version 1 or 2"
+    return Diagnostic("trunc-version-guessed", Severity.WARNING, site_of(node), message, help)

@@ -1,0 +1,105 @@
+"""Casts to float16 and bfloat16 which the target rounds twice, by way of float: rounded once ahead of it."""
+
+from __future__ import annotations
+
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.inference import Ranges, infer_element_types
+from castsmith.ir.naming import Namer
+from castsmith.ir.ops import DEFAULT_DOMAINS, cast_node, opset_of, read_cast
+from castsmith.ir.records import Rewrite
+from castsmith.ir.rewriting import Replacement, apply_replacement
+from castsmith.ir.targets import Target, WrongCast
+from castsmith.ir.walks import all_nodes, imports_by_scope
+from castsmith.lowering.builder import Builder, new_constants
+from castsmith.lowering.encodings import WIDE_INTEGERS, inferred_declared, round_in_place, wide
+from castsmith.lowering.formats import Policy
+from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.types import HALF_TYPES, type_name
+
+# A Cast between Transpose and MatMul goes ahead of the Transpose, for targets that break the other order.
+#
+# ONNX Runtime 1.31 swaps the two itself to fuse Transpose and MatMul; where the leading axes are permuted, as by
+# perm = [1, 0, 2], the process ends while it loads the model.
+
+HAZARD = "transpose-cast-matmul-crashes"
+
+
+def cast_before_transpose(model: onnx_ir.Model, target: Target, pass_name: str) -> list[Rewrite]:
+    """Swap each such pair of nodes. Exact: a Transpose moves elements, whatever their type."""
+    if HAZARD not in target.hazards:
+        return []
+    found = [swapped for node in all_nodes(model) if (swapped := _swapped(node)) is not None]
+    namer = Namer(model) if found else None
+    return [apply_replacement(pass_name, node, wanted, namer) for node, wanted in found if namer is not None]
+
+
+def _swapped(node: onnx_ir.Node) -> tuple[onnx_ir.Node, Replacement] | None:
+    """The nodes that stand for a Cast which only a MatMul uses, of a Transpose which only the Cast uses."""
+    meaning, x = read_cast(node), node.inputs[0] if node.inputs else None
+    transpose = None if x is None else x.producer()
+    if meaning is None or meaning.to is None or x is None or transpose is None or transpose.op_type != "Transpose":
+        return None
+    if transpose.domain not in DEFAULT_DOMAINS or transpose.graph is not node.graph or not _only_user(x, "Cast"):
+        return None
+    operand, y = transpose.inputs[0], node.outputs[0]
+    if operand is None or not _only_user(y, "MatMul"):
+        return None
+    first = cast_node(operand, meaning.to, saturate=meaning.saturate, round_mode=meaning.round_mode)
+    last = onnx_ir.Node("", "Transpose", first.outputs, list(transpose.attributes.values()))
+    last.outputs[0].type, last.outputs[0].shape = onnx_ir.TensorType(meaning.to), y.shape or x.shape
+    last.outputs[0].name = y.name
+    reason = "the target breaks the order Transpose, Cast, MatMul; elements are cast alike before they move"
+    return node, Replacement("cast-before-transpose", reason, (first, last), outputs=tuple(last.outputs))
+
+
+def _only_user(value: onnx_ir.Value, op_type: str) -> bool:
+    users = [user for user, _ in value.uses()]
+    return len(users) == 1 and users[0].op_type == op_type and not value.is_graph_output()
+
+
+_FIRST_OPSET = 11
+"""Round."""
+_SOURCES = (DataType.DOUBLE, *WIDE_INTEGERS)
+
+_Found = tuple[onnx_ir.Node, onnx_ir.Value, DataType, DataType, WrongCast]
+
+
+def round_casts_once(model: onnx_ir.Model, target: Target, pass_name: str) -> list[Rewrite]:
+    """Each such cast of a double or a wide integer, rounded in place in double, which then fits the type. Integers that
+    are known to fit in float are left to the target."""
+    inference = infer_element_types(model, PromotionRules())
+    found = list[_Found]()
+    imports = imports_by_scope(model)
+    for node in all_nodes(model):
+        like = inference.type_of(node.inputs[1]) if len(node.inputs) == 2 else None
+        meaning, x = read_cast(node, like), node.inputs[0] if node.inputs else None
+        source = inference.type_of(x)
+        if meaning is None or meaning.to is None or source is None or x is None or node.graph is None:
+            continue
+        opset = opset_of(imports[node.graph], "") or 0
+        if opset < _FIRST_OPSET or meaning.to not in {*HALF_TYPES} - target.lacks or source not in _SOURCES:
+            continue
+        wrong = target.wrong_cast(source, meaning.to, saturate=True, opset=opset)
+        if wrong is not None:
+            found.append((node, x, source, meaning.to, wrong))
+    ranges, namer = Ranges(inference), Namer(model)
+    with inferred_declared(model, inference.types):
+        return [
+            apply_replacement(pass_name, node, _rounded(node, x, source, to, target.name, wrong), namer)
+            for node, x, source, to, wrong in found
+            if (known := ranges.get(x)) is None or not known.fits(DataType.FLOAT)
+        ]
+
+
+def _rounded(
+    node: onnx_ir.Node, x: onnx_ir.Value, source: DataType, to: DataType, target: str, wrong: WrongCast
+) -> Replacement:
+    constants: list[onnx_ir.Value] = []
+    build = Builder(new_constants(constants, f"{node.outputs[0].name}_"))
+    rounded = round_in_place(build, wide(build, x), to, Policy())
+    y = build.cast(build.cast(rounded, DataType.FLOAT), to)
+    y.name = node.outputs[0].name
+    reason = f"{target} casts {type_name(source)} to {type_name(to)} wrongly: {wrong.wrong}"
+    return Replacement("round-in-place", reason, tuple(build.nodes), tuple(constants), outputs=(y,))

@@ -1,0 +1,208 @@
+"""widen-floats: operators on float16 or bfloat16 for which the target has no kernel compute in float instead.
+
+Where the target keeps the type but lacks the operator, the operands are cast to float and the result back: the
+operator's result in float, rounded once. For +, -, *, / and square root that is the result in the type itself, since
+float has more than twice its precision and two bits; for others, whose last bits the standard leaves to runtimes, it is
+the usual meaning. Where the target lacks the type, its values become floats and each result is rounded in place. Casts
+to these types that the target rounds twice are rounded once.
+
+    y = Add (a, b)
+becomes
+    a_float = Cast <to = float> (a), b_float = Cast <to = float> (b), s = Add (a_float, b_float)
+    y = Cast <to = bfloat16> (s)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.errors import ModelError
+from castsmith.ir.inference import Inference, infer_element_types, outdated
+from castsmith.ir.naming import Namer
+from castsmith.ir.ops import DEFAULT_DOMAINS, MOVES, input_types, opset_of
+from castsmith.ir.records import Diagnostic, Records, Refusal, Rewrite, RewriteResult, Severity
+from castsmith.ir.rewrite_pass import RewritePass
+from castsmith.ir.rewriting import Replacement, apply_replacement
+from castsmith.ir.targets import Target
+from castsmith.ir.text import site_of
+from castsmith.ir.walks import all_nodes, imports_by_scope
+from castsmith.lowering.builder import Builder, new_constants
+from castsmith.lowering.encodings import Sequence, inferred_declared, mentioned_types, retyped_attributes
+from castsmith.lowering.float8 import Context, Types, expand_dequantize, expand_quantize, inline_functions, takes_a_type
+from castsmith.lowering.interface import STORED, WIDE, require_interface, widen_interface
+from castsmith.lowering.widen.casts import cast_before_transpose, round_casts_once
+from castsmith.lowering.widen.storage import effect_in_float, widen_storage, widened_tensor
+from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.types import CODED_TYPES, HALF_TYPES, type_name
+
+# Model-local functions whose types differ from call to call are inlined where operators in them have to be widened.
+
+
+def inline_ambiguous(model: onnx_ir.Model, target: Target, pass_name: str) -> list[Rewrite]:
+    """Inline the functions that may need widening for one call and not, or otherwise, for another."""
+    if not model.functions:
+        return []
+    halves = mentioned_types(model) & {DataType.UNDEFINED, *HALF_TYPES}
+    inference = infer_element_types(model, PromotionRules())
+    halves = {*HALF_TYPES} if DataType.UNDEFINED in halves else halves
+    names = {
+        name
+        for name, function in model.functions.items()
+        if _is_ambiguous(function, inference) and _may_need_widening(function, target, halves)
+    }
+    return [inline_functions(model, names, pass_name)] if names else []
+
+
+def _is_ambiguous(function: onnx_ir.Function, inference: Inference) -> bool:
+    if any(takes_a_type(node) for node in function.all_nodes()):
+        return True
+    return len(inference.signatures.get(function, ())) > 1
+
+
+def _may_need_widening(function: onnx_ir.Function, target: Target, halves: set[DataType]) -> bool:
+    opset = opset_of(function.opset_imports, "") or 0
+    return bool(halves & target.lacks) or any(
+        not target.has_kernel(node.op_type, dtype, opset) or node.op_type in ("Cast", "CastLike")
+        for node in function.all_nodes()
+        if node.domain in DEFAULT_DOMAINS
+        for dtype in halves
+    )
+
+
+# QuantizeLinear and DequantizeLinear of float16 and bfloat16 in float, each rounding where the schema has it.
+
+
+def expand_linear(node: onnx_ir.Node, target: Target, types: Types, opset: int, dtype: DataType) -> Replacement:
+    """Divide, round to the type, add, saturate; or take off, multiply, round. Raises ModelError where that has no exact
+    sequence: to a type of which codes are made, which is for lower-float8."""
+    quantized = node.outputs[0] if node.op_type == "QuantizeLinear" else node.inputs[0]
+    kept = None if quantized is None else types.get(quantized, quantized.dtype)
+    if kept is None or (kept in CODED_TYPES and node.op_type == "QuantizeLinear"):
+        raise ModelError(f"QuantizeLinear of {type_name(dtype)} to {'?' if kept is None else type_name(kept)}")
+    constants: list[onnx_ir.Value] = []
+    build = Builder(new_constants(constants, f"{node.outputs[0].name}_"))
+    expand = expand_quantize if node.op_type == "QuantizeLinear" else expand_dequantize
+    y = expand(build, node, Context(types, frozenset(), Sequence.LADDER, opset))
+    y.name = node.outputs[0].name
+    reason = f"{target.name} has no {node.op_type} of {type_name(dtype)} at opset {opset}: in float, step by step"
+    return Replacement("widen", reason, tuple(build.nodes), tuple(constants), outputs=(y,))
+
+
+NAME = "widen-floats"
+_HOLDERS = {*("Loop", "Scan", "If"), *(name for name in MOVES if "Sequence" in name or "Optional" in name)}
+"""Operators that carry values about as they are, and whose kernels do not depend on the element type."""
+
+Rule = Callable[[onnx_ir.Node, Target, Types, int], Replacement | Refusal | None]
+
+
+@dataclass(frozen=True)
+class WidenFloats(RewritePass):
+    """See the module.
+
+    target: where the model is to run. interface: `stored` leaves the graph inputs and outputs of a type that the target
+    has as they are, `wide` makes them float. Those of a type that it lacks are float in any case.
+    """
+
+    target: Target
+    interface: str = STORED
+
+    def call(self, model: onnx_ir.Model) -> RewriteResult:
+        require_interface(self.interface)
+        records = Records()
+        if {DataType.UNDEFINED, *HALF_TYPES} & mentioned_types(model):
+            self._widen(model, records)
+        records.rewrites += cast_before_transpose(model, self.target, NAME)
+        return RewriteResult(model, bool(records.rewrites), records)
+
+    def _widen(self, model: onnx_ir.Model, records: Records) -> None:
+        records.rewrites += widen_interface(model, NAME, HALF_TYPES if self.interface == WIDE else ())
+        records.rewrites += inline_ambiguous(model, self.target, NAME)
+        _run(model, self.target, _linear, records)
+        records.rewrites += round_casts_once(model, self.target, NAME)
+        _run(model, self.target, _widened, records)
+        outdated(model)
+        for dtype in HALF_TYPES:
+            if dtype in self.target.lacks:
+                widen_storage(model, self.target, dtype, records)
+
+
+def _run(model: onnx_ir.Model, target: Target, rule: Rule, records: Records) -> None:
+    outdated(model)
+    types, namer = infer_element_types(model, PromotionRules()).types, Namer(model)
+    imports = imports_by_scope(model)
+    with inferred_declared(model, types):
+        for node in list(all_nodes(model)):
+            if node.domain not in DEFAULT_DOMAINS or node.graph is None or node.op_identifier() in model.functions:
+                continue
+            answer = rule(node, target, types, opset_of(imports[node.graph], "") or 0)
+            if isinstance(answer, Replacement):
+                records.rewrites.append(apply_replacement(NAME, node, answer, namer))
+            elif answer is not None:
+                records.refusals.append(answer)
+                message = f"{answer.reason}, and {target.name} has no kernel for it"
+                records.diagnostics.append(Diagnostic("no-kernel", Severity.ERROR, answer.site, message))
+
+
+def _lacking(node: onnx_ir.Node, target: Target, types: Types, opset: int) -> list[DataType]:
+    """The half types of the node for which the target, which has them, has no kernel of it."""
+    values = [value for value in (*node.inputs, *node.outputs) if value is not None]
+    there = {types.get(value, value.dtype) for value in values} & {*HALF_TYPES} - target.lacks
+    return [dtype for dtype in HALF_TYPES if dtype in there and not target.has_kernel(node.op_type, dtype, opset)]
+
+
+def _linear(node: onnx_ir.Node, target: Target, types: Types, opset: int) -> Replacement | Refusal | None:
+    """QuantizeLinear and DequantizeLinear, which round in the middle, step by step."""
+    if node.op_type not in ("QuantizeLinear", "DequantizeLinear"):
+        return None
+    values = [value for value in (*node.inputs, *node.outputs) if value is not None]
+    there = {types.get(value, value.dtype) for value in values}
+    absent = [dtype for dtype in HALF_TYPES if dtype in there & target.lacks]
+    lacking = absent or _lacking(node, target, types, opset)
+    if not lacking:
+        return None
+    try:
+        return expand_linear(node, target, types, opset, lacking[0])
+    except ModelError as error:
+        return Refusal(NAME, "widen", site_of(node), str(error))
+
+
+def _widened(node: onnx_ir.Node, target: Target, types: Types, opset: int) -> Replacement | Refusal | None:
+    """The node in float, where the target has no kernel of a half type for it."""
+    lacking = [] if node.op_type in _HOLDERS else _lacking(node, target, types, opset)
+    if not lacking:
+        return None
+    dtype = lacking[0]
+    if obstacle := _obstacle(node, dtype, target, types, opset):
+        return Refusal(NAME, "widen", site_of(node), obstacle)
+    build = Builder(new_constants([]))
+    inputs = [
+        build.cast(value, DataType.FLOAT) if value is not None and types.get(value, value.dtype) == dtype else value
+        for value in node.inputs
+    ]
+    attributes = retyped_attributes(node, dtype, DataType.FLOAT, widened_tensor)
+    wide = onnx_ir.Node("", node.op_type, inputs, attributes, num_outputs=len(node.outputs))
+    build.nodes.append(wide)
+    outputs: list[onnx_ir.Value] = []
+    for old, new in zip(node.outputs, wide.outputs, strict=True):
+        narrow = types.get(old, old.dtype) == dtype
+        new.type, new.shape = onnx_ir.TensorType(DataType.FLOAT) if narrow else old.type, old.shape
+        new.name = f"{old.name}_float" if narrow else old.name
+        outputs.append(build.cast(new, dtype) if narrow else new)
+        outputs[-1].name = old.name
+    reason = f"{target.name} has no {node.op_type} of {type_name(dtype)} at opset {opset}: in float, rounded once"
+    return Replacement("widen", reason, tuple(build.nodes), outputs=tuple(outputs), effect=effect_in_float(node))
+
+
+def _obstacle(node: onnx_ir.Node, dtype: DataType, target: Target, types: Types, opset: int) -> str | None:
+    imports: Mapping[str, int] = {"": opset}
+    for index, value in enumerate(node.inputs):
+        narrow = value is not None and types.get(value, value.dtype) == dtype
+        if narrow and DataType.FLOAT not in input_types(node, index, imports):
+            return f"{node.op_type} takes no float as input {index}"
+    if not target.has_kernel(node.op_type, DataType.FLOAT, opset):
+        return f"{node.op_type} of float is lacking too"
+    return None

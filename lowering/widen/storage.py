@@ -1,0 +1,163 @@
+"""A 16-bit float type that the target lacks, kept in float: each value exact, each result rounded in place."""
+
+from __future__ import annotations
+
+import copy
+
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.inference import infer_element_types
+from castsmith.ir.io import computed, is_large
+from castsmith.ir.naming import Namer
+from castsmith.ir.ops import DEFAULT_DOMAINS, MOVES, opset_of, read_cast
+from castsmith.ir.records import Diagnostic, Effect, Records, Refusal, Rewrite, Severity, Site
+from castsmith.ir.rewriting import Replacement, apply_replacement
+from castsmith.ir.targets import Target
+from castsmith.ir.text import site_of, type_text
+from castsmith.ir.walks import all_nodes
+from castsmith.lowering.builder import Builder, ConstantHome, new_constants, shared_constants
+from castsmith.lowering.encodings import declared_values, inferred_declared, retyped_attributes, round_in_place, wide
+from castsmith.lowering.float8 import Types, is_coded, touches_coded
+from castsmith.lowering.formats import Policy
+from castsmith.numerics.cast import cast
+from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.types import type_name
+
+# What computing an operator of float16 or bfloat16 in float, rounded once, does to its values.
+
+_EXACTLY_ROUNDED = frozenset(
+    {
+        *("Abs", "Add", "ArgMax", "ArgMin", "Ceil", "Clip", "Div", "Equal", "Floor", "GlobalMaxPool", "Greater"),
+        *("GreaterOrEqual", "IsInf", "IsNaN", "Less", "LessOrEqual", "Max", "MaxPool", "Min", "Mul", "Neg", "PRelu"),
+        *("Reciprocal", "ReduceMax", "ReduceMin", "Relu", "Round", "Sign", "Sqrt", "Sub", "TopK"),
+        *("Cast", "CastLike"),
+    }
+)
+"""Operators whose result is one number rounded once, or one of the operands. float has at least twice the precision of
+these types and two bits more, and their quotients and products are no nearer to the middle between two subnormal
+numbers than float can tell, so that rounding to float first makes no difference."""
+
+
+def effect_in_float(node: onnx_ir.Node) -> Effect:
+    """BIT_EXACT where one rounding is all that the operator's definition leaves to do."""
+    adds_up = node.attributes.get_string("reduction", "none") not in ("none", "max", "min")
+    exact = node.op_type in _EXACTLY_ROUNDED or (node.op_type in MOVES and not adds_up)
+    return Effect.BIT_EXACT if exact else Effect.IN_WIDER_TYPE
+
+
+NAME = "widen-floats"
+_NOT_NUMBERS = (None, DataType.STRING, DataType.COMPLEX64, DataType.COMPLEX128)
+_NOT_IN_FLOAT = ("QuantizeLinear", "DequantizeLinear", "BitCast")
+_ROUND_SINCE = 11
+_EXACT = MOVES | {
+    *("Abs", "Neg", "Sign", "Relu", "Ceil", "Floor", "Round", "Clip", "Max", "Min"),
+    *("MaxPool", "GlobalMaxPool", "ReduceMax", "ReduceMin", "TopK"),
+}
+"""Operators whose results have no more digits than their operands."""
+
+
+def widen_storage(model: onnx_ir.Model, target: Target, dtype: DataType, records: Records) -> None:
+    """Make every value of the type a float; nothing changes where a node stands in the way."""
+    types = infer_element_types(model, PromotionRules()).types
+    nodes = [node for node in all_nodes(model) if touches_coded(node, types, (dtype,))]
+    values = [value for value in declared_values(model) if is_coded(value, types, (dtype,))]
+    refusals = [
+        Refusal(NAME, "widen-storage", site_of(node), reason)
+        for node in nodes
+        if (reason := _obstacle(node, types, dtype, model)) is not None
+    ]
+    if refusals:
+        records.refusals += refusals
+        message = f"{target.name} has no {type_name(dtype)}, but {refusals[0].reason}"
+        records.diagnostics.append(Diagnostic("type-not-in-target", Severity.ERROR, refusals[0].site, message))
+        return
+    with inferred_declared(model, types):
+        for value in values:
+            _retype(model, value, target, dtype, records)
+        namer = Namer(model)
+        shared = shared_constants(model, namer, "castsmith_") if namer.takes_initializers(model.graph) else None
+        inside = {node for function in model.functions.values() for node in function.all_nodes()}
+        for node in nodes:
+            for attribute in retyped_attributes(node, dtype, DataType.FLOAT, widened_tensor):
+                node.attributes[attribute.name] = attribute
+            called = node.op_identifier() in model.functions
+            if not called and node.op_type not in _EXACT and any(is_coded(y, types, (dtype,)) for y in node.outputs):
+                records.rewrites.append(
+                    _round_results(node, types, dtype, target, namer, None if node in inside else shared)
+                )
+
+
+def _obstacle(node: onnx_ir.Node, types: Types, dtype: DataType, model: onnx_ir.Model) -> str | None:
+    if node.op_identifier() in model.functions:
+        return None
+    opset = opset_of(model.graph.opset_imports, "") or 0
+    if opset < _ROUND_SINCE and node.op_type not in _EXACT and any(is_coded(y, types, (dtype,)) for y in node.outputs):
+        return f"rounding the result of {node.op_type} takes Round: raise the opset from {opset} to {_ROUND_SINCE}"
+    if node.domain not in DEFAULT_DOMAINS:
+        return f"{node.domain}.{node.op_type} is not known to compute the same in float"
+    meaning = read_cast(node, types.get(node.inputs[1]) if node.op_type == "CastLike" and node.inputs[1] else None)
+    if meaning is not None:
+        x = node.inputs[0]
+        source = None if x is None else types.get(x, x.dtype)
+        if meaning.to == dtype and source in _NOT_NUMBERS:
+            return f"a cast to {type_name(dtype)} from {type_name(source) if source else '?'} has no exact sequence"
+        return None
+    if node.op_type in _EXACT:
+        return None
+    return f"{node.op_type} has no exact sequence in float" if node.op_type in _NOT_IN_FLOAT else None
+
+
+def _retype(model: onnx_ir.Model, value: onnx_ir.Value, target: Target, dtype: DataType, records: Records) -> None:
+    before = f"{type_text(value)} {value.name}"
+    declared = copy.deepcopy(value.type) if value.type is not None else onnx_ir.TensorType(DataType.FLOAT)
+    declared.dtype = DataType.FLOAT
+    value.type = declared
+    if value.const_value is not None and value.const_value.dtype == dtype:
+        value.const_value = widened_tensor(value.const_value)
+    interface = value.graph is model.graph and (value.is_graph_input() or value.is_graph_output())
+    if interface or value.is_initializer():
+        effect = Effect.INTERFACE if interface else Effect.BIT_EXACT
+        reason = f"the same numbers, because {target.name} has no {type_name(dtype)}"
+        site = Site(model.graph.name or "", value.name or "")
+        after = f"{type_text(value)} {value.name}"
+        records.rewrites.append(Rewrite(NAME, "widen-storage", site, before, after, reason, effect))
+
+
+def widened_tensor(tensor: onnx_ir.TensorProtocol) -> onnx_ir.TensorProtocol:
+    """The same numbers in float; those of a large tensor are worked out when it is saved."""
+    if is_large(tensor):
+        return computed(tensor, DataType.FLOAT, lambda array: cast(array, DataType.FLOAT), tensor.name or "")
+    return onnx_ir.tensor(cast(tensor.numpy(), DataType.FLOAT), name=tensor.name, doc_string=tensor.doc_string)
+
+
+def _round_results(
+    node: onnx_ir.Node, types: Types, dtype: DataType, target: Target, namer: Namer, shared: ConstantHome | None
+) -> Rewrite:
+    """The node's results, or what it casts, rounded to the values of the type."""
+    constants: list[onnx_ir.Value] = []
+    build = Builder(shared or new_constants(constants))
+    if node.op_type in ("Cast", "CastLike"):
+        x = node.inputs[0]
+        assert x is not None
+        in_float = types.get(x, x.dtype) == dtype or x.dtype == DataType.FLOAT
+        results = [x if in_float else wide(build, x)]
+    else:
+        again = onnx_ir.Node(
+            "", node.op_type, node.inputs, list(node.attributes.values()), num_outputs=len(node.outputs)
+        )
+        build.nodes.append(again)
+        results = list(again.outputs)
+    outputs: list[onnx_ir.Value] = []
+    for old, result in zip(node.outputs, results, strict=True):
+        narrow = is_coded(old, types, (dtype,))
+        if node.op_type not in ("Cast", "CastLike"):
+            result.type, result.shape = onnx_ir.TensorType(DataType.FLOAT) if narrow else old.type, old.shape
+            result.name = f"{old.name}_float" if narrow and old.name else old.name
+        rounds = narrow and old.name != ""
+        outputs.append(build.cast(round_in_place(build, result, dtype, Policy()), DataType.FLOAT) if rounds else result)
+        outputs[-1].name = old.name
+    reason = f"computed in float and rounded to {type_name(dtype)}, which {target.name} does not have"
+    parts = tuple(build.nodes), tuple(constants)
+    wanted = Replacement("round-in-place", reason, *parts, outputs=tuple(outputs), effect=effect_in_float(node))
+    return apply_replacement(NAME, node, wanted, namer)

@@ -1,0 +1,225 @@
+"""Numbers to and from the codes of a type, each with a single rounding.
+
+A number from a type of at most 16 bits is held exactly in a type that numpy computes with. What is wider is rounded to
+odd on its way to a narrower target: the last bit of a number that was not exact is set, so that the rounding which
+follows sees on which side of a tie it was. (Boldo and Melquiond, "When double rounding is odd", 2005: two bits more
+than the target are enough.)
+
+A NaN that passes between float16, bfloat16, float and double becomes quiet and keeps its sign and the topmost bits of
+its payload, as IEEE 754-2019 section 6.2.3 has it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+from onnx_ir import DataType
+
+from castsmith.numerics.cast.codec import Array, code_dtype, code_mask, decode_table, encode_table, nan_code
+from castsmith.numerics.cast.settings import Policy
+from castsmith.numerics.types import ElementType, Kind
+
+# float16 to and from float by integer arithmetic, because numpy's own takes 60 ns for each number that underflows.
+#
+# The ends of float16 within float, as codes without a sign:
+#
+#     0x3880_0000   2**-14, its smallest normal number: below it, adding 1/2 in float rounds to the multiple of 2**-24
+#                   that the code of a subnormal counts, and leaves the count in the low bits
+#     0x3800_0000   what the exponents differ by, 112, in place
+#     0x3F00_0000   1/2
+#
+# NaNs come out as infinity or NaN; the callers set them right.
+
+Words = npt.NDArray[np.uint32]
+
+_SMALLEST_NORMAL = np.uint32(0x3880_0000)
+_EXPONENTS = np.uint32(0x3800_0000)
+_HALF = np.uint32(0x3F00_0000)
+_SIGN, _INFINITY = np.uint32(0x8000_0000), np.uint32(0x7C00)
+
+
+def half_of_float(values: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:
+    """The codes of float16 nearest to `values`, ties to even, NaN aside; shaped as `values`."""
+    bits = values.view(np.uint32)
+    size = bits & ~_SIGN
+    rounded = size >> np.uint32(13)
+    rounded &= np.uint32(1)
+    rounded += size
+    rounded += np.uint32(0xFFF) - _EXPONENTS  # wraps for subnormals, which the next step replaces
+    rounded >>= np.uint32(13)
+    np.minimum(rounded, _INFINITY, out=rounded)
+    subnormal = size < _SMALLEST_NORMAL
+    if subnormal.any():
+        counted = (size.view(np.float32) + np.float32(0.5)).view(np.uint32)
+        np.subtract(counted, _HALF, out=rounded, where=subnormal)
+    size ^= bits
+    size >>= np.uint32(16)
+    rounded |= size
+    return rounded.astype(np.uint16)
+
+
+def float_of_half(codes: npt.NDArray[np.uint16], out: Words) -> None:
+    """Write the codes of the float numbers for which the `codes` of float16 stand to `out`, NaN with its payload."""
+    np.bitwise_and(codes, np.uint16(0x7FFF), out=out, casting="safe", dtype=np.uint32)
+    subnormal = out < np.uint32(0x400)
+    special = out >= _INFINITY
+    counted = (out | _HALF).view(np.float32) - np.float32(0.5) if subnormal.any() else None
+    out <<= np.uint32(13)
+    out += _EXPONENTS
+    if special.any():
+        out[special] += _EXPONENTS
+    if counted is not None:
+        np.copyto(out, counted.view(np.uint32), where=subnormal)
+    sign = codes & np.uint16(0x8000)
+    out |= sign.astype(np.uint32) << np.uint32(16)
+
+
+_QUIET_BIT = np.uint32(0x0040_0000)
+_ALL_FIT = 2**24
+_BELOW_TIES = np.uint32(0x0FFF)
+
+
+def widen(codes: Array, row: ElementType) -> Array:
+    """The numbers that `codes` (any shape, unsigned) stand for, exactly: bool, an integer type, float32 or float64."""
+    if is_native(row):
+        return codes.view(row.dtype.numpy())
+    if row.bits <= 8:
+        return decode_table(row.dtype).take(codes, mode="clip")
+    bits = np.empty(codes.shape, np.uint32)
+    widen_half(codes, row, bits)
+    return bits.view(np.float32)
+
+
+def widen_half(codes: Array, row: ElementType, out: npt.NDArray[np.uint32]) -> None:
+    """Write the codes of the float32 numbers for which `codes` of float16 or bfloat16 stand to `out`."""
+    if row.dtype is DataType.FLOAT16:
+        float_of_half(codes, out)
+    else:
+        np.copyto(out, codes)
+        np.left_shift(out, 16, out=out)
+    if _holds_nan(codes, row):
+        out[np.isnan(out.view(np.float32))] |= _QUIET_BIT
+
+
+def look_up(table: Array, codes: Array, out: Array) -> None:
+    """Write the entries of `table` at `codes`, each of which is below its length, to `out`, of the table's type."""
+    table.take(codes, out=out, mode="clip")
+
+
+def is_native(row: ElementType) -> bool:
+    """Whether numpy computes with the type as it is stored: integers of whole bytes, float and double."""
+    return (row.bits >= 8 and row.kind is Kind.INTEGER) or row.dtype in (DataType.FLOAT, DataType.DOUBLE)
+
+
+def narrow(values: Array, row: ElementType, policy: Policy) -> Array:
+    """The codes, shaped as `values`, of the numbers `values` (any type that `widen` gives) rounded once to `row`."""
+    if row.kind is Kind.BOOLEAN:
+        return (values != 0).view(np.uint8)
+    if row.kind is Kind.INTEGER:
+        return _to_integer(values, row)
+    if row.dtype in (DataType.FLOAT, DataType.DOUBLE):
+        return values.astype(row.dtype.numpy()).view(code_dtype(row))
+    odd = round_to_odd_at_ties(values)
+    if row.dtype is DataType.FLOAT16:
+        return _repair_nan(half_of_float(odd), odd, quiet=0x7E00, dropped_bits=13)
+    if row.dtype is DataType.BFLOAT16:
+        return _repair_nan(odd.astype(ml_dtypes.bfloat16).view(np.uint16), odd, quiet=0x7FC0, dropped_bits=16)
+    return encode_table(row.dtype, policy).take(_table_index(odd.view(np.uint32)), mode="clip")
+
+
+def round_to_odd_at_ties(values: Array) -> npt.NDArray[np.float32]:
+    """Float32 numbers that round to every type of at most 11 significant bits as `values` do. NaN keeps its sign.
+
+    Such a type has its numbers and ties among the float32 numbers whose last 12 bits are zero, and rounding to nearest
+    goes wrong only by arriving there from elsewhere. So it is enough to round to odd what arrives there.
+    """
+    if values.dtype == np.float32:
+        return values
+    nearest = values.astype(np.float32)
+    if not _fit(values):
+        bits = nearest.view(np.uint32)
+        suspects = np.flatnonzero((bits & _BELOW_TIES) == 0)
+        if suspects.size:
+            bits[suspects] = _round_to_odd(values.reshape(-1)[suspects]).view(np.uint32)
+    return nearest
+
+
+def _fit(values: Array) -> bool:
+    """Whether `values` are integers, or bool, that float32 holds for sure."""
+    if values.dtype.kind == "f" or values.dtype.itemsize <= 2:
+        return values.dtype.kind != "f"
+    return bool(values.max(initial=0) <= _ALL_FIT and values.min(initial=0) >= -_ALL_FIT)
+
+
+def _round_to_odd(values: Array) -> npt.NDArray[np.float32]:
+    """`values` of 32 bits or more in float32: exact where they fit, else the neighbour whose last bit is set."""
+    double = _integer_to_odd_double(values) if values.dtype.kind in "iu" else values
+    nearest = double.astype(np.float32)
+    back = nearest.astype(np.float64)
+    bits = nearest.view(np.uint32)
+    move = (back != double) & (bits & 1 == 0) & ~np.isnan(double)
+    away_from_zero = np.abs(back) > np.abs(double)
+    bits += move
+    bits -= (move & away_from_zero) * np.uint32(2)
+    return nearest
+
+
+def _integer_to_odd_double(values: Array) -> npt.NDArray[np.float64]:
+    """Integers in float64, rounded to odd where they need more than its 53 bits."""
+    if values.dtype.itemsize < 8:
+        return values.astype(np.float64)
+    # Floor division leaves a remainder that is never negative, so OR-ing it in rounds to odd under either sign.
+    odd = (values >> 11) | ((values & 0x7FF) != 0)
+    fits = (values >> 53) == 0 if values.dtype.kind == "u" else (values >> 53) == (values >> 63)
+    return np.where(fits, values.astype(np.float64), odd.astype(np.float64) * 2048)
+
+
+def _table_index(bits: npt.NDArray[np.uint32]) -> npt.NDArray[np.intp]:
+    """The top 16 bits of each float32 with the lower 16 OR-ed into the last: a low half that is not zero carries."""
+    index = bits & np.uint32(0xFFFF)
+    index += np.uint32(0xFFFF)
+    index |= bits
+    index >>= np.uint32(16)
+    return index.astype(np.intp)
+
+
+def _to_integer(values: Array, row: ElementType) -> Array:
+    """Integers wrap; floating-point numbers lose their fraction, are held within the range, and NaN becomes 0."""
+    storage = code_dtype(row)
+    if values.dtype.kind == "f":
+        values = _truncate(values, row)
+    wrapped = values.astype(storage, copy=False)
+    return wrapped & storage.type(code_mask(row)) if row.bits < 8 else wrapped
+
+
+def _truncate(values: npt.NDArray[np.floating[Any]], row: ElementType) -> Array:
+    """Integers of the type that stores `row`. The ends are zero or powers of two, which every source type holds."""
+    stored = code_dtype(row) if not row.signed else np.dtype(f"i{code_dtype(row).itemsize}")
+    low, end = values.dtype.type(row.min), values.dtype.type(row.max + 1)
+    if values.min(initial=0) >= low and values.max(initial=0) < end:  # false if there is a NaN
+        return values.astype(stored)
+    whole = np.clip(values, low, np.nextafter(end, low)).astype(stored)
+    whole[values >= end] = int(row.max)
+    whole[np.isnan(values)] = 0
+    return whole
+
+
+def _holds_nan(codes: Array, row: ElementType) -> bool:
+    """Whether a NaN is among 16-bit codes: with the sign shifted out, NaNs are beyond infinity."""
+    infinity = nan_code(row) & ~(1 << (row.mantissa_bits - 1))
+    return bool((codes << 1).max(initial=0) > infinity << 1)
+
+
+def _repair_nan(
+    codes: npt.NDArray[np.uint16], values: npt.NDArray[np.float32], *, quiet: int, dropped_bits: int
+) -> npt.NDArray[np.uint16]:
+    """Give NaNs the payload that the module promises: numpy leaves some signalling, ml_dtypes drops the payload."""
+    nan = np.isnan(values)
+    if nan.any():
+        bits: npt.NDArray[Any] = values.view(np.uint32)[nan]
+        payload = (bits & np.uint32(0x7F_FFFF)) >> np.uint32(dropped_bits)
+        codes[nan] = ((bits >> np.uint32(16)) & np.uint32(0x8000)) | np.uint32(quiet) | payload
+    return codes

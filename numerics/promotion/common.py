@@ -1,0 +1,172 @@
+"""The common element type of mixed operands: the rule of OpenVINO's ConvertPromoteTypes, for two operands or many.
+
+What is promoted, in order:
+1. The operands of the highest kind decide (boolean < integer < floating point); string and complex mix with nothing.
+2. Under `pytorch_scalar_promotion` the rank-0 operands among them give way to the dimensioned ones.
+3. The answer is the narrowest type of that kind which holds all that remain (`castsmith.numerics.embedding`). float16
+   is taken before bfloat16, the choice that OpenVINO documents for its own tie (f8e4m3, f8e5m2). Where no integer type
+   holds both uint64 and a signed type, it is `u64_integer_promotion_target`.
+
+Without `promote_unsafe` the answer must be the type of an operand, and each operand must go to it by a step that the
+operator calls safe; those steps are `_refusal` below. The factor 2 that a signed answer grants to an unsigned scalar
+sits on the unexpected side; the running operator has it so, and so has this one. Where the operator has no rule for a
+type (float8 fnuz, float8e8m0, float6, float4, int2, uint2), a safe step must moreover be exact.
+
+With a `library` steps 2 and 3 are that library's own, by its table (`castsmith.numerics.promotion.libraries`).
+
+The rule is not associative, so many operands are never folded pair by pair: {bfloat16, float8e4m3fn, float8e5m2} gives
+bfloat16, which holds all three, although the last two alone give float16.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import NoReturn
+
+from onnx_ir import DataType
+
+from castsmith.numerics.arguments import whole_number
+from castsmith.numerics.embedding import embeds
+from castsmith.numerics.errors import PromotionError
+from castsmith.numerics.promotion.libraries import library_type
+from castsmith.numerics.promotion.rules import PRESETS, PromotionRules, Rank
+from castsmith.numerics.types import ELEMENT_TYPES, NUMERIC_TYPES, Kind, TypeLike, element_type, parse_type, type_name
+
+__all__ = ["PRESETS", "Operand", "PromotionRules", "Rank", "common_type", "promote_types"]
+
+Operand = tuple[TypeLike, Rank]
+
+_NO_OPENVINO_RULE = frozenset(
+    parse_type(name) for name in ("f8e4m3fnuz", "f8e5m2fnuz", "f8e8m0", "f6e2m3", "f6e3m2", "f4e2m1", "i2", "u2")
+)
+
+
+def promote_types(
+    lhs: TypeLike,
+    rhs: TypeLike,
+    *,
+    lhs_rank: Rank = 1,
+    rhs_rank: Rank = 1,
+    promote_unsafe: bool = False,
+    pytorch_scalar_promotion: bool = False,
+    u64_integer_promotion_target: TypeLike = DataType.FLOAT,
+) -> DataType | None:
+    """The type that ConvertPromoteTypes gives to both operands; None where an unknown rank (None) leaves it open.
+
+    Raises PromotionError where the rules refuse, ElementTypeError for a type that is not of ONNX.
+    Source: OpenVINO's ConvertPromoteTypes-14 as it runs in release 2026.4.1.
+    """
+    rules = PromotionRules(promote_unsafe, pytorch_scalar_promotion, parse_type(u64_integer_promotion_target))
+    return common_type([(lhs, lhs_rank), (rhs, rhs_rank)], rules)
+
+
+def common_type(operands: Sequence[Operand], rules: PromotionRules | None = None) -> DataType | None:
+    """The one type to which each of `operands`, pairs of type and rank, is cast once; None where a rank leaves it open.
+
+    It depends neither on the order of the operands nor on repetition, and for two it is `promote_types`.
+    Raises PromotionError where the rules refuse or there are no operands, ElementTypeError for an unknown type.
+    """
+    rules = rules or PromotionRules()
+    ranks = _ranks_by_type(operands)
+    types = list(ranks)
+    if len(types) == 1:
+        return types[0]
+    _refuse_unordered_kinds(types)
+    top = _of_highest_kind(types)
+    if rules.library != "openvino":
+        common = library_type(rules.library, ranks, scalars_give_way=rules.pytorch_scalar_promotion)
+        return common if common is None or rules.promote_unsafe else _safe_type(types, top, common)
+    if rules.pytorch_scalar_promotion and len(top) > 1:
+        if any(None in ranks[dtype] and 1 not in ranks[dtype] for dtype in top):
+            return None
+        top = [dtype for dtype in top if ranks[dtype] != {0}] or top
+    common = _narrowest_holding(top)
+    if not rules.promote_unsafe:
+        return _safe_type(types, top, common)
+    return common or rules.u64_integer_promotion_target
+
+
+def _ranks_by_type(operands: Sequence[Operand]) -> dict[DataType, set[Rank]]:
+    ranks: dict[DataType, set[Rank]] = {}
+    for dtype, rank in operands:
+        ranks.setdefault(parse_type(dtype), set()).add(_scalar_or_not(rank))
+    if not ranks:
+        raise PromotionError("at least one operand is required.", rule="operands")
+    return ranks
+
+
+def _scalar_or_not(rank: Rank) -> Rank:
+    """Return 0 for a scalar, 1 for any number of dimensions, None where it is unknown."""
+    if rank is None:
+        return None
+    if whole_number("a rank", rank, "an integer or None") < 0:
+        raise PromotionError(f"a rank must be at least 0, not {rank}.", rule="operands")
+    return min(rank, 1)
+
+
+def _of_highest_kind(types: Sequence[DataType]) -> list[DataType]:
+    highest = max(element_type(dtype).kind for dtype in types)
+    return [dtype for dtype in types if element_type(dtype).kind is highest]
+
+
+def _narrowest_holding(types: Sequence[DataType]) -> DataType | None:
+    """The narrowest type of their kind that holds all of `types`: float16 before bfloat16, signed where any is."""
+    kind = element_type(types[0]).kind
+    holding = [
+        row
+        for row in map(element_type, NUMERIC_TYPES)
+        if row.kind is kind and all(embeds(dtype, row.dtype) for dtype in types)
+    ]
+    return min(holding, key=lambda row: (row.bits, -row.mantissa_bits)).dtype if holding else None
+
+
+def _refuse_unordered_kinds(types: Sequence[DataType]) -> None:
+    for dtype in types:
+        if element_type(dtype).kind > Kind.FLOATING:
+            other = next(other for other in types if other != dtype)
+            text = f"{type_name(dtype)} with {type_name(other)} have no common type."
+            raise PromotionError(text, lhs=dtype, rhs=other, rule="kind")
+
+
+def _safe_type(types: Sequence[DataType], top: Sequence[DataType], common: DataType | None) -> DataType:
+    if common is None or common not in top:
+        _raise_unsafe(*_widened_pair(top, common), *_widening(common))
+    for dtype in types:
+        reason = _refusal(dtype, common, dimensioned=dtype in top)
+        if reason:
+            _raise_unsafe(dtype, common, *reason)
+    return common
+
+
+def _widened_pair(top: Sequence[DataType], common: DataType | None) -> tuple[DataType, DataType]:
+    """Two types which by themselves need `common`, so that the error names a cause; else the first and the last."""
+    pairs = ((a, b) for a, b in combinations(top, 2) if _narrowest_holding([a, b]) == common)
+    return next(pairs, (top[0], top[-1]))
+
+
+def _widening(common: DataType | None) -> tuple[str, str]:
+    if common is None:
+        return "no-integer-type", "fits no integer type: a safe promotion keeps every integer value"
+    return "widening", f"needs the wider {type_name(common)}: a safe promotion keeps to the type of an operand"
+
+
+def _refusal(source: DataType, common: DataType, *, dimensioned: bool) -> tuple[str, str] | None:
+    """The rule and the reason for which the step from `source` to `common` is not safe, or None."""
+    s, c = ELEMENT_TYPES[source], ELEMENT_TYPES[common]
+    if s.kind is Kind.BOOLEAN or source == common:
+        return None
+    if s.kind < c.kind and c.bits < 2 * s.bits:
+        return "precision", "could lose precision: a safe promotion to floating point needs twice the integer's bits"
+    if s.kind == c.kind and not dimensioned:
+        wide_enough = c.bits >= s.bits if s.signed == c.signed else c.signed and 2 * c.bits >= s.bits
+        if not wide_enough:
+            return "scalar", "could lose the scalar's value: a safe promotion needs a dimensioned type that is as wide"
+    if {source, common} & _NO_OPENVINO_RULE and not embeds(source, common):
+        return "exactness", f"could change a value: {type_name(common)} does not hold all of {type_name(source)}"
+    return None
+
+
+def _raise_unsafe(lhs: DataType, rhs: DataType, rule: str, reason: str) -> NoReturn:
+    text = f"{type_name(lhs)} with {type_name(rhs)} {reason} (`promote_unsafe` allows it)."
+    raise PromotionError(text, lhs=lhs, rhs=rhs, rule=rule, option="promote_unsafe")

@@ -1,0 +1,190 @@
+"""The common types of PyTorch, NumPy, JAX and TensorFlow, as rows: which types stand directly above each type.
+
+The common type of a set is the least type above all of it. Where several are least, the one of the lowest kind counts
+(int16 before float16 in NumPy); where several of one kind are least, or none, the library refuses, and so does this.
+A type without a row mixes with nothing. `float*` is the weakly typed float of JAX and TensorFlow, below all floats:
+uint64 with int8 is `float*`, which float16 absorbs, and which stands for `star` where it is the answer.
+
+Sources, all recorded by running them (tests/numerics/*_promotion.txt): torch.result_type 2.13, numpy.result_type 2.4,
+jax.numpy.result_type 0.10 with 64-bit types enabled, tf.experimental.numpy 2.21 with dtype_conversion_mode "all".
+NumPy has none of the types that ml_dtypes adds; what ml_dtypes registers for them is no order, so they are refused.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from typing import cast
+
+from onnx_ir import DataType
+
+from castsmith.numerics.errors import PromotionError
+from castsmith.numerics.extensions import PROMOTIONS, extension
+from castsmith.numerics.promotion.rules import PromotionFile, Rank, is_promotion_file, promotion_file
+from castsmith.numerics.types import element_type, parse_type, type_name
+
+STAR = "float*"
+
+
+@dataclass(frozen=True)
+class Library:
+    """The rows of one library. weak_integer, weak_float: what a Python number becomes among operands of lower kind."""
+
+    above: Mapping[str, str]
+    star: str
+    weak_integer: str
+    weak_float: str
+
+
+_INTEGERS = {
+    "b8": "i8 u8",
+    "i8": "i16",
+    "u8": "i16 u16",
+    "i16": "i32",
+    "u16": "i32 u32",
+    "i32": "i64",
+    "u32": "i64 u64",
+}
+_FLOATS = {"f16": "f32", "bf16": "f32", "f32": "f64", "f64": ""}
+_WEAK_FLOAT = {"i64": STAR, "u64": STAR}
+_NARROW_FLOATS = "f4e2m1 f6e2m3 f6e3m2 f8e4m3fn f8e4m3fnuz f8e5m2 f8e5m2fnuz f8e8m0"
+
+LIBRARIES: dict[str, Library] = {
+    "torch": Library(
+        {
+            "b8": "u8 i8",
+            "u8": "i16",
+            "i8": "i16",
+            "i16": "i32",
+            "i32": "i64",
+            "i64": "f16 bf16",
+            **dict.fromkeys(("u2", "u4", "u16", "u32", "u64"), "f16 bf16"),
+            **_FLOATS,
+        },
+        star="f32",
+        weak_integer="i64",
+        weak_float="f32",
+    ),
+    "numpy": Library(
+        {
+            **_INTEGERS,
+            "i8": "i16 f16",
+            "u8": "i16 u16 f16",
+            "i16": "i32 f32",
+            "u16": "i32 u32 f32",
+            "i64": "f64",
+            "u64": "f64",
+            "f16": "f32",
+            "f32": "f64",
+            "f64": "",
+        },
+        star="f64",
+        weak_integer="i64",
+        weak_float="f64",
+    ),
+    "jax": Library(
+        {
+            **_INTEGERS,
+            "b8": "i2 u2 i4 u4 i8 u8",
+            **dict.fromkeys(("i2", "u2", "i4", "u4"), ""),
+            **_WEAK_FLOAT,
+            STAR: f"{_NARROW_FLOATS} f16 bf16",
+            **dict.fromkeys(_NARROW_FLOATS.split(), ""),
+            **_FLOATS,
+        },
+        star="f64",
+        weak_integer="i64",
+        weak_float="f64",
+    ),
+    "tensorflow": Library(
+        {**_INTEGERS, **_WEAK_FLOAT, STAR: "f16 bf16", **_FLOATS}, star="f64", weak_integer="i32", weak_float="f64"
+    ),
+}
+
+
+def library_of(name: str) -> Library:
+    """The library of that name, the rows in the file at that path, or those that a package adds under that name.
+
+    Raises PromotionError where there are none.
+    """
+    if name in LIBRARIES:
+        return LIBRARIES[name]
+    if is_promotion_file(name):
+        return _library_in(promotion_file(name))
+    added = extension(PROMOTIONS, name, _fit)
+    if added is None:
+        known = ", ".join(("openvino", *LIBRARIES))
+        raise PromotionError(f"{name!r} is no library of promotion; there are {known}, and files that end in .json.")
+    return added
+
+
+def _library_in(found: PromotionFile) -> Library:
+    if found.above is None and found.library not in LIBRARIES:
+        raise PromotionError(f"{found.name} has no rows of its own, and {found.library!r} has none either.")
+    if found.above is None:
+        return LIBRARIES[found.library]
+    weak = {key: found.types[key].short_name() for key in ("weak_integer", "weak_float") if key in found.types}
+    return Library(found.above, **{"star": "f32", "weak_integer": "i64", "weak_float": "f32", **weak})
+
+
+def _fit(thing: object) -> Library:
+    if isinstance(thing, str | os.PathLike):
+        return _library_in(promotion_file(os.fspath(cast("str | os.PathLike[str]", thing))))
+    raise TypeError("it has no rows of its own")
+
+
+def library_type(
+    library: str, ranks: Mapping[DataType, Collection[Rank]], *, scalars_give_way: bool = False
+) -> DataType | None:
+    """The common type that the library gives to operands of the types and ranks (0, 1 for more, None for unknown).
+
+    scalars_give_way: PyTorch's rule that a rank-0 operand does not count beside a dimensioned one not below it.
+    None where an unknown rank decides. Raises PromotionError where the library gives no type.
+    """
+    unknown = [dtype for dtype in ranks if scalars_give_way and not {0, 1} & set(ranks[dtype])]
+    answers: set[str | None] = set()
+    for guess in product((0, 1), repeat=len(unknown)):
+        known = {
+            **{dtype: set(found) for dtype, found in ranks.items()},
+            **dict(zip(unknown, ({g} for g in guess), strict=True)),
+        }
+        counted = _counted(known) if scalars_give_way else list(known)
+        answers.add(_least(library, frozenset(dtype.short_name() for dtype in counted)))
+    if answers == {None}:
+        names = " and ".join(type_name(dtype) for dtype in ranks)
+        first, *_, last = ranks
+        text = f"{library} gives {names} no common type (`library=openvino` with `promote_unsafe` does)."
+        raise PromotionError(text, lhs=first, rhs=last, rule=library, option="library")
+    if len(answers) > 1:
+        return None
+    (least,) = answers
+    assert least is not None
+    return parse_type(library_of(library).star if least == STAR else least)
+
+
+def _counted(ranks: Mapping[DataType, Collection[Rank]]) -> list[DataType]:
+    """The types that count: a type of which all operands have rank 0 gives way to a dimensioned one not below it."""
+    dimensioned = [element_type(dtype).kind for dtype, found in ranks.items() if 1 in found]
+    top = max(dimensioned, default=None)
+    return [dtype for dtype, found in ranks.items() if top is None or 1 in found or element_type(dtype).kind > top]
+
+
+@cache
+def _least(library: str, names: frozenset[str]) -> str | None:
+    if len(names) == 1:
+        return next(iter(names))
+    rows = library_of(library).above
+    bounds = frozenset[str].intersection(*(_at_or_above(library, name) for name in names))
+    least = [a for a in bounds if not any(b != a and a in _at_or_above(library, b) for b in bounds)]
+    kinds = {name: element_type(parse_type("f32" if name == STAR else name)).kind for name in least}
+    lowest = [name for name in least if kinds[name] == min(kinds.values())]
+    return lowest[0] if len(lowest) == 1 and names <= rows.keys() else None
+
+
+@cache
+def _at_or_above(library: str, name: str) -> frozenset[str]:
+    above = library_of(library).above.get(name, "").split()
+    return frozenset({name}).union(*(_at_or_above(library, higher) for higher in above))

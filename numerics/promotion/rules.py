@@ -1,0 +1,181 @@
+"""What decides a promotion, as one value: the attributes of ConvertPromoteTypes, and whose table of types is used."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+from onnx_ir import DataType
+
+from castsmith.numerics.arguments import flag, text
+from castsmith.numerics.errors import PromotionError
+from castsmith.numerics.extensions import PROMOTIONS, extension, extensions
+from castsmith.numerics.json_files import read_json
+from castsmith.numerics.types import parse_type
+
+# A preset of promotion in a file of one's own: the options, and the common types as rows or as a library has them.
+#
+#     {
+#       "name": "acme",
+#       "promote_unsafe": true,
+#       "above": {"bool": ["int8"], "int8": ["int16"], "int16": ["float16"], "float16": ["float"], "float": []},
+#       "weak_integer": "int16", "weak_float": "float16"
+#     }
+#
+# `above` names the types that stand directly above each, as in `promotion_libraries`; a type without a row mixes with
+# nothing. In place of it `library` may name a library. The other fields are those of PromotionRules, with its defaults.
+
+_FLAGS = ("promote_unsafe", "pytorch_scalar_promotion", "weak_scalars")
+_TYPES = ("u64_integer_promotion_target", "weak_integer", "weak_float")
+_KNOWN = {"name", "description", "library", "above", *_FLAGS, *_TYPES}
+
+
+@dataclass(frozen=True)
+class PromotionFile:
+    """What a file says. above: by the short names of types, None where `library` has the rows."""
+
+    name: str
+    library: str
+    above: Mapping[str, str] | None
+    flags: Mapping[str, bool]
+    types: Mapping[str, DataType]
+
+
+def is_promotion_file(name: str) -> bool:
+    """Whether the name of a preset or library is the path of a file."""
+    return name.endswith(".json")
+
+
+@cache
+def promotion_file(path: str) -> PromotionFile:
+    """The file at that path. Raises PromotionError, in a sentence that names it, where it describes no preset."""
+    content = read_json(Path(path), PromotionError)
+    try:
+        return _read(content, path)
+    except (TypeError, ValueError) as error:
+        raise PromotionError(f"{path} does not describe a promotion: {str(error).rstrip('.')}.") from None
+
+
+def _read(content: object, path: str) -> PromotionFile:
+    if not isinstance(content, dict):
+        raise TypeError("it is not an object")
+    data = cast("dict[str, Any]", content)
+    if unknown := sorted(data.keys() - _KNOWN):
+        raise ValueError(f"{unknown[0]!r} is none of its fields, which are {', '.join(sorted(_KNOWN))}")
+    if not isinstance(data.get("name"), str):
+        raise ValueError("'name' is missing")
+    if ("above" in data) == ("library" in data):
+        raise ValueError("it needs either 'above' or 'library'")
+    if wrong := [name for name in _FLAGS if not isinstance(data.get(name, False), bool)]:
+        raise ValueError(f"{wrong[0]!r} must be true or false")
+    above = _rows(data["above"]) if "above" in data else None
+    flags = {name: data[name] for name in _FLAGS if name in data}
+    types = {name: parse_type(str(data[name])) for name in _TYPES if name in data}
+    return PromotionFile(data["name"], path if above is not None else str(data["library"]), above, flags, types)
+
+
+def _rows(given: object) -> Mapping[str, str]:
+    """The rows by short names. Raises ValueError for a type above that has no row, and for rows that go in a circle."""
+    if not isinstance(given, dict):
+        raise TypeError("'above' must be an object with a list of types for each type")
+    rows: dict[str, list[str]] = {}
+    for name, above in cast("dict[str, Any]", given).items():
+        if not isinstance(above, list):
+            raise TypeError(f"above {name} must be a list of types")
+        rows[_short(name)] = [_short(str(each)) for each in cast("list[Any]", above)]
+    for name, above in rows.items():
+        for each in above:
+            if each not in rows:
+                raise ValueError(f"{each}, which is above {name}, has no row")
+    _refuse_circles(rows)
+    return {name: " ".join(above) for name, above in rows.items()}
+
+
+def _refuse_circles(rows: Mapping[str, list[str]]) -> None:
+    """Take away, over and over, the types that have nothing above them that is left; in a circle none goes."""
+    left = dict(rows)
+    while top := [name for name, above in left.items() if not any(each in left for each in above)]:
+        for name in top:
+            del left[name]
+    if left:
+        raise ValueError(f"{next(iter(left))} stands above itself")
+
+
+def _short(name: str) -> str:
+    return parse_type(name).short_name()
+
+
+Rank = int | None
+"""The number of dimensions; None where it is unknown."""
+
+
+@dataclass(frozen=True)
+class PromotionRules:
+    """The attributes of ConvertPromoteTypes with its defaults, and two of Castsmith's own.
+
+    library: whose common types: `openvino` (derived from the types), a table of `promotion_libraries`, or the path of
+        a file with one of your own (`promotion_files`). A library's own rule is all unsafe; without `promote_unsafe`
+        the steps that ConvertPromoteTypes calls unsafe are refused.
+    weak_scalars: a rank-0 constant is a number as the source text had it; where the common type of the other operands
+        holds it exactly, it does not widen them.
+    """
+
+    promote_unsafe: bool = False
+    pytorch_scalar_promotion: bool = False
+    u64_integer_promotion_target: DataType = DataType.FLOAT
+    library: str = "openvino"
+    weak_scalars: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the fields, and take the type by whatever `parse_type` takes."""
+        for name in ("promote_unsafe", "pytorch_scalar_promotion", "weak_scalars"):
+            object.__setattr__(self, name, flag(name, getattr(self, name), PromotionError))
+        object.__setattr__(self, "u64_integer_promotion_target", parse_type(self.u64_integer_promotion_target))
+        text("library", self.library)
+
+    @classmethod
+    def preset(cls, name: str) -> PromotionRules:
+        """What users of a library mean: one of `PRESETS`, a JSON file by its path, or an entry point of other packages
+        in the group `castsmith.promotions`. Raises PromotionError for a name that is none of these."""
+        if text("the preset", name) in PRESETS:
+            return PRESETS[name]
+        if is_promotion_file(name):
+            return _from_file(name)
+        found = extension(PROMOTIONS, name, lambda thing: _fit(thing, name))
+        if found is None:
+            known = ", ".join((*PRESETS, *(each.name for each in extensions(PROMOTIONS))))
+            raise PromotionError(f"{name!r} is no preset of promotion; the presets are {known}.")
+        return found
+
+
+def _from_file(path: str, name: str = "") -> PromotionRules:
+    """The preset in a file, whose rows, where it has some, go by the name that a package gives it."""
+    found = promotion_file(path)
+    if found.above is None and found.library not in PRESETS:
+        raise PromotionError(f"{path}: {found.library!r} is none of the libraries {', '.join(PRESETS)}.")
+    library = name if name and found.above is not None else found.library
+    target = found.types.get("u64_integer_promotion_target", DataType.FLOAT)
+    return PromotionRules(u64_integer_promotion_target=target, library=library, **found.flags)
+
+
+def _fit(thing: object, name: str) -> PromotionRules:
+    """A preset as a package gives it: the rules, or the path of a file."""
+    if isinstance(thing, str | os.PathLike):
+        return _from_file(os.fspath(cast("str | os.PathLike[str]", thing)), name)
+    if isinstance(thing, PromotionRules):
+        return thing
+    raise TypeError("it is neither PromotionRules nor the path of a file")
+
+
+PRESETS: dict[str, PromotionRules] = {
+    "openvino": PromotionRules(),
+    "torch": PromotionRules(True, pytorch_scalar_promotion=True, library="torch", weak_scalars=True),
+    "numpy": PromotionRules(True, library="numpy"),
+    "jax": PromotionRules(True, library="jax"),
+    "tensorflow": PromotionRules(True, library="tensorflow"),
+}
+"""`tensorflow` is the mode "all" of tf.experimental.numpy; with promote_unsafe=False it is its mode "safe"."""

@@ -1,0 +1,77 @@
+"""Numbers of the source text: rank-0 constants that keep their value without widening what they meet.
+
+An exporter writes the 1.5 of `x + 1.5` as a constant of some type, mostly wider than `x`. Where `weak_scalars` is set:
+- a constant of the kind of the others, or a lower one, is left out when their common type holds its value exactly;
+- a constant of a higher kind takes the library's own type for such numbers (float32 for a float in PyTorch) when that
+  holds its value exactly;
+- an integer that their common type does not hold counts as dimensioned, so that it widens them rather than wraps
+  (PyTorch refuses it, or wraps it, depending on where it comes from);
+- any other constant is an operand like the others.
+
+Source: PyTorch's "wrapped numbers" (torch.result_type with Python numbers), NumPy's NEP 50, JAX's weak types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from onnx_ir import DataType
+
+from castsmith.numerics.cast import cast
+from castsmith.numerics.promotion.common import Operand, common_type
+from castsmith.numerics.promotion.libraries import library_of
+from castsmith.numerics.promotion.rules import PromotionRules, Rank
+from castsmith.numerics.types import Kind, element_type, parse_type
+
+Scalar = Any
+"""A numpy scalar or rank-0 array of any element type."""
+
+_NUMERIC = (Kind.BOOLEAN, Kind.INTEGER, Kind.FLOATING)
+
+
+def common_type_of_constants(
+    operands: Sequence[tuple[DataType, Rank, Scalar | None]], rules: PromotionRules
+) -> DataType | None:
+    """As `common_type`, for operands of which rank-0 constants carry their value, the others None."""
+    plain: list[Operand] = [(dtype, rank) for dtype, rank, _ in operands]
+    strong: list[Operand] = [(dtype, rank) for dtype, rank, value in operands if value is None]
+    if not rules.weak_scalars or len(strong) in (0, len(operands)):
+        return common_type(plain, rules)
+    base = common_type(strong, rules)
+    if base is None:
+        return common_type(plain, rules)
+    weak = [(dtype, rank, value) for dtype, rank, value in operands if value is not None]
+    return common_type([*strong, *(kept for pair in weak if (kept := _kept(*pair, base, rules)))], rules)
+
+
+def _kept(dtype: DataType, rank: Rank, value: Scalar, base: DataType, rules: PromotionRules) -> Operand | None:
+    """The operand as which the constant counts; None where it does not. A rank above 0 is that of a parameter, which
+    is stored and not computed with: it never gives way to the others."""
+    kind, base_kind = element_type(dtype).kind, element_type(base).kind
+    if kind not in _NUMERIC or base_kind not in _NUMERIC:
+        return dtype, rank
+    stand_in = _default(kind, rules) if kind > base_kind else base
+    if holds(value, dtype, stand_in):
+        return (stand_in, rank) if kind > base_kind else None
+    return dtype, int(bool(rank) or kind is base_kind is Kind.INTEGER)
+
+
+def _default(kind: Kind, rules: PromotionRules) -> DataType:
+    library = library_of("torch" if rules.library == "openvino" else rules.library)
+    return parse_type(library.weak_float if kind is Kind.FLOATING else library.weak_integer)
+
+
+def holds(value: Scalar, dtype: DataType, target: DataType) -> bool:
+    """Whether `value`, of type `dtype`, is a value of `target`."""
+    row = element_type(target)
+    if row.kind is Kind.FLOATING:
+        there = cast(np.asarray(value), target)
+        exact = float if element_type(dtype).kind is Kind.FLOATING else int
+        back = float(there)
+        if not np.isfinite(back):
+            return exact is float and str(back) == str(float(value))
+        return exact(value) == (int(back) if exact is int and back.is_integer() else back)
+    number = float(value)
+    return np.isfinite(number) and number.is_integer() and row.min <= int(value) <= row.max

@@ -1,0 +1,38 @@
+"""QuantizeLinear and DequantizeLinear on arrays, per tensor, per axis and in blocks, for every opset.
+
+Call `quantize_linear` or `dequantize_linear`; `quantize_reason` says why a result is not fixed by the standard.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from castsmith.lazy import door
+
+if TYPE_CHECKING:
+    from castsmith.numerics.quantize.granularity import folded_shape, is_scalar, require_shapes
+    from castsmith.numerics.quantize.linear import dequantize_linear, quantize_linear
+    from castsmith.numerics.quantize.schema import division_type
+    from castsmith.numerics.quantize.status import dequantize_reason, quantize_reason
+
+__all__ = [
+    "dequantize_linear",
+    "dequantize_reason",
+    "division_type",
+    "folded_shape",
+    "is_scalar",
+    "quantize_linear",
+    "quantize_reason",
+    "require_shapes",
+]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = door(
+        __name__,
+        {
+            "granularity": ("folded_shape", "is_scalar", "require_shapes"),
+            "linear": ("dequantize_linear", "quantize_linear"),
+            "schema": ("division_type",),
+            "status": ("dequantize_reason", "quantize_reason"),
+        },
+    )

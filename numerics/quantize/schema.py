@@ -1,0 +1,197 @@
+"""The operands of QuantizeLinear and DequantizeLinear, checked against the schema of an opset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy.typing as npt
+from onnx_ir import DataType
+
+from castsmith.numerics.arguments import whole_number
+from castsmith.numerics.cast import NEWEST_OPSET, Array, elements_of
+from castsmith.numerics.errors import ElementTypeError, QuantizeError
+from castsmith.numerics.quantize.granularity import Box, pieces, require_shapes
+from castsmith.numerics.types import FLOAT8_TYPES, TypeLike, parse_type, type_name
+
+# Which types and attributes QuantizeLinear and DequantizeLinear have at which opset, and in what type they compute.
+#
+# Source: the schemas of both operators at opsets 10, 13, 19, 21, 23, 24, 25 and 28.
+
+FIRST_OPSET = 10
+"""The opset that brought both operators."""
+
+_QUANTIZED: dict[DataType, int] = {
+    **dict.fromkeys((DataType.INT8, DataType.UINT8), 10),
+    **dict.fromkeys(FLOAT8_TYPES, 19),
+    **dict.fromkeys((DataType.INT16, DataType.UINT16, DataType.INT4, DataType.UINT4), 21),
+    DataType.FLOAT4E2M1: 23,
+    **dict.fromkeys((DataType.INT2, DataType.UINT2), 25),
+    **dict.fromkeys((DataType.FLOAT6E2M3, DataType.FLOAT6E3M2), 28),
+}
+_FULL: dict[DataType, int] = {DataType.FLOAT: 10, DataType.FLOAT16: 19, DataType.BFLOAT16: 19}
+
+TYPES: dict[tuple[str, str], dict[DataType, int]] = {
+    ("QuantizeLinear", "x"): {**_FULL, DataType.INT32: 10},
+    ("QuantizeLinear", "y_scale"): {**_FULL, DataType.INT32: 19, DataType.FLOAT8E8M0: 24},
+    ("QuantizeLinear", "y"): _QUANTIZED,
+    ("DequantizeLinear", "x"): {**_QUANTIZED, DataType.INT32: 10},
+    ("DequantizeLinear", "x_scale"): {**_FULL, DataType.FLOAT8E8M0: 24},
+    ("DequantizeLinear", "y"): _FULL,
+}
+"""The types of each input and output, with the first opset that has them. The zero point has the quantized type."""
+
+ATTRIBUTES: dict[tuple[str, str], int] = {
+    ("QuantizeLinear", "axis"): 13,
+    ("QuantizeLinear", "saturate"): 19,
+    ("QuantizeLinear", "block_size"): 21,
+    ("QuantizeLinear", "output_dtype"): 21,
+    ("QuantizeLinear", "precision"): 23,
+    ("DequantizeLinear", "axis"): 13,
+    ("DequantizeLinear", "block_size"): 21,
+    ("DequantizeLinear", "output_dtype"): 23,
+}
+"""The first opset at which the operator has each attribute."""
+
+PRECISIONS = (DataType.FLOAT16, DataType.BFLOAT16, DataType.FLOAT, DataType.DOUBLE)
+"""Types in which a division can be carried out; the schema leaves the values of `precision` open."""
+
+DEFAULTS: Mapping[str, Any] = {"axis": 1, "saturate": True, "block_size": 0, "output_dtype": None, "precision": None}
+
+
+def require_opset(op: str, opset: int) -> None:
+    """Raise QuantizeError for an opset that does not have the operator, or is newer than those known here."""
+    if not FIRST_OPSET <= whole_number("opset", opset) <= NEWEST_OPSET:
+        raise QuantizeError(f"{op} is known for the opsets {FIRST_OPSET} to {NEWEST_OPSET}, not for {opset}.")
+
+
+def require_attributes(op: str, opset: int, **attributes: object) -> None:
+    """Raise QuantizeError for an attribute that is not at its default and that the operator lacks at `opset`."""
+    for name, value in attributes.items():
+        first = ATTRIBUTES[op, name]
+        if value != DEFAULTS[name] and opset < first:
+            raise QuantizeError(f"{op} has no {name} at opset {opset}; opset {first} is the first that has it.")
+
+
+def require_type(op: str, place: str, dtype: DataType, opset: int) -> None:
+    """Raise ElementTypeError for a type that the input or output `place` of the operator does not take at `opset`."""
+    name, first = type_name(dtype), TYPES[op, place].get(dtype)
+    if first is None:
+        raise ElementTypeError(f"{op} takes no {name} as {place}.")
+    if opset < first:
+        raise ElementTypeError(f"{op} takes no {name} as {place} at opset {opset}; opset {first} is the first.")
+
+
+def division_type(x: DataType, scale: DataType, precision: DataType | None) -> DataType:
+    """The type in which QuantizeLinear divides: `precision`, else the type of the scale.
+
+    Where that can hold no quotient (int32, float8e8m0) it is the type of x, or double where that is int32 too: the
+    quotient of two int32 rounds there to the integer, and to every narrow type, to which the exact one rounds.
+    """
+    if precision is not None:
+        if precision not in PRECISIONS:
+            names = ", ".join(type_name(dtype) for dtype in PRECISIONS)
+            raise ElementTypeError(f"{type_name(precision)} is no precision to divide in; these are: {names}.")
+        return precision
+    if scale in PRECISIONS:
+        return scale
+    if x in PRECISIONS:
+        return x
+    return DataType.DOUBLE if scale is DataType.INT32 else DataType.FLOAT
+
+
+@dataclass(frozen=True, slots=True)
+class Operands:
+    """The operands of one node, checked, and the types that follow from them.
+
+    `compute` is the type of the division or product, `output` that of the result; `stated` says that an attribute
+    fixes `compute`.
+    """
+
+    x: Array
+    scale: Array
+    zero_point: Array | None
+    axis: int
+    block_size: int
+    compute: DataType
+    output: DataType
+    stated: bool
+
+    def pieces(self) -> Iterator[tuple[Box, Array, Array | None]]:
+        """The boxes that `x` falls into, each with the scale and the zero point of its elements."""
+        if self.zero_point is None:
+            for box, (scale,) in pieces(self.x, self.axis, self.block_size, self.scale):
+                yield box, scale, None
+            return
+        for box, (scale, zero) in pieces(self.x, self.axis, self.block_size, self.scale, self.zero_point):
+            yield box, scale, zero
+
+
+def quantize_operands(
+    x: npt.ArrayLike,
+    scale: npt.ArrayLike,
+    zero_point: npt.ArrayLike | None,
+    *,
+    axis: int,
+    block_size: int,
+    saturate: bool,
+    output_dtype: TypeLike | None,
+    precision: TypeLike | None,
+    opset: int,
+) -> Operands:
+    """The operands of a QuantizeLinear, checked. Raises as `quantize_linear` does."""
+    op = "QuantizeLinear"
+    require_opset(op, opset)
+    require_attributes(
+        op, opset, axis=axis, block_size=block_size, saturate=saturate, output_dtype=output_dtype, precision=precision
+    )
+    data, source = elements_of(x)
+    divisor, scale_type = elements_of(scale)
+    zero, output = _zero_and_type(op, zero_point, output_dtype, DataType.UINT8)
+    for place, dtype in (("x", source), ("y_scale", scale_type), ("y", output)):
+        require_type(op, place, dtype, opset)
+    if 19 <= opset < 23 and source is not scale_type:
+        names = f"{type_name(source)} and {type_name(scale_type)}"
+        raise QuantizeError(f"{op} at opset {opset} wants x and y_scale of one type, not {names}.")
+    require_shapes(data, divisor, zero, axis, block_size)
+    compute = division_type(source, scale_type, None if precision is None else parse_type(precision))
+    return Operands(data, divisor, zero, axis, block_size, compute, output, precision is not None)
+
+
+def dequantize_operands(
+    x: npt.ArrayLike,
+    scale: npt.ArrayLike,
+    zero_point: npt.ArrayLike | None,
+    *,
+    axis: int,
+    block_size: int,
+    output_dtype: TypeLike | None,
+    opset: int,
+) -> Operands:
+    """The operands of a DequantizeLinear, checked. Raises as `dequantize_linear` does."""
+    op = "DequantizeLinear"
+    require_opset(op, opset)
+    require_attributes(op, opset, axis=axis, block_size=block_size, output_dtype=output_dtype)
+    data, source = elements_of(x)
+    factor, scale_type = elements_of(scale)
+    zero, _ = _zero_and_type(op, zero_point, source, source)
+    output = scale_type if output_dtype is None else parse_type(output_dtype)
+    for place, dtype in (("x", source), ("x_scale", scale_type), ("y", output)):
+        require_type(op, place, dtype, opset)
+    require_shapes(data, factor, zero, axis, block_size)
+    return Operands(data, factor, zero, axis, block_size, output, output, output_dtype is not None)
+
+
+def _zero_and_type(
+    op: str, zero_point: npt.ArrayLike | None, stated: TypeLike | None, default: DataType
+) -> tuple[Array | None, DataType]:
+    """The zero point and the quantized type, which it and `stated` must agree on."""
+    wanted = None if stated is None else parse_type(stated)
+    if zero_point is None:
+        return None, wanted or default
+    zero, dtype = elements_of(zero_point)
+    if wanted is not None and wanted is not dtype:
+        names = f"{type_name(dtype)} and not {type_name(wanted)}"
+        raise QuantizeError(f"The zero point of a {op} has the quantized type; this one is {names}.")
+    return zero, dtype

@@ -1,0 +1,220 @@
+"""How firmly the schemas of QuantizeLinear and DequantizeLinear fix each element, and the reason where they do not.
+
+DISPUTED is what turns out differently under the reading that runtimes follow, arithmetic in float whatever the type of
+the scale, unless `precision` states the type; it is found by computing both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from onnx_ir import DataType
+
+from castsmith.numerics.cast import NEWEST_OPSET, Array, cast, policy_for
+from castsmith.numerics.quantize.granularity import Box, folded
+from castsmith.numerics.quantize.linear import add, difference, product, quantize_piece, quotient
+from castsmith.numerics.quantize.schema import Operands, dequantize_operands, quantize_operands
+from castsmith.numerics.status import Definedness, Finding, Mask, rules_for
+from castsmith.numerics.types import FLOAT8_TYPES, Kind, TypeLike, element_type, type_name
+
+# The elements of a quantization that rules catch, gathered into a status array or the worst finding.
+
+Rules = Iterator[tuple[Definedness, str, Mask]]
+"""What a rule says of the elements of one box: their standing at best, the reason, and which it catches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The elements of one box that one rule catches."""
+
+    box: Box
+    standing: Definedness
+    reason: str
+    caught: Mask
+
+
+def marks(given: Operands, rules: Callable[[Array, Array, Array | None], Rules]) -> Iterator[Mark]:
+    """The marks of all boxes; `rules` takes a part of x with its scale and zero point."""
+    source = folded(given.x, given.scale, given.axis)
+    source = source.astype(source.dtype.newbyteorder("="), copy=False)
+    for box, scale, zero in given.pieces():
+        with np.errstate(all="ignore"):
+            found = [Mark(box, *rule) for rule in rules(source[box], scale, zero)]
+        yield from found
+
+
+def worst_of(given: Operands, found: Iterator[Mark]) -> npt.NDArray[np.uint8]:
+    """The worst standing of each element, shaped as x."""
+    status = np.zeros(given.x.shape, np.uint8)
+    out = folded(status, given.scale, given.axis)
+    for mark in found:
+        part = out[mark.box]
+        np.maximum(part, np.uint8(mark.standing), out=part, where=mark.caught)
+    return status
+
+
+def finding_of(given: Operands, found: Iterator[Mark]) -> Finding | None:
+    """The first element, in C order, of the worst standing; None where no rule catches any."""
+    shape = folded(given.x, given.scale, given.axis).shape
+    worst: tuple[int, Mark] | None = None
+    for mark in found:
+        if not mark.caught.any():
+            continue
+        first = np.unravel_index(int(mark.caught.argmax()), mark.caught.shape)
+        place = int(
+            np.ravel_multi_index(tuple(int(at) + s.start for at, s in zip(first, mark.box, strict=True)), shape)
+        )
+        if worst is None or (mark.standing, -place) > (worst[1].standing, -worst[0]):
+            worst = place, mark
+    if worst is None:
+        return None
+    index = tuple(int(at) for at in np.unravel_index(worst[0], given.x.shape))
+    return Finding(index, str(given.x[index]), worst[1].standing, worst[1].reason)
+
+
+_DISPUTED, _UNDEFINED = Definedness.DISPUTED, Definedness.UNDEFINED
+
+
+def quantize_status(
+    x: npt.ArrayLike, scale: npt.ArrayLike, zero_point: npt.ArrayLike | None = None, **settings: Any
+) -> npt.NDArray[np.uint8]:
+    """How firmly the standard fixes each element of `quantize_linear` with the same arguments; values of Definedness.
+
+    Raises as `quantize_linear` does.
+    """
+    given, found = _quantize_marks(x, scale, zero_point, **settings)
+    return worst_of(given, found)
+
+
+def quantize_reason(
+    x: npt.ArrayLike, scale: npt.ArrayLike, zero_point: npt.ArrayLike | None = None, **settings: Any
+) -> Finding | None:
+    """The first element of the worst standing in `quantize_linear`, as `status_reason`; None if all are DEFINED."""
+    return finding_of(*_quantize_marks(x, scale, zero_point, **settings))
+
+
+def dequantize_status(
+    x: npt.ArrayLike, scale: npt.ArrayLike, zero_point: npt.ArrayLike | None = None, **settings: Any
+) -> npt.NDArray[np.uint8]:
+    """How firmly the standard fixes each element of `dequantize_linear` with the same arguments.
+
+    Raises as `dequantize_linear` does.
+    """
+    given, found = _dequantize_marks(x, scale, zero_point, **settings)
+    return worst_of(given, found)
+
+
+def dequantize_reason(
+    x: npt.ArrayLike, scale: npt.ArrayLike, zero_point: npt.ArrayLike | None = None, **settings: Any
+) -> Finding | None:
+    """The first element of the worst standing in `dequantize_linear`; None if all are DEFINED."""
+    return finding_of(*_dequantize_marks(x, scale, zero_point, **settings))
+
+
+def _quantize_marks(
+    x: npt.ArrayLike,
+    scale: npt.ArrayLike,
+    zero_point: npt.ArrayLike | None,
+    *,
+    axis: int = 1,
+    block_size: int = 0,
+    saturate: bool = True,
+    output_dtype: TypeLike | None = None,
+    precision: TypeLike | None = None,
+    opset: int = NEWEST_OPSET,
+) -> tuple[Operands, Iterator[Mark]]:
+    given = quantize_operands(
+        x,
+        scale,
+        zero_point,
+        axis=axis,
+        block_size=block_size,
+        saturate=saturate,
+        output_dtype=output_dtype,
+        precision=precision,
+        opset=opset,
+    )
+    return given, marks(given, lambda part, s, zero: _quantize_rules(given, part, s, zero, saturate, opset))
+
+
+def _dequantize_marks(
+    x: npt.ArrayLike,
+    scale: npt.ArrayLike,
+    zero_point: npt.ArrayLike | None,
+    *,
+    axis: int = 1,
+    block_size: int = 0,
+    output_dtype: TypeLike | None = None,
+    opset: int = NEWEST_OPSET,
+) -> tuple[Operands, Iterator[Mark]]:
+    given = dequantize_operands(
+        x, scale, zero_point, axis=axis, block_size=block_size, output_dtype=output_dtype, opset=opset
+    )
+    return given, marks(given, lambda part, s, zero: _dequantize_rules(given, part, s, zero))
+
+
+def _quantize_rules(given: Operands, x: Array, scale: Array, zero: Array | None, saturate: bool, opset: int) -> Rules:
+    row, name = element_type(given.output), type_name(given.output)
+    divided = quotient(x, scale, given.compute)
+    if row.kind is Kind.INTEGER:
+        yield _UNDEFINED, f"NaN has no value in {name}", np.isnan(divided)
+        if given.compute is not DataType.FLOAT:
+            far = np.abs(quotient(x, scale, DataType.FLOAT)) >= 2.0**31
+            yield _DISPUTED, f"the quotient saturates, and beyond int32 runtimes give the least {name} instead", far
+    else:
+        yield from _float_rules(
+            given, x, scale, divided, zero, policy_for(given.output, saturate=saturate, round_mode="up", opset=opset)
+        )
+    if given.compute is not DataType.FLOAT and not given.stated:
+        ours, theirs = (
+            quantize_piece(x, scale, zero, t, given.output, saturate, opset) for t in (given.compute, DataType.FLOAT)
+        )
+        reason = f"the division is in {type_name(given.compute)} here, and runtimes carry it out in float"
+        yield _DISPUTED, reason, _differ(ours, theirs)
+
+
+def _float_rules(given: Operands, x: Array, scale: Array, divided: Array, zero: Array | None, policy: Any) -> Rules:
+    total = divided if zero is None else add(divided, zero, given.compute)
+    numbers = total.astype(np.float64)
+    for rule in rules_for(given.compute, given.output, policy):
+        yield rule.standing, rule.reason, rule.holds(numbers)
+    yield _DISPUTED, "the sign of a NaN that the division makes is not fixed", _made_nan(divided, x, scale)
+    if zero is not None and given.output in FLOAT8_TYPES:
+        name, same = type_name(given.output), total.view(_bits(total)) == divided.view(_bits(divided))
+        yield _DISPUTED, f"runtimes ignore the zero point of {name}, even 0, to which -0 is to be added", ~same
+
+
+def _bits(array: Array) -> np.dtype[Any]:
+    return np.dtype(f"u{array.itemsize}")
+
+
+def _dequantize_rules(given: Operands, x: Array, scale: Array, zero: Array | None) -> Rules:
+    row, from_row = element_type(given.output), element_type(DataType.from_numpy(x.dtype))
+    exact = difference(x, zero)
+    ours = product(exact, scale, given.compute)
+    if zero is not None and (from_row.kind is Kind.FLOATING or from_row.dtype is DataType.INT32):
+        offset = np.broadcast_to(cast(zero, DataType.DOUBLE), ours.shape)
+        yield _DISPUTED, f"the zero point of {from_row.name} is supposed to be 0", ~(offset == 0)
+    yield _DISPUTED, "the sign of a NaN that the product makes is not fixed", _made_nan(ours, x, scale)
+    if (
+        given.compute is not DataType.FLOAT
+        or element_type(DataType.from_numpy(scale.dtype)).dtype is not DataType.FLOAT
+    ):
+        theirs = cast(product(exact, scale, DataType.FLOAT), given.output)
+        reason = f"the product is in {row.name} here, and runtimes carry it out in float"
+        yield _DISPUTED, reason, _differ(ours, theirs)
+
+
+def _made_nan(result: Array, *operands: Array) -> Mask:
+    made = np.isnan(result)
+    for operand in operands if made.any() else ():
+        made = made & ~np.isnan(cast(operand, DataType.DOUBLE))
+    return made
+
+
+def _differ(ours: Array, theirs: Array) -> Mask:
+    return ours.view(_bits(ours)) != theirs.view(_bits(theirs))

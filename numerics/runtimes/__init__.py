@@ -1,0 +1,23 @@
+"""Conversions as a named runtime computes them where the standard leaves the result open.
+
+Call `cast_as(runtime, ...)`. `differences` lists how each runtime departs from the schema.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from castsmith.lazy import door
+
+if TYPE_CHECKING:
+    from castsmith.numerics.runtimes.dispatch import RUNTIMES, cast_as
+
+__all__ = ["RUNTIMES", "cast_as"]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = door(
+        __name__,
+        {
+            "dispatch": ("RUNTIMES", "cast_as"),
+        },
+    )

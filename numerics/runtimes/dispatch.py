@@ -1,0 +1,112 @@
+"""Cast as a named runtime computes it, wrong or not: for folding what the standard leaves open as that runtime would.
+
+    onnxruntime    the CPU kernel of ONNX Runtime 1.31, one Cast at a time, on x86-64
+    reference      the reference evaluator of onnx 1.23, on numpy 2 and ml_dtypes 0.6
+
+`castsmith.numerics.runtimes.differences` lists how each departs from the schema. What a runtime computes one way in
+the body of
+a vectorised loop and another way in its tail has no reproducible value and is refused: a floating-point number out of
+range of an integer of 8 bits or more. The sign and payload of a NaN depend on the lane too; here a NaN is a NaN, with
+the bits that `cast` gives it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+from onnx_ir import DataType
+
+from castsmith.numerics.cast import NEWEST_OPSET, Array, check_cast, elements_of
+from castsmith.numerics.errors import CastError
+from castsmith.numerics.runtimes.onnxruntime import cast_as_onnxruntime
+from castsmith.numerics.status import Definedness, status_reason
+from castsmith.numerics.types import FLOAT8_TYPES, Kind, TypeLike, element_type, type_name
+
+# What the reference evaluator of onnx 1.23 computes: the conversions of numpy and ml_dtypes, and a few steps before.
+#
+#     to float8, saturating    clipped to the extremes first, infinity too at every opset; ml_dtypes' clip and cast
+#     to float8e8m0            the exponent bits of the float, so that signs are lost, subnormals round to one of two
+#                              values, infinity is NaN, and `saturate` only keeps the maximum from rounding up
+#     everything else          ml_dtypes by way of float, hence two roundings from double; numpy's printing
+#
+# Source: `onnx/reference/ops/op_cast.py` and `onnx/numpy_helper.py`, functions `saturate_cast` and `to_float8e8m0`.
+
+
+def cast_as_reference(elements: Array, source: DataType, target: DataType, saturate: bool, round_mode: str) -> Array:
+    """The result for contiguous `elements` of the type `source`, which is not `target`. Raises CastError."""
+    try:
+        return _convert(elements, target, saturate, round_mode)
+    except (TypeError, ValueError, OverflowError) as error:
+        names = f"{type_name(source)} to {type_name(target)}"
+        raise CastError(f"The reference evaluator fails to cast {names}: {error}") from None
+
+
+def _convert(elements: Array, target: DataType, saturate: bool, round_mode: str) -> Array:
+    if target is DataType.STRING:
+        return elements.astype(np.str_).astype(object)
+    dtype: Any = target.numpy()
+    if target is DataType.FLOAT8E8M0:
+        return _to_e8m0(np.asarray(elements, np.float32), saturate, round_mode).view(dtype)
+    if target in FLOAT8_TYPES and saturate:
+        finfo: Any = ml_dtypes.finfo
+        limits = finfo(dtype)
+        return np.clip(elements, limits.min, limits.max).astype(dtype)
+    return elements.astype(dtype)
+
+
+def _to_e8m0(values: npt.NDArray[np.float32], saturate: bool, round_mode: str) -> npt.NDArray[np.uint8]:
+    bits = values.view(np.uint32)
+    exponent = (bits >> 23) & 0xFF
+    if round_mode == "nearest":
+        up = ((bits & 0x40_0000) != 0) & (((bits & 0x3F_FFFF) != 0) | (exponent > 0))
+    else:
+        up = ((bits & 0x7F_FFFF) != 0) & (round_mode == "up")
+    up &= exponent != 0xFF
+    if saturate:
+        up &= exponent != 0xFE
+    return (exponent + up).astype(np.uint8)
+
+
+_Runtime = Callable[[Array, DataType, DataType, bool, str], Array]
+
+_RUNTIMES: dict[str, _Runtime] = {"onnxruntime": cast_as_onnxruntime, "reference": cast_as_reference}
+
+RUNTIMES = tuple(_RUNTIMES)
+"""The runtimes whose Cast can be reproduced."""
+
+
+def cast_as(
+    array: npt.ArrayLike,
+    to: TypeLike,
+    runtime: str,
+    *,
+    saturate: bool = True,
+    round_mode: str = "up",
+    opset: int = NEWEST_OPSET,
+) -> Array:
+    """`array` in the element type `to`, as the Cast of `runtime` computes it; otherwise as `cast`.
+
+    Raises CastError for an unknown runtime, and, naming the first element, for a cast that the runtime does not have or
+    whose result there is not reproducible.
+    """
+    if runtime not in _RUNTIMES:
+        raise CastError(f"{runtime!r} is not one of the runtimes known here: {', '.join(RUNTIMES)}.")
+    elements, source = elements_of(array)
+    target = check_cast(source, to, round_mode=round_mode, opset=opset)
+    elements = elements.astype(elements.dtype.newbyteorder("="), order="C")
+    if source is target:
+        return elements
+    from_row, to_row = element_type(source), element_type(target)
+    if from_row.kind is Kind.FLOATING and to_row.kind is Kind.INTEGER and to_row.bits >= 8:
+        found = status_reason(elements, target, opset=opset)
+        if found is not None and found.standing is Definedness.UNDEFINED:
+            raise CastError(
+                f"What {runtime} makes of {found.value} at {list(found.index)} in {type_name(target)} is not "
+                f"reproducible: {found.reason}."
+            )
+    with np.errstate(all="ignore"):
+        return _RUNTIMES[runtime](elements, source, target, saturate, round_mode)

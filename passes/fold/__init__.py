@@ -1,0 +1,24 @@
+"""Constant folding of casts, quantization and what moves their elements, with the exact codec.
+
+Run `FoldConstants`. A node is folded only if the standard fixes every element of the result and the file does not
+grow by more than the limit; large weights are computed in pieces when the file is written.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from castsmith.lazy import door
+
+if TYPE_CHECKING:
+    from castsmith.passes.fold.run import FoldConstants
+
+__all__ = ["FoldConstants"]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = door(
+        __name__,
+        {
+            "run": ("FoldConstants",),
+        },
+    )

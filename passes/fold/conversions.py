@@ -1,0 +1,212 @@
+"""QuantizeLinear and DequantizeLinear of constants, as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.numerics.cast import Array, bit_cast, cast
+from castsmith.numerics.quantize import dequantize_linear, dequantize_reason, quantize_linear, quantize_reason
+from castsmith.numerics.runtimes import cast_as
+from castsmith.numerics.status import Definedness, Finding, cast_status, status_reason
+from castsmith.numerics.trunc import trunc
+from castsmith.numerics.types import type_name
+from castsmith.passes.fold.moves import Dims
+
+# The conversions that fold, as plain data: what each gives for constants, and whether the standard fixes it.
+
+
+class Conversion(Protocol):
+    """What a node makes of constants to give one of its outputs. Equal where it does the same, so it can be a key."""
+
+    def result(self, types: Sequence[DataType], shapes: Sequence[Dims], /) -> tuple[DataType, Dims]:
+        """The type and shape that come out. Raises ValueError where the shapes do not fit."""
+        ...
+
+    def finding(self, arrays: Sequence[Array], /) -> Finding | None:
+        """The first element that the standard does not fix. This and `compute` raise CastsmithError."""
+        ...
+
+    def compute(self, arrays: Sequence[Array], /) -> Array: ...
+
+    def text(self, types: Sequence[DataType], /) -> str:
+        """What it does, for the record of it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CastTo:
+    """Cast, CastLike, and either output of ConvertPromoteTypes."""
+
+    to: DataType
+    opset: int
+    saturate: bool = True
+    round_mode: str = "up"
+
+    def result(self, _types: Sequence[DataType], shapes: Sequence[Dims]) -> tuple[DataType, Dims]:
+        return self.to, shapes[0]
+
+    def finding(self, arrays: Sequence[Array]) -> Finding | None:
+        saturate, round_mode = self.saturate, self.round_mode
+        return status_reason(arrays[0], self.to, saturate=saturate, round_mode=round_mode, opset=self.opset)
+
+    def compute(self, arrays: Sequence[Array]) -> Array:
+        saturate, round_mode = self.saturate, self.round_mode
+        return cast(arrays[0], self.to, saturate=saturate, round_mode=round_mode, opset=self.opset)
+
+    def compute_as(self, runtime: str, array: Array, tolerated: Definedness) -> Array:
+        """`compute`, but elements whose standing is worse than `tolerated` as the runtime has them."""
+        saturate, round_mode, opset = self.saturate, self.round_mode, self.opset
+        status = cast_status(array, self.to, saturate=saturate, round_mode=round_mode, opset=opset)
+        theirs = cast_as(array, self.to, runtime, saturate=saturate, round_mode=round_mode, opset=opset)
+        result = self.compute([array])
+        result[status > tolerated] = theirs[status > tolerated]
+        return result
+
+    def text(self, types: Sequence[DataType]) -> str:
+        kinds = f"{type_name(types[0])} to {type_name(self.to)}"
+        return f"{kinds} of a constant, every element as opset {self.opset} defines it"
+
+
+@dataclass(frozen=True, slots=True)
+class BitCastTo:
+    """BitCast: other values, the same bits."""
+
+    to: DataType
+    opset: int
+
+    def result(self, _types: Sequence[DataType], shapes: Sequence[Dims]) -> tuple[DataType, Dims]:
+        return self.to, shapes[0]
+
+    def finding(self, arrays: Sequence[Array]) -> Finding | None:
+        if self.to != DataType.BOOL:
+            return None
+        strange = arrays[0].view(np.uint8) > 1
+        if not strange.any():
+            return None
+        index = tuple(int(place) for place in np.unravel_index(int(strange.argmax()), strange.shape))
+        reason = "the standard gives no meaning to a bool that is neither 0 nor 1"
+        return Finding(index, str(arrays[0][index]), Definedness.UNDEFINED, reason)
+
+    def compute(self, arrays: Sequence[Array]) -> Array:
+        return bit_cast(arrays[0], self.to, opset=self.opset)
+
+    def text(self, types: Sequence[DataType]) -> str:
+        return f"the bits of a constant, read as {type_name(self.to)} and not as {type_name(types[0])}"
+
+
+@dataclass(frozen=True, slots=True)
+class TruncOf:
+    """QONNX Trunc. `names` are those of its operands in `castsmith.numerics.trunc.trunc`."""
+
+    names: tuple[str, ...]
+    version: int
+    rounding_mode: str
+    signed: bool
+    narrow: bool
+    to: DataType
+
+    def result(self, _types: Sequence[DataType], shapes: Sequence[Dims]) -> tuple[DataType, Dims]:
+        return self.to, np.broadcast_shapes(*shapes)
+
+    def finding(self, _arrays: Sequence[Array]) -> Finding | None:
+        return None
+
+    def compute(self, arrays: Sequence[Array]) -> Array:
+        operands, mode, version = dict(zip(self.names, arrays, strict=True)), self.rounding_mode, self.version
+        result = trunc(**operands, rounding_mode=mode, signed=self.signed, narrow=self.narrow, version=version)
+        # QONNX declares the output float32, whatever numpy makes of its parameters.
+        return result.astype(self.to.numpy())
+
+    def text(self, _types: Sequence[DataType]) -> str:
+        return f"QONNX Trunc version {self.version} of constants"
+
+
+Reading = tuple[Conversion, tuple[onnx_ir.Value, ...]]
+"""A conversion and the values that it converts."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuantizeTo:
+    """QuantizeLinear; its operands are x, scale and, where there is one, the zero point."""
+
+    opset: int
+    axis: int
+    block_size: int
+    saturate: bool
+    output_dtype: DataType | None
+    precision: DataType | None
+
+    def result(self, types: Sequence[DataType], shapes: Sequence[Dims]) -> tuple[DataType, Dims]:
+        return types[2] if len(types) > 2 else self.output_dtype or DataType.UINT8, shapes[0]
+
+    def finding(self, arrays: Sequence[Array]) -> Finding | None:
+        return quantize_reason(
+            *arrays,
+            axis=self.axis,
+            block_size=self.block_size,
+            saturate=self.saturate,
+            output_dtype=self.output_dtype,
+            precision=self.precision,
+            opset=self.opset,
+        )
+
+    def compute(self, arrays: Sequence[Array]) -> Array:
+        return quantize_linear(
+            *arrays,
+            axis=self.axis,
+            block_size=self.block_size,
+            saturate=self.saturate,
+            output_dtype=self.output_dtype,
+            precision=self.precision,
+            opset=self.opset,
+        )
+
+    def text(self, types: Sequence[DataType]) -> str:
+        return f"{type_name(types[0])} constant, quantized as opset {self.opset} defines it"
+
+
+@dataclass(frozen=True, slots=True)
+class DequantizeTo:
+    """DequantizeLinear; its operands are x, scale and, where there is one, the zero point."""
+
+    opset: int
+    axis: int
+    block_size: int
+    output_dtype: DataType | None
+
+    def result(self, types: Sequence[DataType], shapes: Sequence[Dims]) -> tuple[DataType, Dims]:
+        return self.output_dtype or types[1], shapes[0]
+
+    def finding(self, arrays: Sequence[Array]) -> Finding | None:
+        axis, block_size, output_dtype = self.axis, self.block_size, self.output_dtype
+        return dequantize_reason(*arrays, axis=axis, block_size=block_size, output_dtype=output_dtype, opset=self.opset)
+
+    def compute(self, arrays: Sequence[Array]) -> Array:
+        axis, block_size, output_dtype = self.axis, self.block_size, self.output_dtype
+        return dequantize_linear(*arrays, axis=axis, block_size=block_size, output_dtype=output_dtype, opset=self.opset)
+
+    def text(self, types: Sequence[DataType]) -> str:
+        return f"{type_name(types[0])} constant, dequantized as opset {self.opset} defines it"
+
+
+def read_quantize(node: onnx_ir.Node, opset: int) -> tuple[Reading, ...] | None:
+    """The conversion that a QuantizeLinear or DequantizeLinear is; None where a parameter of a function decides."""
+    if any(attribute.is_ref() for attribute in node.attributes.values()) or None in node.inputs[:2]:
+        return None
+    operands = tuple(value for value in node.inputs if value is not None)
+    axis, block_size = node.attributes.get_int("axis", 1) or 0, node.attributes.get_int("block_size", 0) or 0
+    output_dtype = _type(node, "output_dtype")
+    if node.op_type == "DequantizeLinear":
+        return ((DequantizeTo(opset, axis, block_size, output_dtype), operands),)
+    saturate, precision = bool(node.attributes.get_int("saturate", 1)), _type(node, "precision")
+    return ((QuantizeTo(opset, axis, block_size, saturate, output_dtype, precision), operands),)
+
+
+def _type(node: onnx_ir.Node, name: str) -> DataType | None:
+    return DataType(node.attributes.get_int(name, 0) or 0) or None

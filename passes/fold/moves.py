@@ -1,0 +1,86 @@
+"""Seven ways to move the elements of arrays, as plain data, and how each is done.
+
+Every operator that moves elements without looking at them is one of these once its axes and shapes are known. The
+shape of a result stands in the move, so that its size is known before memory is taken. All but concat, gather, scatter
+and some reshapes are views that take none.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from castsmith.numerics.cast import Array
+
+Dims = tuple[int, ...]
+
+
+class Way(enum.Enum):
+    """How elements are moved."""
+
+    RESHAPE = "same order, new shape"
+    TRANSPOSE = "axes in the order `detail[0]`"
+    EXPAND = "broadcast to the shape"
+    SLICE = "for each axis its start, count and step, in `detail`"
+    CONCAT = "joined along the axis `detail[0][0]`"
+    SCATTER = "the third operand put where the second, a list of indices, says"
+    GATHER = "picked along the axis `detail[0][0]` by the indices, which are the second operand"
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One move; equal where it does the same."""
+
+    way: Way
+    shape: Dims
+    detail: tuple[Dims, ...] = ()
+
+
+class MoveError(Exception):
+    """A move that means nothing; the text is the reason."""
+
+
+def move(what: Move, arrays: Sequence[Array]) -> Array:
+    """The result of the move. Raises MoveError for an index out of bounds, or repeated where elements are put."""
+    try:
+        return _DO[what.way](what, arrays)
+    except IndexError:
+        raise MoveError("an index on the way is out of bounds") from None
+
+
+def _slice(what: Move, arrays: Sequence[Array]) -> Array:
+    return arrays[0][tuple(_python_slice(*part) for part in what.detail)]
+
+
+def _python_slice(start: int, count: int, step: int) -> slice:
+    if count == 0:
+        return slice(0, 0)
+    # The stop of a walk down to element 0 would be -1, which means the last element to Python.
+    stop = start + count * step
+    return slice(start, stop if stop >= 0 else None, step)
+
+
+def _scatter(_what: Move, arrays: Sequence[Array]) -> Array:
+    data, indices, values = arrays
+    where = tuple(np.moveaxis(indices, -1, 0))
+    hits = np.zeros(data.shape[: len(where)], np.uint8)
+    np.add.at(hits, where, 1)
+    if hits.max(initial=0) > 1:
+        raise MoveError("an element is put in place twice on the way, and which one stays is not said")
+    result = data.copy()
+    result[where] = values
+    return result
+
+
+_DO: dict[Way, Callable[[Move, Sequence[Array]], Array]] = {
+    Way.RESHAPE: lambda what, arrays: arrays[0].reshape(what.shape),
+    Way.TRANSPOSE: lambda what, arrays: arrays[0].transpose(what.detail[0]),
+    Way.EXPAND: lambda what, arrays: np.broadcast_to(arrays[0], what.shape),
+    Way.SLICE: _slice,
+    Way.CONCAT: lambda what, arrays: np.concatenate(arrays, axis=what.detail[0][0]),
+    Way.SCATTER: _scatter,
+    Way.GATHER: lambda what, arrays: np.take(arrays[0], arrays[1], axis=what.detail[0][0]),
+}

@@ -1,0 +1,110 @@
+"""Which conversions a node stands for: one for each of its outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.inference import Inference
+from castsmith.ir.ops import (
+    DEFAULT_DOMAINS,
+    is_convert_promote_types,
+    is_trunc,
+    op_formals,
+    opset_of,
+    promotion_rules_of,
+    read_cast,
+    read_trunc,
+    trunc_operands,
+)
+from castsmith.numerics.promotion import common_type
+from castsmith.passes.fold.conversions import BitCastTo, CastTo, Reading, TruncOf, read_quantize
+from castsmith.passes.fold.values import Constants
+
+_OPERATORS = {"Cast", "CastLike", "BitCast", "QuantizeLinear", "DequantizeLinear", "Trunc"}
+
+Scope = onnx_ir.Graph | onnx_ir.Function
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Reads nodes of one model. `undecided`: functions, and graphs in them, whose types differ from call to call."""
+
+    constants: Constants
+    inference: Inference
+    imports: Mapping[Scope, Mapping[str, int]]
+    undecided: frozenset[Scope]
+
+    def read(self, node: onnx_ir.Node) -> tuple[Reading, ...] | None:
+        """The conversion of each output; None where the node is none, or what it converts to is not known.
+
+        Raises ModelError for a Trunc that QONNX does not have.
+        """
+        if node.graph is None or None in node.inputs[:1]:
+            return None
+        imports = self.imports[node.graph]
+        if is_trunc(node):
+            return _trunc(node, imports)
+        opset = opset_of(imports, "") or 1
+        if is_convert_promote_types(node):
+            return self._promotion(node, opset)
+        if node.domain not in DEFAULT_DOMAINS:
+            return None
+        if node.op_type in ("QuantizeLinear", "DequantizeLinear"):
+            return read_quantize(node, opset)
+        return self._cast(node, opset)
+
+    def _cast(self, node: onnx_ir.Node, opset: int) -> tuple[Reading, ...] | None:
+        if node.op_type == "BitCast":
+            return _bit_cast(node, opset) if op_formals("", "BitCast", opset) is not None else None
+        if node.op_type not in ("Cast", "CastLike"):
+            return None
+        meaning = read_cast(node, self._type_of(node, node.inputs[1]) if node.op_type == "CastLike" else None)
+        value = node.inputs[0]
+        if meaning is None or meaning.to is None or value is None:
+            return None
+        return ((CastTo(meaning.to, opset, meaning.saturate, meaning.round_mode), (value,)),)
+
+    def _type_of(self, node: onnx_ir.Node, value: onnx_ir.Value | None) -> DataType | None:
+        known = self.constants.of(value)
+        if known is not None:
+            return known.dtype
+        return None if node.graph in self.undecided else self.inference.type_of(value)
+
+    def _promotion(self, node: onnx_ir.Node, opset: int) -> tuple[Reading, ...] | None:
+        knowns = [known for value in node.inputs if (known := self.constants.of(value)) is not None]
+        if len(knowns) != 2:
+            return None
+        common = common_type([(known.dtype, len(known.shape)) for known in knowns], promotion_rules_of(node))
+        if common is None:
+            return None
+        return tuple((CastTo(common, opset), (value,)) for value in node.inputs if value is not None)
+
+
+def may_convert(node: onnx_ir.Node) -> bool:
+    """Whether the node's operator is one that `Reader.read` knows: a question that costs next to nothing."""
+    return node.op_type in _OPERATORS or is_convert_promote_types(node)
+
+
+def undecided_scopes(inference: Inference) -> frozenset[Scope]:
+    """The bodies, with their subgraphs, of the functions that are called with different types."""
+    functions = [function for function, calls in inference.signatures.items() if len(calls) > 1]
+    return frozenset(scope for function in functions for scope in (function.graph, *function.subgraphs()))
+
+
+def _bit_cast(node: onnx_ir.Node, opset: int) -> tuple[Reading, ...] | None:
+    value = node.inputs[0]
+    if value is None or node.attributes["to"].is_ref():
+        return None
+    return ((BitCastTo(DataType(node.attributes["to"].as_int()), opset), (value,)),)
+
+
+def _trunc(node: onnx_ir.Node, imports: Mapping[str, int]) -> tuple[Reading, ...]:
+    meaning = read_trunc(node, imports)
+    operands = trunc_operands(node, meaning.version)
+    to = node.outputs[0].dtype or DataType.FLOAT
+    mode, signed, narrow = meaning.rounding_mode, meaning.signed, meaning.narrow
+    return ((TruncOf(tuple(operands), meaning.version, mode, signed, narrow, to), tuple(operands.values())),)

@@ -1,0 +1,226 @@
+"""The rule of fold-constants: what to put in place of one node, within the budget, and each constant once."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.constants import bytes_of_dropped, new_constant
+from castsmith.ir.records import Refusal
+from castsmith.ir.rewriting import Replacement
+from castsmith.ir.text import site_of
+from castsmith.numerics.cast import Array
+from castsmith.numerics.errors import CastsmithError
+from castsmith.numerics.status import Definedness, Finding
+from castsmith.numerics.types import type_name
+from castsmith.passes.fold.conversions import CastTo, Reading
+from castsmith.passes.fold.reading import Reader
+from castsmith.passes.fold.streaming import streamed_conversion
+from castsmith.passes.fold.values import Constants, FoldError, Known
+
+NAME = "fold-constants"
+UNDEFINED = "fold-undefined"
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """One output: the constant it is, and how it comes about. `stands`: a value that is there already and serves."""
+
+    reading: Reading
+    operands: tuple[Known, ...]
+    known: Known
+    stands: onnx_ir.Value | None
+
+
+@dataclass
+class Folding:
+    """One run over a model: what is known, and how many bytes of tensor data it has grown by."""
+
+    constants: Constants
+    reader: Reader
+    holders: Mapping[onnx_ir.Graph, onnx_ir.Node]
+    max_growth: int
+    max_total_growth: int
+    tolerated: Definedness
+    fold_as: str = ""
+    as_runtime: set[Known] = field(default_factory=set[Known])
+    grown: int = 0
+    refused: dict[tuple[Known, ...], Refusal] = field(default_factory=dict[tuple[Known, ...], Refusal])
+
+    def fold(self, node: onnx_ir.Node) -> Replacement | Refusal | None:
+        """What to put in place of the node; None where it converts nothing that is constant."""
+        try:
+            derivations = self._derive(node)
+        except (CastsmithError, ValueError) as error:
+            return Refusal(NAME, "fold-invalid", site_of(node), str(error))
+        if derivations is None:
+            return None
+        new = {each.known: each for each in derivations if each.stands is None}
+        kept = {each.stands for each in derivations if each.stands is not None}
+        refusal = self._refusal(node, tuple(new.values()), kept) if new else None
+        if refusal is not None:
+            return refusal
+        self.grown += sum(known.tensor.nbytes for known in new if known.tensor) - bytes_of_dropped([node], kept)
+        for output, each in zip(node.outputs, derivations, strict=True):
+            if each.known in new and each.known.value is None:
+                # An output of the graph keeps its name, so what stands in for it needs another one.
+                name = f"{output.name}_value" if output.is_graph_output() else output.name
+                self._give_value(each.known, name or "folded")
+        outputs = tuple(each.stands or each.known.value for each in derivations)
+        values = tuple(known.value for known in new if known.value is not None)
+        home = self.constants.innermost(new)
+        return Replacement(
+            "fold-constant",
+            _reason(derivations, new) + self._runtime_note(new),
+            constants=values,
+            outputs=tuple(value for value in outputs if value is not None),
+            beside=self._within(node, home),
+        )
+
+    def forget(self, value: onnx_ir.Value) -> None:
+        """Let go of the tensor of a constant that has left the model."""
+        known = self.constants.found.get(value)
+        if known is not None and known.value is value and not _is_there(value):
+            known.value = known.tensor = known.moved = None
+
+    def _derive(self, node: onnx_ir.Node) -> list[Derivation] | None:
+        """The constant that each output is. An output that nothing uses is left as its operand is."""
+        if node.op_type == "Cast" and self.constants.of(node.inputs[0]) is None:  # as it mostly is
+            return None
+        readings = self.reader.read(node)
+        used = _used(node)
+        if readings is None or not any(used):
+            return None
+        derivations: list[Derivation] = []
+        for reading, needed in zip(readings, used, strict=False):
+            knowns = tuple(known for value in reading[1] if (known := self.constants.of(value)) is not None)
+            if len(knowns) < len(reading[1]):
+                return None
+            derivations.append(self._derivation(reading, knowns, needed=needed))
+        return derivations if len(derivations) == len(node.outputs) else None
+
+    def _derivation(self, reading: Reading, knowns: tuple[Known, ...], *, needed: bool) -> Derivation:
+        conversion, values = reading
+        dtype, shape = conversion.result([known.dtype for known in knowns], [known.shape for known in knowns])
+        if not needed or (isinstance(conversion, CastTo) and dtype == knowns[0].dtype):
+            return Derivation(reading, knowns, knowns[0], values[0])
+        known = self.constants.derived.setdefault(
+            (conversion, knowns), Known(dtype, shape, self.constants.innermost(knowns))
+        )
+        stands = known.value if known.value is not None and _is_there(known.value) else None
+        return Derivation(reading, knowns, known, stands)
+
+    def _refusal(self, node: onnx_ir.Node, new: Sequence[Derivation], kept: Container[onnx_ir.Value]) -> Refusal | None:
+        """Why none of the new constants may be; None once all are computed."""
+        key = tuple(each.known for each in new)
+        if key not in self.refused:
+            refusal = self._over_budget(node, new, kept) or self._not_computed(node, new)
+            if refusal is None:
+                return None
+            self.refused[key] = refusal
+        return replace(self.refused[key], site=site_of(node))
+
+    def _over_budget(
+        self, node: onnx_ir.Node, new: Sequence[Derivation], kept: Container[onnx_ir.Value]
+    ) -> Refusal | None:
+        taken = sum(each.known.nbytes for each in new)
+        left = self.max_total_growth - self.grown
+        growth = taken - bytes_of_dropped([node], kept)
+        if growth > 0 and growth > min(self.max_growth, left):
+            growth = taken - bytes_of_dropped([node, *self._twins(node, new)], kept)
+        if growth <= 0 or growth <= min(self.max_growth, left):
+            return None
+        reason = f"the file would grow by {growth} bytes, and max_growth is {self.max_growth}"
+        if growth <= self.max_growth:
+            reason = f"the file would grow by {growth} bytes, and {left} of max_total_growth are left"
+        return Refusal(NAME, "fold-growth", site_of(node), reason)
+
+    def _twins(self, node: onnx_ir.Node, new: Sequence[Derivation]) -> list[onnx_ir.Node]:
+        """The other nodes that the constant stands in for as well: they too stop needing what it is made of."""
+        users = dict.fromkeys(user for user, _ in new[0].reading[1][0].uses())
+        readings = self.reader.read(node)
+        alike = [user for user in users if user.op_type == node.op_type and user.domain == node.domain]
+        return [user for user in alike if any(_used(user)) and self.reader.read(user) == readings]
+
+    def _not_computed(self, node: onnx_ir.Node, new: Sequence[Derivation]) -> Refusal | None:
+        made: list[onnx_ir.TensorProtocol] = []
+        for each in new:
+            try:
+                tensor = self._computed(each)
+            except (CastsmithError, FoldError) as error:
+                return Refusal(NAME, "fold-invalid", site_of(node), str(error))
+            if isinstance(tensor, Finding):
+                where = f"element {list(tensor.index)} of {each.reading[1][0].name}"
+                reason = f"{where} is {tensor.standing.name}: {tensor.reason}"
+                return Refusal(NAME, UNDEFINED, site_of(node), reason, tensor.value)
+            made.append(tensor)
+        for each, tensor in zip(new, made, strict=True):
+            each.known.tensor = tensor
+        return None
+
+    def _computed(self, each: Derivation) -> onnx_ir.TensorProtocol | Finding:
+        """The constant; or the element that stands in the way."""
+        conversion = each.reading[0]
+        streamed = streamed_conversion(conversion, each.operands, each.known.dtype, self.constants.array)
+        if streamed is not None:
+            finding = streamed.finding()
+            if finding is None or finding.standing <= self.tolerated:
+                return streamed.tensor()
+            if not self.fold_as or not isinstance(conversion, CastTo):
+                return finding
+        arrays = [self.constants.array(known) for known in each.operands]
+        finding = conversion.finding(arrays)
+        if finding is None or finding.standing <= self.tolerated:
+            return _tensor(conversion.compute(arrays), each.known.dtype)
+        if not self.fold_as or not isinstance(conversion, CastTo):
+            return finding
+        self.as_runtime.add(each.known)
+        return _tensor(conversion.compute_as(self.fold_as, arrays[0], self.tolerated), each.known.dtype)
+
+    def _runtime_note(self, new: Container[Known]) -> str:
+        if not any(known in new for known in self.as_runtime):
+            return ""
+        return f"; what the standard leaves open as {self.fold_as} computes it"
+
+    def _give_value(self, known: Known, name: str) -> None:
+        assert known.tensor is not None
+        known.value = new_constant(name, known.tensor)
+        self.constants.found[known.value] = known
+
+    def _within(self, node: onnx_ir.Node, home: onnx_ir.Graph | None) -> onnx_ir.Node:
+        """The node of the graph `home` that is, or holds, the node: what is put there is seen by all later users."""
+        while node.graph is not home and (holder := self.holders.get(_graph_of(node))) is not None:
+            node = holder
+        return node
+
+
+def _graph_of(node: onnx_ir.Node) -> onnx_ir.Graph:
+    assert node.graph is not None
+    return node.graph
+
+
+def _used(node: onnx_ir.Node) -> list[bool]:
+    return [bool(output.uses()) or output.is_graph_output() for output in node.outputs]
+
+
+def _is_there(value: onnx_ir.Value) -> bool:
+    node = value.producer()
+    return value.is_initializer() or (node is not None and node.graph is not None)
+
+
+def _reason(derivations: Sequence[Derivation], new: Mapping[Known, Derivation]) -> str:
+    made = [each for each in derivations if each.known is not each.operands[0]]
+    if not made:
+        return f"the constant is {type_name(derivations[0].known.dtype)} already"
+    texts = dict.fromkeys(each.reading[0].text([known.dtype for known in each.operands]) for each in made)
+    return "; ".join(texts) + ("" if new else "; the constant is there already")
+
+
+def _tensor(array: Array, dtype: DataType) -> onnx_ir.TensorProtocol:
+    if dtype == DataType.STRING:
+        texts = [text.encode() for text in array.ravel().tolist()]
+        return onnx_ir.StringTensor(texts, shape=onnx_ir.Shape(array.shape))
+    return onnx_ir.Tensor(array, dtype)

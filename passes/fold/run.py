@@ -1,0 +1,147 @@
+"""fold-constants: conversions of constants become constants.
+
+Conversions are Cast, CastLike, BitCast, QuantizeLinear, DequantizeLinear, ConvertPromoteTypes and QONNX Trunc.
+
+A constant may reach one through operators that only move elements: Identity, Reshape, Transpose, Squeeze, Unsqueeze,
+Flatten, Slice, Concat, Gather, Expand, Split, ScatterND, ConstantOfShape. They fold with the conversion, not without.
+
+Exact: the value is computed by the numeric core as the schema of the model's opset says, and is made once however many
+nodes ask for it. Refused: a conversion of which any element is not DEFINED by the schema (with `fold_disputed`: neither
+DEFINED nor DISPUTED), so that what a runtime gives there stays its own; the first such element is named. Refused too,
+before any memory is taken: a constant beyond the budget, as a float8 weight decoded to float is. Refused, unless
+`fold_quantized`: a DequantizeLinear that is part of a quantized operator.
+
+    float[3] w = {1, 2.5, -3}
+    y = Cast <to = float8e4m3fn> (w)
+becomes
+    float8e4m3fn[3] y = {1, 2.5, -3}
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.constants import constant_tensor
+from castsmith.ir.inference import Following, infer_element_types
+from castsmith.ir.naming import Namer
+from castsmith.ir.ops import DEFAULT_DOMAINS
+from castsmith.ir.records import Diagnostic, Records, Refusal, RewriteResult, Severity
+from castsmith.ir.rewrite_pass import RewritePass
+from castsmith.ir.rewriting import Replacement, apply_replacement
+from castsmith.ir.text import site_of
+from castsmith.ir.walks import all_nodes, all_tensors, holders, imports_by_scope
+from castsmith.numerics.errors import CastError
+from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.runtimes import RUNTIMES
+from castsmith.numerics.status import Definedness
+from castsmith.passes.fold.reading import Reader, may_convert, undecided_scopes
+from castsmith.passes.fold.rule import NAME, UNDEFINED, Folding
+from castsmith.passes.fold.values import Constants
+
+# Which DequantizeLinear of a constant is part of a quantized operator, and so is not folded unless asked for.
+#
+# A runtime reads `DequantizeLinear (x), DequantizeLinear (w) -> Conv -> QuantizeLinear` as one convolution of integers.
+# With the weight in float that reading is gone: the model is slower, and ONNX Runtime quantizes such a weight anew,
+# to other values.
+
+
+def belongs_to_quantized_operator(node: onnx_ir.Node) -> bool:
+    """Whether what the DequantizeLinear gives meets, at some operator, what another one gives that is not constant."""
+    return _dequantizes(node) and any(
+        _dequantizes(producer) and constant_tensor(producer.inputs[0]) is None
+        for consumer in node.outputs[0].consumers()
+        for operand in consumer.inputs
+        if operand is not None and (producer := operand.producer()) is not None and producer is not node
+    )
+
+
+def _dequantizes(node: onnx_ir.Node) -> bool:
+    return node.op_type == "DequantizeLinear" and node.domain in DEFAULT_DOMAINS
+
+
+_SCRATCH = 1 << 20
+"""Bytes that an array on the way may take beyond those of the model's constants and the budget."""
+
+
+@dataclass(frozen=True)
+class FoldConstants(RewritePass):
+    """Fold conversions of constants.
+
+    max_growth: bytes of tensor data by which folding one node may make the file grow.
+    max_total_growth: bytes by which folding all of them may.
+    fold_disputed: fold elements on which runtimes disagree as the schema's own table says.
+    fold_as: fold what the standard leaves open in a cast as this runtime computes it (`onnxruntime` or `reference`),
+        where it computes it reproducibly.
+    fold_quantized: fold the weights of quantized operators too, which runtimes then no longer see as such.
+    """
+
+    max_growth: int = 4096
+    max_total_growth: int = 1 << 20
+    fold_disputed: bool = False
+    fold_as: str = ""
+    fold_quantized: bool = False
+
+    def __post_init__(self) -> None:
+        if self.fold_as not in ("", *RUNTIMES):
+            raise CastError(f"{self.fold_as!r} is not one of the runtimes known here: {', '.join(RUNTIMES)}.")
+
+    def call(self, model: onnx_ir.Model) -> RewriteResult:
+        folding, namer, records = self._folding(model), Namer(model), Records()
+        following = Following(folding.reader.inference, folding.reader.imports)
+        for node in all_nodes(model):
+            if not may_convert(node):
+                continue
+            if _needs_constant_of_float6(node, folding, namer):
+                continue
+            answer = self._keep(node) or folding.fold(node)
+            if isinstance(answer, Replacement):
+                operands = [value for value in node.inputs if value is not None]
+                records.rewrites.append(apply_replacement(NAME, node, answer, namer, following))
+                for value in operands:
+                    folding.forget(value)
+            elif answer is not None:
+                records.refusals.append(answer)
+        records.diagnostics += [_diagnostic(refusal) for refusal in records.refusals if refusal.rule == UNDEFINED]
+        return RewriteResult(model, bool(records.rewrites), records, following.handed_on())
+
+    def _keep(self, node: onnx_ir.Node) -> Refusal | None:
+        if self.fold_quantized or not belongs_to_quantized_operator(node) or constant_tensor(node.inputs[0]) is None:
+            return None
+        reason = (
+            "it is the weight of a quantized operator, which runtimes would no longer see (fold_quantized folds it)"
+        )
+        return Refusal(NAME, "fold-quantized", site_of(node), reason)
+
+    def _largest(self, model: onnx_ir.Model) -> int:
+        return sum(tensor.nbytes for tensor in all_tensors(model)) + self.max_growth + _SCRATCH
+
+    def _folding(self, model: onnx_ir.Model) -> Folding:
+        inference = infer_element_types(model, PromotionRules(promote_unsafe=True))
+        held = holders(model)
+        imports = imports_by_scope(model, held)
+        depths: dict[onnx_ir.Graph, int] = {}
+        for graph, node in held.items():
+            outer = node.graph
+            depths[graph] = 1 + (depths.get(outer, 0) if isinstance(outer, onnx_ir.Graph) else 0)
+        constants = Constants(depths, imports, lambda: self._largest(model))
+        reader = Reader(constants, inference, imports, undecided_scopes(inference))
+        tolerated = Definedness.DISPUTED if self.fold_disputed else Definedness.DEFINED
+        return Folding(constants, reader, held, self.max_growth, self.max_total_growth, tolerated, self.fold_as)
+
+
+def _diagnostic(refusal: Refusal) -> Diagnostic:
+    what = f"what this {refusal.site.op} of a constant gives"
+    message = f"the ONNX standard does not fix {what}, so it stays: {refusal.reason}"
+    way_out = "change the constant, or let the runtime decide"
+    return Diagnostic("undefined-constant-cast", Severity.WARNING, refusal.site, message, way_out)
+
+
+def _needs_constant_of_float6(node: onnx_ir.Node, folding: Folding, namer: Namer) -> bool:
+    """True if the folded value would have to be a Constant node of a type that Constant does not take."""
+    only_cast = (DataType.FLOAT6E2M3, DataType.FLOAT6E3M2)
+    if not any(folding.reader.inference.type_of(output) in only_cast for output in node.outputs):
+        return False
+    return node.graph is not None and not namer.takes_initializers(node.graph)

@@ -1,0 +1,225 @@
+"""What is known of constant values before, and without, computing them: type, shape, and how they come about.
+
+A Known is a tensor of the model, or a move of other Knowns, or what a conversion made of them. Equal derivations are
+one object, however many nodes spell them out, so that each is computed once. Tensors are read, and moves done, only
+when a conversion needs the array.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import ceil, prod
+from typing import TypeVar
+
+import numpy as np
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.constants import constant_tensor
+from castsmith.ir.ops import opset_of
+from castsmith.numerics.cast import Array
+from castsmith.numerics.types import element_bytes
+from castsmith.passes.fold.movement import Operands, movement, moves
+from castsmith.passes.fold.moves import Dims, Move, MoveError, Way, move
+
+_PARAMETERS = 64
+"""Elements that a shape or a list of axes has at most: numpy has no more axes."""
+
+_KEPT = 4096
+"""Bytes up to which a moved copy is kept for the next conversion; views are always kept."""
+
+_SMALL = 4096
+"""Bytes that a moved array may take whatever the model holds."""
+
+_ZERO = onnx_ir.tensor(np.zeros(1, np.float32))
+
+T = TypeVar("T")
+
+
+class FoldError(Exception):
+    """A constant that cannot be computed; the text is the reason."""
+
+
+@dataclass(eq=False, slots=True)
+class Known:
+    """A constant: its type and shape, and the innermost graph that it is derived from."""
+
+    dtype: DataType
+    shape: Dims
+    home: onnx_ir.Graph | None = None
+    how: Move | None = None
+    operands: tuple[Known, ...] = ()
+    tensor: onnx_ir.TensorProtocol | None = None
+    value: onnx_ir.Value | None = None
+    moved: Array | None = None
+
+    @property
+    def nbytes(self) -> int:
+        return bytes_of(self.dtype, self.shape)
+
+
+def bytes_of(dtype: DataType, shape: Dims) -> int:
+    """Bytes that a tensor takes in a file."""
+    return ceil(prod(shape) * element_bytes(dtype))
+
+
+@dataclass
+class Constants:
+    """The constants of a model, found as they are asked for.
+
+    depths: how deep each graph is nested. largest: gives the bytes that a moved array may take.
+    """
+
+    depths: Mapping[onnx_ir.Graph, int]
+    imports: Mapping[onnx_ir.Graph | onnx_ir.Function, Mapping[str, int]]
+    largest: Callable[[], int]
+    found: dict[onnx_ir.Value, Known | None] = field(default_factory=dict[onnx_ir.Value, "Known | None"])
+    derived: dict[Hashable, Known] = field(default_factory=dict[Hashable, Known])
+
+    def of(self, value: onnx_ir.Value | None) -> Known | None:
+        """What is known of the value; None where it is no constant."""
+        if value is None:
+            return None
+        for each in _inside_out(value, self._sources, self.found):
+            self._settle(each)
+        return self.found[value]
+
+    def array(self, known: Known) -> Array:
+        """The elements of a constant. Raises FoldError where it is too large, or an index is out of bounds."""
+        order: dict[Known, None] = {}
+        for each in _inside_out(known, _operands_of, order):
+            order[each] = None
+        waiting = Counter(operand for each in order for operand in _operands_of(each))
+        made: dict[Known, Array] = {}
+        for each in order:
+            made[each] = self._compute(each, made)
+            for operand in _operands_of(each):
+                waiting[operand] -= 1
+                if not waiting[operand]:
+                    del made[operand]
+        return made[known]
+
+    def innermost(self, knowns: Iterable[Known]) -> onnx_ir.Graph | None:
+        """The graph, of those the constants come from, in which all of them are visible."""
+        homes = [known.home for known in knowns if known.home is not None]
+        return max(homes, key=lambda home: self.depths.get(home, 0), default=None)
+
+    def _sources(self, value: onnx_ir.Value) -> list[onnx_ir.Value]:
+        node = value.producer()
+        if node is None or value.const_value is not None or not moves(node):
+            return []
+        return [operand for operand in node.inputs if operand is not None]
+
+    def _settle(self, value: onnx_ir.Value) -> None:
+        tensor, node = constant_tensor(value), value.producer()
+        if tensor is not None:
+            graph = value.graph
+            home = graph if isinstance(graph, onnx_ir.Graph) else None if graph is None else graph.graph
+            self.found[value] = Known(tensor.dtype, _dims(tensor), home, tensor=tensor, value=value)
+        elif node is None or not moves(node):
+            self.found[value] = None
+        else:
+            self._settle_outputs(node)
+
+    def _settle_outputs(self, node: onnx_ir.Node) -> None:
+        operands = [None if operand is None else self.found[operand] for operand in node.inputs]
+        planned = None
+        if all(known is not None or operand is None for known, operand in zip(operands, node.inputs, strict=True)):
+            planned = self._plan(node, operands)
+        for output, known in zip(node.outputs, planned or [None] * len(node.outputs), strict=True):
+            self.found[output] = known
+
+    def _plan(self, node: onnx_ir.Node, operands: list[Known | None]) -> list[Known] | None:
+        shapes = [None if known is None else known.shape for known in operands]
+        opset = opset_of(self.imports[node.graph], "") if node.graph is not None else None
+        plan = movement(Operands(node, shapes, lambda index: self._integers(operands[index]), opset or 1))
+        if plan is None:
+            return None
+        carried = self._carried(node, operands)
+        if carried is None:
+            return None
+        home = self.innermost(carried) or self.innermost(known for known in operands if known is not None)
+        return [self._moved(carried, what, home) for what in plan]
+
+    def _moved(self, carried: tuple[Known, ...], what: Move, home: onnx_ir.Graph | None) -> Known:
+        if what.way is Way.RESHAPE and what.shape == carried[0].shape:
+            return carried[0]
+        return self.derived.setdefault((what, carried, home), Known(carried[0].dtype, what.shape, home, what, carried))
+
+    def _carried(self, node: onnx_ir.Node, operands: list[Known | None]) -> tuple[Known, ...] | None:
+        """The constants whose elements a node moves, without its parameters; None where they differ in type."""
+        if node.op_type == "ConstantOfShape":
+            return self._filling(node)
+        count = {"Concat": len(operands), "Gather": 2, "ScatterND": 3}.get(node.op_type, 1)
+        carried = tuple(known for known in operands[:count] if known is not None)
+        joined = {"Concat": carried, "ScatterND": carried[::2]}.get(node.op_type, ())
+        mixed = len({known.dtype for known in joined}) > 1
+        return None if mixed or len(carried) < count else carried
+
+    def _filling(self, node: onnx_ir.Node) -> tuple[Known] | None:
+        """The scalar with which a ConstantOfShape fills its result; equal scalars are one."""
+        tensor = node.attributes["value"].as_tensor() if "value" in node.attributes else _ZERO
+        if tensor.size != 1 or tensor.dtype == DataType.STRING:
+            return None
+        key = (tensor.dtype, tensor.tobytes())
+        whole = Known(tensor.dtype, _dims(tensor), tensor=tensor)
+        return (self.derived.setdefault(key, Known(tensor.dtype, (), None, Move(Way.RESHAPE, ()), (whole,))),)
+
+    def _integers(self, known: Known | None) -> Dims | None:
+        if known is None or len(known.shape) > 1 or prod(known.shape) > _PARAMETERS:
+            return None
+        if known.dtype not in (DataType.INT64, DataType.INT32):
+            return None
+        try:
+            return tuple(int(element) for element in self.array(known).reshape(-1))
+        except FoldError:
+            return None
+
+    @cached_property
+    def _limit(self) -> int:
+        return self.largest()
+
+    def _compute(self, known: Known, made: Mapping[Known, Array]) -> Array:
+        if known.moved is not None:
+            return known.moved
+        if known.how is None:
+            assert known.tensor is not None
+            return known.tensor.numpy()
+        if known.nbytes > _SMALL and known.nbytes > self._limit:
+            size = f"{list(known.shape)} of {known.dtype.name.lower()}"
+            raise FoldError(f"an array {size} on the way would be larger than all constants of the model")
+        try:
+            array = move(known.how, [made[operand] for operand in known.operands])
+        except MoveError as error:
+            raise FoldError(str(error)) from None
+        if array.base is not None or array.nbytes <= _KEPT:
+            known.moved = array
+        return array
+
+
+def _operands_of(known: Known) -> tuple[Known, ...]:
+    return () if known.how is None or known.moved is not None else known.operands
+
+
+def _dims(tensor: onnx_ir.TensorProtocol) -> Dims:
+    return tuple(int(dim) for dim in tensor.shape.numpy())
+
+
+def _inside_out(root: T, sources: Callable[[T], Iterable[T]], done: Mapping[T, object]) -> Iterable[T]:
+    """What is not `done` of the root and its sources, sources first; the caller adds each to `done`.
+
+    No recursion, since chains are long.
+    """
+    stack = [root]
+    while stack:
+        if stack[-1] in done:
+            stack.pop()
+            continue
+        missing = [source for source in sources(stack[-1]) if source not in done]
+        if missing:
+            stack += missing
+        else:
+            yield stack.pop()

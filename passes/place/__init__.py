@@ -1,0 +1,28 @@
+"""Casts placed at least cost: a minimum cut over regions of operators that only move elements.
+
+Run `PlaceCasts`. `regions` finds what a cast may move across, `problem` and `choices` state the cost, `solve` finds the
+minimum (`cut`, `eliminate`), and `apply` changes the graph. `flow` follows casts through control flow.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from castsmith.lazy import door
+
+if TYPE_CHECKING:
+    from castsmith.passes.place.movable import data_inputs
+    from castsmith.passes.place.run import PlaceCasts
+    from castsmith.passes.place.sizes import parse_sizes
+
+__all__ = ["PlaceCasts", "data_inputs", "parse_sizes"]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = door(
+        __name__,
+        {
+            "movable": ("data_inputs",),
+            "run": ("PlaceCasts",),
+            "sizes": ("parse_sizes",),
+        },
+    )

@@ -1,0 +1,139 @@
+"""Doing what was chosen for a region: moves get their types, the region's casts go, and the planned ones are made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir
+
+from castsmith.ir.constants import constant_tensor, drop_if_unused, new_constant
+from castsmith.ir.naming import Namer
+from castsmith.ir.ops import cast_node, set_element_type
+from castsmith.ir.rewriting import place_constant
+from castsmith.ir.text import node_text
+from castsmith.numerics.cast import cast
+from castsmith.numerics.types import type_name
+from castsmith.passes.place.chains import Chain, type_of
+from castsmith.passes.place.choices import Choice, Mode, Plan
+from castsmith.passes.place.problem import Problem, Root
+from castsmith.passes.place.regions import Region
+
+
+def needs_identity(problem: Problem, plans: Sequence[Plan]) -> bool:
+    """Whether an output of the graph would be a value that has a name already: only an Identity could rename it."""
+    for root, plan in zip(problem.roots, plans, strict=True):
+        outputs = [
+            (chain, demand.value)
+            for demand, chain in zip(root.demands, plan.served, strict=True)
+            if demand.user is None
+        ]
+        if len({chain for chain, _ in outputs}) < len(outputs):
+            return True
+        if any(chain == plan.given and value is not root.value and root.move is None for chain, value in outputs):
+            return True
+    return False
+
+
+def apply(region: Region, problem: Problem, chosen: Sequence[Choice], plans: Sequence[Plan], namer: Namer) -> str:
+    """Change the graph; returns the region's new nodes as text."""
+    names = _release_names(region, namer)
+    casts: list[onnx_ir.Node] = []
+    for move, choice in zip(problem.moves, chosen, strict=True):
+        if choice.mode is not Mode.KEEP:
+            for output in move.node.outputs:
+                set_element_type(output, choice.dtype)
+    for root, plan in zip(problem.roots, plans, strict=True):
+        casts += _serve(region, root, plan, problem, names, namer)
+    for node in reversed(list(region.casts)):
+        assert node.graph is not None
+        node.graph.remove(node, safe=True)
+    # Not before all are served: what a dead move reads goes with it, and may be in the region too.
+    for root in problem.roots:
+        drop_if_unused(root.value)
+    kept = [node for node in (*region.moves, *casts) if node.graph is not None]
+    return "\n".join(map(node_text, kept))
+
+
+def _release_names(region: Region, namer: Namer) -> dict[onnx_ir.Value, tuple[str | None, str | None]]:
+    """Make the names of the region's casts free for those that take their place."""
+    names: dict[onnx_ir.Value, tuple[str | None, str | None]] = {}
+    for node in region.casts:
+        names[node.outputs[0]] = node.name, node.outputs[0].name
+        namer.release(node.name)
+        if not node.outputs[0].is_graph_output():
+            namer.release(node.outputs[0].name)
+    return names
+
+
+def _serve(
+    region: Region,
+    root: Root,
+    plan: Plan,
+    problem: Problem,
+    names: dict[onnx_ir.Value, tuple[str | None, str | None]],
+    namer: Namer,
+) -> list[onnx_ir.Node]:
+    """Make the casts of one root and hand their results to all who want them."""
+    made: dict[Chain, onnx_ir.Value] = {plan.given: root.value}
+    wishes: dict[Chain, tuple[str | None, str | None]] = {}
+    for demand, chain in zip(root.demands, plan.served, strict=True):
+        # The name of an output goes to what becomes that output, and to nothing else.
+        if demand.value in names and (demand.user is None or not demand.value.is_graph_output()):
+            wishes[chain] = names[demand.value] if demand.user is None else wishes.get(chain, names[demand.value])
+    users = [user for user, _ in root.value.uses() if user in region.nodes]
+    first = None if root.move is not None else min(users, key=lambda user: region.nodes[user], default=None)
+    nodes: list[onnx_ir.Node] = []
+    for base, chain in plan.casts:
+        if not root.price:
+            made[chain] = _cast_constant(made[base], chain, problem, namer)
+            continue
+        step = problem.casting.step_to(type_of(chain))
+        node = cast_node(made[base], type_of(chain), saturate=step.saturate, round_mode=step.round_mode)
+        wanted_node, wanted = wishes.get(chain, (node.name, node.outputs[0].name))
+        node.name = namer.fresh(wanted_node or node.name or "castsmith_Cast")
+        node.outputs[0].name = namer.fresh(wanted or node.outputs[0].name or "castsmith_cast")
+        _place(node, made[base], first, nodes)
+        made[chain] = node.outputs[0]
+        nodes.append(node)
+    for demand, chain in zip(root.demands, plan.served, strict=True):
+        if demand.user is not None:
+            demand.user.replace_input_with(demand.index, made[chain])
+        elif made[chain] is not demand.value:
+            _become_output(demand.value, made[chain], namer)
+    return nodes
+
+
+def _cast_constant(value: onnx_ir.Value, chain: Chain, problem: Problem, namer: Namer) -> onnx_ir.Value:
+    """A small constant is cast here and now."""
+    step, dtype, tensor = problem.casting.step_to(type_of(chain)), type_of(chain), constant_tensor(value)
+    assert tensor is not None
+    opset = problem.casting.opset
+    array = cast(tensor.numpy(), dtype, saturate=step.saturate, round_mode=step.round_mode, opset=opset)
+    name = namer.fresh(f"{value.name}_{type_name(dtype)}")
+    constant = new_constant(name, onnx_ir.tensor(array, dtype=dtype, name=name))
+    place_constant(constant, problem.moves[0].node, namer)
+    return constant
+
+
+def _place(node: onnx_ir.Node, base: onnx_ir.Value, first: onnx_ir.Node | None, placed: Sequence[onnx_ir.Node]) -> None:
+    """After what it casts; a cast of what comes from outside goes before the first node of the region that uses it."""
+    producer = base.producer()
+    if first is not None and producer not in placed:
+        first.prepend(node)
+        return
+    assert producer is not None
+    producer.append(node)
+
+
+def _become_output(old: onnx_ir.Value, new: onnx_ir.Value, namer: Namer) -> None:
+    """Let `new` be the output of the graph that `old` was, under its name."""
+    graph, name = old.graph, old.name
+    assert graph is not None
+    for index, output in enumerate(graph.outputs):
+        if output is old:
+            graph.outputs[index] = new
+    if new.name != name:
+        old.name = namer.fresh(f"{name}_{type_name(old.dtype)}" if old.dtype is not None else f"{name}_moved")
+        namer.release(new.name)
+        new.name = name
+    new.type, new.shape = new.type or old.type, new.shape or old.shape

@@ -1,0 +1,108 @@
+"""What an element has gone through, as a chain of casts, and when two chains are the same.
+
+A chain starts with the type that a value has where it comes into a region; each further step is a cast. Movement of
+elements leaves the chain as it is. Chains are kept reduced by `chain_collapses`, so equal chains are equal values: a
+value that was widened and narrowed again has the chain it had before. A cast that the standard leaves open for some
+value of its source is no step: moving it would change what a runtime makes of that value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+
+from onnx_ir import DataType
+
+from castsmith.ir.ops import CastNode, chain_verdict
+from castsmith.numerics.critical import critical_values
+from castsmith.numerics.errors import CastError, ElementTypeError
+from castsmith.numerics.status import cast_status
+from castsmith.numerics.types import Kind, element_type
+
+Chain = tuple[CastNode, ...]
+
+
+def start(dtype: DataType) -> Chain:
+    """The chain of a value of the type, of which no more is known."""
+    return (CastNode(dtype, saturate=True, round_mode="up"),)
+
+
+def type_of(chain: Chain) -> DataType:
+    """The type that the chain ends in."""
+    dtype = chain[-1].to
+    assert dtype is not None
+    return dtype
+
+
+@dataclass(frozen=True)
+class Casting:
+    """The casts that may be placed: one to each type, with the settings that the region's own casts to it have."""
+
+    steps: tuple[CastNode, ...]
+    opset: int
+    plans: dict[object, object] = field(default_factory=dict[object, object], compare=False, repr=False)
+    """What `castsmith.passes.place.choices` has found for these casts."""
+    _reached: dict[Chain, dict[Chain, Chain]] = field(
+        default_factory=dict[Chain, dict[Chain, Chain]], compare=False, repr=False
+    )
+
+    def types(self) -> list[DataType]:
+        return [step.to for step in self.steps if step.to is not None]
+
+    def step_to(self, dtype: DataType) -> CastNode:
+        """The cast to the type."""
+        return next(step for step in self.steps if step.to == dtype)
+
+    def extend(self, chain: Chain, dtype: DataType) -> Chain | None:
+        """The chain with a cast to the type after it, reduced; None where that cast is none that may be placed."""
+        return chain if type_of(chain) == dtype else _extended(chain, self.step_to(dtype), self.opset)
+
+    def reach(self, chain: Chain) -> dict[Chain, Chain]:
+        """Each chain that one or two casts make of `chain`, with the one it is made from by its last cast."""
+        if chain not in self._reached:
+            self._reached[chain] = self._reach(chain)
+        return self._reached[chain]
+
+    def _reach(self, chain: Chain) -> dict[Chain, Chain]:
+        parents: dict[Chain, Chain] = {}
+        edge = [chain]
+        for _ in range(2):
+            made = [(made, base) for base in edge for dtype in self.types() if (made := self.extend(base, dtype))]
+            fresh = [(made, base) for made, base in made if made != chain and made not in parents]
+            for made, base in fresh:
+                parents.setdefault(made, base)
+            edge = [made for made, _ in fresh]
+        return parents
+
+
+@cache
+def casting_of(steps: tuple[CastNode, ...], opset: int) -> Casting:
+    """The casting of these casts: regions that are alike share what was found for one of them."""
+    return Casting(steps, opset)
+
+
+def is_fixed(source: DataType, step: CastNode, opset: int) -> bool:
+    """Whether the standard fixes the cast of every value of `source`."""
+    return step.to is not None and _is_fixed(source, step, opset)
+
+
+@cache
+def _is_fixed(source: DataType, step: CastNode, opset: int) -> bool:
+    assert step.to is not None
+    if max(element_type(source).kind, element_type(step.to).kind) > Kind.FLOATING:
+        return False
+    values, saturate, round_mode = critical_values(source, step.to), step.saturate, step.round_mode
+    try:
+        return not cast_status(values, step.to, saturate=saturate, round_mode=round_mode, opset=opset).any()
+    except (ElementTypeError, CastError):
+        return False
+
+
+@cache
+def _extended(chain: Chain, step: CastNode, opset: int) -> Chain | None:
+    while len(chain) > 1 and chain_verdict(type_of(chain[:-1]), chain[-1], step, opset):
+        chain = chain[:-1]
+        if type_of(chain) == step.to:
+            return chain
+    # Of values that came by a cast which holds them, a cast may be fixed that is not so for all values of the type.
+    return (*chain, step) if is_fixed(type_of(chain), step, opset) else None

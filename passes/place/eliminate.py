@@ -1,0 +1,180 @@
+"""The least cost of a region of any number of types, by eliminating one variable after another.
+
+The moves are variables, their values the choices they have; so are the roots, their values the sets of casts that may
+be made of them. What a root costs is a table over its move and itself, and whether a move is served by it one over the
+two: no table has more than two variables to begin with. A variable is eliminated by adding up the tables that it is in
+and keeping, for each way to set its neighbours, the least. Regions look like trees with a few shortcuts, so that the
+tables stay small; where one would not, nothing is answered.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from castsmith.passes.place.choices import Choice, Wish, offer, useful_count
+from castsmith.passes.place.problem import Problem
+
+_LARGEST = 1 << 18
+"""Elements that a table may have."""
+
+_MOST_USEFUL = 8
+"""Chains of one root of which all sets are looked at."""
+
+_Table = NDArray[np.float64]
+Factor = tuple[tuple[int, ...], _Table]
+"""A table, and the variables that its axes stand for."""
+
+
+def eliminate(problem: Problem) -> Sequence[Choice] | None:
+    """A choice of least cost; None where the tables would become too large, or nothing is possible."""
+    factors = factors_of(problem)
+    chosen = None if factors is None else minimize(factors)
+    if chosen is None:
+        return None
+    return [move.choices[chosen.get(number, 0)] for number, move in enumerate(problem.moves)]
+
+
+def factors_of(problem: Problem) -> list[Factor] | None:
+    """The tables; the moves are the variables from 0 on, the roots those after them. None where a root has too many."""
+    factors: list[Factor] = []
+    for number, move in enumerate(problem.moves):
+        costs = [problem.cost_of_move(number, choice) for choice in move.choices]
+        factors.append(((number,), np.array(costs)))
+    for number, root in enumerate(problem.roots):
+        own = (None,) if root.move is None else problem.moves[root.move].choices
+        users = dict.fromkeys((demand.path, demand.move) for demand in root.demands)
+        others = tuple((path, None if move is None else problem.moves[move].choices) for path, move in users)
+        key = "tables", root.history, own, others
+        if key not in problem.casting.plans:
+            problem.casting.plans[key] = _tables(problem, number, own, others)
+        found: Any = problem.casting.plans[key]
+        if found is None:
+            return None
+        cost, served = found
+        itself = len(problem.moves) + number
+        priced = np.where(np.isinf(cost), np.inf, np.where(np.isinf(cost), 0.0, cost) * (root.price * root.elements))
+        factors.append(((itself,), priced[0]) if root.move is None else ((root.move, itself), priced))
+        factors += [
+            ((itself,), table[0]) if move is None else ((move, itself), table)
+            for (_, move), table in zip(users, served, strict=True)
+        ]
+    return factors
+
+
+def _tables(
+    problem: Problem,
+    number: int,
+    own: Sequence[Choice | None],
+    others: Sequence[tuple[Any, Sequence[Choice] | None]],
+) -> tuple[_Table, list[_Table]] | None:
+    """What each set of casts costs under each choice of the root's own, for one element; and whom each set serves.
+
+    A value of the root's variable is a set of casts together with the chain that is given, so that whom it serves does
+    not depend on the choice of its own.
+    """
+    wishes: list[Wish] = [(path, choice) for path, choices in others for choice in choices or (None,)]
+    rows: list[tuple[int, float, list[bool]]] = []
+    for index, choice in enumerate(own):
+        history = problem.roots[number].history
+        if useful_count(problem.casting, history, choice, tuple(wishes)) > _MOST_USEFUL:
+            return None
+        found = offer(problem.casting, history, choice, tuple(wishes))
+        for made, unit in found.sets if found is not None else ():
+            assert found is not None
+            rows.append((index, unit, [not accepted.isdisjoint(made) for accepted in found.wanted]))
+    rows = _undominated(rows)
+    cost = np.full((len(own), max(len(rows), 1)), np.inf)
+    for column, (index, unit, _) in enumerate(rows):
+        cost[index, column] = unit
+    serves = np.array([served for _, _, served in rows], np.bool_).reshape(max(len(rows), 0), len(wishes))
+    served: list[_Table] = []
+    place = 0
+    for _, choices in others:
+        count = len(choices or (None,))
+        table = np.where(serves[:, place : place + count].T, 0.0, np.inf)
+        served.append(table if rows else np.full((count, 1), np.inf))
+        place += count
+    return cost, served
+
+
+def _undominated(rows: list[tuple[int, float, list[bool]]]) -> list[tuple[int, float, list[bool]]]:
+    """The sets that no set of at most their cost outdoes in whom it serves."""
+    kept: list[tuple[int, float, list[bool]]] = []
+    for index, unit, served in sorted(rows, key=lambda row: (row[0], row[1], -sum(row[2]))):
+        beaten = any(
+            index == other and all(theirs >= ours for theirs, ours in zip(better, served, strict=True))
+            for other, _, better in kept
+        )
+        if not beaten:
+            kept.append((index, unit, served))
+    return kept
+
+
+def minimize(factors: list[Factor]) -> dict[int, int] | None:
+    """For each variable its value at the least of the sum of all tables; None where a table would be too large."""
+    holding: dict[int, dict[int, Factor]] = {}
+    for number, factor in enumerate(factors):
+        for variable in factor[0]:
+            holding.setdefault(variable, {})[number] = factor
+    sizes = {variable: size for scope, table in factors for variable, size in zip(scope, table.shape, strict=True)}
+    queue = [(_degree(holding[variable]), variable) for variable in sorted(holding)]
+    heapq.heapify(queue)
+    number, order = len(factors), list[tuple[int, tuple[int, ...], NDArray[np.intp]]]()
+    while queue:
+        degree, variable = heapq.heappop(queue)
+        if variable not in holding:
+            continue
+        if degree != (now := _degree(holding[variable])):
+            heapq.heappush(queue, (now, variable))
+            continue
+        mine = holding.pop(variable)
+        scope = tuple(sorted({other for held, _ in mine.values() for other in held if other != variable}))
+        if _size(sizes, (*scope, variable)) > _LARGEST:
+            return None
+        total = _sum((*scope, variable), mine.values())
+        order.append((variable, scope, total.argmin(axis=-1)))
+        for each, (held, _) in mine.items():
+            for other in held:
+                if other != variable:
+                    del holding[other][each]
+        if scope:
+            rest = (scope, total.min(axis=-1))
+            for other in scope:
+                holding[other][number] = rest
+            number += 1
+        elif np.isinf(total.min()):
+            return None
+    values: dict[int, int] = {}
+    for variable, scope, best in reversed(order):
+        values[variable] = int(best[tuple(values[other] for other in scope)])
+    return values
+
+
+def _degree(held: dict[int, Factor]) -> int:
+    return len({other for scope, _ in held.values() for other in scope}) - (1 if held else 0)
+
+
+def _size(sizes: dict[int, int], scope: Sequence[int]) -> int:
+    size = 1
+    for variable in scope:
+        size *= sizes[variable]
+        if size > _LARGEST:
+            break
+    return size
+
+
+def _sum(scope: tuple[int, ...], factors: Iterable[Factor]) -> _Table:
+    """The sum of tables as one over `scope`."""
+    total: Any = 0.0
+    for held, table in factors:
+        axes = sorted(range(len(held)), key=lambda axis: scope.index(held[axis]))
+        shape = [1] * len(scope)
+        for axis in axes:
+            shape[scope.index(held[axis])] = table.shape[axis]
+        total = total + table.transpose(axes).reshape(shape)
+    return total

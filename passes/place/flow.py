@@ -1,0 +1,344 @@
+"""Casts across If, Loop and Scan: what meets there may meet in another type.
+
+Two rewrites of a joint (`castsmith.passes.place.sizes`), both exact for casts that the standard fixes:
+
+  after    every value that comes in ends in the same cast a -> b, or is a constant that a holds: they meet as a, and
+           are cast where they are used. Done where that takes casts away: two branches have one cast after them; a
+           state that is used through casts which undo its own needs none; what is stacked up is stacked narrower.
+  before   everybody uses b through the same cast b -> c: the values are cast before they meet. Done where one of them
+           ends in a cast that this one swallows.
+
+    y = If (c) <then = { t = Cast <to = float> (p) }, else = { e = Cast <to = float> (q) }>
+becomes
+    h = If (c) <then = { p }, else = { q }>
+    y = Cast <to = float> (h)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.constants import constant_node, constant_tensor, new_constant
+from castsmith.ir.inference import Inference
+from castsmith.ir.naming import Namer
+from castsmith.ir.ops import CastNode, actual_outputs, cast_node, chain_verdict, opset_of, set_element_type
+from castsmith.ir.records import Rewrite
+from castsmith.ir.targets import Target, takes_operator
+from castsmith.ir.text import nodes_text, site_of
+from castsmith.numerics.cast import cast, policy_for
+from castsmith.numerics.types import type_name
+from castsmith.passes.place.chains import is_fixed
+from castsmith.passes.place.regions import survives_in
+from castsmith.passes.place.sizes import Joint, Source, joints
+from castsmith.passes.simplify import cast_before
+
+NAME = "place-casts"
+
+
+@dataclass(frozen=True)
+class Flow:
+    """What a rewrite of a joint needs to know, and changes."""
+
+    inference: Inference
+    namer: Namer
+    opset: int
+    target: Target | None
+
+    def takes(self, joint: Joint, dtype: DataType) -> bool:
+        """True if values of the type can meet at the joint, by the schema and by the kernels of the target."""
+        key = ("", joint.node.op_type, self.opset)
+        formals = actual_outputs(key, len(joint.node.outputs))
+        allowed = all(formal is not None and dtype in formal.allowed for formal in formals)
+        return allowed and takes_operator(joint.node.op_type, dtype, self.opset, self.target)
+
+    def cast_of(self, value: onnx_ir.Value | None) -> tuple[onnx_ir.Value, DataType, CastNode] | None:
+        """The Cast that makes the value, where the standard fixes it for all that it casts."""
+        producer = None if value is None else value.producer()
+        step = cast_before(value, self.inference) if producer is not None and producer.op_type == "Cast" else None
+        return step if step is not None and is_fixed(step[1], step[2], self.opset) else None
+
+    def same(self, lhs: CastNode, rhs: CastNode) -> bool:
+        """Whether two casts do the same; settings that the target ignores do not count."""
+        return lhs.to == rhs.to and self._policy(lhs) == self._policy(rhs)
+
+    def _policy(self, step: CastNode) -> object:
+        assert step.to is not None
+        return policy_for(step.to, saturate=step.saturate, round_mode=step.round_mode, opset=self.opset)
+
+    def retype(self, value: onnx_ir.Value, dtype: DataType) -> None:
+        set_element_type(value, dtype)
+        self.inference.types[value] = dtype
+
+    def new_cast(self, value: onnx_ir.Value, step: CastNode) -> onnx_ir.Node:
+        assert step.to is not None
+        made = cast_node(value, step.to, saturate=step.saturate, round_mode=step.round_mode)
+        made.name = self.namer.fresh(made.name or "castsmith_Cast")
+        made.outputs[0].name = self.namer.fresh(made.outputs[0].name or "castsmith_cast")
+        self.inference.types[made.outputs[0]] = step.to
+        return made
+
+
+def cross(
+    node: onnx_ir.Node, inference: Inference, imports: Mapping[str, int], namer: Namer, target: Target | None
+) -> Iterator[Rewrite]:
+    """Rewrite the joints of the node that gain by it."""
+    flow = Flow(inference, namer, opset_of(imports, "") or 1, target)
+    for joint in joints(node, imports):
+        yield from _after(joint, flow)
+        yield from _before(joint, flow)
+
+
+def _after(joint: Joint, flow: Flow) -> Iterator[Rewrite]:
+    """Let the values meet as they were ahead of their casts."""
+    found = [flow.cast_of(source.value) for source in joint.sources]
+    step = next((each for each in found if each is not None), None)
+    if step is None or (joint.outside.is_graph_output() and joint.node.graph is None):
+        return
+    _, a, meaning = step
+    if not flow.takes(joint, a):
+        return
+    for source, each in zip(joint.sources, found, strict=True):
+        if each is None:
+            if not _constant_fits(source.value, a, flow):
+                return
+        elif each[1] != a or not flow.same(each[2], meaning) or not _can_come_in(source, each[0]):
+            return
+    if not _gains_after(joint, found, a, meaning, flow):
+        return
+    before = nodes_text([joint.node, *(p for s in joint.sources if (p := _producer(s.value)) is not None)])
+    for source, each in zip(joint.sources, found, strict=True):
+        old = source.value
+        _give(source, each[0] if each is not None else _converted(source, a, flow), flow)
+        _drop_cast(old)
+    swallowed, made = 0, list[onnx_ir.Node | None]()
+    for value in (joint.inside, joint.outside):
+        if value is not None:
+            undone = _undoing(value, a, meaning, flow)
+            made.append(_cast_users(value, undone, meaning, joint, flow))
+            _take_over(value, flow, undone)
+            swallowed += len(undone)
+    for value in (joint.inside, joint.outside):
+        if value is not None:
+            flow.retype(value, a)
+    casts = [each for each in made if each is not None]
+    count = swallowed + sum(each is not None for each in found)
+    yield _record(joint, before, casts, count, f"the values meet as {type_name(a)}, and are cast after it")
+
+
+def _gains_after(
+    joint: Joint,
+    found: list[tuple[onnx_ir.Value, DataType, CastNode] | None],
+    a: DataType,
+    meaning: CastNode,
+    flow: Flow,
+) -> bool:
+    assert meaning.to is not None
+    undone = _all_swallowed(joint.outside, a, meaning, flow)
+    if joint.inside is not None:
+        return _all_swallowed(joint.inside, a, meaning, flow)
+    if joint.stacked:
+        return undone or a.itemsize < meaning.to.itemsize
+    return undone or sum(each is not None for each in found) > 1
+
+
+def _before(joint: Joint, flow: Flow) -> Iterator[Rewrite]:
+    """Cast the values before they meet."""
+    step = _common_use(joint, flow)
+    b = flow.inference.type_of(joint.outside)
+    if step is None or b is None or step.to is None or not flow.takes(joint, step.to):
+        return
+    found = [flow.cast_of(source.value) for source in joint.sources]
+    swallowed = [
+        each is not None
+        and bool(chain_verdict(each[1], each[2], step, flow.opset))
+        and (each[1] != step.to or _can_come_in(source, each[0]))
+        for source, each in zip(joint.sources, found, strict=True)
+    ]
+    ends = [
+        yes for source, yes in zip(joint.sources, swallowed, strict=True) if isinstance(source.place, onnx_ir.Graph)
+    ]
+    if not (any(ends) or (joint.stacked and step.to.itemsize < b.itemsize)):
+        return
+    casts = [user for value in (joint.inside, joint.outside) if value is not None for user, _ in value.uses()]
+    before = nodes_text([joint.node, *casts])
+    made: list[onnx_ir.Node] = []
+    for source, each, gone in zip(joint.sources, found, swallowed, strict=True):
+        made += _cast_source(source, each[0] if each is not None and gone else None, step, flow)
+    for value in (joint.inside, joint.outside):
+        if value is not None:
+            _take_over(value, flow, [user for user, _ in value.uses()])
+            flow.retype(value, step.to)
+    count = len(casts) + sum(swallowed)
+    yield _record(joint, before, made, count, f"the values are cast to {type_name(step.to)} before they meet")
+
+
+def _common_use(joint: Joint, flow: Flow) -> CastNode | None:
+    """The one cast through which everybody uses the joint."""
+    common: CastNode | None = None
+    for value in (joint.inside, joint.outside):
+        if value is None:
+            continue
+        outputs = 0
+        for user, _ in value.uses():
+            step = flow.cast_of(user.outputs[0]) if user.op_type == "Cast" else None
+            if step is None or (common is not None and not flow.same(step[2], common)):
+                return None
+            common, outputs = step[2], outputs + user.outputs[0].is_graph_output()
+            if user.graph is not (joint.body if value is joint.inside else joint.node.graph):
+                return None
+        if value.is_graph_output() or outputs > (value is joint.outside):
+            return None
+    return common
+
+
+def _all_swallowed(value: onnx_ir.Value, a: DataType, meaning: CastNode, flow: Flow) -> bool:
+    """Whether all who use the value cast it, so that the cast from `a` ahead of it does not count."""
+    steps = [flow.cast_of(user.outputs[0]) if user.op_type == "Cast" else None for user, _ in value.uses()]
+    return not value.is_graph_output() and all(
+        step is not None and chain_verdict(a, meaning, step[2], flow.opset) for step in steps
+    )
+
+
+def _can_come_in(source: Source, value: onnx_ir.Value) -> bool:
+    """Whether the value can be the output of the subgraph: made in it, and no output yet."""
+    if isinstance(source.place, onnx_ir.Node):
+        return True
+    producer = value.producer()
+    return producer is not None and producer.graph is source.place and not value.is_graph_output()
+
+
+def _constant_fits(value: onnx_ir.Value | None, dtype: DataType, flow: Flow) -> bool:
+    tensor = constant_tensor(value)
+    return tensor is not None and survives_in(tensor, dtype, flow.opset)
+
+
+def _converted(source: Source, dtype: DataType, flow: Flow) -> onnx_ir.Value:
+    """The constant that comes in, in another type, living where it is wanted."""
+    value, tensor = source.value, constant_tensor(source.value)
+    assert value is not None
+    assert tensor is not None
+    array = cast(tensor.numpy(), dtype, opset=flow.opset)
+    name = flow.namer.fresh(f"{value.name}_{type_name(dtype)}")
+    made = new_constant(name, onnx_ir.tensor(array, dtype=dtype, name=name))
+    flow.inference.types[made] = dtype
+    if isinstance(source.place, onnx_ir.Graph):
+        source.place.append(constant_node(made))
+    else:
+        source.place.prepend(constant_node(made))
+    return made
+
+
+def _cast_source(source: Source, origin: onnx_ir.Value | None, step: CastNode, flow: Flow) -> list[onnx_ir.Node]:
+    """Cast what comes in; from `origin`, where the cast that makes it does not count."""
+    old = source.value
+    assert old is not None
+    base = old if origin is None else origin
+    if flow.inference.type_of(base) == step.to:
+        _give(source, base, flow)
+        _drop_cast(old)
+        return []
+    made = flow.new_cast(base, step)
+    if isinstance(source.place, onnx_ir.Graph):
+        source.place.append(made)
+    else:
+        source.place.prepend(made)
+    _give(source, made.outputs[0], flow)
+    _drop_cast(old)
+    return [made]
+
+
+def _cast_users(
+    value: onnx_ir.Value, apart: list[onnx_ir.Node], meaning: CastNode, joint: Joint, flow: Flow
+) -> onnx_ir.Node | None:
+    """One cast of the value for all who use it, but those `apart`."""
+    gone, is_output = set(apart), value.is_graph_output()
+    uses = [use for use in value.uses() if use[0] not in gone]
+    if not uses and not is_output:
+        return None
+    made = flow.new_cast(value, meaning)
+    result = made.outputs[0]
+    for user, index in uses:
+        user.replace_input_with(index, result)
+    if value is joint.outside:
+        joint.node.append(made)
+    else:
+        assert joint.body is not None
+        first = next(iter(joint.body), None)
+        joint.body.append(made) if first is None else first.prepend(made)
+    if is_output:
+        graph = joint.node.graph if value is joint.outside else joint.body
+        assert graph is not None
+        _hand_over(graph, value, result, flow)
+    return made
+
+
+def _hand_over(graph: onnx_ir.Graph | onnx_ir.Function, old: onnx_ir.Value, new: onnx_ir.Value, flow: Flow) -> None:
+    """Let `new` be the outputs of the graph that `old` was, under its name."""
+    for index, output in enumerate(graph.outputs):
+        if output is old:
+            graph.outputs[index] = new
+    flow.namer.release(new.name)
+    new.name, old.name = old.name, flow.namer.fresh(f"{old.name}_met")
+    new.type, new.shape = new.type or old.type, new.shape or old.shape
+
+
+def _give(source: Source, value: onnx_ir.Value, flow: Flow) -> None:
+    """Let another value come in; what leaves a subgraph declares its type."""
+    old, dtype = source.value, flow.inference.type_of(value)
+    source.give(value)
+    if isinstance(source.place, onnx_ir.Graph) and dtype is not None:
+        flow.retype(value, dtype)
+        value.shape = value.shape or (None if old is None else old.shape)
+
+
+def _undoing(value: onnx_ir.Value, a: DataType, meaning: CastNode, flow: Flow) -> list[onnx_ir.Node]:
+    """The casts of the value back to `a` that give what was there before the cast `a` -> b."""
+    users = [user for user, _ in value.uses() if user.op_type == "Cast" and not user.outputs[0].is_graph_output()]
+    steps = [(user, flow.cast_of(user.outputs[0])) for user in users]
+    return [
+        user
+        for user, step in steps
+        if step is not None and step[2].to == a and chain_verdict(a, meaning, step[2], flow.opset)
+    ]
+
+
+def _take_over(value: onnx_ir.Value, flow: Flow, casts: list[onnx_ir.Node]) -> None:
+    """Let the value, which is cast already, stand in for casts of it."""
+    for user in casts:
+        result, graph = user.outputs[0], user.graph
+        assert graph is not None
+        for other, index in list(result.uses()):
+            other.replace_input_with(index, value)
+        if result.is_graph_output():
+            name = result.name
+            for index, output in enumerate(graph.outputs):
+                if output is result:
+                    graph.outputs[index] = value
+            flow.namer.release(value.name)
+            result.name, value.name = flow.namer.fresh(f"{name}_cast"), name
+            value.shape = value.shape or result.shape
+        flow.namer.release(user.name)
+        flow.namer.release(result.name)
+        graph.remove(user, safe=True)
+
+
+def _drop_cast(value: onnx_ir.Value | None) -> None:
+    """Remove the Cast that makes a value which nobody wants any more."""
+    producer = _producer(value)
+    if value is None or producer is None or producer.op_type not in ("Cast", "Constant"):
+        return
+    if producer.graph is not None and not value.uses() and not value.is_graph_output():
+        producer.graph.remove(producer, safe=True)
+
+
+def _producer(value: onnx_ir.Value | None) -> onnx_ir.Node | None:
+    return None if value is None else value.producer()
+
+
+def _record(joint: Joint, before: str, new: list[onnx_ir.Node], old: int, reason: str) -> Rewrite:
+    after = nodes_text([joint.node, *new])
+    return Rewrite(NAME, NAME, site_of(joint.node), before, after, f"{reason}; casts: {len(new)} in place of {old}")

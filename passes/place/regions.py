@@ -1,0 +1,271 @@
+"""The regions of a graph: moves of elements and casts, as far as they hang together, as problems to be solved."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.constants import constant_tensor
+from castsmith.ir.inference import Inference, Ranges
+from castsmith.ir.ops import CastNode, opset_of
+from castsmith.ir.targets import Target, takes_type
+from castsmith.numerics.cast import cast, policy_for
+from castsmith.numerics.embedding import embeds
+from castsmith.numerics.status import cast_status
+from castsmith.passes.place.chains import Casting, Chain, casting_of, is_fixed, start
+from castsmith.passes.place.choices import Choice, Mode, choice_of, keeps_order
+from castsmith.passes.place.movable import ORDER, data_inputs, elements_moved, moves_input
+from castsmith.passes.place.problem import Demand, Move, Problem, Root
+from castsmith.passes.place.sizes import Sizes
+from castsmith.passes.simplify import cast_before, held
+
+_SMALL = 1024
+"""Elements up to which a constant is cast while the model is made, not while it runs."""
+
+
+_IN_A_ROW = 64
+"""Casts one behind the other that are looked into: of so many, more than two count, which is one too many to place."""
+
+
+@dataclass
+class Region:
+    """Nodes that hang together by the elements they move: all in the order of the graph, and the casts among them."""
+
+    nodes: dict[onnx_ir.Node, int] = field(default_factory=dict[onnx_ir.Node, int])
+    casts: dict[onnx_ir.Node, CastNode] = field(default_factory=dict[onnx_ir.Node, CastNode])
+
+    @property
+    def moves(self) -> list[onnx_ir.Node]:
+        return [node for node in self.nodes if node not in self.casts]
+
+
+def find_regions(
+    graph: onnx_ir.Graph, inference: Inference, imports: Mapping[str, int], ranges: Ranges
+) -> list[Region]:
+    """The regions of one graph, its subgraphs left out, that have both a cast and a move."""
+    casts: dict[onnx_ir.Node, CastNode] = {}
+    members: dict[onnx_ir.Node, list[int]] = {}
+    for node in graph:
+        indexes = data_inputs(node)
+        meaning = _movable_cast(node, inference, imports, ranges) if indexes is None else None
+        if meaning is not None:
+            casts[node], indexes = meaning, [0]
+        elif not indexes or any(inference.type_of(node.inputs[index]) is None for index in indexes):
+            continue
+        members[node] = indexes
+    if not 0 < len(casts) < len(members):
+        return []
+    from networkx.utils import UnionFind  # only where there is a region: importing it takes as long as a small model
+
+    sets: UnionFind[object] = UnionFind()
+    for node, indexes in members.items():
+        sets.union(node, *node.outputs, *(node.inputs[index] for index in indexes))
+    regions: defaultdict[object, Region] = defaultdict(Region)
+    for place, node in enumerate(members):
+        region = regions[sets[node]]
+        region.nodes[node] = place
+        if node in casts:
+            region.casts[node] = casts[node]
+    return [region for region in regions.values() if 0 < len(region.casts) < len(region.nodes)]
+
+
+def pose(
+    region: Region,
+    inference: Inference,
+    imports: Mapping[str, int],
+    sizes: Sizes,
+    ranges: Ranges,
+    *,
+    through_order: bool = False,
+    target: Target | None = None,
+) -> Problem | str:
+    """The problem that a region poses, or why it is left alone."""
+    if _longest_row(region) > _IN_A_ROW:
+        return f"more than {_IN_A_ROW} casts stand in a row"
+    opset = opset_of(imports, "") or 1
+    types = {dtype for node in region.nodes for dtype in _types_of(node, inference)}
+    steps = _steps(region.casts.values(), types, opset)
+    if isinstance(steps, str):
+        return steps
+    casting = casting_of(steps, opset)
+    numbers = {node: number for number, node in enumerate(region.moves)}
+    histories: dict[onnx_ir.Value, Chain] = {}
+    moves: list[Move] = []
+    unmoved: list[onnx_ir.Node] = []
+    for node in region.nodes:
+        indexes = [0] if node in region.casts else data_inputs(node) or []
+        operands = [value for index in indexes if (value := node.inputs[index]) is not None]
+        for value in operands:
+            if value not in histories:
+                histories[value] = _history_of_source(value, inference, casting, ranges)
+        if node in region.casts:
+            made = casting.extend(histories[operands[0]], _to(region.casts[node]))
+            if made is None:
+                unmoved.append(node)
+            else:
+                histories[node.outputs[0]] = made
+            continue
+        sizes.note_move(operands, node.outputs)
+        dtype = inference.type_of(operands[0])
+        assert dtype is not None
+        alike = len({histories[value] for value in operands}) == 1
+        for output in node.outputs:
+            histories[output] = histories[operands[0]] if alike else start(dtype)
+        choices = tuple(_choices(node, indexes, dtype, casting, imports, target))
+        if node.op_type in ORDER:
+            kept, *others = choices
+            past = [histories[value] for value in operands]
+            choices = (kept, *(c for c in others if keeps_order(c, dtype, past, any_float=through_order)))
+        moves.append(Move(node, dtype, choices, elements_moved(node, indexes, sizes)))
+    for node in unmoved:
+        # Fixed for the values that come, by a range that their history does not tell: it bounds the region.
+        del region.nodes[node], region.casts[node]
+    roots = [
+        _root(value, chain, region, numbers, sizes)
+        for value, chain in histories.items()
+        if value.producer() not in region.casts
+    ]
+    before = sum(move.elements * move.dtype.itemsize for move in moves)
+    before += sum(_bytes_of_casts(root.value, region, root.price * root.elements, inference) for root in roots)
+    return Problem(moves, roots, casting, before)
+
+
+def _movable_cast(
+    node: onnx_ir.Node, inference: Inference, imports: Mapping[str, int], ranges: Ranges
+) -> CastNode | None:
+    """What the node does, where it is a Cast that the standard fixes for all values that come."""
+    step = cast_before(node.outputs[0], inference) if node.op_type == "Cast" and node.outputs else None
+    if step is None:
+        return None
+    value, source, meaning = step
+    if is_fixed(source, meaning, opset_of(imports, "") or 1) or held([value], ranges, source, meaning):
+        return meaning
+    return None
+
+
+def _longest_row(region: Region) -> int:
+    """How many casts stand one behind the other, no move between them."""
+    rows: dict[onnx_ir.Value | None, int] = {}
+    for node in region.casts:
+        rows[node.outputs[0]] = rows.get(node.inputs[0], 0) + 1
+    return max(rows.values(), default=0)
+
+
+def _types_of(node: onnx_ir.Node, inference: Inference) -> Iterable[DataType]:
+    indexes = data_inputs(node)
+    for value in [*node.outputs, *(node.inputs[index] for index in ([0] if indexes is None else indexes))]:
+        dtype = inference.type_of(value)
+        if dtype is not None:
+            yield dtype
+
+
+def _steps(casts: Iterable[CastNode], types: set[DataType], opset: int) -> tuple[CastNode, ...] | str:
+    """One cast to each type of the region."""
+    steps: dict[DataType, CastNode] = {}
+    for step in casts:
+        other = steps.setdefault(_to(step), step)
+        policies = {
+            policy_for(_to(step), saturate=s.saturate, round_mode=s.round_mode, opset=opset) for s in (step, other)
+        }
+        if len(policies) > 1:
+            return "casts to one type have unlike settings"
+    for dtype in sorted(types - steps.keys()):
+        steps[dtype] = CastNode(dtype, saturate=True, round_mode="up")
+    return tuple(steps[dtype] for dtype in sorted(steps))
+
+
+def _choices(
+    node: onnx_ir.Node,
+    indexes: list[int],
+    dtype: DataType,
+    casting: Casting,
+    imports: Mapping[str, int],
+    target: Target | None,
+) -> Iterable[Choice]:
+    yield choice_of(dtype, Mode.KEEP)
+    for other in casting.types():
+        if other == dtype or not all(takes_type(node, index, other, imports, target) for index in indexes):
+            continue
+        ahead = is_fixed(dtype, casting.step_to(other), casting.opset)
+        if ahead:
+            yield choice_of(other, Mode.AFTER)
+        # Where the type holds the other, and can be cast back to it, AFTER is the same.
+        if not (ahead and embeds(other, dtype)) and is_fixed(other, casting.step_to(dtype), casting.opset):
+            yield choice_of(other, Mode.BEFORE)
+
+
+def _history_of_source(value: onnx_ir.Value, inference: Inference, casting: Casting, ranges: Ranges) -> Chain:
+    """What is known of a value that comes from outside: a small constant, or integers in a range, may fit a narrower
+    type."""
+    dtype = inference.type_of(value)
+    assert dtype is not None
+    tensor, known = constant_tensor(value), ranges.get(value)
+    for narrow in sorted(casting.types(), key=lambda dtype: dtype.itemsize):
+        if narrow == dtype or not embeds(narrow, dtype):
+            continue
+        if (known is not None and known.fits(narrow)) or (
+            tensor is not None and survives_in(tensor, narrow, casting.opset)
+        ):
+            return casting.extend(start(narrow), dtype) or start(dtype)
+    return start(dtype)
+
+
+def survives_in(tensor: onnx_ir.TensorProtocol, narrow: DataType, opset: int) -> bool:
+    """Whether a small constant goes to `narrow` and back unharmed."""
+    if tensor.size > _SMALL or not embeds(narrow, tensor.dtype):
+        return False
+    array = tensor.numpy()
+    if cast_status(array, narrow, opset=opset).any():
+        return False
+    back = cast(cast(array, narrow, opset=opset), tensor.dtype, opset=opset)
+    return np.ascontiguousarray(back).tobytes() == np.ascontiguousarray(array).tobytes()
+
+
+def _root(
+    value: onnx_ir.Value,
+    chain: Chain,
+    region: Region,
+    numbers: Mapping[onnx_ir.Node, int],
+    sizes: Sizes,
+) -> Root:
+    producer = value.producer()
+    tensor = constant_tensor(value)
+    free = tensor is not None and tensor.size <= _SMALL
+    demands = tuple(_demands(value, (), region, numbers))
+    number = None if producer is None else numbers.get(producer)
+    return Root(value, chain, number, sizes.of(value), demands, price=0 if free else 1)
+
+
+def _bytes_of_casts(value: onnx_ir.Value, region: Region, elements: int, inference: Inference) -> float:
+    """The bytes that the region's casts of the value, and of what they give, read and write."""
+    total = 0.0
+    for node in dict.fromkeys(node for node, _ in value.uses()):
+        if node in region.casts:
+            types = (inference.type_of(value), _to(region.casts[node]))
+            total += elements * sum(dtype.itemsize for dtype in types if dtype is not None)
+            total += _bytes_of_casts(node.outputs[0], region, elements, inference)
+    return total
+
+
+def _demands(
+    value: onnx_ir.Value, path: tuple[DataType, ...], region: Region, numbers: Mapping[onnx_ir.Node, int]
+) -> Iterable[Demand]:
+    if value.is_graph_output():
+        yield Demand(path, value, None, 0, None)
+    for node, index in value.uses():
+        if node in region.casts:
+            yield from _demands(node.outputs[0], (*path, _to(region.casts[node])), region, numbers)
+        elif node in numbers and moves_input(node, index):
+            yield Demand(path, value, node, index, numbers[node])
+        else:
+            yield Demand(path, value, node, index, None)
+
+
+def _to(step: CastNode) -> DataType:
+    assert step.to is not None
+    return step.to

@@ -1,0 +1,156 @@
+"""place-casts: casts stand among moves of elements where the fewest bytes are read and written.
+
+Exact: an operator that only moves elements (Reshape, Transpose, Slice, Concat, Where's branches ...) commutes with a
+cast of every element. In each region of such operators every node is given the type in which it moves, and casts stand
+where types meet, at the least cost that there is: a minimum cut for two types, a search for more. Every value that
+leaves the region has gone through the same casts as before, as far as they change it. Left alone: a cast that the
+standard leaves open for some value, operators without a kernel for the type, regions whose casts have unlike settings.
+
+    a = Cast <to = float> (x)  # (float16[N]) -> float[N]
+    y = Transpose (a)
+becomes
+    a = Transpose (x)
+    y = Cast <to = float> (a)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import onnx_ir
+
+from castsmith.ir.inference import Inference, Ranges, infer_element_types
+from castsmith.ir.naming import Namer
+from castsmith.ir.records import Records, Refusal, Rewrite, RewriteResult
+from castsmith.ir.rewrite_pass import RewritePass
+from castsmith.ir.targets import Target
+from castsmith.ir.text import nodes_text, site_of
+from castsmith.ir.walks import imports_by_scope, subgraphs_of
+from castsmith.numerics.promotion import PromotionRules
+from castsmith.passes.place.apply import apply, needs_identity
+from castsmith.passes.place.choices import Choice
+from castsmith.passes.place.flow import cross
+from castsmith.passes.place.problem import IMPOSSIBLE, Problem
+from castsmith.passes.place.regions import Region, find_regions, pose
+from castsmith.passes.place.sizes import FLOW, Sizes, parse_sizes
+from castsmith.passes.place.solve import solve
+from castsmith.passes.simplify import called_with_several_types
+
+NAME = "place-casts"
+RULE = "place-casts"
+
+_ROUNDS = 8
+"""A cast that has come out of a branch may move on, and let the next come out; each round takes casts away."""
+
+
+@dataclass(frozen=True)
+class PlaceCasts(RewritePass):
+    """Move casts across moves of elements to where they cost least.
+
+    default_size: what a dimension is taken to be that has no number. sizes: what dimensions are taken to be by name,
+        as `batch=1,N=128`; both steer only where casts go, not what comes out. through_order: move casts through
+        Max, Min, MaxPool and Sign of floating-point values too, which the standard leaves open for NaN and for zeros of
+        both signs. target: as of SimplifyCasts.
+    """
+
+    default_size: int = 64
+    sizes: str = ""
+    through_order: bool = False
+    target: Target | None = None
+
+    def call(self, model: onnx_ir.Model) -> RewriteResult:
+        inference = infer_element_types(model, PromotionRules(promote_unsafe=True))
+        work = _Work(
+            inference,
+            imports_by_scope(model),
+            Namer(model),
+            Sizes(model, self.default_size, parse_sizes(self.sizes)),
+            Ranges(inference),
+            self.through_order,
+            self.target,
+        )
+        several, records = called_with_several_types(inference), Records()
+        graphs = [graph for scope in (model.graph, *model.functions.values()) for graph in _inside_out(scope)]
+        graphs = [graph for graph in graphs if graph not in several]
+        for _ in range(_ROUNDS):
+            flows, found = False, Records()
+            for graph in graphs:
+                flows |= work.cross(graph, found)
+                work.place_regions(graph, found)
+            records.rewrites += found.rewrites
+            records.refusals = found.refusals
+            if not (flows and found.rewrites):
+                break
+        return RewriteResult(model, bool(records.rewrites), records)
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What is known of the model while its graphs are gone through."""
+
+    inference: Inference
+    imports: Mapping[onnx_ir.Graph | onnx_ir.Function, Mapping[str, int]]
+    namer: Namer
+    sizes: Sizes
+    ranges: Ranges
+    through_order: bool
+    target: Target | None
+
+    def cross(self, graph: onnx_ir.Graph, records: Records) -> bool:
+        """Move casts across the control flow of the graph; whether it has any."""
+        nodes = [node for node in graph if node.op_type in FLOW]
+        for node in nodes:
+            records.rewrites += cross(node, self.inference, self.imports[graph], self.namer, self.target)
+        return bool(nodes)
+
+    def place_regions(self, graph: onnx_ir.Graph, records: Records) -> None:
+        """Solve each region of the graph."""
+        inference, imports = self.inference, self.imports[graph]
+        for region in find_regions(graph, inference, imports, self.ranges):
+            problem = pose(
+                region,
+                inference,
+                imports,
+                self.sizes,
+                self.ranges,
+                through_order=self.through_order,
+                target=self.target,
+            )
+            answer = problem if isinstance(problem, str) else place(region, problem, inference, self.namer)
+            if isinstance(answer, Rewrite):
+                records.rewrites.append(answer)
+            elif answer is not None:
+                records.refusals.append(Refusal(NAME, RULE, site_of(next(iter(region.nodes))), answer))
+
+
+def _inside_out(scope: onnx_ir.Graph | onnx_ir.Function) -> list[onnx_ir.Graph]:
+    """The graphs of the scope, each after those that its nodes hold."""
+    own = scope.graph if isinstance(scope, onnx_ir.Function) else scope
+    return [*reversed(list(subgraphs_of(scope))), own]
+
+
+def place(region: Region, problem: Problem, inference: Inference, namer: Namer) -> Rewrite | str | None:
+    """Change one region for the better; why not, where there is a reason; None where it is as good as it gets."""
+    if problem.cost(problem.kept) == IMPOSSIBLE:
+        return "a value goes through more than two casts that each count"
+    chosen, proven = solve(problem)
+    best, cost = problem.cost(chosen), problem.before
+    if best >= cost:
+        return None
+    plans = [plan for number in range(len(problem.roots)) if (plan := problem.plan(number, chosen)) is not None]
+    if needs_identity(problem, plans):
+        return "an output of the graph would be a value that has another name"
+    site, before, casts = site_of(next(iter(region.nodes))), nodes_text(region.nodes), len(region.casts)
+    after = apply(region, problem, chosen, plans, namer)
+    _retype(problem, chosen, inference)
+    left = sum(root.price * len(plan.casts) for root, plan in zip(problem.roots, plans, strict=True))
+    claim = "the least that is possible" if proven else "the least that was found"
+    reason = f"{best:.0f} bytes are moved in place of {cost:.0f}, {claim}; casts: {left} in place of {casts}"
+    return Rewrite(NAME, RULE, site, before, after, reason, saved_bytes=int(cost - best))
+
+
+def _retype(problem: Problem, chosen: Sequence[Choice], inference: Inference) -> None:
+    for move, choice in zip(problem.moves, chosen, strict=True):
+        for output in move.node.outputs:
+            inference.types[output] = choice.dtype

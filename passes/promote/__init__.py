@@ -1,0 +1,25 @@
+"""Promotion: ConvertPromoteTypes is inserted where operands disagree, and resolved into casts.
+
+Run `InsertPromoteTypes` and then `ResolvePromoteTypes`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from castsmith.lazy import door
+
+if TYPE_CHECKING:
+    from castsmith.passes.promote.insert import InsertPromoteTypes
+    from castsmith.passes.promote.resolve import ResolvePromoteTypes
+
+__all__ = ["InsertPromoteTypes", "ResolvePromoteTypes"]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = door(
+        __name__,
+        {
+            "insert": ("InsertPromoteTypes",),
+            "resolve": ("ResolvePromoteTypes",),
+        },
+    )

@@ -1,0 +1,164 @@
+"""insert-promote-types: a ConvertPromoteTypes before every operator whose operands must share a type and do not.
+
+Which operands must share a type is read from the operator's schema: those that one type variable binds. For two
+operands a ConvertPromoteTypes (OpenVINO, ConvertPromoteTypes-14) takes them in and gives them out in their common
+type. For more than two, one common type of the whole set is computed and each operand is cast to it once, since
+promotion is not associative. Where branches of If, or states of Loop and Scan, disagree they are cast to the widest.
+A type that the operator does not take at this opset becomes the next wider one that it takes
+(`castsmith.ir.inference.disagreement`).
+
+Exact: it changes no operator that had a meaning. Refused: a promotion that the rules call unsafe, by an error that
+names the node, its operands and the option; a pair whose ranks the rules need and nobody knows, by a refusal; a type
+that the operator does not take, nor any that holds it, by a diagnostic that names the opset which would allow it.
+
+    z = Add (x, y)  # (float[N], int32[N]) -> ?
+becomes
+    x1, y1 = castsmith.ConvertPromoteTypes (x, y)  # (float[N], int32[N]) -> float[N], float[N]
+    z = Add (x1, y1)  # (float[N], float[N]) -> float[N]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.inference import Following, Inference, Signature, free_identifier, infer_element_types, signature_text
+from castsmith.ir.naming import Namer
+from castsmith.ir.ops import CASTSMITH_DOMAIN, conversion
+from castsmith.ir.records import Effect, Records, Rewrite, RewriteResult
+from castsmith.ir.rewrite_pass import RewritePass
+from castsmith.ir.rewriting import Replacement, apply_replacement
+from castsmith.ir.text import node_text, site_of
+from castsmith.ir.validation import require_order
+from castsmith.ir.walks import all_nodes, imports_by_scope, nodes_of
+from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.types import type_name
+from castsmith.passes.promote.declared import convert_joined_output, follow_types
+from castsmith.passes.promote.operands import Work, promote
+
+# Model-local functions that are called with different types, and need conversions inside: one function for each.
+#
+# A function's body has one set of types, so where its operands disagree no one conversion fits all calls. Each call
+# with
+# other types gets a copy of the function under another name.
+# Functions that need nothing converted stay as they are, whatever they are called with.
+
+
+def specialise_functions(pass_name: str, model: onnx_ir.Model, rules: PromotionRules, records: Records) -> Inference:
+    """Copy functions until each that needs conversions is called with one set of types; returns the inference."""
+    while True:
+        inference = infer_element_types(model, rules)
+        wanted = inference.calls.to_specialise()
+        if not wanted:
+            return inference
+        made: dict[onnx_ir.Function, dict[Signature, onnx_ir.OperatorIdentifier]] = {}
+        for node, (function, signature) in wanted.items():
+            copies = made.setdefault(function, {})
+            if not copies:
+                copies[signature] = function.identifier()
+            elif signature not in copies:
+                copies[signature] = _copy(model, function, signature)
+            if copies[signature] != function.identifier():
+                records.rewrites.append(_call(pass_name, node, copies[signature]))
+
+
+def _copy(model: onnx_ir.Model, function: onnx_ir.Function, signature: Signature) -> onnx_ir.OperatorIdentifier:
+    identifier = free_identifier(model.functions, function.identifier(), signature_text(signature))
+    copy = function.clone()
+    copy.domain, copy.name, copy.overload = identifier
+    copy.graph.name = ".".join(filter(None, identifier))
+    model.functions[identifier] = copy
+    return identifier
+
+
+def _call(pass_name: str, node: onnx_ir.Node, identifier: onnx_ir.OperatorIdentifier) -> Rewrite:
+    before, site = node_text(node), site_of(node)
+    copy = ".".join(filter(None, identifier))
+    reason = f"{node.op_type} is called with other types too and converts by them, so this call gets its copy {copy}"
+    _, node.op_type, node.overload = identifier
+    return Rewrite(pass_name, "specialise-function", site, before, node_text(node), reason, Effect.BIT_EXACT)
+
+
+NAME = "insert-promote-types"
+
+
+@dataclass(frozen=True)
+class InsertPromoteTypes(RewritePass):
+    """Make the promotion that mixed operands imply explicit.
+
+    promote_unsafe, pytorch_scalar_promotion, u64_integer_promotion_target: as of ConvertPromoteTypes.
+    library, weak_scalars: as of PromotionRules.
+    keep_output_types: a graph output that promotion widened is cast back to the type that the model declares for it;
+        by default the declaration follows.
+    Raises PromotionError where the rules refuse, OrderError where nodes do not stand in the order in which they run.
+    """
+
+    promote_unsafe: bool = False
+    pytorch_scalar_promotion: bool = False
+    u64_integer_promotion_target: DataType = DataType.FLOAT
+    library: str = "openvino"
+    weak_scalars: bool = False
+    keep_output_types: bool = False
+
+    def requires(self, model: onnx_ir.Model) -> None:
+        super().requires(model)
+        require_order(model)
+
+    def call(self, model: onnx_ir.Model) -> RewriteResult:
+        records, rules = Records(), self.rules()
+        inference = specialise_functions(NAME, model, rules, records)
+        inside = {graph for f in model.functions.values() for graph in (f.graph, *f.subgraphs())}
+        work = Work(NAME, model, rules, inference, Namer(model), records, inside)
+        _repair_nodes(work)
+        scopes = imports_by_scope(model) if inference.output_conversions else {}
+        for (graph, index), dtype in inference.output_conversions.items():
+            records.rewrites.append(convert_joined_output(NAME, graph, index, dtype, work.namer, scopes[graph]))
+        follow_types(NAME, model, inference, work.namer, records, keep_output_types=self.keep_output_types)
+        _import_domain(model)
+        kept = None if records.rewrites else Following(inference, {}).handed_on()
+        return RewriteResult(model, bool(records.rewrites), records, kept)
+
+    def rules(self) -> PromotionRules:
+        return PromotionRules(
+            self.promote_unsafe,
+            self.pytorch_scalar_promotion,
+            self.u64_integer_promotion_target,
+            self.library,
+            self.weak_scalars,
+        )
+
+
+def _import_domain(model: onnx_ir.Model) -> None:
+    """Where a function needs the domain the main graph does too: runtimes inline the one into the other."""
+    scopes = (model.graph, *model.functions.values())
+    needing = [scope for scope in scopes if any(node.domain == CASTSMITH_DOMAIN for node in nodes_of(scope))]
+    for scope in {model.graph: None, **dict.fromkeys(needing)} if needing else ():
+        scope.opset_imports.setdefault(CASTSMITH_DOMAIN, 1)
+
+
+def _repair_nodes(work: Work) -> None:
+    inference = work.inference
+    marked = {*inference.disagreements, *inference.illegal, *(node for node, _ in inference.conversions)}
+    if not marked:
+        return
+    scopes = imports_by_scope(work.model)
+    for node in [node for node in all_nodes(work.model) if node in marked]:
+        assert node.graph is not None
+        imports = scopes[node.graph]
+        for found in (*inference.disagreements.get(node, ()), *inference.illegal.get(node, ())):
+            promote(found, imports, work)
+        for index in range(len(node.inputs)):
+            _convert_entering_state(node, index, imports, work)
+
+
+def _convert_entering_state(node: onnx_ir.Node, index: int, imports: Mapping[str, int], work: Work) -> None:
+    dtype, operand = work.inference.conversions.get((node, index)), node.inputs[index]
+    if dtype is None or operand is None:
+        return
+    cast = conversion(operand, dtype, imports)
+    reason = f"the body widens this state to {type_name(dtype)}, so it has to enter as that"
+    change = Replacement("widen-state", reason, (cast,), (), {index: cast.outputs[0]}, effect=Effect.REPAIR)
+    work.records.rewrites.append(apply_replacement(NAME, node, change, work.namer))

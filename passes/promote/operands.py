@@ -1,0 +1,199 @@
+"""What insert-promote-types puts before, after or in place of one node whose operands disagree or are not taken."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.inference import Disagreement, Inference
+from castsmith.ir.naming import Namer
+from castsmith.ir.ops import (
+    CASTSMITH_DOMAIN,
+    CONVERT_PROMOTE_TYPES,
+    cast_node,
+    conversion,
+    give_body,
+    opset_of,
+    promotion_attributes,
+    set_element_type,
+)
+from castsmith.ir.records import Diagnostic, Effect, Records, Refusal, Rewrite, Severity
+from castsmith.ir.rewriting import Replacement, apply_replacement
+from castsmith.ir.text import located, node_text, operands_text, site_of
+from castsmith.numerics.embedding import embeds
+from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.types import type_name
+
+
+@dataclass(frozen=True)
+class Work:
+    """What the repair of a model needs at each node."""
+
+    pass_name: str
+    model: onnx_ir.Model
+    rules: PromotionRules
+    inference: Inference
+    namer: Namer
+    records: Records
+    function_graphs: set[onnx_ir.Graph]
+    """The graphs of functions, and the subgraphs in them."""
+
+
+def promote(found: Disagreement, imports: Mapping[str, int], work: Work) -> None:
+    """Set right what is wrong with the operands, or say why not. Raises PromotionError where the rules refuse."""
+    node = found.node
+    if found.error is not None:
+        _refuse(found, work)
+    elif found.common is None:
+        work.records.refusals.append(Refusal(work.pass_name, "promote-operands", site_of(node), _undecided(found)))
+    elif found.as_cast:
+        change = _as_cast(found, found.common, imports)
+        work.records.rewrites.append(apply_replacement(work.pass_name, node, change, work.namer))
+    elif found.logical is not None:
+        change = _logic(found, found.logical, work)
+        work.records.rewrites.append(apply_replacement(work.pass_name, node, change, work.namer))
+    else:
+        _convert(found, found.common, imports, work)
+
+
+def _refuse(found: Disagreement, work: Work) -> None:
+    assert found.error is not None
+    if found.mixed:
+        raise located(site_of(found.node), "operands", _operands(found), found.error)
+    message = ": ".join(filter(None, (operands_text(_operands(found)[:1]), str(found.error))))
+    way_out = "raise the opset or cast the operand in the model; no type that this opset takes holds its values"
+    diagnostic = Diagnostic("type-not-allowed", Severity.ERROR, site_of(found.node), message, way_out)
+    work.records.diagnostics.append(diagnostic)
+
+
+def _convert(found: Disagreement, common: DataType, imports: Mapping[str, int], work: Work) -> None:
+    node = found.node
+    by_rank = work.rules.pytorch_scalar_promotion or work.rules.weak_scalars
+    as_operands = node.op_type != "SequenceInsert" and not (found.kinds and by_rank)
+    pair = len(found.indexes) == 2 and found.mixed and found.ruled is None and as_operands
+    change = _convert_pair(found, common, work) if pair else _cast_each(found, common, imports)
+    work.records.rewrites.append(apply_replacement(work.pass_name, node, change, work.namer))
+    if found.as_declared:
+        set_element_type(node.outputs[0], common)
+    for index in found.restored:
+        assert found.ruled is not None
+        work.records.rewrites.append(_restore(node, index, common, found.ruled, work))
+
+
+def _convert_pair(found: Disagreement, common: DataType, work: Work) -> Replacement:
+    node = found.node
+    operands = [_operand(node, index) for index in found.indexes]
+    convert = onnx_ir.node(
+        CONVERT_PROMOTE_TYPES,
+        operands,
+        promotion_attributes(work.rules),
+        domain=CASTSMITH_DOMAIN,
+        num_outputs=2,
+        name=f"{node.name or node.op_type}_promote",
+    )
+    for output, operand in zip(convert.outputs, operands, strict=True):
+        output.name, output.dtype, output.shape = f"{operand.name}_{type_name(common)}", common, operand.shape
+    give_body(work.model, convert, *found.types, in_function=node.graph in work.function_graphs)
+    rewired = dict(zip(found.indexes, convert.outputs, strict=True))
+    return Replacement("promote-operands", _reason(found, common), (convert,), (), rewired, effect=Effect.REPAIR)
+
+
+def _cast_each(found: Disagreement, common: DataType, imports: Mapping[str, int]) -> Replacement:
+    casts: dict[onnx_ir.Value, list[onnx_ir.Node]] = {}
+    rewired: dict[int, onnx_ir.Value] = {}
+    for index, dtype in zip(found.indexes, found.types, strict=True):
+        operand = _operand(found.node, index)
+        if dtype != common:
+            if operand not in casts:
+                casts[operand] = _conversions(operand, dtype, found.ruled, common, imports)
+            rewired[index] = casts[operand][-1].outputs[0]
+    nodes = tuple(node for chain in casts.values() for node in chain)
+    return Replacement("promote-operands", _reason(found, common), nodes, (), rewired, effect=Effect.REPAIR)
+
+
+def _conversions(
+    operand: onnx_ir.Value, dtype: DataType, ruled: DataType | None, common: DataType, imports: Mapping[str, int]
+) -> list[onnx_ir.Node]:
+    """To `common`, by way of `ruled` where that is what changes the value."""
+    if ruled is None or embeds(dtype, ruled):
+        return [conversion(operand, common, imports)]
+    first = conversion(operand, ruled, imports)
+    return [first, conversion(first.outputs[0], common, imports)]
+
+
+def _as_cast(found: Disagreement, to: DataType, imports: Mapping[str, int]) -> Replacement:
+    """A Cast in place of a CastLike that does not take the types."""
+    node, attributes = found.node, found.node.attributes
+    saturate, round_mode = attributes.get_int("saturate", 1), attributes.get_string("round_mode", "up")
+    cast = cast_node(_operand(node, 0), to, saturate=bool(saturate), round_mode=round_mode or "up")
+    cast.name, cast.outputs[0].name = node.name, node.outputs[0].name
+    types = " and ".join(dict.fromkeys(type_name(dtype) for dtype in found.types))
+    reason = f"CastLike of opset {opset_of(imports, '')} does not take {types}, and Cast does"
+    return Replacement("promote-operands", reason, (cast,), (), outputs=(cast.outputs[0],), effect=Effect.REPAIR)
+
+
+def _logic(found: Disagreement, operator: str, work: Work) -> Replacement:
+    """Arithmetic on bool as logic: one node for two operands, a chain of them for more, none for one."""
+    node = found.node
+    result, *rest = [_operand(node, index) for index in found.indexes]
+    nodes: list[onnx_ir.Node] = []
+    for operand in rest:
+        nodes.append(onnx_ir.node(operator, [result, operand], name=node.name))
+        result = nodes[-1].outputs[0]
+        result.name, result.dtype = node.outputs[0].name, DataType.BOOL
+    if nodes:
+        result.shape = node.outputs[0].shape
+        result.dtype = node.outputs[0].dtype or DataType.BOOL
+        work.inference.types[result] = DataType.BOOL
+    reason = f"{node.op_type} of bool is {operator} in PyTorch, NumPy and JAX, and {node.op_type} takes no bool"
+    return Replacement("boolean-arithmetic", reason, tuple(nodes), outputs=(result,), effect=Effect.REPAIR)
+
+
+def _restore(node: onnx_ir.Node, index: int, common: DataType, ruled: DataType, work: Work) -> Rewrite:
+    """A Cast after the node takes over the name and the uses of its output."""
+    before, old = node_text(node), node.outputs[index]
+    cast = cast_node(old, ruled)
+    result, name = cast.outputs[0], old.name
+    cast.name = work.namer.fresh(cast.name or "castsmith_cast")
+    old.replace_all_uses_with(result, replace_graph_outputs=True)
+    cast.replace_input_with(0, old)
+    old.name, result.name = work.namer.fresh(f"{name}_{type_name(common)}"), name
+    set_element_type(result, old.dtype or ruled)
+    set_element_type(old, common)
+    work.inference.types[old], work.inference.types[result] = common, ruled
+    node.append(cast)
+    reason = f"{node.op_type} of {type_name(ruled)} gives {type_name(ruled)}"
+    after = f"{node_text(node)}\n{node_text(cast)}"
+    return Rewrite(work.pass_name, "restore-type", site_of(node), before, after, reason, Effect.REPAIR)
+
+
+def _operand(node: onnx_ir.Node, index: int) -> onnx_ir.Value:
+    value = node.inputs[index]
+    assert value is not None
+    return value
+
+
+def _operands(found: Disagreement) -> list[tuple[onnx_ir.Value | None, DataType]]:
+    return [(found.node.inputs[index], dtype) for index, dtype in zip(found.indexes, found.types, strict=False)]
+
+
+def _undecided(found: Disagreement) -> str:
+    names = ", ".join(f"{_operand(found.node, index).name}" for index in found.indexes)
+    types = ", ".join(type_name(dtype) for dtype in found.types)
+    return f"{names} have types {types}, and the rule needs to know which are scalars, but their ranks are unknown"
+
+
+def _reason(found: Disagreement, common: DataType) -> str:
+    types = " and ".join(dict.fromkeys(type_name(dtype) for dtype in found.types))
+    op_type = found.node.op_type
+    if found.as_declared:
+        return f"{op_type} of {types} is declared to give {type_name(common)}: its operands were meant to be promoted"
+    if not found.mixed:
+        return f"{op_type} takes no {types} here: {type_name(common)} is the next type that holds it"
+    if found.ruled is not None:
+        ruled = type_name(found.ruled)
+        return f"{op_type} needs one type for operands of {types}: {type_name(common)}, as it takes no {ruled} here"
+    return f"{op_type} needs one type for operands of {types}: {type_name(common)} by the promotion rule"

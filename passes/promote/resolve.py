@@ -1,0 +1,69 @@
+"""resolve-promote-types: ConvertPromoteTypes into the Casts that are needed, none where the type already fits.
+
+Exact: it is the definition of the operator. Refused: types that are not known, since no Cast can be chosen for them.
+
+    x1, y1 = castsmith.ConvertPromoteTypes (x, y)  # (float[N], int32[N]) -> float[N], float[N]
+    z = Add (x1, y1)
+becomes
+    y_float = Cast <to = float> (y)
+    z = Add (x, y_float)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.inference import Inference, infer_element_types
+from castsmith.ir.naming import Namer
+from castsmith.ir.ops import cast_node, drop_unused_bodies, is_convert_promote_types
+from castsmith.ir.records import Refusal, RewriteResult
+from castsmith.ir.rewrite_pass import RewritePass
+from castsmith.ir.rewriting import Replacement, run_rules
+from castsmith.ir.text import site_of
+from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.types import type_name
+
+NAME = "resolve-promote-types"
+
+Scope = onnx_ir.Graph | onnx_ir.Function
+
+
+@dataclass(frozen=True)
+class ResolvePromoteTypes(RewritePass):
+    """Replace each ConvertPromoteTypes by the Casts it stands for. One Cast of a value to a type serves its graph."""
+
+    def call(self, model: onnx_ir.Model) -> RewriteResult:
+        if drop_unused_bodies(model):
+            return RewriteResult(model, modified=False)
+        inference = infer_element_types(model, PromotionRules(promote_unsafe=True))
+        made: dict[tuple[Scope, onnx_ir.Value, DataType], onnx_ir.Value] = {}
+        result = run_rules(model, NAME, Namer(model), lambda node: resolve(node, inference, made))
+        drop_unused_bodies(model)
+        return result
+
+
+def resolve(
+    node: onnx_ir.Node, inference: Inference, made: dict[tuple[Scope, onnx_ir.Value, DataType], onnx_ir.Value]
+) -> Replacement | Refusal | None:
+    """The Casts for one ConvertPromoteTypes; `made` remembers the Casts of each graph, so that none is made twice."""
+    if not is_convert_promote_types(node):
+        return None
+    common = inference.type_of(node.outputs[0])
+    if common is None or node.graph is None:
+        return Refusal(NAME, "resolve-promotion", site_of(node), "the type of an operand is unknown")
+    casts: list[onnx_ir.Node] = []
+    results: list[onnx_ir.Value] = []
+    for operand in node.inputs:
+        assert operand is not None
+        key = (node.graph, operand, common)
+        if inference.type_of(operand) == common:
+            made[key] = operand
+        elif key not in made:
+            casts.append(cast_node(operand, common))
+            made[key] = casts[-1].outputs[0]
+        results.append(made[key])
+    reason = f"the common type is {type_name(common)}; {len(casts)} of 2 operands need a Cast"
+    return Replacement("resolve-promotion", reason, tuple(casts), outputs=tuple(results))

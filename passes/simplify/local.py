@@ -1,0 +1,126 @@
+"""The Cast of a ConstantOfShape: it can fill with the cast value itself.
+
+    a = ConstantOfShape <value = {1.5}> (shape)  # float
+    y = Cast <to = float16> (a)
+becomes
+    y = ConstantOfShape <value = float16 {1.5}> (shape)
+
+Exact where the standard fixes the cast of the value. Kept where no runtime fills with the type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.inference import Inference
+from castsmith.ir.ops import DEFAULT_DOMAINS, CastNode, op_formals, opset_of, read_cast
+from castsmith.ir.rewriting import Replacement
+from castsmith.ir.targets import Target, takes_operator
+from castsmith.numerics.cast import Policy, cast, policy_for
+from castsmith.numerics.status import cast_status
+from castsmith.numerics.types import Kind, element_type, type_name
+
+# Casts made so far, so that one Cast of a value to a type serves all who want it where it can be seen.
+
+Scope = onnx_ir.Graph | onnx_ir.Function
+_Key = tuple[onnx_ir.Value, DataType, Policy]
+
+
+@dataclass
+class CastTable:
+    """The Casts that a walk in the order of the graph has met; settings that the target type ignores do not count."""
+
+    held: Mapping[onnx_ir.Graph, onnx_ir.Node]
+    """The node that holds each subgraph."""
+    made: dict[_Key, dict[Scope, onnx_ir.Value]] = field(default_factory=dict[_Key, dict[Scope, onnx_ir.Value]])
+
+    def note(self, scope: Scope, source: onnx_ir.Value, meaning: CastNode, opset: int, result: onnx_ir.Value) -> None:
+        """Remember that `result` is what the cast of `source` gives in `scope`."""
+        self.made.setdefault(_key(source, meaning, opset), {})[scope] = result
+
+    def find(self, scope: Scope | None, source: onnx_ir.Value, meaning: CastNode, opset: int) -> onnx_ir.Value | None:
+        """What an earlier Cast in the scope, or in one around it, made of `source` by the same conversion.
+
+        The walk comes to a subgraph after all that stands before it outside, so whatever is found there is computed
+        before it.
+        """
+        found = self.made.get(_key(source, meaning, opset))
+        while found and scope is not None:
+            if scope in found and _stands(found[scope]):
+                return found[scope]
+            holder = self.held.get(scope) if isinstance(scope, onnx_ir.Graph) else None
+            scope = None if holder is None else holder.graph
+        return None
+
+
+def called_with_several_types(inference: Inference) -> set[Scope]:
+    """The bodies, with their subgraphs, of functions whose values have no one type."""
+    functions = [function for function, calls in inference.signatures.items() if len(calls) > 1]
+    return {scope for function in functions for scope in (function.graph, *function.subgraphs())}
+
+
+def merge_with(node: onnx_ir.Node, twin: onnx_ir.Value | None, to: DataType) -> Replacement | None:
+    """Use `twin`, the result of another Cast, in place of what `node` gives; None where there is nothing to gain."""
+    if twin is None:
+        return None
+    producer = twin.producer()
+    hands_over = producer is not None and producer.graph is node.graph and not twin.is_graph_output()
+    # A graph output that cannot take over the name of its twin would need an Identity, which moves as many bytes.
+    if node.outputs[0].is_graph_output() and not hands_over:
+        return None
+    reason = f"{twin.name} is the same value as {type_name(to)} already"
+    return Replacement("merge-duplicate-casts", reason, outputs=(twin,))
+
+
+def _stands(value: onnx_ir.Value) -> bool:
+    producer = value.producer()
+    return producer is not None and producer.graph is not None
+
+
+def _key(source: onnx_ir.Value, meaning: CastNode, opset: int) -> _Key:
+    assert meaning.to is not None
+    return (
+        source,
+        meaning.to,
+        policy_for(meaning.to, saturate=meaning.saturate, round_mode=meaning.round_mode, opset=opset),
+    )
+
+
+def cast_filling(
+    node: onnx_ir.Node, inference: Inference, imports: Mapping[str, int], target: Target | None
+) -> Replacement | None:
+    """What to put in place of a Cast or CastLike of a ConstantOfShape."""
+    producer = node.inputs[0].producer() if node.op_type in ("Cast", "CastLike") and node.inputs[0] else None
+    if producer is None or producer.op_type != "ConstantOfShape" or producer.domain not in DEFAULT_DOMAINS:
+        return None
+    like = inference.type_of(node.inputs[1]) if len(node.inputs) == 2 else None
+    meaning, attribute, opset = read_cast(node, like), producer.attributes.get("value"), opset_of(imports, "") or 1
+    if meaning is None or meaning.to is None or not _fills(meaning.to, opset, target):
+        return None
+    if attribute is not None and attribute.is_ref():
+        return None
+    value = np.zeros(1, np.float32) if attribute is None else attribute.as_tensor().numpy()
+    if element_type(DataType.from_numpy(value.dtype)).kind > Kind.FLOATING:
+        return None
+    saturate, round_mode = meaning.saturate, meaning.round_mode
+    if cast_status(value, meaning.to, saturate=saturate, round_mode=round_mode, opset=opset).any():
+        return None
+    filling = cast(value, meaning.to, saturate=saturate, round_mode=round_mode, opset=opset)
+    attributes = {"value": onnx_ir.tensor(filling, dtype=meaning.to)}
+    made = onnx_ir.node("ConstantOfShape", list(producer.inputs), attributes, name=node.name)
+    output, old = made.outputs[0], node.outputs[0]
+    output.name, output.dtype, output.shape = old.name, meaning.to, old.shape or producer.outputs[0].shape
+    reason = f"the value that fills the tensor is {type_name(meaning.to)} from the start"
+    return Replacement("cast-constant-of-shape", reason, (made,), outputs=(output,))
+
+
+def _fills(dtype: DataType, opset: int, target: Target | None) -> bool:
+    """True if ConstantOfShape gives the type at the opset, and the target has a kernel for it."""
+    formals = op_formals("", "ConstantOfShape", opset)
+    allowed = formals is not None and dtype in formals[1][0].allowed
+    return allowed and takes_operator("ConstantOfShape", dtype, opset, target)

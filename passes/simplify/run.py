@@ -1,0 +1,213 @@
+"""simplify-casts: casts that change nothing go, chains that are exact become one, and so do casts made twice.
+
+Exact: a cast to the type that the value already has is no cast; a chain a -> b -> c becomes a -> c only where the
+derived predicate `castsmith.numerics.exactness.chain_collapses` proves that no value of a, defined or not, comes out
+otherwise, or where the values are known to be integers which a and b both hold; two casts of one value by one
+conversion are one; an operator that does not see a cast (Shape, IsNaN, a comparison ...) is given what stands before
+it. Refused: any other chain or operand, with a value that shows the difference.
+
+    a = Cast <to = double> (x)  # (float) -> double
+    b = Cast <to = float16> (a)  # (double) -> float16
+becomes
+    b = Cast <to = float16> (x)  # (float) -> float16
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.inference import Following, Inference, Ranges, infer_element_types
+from castsmith.ir.naming import Namer
+from castsmith.ir.ops import CastNode, cast_node, chain_verdict, op_formals, opset_of, read_cast
+from castsmith.ir.records import Refusal, RewriteResult
+from castsmith.ir.rewrite_pass import RewritePass
+from castsmith.ir.rewriting import Replacement, run_rules
+from castsmith.ir.targets import Target
+from castsmith.ir.text import site_of
+from castsmith.ir.walks import holders, imports_by_scope
+from castsmith.numerics.errors import CastError, ElementTypeError
+from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.types import type_name
+from castsmith.passes.place import parse_sizes
+from castsmith.passes.simplify.local import CastTable, called_with_several_types, cast_filling, merge_with
+from castsmith.passes.simplify.savings import Savings, reads_more
+from castsmith.passes.simplify.see_through import SEEING_THROUGH, bypass, cast_before, harmless
+
+NAME = "simplify-casts"
+
+_OPERATORS = SEEING_THROUGH | {"Cast", "CastLike"}
+
+
+@dataclass(frozen=True)
+class SimplifyCasts(RewritePass):
+    """Remove casts that change nothing or that nobody sees, collapse chains that are exact, merge casts made twice;
+    CastLike becomes Cast.
+
+    default_size, sizes: as of PlaceCasts; they count for the bytes in the records, and for nothing else.
+    undefined_free: shorten chains too that give something else only where the standard leaves the chain open.
+    target: whose kernels decide which types a node may be given; ONNX Runtime's on the CPU where there is none.
+    """
+
+    default_size: int = 64
+    sizes: str = ""
+    undefined_free: bool = False
+    target: Target | None = None
+
+    def call(self, model: onnx_ir.Model) -> RewriteResult:
+        inference = infer_element_types(model, PromotionRules(promote_unsafe=True))
+        held = holders(model)
+        imports = imports_by_scope(model, held)
+        facts = _Facts(inference, CastTable(held), Ranges(inference), self.undefined_free)
+        savings = Savings(inference, self.default_size, parse_sizes(self.sizes))
+        ambiguous = called_with_several_types(inference)
+
+        def rule(node: onnx_ir.Node) -> Replacement | Refusal | None:
+            if node.op_type not in _OPERATORS or node.inputs[:1] in ((), (None,)):
+                return None
+            if node.graph is None or node.graph in ambiguous:
+                return None
+            if node.op_type in SEEING_THROUGH and node.outputs:
+                facts.ranges.get(node.outputs[0])
+            answer = (
+                cast_filling(node, inference, imports[node.graph], self.target)
+                or simplify(node, facts, imports[node.graph])
+                or bypass(NAME, node, inference, imports[node.graph], facts.ranges, self.target)
+            )
+            return replace(answer, saved_bytes=savings.of(node, answer)) if isinstance(answer, Replacement) else answer
+
+        return run_rules(model, NAME, Namer(model), rule, following=Following(inference, imports))
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What is known of the model; `origins` keeps what was found, so that a long chain is not followed twice."""
+
+    inference: Inference
+    casts: CastTable
+    ranges: Ranges
+    undefined_free: bool = False
+    origins: dict[tuple[onnx_ir.Value, CastNode], _Origin] = field(
+        default_factory=dict[tuple[onnx_ir.Value, CastNode], "_Origin"]
+    )
+
+
+@dataclass(frozen=True)
+class _Origin:
+    """The value furthest back from which one cast does the same as a chain of casts, the types passed on the way
+    there, why the step before it is refused, with a witness, and what is known of the values that made it exact."""
+
+    value: onnx_ir.Value
+    path: tuple[DataType, ...] = ()
+    refused: tuple[str, str] | None = None
+    because: str = ""
+
+
+def simplify(node: onnx_ir.Node, facts: _Facts, imports: Mapping[str, int]) -> Replacement | Refusal | None:
+    """What to put in place of one Cast or CastLike."""
+    meaning = _meaning(node, facts.inference)
+    source = node.inputs[0]
+    if meaning is None or meaning.to is None or source is None or node.graph is None:
+        return None
+    opset = opset_of(imports, "") or 1
+    if facts.inference.type_of(source) == meaning.to:
+        if _needs_identity(node, source, meaning.to, opset):
+            return None
+        reason = f"the value is {type_name(meaning.to)} already"
+        return Replacement("remove-identity-cast", reason, outputs=(source,))
+    origin = _origin(source, meaning, facts, opset)
+    if facts.inference.type_of(origin.value) == meaning.to:
+        if _needs_identity(node, origin.value, meaning.to, opset):
+            return None
+        reason = f"the round trip through {_names(origin.path)} is exact{origin.because}"
+        return Replacement("collapse-chain", reason, outputs=(origin.value,))
+    twin = facts.casts.find(node.graph, origin.value, meaning, opset)
+    if twin is None and reads_more(node, origin.value, facts.inference, opset):
+        facts.casts.note(node.graph, origin.value, meaning, opset, node.outputs[0])
+        return None
+    answer = merge_with(node, twin, meaning.to) or _one_cast(node, origin, meaning)
+    if not isinstance(answer, Replacement) or answer.nodes:
+        result = answer.nodes[0].outputs[0] if isinstance(answer, Replacement) else node.outputs[0]
+        facts.casts.note(node.graph, origin.value, meaning, opset, result)
+    return answer
+
+
+def _needs_identity(node: onnx_ir.Node, value: onnx_ir.Value, dtype: DataType, opset: int) -> bool:
+    """True if the value could only become a graph output through an Identity that does not take the type."""
+    formals = op_formals("", "Identity", opset)
+    if formals is None or dtype in formals[0][0].allowed or not node.outputs[0].is_graph_output():
+        return False
+    producer = value.producer()
+    return producer is None or producer.graph is not node.graph or value.is_graph_output()
+
+
+def _one_cast(node: onnx_ir.Node, origin: _Origin, meaning: CastNode) -> Replacement | Refusal | None:
+    """One Cast from the origin in place of the chain, or of a CastLike."""
+    if origin.path:
+        reason = f"going through {_names(origin.path)} changes no value that one cast would not{origin.because}"
+        return _replace_by_cast("collapse-chain", node, origin.value, meaning, reason)
+    if node.op_type == "CastLike":
+        assert meaning.to is not None
+        reason = f"the type to be like is known: {type_name(meaning.to)}"
+        return _replace_by_cast("castlike-to-cast", node, origin.value, meaning, reason)
+    return None if origin.refused is None else Refusal(NAME, "collapse-chain", site_of(node), *origin.refused)
+
+
+def _origin(source: onnx_ir.Value, last: CastNode, facts: _Facts, opset: int) -> _Origin:
+    """Where the chain of casts that ends in a cast of `source` by `last` can start."""
+    start, path, because = source, list[DataType](), ""
+    while (found := facts.origins.get((source, last))) is None:
+        step = cast_before(source, facts.inference)
+        if step is None or last.to is None:
+            found = _Origin(source)
+            break
+        before, dtype, first = step
+        refused = _refused((dtype, first, last), opset, free=facts.undefined_free)
+        known = facts.ranges.get(before)
+        if refused is not None and known is not None and harmless(known, dtype, first, last):
+            refused, because = None, f" for {known}"
+        if refused is not None:
+            found = _Origin(source, refused=refused)
+            break
+        assert first.to is not None
+        path.append(first.to)
+        source = before
+    origin = _Origin(found.value, (*path, *found.path), found.refused, because or found.because)
+    facts.origins[start, last] = origin
+    return origin
+
+
+def _refused(chain: tuple[DataType, CastNode, CastNode], opset: int, *, free: bool) -> tuple[str, str] | None:
+    """Why the chain of two casts is not one cast, and a value that shows it; None where it is."""
+    start, first, last = chain
+    assert first.to is not None
+    assert last.to is not None
+    try:
+        verdict = chain_verdict(start, first, last, opset, undefined_free=free)
+    except (ElementTypeError, CastError) as error:
+        return str(error), ""
+    if verdict:
+        return None
+    types = " to ".join(type_name(dtype) for dtype in (start, first.to, last.to))
+    return f"{types} must stay: {verdict.reason.value}", "" if verdict.witness is None else repr(verdict.witness)
+
+
+def _names(path: tuple[DataType, ...]) -> str:
+    return " and ".join(type_name(dtype) for dtype in path)
+
+
+def _replace_by_cast(
+    rule: str, node: onnx_ir.Node, source: onnx_ir.Value, meaning: CastNode, reason: str
+) -> Replacement:
+    assert meaning.to is not None
+    cast = cast_node(source, meaning.to, saturate=meaning.saturate, round_mode=meaning.round_mode)
+    cast.name, cast.outputs[0].name = node.name, node.outputs[0].name
+    return Replacement(rule, reason, (cast,), outputs=(cast.outputs[0],))
+
+
+def _meaning(node: onnx_ir.Node, inference: Inference) -> CastNode | None:
+    like = inference.type_of(node.inputs[1]) if len(node.inputs) == 2 else None
+    return read_cast(node, like)

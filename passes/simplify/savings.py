@@ -1,0 +1,100 @@
+"""What a rewrite of simplify-casts saves: the bytes that casts, and operators behind them, no longer read and write."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+
+import onnx_ir
+
+from castsmith.ir.constants import use_count
+from castsmith.ir.inference import Inference
+from castsmith.ir.ops import DEFAULT_DOMAINS, chain_verdict, read_cast
+from castsmith.ir.rewriting import Replacement
+from castsmith.numerics.types import element_bytes
+from castsmith.passes.simplify.see_through import SHAPE_ONLY
+
+
+@dataclass(frozen=True)
+class Savings:
+    """Counts bytes at the shapes that the model declares; a dimension without a number, and a value without a shape,
+    count as `default` or as `named`."""
+
+    inference: Inference
+    default: int
+    named: Mapping[str, int]
+
+    def of(self, node: onnx_ir.Node, replacement: Replacement) -> int:
+        """The bytes that the replacement of the node saves each time the model runs."""
+        saved = self._cast(node) if replacement.outputs is not None else 0.0
+        saved -= sum(self._cast(new) for new in replacement.nodes)
+        if node.op_type not in SHAPE_ONLY:
+            saved += sum(self._narrower(node.inputs[index], new) for index, new in replacement.inputs.items())
+        kept = {value for new in replacement.nodes for value in new.inputs}
+        kept.update(replacement.inputs.values(), replacement.outputs or ())
+        gone = range(len(node.inputs)) if replacement.outputs is not None else replacement.inputs
+        for value in dict.fromkeys(node.inputs[index] for index in gone):
+            saved += self._going(value, kept)
+        return int(saved)
+
+    def _going(self, value: onnx_ir.Value | None, kept: set[onnx_ir.Value | None]) -> float:
+        """The bytes of the casts that nobody wants any more once one user of the value is gone."""
+        total = 0.0
+        while value is not None and value not in kept and use_count(value) == 1 and not value.is_graph_output():
+            cast = value.producer()
+            if cast is None or not _is_cast(cast):
+                break
+            total, value = total + self._cast(cast), cast.inputs[0]
+        return total
+
+    def _cast(self, node: onnx_ir.Node) -> float:
+        if not _is_cast(node) or node.inputs[0] is None:
+            return 0.0
+        ends = node.inputs[0], node.outputs[0]
+        return self._elements(*ends) * sum(self._itemsize(value) for value in ends)
+
+    def _narrower(self, old: onnx_ir.Value | None, new: onnx_ir.Value) -> float:
+        if old is None or new.const_value is not None:
+            return 0.0
+        return self._elements(old, new) * (self._itemsize(old) - self._itemsize(new))
+
+    def _itemsize(self, value: onnx_ir.Value) -> float:
+        dtype = self.inference.type_of(value)
+        return 0.0 if dtype is None else element_bytes(dtype)
+
+    def _elements(self, *values: onnx_ir.Value) -> int:
+        """The elements of values that have one shape."""
+        shape = next((value.shape for value in values if value.shape is not None), None)
+        if shape is None:
+            return self.default
+        return prod(dim if isinstance(dim, int) else self.named.get(dim.value or "", self.default) for dim in shape)
+
+
+def reads_more(node: onnx_ir.Node, origin: onnx_ir.Value, inference: Inference, opset: int) -> bool:
+    """Whether the last cast of a chain, from the origin and not from its narrower operand, moves more bytes.
+
+    It does where the operand stays for others. Where all who use it are casts that can go back to the origin, it goes,
+    with its own cast, once all of them have: worth it for few of them.
+    """
+    source = node.inputs[0]
+    assert source is not None
+    wide, narrow = inference.type_of(origin), inference.type_of(source)
+    if wide is None or narrow is None or element_bytes(wide) <= element_bytes(narrow):
+        return False
+    count, more, less = use_count(source), element_bytes(wide), element_bytes(narrow)
+    if source.is_graph_output() or count * (more - less) > more + less:
+        return True
+    first = source.producer()
+    made = None if first is None else read_cast(first)
+    for user in (user for user, _ in source.uses() if user is not node):
+        last = read_cast(user, inference.type_of(user.outputs[0])) if user.op_type in ("Cast", "CastLike") else None
+        if made is None or last is None or made.to is None or last.to is None:
+            return True
+        if not chain_verdict(wide, made, last, opset):
+            return True
+    return False
+
+
+def _is_cast(node: onnx_ir.Node) -> bool:
+    return node.op_type in ("Cast", "CastLike") and node.domain in DEFAULT_DOMAINS

@@ -1,0 +1,308 @@
+"""Rules for operators whose operands are casts that they do not see (`castsmith.passes.simplify.see_through`).
+
+    y = Cast <to = double> (x)  # (float16) -> double
+    z = IsNaN (y)
+becomes
+    z = IsNaN (x)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import onnx_ir
+from numpy.typing import NDArray
+from onnx_ir import DataType
+
+from castsmith.ir.constants import constant_tensor, new_constant
+from castsmith.ir.inference import Inference, Range, Ranges
+from castsmith.ir.ops import DEFAULT_DOMAINS, CastNode, cast_node, opset_of, read_cast
+from castsmith.ir.records import Refusal
+from castsmith.ir.rewriting import Replacement
+from castsmith.ir.targets import Target, takes_type
+from castsmith.ir.text import site_of
+from castsmith.numerics.cast import cast
+from castsmith.numerics.critical import critical_values
+from castsmith.numerics.embedding import embeds
+from castsmith.numerics.status import cast_status
+from castsmith.numerics.types import Kind, element_type, type_name
+
+# Operators that do not see a cast: their result is the same for the value before it.
+#
+#   Shape, Size          never look at elements: any cast
+#   IsNaN, IsInf, NonZero  ask one question of each element: casts that never change its answer
+#   Equal, Less ...      compare: casts to a type that holds the source, on both sides alike; a constant on the other
+#                        side is narrowed where that changes none of its elements
+#   ArgMax, ArgMin       compare elements: casts to a type that holds the source. Equal elements stay equal, so ties
+# fall
+#                        the same way; types with NaN are refused, since the standard does not say where a NaN ends up
+#   Gather ...           take integer indices: casts to a type that holds the source
+#
+# What is asked of a cast is decided on the values at which conversions turn (`castsmith.numerics.critical`).
+
+SHAPE_ONLY = frozenset({"Shape", "Size"})
+QUESTIONS = frozenset({"IsNaN", "IsInf", "NonZero"})
+COMPARISONS = frozenset({"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"})
+ORDER = frozenset({"ArgMax", "ArgMin"})
+INDICES = {"Gather": 1, "GatherElements": 1, "ScatterElements": 1}
+"""The inputs that take indices of two types by a variable of their own."""
+
+Question = Callable[[NDArray[Any]], NDArray[np.bool_]]
+
+
+def why_seen(node: onnx_ir.Node, source: DataType, meaning: CastNode, opset: int) -> tuple[str, str] | None:
+    """Why the operator sees the cast of its operand, with a value that shows it; None where it does not."""
+    assert meaning.to is not None
+    if node.op_type in SHAPE_ONLY:
+        return None
+    if max(element_type(source).kind, element_type(meaning.to).kind) > Kind.FLOATING:
+        return f"casts between {type_name(source)} and {type_name(meaning.to)} are not compared number by number", ""
+    question = _question(node)
+    if question is not None:
+        return _changed_answer(question, node.op_type, source, meaning, opset)
+    if node.op_type in ORDER and element_type(source).has_nan:
+        return f"the standard does not say where {node.op_type} puts a NaN", "nan"
+    if embeds(source, meaning.to):
+        return None
+    return _confused(source, meaning, opset)
+
+
+def reason_unseen(node: onnx_ir.Node, source: DataType, to: DataType) -> str:
+    """Why the cast can go, in words."""
+    if node.op_type in SHAPE_ONLY:
+        return f"{node.op_type} looks at no element"
+    if node.op_type in QUESTIONS:
+        return f"{node.op_type} gives the same for every {type_name(source)} and what becomes of it in {type_name(to)}"
+    return f"{type_name(to)} holds every {type_name(source)}, so {node.op_type} gives the same"
+
+
+def _question(node: onnx_ir.Node) -> Question | None:
+    if node.op_type == "IsNaN":
+        return lambda array: np.isnan(array.astype(np.float64))
+    if node.op_type == "NonZero":
+        return lambda array: array != np.zeros((), array.dtype)
+    if node.op_type != "IsInf":
+        return None
+    negative = bool(node.attributes.get_int("detect_negative", 1))
+    positive = bool(node.attributes.get_int("detect_positive", 1))
+    return lambda array: (
+        (np.isposinf(array.astype(np.float64)) & positive) | (np.isneginf(array.astype(np.float64)) & negative)
+    )
+
+
+def _changed_answer(
+    question: Question, asked: str, source: DataType, meaning: CastNode, opset: int
+) -> tuple[str, str] | None:
+    values, results, fixed = _sample(source, meaning, opset)
+    with np.errstate(all="ignore"):
+        failing = (question(values) != question(results)) | ~fixed
+    if not failing.any():
+        return None
+    return f"{asked} gives something else before and after the cast of this value", repr(_first(values, failing))
+
+
+def _confused(source: DataType, meaning: CastNode, opset: int) -> tuple[str, str]:
+    """Two numbers of `source` whose order the cast does not keep."""
+    assert meaning.to is not None
+    reason = f"{type_name(meaning.to)} does not hold every {type_name(source)}"
+    values, _, fixed = _sample(source, meaning, opset)
+    if not fixed.all():
+        return f"{reason}; the standard does not even fix the cast of this one", repr(_first(values, ~fixed))
+    numbers = values if element_type(source).kind <= Kind.INTEGER else values[~np.isnan(values.astype(np.float64))]
+    if element_type(meaning.to).kind > Kind.FLOATING:
+        return reason, ""
+    order = np.argsort(numbers, kind="stable")
+    ordered = numbers[order]
+    images = cast(ordered, meaning.to, saturate=meaning.saturate, round_mode=meaning.round_mode, opset=opset)
+    apart = ordered[1:] != ordered[:-1]
+    lost = apart & ~(images[1:] > images[:-1])
+    if not lost.any():
+        return reason, ""
+    place = int(lost.argmax())
+    return f"{reason}: it does not tell these two apart", f"{ordered[place].item()!r} and {ordered[place + 1].item()!r}"
+
+
+def _sample(source: DataType, meaning: CastNode, opset: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_]]:
+    """The values of `source` that decide, what they become, and whether the standard fixes that."""
+    assert meaning.to is not None
+    values = critical_values(source, meaning.to)
+    settings: dict[str, Any] = {"saturate": meaning.saturate, "round_mode": meaning.round_mode, "opset": opset}
+    return values, cast(values, meaning.to, **settings), cast_status(values, meaning.to, **settings) == 0
+
+
+def _first(values: NDArray[Any], failing: NDArray[np.bool_]) -> int | float | bool:
+    return values[int(failing.argmax())].item()
+
+
+# Where what is known of the values makes a chain of casts exact that is not so for all values of its types.
+
+_NARROW_FLOAT = 8
+
+
+def harmless(known: Range, start: DataType, first: CastNode, last: CastNode) -> bool:
+    """Whether casting integers of the range on from the middle type is casting them from `start`.
+
+    The middle type holds every one of them, so both casts are of the same numbers. They follow one rule where both
+    are of integers, where the target holds all of the range, where it is bool, and where it is a floating-point type
+    of more than 8 bits: an integer rounds, or overflows, as the same number does.
+    """
+    assert first.to is not None
+    assert last.to is not None
+    if not (known.fits(start) and known.fits(first.to)):
+        return False
+    row = element_type(last.to)
+    whole = max(element_type(start).kind, element_type(first.to).kind) <= Kind.INTEGER and row.kind <= Kind.INTEGER
+    wide_float = row.kind is Kind.FLOATING and row.bits > _NARROW_FLOAT
+    return whole or known.fits(last.to) or row.kind is Kind.BOOLEAN or wide_float
+
+
+def held(values: Iterable[onnx_ir.Value], ranges: Ranges, source: DataType, meaning: CastNode) -> bool:
+    """Whether all the values are known to be integers which the cast from `source` leaves as they are."""
+    known = [ranges.get(value) for value in values]
+    return all(
+        each is not None and each.fits(source) and meaning.to is not None and each.fits(meaning.to) for each in known
+    )
+
+
+RULE = "see-through-cast"
+
+_Step = tuple[onnx_ir.Value, DataType, CastNode]
+"""What stands before a cast, its type, and what the cast does."""
+
+_SMALL = 1024
+"""Elements up to which a constant is narrowed to meet the other operand."""
+
+_BLIND = SHAPE_ONLY | QUESTIONS | ORDER
+
+SEEING_THROUGH = _BLIND | INDICES.keys() | COMPARISONS
+"""The operators that a rule is about."""
+
+
+def bypass(
+    pass_name: str,
+    node: onnx_ir.Node,
+    inference: Inference,
+    imports: Mapping[str, int],
+    ranges: Ranges,
+    target: Target | None,
+) -> Replacement | Refusal | None:
+    """Rewire the node to what stands before the casts that it does not see."""
+    if node.domain not in DEFAULT_DOMAINS:
+        return None
+    if node.op_type in _BLIND or node.op_type in INDICES:
+        return _bypass_one(pass_name, node, INDICES.get(node.op_type, 0), inference, imports, ranges, target)
+    if node.op_type in COMPARISONS:
+        return _bypass_both(pass_name, node, inference, imports, ranges, target)
+    return None
+
+
+def cast_before(value: onnx_ir.Value | None, inference: Inference) -> tuple[onnx_ir.Value, DataType, CastNode] | None:
+    """What stands before the cast that makes `value`, its type, and what the cast does; None where there is no cast."""
+    producer = None if value is None else value.producer()
+    if producer is None or not producer.inputs or producer.inputs[0] is None:
+        return None
+    like = inference.type_of(producer.inputs[1]) if len(producer.inputs) == 2 else None
+    meaning = read_cast(producer, like)
+    source = inference.type_of(producer.inputs[0])
+    if meaning is None or meaning.to is None or source is None:
+        return None
+    return producer.inputs[0], source, meaning
+
+
+def _bypass_one(
+    pass_name: str,
+    node: onnx_ir.Node,
+    index: int,
+    inference: Inference,
+    imports: Mapping[str, int],
+    ranges: Ranges,
+    target: Target | None,
+) -> Replacement | Refusal | None:
+    """Go back over one cast after another as long as the operator does not see them."""
+    origin, reason, refusal = node.inputs[index] if index < len(node.inputs) else None, "", None
+    while (step := cast_before(origin, inference)) is not None:
+        before, source, meaning = step
+        if not takes_type(node, index, source, imports, target):
+            break
+        seen = why_seen(node, source, meaning, opset_of(imports, "") or 1)
+        if seen is not None and not held([before], ranges, source, meaning):
+            refusal = Refusal(pass_name, RULE, site_of(node), *seen)
+            break
+        assert meaning.to is not None
+        origin, reason = before, _reason(seen, node, source, meaning.to)
+    if reason and origin is not None:
+        return Replacement(RULE, reason, inputs={index: origin})
+    return refusal
+
+
+def _bypass_both(
+    pass_name: str,
+    node: onnx_ir.Node,
+    inference: Inference,
+    imports: Mapping[str, int],
+    ranges: Ranges,
+    target: Target | None,
+) -> Replacement | Refusal | None:
+    """Compare before the casts where both operands are cast alike, or one is and the other is a constant."""
+    steps = [cast_before(value, inference) for value in node.inputs]
+    step = steps[0] or steps[1]
+    if step is None:
+        return None
+    _, source, meaning = step
+    assert meaning.to is not None
+    alike = all(other is not None and (other[1], other[2].to) == (source, meaning.to) for other in steps)
+    if not alike and steps[0] is not None and steps[1] is not None:
+        return _unlike(node, steps[0], steps[1], imports, target)
+    constant = None if alike else _narrowed(node.inputs[1 if steps[0] else 0], source, imports)
+    if not (alike or constant is not None) or not takes_type(node, 0, source, imports, target):
+        return None
+    seen = why_seen(node, source, meaning, opset_of(imports, "") or 1)
+    befores = [other[0] for other in steps if other is not None]
+    if seen is not None and not held(befores, ranges, source, meaning):
+        return Refusal(pass_name, RULE, site_of(node), *seen)
+    inputs = {index: other[0] for index, other in enumerate(steps) if other is not None}
+    if constant is None:
+        return Replacement(RULE, _reason(seen, node, source, meaning.to), inputs=inputs)
+    inputs[1 if steps[0] else 0] = constant
+    reason = f"{_reason(seen, node, source, meaning.to)}, and {type_name(source)} holds the constant"
+    return Replacement(RULE, reason, constants=(constant,), inputs=inputs)
+
+
+def _unlike(
+    node: onnx_ir.Node, left: _Step, right: _Step, imports: Mapping[str, int], target: Target | None
+) -> Replacement | None:
+    """Compare two types cast to a third in the one of them that holds the other."""
+    if left[2].to != right[2].to:
+        return None
+    for index, (wide, narrow) in enumerate(((left, right), (right, left))):
+        holds = embeds(narrow[1], wide[1]) and wide[2].to is not None and embeds(wide[1], wide[2].to)
+        if holds and wide[1] != wide[2].to and takes_type(node, 0, wide[1], imports, target):
+            made = cast_node(narrow[0], wide[1])
+            operands = {index: wide[0], 1 - index: made.outputs[0]}
+            assert wide[2].to is not None
+            reason = f"{type_name(wide[1])} holds every {type_name(narrow[1])}, as {type_name(wide[2].to)} does both"
+            return Replacement(RULE, f"{reason}, so {node.op_type} gives the same", (made,), inputs=operands)
+    return None
+
+
+def _reason(seen: object, node: onnx_ir.Node, source: DataType, to: DataType) -> str:
+    if seen is None:
+        return reason_unseen(node, source, to)
+    return f"the operands are known to be integers that {type_name(source)} and {type_name(to)} both hold"
+
+
+def _narrowed(value: onnx_ir.Value | None, to: DataType, imports: Mapping[str, int]) -> onnx_ir.Value | None:
+    """A small constant in the type `to`; None where `to` does not hold each of its elements."""
+    tensor = constant_tensor(value)
+    if value is None or tensor is None or tensor.size > _SMALL or not embeds(to, tensor.dtype):
+        return None
+    opset, array = opset_of(imports, "") or 1, tensor.numpy()
+    if (cast_status(array, to, opset=opset) != 0).any():
+        return None
+    narrow = cast(array, to, opset=opset)
+    back = cast(narrow, tensor.dtype, opset=opset)
+    if not np.array_equal(np.ascontiguousarray(back).view(np.uint8), np.ascontiguousarray(array).view(np.uint8)):
+        return None
+    return new_constant(f"{value.name}_{type_name(to)}", onnx_ir.tensor(narrow, dtype=to))

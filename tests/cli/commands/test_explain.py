@@ -1,0 +1,88 @@
+"""castsmith explain: a page for every code, the same pages in docs/codes.md; and check's SARIF."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from castsmith.cli.codes.catalogue import all_pages, markdown, page_of
+from castsmith.cli.codes.page import Page
+from tests.cli.codes_in_source import ROOT, codes_in_source
+from tests.cli.helpers import CLEAN, MIXED, Command, is_one_sentence, write_model
+
+GIVEN_ELSEWHERE = {
+    "lowering/interface.py": ("widen-interface", "narrow-interface"),
+    "lowering/check/types.py": ("value-type-mismatch", "output-type-mismatch"),
+    "passes/promote/declared.py": ("widen-joined-output", "keep-output-type"),
+    "ir/rewriting.py": (),
+}
+"""Files that pass a code on in a variable, and the codes that they give."""
+
+FOUND = codes_in_source()
+
+
+@pytest.mark.parametrize("code", FOUND)
+def test_every_code_of_the_source_has_a_page(code: str) -> None:
+    if code.startswith("(unread)"):
+        assert FOUND[code] in GIVEN_ELSEWHERE
+        return
+    assert any(re.fullmatch(code.replace("[A-Za-z]+", r"(\*|[A-Za-z]+)"), page.code) for page in all_pages())
+
+
+@pytest.mark.parametrize("code", [code for codes in GIVEN_ELSEWHERE.values() for code in codes])
+def test_every_code_given_elsewhere_has_a_page(code: str) -> None:
+    assert page_of(code) is not None
+    where = next(path for path, codes in GIVEN_ELSEWHERE.items() if code in codes)
+    assert f'"{code}"' in (ROOT / where).read_text()
+
+
+@pytest.mark.parametrize("page", all_pages(), ids=lambda page: page.code)
+def test_every_page_is_whole(page: Page) -> None:
+    assert page.kind in ("finding", "rewrite", "refusal")
+    for sentence in (page.what, page.why, page.advice):
+        assert sentence.endswith(".")
+    assert page.example.strip()
+    assert page_of(page.code) == page
+
+
+def test_codes_are_distinct() -> None:
+    assert len({page.code for page in all_pages()}) == len(all_pages())
+    assert page_of("lower-Cast") == page_of("lower-*") != page_of("lower-trunc")
+    assert page_of("nothing") is page_of("no-such") is None
+
+
+def test_the_document_is_up_to_date() -> None:
+    """If not: `python -m castsmith.cli.codes > docs/codes.md`."""
+    assert (ROOT / "docs" / "codes.md").read_text() == "\n".join(markdown()) + "\n"
+
+
+def test_the_command(castsmith: Command) -> None:
+    ended = castsmith("explain", "fold-undefined", "lower-Cast")
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.startswith("fold-undefined (refusal)\n")
+    assert "What to do: " in ended.out
+    listed = castsmith("explain").out.splitlines()
+    assert len(listed) == len(all_pages())
+    pages = json.loads(castsmith("explain", "--json").out)["pages"]
+    assert {"code", "kind", "what", "why", "example", "advice"} == set(pages[0])
+    wrong = castsmith("explain", "nothing")
+    assert (wrong.code, wrong.out) == (2, "")
+    assert is_one_sentence(wrong.err)
+
+
+def test_sarif(castsmith: Command, tmp_path: Path) -> None:
+    ended = castsmith("check", write_model(tmp_path / "a b.onnx", MIXED), "--format", "sarif")
+    assert (ended.code, ended.err) == (1, "")
+    data = json.loads(ended.out)
+    (run,) = data["runs"]
+    (result,) = run["results"]
+    assert (data["version"], result["ruleId"], result["level"]) == ("2.1.0", "mixed-operand-types", "error")
+    assert run["tool"]["driver"]["rules"][result["ruleIndex"]]["help"]["text"]
+    assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"].endswith("/a%20b.onnx")
+    assert result["locations"][0]["logicalLocations"][0]["kind"] == "Add"
+    clean = castsmith("check", write_model(tmp_path / "c.onnx", CLEAN), "--format", "sarif")
+    assert clean.code == 0
+    assert json.loads(clean.out)["runs"][0]["results"] == []

@@ -1,0 +1,103 @@
+"""castsmith verify: the command, its exit codes and what it says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx_ir
+import pytest
+
+from castsmith.passes import SimplifyCasts
+from castsmith.passes.simplify import run as simplify_casts
+from tests.cli.helpers import CHAIN, CLEAN, MIXED, Command, is_one_sentence, write_model
+
+HEAD = '<ir_version: 10, opset_import: ["" : 23]>\n'
+ROUND_TWICE = "g (double[N] x) => (float16[N] y) { a = Cast <to = 1> (x) y = Cast <to = 10> (a) }"
+ROUND_ONCE = "g (double[N] x) => (float16[N] y) { y = Cast <to = 10> (x) }"
+
+
+def test_the_command(castsmith: Command, tmp_path: Path) -> None:
+    a = write_model(tmp_path / "a.onnx", HEAD + ROUND_TWICE)
+    b = write_model(tmp_path / "b.onnx", HEAD + ROUND_ONCE)
+    same = castsmith("verify", a, a)
+    assert (same.code, same.err) == (0, "")
+    assert same.out.startswith("equal: ")
+    assert " elements of outputs compared, on 15 sets of inputs; 1 of 1 output proven" in same.out
+    ended = castsmith("verify", a, b, "--engine", "reference")
+    assert (ended.code, ended.err) == (1, "")
+    assert "the first value that differs is y" in ended.out
+    assert "+ y = Cast <to = float16> (x)" in ended.out
+    data = json.loads(castsmith("verify", a, b, "--json").out)
+    assert (data["schema"], data["same"], data["difference"]["value"]) == (1, False, "y")
+
+
+def test_given_inputs(castsmith: Command, tmp_path: Path) -> None:
+    a = write_model(tmp_path / "a.onnx", HEAD + "g (float[N] x) => (float[N] y) { y = Relu (x) }")
+    b = write_model(tmp_path / "b.onnx", HEAD + "g (float[N] x) => (float[N] y) { y = Identity (x) }")
+    arrays: dict[str, Any] = {"in0/x": np.ones(3, np.float32), "out0/y": np.ones(3, np.float32)}
+    np.savez(tmp_path / "good.npz", **arrays)
+    np.savez(tmp_path / "bad.npz", x=-np.ones(3, np.float32))
+    (tmp_path / "no.npz").write_text("no")
+    assert castsmith("verify", a, b, "--inputs", tmp_path / "good.npz").code == 0
+    assert castsmith("verify", a, b, "--inputs", tmp_path / "bad.npz").code == 1
+    for words in (("--inputs", str(tmp_path / "no.npz")), ("--dim", "N"), ("--dim", "N=many")):
+        ended = castsmith("verify", a, b, *words)
+        assert ended.code == 2
+        assert is_one_sentence(ended.err)
+
+
+def missing(name: str) -> None:
+    """Find no package."""
+    del name
+
+
+def test_trouble_is_a_sentence(castsmith: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = write_model(tmp_path / "a.onnx", CLEAN), write_model(tmp_path / "b.onnx", MIXED)
+    ended = castsmith("verify", b, tmp_path / "none.onnx")
+    assert (ended.code, ended.out) == (2, "")
+    assert is_one_sentence(ended.err)
+    monkeypatch.setattr("castsmith.ir.verify.engines.find_spec", missing)
+    for engine in ("onnxruntime", "openvino"):
+        ended = castsmith("verify", a, a, "--engine", engine)
+        assert ended.code == 2
+        assert is_one_sentence(ended.err)
+        assert f"pip install {engine}" in ended.err
+    assert castsmith("verify", a, a, "--engine", "reference").code == 0
+
+
+def test_sizes_that_the_model_fits_are_found(castsmith: Command, tmp_path: Path) -> None:
+    ones = ", ".join(["1"] * 12)
+    text = f"{HEAD} g (float[n,m] x) => (float[n,3] y) <float[4,3] w = {{{ones}}}> {{ y = MatMul (x, w) }}"
+    path = write_model(tmp_path / "m.onnx", text)
+    assert castsmith("verify", path, path).code == 0
+    assert castsmith("verify", path, path, "--dim", "m=4").code == 0
+    ended = castsmith("verify", path, path, "--dim", "m=7")
+    assert ended.code == 3
+    assert "ran on none of the inputs" in ended.out
+    assert "made up: n=" in ended.out
+
+
+def test_optimize_verifies_each_pass(castsmith: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chain, mixed = write_model(tmp_path / "a.onnx", CHAIN), write_model(tmp_path / "c.onnx", MIXED)
+    out = tmp_path / "b.onnx"
+    for source in (chain, mixed):
+        ended = castsmith("optimize", source, "-o", out, "--verify")
+        assert ended.code == 0
+        assert "verified: equal, " in ended.out
+    out.unlink()
+
+    class Wrong(SimplifyCasts):
+        def call(self, model: onnx_ir.Model) -> Any:
+            result = super().call(model)
+            next(node for node in model.graph if node.op_type == "Relu").op_type = "Abs"
+            return result
+
+    monkeypatch.setattr(simplify_casts, "SimplifyCasts", Wrong)
+    ended = castsmith("optimize", chain, "-o", out, "--verify")
+    assert (ended.code, ended.out) == (1, "")
+    assert is_one_sentence(ended.err)
+    assert "after simplify-casts, z[" in ended.err
+    assert not out.exists()

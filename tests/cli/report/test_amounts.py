@@ -1,0 +1,68 @@
+"""What each rule comes to adds up to what the model gained and lost; and many rewrites of one form are told once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import onnx
+import onnx.helper
+import pytest
+
+from tests.cli.helpers import Command, write_model
+
+MODELS = sorted((Path(__file__).parents[3] / "models").glob("*.onnx"))
+
+
+@pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
+def test_the_rules_of_a_real_model_add_up(castsmith: Command, tmp_path: Path, path: Path) -> None:
+    words = ("--target", "onnxruntime-android", "--promote-unsafe", "--json")
+    summary = json.loads(castsmith("optimize", path, "-o", tmp_path / "b.onnx", *words).out)["summary"]
+    rules, before, after = summary["rewrites"], summary["before"], summary["after"]
+    assert sum(rule["casts_added"] - rule["casts_removed"] for rule in rules) == after["casts"] - before["casts"]
+    changed = sum(rule["bytes_added"] - rule["bytes_removed"] for rule in rules)
+    assert changed == after["tensor_bytes"] - before["tensor_bytes"]
+
+
+def test_bytes_go_to_the_rule_that_moves_them(castsmith: Command, tmp_path: Path) -> None:
+    source = write_model(
+        tmp_path / "a.onnx",
+        """<ir_version: 10, opset_import: ["" : 18]>
+        g (float16[3] x) => (float16[3] z) <float[3] w = {1.0, 2.0, 3.0}> {
+            h = Cast <to = 10> (w)
+            z = Add (x, h)
+        }""",
+    )
+    words = ("optimize", source, "-o", tmp_path / "b.onnx")
+    (rule,) = json.loads(castsmith(*words, "--json").out)["summary"]["rewrites"]
+    amounts = {"count": 1, "casts_added": 0, "casts_removed": 1, "bytes_added": 6, "bytes_removed": 12}
+    assert rule == {"pass": "fold-constants", "rule": "fold-constant", **amounts}
+    assert "fold-constants  fold-constant  1      -1     -6 B" in castsmith(*words, "--diff").out
+    assert "fold-constants  fold-constant  1\n" in castsmith(*words).out
+
+
+def duplicates(path: Path, count: int) -> Path:
+    """`count` casts of one value to float16, and as many roundings that have to stay."""
+    nodes = [onnx.helper.make_node("Cast", ["x"], [f"h{i}"], name=f"cast{i}", to=10) for i in range(count)]
+    nodes += [onnx.helper.make_node("Cast", [f"h{i}"], [f"y{i}"], name=f"back{i}", to=1) for i in range(count)]
+    nodes += [onnx.helper.make_node("Tanh", [f"h{i}"], [f"t{i}"]) for i in range(count)]
+    values = [onnx.helper.make_tensor_value_info(name, 1, [4]) for name in ("x", *(f"y{i}" for i in range(count)))]
+    values += [onnx.helper.make_tensor_value_info(f"t{i}", 10, [4]) for i in range(count)]
+    graph = onnx.helper.make_graph(nodes, "many", values[:1], values[1:])
+    onnx.save_model(
+        onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)], ir_version=10), path
+    )
+    return path
+
+
+def test_many_of_one_form_are_told_once(castsmith: Command, tmp_path: Path) -> None:
+    source = duplicates(tmp_path / "a.onnx", 40)
+    words = ("optimize", source, "-o", tmp_path / "b.onnx", "--explain")
+    short, full = castsmith(*words, "--diff").out, castsmith(*words, "--diff=full").out
+    assert full.count("is the same value as float16 already") == 39
+    assert short.count("is the same value as float16 already") == 3
+    assert "and in the same way (--diff=full shows it), 36 more: cast4, cast5, cast6, cast7 and 32 others" in short
+    assert full.count("not done: ") > short.count("not done: ") == 3
+    assert "for the same reason (--diff=full shows it), " in short
+    assert "merge-duplicate-casts (39)" in short
+    assert not [line for line in full.splitlines() if line.strip() == "+"]

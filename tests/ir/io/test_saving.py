@@ -1,0 +1,129 @@
+"""A load and a save change nothing, and a save that fails leaves the old file whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx_ir
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from onnx_ir.testing import assert_onnx_proto_equal
+
+import castsmith
+from castsmith.ir.errors import ModelError
+from castsmith.ir.io import saving
+from tests.ir.io.test_loading import external_model, write
+
+MODELS = sorted((Path(__file__).parents[3] / "models").glob("*.onnx"))
+
+
+def everything() -> onnx.ModelProto:
+    """Functions, subgraphs, a custom domain with unknown attributes, string data, metadata everywhere."""
+    text = """<ir_version: 10, opset_import: ["": 21, "local": 1, "vendor": 7], producer_name: "p",
+      metadata_props: ["a": "value", "b": "other"]>
+    g (float[N, batch] x, bool c) => (float[N, batch] y, float[2] z)
+      <string[2] s = {"a", "b"}, float[2] w = {1, -0.0}> {
+      a = local.twice <alpha = 2> (x)
+      b = vendor.Strange <mode = "x", weights = float16[1] {15360}, deep = [1, 2]> (a, s)
+      y = If (c) <
+        then_branch = t () => (float[N, M] p) <float[1] k = {3}> { p = Mul (a, k) },
+        else_branch = e () => (float[N, M] q) { q = Identity (b) }
+      >
+      z = Identity (w)
+    }
+    <domain: "local", opset_import: ["": 21]>
+    twice <alpha> (v) => (r) { t = Constant <value_float: float = @alpha> () r = Mul (v, t) }"""
+    proto = onnx.parser.parse_model(text)
+    proto.graph.doc_string = "what it is for"
+    node = proto.graph.node[0]
+    node.doc_string = "why"
+    node.metadata_props.add(key="pkg.torch.onnx.name_scopes", value="['', 'layer']")
+    proto.graph.metadata_props.add(key="graph", value="too")
+    proto.training_info.clear()
+    return proto
+
+
+def test_load_and_save_change_nothing(tmp_path: Path) -> None:
+    proto = everything()
+    path = tmp_path / "m.onnx"
+    path.write_bytes(proto.SerializeToString())
+    castsmith.save(castsmith.load(path), tmp_path / "n.onnx")
+    assert_onnx_proto_equal(onnx.load(tmp_path / "n.onnx"), proto)
+
+
+def _drop_dangling_value_info(graph: onnx.GraphProto) -> None:
+    """A quantizer leaves types of values that are gone; they say nothing about the model, and onnx_ir drops them."""
+    named = {name for node in graph.node for name in (*node.input, *node.output)}
+    named.update(tensor.name for tensor in graph.initializer)
+    kept = [value for value in graph.value_info if value.name in named]
+    del graph.value_info[:]
+    graph.value_info.extend(kept)
+
+
+@pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
+def test_real_models_come_through_unchanged(path: Path, tmp_path: Path) -> None:
+    castsmith.save(castsmith.load(path), tmp_path / "n.onnx")
+    expected = onnx.load(path)
+    _drop_dangling_value_info(expected.graph)
+    assert_onnx_proto_equal(onnx.load(tmp_path / "n.onnx"), expected)
+
+
+def test_external_data_stays_external(tmp_path: Path) -> None:
+    data = np.arange(4, dtype=np.float32)
+    source = write(tmp_path / "a", external_model("w.bin"), data.tobytes())
+    (tmp_path / "b").mkdir()
+    target = tmp_path / "b" / "n.onnx"
+    castsmith.save(castsmith.load(source), target)
+    assert (tmp_path / "b" / "n.onnx.data").read_bytes() == data.tobytes()
+    np.testing.assert_array_equal(numpy_helper.to_array(onnx.load(target).graph.initializer[0]), data)
+
+
+def test_saving_over_its_own_source_keeps_the_data(tmp_path: Path) -> None:
+    data = np.arange(4, dtype=np.float32)
+    path = write(tmp_path, external_model("w.bin"), data.tobytes())
+    for _ in range(3):
+        castsmith.save(castsmith.load(path), path)
+        np.testing.assert_array_equal(castsmith.load(path).graph.initializers["w"].const_value.numpy(), data)  # type: ignore[union-attr]
+
+
+def test_weights_move_out_on_request(tmp_path: Path) -> None:
+    weight = numpy_helper.from_array(np.arange(1024, dtype=np.float32), "w")
+    node = helper.make_node("Identity", ["w"], ["y"])
+    output = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1024])
+    proto = helper.make_model(helper.make_graph([node], "g", [], [output], [weight]))
+    model = onnx_ir.from_proto(proto)
+    castsmith.save(model, tmp_path / "m.onnx", external_data="weights.bin")
+    assert (tmp_path / "weights.bin").stat().st_size == 4096
+    assert not isinstance(model.graph.initializers["w"].const_value, onnx_ir.ExternalTensor)
+    with pytest.raises(ModelError, match="outside the model's folder"):
+        castsmith.save(model, tmp_path / "m.onnx", external_data="../weights.bin")
+
+
+def test_a_failing_save_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "m.onnx"
+    path.write_bytes(everything().SerializeToString())
+    before, model = path.read_bytes(), castsmith.load(path)
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(saving.os, "fsync", fail)
+    with pytest.raises(ModelError, match="No space left"):
+        castsmith.save(model, path)
+    assert path.read_bytes() == before
+    assert [entry.name for entry in tmp_path.iterdir()] == ["m.onnx"]
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="cannot be written"):
+        castsmith.save(onnx_ir.from_proto(everything()), tmp_path / "absent" / "m.onnx")
+
+
+def test_a_saved_file_is_recognised_by_openvino(tmp_path: Path) -> None:
+    """It looks at the first three fields, which are to be others: so the graph stands before two opset imports."""
+    openvino = pytest.importorskip("openvino")
+    text = '<ir_version: 7, opset_import: ["": 12, "com.microsoft": 1]> g (float[2] x) => (float[2] y) { y = Abs (x) }'
+    castsmith.save(onnx_ir.from_proto(onnx.parser.parse_model(text)), tmp_path / "m.onnx")
+    assert openvino.Core().read_model(tmp_path / "m.onnx").get_parameters()

@@ -1,0 +1,73 @@
+"""Attributes that name element types: the table has those of every opset, and a lowering leaves none behind."""
+
+from __future__ import annotations
+
+import re
+
+import onnx.checker
+import onnx.defs
+import onnx.parser
+import onnx_ir
+import pytest
+from onnx_ir import DataType
+
+from castsmith.ir.ops import TYPE_ATTRIBUTES
+from castsmith.ir.records import Severity
+from castsmith.ir.targets import load_target
+from castsmith.lowering.check.run import findings
+from castsmith.lowering.pipeline import optimize
+from castsmith.numerics.promotion.rules import PromotionRules
+from castsmith.numerics.types import type_name
+
+_DESCRIBED = re.compile(r"(?i)data ?type|precision|type of")
+_NAMED = re.compile(r"(?i)to|.*type|.*precision")
+
+_WINDOW = "(int64 n) => (float[N] y) {{ w = {} <output_datatype = CODE> (n) y = Cast <to = 1> (w) }}"
+_LIKE = "(float[3,3] x) => (float[3,3] y) {{ w = {} <dtype = CODE> (x) y = Cast <to = 1> (w) }}"
+BODIES = {
+    **{name: _WINDOW.format(name) for name in ("HannWindow", "HammingWindow", "BlackmanWindow")},
+    **{name: _LIKE.format(name) for name in ("EyeLike", "Bernoulli", "RandomNormalLike", "RandomUniformLike")},
+    "RandomNormal": "() => (float[3] y) { w = RandomNormal <dtype = CODE, shape = [3]> () y = Cast <to = 1> (w) }",
+    "MelWeightMatrix": "(int64 b, int64 d, int64 s, float l, float h) => (float[N,M] y)"
+    " { w = MelWeightMatrix <output_datatype = CODE> (b, d, s, l, h) y = Cast <to = 1> (w) }",
+    "LayerNormalization": "(float[3,3] x, float[3] s) => (float[3,3] y, float[3,1] m)"
+    " { y, w = LayerNormalization <stash_type = CODE> (x, s) m = Cast <to = 1> (w) }",
+    "DequantizeLinear": "(uint8[3] x, float s) => (float[3] y)"
+    " { w = DequantizeLinear <output_dtype = CODE> (x, s) y = Cast <to = 1> (w) }",
+    "QuantizeLinear": "(float[3] x, float s) => (float[3] y)"
+    " { w = QuantizeLinear <output_dtype = CODE> (x, s) y = Cast <to = 1> (w) }",
+}
+
+
+def _by_the_schemas() -> dict[tuple[str, str], set[str]]:
+    found: dict[tuple[str, str], set[str]] = {}
+    for schema in onnx.defs.get_all_schemas_with_history():
+        for attribute in schema.attributes.values():
+            named = _NAMED.fullmatch(attribute.name) and _DESCRIBED.search(attribute.description)
+            if named and attribute.type == onnx.defs.OpSchema.AttrType.INT:
+                found.setdefault((schema.domain, schema.name), set()).add(attribute.name)
+    return found
+
+
+def test_the_table_has_what_the_schemas_have() -> None:
+    assert {key: set(row) for key, row in TYPE_ATTRIBUTES.items()} == _by_the_schemas()
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_a_type_that_only_an_attribute_names_is_lowered(name: str) -> None:
+    """Without value_info, the attribute is the only place where the model names the type."""
+    for dtype in (DataType.FLOAT16, DataType.BFLOAT16, DataType.FLOAT8E4M3FN, DataType.INT4):
+        model = onnx.parser.parse_model(
+            f'<ir_version: 13, opset_import: ["": 23]> g {BODIES[name].replace("CODE", str(int(dtype)))}'
+        )
+        try:
+            onnx.checker.check_model(model, full_check=True)
+        except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError):
+            continue  # not a type that the operator gives
+        for target in ("onnxruntime-cpu", "onnxruntime-android", "tensorrt-10"):
+            result = optimize(model, target=target)
+            onnx.checker.check_model(onnx_ir.to_proto(result.model), full_check=True)
+            found = findings(result.model, PromotionRules(), load_target(target))
+            errors = [each.message for each in found if each.severity is Severity.ERROR]
+            said = any(each.severity is Severity.ERROR for each in result.diagnostics)
+            assert said or not errors, (name, type_name(dtype), target)

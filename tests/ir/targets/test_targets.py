@@ -1,0 +1,184 @@
+"""Target files load, name what is wrong with a bad one, and state only defects that the installed runtime has."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx.parser
+import onnx_ir
+import onnxruntime
+import pytest
+from onnx_ir import DataType
+
+from castsmith.ir.targets import TARGETS_FOLDER, TargetError, load_target, target_names
+from castsmith.ir.targets.probing import probe, target_text
+from castsmith.lowering.builder import Builder
+from castsmith.lowering.encodings.choose import ARITHMETIC_HAZARDS
+from castsmith.lowering.pipeline import optimize
+from castsmith.numerics.cast.convert import cast
+from castsmith.numerics.types import FLOAT8_TYPES
+from tests.lowering.runtime import run, sequence_model, session
+
+
+def test_every_shipped_target_loads():
+    assert {"onnxruntime-android", "onnxruntime-cpu", "openvino-cpu", "tensorrt-10"} <= set(target_names())
+    for name in target_names():
+        target = load_target(name)
+        assert target.name == name
+        assert target.evidence
+        assert target.kernels or "kernels" in target.unknown
+    assert load_target("onnxruntime-android").lacks >= set(FLOAT8_TYPES)
+    assert not load_target("onnxruntime-cpu").lacks & set(FLOAT8_TYPES)
+    assert (load_target("onnxruntime-cpu").newest_opset, load_target("onnxruntime-cpu").newest_ir_version) == (26, 13)
+
+
+RUNTIMES = """coreml iree migraphx onnx-mlir onnxruntime-android onnxruntime-coreml onnxruntime-cpu onnxruntime-cuda
+    onnxruntime-directml onnxruntime-migraphx onnxruntime-openvino onnxruntime-qnn onnxruntime-tensorrt-rtx
+    onnxruntime-wasm onnxruntime-webgpu openvino-cpu openvino-gpu openvino-npu qonnx tensorrt-10 tflite vitis-ai"""
+
+
+def test_the_runtimes_that_are_known_of_are_there():
+    assert target_names() == RUNTIMES.split()
+
+
+def test_only_what_was_measured_computes_as_written():
+    """ufp is for those; on the others it might be contracted or re-associated, and a ladder could not be."""
+    assert {name for name in target_names() if load_target(name).as_written} == {
+        "onnxruntime-cpu",
+        "onnxruntime-android",
+    }
+
+
+def test_what_is_unknown_is_not_claimed():
+    target = load_target("openvino-gpu")
+    assert {"kernels", "newest_opset", "newest_ir_version"} <= set(target.unknown)
+    assert not target.has_kernel("Cast", DataType.FLOAT8E4M3FN, 28)
+    assert target.has_kernel("Cast", DataType.FLOAT, 28)
+
+
+def test_an_operator_that_was_not_asked_about_takes_the_types_with_arithmetic():
+    target = load_target("onnxruntime-cpu")
+    assert target.has_kernel("Atan", DataType.FLOAT, 26)
+    assert not target.has_kernel("Atan", DataType.BFLOAT16, 26)
+    assert not target.has_kernel("CenterCropPad", DataType.FLOAT8E4M3FN, 26)
+
+
+@pytest.mark.skipif(onnxruntime.__version__ != "1.31.1", reason="what the file says is of 1.31.1")
+def test_the_file_of_onnxruntime_is_what_a_probe_finds():
+    assert target_text(probe("onnxruntime-cpu")) == (TARGETS_FOLDER / "onnxruntime-cpu.json").read_text("utf-8")
+
+
+def test_what_cannot_be_probed_is_said():
+    with pytest.raises(TargetError, match="cannot be asked what it takes; only onnxruntime-cpu, openvino-cpu can"):
+        probe("tensorrt-10")
+
+
+def test_every_arithmetic_hazard_of_a_target_is_known_to_the_sequences():
+    stated = {hazard for name in target_names() for hazard in load_target(name).hazards}
+    assert ARITHMETIC_HAZARDS - stated <= {"contracts-to-fma", "flushes-subnormals"}
+
+
+def test_an_unknown_name_lists_the_known_ones():
+    with pytest.raises(
+        TargetError, match=r"'tensorrt' is not a target; known targets are coreml, iree, migraphx, onnx-mlir, onnx"
+    ):
+        load_target("tensorrt")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{", "is not JSON"),
+        ('{"name": "x"}', "'description' is missing"),
+        (
+            '{"name": "x", "description": "", "newest_opset": 20, "newest_ir_version": 9, "lacks": ["f7"]}',
+            "'f7'",
+        ),
+        ("[]", "does not describe a target"),
+    ],
+)
+def test_a_bad_file_is_named(tmp_path: Path, text: str, says: str):
+    path = tmp_path / "mine.json"
+    path.write_text(text)
+    with pytest.raises(TargetError, match=rf"mine\.json.*{says}"):
+        load_target(str(path))
+
+
+def test_a_file_of_ones_own(tmp_path: Path):
+    path = tmp_path / "mine.json"
+    path.write_text(
+        '{"name": "mine", "description": "d", "newest_opset": 20, "newest_ir_version": 9, "lacks": ["f16"]}'
+    )
+    assert load_target(str(path)).lacks == {DataType.FLOAT16}
+
+
+def _native_cast(build: Builder, x: onnx_ir.Value, to: DataType, saturate: bool) -> onnx_ir.Value:
+    node = onnx_ir.node("Cast", [x], {"to": int(to)} | ({} if saturate else {"saturate": 0}))
+    build.nodes.append(node)
+    node.outputs[0].type, node.outputs[0].shape = onnx_ir.TensorType(to), onnx_ir.Shape(["N"])
+    return node.outputs[0]
+
+
+WITNESSES = [
+    (1.0625 + 2.0**-40, DataType.DOUBLE, DataType.FLOAT8E4M3FN, True),
+    (480.0, DataType.FLOAT, DataType.FLOAT8E4M3FN, False),
+    (495.0, DataType.INT16, DataType.FLOAT8E4M3FN, False),
+    (61440.0, DataType.FLOAT, DataType.FLOAT8E5M2, False),
+    (65535.0, DataType.UINT16, DataType.FLOAT8E5M2, False),
+    (-0.0, DataType.FLOAT8E4M3FN, DataType.BOOL, True),
+    (-0.0, DataType.FLOAT8E5M2, DataType.BOOL, True),
+]
+
+
+@pytest.mark.skipif(not onnxruntime.__version__.startswith("1.31."), reason="what the file says is of 1.31")
+@pytest.mark.parametrize(("value", "source", "to", "saturate"), WITNESSES)
+def test_onnxruntime_has_the_defects_that_its_file_states(value: float, source: DataType, to: DataType, saturate: bool):
+    target = load_target("onnxruntime-cpu")
+    assert target.wrong_cast(source, to, saturate=saturate, opset=26) is not None
+    x = np.array([value], source.numpy())
+    model = sequence_model(lambda build, v: _native_cast(build, v, to, saturate), source, 26)
+    (native,) = run(session(model), {"x": x})
+    assert native.tobytes() != cast(x, to, saturate=saturate).tobytes()
+
+
+def test_saturating_casts_of_float_are_right():
+    target = load_target("onnxruntime-cpu")
+    assert target.wrong_cast(DataType.FLOAT, DataType.FLOAT8E4M3FN, saturate=True, opset=19) is None
+    assert target.wrong_cast(DataType.FLOAT, DataType.FLOAT8E4M3FNUZ, saturate=True, opset=19) is None
+
+
+@pytest.mark.parametrize("opset", range(7, 13))
+@pytest.mark.parametrize("name", ["onnxruntime-cpu", "onnxruntime-android", "openvino-cpu"])
+def test_half_precision_of_an_old_opset_is_left_alone(name: str, opset: int):
+    text = f"""<ir_version: 7, opset_import: ["": {opset}]>
+        g (float16[2,2] x) => (float16[2,2] y) {{
+            a = MatMul (x, x)
+            b = Gemm (a, x, x)
+            y = Softmax (b)
+        }}"""
+    result = optimize(onnx.parser.parse_model(text), target=name)
+    assert not result.rewrites
+    assert not result.diagnostics
+
+
+def test_android_has_the_kernels_of_the_processor_for_the_types_that_it_has():
+    cpu, android = load_target("onnxruntime-cpu"), load_target("onnxruntime-android")
+    assert android.kernels == {dtype: row for dtype, row in cpu.kernels.items() if dtype not in android.lacks}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("laks", ["float8e4m3fn"], "'laks' is none of its keys, which are name, description, newest_opset"),
+        ("newest_opset", "twenty", "newest_opset must be an integer of at least 1, not 'twenty'"),
+        ("lacks", ["float9"], "'float9' is not an element type"),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_named(tmp_path: Path, key: str, value: object, said: str):
+    path = tmp_path / "mine.json"
+    data = {"name": "mine", "description": "mine", "newest_opset": 21, "newest_ir_version": 10, key: value}
+    path.write_text(json.dumps(data))
+    with pytest.raises(TargetError, match=f"mine.json does not describe a target: {said}"):
+        load_target(str(path))

@@ -1,0 +1,114 @@
+"""What runtimes do to arithmetic, and the sequences: contraction to FMA, emulated; OpenVINO, where it is installed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_ir
+import onnxruntime
+import pytest
+from onnx_ir import DataType
+
+from castsmith.ir.targets import load_target
+from castsmith.lowering.encodings.choose import WITHSTANDS, Sequence, encode
+from castsmith.lowering.encodings.ladder import round_in_place
+from castsmith.lowering.formats import Policy, encode_array
+from castsmith.numerics.types import FLOAT8_TYPES
+from tests.lowering.encodings import patterns
+from tests.lowering.encodings.adversarial import differences, openvino_cpu
+from tests.lowering.runtime import LEVELS, Array, run, sequence_model, session
+
+ORDINARY: dict[str, Any] = {
+    "Abs": np.abs, "Min": np.fmin, "Max": np.fmax, "Mul": np.multiply, "Add": np.add, "Sub": np.subtract,
+    "Round": np.round, "Where": np.where, "Greater": np.greater, "GreaterOrEqual": np.greater_equal, "Less": np.less,
+    "Equal": np.equal, "IsNaN": np.isnan, "Or": np.logical_or, "And": np.logical_and, "Reciprocal": np.reciprocal,
+    "Clip": np.clip, "Div": np.divide, "Log": np.log,
+}  # fmt: skip
+
+
+def contracted(model: onnx_ir.Model, x: Array) -> tuple[Array, int]:
+    """The output where every product that is added to something is not rounded in between; and how many there were.
+
+    Exact products of floats fit a double; the sum in double is rounded once more, which only makes it milder.
+    """
+    values: dict[onnx_ir.Value, Array] = {model.graph.inputs[0]: x}
+    values |= {v: v.const_value.numpy() for v in model.graph.initializers.values() if v.const_value is not None}
+    fused = 0
+    for node in model.graph:
+        operands = [values[value] for value in node.inputs if value is not None]
+        makers = [None if value is None else value.producer() for value in node.inputs]
+        product = next((n for n, maker in enumerate(makers) if maker is not None and maker.op_type == "Mul"), None)
+        if node.op_type in ("Add", "Sub") and product is not None:
+            maker, fused = makers[product], fused + 1
+            assert maker is not None
+            factors = [values[value].astype(np.float64) for value in maker.inputs if value is not None]
+            wide = [operand.astype(np.float64) for operand in operands]
+            wide[product] = factors[0] * factors[1]
+            result = ORDINARY[node.op_type](*wide).astype(np.float32)
+        elif node.op_type == "Cast":
+            result = operands[0].astype(DataType(node.attributes.get_int("to")).numpy())
+        else:
+            result = ORDINARY[node.op_type](*operands)
+        values[node.outputs[0]] = np.asarray(result)
+    return values[model.graph.outputs[0]], fused
+
+
+@pytest.mark.parametrize("to", FLOAT8_TYPES)
+@pytest.mark.parametrize("saturate", [True, False])
+def test_a_ladder_has_nothing_to_contract(to: DataType, saturate: bool):
+    codes, fused, values = contracted_codes(to, saturate, Sequence.LADDER)
+    assert fused == 0
+    assert np.array_equal(codes, encode_array(values, to, Policy(saturate, 24)))
+
+
+@pytest.mark.parametrize("to", FLOAT8_TYPES)
+def test_contraction_breaks_ufp_which_says_so(to: DataType):
+    """Rump's difference of products is exact only where each is rounded: the emulation sees that."""
+    assert "contracts-to-fma" not in WITHSTANDS[Sequence.UFP]
+    codes, fused, values = contracted_codes(to, True, Sequence.UFP)
+    assert fused
+    assert np.count_nonzero(codes != encode_array(values, to, Policy(True, 24))) > values.size / 20
+
+
+@pytest.mark.parametrize("to", FLOAT8_TYPES)
+def test_rounding_in_place_by_a_ladder_adds_nothing_and_multiplies_x_by_no_constant(to: DataType):
+    policy = Policy(True, 24)
+    proto = sequence_model(lambda build, x: round_in_place(build, x, to, policy), DataType.FLOAT, 24)
+    model = onnx_ir.from_proto(proto)
+    assert not {"Add", "Sub"} & {node.op_type for node in model.graph}
+    signed = {model.graph.inputs[0]}
+    for node in model.graph:
+        if node.op_type in ("Mul", "Round") and signed & set(node.inputs):
+            signed.add(node.outputs[0])
+            assert not any(value is not None and value.const_value is not None for value in node.inputs)
+
+
+@pytest.mark.parametrize("sequence", [Sequence.UFP, Sequence.LADDER])
+@pytest.mark.parametrize("to", FLOAT8_TYPES)
+@pytest.mark.parametrize("saturate", [True, False])
+def test_openvino_gives_the_codes_and_rounds_in_place(to: DataType, saturate: bool, sequence: Sequence):
+    pytest.importorskip("openvino", reason="needs the extra `peers`")
+    assert [wrong for *_, wrong in differences(openvino_cpu, sequence, to, saturate)] == [0] * 5
+
+
+def contracted_codes(to: DataType, saturate: bool, sequence: Sequence) -> tuple[Array, int, Array]:
+    policy = Policy(saturate, 24)
+    proto = sequence_model(lambda build, x: encode(build, x, to, policy, sequence), DataType.FLOAT, 24)
+    values = patterns.float32_around(to, 100)
+    values = values[~np.isnan(values)]
+    with np.errstate(all="ignore"):
+        codes, fused = contracted(onnx_ir.from_proto(proto), values)
+    return codes, fused, values
+
+
+@pytest.mark.skipif(not onnxruntime.__version__.startswith("1.31."), reason="what the target's file says is of 1.31")
+@pytest.mark.parametrize(("operator", "constant"), [("Mul", 1 + 1e-9), ("Div", 1 - 2.0**-53), ("Add", 1e-50)])
+def test_onnxruntime_looks_at_double_constants_as_floats(operator: str, constant: float):
+    """Which is why no sequence has such a constant for a double."""
+    assert "double-constant-seen-as-float" in load_target("onnxruntime-cpu").hazards
+    model = sequence_model(lambda b, x: b.op("Neg", b.op(operator, b.op("Neg", x), constant)), DataType.DOUBLE, 21)
+    x = np.array([3.0, 1e-49])
+    (as_written,), (optimized,) = (run(session(model, level), {"x": x}) for level in LEVELS)
+    assert as_written.tolist() == (-ORDINARY[operator](-x, constant)).tolist()
+    assert optimized.tolist() == x.tolist() != as_written.tolist()

@@ -1,0 +1,134 @@
+"""The encoding and decoding sequences, run in ONNX Runtime, against the codec: bit for bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx_ir import DataType
+
+from castsmith.ir.errors import ModelError
+from castsmith.lowering.builder import Builder
+from castsmith.lowering.encodings.choose import NEEDS_BITCAST, Sequence, decode, encode
+from castsmith.lowering.formats import Policy, all_codes, encode_array
+from castsmith.numerics.cast.convert import cast
+from castsmith.numerics.types import FLOAT8_TYPES, NUMERIC_TYPES
+from tests.lowering.encodings import patterns
+from tests.lowering.encodings.exhaustive import ROUNDERS
+from tests.lowering.runtime import LEVELS, Array, run, sequence_model, session
+
+OPSETS = {
+    Sequence.BITCAST: (26,),
+    Sequence.TABLE: (26,),
+    Sequence.UFP: (19, 23, 24, 25),
+    Sequence.LADDER: (19, 23, 24, 25),
+}
+CASES = [
+    pytest.param(sequence, opset, to, saturate, id=f"{sequence.value}-{opset}-{to.short_name()}-{saturate}")
+    for sequence, opsets in OPSETS.items()
+    for opset in opsets
+    for to in FLOAT8_TYPES
+    for saturate in (True, False)
+]
+INTEGERS = [t for t in NUMERIC_TYPES if t.is_integer() and t.bitwidth >= 8]
+
+
+def assert_encodes(values: Array, to: DataType, sequence: Sequence, policy: Policy, opset: int):
+    """The sequence gives the codec's codes; without BitCast NaN gives the positive NaN code."""
+    source = DataType.from_numpy(values.dtype)
+    model = sequence_model(lambda build, x: encode(build, x, to, policy, sequence), source, opset)
+    expected = encode_array(values, to, policy)
+    if sequence not in NEEDS_BITCAST and source.is_floating_point():
+        with np.errstate(invalid="ignore"):
+            nan = values != values
+        expected = np.where(nan, encode_array(np.full(1, np.nan, np.float32), to, policy), expected)
+    for level in LEVELS:
+        (codes,) = run(session(model, level), {"x": values})
+        wrong = np.flatnonzero(codes != expected)
+        assert not wrong.size, [(values[i], hex(codes[i]), hex(expected[i])) for i in wrong[:5]]
+
+
+@pytest.mark.parametrize(("sequence", "opset", "to", "saturate"), CASES)
+class TestEncode:
+    def test_float32(self, sequence: Sequence, opset: int, to: DataType, saturate: bool):
+        policy, reach = Policy(saturate, opset), 1500 if opset in (19, 26) else 20
+        assert_encodes(patterns.float32_around(to, reach), to, sequence, policy, opset)
+
+    @pytest.mark.parametrize("source", [DataType.FLOAT16, DataType.BFLOAT16], ids=["f16", "bf16"])
+    def test_every_16_bit_float(self, sequence: Sequence, opset: int, to: DataType, saturate: bool, source: DataType):
+        assert_encodes(patterns.all_patterns(source), to, sequence, Policy(saturate, opset), opset)
+
+    def test_double_rounds_once(self, sequence: Sequence, opset: int, to: DataType, saturate: bool):
+        assert_encodes(patterns.float64_around(to), to, sequence, Policy(saturate, opset), opset)
+
+    def test_integers_and_bool(self, sequence: Sequence, opset: int, to: DataType, saturate: bool):
+        for source in INTEGERS:
+            every = source.bitwidth <= 16
+            values = patterns.all_patterns(source) if every else patterns.integers_around(source, to)
+            assert_encodes(values, to, sequence, Policy(saturate, opset), opset)
+        assert_encodes(np.array([False, True]), to, sequence, Policy(saturate, opset), opset)
+
+
+@pytest.mark.parametrize("flat", [True, False])
+@pytest.mark.parametrize("opset", [19, 26])
+@pytest.mark.parametrize("stored", FLOAT8_TYPES)
+def test_decode_every_code_to_every_type(stored: DataType, opset: int, flat: bool):
+    policy = Policy(saturate=False, opset=opset)
+    for to in (t for t in NUMERIC_TYPES if t.bitwidth >= 8 and t not in (stored, DataType.FLOAT8E8M0)):
+        model = sequence_model(
+            lambda build, x, to=to: decode(build, x, stored, to, policy), DataType.UINT8, opset, flat_look_up=flat
+        )
+        expected = cast(all_codes(stored), to, saturate=False, opset=opset)
+        for level in LEVELS:
+            (values,) = run(session(model, level), {"x": np.arange(256, dtype=np.uint8)})
+            assert values.tobytes() == expected.tobytes(), (stored, to)
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 0, 2), (2, 3, 2)])
+@pytest.mark.parametrize("declared", [True, False])
+def test_a_flat_look_up_keeps_the_shape(shape: tuple[int, ...], declared: bool):
+    names = [f"D{axis}" for axis in range(len(shape))]
+    stored, to = DataType.FLOAT8E4M3FN, DataType.FLOAT
+    model = sequence_model(
+        lambda build, x: decode(build, x, stored, to), DataType.UINT8, 19, shape=shape if declared else names
+    )
+    codes = np.arange(np.prod(shape), dtype=np.uint8).reshape(shape)
+    for level in LEVELS:
+        (values,) = run(session(model, level), {"x": codes})
+        assert np.array_equal(values, cast(codes.view(stored.numpy()), to))
+        assert values.shape == shape
+
+
+@pytest.mark.parametrize("sequence", ROUNDERS)
+@pytest.mark.parametrize("saturate", [True, False])
+@pytest.mark.parametrize("opset", [19, 24, 26])
+@pytest.mark.parametrize("to", FLOAT8_TYPES)
+def test_rounding_in_place(sequence: Sequence, to: DataType, saturate: bool, opset: int):
+    if sequence in NEEDS_BITCAST and opset < 26:
+        pytest.skip("there is no BitCast in this opset")
+    policy, values = Policy(saturate, opset), patterns.float32_around(to, 200)
+    model = sequence_model(lambda build, x: ROUNDERS[sequence](build, x, to, policy), DataType.FLOAT, opset)
+    expected = cast(encode_array(values, to, policy).view(to.numpy()), DataType.FLOAT).view(np.uint32)
+    for level in LEVELS:
+        (rounded,) = run(session(model, level), {"x": values})
+        # The codec has one NaN of each sign, arithmetic passes on the one that came in.
+        wrong = (rounded.view(np.uint32) != expected) & ~(np.isnan(rounded) & np.isnan(expected.view(np.float32)))
+        assert not wrong.any(), [(values[i], rounded[i]) for i in np.flatnonzero(wrong)[:5]]
+
+
+def test_a_ladder_gives_a_negative_nan_the_positive_code_and_bitcast_keeps_its_sign():
+    minus_nan = np.array([0xFFC00000], np.uint32).view(np.float32)
+    codes: dict[Sequence, int] = {}
+    for sequence, (opset, *_) in OPSETS.items():
+        model = sequence_model(
+            lambda b, x, s=sequence: encode(b, x, DataType.FLOAT8E4M3FN, Policy(), s), DataType.FLOAT, opset
+        )
+        codes[sequence] = int(run(session(model), {"x": minus_nan})[0][0])
+    assert codes == {Sequence.BITCAST: 0xFF, Sequence.TABLE: 0xFF, Sequence.UFP: 0x7F, Sequence.LADDER: 0x7F}
+
+
+def test_strings_are_refused():
+    def write(build: Builder, x: object) -> object:
+        return encode(build, x, DataType.FLOAT8E5M2, Policy(), Sequence.LADDER)  # pyright: ignore
+
+    with pytest.raises(ModelError, match="string to float8e5m2"):
+        sequence_model(write, DataType.STRING, 19)  # pyright: ignore

@@ -1,0 +1,74 @@
+"""emit_functions: one node for one node, and the same bits."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnx_ir
+import pytest
+
+import castsmith
+from castsmith.lowering.float8.functions import DOMAIN
+from castsmith.lowering.opset.version import LegalizeVersion
+from castsmith.numerics.cast.convert import cast
+from tests.lowering.float8.test_float8 import ANDROID, X, lower, model_of
+from tests.lowering.runtime import LEVELS, run, session
+
+BODY = """agraph (float[N] x, float[M] z, float s, bool b) => (float[N] y, float8e4m3fn[N] c, float[M] d, float[N] i) {
+    c = Cast <to = 17> (x) y = Cast <to = 1> (c) e = Cast <to = 17> (z) d = Cast <to = 1> (e)
+    i = If (b) <then_branch = t () => (float[N] p) { f = QuantizeLinear (x, s, zero) p = DequantizeLinear (f, s) },
+                else_branch = g () => (float[N] q) { q = Identity (x) }> }"""
+
+
+@pytest.mark.parametrize(("sequence", "functions"), [("bitcast", 4), ("table", 4), ("ufp", 4), ("ladder", 4)])
+def test_a_call_for_each_node_and_a_function_for_each_sequence(sequence: str, functions: int):
+    feeds = {"x": X, "z": X[2:], "s": np.array(0.37, np.float32), "b": np.array(True)}
+    outputs: list[list[bytes]] = []
+    for emit in (False, True):
+        model = model_of(BODY, 21, zero=cast(np.float32(0), "float8e4m3fn"))
+        lower(model, sequence=sequence, emit_functions=emit)
+        LegalizeVersion(ANDROID)(model)
+        proto = onnx_ir.to_proto(model)
+        onnx.checker.check_model(proto, full_check=True)
+        outputs += [[array.tobytes() for array in run(session(proto, level), feeds)] for level in LEVELS]
+        if emit:
+            assert len(model.functions) <= functions
+            assert len(model.graph) <= 5
+            assert any(node.domain == DOMAIN for node in model.graph)
+            assert not lower(model, sequence=sequence).modified
+    assert outputs[0] == outputs[1] == outputs[2] == outputs[3]
+
+
+def test_equal_sequences_share_a_function():
+    body = """agraph (float[N] x, float[M] z) => (float8e5m2[N] a, float8e5m2[M] b) {
+        a = Cast <to = 19> (x) b = Cast <to = 19> (z) }"""
+    model = model_of(body)
+    lower(model, emit_functions=True)
+    assert [name for _, name, _ in model.functions] == ["Cast_float_to_float8e5m2"]
+    assert [node.op_type for node in model.graph] == ["Cast_float_to_float8e5m2"] * 2
+
+
+@pytest.mark.parametrize("sequence", ["ladder", "ufp", "table"])
+def test_a_quotient_that_is_encoded_and_rounded(sequence: str):
+    body = """agraph (float[N] x, float s) => (float8e4m3fn[N] q, float[N] y) {
+        q = QuantizeLinear <output_dtype = 17> (x, s) y = DequantizeLinear (q, s) }"""
+    model, s = model_of(body, 21), np.array(0.37, np.float32)
+    lower(model, sequence=sequence, emit_functions=True)
+    LegalizeVersion(ANDROID)(model)
+    codes = cast(X / s, "float8e4m3fn")
+    q, y = run(session(onnx_ir.to_proto(model)), {"x": X, "s": s})
+    assert q.tolist() == codes.view(np.uint8).tolist()
+    assert y.tobytes() == (cast(codes, "float") * s).tobytes()
+
+
+@pytest.mark.parametrize("target", ["onnxruntime-cpu", "onnxruntime-android"])
+def test_a_function_without_a_call_goes_at_the_first_run(target: str) -> None:
+    """Inlining once left it there with a record, and so recorded it again at each run."""
+    text = """<ir_version: 9, opset_import: ["": 20, "local": 1]>
+        g (float[3] x) => (float[3] y) { y = Relu (x) }
+        <domain: "local", opset_import: ["": 20]>
+        f <to> (a) => (b) { b = Cast <to: int = @to> (a) }"""
+    first = castsmith.optimize(onnx.parser.parse_model(text), target=target)
+    assert [rewrite.rule for rewrite in first.rewrites] == ["inline-functions"]
+    assert not first.model.functions
+    assert not castsmith.optimize(first.model, target=target).rewrites

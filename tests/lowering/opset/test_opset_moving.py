@@ -1,0 +1,146 @@
+"""Models moved to opsets that write an operator otherwise, or lack it: the checker's and ONNX Runtime's answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir
+import pytest
+from onnx.reference import ReferenceEvaluator
+
+from castsmith.ir.records import Effect, RewriteResult
+from castsmith.ir.targets import load_target
+from castsmith.lowering.opset.version import LegalizeVersion
+from tests.lowering.float8.test_float8 import model_of
+from tests.lowering.runtime import LEVELS, run, session
+
+CPU = load_target("onnxruntime-cpu")
+X = np.random.default_rng(0).normal(0, 2, (3, 4, 5)).astype(np.float32)
+
+
+def moved(model: onnx_ir.Model, to: int) -> RewriteResult:
+    result = LegalizeVersion(replace(CPU, name="old", newest_opset=to, newest_ir_version=9))(model)
+    assert isinstance(result, RewriteResult)
+    return result
+
+
+def check(
+    body: str,
+    now: int,
+    to: int,
+    more: str = "",
+    weights: Mapping[str, Any] | None = None,
+    *,
+    exact: bool = True,
+    **feeds: Any,
+) -> None:
+    """The moved model is of the older opset, legal, and gives the same bits in ONNX Runtime; where an operator is
+    written out, the runtime's own kernel of it, to compare with, may round its last bits otherwise."""
+    model = model_of(body, now, more, **(weights or {}))
+    before = onnx_ir.to_proto(model)
+    result = moved(model, to)
+    assert not result.records.refusals, result.records.refusals
+    assert not result.records.diagnostics
+    proto = onnx_ir.to_proto(model)
+    assert [entry.version for entry in proto.opset_import if entry.domain == ""] == [to]
+    onnx.checker.check_model(proto, full_check=True)
+    assert not moved(model, to).modified
+    expected = run(session(before, LEVELS[0]), feeds)
+    evaluated: Any = ReferenceEvaluator(proto).run(None, feeds)
+    for index, wanted in enumerate(expected):
+        got = run(session(proto, LEVELS[0]), feeds)[index]
+        assert got.dtype == wanted.dtype
+        assert np.array_equal(got, wanted) if exact else np.allclose(got, wanted, rtol=2e-6, atol=1e-6)
+        assert np.allclose(evaluated[index], wanted, rtol=1e-5, atol=1e-6)
+
+
+REDUCTIONS = ("ReduceL1", "ReduceL2", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd",
+              "ReduceSumSquare")  # fmt: skip
+
+
+@pytest.mark.parametrize("op", REDUCTIONS)
+def test_axes_become_an_attribute(op: str):
+    body = f"""agraph (float[3,4,5] x) => (float[A,B,C] y, float[D] z) {{
+        y = {op} (x, axes) z = {op} <keepdims = 0> (x, both) }}"""
+    check(body, 18, 17, weights={"axes": np.array([-1]), "both": np.array([0, 2])}, x=X)
+    body = f"agraph (float[3,4,5] x) => (float y) {{ y = {op} <keepdims = 0, noop_with_empty_axes = 0> (x) }}"
+    check(body, 18, 17, x=X)
+
+
+@pytest.mark.parametrize(("count", "names"), [(2, "a, b"), (3, "a, b, c"), (4, "a, b, c, d")])
+def test_a_count_of_parts_becomes_their_lengths(count: int, names: str):
+    outputs = ", ".join(f"float[A{name.strip()},B,C] {name.strip()}" for name in names.split(","))
+    axis = 2 if count == 3 else 1
+    body = f"""agraph (float[3,4,5] x) => ({outputs}) {{
+        t = Neg (x) {names} = Split <axis = {axis}, num_outputs = {count}> (t) }}"""
+    check(body, 18, 17, x=X)
+
+
+def test_pads_of_some_axes_become_pads_of_all():
+    body = "agraph (float[3,4,5] x) => (float[A,B,C] y) { y = Pad (x, pads, value, axes) }"
+    weights = {"pads": np.array([1, 2, 0, 3]), "value": np.float32(7).reshape(()), "axes": np.array([-1, 0])}
+    check(body, 19, 17, weights=weights, x=X)
+
+
+def test_attributes_at_their_defaults_are_left_out():
+    body = """agraph (float[3,4,5] x, uint8[3] q) => (float[3] y, int64[2] s) {
+        y = DequantizeLinear <axis = 1, block_size = 0> (q, scale) s = Shape <start = 1> (x) }"""
+    check(body, 21, 19, weights={"scale": np.float32(0.5).reshape(())}, x=X, q=np.array([1, 2, 3], np.uint8))
+
+
+@pytest.mark.parametrize(("expression", "now", "to"), [
+    ("Gelu (x)", 20, 17), ('Gelu <approximate = "tanh"> (x)', 20, 17), ("Mish (x)", 18, 17),
+    ("RMSNormalization <axis = -1> (x, s)", 23, 22), ("Swish (x)", 24, 22), ("Swish <alpha = 1.5> (x)", 24, 21),
+])  # fmt: skip
+def test_operators_that_an_older_opset_lacks_are_written_out(expression: str, now: int, to: int):
+    body = f"agraph (float[3,4,5] x, float[5] s) => (float[3,4,5] y) {{ y = {expression} }}"
+    check(body, now, to, exact=False, x=X, s=np.linspace(0.5, 2, 5, dtype=np.float32))
+
+
+def test_in_branches_and_functions():
+    body = """agraph (float[3,4,5] x, bool p) => (float[3,4,5] y) { f = local.f (x)
+        y = If (p) <then_branch = yes () => (float[3,4,5] t) { t = Gelu (f) },
+                    else_branch = no () => (float[3,4,5] e) { m = ReduceMean (f, axes) e = Sub (f, m) }> }"""
+    more = '<domain: "local", opset_import: ["" : 20]> f (a) => (b) { c = Gelu (a) b = Gelu (c) }'
+    for p in (True, False):
+        check(body, 20, 17, more, {"axes": np.array([1])}, exact=False, x=X, p=np.array(p))
+
+
+@pytest.mark.parametrize(("body", "now", "to"), [
+    ("agraph (float[A,B] x, int64[N] k) => (float[C,D] y) { y = ReduceMax (x, k) }", 18, 17),
+    ("agraph (float[A,B] x) => (float[A,B] y) { y = ReduceMax <noop_with_empty_axes = 1> (x) }", 18, 17),
+    ("agraph (float[A,B] x) => (float[C,B] y, float[D,B] z) { y, z = Split <num_outputs = 2> (x) }", 18, 17),
+    ("""agraph (float[N] x, int64[M] i, float[M] u) => (float[N] y) {
+        y = ScatterElements <reduction = "max"> (x, i, u) }""",
+     18, 17),
+    ('agraph (float[A,B] x, int64[N] p) => (float[C,D] y) { y = Pad <mode = "wrap"> (x, p) }', 19, 18),
+    ("agraph (float[A,B] x, int64 k) => (float[A,B] y) { y = CumProd (x, k) }", 26, 25),
+])  # fmt: skip
+def test_what_has_no_other_form_is_refused(body: str, now: int, to: int):
+    model = model_of(body, now)
+    before = onnx_ir.to_proto(model).SerializeToString()
+    result = moved(model, to)
+    assert [diagnostic.code for diagnostic in result.records.diagnostics] == ["opset-too-new"]
+    assert result.records.refusals
+    model.ir_version = 10
+    assert onnx_ir.to_proto(model).graph.SerializeToString() in before
+
+
+def test_what_is_written_out_says_so_and_each_time_anew():
+    model = model_of("g (float[3] x) => (float[3] y) { h = Gelu (x) y = Gelu (h) }", 20)
+    result = moved(model, 18)
+    effects = [rewrite.effect for rewrite in result.records.rewrites if rewrite.rule == "write-out-operator"]
+    assert effects == [Effect.AS_DEFINED] * 2
+    names = [value.name for node in model.graph for value in node.outputs]
+    assert len(names) == len(set(names))
+    assert "Erf" in result.records.rewrites[0].after
+
+
+def test_a_definition_with_branches_is_not_written_out():
+    model = model_of("g (float[1,2,3] x, int64[4] s) => (float[n,h,w,k] y) { y = AffineGrid (x, s) }", 20)
+    result = moved(model, 19)
+    assert [refusal.reason for refusal in result.records.refusals] == ["opset 19 has no AffineGrid"]

@@ -1,0 +1,205 @@
+"""Models move between opsets only where every node means the same; the others are named."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnx_ir
+import pytest
+from onnx.backend.test.case.test_case import TestCase
+from onnx.reference import ReferenceEvaluator
+
+from castsmith.ir.errors import OpsetError
+from castsmith.ir.inference.walk import infer_element_types
+from castsmith.ir.rewrite_pass import require_known_opset
+from castsmith.ir.targets import Target, load_target, target_names
+from castsmith.lowering.opset.obstacles import node_obstacle, standard_nodes
+from castsmith.lowering.opset.version import LegalizeVersion
+from castsmith.numerics.promotion.rules import PromotionRules
+from tests.backend import array_of_case, node_cases
+
+CPU = load_target("onnxruntime-cpu")
+
+
+def model_of(body: str, opset: int, ir_version: int = 14, more: str = "") -> onnx_ir.Model:
+    if opset > onnx.defs.onnx_opset_version():
+        pytest.skip(f"needs an onnx that knows opset {opset}")
+    text = f'<ir_version: {ir_version}, opset_import: ["" : {opset}, "local" : 1]>\n{body}\n{more}'
+    return onnx_ir.from_proto(onnx.parser.parse_model(text))
+
+
+def reasons(model: onnx_ir.Model, to: int) -> list[str]:
+    types = infer_element_types(model, PromotionRules()).types
+    found = [(node, node_obstacle(node, now, to, types)) for node, now in standard_nodes(model)]
+    return [f"{node.op_type}: {reason}" for node, reason in found if reason is not None]
+
+
+MOVES = [
+    (28, 26, "agraph (float[N] x) => (float[N] y) { y = Relu (x) }"),
+    (28, 26, "agraph (float[N] x) => (float8e4m3fn[N] y) { y = Cast <to = 17> (x) }"),
+    (28, 26, "agraph (int64[N] x, int64[N] z) => (int64[N] y) { y = Mod (x, z) }"),
+    (28, 26, "agraph (float[N] x, float[N] z) => (float[N] y) { y = Mod <fmod = 1> (x, z) }"),
+    (19, 26, "agraph (float[N] x) => (float8e4m3fn[N] y) { y = Cast <to = 17> (x) }"),
+    (19, 26, "agraph (float[N] x) => (float8e4m3fnuz[N] y) { y = Cast <to = 18, saturate = 0> (x) }"),
+    (24, 26, "agraph (float[N] x) => (float8e4m3fnuz[N] y) { y = Cast <to = 18> (x) }"),
+    (14, 26, "agraph (float[A, B] x, int64[2] s) => (float[C, D] y) { y = Reshape (x, s) }"),
+    (17, 26, "agraph (float[N, C, H] x) => (float[N, C, K] y) { y = MaxPool <kernel_shape = [2]> (x) }"),
+    (26, 13, "agraph (float[N] x) => (float[N] y) { z = Exp (x) y = Add (z, x) }"),
+]
+
+
+@pytest.mark.parametrize(("now", "to", "body"), MOVES)
+def test_moves_that_change_nothing(now: int, to: int, body: str):
+    assert not reasons(model_of(body, now), to)
+
+
+OBSTACLES = [
+    (23, 24, "agraph (float[N] x) => (float8e4m3fnuz[N] y) { y = Cast <to = 18> (x) }", "changed in opset 24"),
+    (18, 21, "agraph (float[N,4] x, float[2] s) => (float[N,4] y) { y = GroupNormalization <num_groups = 2> (x, s, s)}",
+     "changed in opset 21"),
+    (11, 13, "agraph (float[N] x) => (float[N] y) { y = Softmax (x) }", "changed in opset 13"),
+    (13, 18, "agraph (float[N] x) => (float[M] y) { y = ReduceMean <axes = [0]> (x) }", "no attribute axes"),
+    (18, 13, "agraph (float[N] x, int64[1] a) => (float[M] y) { y = ReduceMean (x, a) }", "input 1"),
+    (13, 18, "agraph (float[4] x) => (float[2] y, float[2] z) { y, z = Split (x) }", "changed in opset 18"),
+    (26, 25, "agraph (float[N] x) => (int32[N] y) { y = BitCast <to = 6> (x) }", "opset 25 has no BitCast"),
+    (28, 26, 'agraph (int32[N] x) => (int32[N] y) { y = BitShift <direction = "LEFT"> (x, x) }',
+     "does not take int32"),
+    (28, 26, "agraph (float[N] x) => (float6e2m3[N] y) { y = Cast <to = 27> (x) }", "does not take float6e2m3"),
+    (17, 22, "agraph (float[N, C, H] x) => (float[N, C, K] y) { y = MaxPool <kernel_shape = [2], ceil_mode = 1> (x)}",
+     "right padding"),
+    (10, 16, "agraph (float[1,1,4,4] x, float[1,4] r, int64[1] i) => (float[A,B,C,D] y) { y = RoiAlign (x, r, i) }",
+     "changed in opset 16"),
+    (9, 13, "agraph (float[N] x, float[2] v) => (float[N] y) { y = Clip <min = 0.0> (x) }", "description of Clip"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("now", "to", "body", "says"), OBSTACLES)
+def test_obstacles_name_the_node_and_say_why(now: int, to: int, body: str, says: str):
+    found = reasons(model_of(body, now), to)
+    assert len(found) == 1
+    assert says in found[0]
+
+
+def test_nodes_in_subgraphs_and_functions_count():
+    body = """agraph (bool c, float[N] x) => (float8e4m3fnuz[N] y) {
+        y = If (c) <then_branch = t () => (float8e4m3fnuz[N] a) { a = Cast <to = 18> (x) },
+                    else_branch = e () => (float8e4m3fnuz[N] b) { b = local.f (x) }> }"""
+    function = '<domain: "local", opset_import: ["" : 23]> f (u) => (v) { v = Cast <to = 18> (u) }'
+    assert len(reasons(model_of(body, 23, more=function), 26)) == 2
+
+
+def test_a_new_model_becomes_one_that_onnxruntime_takes():
+    model = model_of("agraph (float[N] x) => (float[N] y) { y = Relu (x) }", 28)
+    result = LegalizeVersion(CPU)(model)
+    assert (model.opset_imports[""], model.ir_version) == (26, 13)
+    assert [rewrite.rule for rewrite in result.records.rewrites] == ["opset", "ir-version"]
+    assert not LegalizeVersion(CPU)(model).modified
+
+
+def test_an_obstacle_is_a_refusal_and_an_error_and_the_model_stays():
+    body = "agraph (float[N] x) => (float[N] y) { y = Mod (x, x) }"
+    model = model_of(body, 28)
+    records = LegalizeVersion(CPU)(model).records
+    assert model.opset_imports[""] == 28
+    assert [refusal.site.op for refusal in records.refusals] == ["Mod"]
+    assert [diagnostic.code for diagnostic in records.diagnostics] == ["opset-too-new"]
+
+
+def test_an_ir_version_that_the_content_needs_is_kept():
+    body = "agraph (float[N] x) => (float8e4m3fn[N] y) { y = Cast <to = 17> (x) }"
+    old = Target("old", "knows no float8", newest_opset=28, newest_ir_version=8)
+    model = model_of(body, 19, 9)
+    records = LegalizeVersion(old)(model).records
+    assert model.ir_version == 9
+    assert [diagnostic.code for diagnostic in records.diagnostics] == ["ir-version-too-new"]
+
+
+@pytest.mark.parametrize("where", ["main", "function"])
+def test_an_opset_that_nobody_knows_is_an_error(where: str):
+    body, function = "agraph (float[N] x) => (float[N] y) { y = Relu (x) }", "f (u) => (v) { v = Relu (u) }"
+    model = model_of(body, 26, more=f'<domain: "local", opset_import: ["" : 26]> {function}')
+    LegalizeVersion(CPU)(model)
+    scope = model.graph if where == "main" else next(iter(model.functions.values()))
+    scope.opset_imports[""] = 99
+    with pytest.raises(OpsetError, match="of opset 99, and this version of Castsmith knows opsets up to"):
+        LegalizeVersion(CPU)(model)
+    assert scope.opset_imports[""] == 99
+
+
+def test_an_opset_that_the_installed_onnx_lacks_is_an_error(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(onnx.defs, "onnx_opset_version", lambda: 25)
+    with pytest.raises(OpsetError, match=r"the installed onnx [0-9.a-z]+ knows opsets up to 25: install a newer one"):
+        require_known_opset(onnx_ir.from_onnx_text('<ir_version: 10, opset_import: ["": 26]> g () => () {}'))
+
+
+def written_out(*, sample: int = 0) -> dict[str, str]:
+    """What became of each one-node test of an operator that the standard defines by a function, at the newest opset of
+    each target: "" where it is valid and gives the expected numbers. sample: only each case of that many."""
+    targets = {target.newest_opset: target for target in map(load_target, target_names())}
+    outcomes = dict[str, str]()
+    cases = [(n, case, case.model) for n, case in sorted(node_cases("").items()) if _has_function(case.model)]
+    for name, case, proto in cases[:: sample or 1]:
+        for newest, target in targets.items():
+            model = onnx_ir.from_proto(proto or onnx.ModelProto())
+            model.ir_version = min(model.ir_version, 13)
+            result = LegalizeVersion(target)(model)
+            if result.modified and not result.records.refusals and "bernoulli" not in name:
+                outcomes[f"{name} at {newest}"] = _difference(onnx_ir.to_proto(model), case)
+    return outcomes
+
+
+def _has_function(model: onnx.ModelProto | None) -> bool:
+    if model is None or len(model.graph.node) != 1:
+        return False
+    node = model.graph.node[0]
+    opset = next((each.version for each in model.opset_import if not each.domain), 0)
+    if not onnx.defs.has(node.op_type, opset, node.domain):
+        return False
+    schema = onnx.defs.get_schema(node.op_type, opset, node.domain)
+    return any(getattr(schema, name) for name in ("has_function", "has_context_dependent_function"))
+
+
+def _difference(proto: onnx.ModelProto, case: TestCase) -> str:
+    onnx.checker.check_model(proto, full_check=True)
+    assert case.data_sets is not None
+    inputs, outputs = case.data_sets[0]
+    feeds = {info.name: array_of_case(array) for info, array in zip(proto.graph.input, inputs, strict=True)}
+    for got, wanted in zip(ReferenceEvaluator(proto).run(None, feeds), map(array_of_case, outputs), strict=True):
+        got = np.asarray(got)
+        if got.shape != wanted.shape or got.dtype != wanted.dtype:
+            return f"{got.dtype}{got.shape} and not {wanted.dtype}{wanted.shape}"
+        if not np.allclose(got.astype(np.float64), wanted.astype(np.float64), rtol=1e-2, atol=1e-2, equal_nan=True):
+            return "other numbers"
+    return ""
+
+
+def test_operators_are_written_out_as_valid_models_that_compute_the_same():
+    # The test data of these operators is not exact: exp, tanh and sums, in whatever order.
+    outcomes = written_out(sample=15)
+    assert len(outcomes) > 30
+    assert not {name: text for name, text in outcomes.items() if text}
+
+
+@pytest.mark.parametrize("outputs", ["y", "y, k, w", "y, _k, _w, p"])
+def test_attention_has_the_outputs_that_it_had(outputs: str):
+    types = ", ".join(f"float[2,3,N,M] {name}" for name in outputs.split(", ") if name[0] != "_")
+    past = ", past_k, past_v" if "k" in outputs else ""
+    body = f"""agraph (float[2,3,8,16] q, float[2,3,4,16] past_k, float[2,3,4,16] past_v) => ({types}) {{
+        {outputs} = Attention (q, q, q,{past}) }}""".replace("(q, q, q,)", "(q, q, q)").replace("q, past", "q, , past")
+    model = model_of(body.replace("_k, _w", ", "), 23)
+    result = LegalizeVersion(load_target("tensorrt-10"))(model)
+    assert [rewrite.rule for rewrite in result.records.rewrites] == ["write-out-operator", "opset"]
+    model.ir_version = 10
+    onnx.checker.check_model(onnx_ir.to_proto(model), full_check=True)
+
+
+def test_an_unknown_operator_keeps_the_opset():
+    result = LegalizeVersion(load_target("tensorrt-10"))(
+        model_of("agraph (float[4] x) => (float[4] y) { y = Foo (x) }", 21)
+    )
+    assert [refusal.reason for refusal in result.records.refusals] == ["opset 21 has no Foo"]
+
+
+if __name__ == "__main__":
+    found = written_out()
+    print(len(found), "models;", {name: text for name, text in found.items() if text} or "no difference")

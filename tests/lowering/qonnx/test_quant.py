@@ -1,0 +1,216 @@
+"""LowerQuant in ONNX Runtime against qonnx's own functions, bit for bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir
+import pytest
+
+import castsmith
+from castsmith.ir.records import RewriteResult
+from castsmith.ir.targets import load_target
+from castsmith.lowering.qonnx.quant import LowerQuant
+from castsmith.lowering.qonnx.trunc import LowerTrunc
+from tests.lowering.float8.test_float8 import model_of
+from tests.lowering.runtime import LEVELS, Array, run, session
+
+qonnx = pytest.importorskip("qonnx.custom_op.general.intquant")
+floatquant = pytest.importorskip("qonnx.custom_op.general.floatquant")
+bipolar = pytest.importorskip("qonnx.custom_op.general.bipolar_quant")
+trunc = pytest.importorskip("qonnx.custom_op.general.trunc")
+
+CPU = load_target("onnxruntime-cpu")
+MODES = ("ROUND", "CEIL", "FLOOR", "UP", "DOWN", "HALF_UP", "half_down")
+X = np.concatenate([
+    np.random.default_rng(0).normal(0, 20, 5000), np.arange(-40, 40, 0.25), [0.0, -0.0, np.nan, np.inf, -np.inf, 1e30],
+]).astype(np.float32)  # fmt: skip
+
+
+def lowered(body: str, **weights: Array) -> tuple[onnx_ir.Model, RewriteResult]:
+    model = model_of(body, 19, "", **weights)
+    model.graph.opset_imports["qonnx.custom_op.general"] = 1
+    result = LowerQuant(CPU)(model)
+    return model, result if result.modified or result.records.refusals else LowerTrunc(CPU)(model)
+
+
+def check(model: onnx_ir.Model, expected: Array, x: Array) -> None:
+    for level in LEVELS:
+        (y,) = run(session(onnx_ir.to_proto(model), level), {"x": x})
+        numbers = ~np.isnan(expected)
+        assert y[numbers].tobytes() == expected[numbers].astype(np.float32).tobytes()
+        assert np.isnan(y[~numbers]).all()
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("bits", "signed", "narrow", "zero"), [
+    (4, 1, 0, 0), (4, 1, 1, 0), (8, 0, 0, 3), (3, 0, 1, 0), (1, 1, 1, 0), (2.5, 1, 0, 0.5),
+])  # fmt: skip
+def test_integers(mode: str, bits: float, signed: int, narrow: int, zero: float):
+    body = f"""agraph (float[N] x) => (float[N] y) {{ y = qonnx.custom_op.general.Quant
+        <signed = {signed}, narrow = {narrow}, rounding_mode = "{mode}"> (x, scale, zeropt, bitwidth) }}"""
+    scale, zeropt, bitwidth = (np.array(value, np.float32) for value in (0.37, zero, bits))
+    model, result = lowered(body, scale=scale, zeropt=zeropt, bitwidth=bitwidth)
+    assert not result.records.refusals
+    with np.errstate(all="ignore"):
+        expected = qonnx.int_quant(X, scale, zeropt, bitwidth, bool(signed), bool(narrow), mode)
+    check(model, expected, X)
+
+
+def test_two_values():
+    model, _ = lowered("agraph (float[N] x) => (float[N] y) { y = qonnx.custom_op.general.BipolarQuant (x, scale) }",
+                       scale=np.array(0.3, np.float32))  # fmt: skip
+    check(model, bipolar.binary_quant(X, np.array(0.3, np.float32)), X)
+
+
+FORMATS: list[tuple[int, int, int, float]] = [
+    (4, 3, 7, 448),
+    (5, 2, 15, 57344),
+    (2, 1, 1, 6),
+    (3, 2, 3, 28),
+    (2, 3, 1, 99),
+    (8, 7, 127, 3e38),
+    (8, 5, 90, 3e38),
+    (6, 0, 31, 1e9),
+]
+TINY_IS_ADDED = "sees the 2**-126"
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize(("saturation", "has_inf", "has_nan"), [(1, 0, 0), (0, 1, 0), (0, 0, 1)])
+def test_floats(mode: str, form: tuple[int, int, int, float], saturation: int, has_inf: int, has_nan: int):
+    body = f"""agraph (float[N] x) => (float[N] y) {{ y = qonnx.custom_op.general.FloatQuant
+        <has_inf = {has_inf}, has_nan = {has_nan}, has_subnormal = 1, saturation = {saturation},
+         rounding_mode = "{mode}"> (x, scale, e, m, b, top) }}"""
+    values: dict[str, Any] = {name: np.array(value, np.float32) for name, value in zip("embt", form, strict=True)}
+    scale, values["top"] = np.array(0.37, np.float32), values.pop("t")
+    model, result = lowered(body, scale=scale, **values)
+    if mode in ("FLOOR", "CEIL", "UP", "DOWN") and (form[1] == 0 or form[2] > 101):
+        assert (TINY_IS_ADDED if form[1] else "may give 0") in result.records.refusals[0].reason
+        return
+    assert not result.records.refusals
+    powers = (2.0 ** np.arange(-140, 120)).astype(np.float32)
+    around = (powers.view(np.uint32)[:, None] + np.arange(-50, 51, dtype=np.int64)).astype(np.uint32).view(np.float32)
+    x = np.concatenate([X, around.ravel(), -around.ravel(), -powers * np.float32(1.5)]) * scale
+    with np.errstate(all="ignore"):
+        expected = floatquant.float_quant(
+            x.copy(), scale, values["e"], values["m"], values["b"], True, values["top"],
+            has_inf, has_nan, 1, mode, saturation,
+        )  # fmt: skip
+    check(model, expected, x)
+
+
+@pytest.mark.parametrize(("body", "says"), [
+    ("y = qonnx.custom_op.general.Quant <signed = 1, narrow = 0> (x, one, one, x)", "bitwidth must be one constant"),
+    ("y = qonnx.custom_op.general.FloatQuant <saturation = 0> (x, one, one, one, one, one)", "neither infinity nor"),
+    ('y = qonnx.custom_op.general.Trunc (x, one, one, one)', "4 inputs, which fits no version"),
+    ('y = qonnx.custom_op.general.Trunc (x, one, one, one, x)', "out_bitwidth must be constant"),
+    ('y = qonnx.custom_op.general.Trunc <rounding_mode = "NEAR"> (x, one, one, one, one)', "NEAR"),
+    ("y = qonnx.custom_op.general.Trunc (x, one, one, one, half)", "out_bitwidth of QONNX"),
+])  # fmt: skip
+def test_refusals(body: str, says: str):
+    constants = {"one": np.array(1, np.float32), "half": np.array(0.5, np.float32)}
+    _, result = lowered(f"agraph (float[N] x) => (float[N] y) {{ {body} }}", **constants)
+    assert not result.modified
+    assert says in result.records.refusals[0].reason
+
+
+DOMAINS = ("qonnx.custom_op.general", "qonnx.custom_ops.general", "onnx.brevitas", "finn.custom_op.general")
+NODES = {
+    "Quant": "{d}.Quant (x, s, z, b)",
+    "IntQuant": '{d}.IntQuant <signed = 0, narrow = 1, rounding_mode = "floor"> (x, s, z, b)',
+    "BipolarQuant": "{d}.BipolarQuant (x, s)",
+    "FloatQuant": "{d}.FloatQuant (x, s, e, m, p, top)",
+    "Trunc of version 1": "{d}.Trunc (x, s, z, w, b)",
+    "Trunc of version 2": '{d}.Trunc <rounding_mode = "half_up", signed = 0> (x, s, z, w, t, b)',
+    "TruncQuant": "{d}.TruncQuant (x, s, z, w, t, b)",
+}
+WEIGHTS = {"s": 0.5, "z": 0, "b": 4, "w": 8, "t": 2, "e": 4, "m": 3, "p": 7, "top": 448}
+SCOPES = {
+    "plain": "agraph ({inputs}) => (float[N] y) <{weights}> {{ y = {node} }}",
+    "If": """agraph ({inputs}, bool c) => (float[N] y) <{weights}> {{ y = If (c) <
+        then_branch = p () => (float[N] a) {{ a = {node} }},
+        else_branch = n () => (float[N] o) {{ o = {node} }}> }}""",
+    "function": """agraph ({inputs}) => (float[N] y) <{weights}> {{ y = f.F ({names}) }}
+        <domain: "f", opset_import: ["": 19, "{d}": {v}]> F ({names}) => (y) {{ y = {node} }}""",
+}
+
+
+def executed(name: str, x: Array) -> Array:
+    """What qonnx computes for each of NODES."""
+    w = {key: np.array(value, np.float32) for key, value in WEIGHTS.items()}
+    with np.errstate(all="ignore"):
+        if name.startswith("Trunc of version 1"):
+            return trunc.trunc_v1(x, w["s"], w["z"], w["w"], w["b"], "FLOOR")
+        if name.startswith("Trunc"):
+            mode, signed = ("half_up", False) if name == "Trunc of version 2" else ("FLOOR", True)
+            return trunc.trunc_v2(x, w["s"], w["z"], w["w"], False, signed, w["t"], w["b"], mode)
+        if name == "BipolarQuant":
+            return bipolar.binary_quant(x, w["s"])
+        if name == "FloatQuant":
+            return floatquant.float_quant(x.copy(), w["s"], w["e"], w["m"], w["p"], True, w["top"])
+        signed, narrow, mode = (True, False, "ROUND") if name == "Quant" else (False, True, "floor")
+        return qonnx.int_quant(x, w["s"], w["z"], w["b"], signed, narrow, mode)
+
+
+@pytest.mark.parametrize("ir_version", [3, 8])
+@pytest.mark.parametrize("scope", SCOPES)
+@pytest.mark.parametrize("name", NODES)
+def test_every_operator_in_every_scope_domain_and_ir_version(name: str, scope: str, ir_version: int):
+    """Initializers are graph inputs too, as IR version 3 wants it; in the second domain they are not, from 4 on."""
+    domain = DOMAINS[(len(name) + ir_version) % 4]
+    if scope == "function" and ir_version < 8:
+        pytest.skip("no functions before IR version 8")
+    names = list(WEIGHTS)
+    inputs = ", ".join(["float[N] x", *(f"float {key}" for key in names)])
+    weights = ", ".join(f"float {key} = {{{value}}}" for key, value in WEIGHTS.items())
+    parts = {"d": domain, "v": 1 if name == "Trunc of version 1" else 2, "names": ", ".join(["x", *names])}
+    node = NODES[name].format(**parts)
+    body = SCOPES[scope].format(node=node, inputs=inputs, weights=weights, **parts)
+    extra = ', "f": 1' if scope == "function" else ""
+    model = onnx_ir.from_onnx_text(
+        f'<ir_version: {ir_version}, opset_import: ["": 19, "{domain}": {parts["v"]}{extra}]> {body}'
+    )
+    optimized = castsmith.optimize(model, target="onnxruntime-cpu")
+    assert not optimized.refusals
+    proto = onnx_ir.to_proto(optimized.model)
+    onnx.checker.check_model(proto, full_check=True)
+    left = {value.name: value for value in proto.graph.input}
+    changed = {rewrite.site.node for rewrite in optimized.rewrites if rewrite.effect is castsmith.Effect.INTERFACE}
+    used = {value.name for value in model.graph.inputs if value.uses()}
+    assert used - changed <= {*left, "c"}
+    feeds = {"x": X, **({"c": np.array(True)} if scope == "If" else {})}
+    expected = executed(name, X)
+    (y,) = run(session(proto), feeds)
+    numbers = ~np.isnan(expected)
+    assert y[numbers].tobytes() == expected[numbers].astype(np.float32).tobytes()
+    assert np.isnan(y[~numbers]).all()
+
+
+def test_version_2_of_trunc_does_not_use_its_input_width():
+    body = """agraph (float[N] x, float w) => (float[N] y) {
+        y = qonnx.custom_op.general.Trunc (x, s, z, w, t, b) }"""
+    weights = {key: np.array(WEIGHTS[key], np.float32) for key in "sztb"}
+    model, result = lowered(body.replace("Trunc", "TruncQuant"), **weights)
+    assert not result.records.refusals
+    (y,) = run(session(onnx_ir.to_proto(model)), {"x": X, "w": np.array(3, np.float32)})
+    numbers = ~np.isnan(X)
+    assert y[numbers].tobytes() == executed("TruncQuant", X)[numbers].tobytes()
+
+
+def test_what_the_model_defines_itself_is_left_to_it():
+    text = """<ir_version: 10, opset_import: ["": 21, "qonnx.custom_op.general": 2]>
+        g (float[4] x) => (float[4] y) <float s = {1}> { y = qonnx.custom_op.general.BipolarQuant (x, s) }
+        <domain: "qonnx.custom_op.general", opset_import: ["": 21]> BipolarQuant (x, s) => (y) { y = Mul (x, s) }"""
+    result = LowerQuant(CPU)(onnx_ir.from_onnx_text(text))
+    assert not result.modified
+
+
+def test_an_unused_import_is_no_change():
+    imports = '<ir_version: 8, opset_import: ["": 14, "onnx.brevitas": 1]>'
+    model = onnx_ir.from_onnx_text(f"{imports} g (float x) => (float y) {{ y = Neg (x) }}")
+    assert not LowerQuant(CPU)(model).modified
+    assert "onnx.brevitas" in model.graph.opset_imports

@@ -1,0 +1,105 @@
+"""place-casts against brute force: every region of few moves ends at the least cost, and no bit changes."""
+
+from __future__ import annotations
+
+from itertools import product
+from math import prod
+
+import numpy as np
+import onnx
+import onnx_ir
+import pytest
+
+from castsmith.ir.inference.intervals import Ranges
+from castsmith.ir.inference.walk import infer_element_types
+from castsmith.ir.walks import imports_by_scope
+from castsmith.numerics.promotion.rules import PromotionRules
+from castsmith.passes.place.cut import minimum_cut, two_sides
+from castsmith.passes.place.eliminate import eliminate
+from castsmith.passes.place.problem import IMPOSSIBLE, Problem
+from castsmith.passes.place.regions import find_regions, pose
+from castsmith.passes.place.run import PlaceCasts
+from castsmith.passes.place.sizes import Sizes
+from castsmith.passes.place.solve import improve, search, solve
+from tests.evaluator import evaluate
+from tests.inputs import inputs_for
+from tests.passes.place.place_regions import PAIRS, random_model
+
+_ENUMERATED = 20_000
+SEEDS = range(30 * len(PAIRS))
+
+
+def problems(model: onnx_ir.Model) -> list[Problem]:
+    inference = infer_element_types(model, PromotionRules(promote_unsafe=True))
+    imports, sizes = imports_by_scope(model), Sizes(model, 64, {})
+    ranges = Ranges(inference)
+    found = [
+        pose(region, inference, imports[graph], sizes, ranges)
+        for graph in (model.graph, *model.graph.subgraphs())
+        for region in find_regions(graph, inference, imports[graph], ranges)
+    ]
+    return [problem for problem in found if isinstance(problem, Problem)]
+
+
+def small_problems(most_moves: int) -> list[Problem]:
+    found = [problem for seed in SEEDS for problem in problems(random_model(seed, most_moves))]
+    found = [problem for problem in found if problem.cost(problem.kept) < IMPOSSIBLE]
+    return [p for p in found if prod(len(move.choices) for move in p.moves) <= _ENUMERATED]
+
+
+def least(problem: Problem) -> float:
+    """The least cost of all choices there are."""
+    return min(problem.cost(chosen) for chosen in product(*(move.choices for move in problem.moves)))
+
+
+def test_every_small_region_ends_at_the_least_cost() -> None:
+    cut = searched = 0
+    for problem in small_problems(12):
+        chosen, proven = solve(problem)
+        assert proven
+        assert problem.cost(chosen) == least(problem)
+        sides = two_sides(problem)
+        cut += sides is not None and minimum_cut(problem, sides) is not None
+        searched += sides is None
+    assert cut > 50
+    assert searched > 50
+
+
+def test_every_way_to_the_least_cost_agrees() -> None:
+    """Cut, elimination and branch and bound, where they go."""
+    for problem in small_problems(9):
+        chosen, proven = search(problem, problem.kept)
+        assert proven
+        eliminated = eliminate(problem)
+        assert eliminated is not None
+        assert problem.cost(chosen) == problem.cost(solve(problem)[0]) == problem.cost(eliminated)
+
+
+def test_large_regions_window_by_window() -> None:
+    """Where elimination goes too, the windows come near to it; where it does not, they better what was there."""
+    near = least_found = 0.0
+    for problem in (p for seed in range(0, 60, 3) for p in problems(random_model(seed, 80))):
+        if problem.cost(problem.kept) == IMPOSSIBLE:
+            continue
+        chosen, best = improve(problem, problem.kept), eliminate(problem)
+        assert problem.cost(chosen) <= problem.cost(problem.kept)
+        if best is not None:
+            assert problem.cost(best) <= problem.cost(chosen)
+            near, least_found = near + problem.cost(chosen), least_found + problem.cost(best)
+    assert 0 < near < 1.02 * least_found
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_bits_and_cost_of_random_regions(seed: int) -> None:
+    before, after = random_model(seed, 12), random_model(seed, 12)
+    result = PlaceCasts()(after)
+    onnx.checker.check_model(onnx_ir.to_proto(after), full_check=True)
+    feeds = inputs_for(before, seed)
+    for old, new in zip(evaluate(before, feeds), evaluate(after, feeds), strict=True):
+        assert old.dtype == new.dtype
+        np.testing.assert_array_equal(
+            np.ascontiguousarray(old).view(np.uint8), np.ascontiguousarray(new).view(np.uint8)
+        )
+    if result.modified:
+        assert sum(p.before for p in problems(after)) < sum(p.before for p in problems(before))
+    assert not PlaceCasts()(after).modified

@@ -1,0 +1,71 @@
+"""What `insert-promote-types` writes: functions that run anywhere, names kept, errors with origins, one body a call."""
+
+from __future__ import annotations
+
+import onnx
+import onnx.parser
+import onnx_ir
+import pytest
+
+from castsmith.lowering.pipeline import optimize
+from castsmith.numerics.errors import PromotionError
+from castsmith.numerics.promotion.rules import PromotionRules
+
+UNSAFE = PromotionRules(promote_unsafe=True)
+TWO_CALLS = """<ir_version: 10, opset_import: ["" : 21, "local" : 1]>
+g (int32[N] x, float[N] y, double[N] w) => (float[N] p, double[N] q) { p = local.f (x, y)
+ q = local.f (y, w) }
+<domain: "local", opset_import: ["" : 21]> f (a, b) => (c) { c = Add (a, b) }"""
+
+
+def repaired(text: str, rules: PromotionRules, until: str | None = "insert-promote-types") -> onnx.ModelProto:
+    return onnx_ir.to_proto(optimize(onnx.parser.parse_model(text), promotion=rules, until=until).model)
+
+
+def test_a_function_called_with_two_sets_of_types_becomes_two() -> None:
+    model = repaired(TWO_CALLS, UNSAFE)
+    onnx.checker.check_model(model, full_check=True)
+    assert {function.name for function in model.functions if function.domain == "local"} == {"f", "f_float_double"}
+    assert [node.op_type for node in model.graph.node] == ["f", "f_float_double"]
+
+
+@pytest.mark.parametrize("ir_version", [3, 8, 10])
+def test_the_functions_leave_with_the_nodes(ir_version: int) -> None:
+    text = f"""<ir_version: {ir_version}, opset_import: ["" : 9]>
+    g (int64[N] x, float[N] y) => (float[N] z) {{ [keep] z = Add (x, y) }}"""
+    emitted = repaired(text, UNSAFE)
+    assert emitted.ir_version == max(ir_version, 8)
+    assert len(emitted.functions) == 1
+    resolved = repaired(text, UNSAFE, until="resolve-promote-types")
+    assert (resolved.ir_version, len(resolved.functions)) == (ir_version, 0)
+    assert [o.domain for o in resolved.opset_import] == [""]
+    assert [node.name for node in resolved.graph.node][-1] == "keep"
+    later = onnx_ir.to_proto(optimize(emitted, promotion=UNSAFE, until="resolve-promote-types").model)
+    assert list(later.graph.node) == list(resolved.graph.node)
+
+
+def test_a_refusal_names_node_operands_origins_rule_and_option() -> None:
+    text = """<ir_version: 10, opset_import: ["" : 21]>
+    g (int64[N] x) => (float[N] z) <float[1] w = {1}> { [neg] n = Neg (x)
+     [sum] z = Add (n, w) }"""
+    with pytest.raises(PromotionError) as caught:
+        repaired(text, PromotionRules())
+    assert "g: sum (Add)" in str(caught.value)
+    assert "n (int64, made by neg (Neg)) and w (float, an initializer)" in str(caught.value)
+    assert "`promote_unsafe` allows it" in str(caught.value)
+    assert "[rule precision]" in str(caught.value)
+    assert (caught.value.rule, caught.value.option) == ("precision", "promote_unsafe")
+
+
+def test_a_type_that_nothing_holds_is_reported_with_the_opset_that_takes_it() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 13]>
+    g (bool c, bfloat16[N] x) => (bfloat16[N] z) { z = If (c) <then_branch = t () => (a) { a = Identity (x) },
+     else_branch = e () => (b) { b = Neg (x) }> }"""
+    (finding,) = optimize(onnx.parser.parse_model(text)).diagnostics
+    assert finding.code == "type-not-allowed"
+    assert "If of opset 13 passes no bfloat16 on (opset 16 allows it)" in finding.message
+
+
+def test_an_unknown_preset_is_a_promotion_error() -> None:
+    with pytest.raises(PromotionError, match="the presets are"):
+        optimize(onnx.parser.parse_model(TWO_CALLS), promotion="theano")
