@@ -11,7 +11,6 @@ import onnx_ir
 import pytest
 
 from castsmith.passes import SimplifyCasts
-from castsmith.passes.simplify import run as simplify_casts
 from tests.cli.helpers import CHAIN, CLEAN, MIXED, Command, is_one_sentence, write_model
 
 HEAD = '<ir_version: 10, opset_import: ["" : 23]>\n'
@@ -95,7 +94,7 @@ def test_optimize_verifies_each_pass(castsmith: Command, tmp_path: Path, monkeyp
             next(node for node in model.graph if node.op_type == "Relu").op_type = "Abs"
             return result
 
-    monkeypatch.setattr(simplify_casts, "SimplifyCasts", Wrong)
+    monkeypatch.setattr("castsmith.passes.simplify.SimplifyCasts", Wrong)
     ended = castsmith("optimize", chain, "-o", out, "--verify")
     assert (ended.code, ended.out) == (1, "")
     assert is_one_sentence(ended.err)
