@@ -54,7 +54,10 @@ def test_a_block_that_does_not_do_what_the_page_says_is_found(page: str) -> None
 def test_what_is_not_run_is_known() -> None:
     """Each block that is not run says why; no other is left out."""
     left_out = {page: [block.not_run for block in blocks(PAGES[page]) if block.not_run] for page in WRITTEN}
-    assert {page: len(reasons) for page, reasons in left_out.items() if reasons} == {"docs/speed.md": 1}
+    assert {page: len(reasons) for page, reasons in left_out.items() if reasons} == {
+        "docs/speed.md": 1,
+        "docs/testing.md": 1,
+    }
 
 
 def test_what_a_page_shows_exists_and_every_example_is_shown() -> None:

@@ -25,7 +25,10 @@ COMMANDS = {
     "diff": ("diff", "IN", "IN"),
     "verify": ("verify", "IN", "IN"),
 }
-_NEEDED = ("cli.check", "cli.diff", "cli.optimize", "cli.verify", "lowering.pipeline", "passes.place_casts")
+_NEEDED = (
+    *("cli.commands.check", "cli.commands.diff", "cli.commands.optimize", "cli.commands.verify"),
+    *("lowering.pipeline", "passes.place.run"),
+)
 """Modules that are imported once, before the processes are made."""
 
 _SECONDS, _BYTES = 30, 2 << 30

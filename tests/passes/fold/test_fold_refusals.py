@@ -43,7 +43,7 @@ REFUSED = {
     "a bit width that is none": (
         "g () => (float[1] y) <float[1] x = {255}, float z = {0}> { y = qonnx.custom_op.general.Trunc"
         ' <rounding_mode = "UP"> (x, x, z, z, z) }',
-        "fold-invalid: The in_bitwidth of QONNX Trunc is a whole number from 1 to 1023, not array(0., dtype=float32).",
+        "fold-invalid: The in_bitwidth of QONNX Trunc must be an integer from 1 to 1023, not array(0., dtype=float32).",
     ),
 }
 
