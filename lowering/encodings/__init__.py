@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         decode,
         encode,
     )
-    from castsmith.lowering.encodings.integer import WIDE_INTEGERS, clamped, encode_integer, number, wide
+    from castsmith.lowering.encodings.integer import WIDE_INTEGERS, clamped, encode_integer, number, rounds_since, wide
     from castsmith.lowering.encodings.ladder import round_in_place, to_the_grid
     from castsmith.lowering.encodings.storage import (
         PACKED,
@@ -63,6 +63,7 @@ __all__ = [
     "round_by_table",
     "round_by_ufp",
     "round_in_place",
+    "rounds_since",
     "to_the_grid",
     "unpacked",
     "wide",
@@ -81,7 +82,7 @@ if not TYPE_CHECKING:
                 "decode",
                 "encode",
             ),
-            "integer": ("WIDE_INTEGERS", "clamped", "encode_integer", "number", "wide"),
+            "integer": ("WIDE_INTEGERS", "clamped", "encode_integer", "number", "rounds_since", "wide"),
             "ladder": ("round_in_place", "to_the_grid"),
             "storage": (
                 "PACKED",

@@ -49,6 +49,13 @@ _DIGITS_OF_DOUBLE = 53
 _CUT = 12
 
 
+def rounds_since(source: DataType | None) -> tuple[int, str]:
+    """The opset from which numbers of the type can be rounded in place, and the operator that came with it."""
+    if source is not None and source in WIDE_INTEGERS and source.bitwidth == 64:
+        return 12, f"Min of {type_name(source)}"
+    return 11, "Round"
+
+
 def wide(build: Builder, x: onnx_ir.Value) -> onnx_ir.Value:
     """The same numbers in float, or else in double; integers that no double holds, rounded to odd.
 

@@ -15,7 +15,7 @@ import onnx.defs
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.ops import DEFAULT_DOMAINS, opset_of
+from castsmith.ir.ops import DEFAULT_DOMAINS, opset_of, restriction
 from castsmith.ir.records import Site
 
 # Where an operator's meaning changed between opsets though its signature does not show it; found by reading the
@@ -159,10 +159,23 @@ def node_obstacle(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> str |
         return f"opset {now} has no {node.op_type}"
     if not onnx.defs.has(node.op_type, to, ""):
         return f"opset {to} has no {node.op_type}"
+    forbidden = _forbidden(node, now, to, types)
+    if forbidden is not None:
+        return forbidden
     old, new = onnx.defs.get_schema(node.op_type, now, ""), onnx.defs.get_schema(node.op_type, to, "")
     if old.since_version == new.since_version:
         return None
     return next(_differences(node, old, new, types), None)
+
+
+def _forbidden(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> str | None:
+    """Why the document of the operator forbids the node's type under opset `to`, and not under the one it is in."""
+    value = node.inputs[0] if node.inputs else None
+    dtype = None if value is None else types.get(value, value.dtype)
+    before, after = restriction(node, now), restriction(node, to)
+    if after is None or after is before or dtype in after.allowed:
+        return None
+    return f"{node.op_type} of opset {to} does not take {_named(dtype)}: {after.because}"
 
 
 def _differences(node: onnx_ir.Node, old: onnx.defs.OpSchema, new: onnx.defs.OpSchema, types: TypeOf) -> Iterator[str]:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.inference import Ranges, infer_element_types
+from castsmith.ir.inference import Inference, Ranges, infer_element_types
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops import DEFAULT_DOMAINS, cast_node, opset_of, read_cast
-from castsmith.ir.records import Rewrite
+from castsmith.ir.records import Records, Refusal, Rewrite
 from castsmith.ir.rewriting import Replacement, apply_replacement
-from castsmith.ir.targets import Target, WrongCast
+from castsmith.ir.targets import Target, varied_input
+from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, imports_by_scope
 from castsmith.lowering.builder import Builder, new_constants
-from castsmith.lowering.encodings import WIDE_INTEGERS, inferred_declared, round_in_place, wide
+from castsmith.lowering.encodings import WIDE_INTEGERS, inferred_declared, round_in_place, rounds_since, wide
 from castsmith.lowering.formats import Policy
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import HALF_TYPES, type_name
@@ -59,18 +63,39 @@ def _only_user(value: onnx_ir.Value, op_type: str) -> bool:
     return len(users) == 1 and users[0].op_type == op_type and not value.is_graph_output()
 
 
-_FIRST_OPSET = 11
-"""Round."""
 _SOURCES = (DataType.DOUBLE, *WIDE_INTEGERS)
 
-_Found = tuple[onnx_ir.Node, onnx_ir.Value, DataType, DataType, WrongCast]
+
+@dataclass(frozen=True)
+class _Wrong:
+    """A cast of `x` that the target gets wrong."""
+
+    node: onnx_ir.Node
+    x: onnx_ir.Value
+    source: DataType
+    to: DataType
+    opset: int
+    how: str
 
 
-def round_casts_once(model: onnx_ir.Model, target: Target, pass_name: str) -> list[Rewrite]:
+def round_casts_once(model: onnx_ir.Model, target: Target, pass_name: str, records: Records) -> None:
     """Each such cast of a double or a wide integer, rounded in place in double, which then fits the type. Integers that
-    are known to fit in float are left to the target."""
+    are known to fit in float are left to the target; refused where the opset or the target lacks an operator."""
     inference = infer_element_types(model, PromotionRules())
-    found = list[_Found]()
+    ranges, namer = Ranges(inference), Namer(model)
+    with inferred_declared(model, inference.types):
+        for found in list(_rounded_twice(model, target, inference)):
+            known = ranges.get(found.x)
+            if known is not None and known.fits(DataType.FLOAT):
+                continue
+            answer = _rounded(found, target)
+            if isinstance(answer, Replacement):
+                records.rewrites.append(apply_replacement(pass_name, found.node, answer, namer))
+            else:
+                records.refusals.append(Refusal(pass_name, "round-in-place", site_of(found.node), answer))
+
+
+def _rounded_twice(model: onnx_ir.Model, target: Target, inference: Inference) -> Iterator[_Wrong]:
     imports = imports_by_scope(model)
     for node in all_nodes(model):
         like = inference.type_of(node.inputs[1]) if len(node.inputs) == 2 else None
@@ -78,28 +103,39 @@ def round_casts_once(model: onnx_ir.Model, target: Target, pass_name: str) -> li
         source = inference.type_of(x)
         if meaning is None or meaning.to is None or source is None or x is None or node.graph is None:
             continue
-        opset = opset_of(imports[node.graph], "") or 0
-        if opset < _FIRST_OPSET or meaning.to not in {*HALF_TYPES} - target.lacks or source not in _SOURCES:
+        if meaning.to not in {*HALF_TYPES} - target.lacks or source not in _SOURCES:
             continue
+        opset = opset_of(imports[node.graph], "") or 0
         wrong = target.wrong_cast(source, meaning.to, saturate=True, opset=opset)
         if wrong is not None:
-            found.append((node, x, source, meaning.to, wrong))
-    ranges, namer = Ranges(inference), Namer(model)
-    with inferred_declared(model, inference.types):
-        return [
-            apply_replacement(pass_name, node, _rounded(node, x, source, to, target.name, wrong), namer)
-            for node, x, source, to, wrong in found
-            if (known := ranges.get(x)) is None or not known.fits(DataType.FLOAT)
-        ]
+            yield _Wrong(node, x, source, meaning.to, opset, wrong.wrong)
 
 
-def _rounded(
-    node: onnx_ir.Node, x: onnx_ir.Value, source: DataType, to: DataType, target: str, wrong: WrongCast
-) -> Replacement:
+def _rounded(found: _Wrong, target: Target) -> Replacement | str:
+    """The cast, rounded ahead of it; or why that cannot be."""
+    casts = f"{target.name} casts {type_name(found.source)} to {type_name(found.to)} wrongly"
+    since, operator = rounds_since(found.source)
+    if found.opset < since:
+        return f"{casts}, and rounding ahead of it takes {operator}: raise the opset from {found.opset} to {since}"
     constants: list[onnx_ir.Value] = []
-    build = Builder(new_constants(constants, f"{node.outputs[0].name}_"))
-    rounded = round_in_place(build, wide(build, x), to, Policy())
-    y = build.cast(build.cast(rounded, DataType.FLOAT), to)
-    y.name = node.outputs[0].name
-    reason = f"{target} casts {type_name(source)} to {type_name(to)} wrongly: {wrong.wrong}"
+    build = Builder(new_constants(constants, f"{found.node.outputs[0].name}_"))
+    rounded = round_in_place(build, wide(build, found.x), found.to, Policy())
+    y = build.cast(build.cast(rounded, DataType.FLOAT), found.to)
+    y.name = found.node.outputs[0].name
+    lacking = _lacking_kernel(build.nodes, target, found.opset)
+    if lacking:
+        for node in build.nodes:  # they no longer count as uses of the model's values
+            for index in range(len(node.inputs)):
+                node.replace_input_with(index, None)
+        return f"{casts}, and it has no kernel of {lacking}, which rounding ahead of it takes"
+    reason = f"{casts}: {found.how}"
     return Replacement("round-in-place", reason, tuple(build.nodes), tuple(constants), outputs=(y,))
+
+
+def _lacking_kernel(nodes: Iterable[onnx_ir.Node], target: Target, opset: int) -> str:
+    """The first operator and type among the nodes for which the target has no kernel; empty where it has them all."""
+    for node in nodes:
+        value = node.inputs[varied_input(node.op_type)]
+        if value is not None and value.dtype is not None and not target.has_kernel(node.op_type, value.dtype, opset):
+            return f"{node.op_type} of {type_name(value.dtype)} at opset {opset}"
+    return ""

@@ -122,7 +122,7 @@ class WidenFloats(RewritePass):
         records.rewrites += widen_interface(model, NAME, HALF_TYPES if self.interface == WIDE else ())
         records.rewrites += inline_ambiguous(model, self.target, NAME)
         _run(model, self.target, _linear, records)
-        records.rewrites += round_casts_once(model, self.target, NAME)
+        round_casts_once(model, self.target, NAME, records)
         _run(model, self.target, _widened, records)
         outdated(model)
         for dtype in HALF_TYPES:

@@ -17,7 +17,14 @@ from castsmith.ir.targets import Target
 from castsmith.ir.text import site_of, type_text
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering.builder import Builder, ConstantHome, new_constants, shared_constants
-from castsmith.lowering.encodings import declared_values, inferred_declared, retyped_attributes, round_in_place, wide
+from castsmith.lowering.encodings import (
+    declared_values,
+    inferred_declared,
+    retyped_attributes,
+    round_in_place,
+    rounds_since,
+    wide,
+)
 from castsmith.lowering.float8 import Types, is_coded, touches_coded
 from castsmith.lowering.formats import Policy
 from castsmith.numerics.cast import cast
@@ -49,7 +56,6 @@ def effect_in_float(node: onnx_ir.Node) -> Effect:
 NAME = "widen-floats"
 _NOT_NUMBERS = (None, DataType.STRING, DataType.COMPLEX64, DataType.COMPLEX128)
 _NOT_IN_FLOAT = ("QuantizeLinear", "DequantizeLinear", "BitCast")
-_ROUND_SINCE = 11
 _EXACT = MOVES | {
     *("Abs", "Neg", "Sign", "Relu", "Ceil", "Floor", "Round", "Clip", "Max", "Min"),
     *("MaxPool", "GlobalMaxPool", "ReduceMax", "ReduceMin", "TopK"),
@@ -92,8 +98,10 @@ def _obstacle(node: onnx_ir.Node, types: Types, dtype: DataType, model: onnx_ir.
     if node.op_identifier() in model.functions:
         return None
     opset = opset_of(model.graph.opset_imports, "") or 0
-    if opset < _ROUND_SINCE and node.op_type not in _EXACT and any(is_coded(y, types, (dtype,)) for y in node.outputs):
-        return f"rounding the result of {node.op_type} takes Round: raise the opset from {opset} to {_ROUND_SINCE}"
+    cast_from = types.get(x, x.dtype) if node.op_type in ("Cast", "CastLike") and (x := node.inputs[0]) else None
+    since, operator = rounds_since(cast_from)
+    if opset < since and node.op_type not in _EXACT and any(is_coded(y, types, (dtype,)) for y in node.outputs):
+        return f"rounding the result of {node.op_type} takes {operator}: raise the opset from {opset} to {since}"
     if node.domain not in DEFAULT_DOMAINS:
         return f"{node.domain}.{node.op_type} is not known to compute the same in float"
     meaning = read_cast(node, types.get(node.inputs[1]) if node.op_type == "CastLike" and node.inputs[1] else None)

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.inference import Following, Inference, Ranges, infer_element_types
+from castsmith.ir.inference import Following, Inference, Ranges, infer_element_types, not_cast
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops import CastNode, cast_node, chain_verdict, op_formals, opset_of, read_cast
 from castsmith.ir.records import Refusal, RewriteResult
@@ -128,7 +128,7 @@ def simplify(node: onnx_ir.Node, facts: _Facts, imports: Mapping[str, int]) -> R
     if twin is None and reads_more(node, origin.value, facts.inference, opset):
         facts.casts.note(node.graph, origin.value, meaning, opset, node.outputs[0])
         return None
-    answer = merge_with(node, twin, meaning.to) or _one_cast(node, origin, meaning)
+    answer = merge_with(node, twin, meaning.to) or _one_cast(node, origin, meaning, facts, opset)
     if not isinstance(answer, Replacement) or answer.nodes:
         result = answer.nodes[0].outputs[0] if isinstance(answer, Replacement) else node.outputs[0]
         facts.casts.note(node.graph, origin.value, meaning, opset, result)
@@ -144,8 +144,20 @@ def _needs_identity(node: onnx_ir.Node, value: onnx_ir.Value, dtype: DataType, o
     return producer is None or producer.graph is not node.graph or value.is_graph_output()
 
 
-def _one_cast(node: onnx_ir.Node, origin: _Origin, meaning: CastNode) -> Replacement | Refusal | None:
+def _no_cast(node: onnx_ir.Node, origin: _Origin, meaning: CastNode, facts: _Facts, opset: int) -> Refusal | None:
+    """Why a Cast of the opset cannot stand in place of a CastLike, which is invalid there then too."""
+    types = (meaning.to, facts.inference.type_of(origin.value))
+    why = not_cast([dtype for dtype in types if dtype is not None], opset) if node.op_type == "CastLike" else None
+    return None if why is None else Refusal(NAME, "castlike-to-cast", site_of(node), why)
+
+
+def _one_cast(
+    node: onnx_ir.Node, origin: _Origin, meaning: CastNode, facts: _Facts, opset: int
+) -> Replacement | Refusal | None:
     """One Cast from the origin in place of the chain, or of a CastLike."""
+    lacking = _no_cast(node, origin, meaning, facts, opset)
+    if lacking is not None:
+        return lacking
     if origin.path:
         reason = f"going through {_names(origin.path)} changes no value that one cast would not{origin.because}"
         return _replace_by_cast("collapse-chain", node, origin.value, meaning, reason)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Iterator
 
@@ -40,7 +41,6 @@ BODIES = {
 
 _REPAIRED = ("added", "like")
 """Those that may be invalid as they are given, by their types alone."""
-_CASTLIKE_SINCE = 15
 
 
 def _model(body: str, source: DataType, to: DataType, opset: int) -> onnx.ModelProto:
@@ -81,14 +81,14 @@ def _wrong(body: str, source: DataType, to: DataType, opset: int, target: str | 
     """What is wrong with what optimize gives; empty where it is right, or says that it is not."""
     model = _model(body, source, to, opset)
     was_valid = not _valid(onnx_ir.from_proto(model))
-    if not was_valid and (body not in _REPAIRED or (body == "like" and opset < _CASTLIKE_SINCE)):
+    if not was_valid and body not in _REPAIRED:
         return ""
     try:
         result = optimize(model, target=None if target is None else load_target(target), promotion="openvino")
     except CastsmithError:
         return "" if not was_valid else "refused, and it was valid"
     why = _valid(result.model)
-    if why and not was_valid and result.diagnostics:
+    if why and not was_valid and (result.diagnostics or result.refusals):
         return ""  # what stood in the model is not repaired, and that is said
     return why
 
@@ -105,6 +105,43 @@ def test_every_node_is_legal(opset: int) -> None:
         for one, other in ((source, to), (to, source)):
             target = next(targets)
             assert not _wrong(body, one, other, opset, target), (body, one, other, target)
+
+
+@pytest.mark.parametrize(
+    ("opset", "source", "to", "target", "says"),
+    [
+        (10, DataType.DOUBLE, DataType.FLOAT16, "onnxruntime-cpu", "takes Round: raise the opset from 10 to 11"),
+        (10, DataType.DOUBLE, DataType.FLOAT16, "onnxruntime-android", "takes Round: raise the opset from 10 to 11"),
+        (11, DataType.INT64, DataType.FLOAT16, "onnx-mlir", "takes Min of int64: raise the opset from 11 to 12"),
+        (11, DataType.UINT64, DataType.FLOAT16, "onnx-mlir", "takes Min of uint64: raise the opset from 11 to 12"),
+    ],
+)
+def test_what_the_opset_cannot_round_is_refused(
+    opset: int, source: DataType, to: DataType, target: str, says: str
+) -> None:
+    model = _model("cast", source, to, opset)
+    result = optimize(model, target=target)
+    assert [node.op_type for node in result.model.graph] == ["Cast"]
+    assert says in result.refusals[0].reason
+    assert not _wrong("cast", source, to, opset, target)
+
+
+def test_what_rounds_ahead_of_a_cast_has_kernels() -> None:
+    """A target that has no kernel of what would be inserted keeps the cast, and the refusal names the kernel."""
+    target = load_target("onnxruntime-cpu")
+    rows = {dtype: dict(row) for dtype, row in target.kernels.items()}
+    rows[DataType.DOUBLE].pop("Round")
+    result = optimize(
+        _model("cast", DataType.DOUBLE, DataType.FLOAT16, 13), target=dataclasses.replace(target, kernels=rows)
+    )
+    assert [node.op_type for node in result.model.graph] == ["Cast"]
+    assert "no kernel of Round of double at opset 13" in result.refusals[0].reason
+
+
+def test_a_castlike_stays_where_the_opset_has_no_cast_of_its_types() -> None:
+    result = optimize(_model("like", DataType.DOUBLE, DataType.BFLOAT16, 11))
+    assert [node.op_type for node in result.model.graph] == ["CastLike"]
+    assert "opset 13 allows it" in result.refusals[0].reason
 
 
 def test_no_constant_of_float6_is_put_in_a_function() -> None:
