@@ -9,12 +9,14 @@ from castsmith.lazy import door
 
 TYPE_CHECKING = False  # as of typing, which is not imported: see __main__.py
 if TYPE_CHECKING:
+    from castsmith.ir.diff import Change, ModelDiff, diff
     from castsmith.ir.errors import ModelError, VerificationError
     from castsmith.ir.io import load, save
     from castsmith.ir.records import Diagnostic, Effect, Records, Refusal, Rewrite, RewriteResult, Severity, Site
     from castsmith.ir.rewrite_pass import recording
     from castsmith.ir.targets import Target, TargetError, load_target
     from castsmith.ir.verify import Verdict, verify
+    from castsmith.lowering.check import check
     from castsmith.lowering.pipeline import Result, optimize
     from castsmith.lowering.registry import OptionError
     from castsmith.numerics.cast import cast
@@ -38,11 +40,13 @@ __all__ = [
     "ArgumentTypeError",
     "CastError",
     "CastsmithError",
+    "Change",
     "Definedness",
     "Diagnostic",
     "Effect",
     "ElementTypeError",
     "ExtensionError",
+    "ModelDiff",
     "ModelError",
     "OptionError",
     "PromotionError",
@@ -62,7 +66,9 @@ __all__ = [
     "cast",
     "cast_status",
     "chain_collapses",
+    "check",
     "common_type",
+    "diff",
     "is_exact",
     "load",
     "load_target",
@@ -75,6 +81,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "castsmith.ir.diff": ("Change", "ModelDiff", "diff"),
     "castsmith.ir.errors": ("ModelError", "VerificationError"),
     "castsmith.ir.io": ("load", "save"),
     "castsmith.ir.records": (
@@ -90,6 +97,7 @@ _HOMES = {
     "castsmith.ir.rewrite_pass": ("recording",),
     "castsmith.ir.targets": ("Target", "TargetError", "load_target"),
     "castsmith.ir.verify": ("Verdict", "verify"),
+    "castsmith.lowering.check": ("check",),
     "castsmith.lowering.pipeline": ("Result", "optimize"),
     "castsmith.lowering.registry": ("OptionError",),
     "castsmith.numerics.cast": ("cast",),

@@ -9,6 +9,7 @@ import io
 import logging
 import os
 import re
+import shlex
 import sys
 import traceback
 from collections.abc import Callable, Generator, Mapping
@@ -84,8 +85,33 @@ def failure_of(error: Exception, arguments: Mapping[str, Any]) -> Failure:
 
 
 def with_command_options(sentence: str) -> str:
-    """The sentence with options named as the command line has them: `promote_unsafe` as --promote-unsafe."""
-    return re.sub(r"`([a-z0-9]+(_[a-z0-9]+)+)`", lambda found: f"--{found[1].replace('_', '-')}", sentence)
+    """The sentence with Python options and calls as the command line has them.
+
+    `promote_unsafe` becomes --promote-unsafe, and `optimize(target='qonnx')` becomes optimize --target qonnx.
+    """
+    return _PYTHON.sub(lambda found: _as_command(found[1]), sentence)
+
+
+_PYTHON = re.compile(r"`([a-z0-9]+(?:_[a-z0-9]+)+|optimize\([^`]*\))`")
+
+
+def _as_command(code: str) -> str:
+    import ast
+
+    tree = ast.parse(code, mode="eval").body
+    if not isinstance(tree, ast.Call):
+        return _option(code)
+    words = [ast.unparse(tree.func)]
+    for keyword in tree.keywords:
+        given = keyword.value.keywords if isinstance(keyword.value, ast.Call) else [keyword]  # of PromotionRules
+        for each in given:
+            value = ast.literal_eval(each.value)
+            words += [_option(each.arg or "")] if value is True else [_option(each.arg or ""), shlex.quote(str(value))]
+    return " ".join(words)
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def _code(kind: type[Exception]) -> str:

@@ -27,7 +27,7 @@ from docs.docstrings import as_markdown
 
 _COMMAND = re.compile(r"^    (\w+)(?= |$)", re.MULTILINE)
 GROUPS = {
-    "Models": ("load", "save", "optimize", "Result", "verify", "Verdict"),
+    "Models": ("load", "save", "optimize", "Result", "check", "diff", "ModelDiff", "Change", "verify", "Verdict"),
     "Promotion": ("PromotionRules", "common_type", "promote_types"),
     "Numbers": ("cast", "cast_status", "Definedness", "is_exact", "chain_collapses", "trunc"),
     "Records": (

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from castsmith.cli.arguments import Commands, add_command, add_promotion, print_json, promotion_rules
-from castsmith.cli.exit_codes import DONE, REFUSED, Failure, complain, failure_of, with_command_options
+from castsmith.cli.exit_codes import DONE, REFUSED, Failure, complain, failure_of
 
 if TYPE_CHECKING:
     from castsmith.ir.records import Diagnostic
@@ -59,22 +58,14 @@ def _outcome(
 def _findings(
     file: str, rules: PromotionRules, target: Target | None, wanted: tuple[frozenset[str] | None, frozenset[str]]
 ) -> list[Diagnostic]:
-    from castsmith.cli.text import progress
-    from castsmith.ir.io import load
-    from castsmith.lowering.check import findings
+    from castsmith.cli.text import as_command, progress
+    from castsmith.lowering.check import check
 
     selected, ignored = wanted
     with progress() as announce:
         announce(f"checking {file}")
-        found = map(_named_as_options, findings(load(file), rules, target))
+        found = map(as_command, check(file, target=target, promotion=rules))
         return [f for f in found if f.code not in ignored and (selected is None or f.code in selected)]
-
-
-def _named_as_options(found: Diagnostic) -> Diagnostic:
-    """The finding with the options that it names as the command line has them."""
-    if found.code != "mixed-operand-types":
-        return found
-    return replace(found, message=with_command_options(found.message), help=with_command_options(found.help))
 
 
 def _wanted(arguments: argparse.Namespace) -> tuple[frozenset[str] | None, frozenset[str]]:

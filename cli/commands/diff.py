@@ -30,19 +30,19 @@ def add_to(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from castsmith.cli.text import comparison_lines, print_lines, progress
-    from castsmith.ir.diff import compare_models
+    from castsmith.ir.diff import diff
     from castsmith.ir.io import load
 
     with progress() as announce:
         announce(f"comparing {arguments.a} with {arguments.b}")
         a, b = load(arguments.a), load(arguments.b)
-        found = compare_models(a, b, everything=arguments.all)
+        found = diff(a, b, everything=arguments.all)
     if arguments.format == "html":
         from castsmith.cli.page import diff_page, html_text
 
         print(html_text(diff_page(f"{arguments.a} \u2192 {arguments.b}", a, b, found)), end="")
     elif arguments.format == "json":
-        print_json({"a": arguments.a, "b": arguments.b, "same": not found.changes, **asdict(found)})
+        print_json({"a": arguments.a, "b": arguments.b, "same": not found, **asdict(found)})
     else:
         print_lines(comparison_lines(arguments.a, arguments.b, found, full=arguments.full))
-    return _DIFFERENT if found.changes else _SAME
+    return _DIFFERENT if found else _SAME

@@ -202,7 +202,10 @@ def _steps(arguments: argparse.Namespace) -> int:
 def _optimize(
     arguments: argparse.Namespace, model: onnx_ir.Model, watched: Watched, announce: Callable[[str], None]
 ) -> Result:
+    from dataclasses import replace
+
     from castsmith.cli.arguments import split_passes
+    from castsmith.cli.text import as_command
     from castsmith.lowering.pipeline import optimize
 
     given = given_inputs(arguments)
@@ -213,7 +216,7 @@ def _optimize(
         if looked_at:
             watched.note(name)
 
-    return optimize(
+    result = optimize(
         model,
         target=arguments.target,
         promotion=promotion_rules(arguments),
@@ -238,6 +241,7 @@ def _optimize(
         verify_inputs=given["inputs"],
         provenance=not arguments.no_provenance,
     )
+    return replace(result, diagnostics=list(map(as_command, result.diagnostics)))
 
 
 def _write(arguments: argparse.Namespace, result: Result, sizes: Sizes, report: Path | None, drawn: Around) -> None:

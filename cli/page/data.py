@@ -11,7 +11,7 @@ import onnx_ir
 
 from castsmith.cli.report import Amount, Sizes, effect_text
 from castsmith.cli.text import counted, size_text
-from castsmith.ir.diff import Change, Comparison
+from castsmith.ir.diff import Change, ModelDiff
 from castsmith.ir.records import Diagnostic, Refusal, Rewrite, Site
 from castsmith.ir.text import node_text, site_of
 from castsmith.ir.walks import all_nodes
@@ -48,7 +48,7 @@ def report_page(title: str, sub: str, before: Around, result: Result, sizes: Siz
     return {**page, "rules": rules}
 
 
-def diff_page(title: str, a: onnx_ir.Model, b: onnx_ir.Model, found: Comparison) -> dict[str, Any]:
+def diff_page(title: str, a: onnx_ir.Model, b: onnx_ir.Model, found: ModelDiff) -> dict[str, Any]:
     """The page of one comparison."""
     items = [
         {

@@ -13,7 +13,7 @@ from castsmith.lazy import door
 if TYPE_CHECKING:
     from castsmith.cli.text.cast import convert, read_value, shown
     from castsmith.cli.text.diff import comparison_lines
-    from castsmith.cli.text.findings import finding_line
+    from castsmith.cli.text.findings import as_command, finding_line
     from castsmith.cli.text.sarif import sarif_text
     from castsmith.cli.text.summary import print_result
     from castsmith.cli.text.terminal import (
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Line",
+    "as_command",
     "columns",
     "comparison_lines",
     "convert",
@@ -54,7 +55,7 @@ if not TYPE_CHECKING:
         {
             "cast": ("convert", "read_value", "shown"),
             "diff": ("comparison_lines",),
-            "findings": ("finding_line",),
+            "findings": ("as_command", "finding_line"),
             "sarif": ("sarif_text",),
             "summary": ("print_result",),
             "terminal": ("Line", "columns", "counted", "one_line", "print_lines", "printable", "progress", "size_text"),

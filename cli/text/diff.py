@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from castsmith.cli.text.rewrites import CODE_PIECES
 from castsmith.cli.text.terminal import Line, Part, counted, one_line
-from castsmith.ir.diff import Change, Comparison
+from castsmith.ir.diff import Change, ModelDiff
 
 _HANG = 6
 
@@ -21,7 +21,7 @@ _SOURCE = re.compile(r" \((\w+)\)$")
 Form = tuple[str, ...]
 
 
-def comparison_lines(a: str, b: str, found: Comparison, *, full: bool = False) -> Iterator[Line]:
+def comparison_lines(a: str, b: str, found: ModelDiff, *, full: bool = False) -> Iterator[Line]:
     """What differs, and at the end how much; for equal models that alone. Unless `full`, of many places that changed
     alike, but for names and shapes, the first stand for all; constants of other values are always shown."""
     if found.changes:
@@ -39,7 +39,7 @@ def comparison_lines(a: str, b: str, found: Comparison, *, full: bool = False) -
             yield Line((("dim", f"  and in the same way (--full shows it), {_places(others)}"),), 4)
     for text in _operators(found.changes):
         yield Line((("", text),), 4)
-    yield Line((("", _summary(found)),), 2)
+    yield Line((("", found.summary()),), 2)
 
 
 def _by_place(changes: Iterable[Change]) -> list[list[Change]]:
@@ -134,13 +134,3 @@ def _change_lines(change: Change) -> Iterator[Line]:
         style, last = parts.pop()
         parts += [(style, f"{last};"), ("", f" {one_line(change.detail)}")]
     yield Line(tuple(parts), _HANG)
-
-
-def _summary(found: Comparison) -> str:
-    same = counted(found.nodes_same, "node")
-    if not found.changes:
-        return f"the same: {same} and all that goes with them"
-    return (
-        f"{counted(len(found.changes), 'difference')}; of the nodes {found.nodes_same} are the same,"
-        f" {found.nodes_changed} changed, {found.nodes_added} added, {found.nodes_removed} removed"
-    )

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from castsmith.cli.exit_codes import with_command_options
 from castsmith.cli.text.terminal import one_line
 from castsmith.ir.records import Diagnostic
+
+
+def as_command(found: Diagnostic) -> Diagnostic:
+    """The finding with the Python options that it names as the command line has them."""
+    message = with_command_options(found.message) if found.code == "mixed-operand-types" else found.message
+    return replace(found, message=message, help=with_command_options(found.help))
 
 
 def finding_line(file: str, record: Diagnostic) -> str:

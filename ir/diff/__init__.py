@@ -1,7 +1,7 @@
 """The structural comparison of two models: which nodes, tensors and ports are the same, changed, added or removed.
 
-Call `compare(a, b)`. `keys` gives each node a key that does not depend on names, `match` pairs the nodes, and `graphs`
-lists what differs between pairs.
+Call `diff(a, b)`; the `ModelDiff` it returns is true if they differ. `keys` gives each node a key that does not depend
+on names, `match` pairs the nodes, and `graphs` lists what differs between pairs.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from castsmith.lazy import door
 
 if TYPE_CHECKING:
     from castsmith.ir.diff.interface import Change
-    from castsmith.ir.diff.models import Comparison, compare_models
+    from castsmith.ir.diff.models import ModelDiff, diff
 
-__all__ = ["Change", "Comparison", "compare_models"]
+__all__ = ["Change", "ModelDiff", "diff"]
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(
         __name__,
         {
             "interface": ("Change",),
-            "models": ("Comparison", "compare_models"),
+            "models": ("ModelDiff", "diff"),
         },
     )

@@ -1,23 +1,26 @@
-"""Two models compared by what they mean: the answer as plain data.
+"""Two models compared by what they mean: the differences as plain data.
 
-No difference is: the names of intermediate values, nodes and initializers, the order of nodes, whether a constant is
+Not a difference: the names of intermediate values, nodes and initializers, the order of nodes, whether a constant is
 an initializer or a Constant node, how tensors are stored, attributes at their defaults, constants that nothing uses,
 types declared for intermediate values in one model alone, the producer, and documentation.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 
+import onnx
 import onnx_ir
 
 from castsmith.ir.diff.graphs import compare_graphs
 from castsmith.ir.diff.interface import Change, GraphComparison, pair_by_index, pair_by_name
 from castsmith.ir.diff.keys import Keys
 from castsmith.ir.inference import Inference, infer_element_types
-from castsmith.ir.io import training_of
+from castsmith.ir.io import as_model, training_of
+from castsmith.ir.notebook import notebook_html
 from castsmith.ir.ops import DEFAULT_DOMAINS
 from castsmith.ir.text import show_types_of
 from castsmith.ir.walks import imports_by_scope
@@ -26,8 +29,8 @@ from castsmith.numerics.promotion import PromotionRules
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """The changes from one model to another, and how many nodes they touch."""
+class ModelDiff:
+    """The changes from one model to another, and how many nodes they touch. It is true if the models differ."""
 
     changes: tuple[Change, ...]
     nodes_same: int
@@ -35,12 +38,45 @@ class Comparison:
     nodes_added: int
     nodes_removed: int
 
+    def __bool__(self) -> bool:
+        return bool(self.changes)
 
-def compare_models(a: onnx_ir.Model, b: onnx_ir.Model, *, everything: bool = False) -> Comparison:
-    """What it takes to turn the model `a` into the model `b`.
+    def summary(self) -> str:
+        """One sentence: the number of differences, and the counts of nodes."""
+        if not self.changes:
+            return f"the same: {_counted(self.nodes_same, 'node')} and all that goes with them"
+        return (
+            f"{_counted(len(self.changes), 'difference')}; of the nodes {self.nodes_same} are the same,"
+            f" {self.nodes_changed} changed, {self.nodes_added} added, {self.nodes_removed} removed"
+        )
 
-    everything: report the metadata of nodes and constants that nothing uses, too.
+    def _repr_html_(self) -> str:
+        head = ("place", "what", "before", "after", "detail")
+        rows = [(c.place, c.subject, c.before, c.after, c.detail) for c in self.changes]
+        return notebook_html(self.summary(), [(head, rows)])
+
+
+Source = onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str]
+
+
+def diff(a: Source, b: Source, *, everything: bool = False) -> ModelDiff:
+    """Compare two models by what they mean; each is an onnx_ir.Model, a ModelProto or a file. True if they differ.
+
+    Not a difference: the names of intermediate values, nodes and initializers, the order of nodes, whether a constant
+    is an initializer or a Constant node, how tensors are stored, attributes at their defaults, types that one model
+    alone declares for intermediate values, the producer and the documentation; and, unless `everything`, the metadata
+    of nodes and constants that nothing uses.
+
+    Raises ModelError for what cannot be read.
     """
+    return _compared(as_model(a), as_model(b), everything=everything)
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun if number == 1 else noun + 's'}"
+
+
+def _compared(a: onnx_ir.Model, b: onnx_ir.Model, *, everything: bool) -> ModelDiff:
     inferred = [found for found in map(_inferred, (a, b)) if found is not None]  # kept until all is told
     show_types_of(*inferred)
     keys, tally = Keys(imports={**imports_by_scope(a), **imports_by_scope(b)}, everything=everything), GraphComparison()
@@ -56,7 +92,7 @@ def compare_models(a: onnx_ir.Model, b: onnx_ir.Model, *, everything: bool = Fal
         else:
             _compare_functions(a.functions[identifier], b.functions[identifier], keys, tally)
     changes = tuple(tally.changes)
-    return Comparison(changes, tally.same, tally.changed, tally.added, tally.removed)
+    return ModelDiff(changes, tally.same, tally.changed, tally.added, tally.removed)
 
 
 def _inferred(model: onnx_ir.Model) -> Inference | None:

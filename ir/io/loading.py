@@ -23,7 +23,8 @@ from castsmith.ir.io.protos import file_format
 from castsmith.ir.io.wire import skeleton
 from castsmith.ir.validation import require_sound
 from castsmith.ir.walks import all_tensors, put_tensor, tensor_places
-from castsmith.numerics.errors import ElementTypeError
+from castsmith.numerics.arguments import described
+from castsmith.numerics.errors import ArgumentTypeError, ElementTypeError
 from castsmith.numerics.types import element_type
 
 # Whether a tensor of a file holds what its shape says, before memory is taken for it.
@@ -139,8 +140,10 @@ def load(path: str | os.PathLike[str]) -> onnx_ir.Model:
 
     Raises ModelError, in one sentence that names the file, where it is missing, truncated or not ONNX, where external
     data is missing, shorter than the tensor that needs it or outside the model's folder, where an initializer holds
-    more or fewer bytes than its shape says, and where the graph does not hang together (see soundness.py).
+    more or fewer bytes than its shape says, and where the graph is malformed (see castsmith.ir.validation).
     """
+    if not isinstance(path, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers without types
+        raise ArgumentTypeError(f"a model must be an onnx_ir.Model, a ModelProto or a path, not {described(path)}.")
     path = Path(path)
     proto, source = _read(path)
     model = _deserialize(path, proto)

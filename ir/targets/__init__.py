@@ -14,7 +14,7 @@ from castsmith.lazy import door
 if TYPE_CHECKING:
     from castsmith.ir.targets.kernels import takes_operator, takes_type, varied_input
     from castsmith.ir.targets.probing import probe, target_text
-    from castsmith.ir.targets.reading import TARGETS_FOLDER, load_target, target_names
+    from castsmith.ir.targets.reading import TARGETS_FOLDER, as_target, load_target, target_names
     from castsmith.ir.targets.target import Target, TargetError, WrongCast, WrongFusion
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "TargetError",
     "WrongCast",
     "WrongFusion",
+    "as_target",
     "load_target",
     "probe",
     "takes_operator",
@@ -38,7 +39,7 @@ if not TYPE_CHECKING:
         {
             "kernels": ("takes_operator", "takes_type", "varied_input"),
             "probing": ("probe", "target_text"),
-            "reading": ("TARGETS_FOLDER", "load_target", "target_names"),
+            "reading": ("TARGETS_FOLDER", "as_target", "load_target", "target_names"),
             "target": ("Target", "TargetError", "WrongCast", "WrongFusion"),
         },
     )

@@ -47,6 +47,11 @@ def load_target(name_or_path: str) -> Target:
     return added or _read(path)
 
 
+def as_target(target: str | Target | None) -> Target | None:
+    """Return the target itself, or the one of that name or path; None for None. Raises as `load_target` does."""
+    return target if target is None or isinstance(target, Target) else load_target(target)
+
+
 def _own_names() -> list[str]:
     return sorted(path.stem for path in TARGETS_FOLDER.glob("*.json"))
 

@@ -44,7 +44,7 @@ from castsmith.ir.verify.reach import RangeError, Reach, depends_on_inputs
 from castsmith.ir.verify.verdict import Mismatch, Verdict
 from castsmith.ir.verify.whole import Whole
 from castsmith.ir.walks import all_nodes
-from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.promotion import PromotionRules, as_rules
 from castsmith.numerics.types import Kind, element_type, type_name
 
 _SETS_AFTER_PASSES = 6
@@ -98,7 +98,7 @@ def verify(
     a, b = as_model(a), as_model(b)
     for model in (a, b):
         require_known_opset(model)
-    rules = PromotionRules.preset(promotion) if isinstance(promotion, str) else promotion or PromotionRules()
+    rules = as_rules(promotion)
     declared = interfaces(a, b, accept)
     verdict = Verdict(engine, interface=list(declared.differences))
     runner = Engine(engine)

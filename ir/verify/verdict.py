@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import html
 from dataclasses import dataclass, field
 
+from castsmith.ir.notebook import notebook_html
 from castsmith.ir.records import Site
 from castsmith.ir.verify.compare import Count, Difference
 
@@ -126,13 +126,10 @@ class Verdict:
         return f"equal: {text}" if self.equal else f"inconclusive: {self.unsure[0]}; {text}"
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{html.escape(name)}</td><td>{'proven' if name in self.proven else 'tested'}</td>"
-            f"<td>{count.compared}</td><td>{count.left_out}</td></tr>"
+        head = ("output", "how", "elements compared", "left out")
+        rows = [
+            (name, "proven" if name in self.proven else "tested", str(count.compared), str(count.left_out))
             for name, count in self.outputs.items()
-        )
-        head = "<tr><th>output</th><th>how</th><th>elements compared</th><th>left out</th></tr>"
+        ]
         lines = [*self.interface, *self.unsure, *self.not_reached, *self.runtime, *self.notes]
-        items = "".join(f"<li>{html.escape(line)}</li>" for line in lines)
-        table = f"<table>{head}{rows}</table>" if rows else ""
-        return f"<p><b>{html.escape(self.summary())}</b></p>{table}{f'<ul>{items}</ul>' if items else ''}"
+        return notebook_html(self.summary(), [(head, rows)], lines)

@@ -47,7 +47,7 @@ def kernel_findings(model: onnx_ir.Model, inference: Inference, target: Target) 
                 lacking.setdefault(reason, _Found(site_of(node))).nodes.add(node)
             elif (reason := fused_wrongly(node, dtype, target)) is not None:
                 misfused.setdefault(reason, _Found(site_of(node))).nodes.add(node)
-    way_out = f"optimize --target {target.name} replaces what has an exact replacement"
+    way_out = f"{lowering_to(target)} replaces what has an exact replacement"
     for reason, found in lacking.items():
         yield Diagnostic("target-lacks-kernel", Severity.ERROR, found.first, reason + found.more(), way_out)
     for reason, found in misfused.items():
@@ -55,8 +55,13 @@ def kernel_findings(model: onnx_ir.Model, inference: Inference, target: Target) 
     if unknown:
         names = ", ".join(type_name(dtype) for dtype in unknown)
         message = f"what of {target.name} takes {names} is not known"
-        way_out = f"optimize --target {target.name} leaves none of it to the target"
+        way_out = f"{lowering_to(target)} leaves none of it to the target"
         yield Diagnostic("target-unknown", Severity.WARNING, Site(model.graph.name or ""), message, way_out)
+
+
+def lowering_to(target: Target) -> str:
+    """The call that lowers a model to the target, as Python code; the command line shows its own options instead."""
+    return f"`optimize(target={target.name!r})`"
 
 
 def types_asked_about(

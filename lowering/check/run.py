@@ -1,27 +1,54 @@
-"""What `check` looks for in a model. It asks inference and the passes, and changes nothing that it is given."""
+"""The findings of `check`. Inference and the passes are asked; the model is left as it is."""
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
+import onnx
 import onnx_ir
 
 from castsmith.ir.errors import ModelError
 from castsmith.ir.inference import infer_element_types
+from castsmith.ir.io import as_model
 from castsmith.ir.records import Diagnostic, Refusal, Severity, Site
 from castsmith.ir.rewrite_pass import require_known_opset
-from castsmith.ir.targets import Target
+from castsmith.ir.targets import Target, as_target
+from castsmith.ir.validation import require_sound
 from castsmith.lowering.check.casts import cast_findings
 from castsmith.lowering.check.target import target_findings
 from castsmith.lowering.check.trunc import trunc_findings
 from castsmith.lowering.check.types import declared_findings, operand_findings, operator_findings, result_findings
 from castsmith.numerics.errors import CastsmithError, PromotionError
-from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.promotion import PromotionRules, as_rules
 from castsmith.passes.fold import FoldConstants
 
 _ANY_SIZE = 2**62
+
+
+def check(
+    model: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str],
+    *,
+    target: str | Target | None = None,
+    promotion: PromotionRules | str | None = None,
+) -> list[Diagnostic]:
+    """List what is wrong with the element types of a model; an empty list if nothing is.
+
+    model: an onnx_ir.Model, a ModelProto, or a file, even one that no runtime accepts; it is left as it is.
+    target: the runtime that the model is for, by name, by its JSON file, or as a Target: what it would refuse or get
+        wrong is listed too.
+    promotion: the rules for operands that disagree, or the name of a preset of PromotionRules.
+
+    Each finding has a stable `code`, a `severity`, a place (`site`), a `message`, and in `help` the way out.
+
+    Raises ModelError for what cannot be read or an unknown opset, TargetError for an unknown target, PromotionError for
+    an unknown preset.
+    """
+    if isinstance(model, onnx_ir.Model):
+        require_sound(model, model.graph.name or "the model")
+    return list(findings(as_model(model), as_rules(promotion), as_target(target)))
 
 
 def findings(model: onnx_ir.Model, rules: PromotionRules, target: Target | None) -> Iterator[Diagnostic]:
@@ -60,7 +87,7 @@ def _constant_findings(model: onnx_ir.Model) -> Iterator[Diagnostic]:
         kind = "undefined" if undefined[refusal] else "disputed"
         undefined[refusal] -= 1
         message = f"what this cast gives is {kind}: {refusal.reason}"
-        way_out = {"undefined": "change the constant", "disputed": "--fold-disputed takes the schema's own table"}[kind]
+        way_out = {"undefined": "change the constant", "disputed": "`fold_disputed` takes the schema's own table"}[kind]
         yield Diagnostic(f"{kind}-constant-cast", Severity.WARNING, refusal.site, message, way_out)
 
 

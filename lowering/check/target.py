@@ -13,7 +13,7 @@ from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.targets import Target
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, graphs_with_initializers, imports_by_scope
-from castsmith.lowering.check.kernels import kernel_findings
+from castsmith.lowering.check.kernels import kernel_findings, lowering_to
 from castsmith.lowering.check.trunc import trunc_findings
 from castsmith.numerics.types import ELEMENT_TYPES, type_name
 
@@ -40,7 +40,7 @@ def target_findings(model: onnx_ir.Model, inference: Inference | None, target: T
 def _version_findings(model: onnx_ir.Model, target: Target) -> Iterator[Diagnostic]:
     site = Site(model.graph.name or "")
     opset = opset_of(model.graph.opset_imports, "") or 0
-    way_out = f"optimize --target {target.name} lowers it where nothing changes by that"
+    way_out = f"{lowering_to(target)} lowers it where nothing changes by that"
     if opset > target.newest_opset:
         message = f"the model is of opset {opset} and {target.name} accepts at most {target.newest_opset}"
         yield Diagnostic("opset-too-new", Severity.ERROR, site, message, way_out)
@@ -65,7 +65,7 @@ def _type_findings(model: onnx_ir.Model, inference: Inference | None, target: Ta
             subject = f"the value {names[0]}" if len(names) == 1 else f"{len(names)} values"
             message = f"{target.name} has no {type_name(dtype)}, which {subject} {have}{more}"
             site = Site(model.graph.name or "")
-            way_out = f"optimize --target {target.name} lowers the types it can"
+            way_out = f"{lowering_to(target)} lowers the types it can"
             yield Diagnostic("target-lacks-type", Severity.ERROR, site, message, way_out)
 
 
@@ -85,7 +85,7 @@ def _operator_findings(model: onnx_ir.Model, target: Target) -> Iterator[Diagnos
         function = model.functions.get(node.op_identifier())
         if is_quantizer(node) and node.domain not in target.domains and (function is None or not len(function)):
             message = f"{target.name} has no operator {node.op_type} of {node.domain}"
-            way_out = f"optimize --target {target.name} replaces it where its parameters are constants"
+            way_out = f"{lowering_to(target)} replaces it where its parameters are constants"
             yield Diagnostic("target-lacks-operator", Severity.ERROR, site_of(node), message, way_out)
 
 
@@ -101,5 +101,5 @@ def _cast_findings(model: onnx_ir.Model, inference: Inference, target: Target) -
         entry = target.wrong_cast(source, meaning.to, saturate=meaning.saturate, opset=opset)
         if entry is not None:
             message = f"{target.name} computes {type_name(source)} to {type_name(meaning.to)} wrongly: it {entry.wrong}"
-            way_out = f"optimize --target {target.name} replaces it"
+            way_out = f"{lowering_to(target)} replaces it"
             yield Diagnostic("target-miscomputes-cast", Severity.WARNING, site_of(node), message, way_out)

@@ -39,6 +39,7 @@ def operator_findings(model: onnx_ir.Model) -> Iterator[Diagnostic]:
 
 
 _OPTION_HINT = " (`promote_unsafe` allows it)"
+_UNSAFE = "`optimize(promotion=PromotionRules(promote_unsafe=True))`"
 
 
 def operand_findings(model: onnx_ir.Model, inference: Inference, rules: PromotionRules) -> Iterator[Diagnostic]:
@@ -128,7 +129,7 @@ def _way_out(disagreement: Disagreement, rules: PromotionRules) -> str:
     try:
         common_type(operands, rules)
     except PromotionError as error:
-        return f"optimize --promote-unsafe {makes}; {str(error).rstrip('.').removesuffix(_OPTION_HINT)}"
+        return f"{_UNSAFE} {makes}; {str(error).rstrip('.').removesuffix(_OPTION_HINT)}"
     return f"optimize {makes}"
 
 

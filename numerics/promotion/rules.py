@@ -152,6 +152,13 @@ class PromotionRules:
         return found
 
 
+def as_rules(promotion: PromotionRules | str | None) -> PromotionRules:
+    """Return the rules themselves, or those of the preset of that name; the default rules for None."""
+    if promotion is None:
+        return PromotionRules()
+    return promotion if isinstance(promotion, PromotionRules) else PromotionRules.preset(promotion)
+
+
 def _from_file(path: str, name: str = "") -> PromotionRules:
     """The preset in a file, whose rows, where it has some, go by the name that a package gives it."""
     found = promotion_file(path)

@@ -15,7 +15,7 @@ import onnx_ir
 import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
-from castsmith.ir.diff.models import Comparison, compare_models
+from castsmith.ir.diff.models import ModelDiff, diff
 from tests.cli.helpers import Command, write_model
 
 TEXT = """<ir_version: 10, opset_import: ["" : 18, "local" : 1], metadata_props: ["key": "value"]>
@@ -46,11 +46,11 @@ def model() -> ModelProto:
     return onnx.parser.parse_model(TEXT)
 
 
-def compare(a: ModelProto, b: ModelProto) -> Comparison:
-    return compare_models(onnx_ir.from_proto(a), onnx_ir.from_proto(b))
+def compare(a: ModelProto, b: ModelProto) -> ModelDiff:
+    return diff(onnx_ir.from_proto(a), onnx_ir.from_proto(b))
 
 
-def changed(change: Callable[[ModelProto], object]) -> tuple[Comparison, Comparison]:
+def changed(change: Callable[[ModelProto], object]) -> tuple[ModelDiff, ModelDiff]:
     """The comparison with a model so changed, both ways round."""
     other = model()
     change(other)
@@ -262,7 +262,7 @@ def test_a_long_chain_takes_time_in_proportion() -> None:
         ]
         return onnx_ir.from_proto(helper.make_model(helper.make_graph(nodes, "g", value[:1], value[1:])))
 
-    found = compare_models(chain("Relu"), chain("Exp"))
+    found = diff(chain("Relu"), chain("Exp"))
     assert [change.kind for change in found.changes] == ["operator-changed"]
     assert found.nodes_same == 3999
 

@@ -16,7 +16,7 @@ import onnx_ir
 import pytest
 from onnx import NodeProto, TensorProto, helper
 
-from castsmith.ir.diff.models import Comparison, compare_models
+from castsmith.ir.diff.models import ModelDiff, diff
 
 FOLDER = Path(__file__).parents[3] / "models"
 MODELS = sorted(path for path in FOLDER.glob("*.onnx"))
@@ -150,8 +150,8 @@ MUTATIONS: tuple[Mutation, ...] = (
 )
 
 
-def compare(a: bytes, b: onnx.ModelProto) -> Comparison:
-    return compare_models(onnx_ir.from_proto(onnx.ModelProto.FromString(a)), onnx_ir.from_proto(b))
+def compare(a: bytes, b: onnx.ModelProto) -> ModelDiff:
+    return diff(onnx_ir.from_proto(onnx.ModelProto.FromString(a)), onnx_ir.from_proto(b))
 
 
 @pytest.mark.parametrize("seed", range(COUNT))

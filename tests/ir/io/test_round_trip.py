@@ -15,7 +15,7 @@ from google.protobuf.message import Message
 from onnx import TensorProto, helper
 
 import castsmith
-from castsmith.ir.diff.models import compare_models
+from castsmith.ir.diff.models import diff
 from castsmith.ir.errors import ModelError
 from castsmith.ir.io.loading import from_proto, read_proto
 from castsmith.ir.io.protos import to_proto
@@ -86,9 +86,9 @@ def test_a_classifiers_output_is_shown_and_compared() -> None:
     for proto, key in ((a, TensorProto.INT64), (b, TensorProto.STRING)):
         kind = helper.make_map_type_proto(key, helper.make_tensor_type_proto(TensorProto.FLOAT, []))
         proto.graph.output[0].type.CopyFrom(helper.make_sequence_type_proto(kind))
-    (change,) = compare_models(from_proto(a), from_proto(b)).changes
+    (change,) = diff(from_proto(a), from_proto(b)).changes
     assert (change.before, change.after) == ("seq(map(int64, float))", "seq(map(string, float))")
-    assert not compare_models(from_proto(a), from_proto(a)).changes
+    assert not diff(from_proto(a), from_proto(a)).changes
 
 
 def trained() -> onnx.ModelProto:
@@ -112,9 +112,9 @@ def test_training_information_is_kept_and_compared() -> None:
     assert list(to_proto(result.model).training_info) == list(proto.training_info)
     without = trained()
     del without.training_info[:]
-    (change,) = compare_models(from_proto(proto), from_proto(without)).changes
+    (change,) = diff(from_proto(proto), from_proto(without)).changes
     assert change.kind == "training-changed"
-    assert not compare_models(from_proto(proto), from_proto(proto)).changes
+    assert not diff(from_proto(proto), from_proto(proto)).changes
 
 
 def test_training_information_is_not_left_behind(tmp_path: Path) -> None:

@@ -1,0 +1,33 @@
+"""Results as HTML for notebooks: `_repr_html_` of ModelDiff, Result and Verdict.
+
+The HTML is self-contained: a sentence, tables and a list. Names in models are untrusted, so every text is escaped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+_MOST_ROWS = 200
+"""Rows of a table that are shown; the number of the others is said below it."""
+
+Table = tuple[Sequence[str], Sequence[Sequence[str]]]
+"""The titles of the columns, and the rows."""
+
+
+def notebook_html(summary: str, tables: Iterable[Table], lines: Iterable[str] = ()) -> str:
+    """Return the summary in bold, each table that has rows, and the lines as a list."""
+    items = "".join(f"<li>{escape(line)}</li>" for line in lines)
+    shown = "".join(_table(head, rows) for head, rows in tables if rows)
+    return f"<p><b>{escape(summary)}</b></p>{shown}{f'<ul>{items}</ul>' if items else ''}"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table without the columns that are empty in every row."""
+    used = [index for index in range(len(head)) if any(row[index] for row in rows)]
+    titles = "".join(f"<th>{escape(head[index])}</th>" for index in used)
+    body = "".join(
+        f"<tr>{''.join(f'<td>{escape(row[index])}</td>' for index in used)}</tr>" for row in rows[:_MOST_ROWS]
+    )
+    more = len(rows) - _MOST_ROWS
+    return f"<table><tr>{titles}</tr>{body}</table>{f'<p>and {more} more</p>' if more > 0 else ''}"

@@ -1,0 +1,113 @@
+"""castsmith.diff: what it takes, what is true of its result, and how a notebook shows it."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+
+import onnx
+import onnx.parser
+import onnx_ir
+
+import castsmith
+
+TEXT = """<ir_version: 10, opset_import: ["" : 21]>
+g (float[N] x) => (float[N] z) {
+    a = Relu (x)
+    z = Neg (a)
+}"""
+OTHER = TEXT.replace("Neg", "Abs")
+
+
+def parsed(text: str) -> onnx.ModelProto:
+    return onnx.parser.parse_model(text)
+
+
+class Words(HTMLParser):
+    """The tags that are open, and the text."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: set[str] = set()
+        self.text: list[str] = []
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert not attrs
+        self.open.append(tag)
+        self.seen.add(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def test_it_is_true_exactly_if_the_models_differ() -> None:
+    assert not castsmith.diff(parsed(TEXT), parsed(TEXT.replace("a = ", "b = ").replace("(a)", "(b)")))
+    found = castsmith.diff(parsed(TEXT), parsed(OTHER))
+    assert found
+    assert isinstance(found, castsmith.ModelDiff)
+    (change,) = found.changes
+    assert isinstance(change, castsmith.Change)
+    assert change.kind == "operator-changed"
+    assert (found.nodes_same, found.nodes_changed) == (1, 1)
+
+
+def test_each_side_is_a_path_a_proto_or_a_model(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    onnx.save_model(parsed(TEXT), path)
+    forms = (path, str(path), parsed(TEXT), onnx_ir.from_proto(parsed(TEXT)), castsmith.load(path))
+    for form in forms:
+        assert not castsmith.diff(form, path)
+        assert castsmith.diff(form, parsed(OTHER)) == castsmith.diff(parsed(TEXT), parsed(OTHER))
+
+
+def test_the_models_are_left_as_they_are() -> None:
+    models = [onnx_ir.from_proto(parsed(text)) for text in (TEXT, OTHER)]
+    before = [onnx_ir.to_proto(model).SerializeToString() for model in models]
+    castsmith.diff(*models)
+    assert [onnx_ir.to_proto(model).SerializeToString() for model in models] == before
+
+
+def test_everything_counts_what_nothing_uses() -> None:
+    model = parsed(TEXT)
+    model.graph.initializer.append(onnx.helper.make_tensor("unused", onnx.TensorProto.FLOAT, [1], [1.0]))
+    assert not castsmith.diff(parsed(TEXT), model)
+    assert castsmith.diff(parsed(TEXT), model, everything=True)
+
+
+def test_the_summary_is_one_sentence() -> None:
+    assert castsmith.diff(parsed(TEXT), parsed(TEXT)).summary() == "the same: 2 nodes and all that goes with them"
+    assert castsmith.diff(parsed(TEXT), parsed(OTHER)).summary().startswith("1 difference; of the nodes 1 are the same")
+
+
+def test_a_notebook_shows_it_with_every_name_escaped() -> None:
+    name = "<script>&amp;'\""
+    model = parsed(OTHER)
+    model.graph.node[1].name = name
+    found = castsmith.diff(parsed(TEXT), model)
+    page = Words(found._repr_html_())  # pyright: ignore[reportPrivateUsage]
+    assert not page.open
+    assert page.seen == {"p", "b", "table", "tr", "th", "td"}
+    assert page.text[0] == found.summary()
+    assert found.changes[0].after in page.text
+    same = castsmith.diff(parsed(TEXT), parsed(TEXT))
+    assert Words(same._repr_html_()).seen == {"p", "b"}  # pyright: ignore[reportPrivateUsage]
+
+
+def test_a_notebook_shows_the_first_of_many_changes() -> None:
+    def model(op_type: str) -> onnx.ModelProto:
+        values = [f"v{index}" for index in range(301)]
+        nodes = [onnx.helper.make_node(op_type, [a], [b]) for a, b in pairwise(values)]
+        ends = [onnx.helper.make_tensor_value_info(v, onnx.TensorProto.FLOAT, [1]) for v in (values[0], values[-1])]
+        return onnx.helper.make_model(onnx.helper.make_graph(nodes, "g", ends[:1], ends[1:]))
+
+    found = castsmith.diff(model("Relu"), model("Neg"))
+    text = found._repr_html_()  # pyright: ignore[reportPrivateUsage]
+    assert text.count("<tr>") == 201
+    assert f"and {len(found.changes) - 200} more" in text
