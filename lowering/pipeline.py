@@ -54,6 +54,25 @@ class Result:
     diagnostics: list[Diagnostic] = field(default_factory=list[Diagnostic])
     verdict: Verdict | None = None
 
+    def summary(self) -> str:
+        """One sentence: the counts of rewrites, refusals and diagnostics, and what `verify` concluded."""
+        counts = {"rewrite": self.rewrites, "refusal": self.refusals, "diagnostic": self.diagnostics}
+        text = ", ".join(f"{len(records)} {name}{'' if len(records) == 1 else 's'}" for name, records in counts.items())
+        return text if self.verdict is None else f"{text}; verified: {self.verdict.summary()}"
+
+    def _repr_html_(self) -> str:
+        from castsmith.ir.notebook import notebook_html
+
+        told = [(each.severity.value, each.code, str(each.site), each.message, each.help) for each in self.diagnostics]
+        done = [(e.rule, str(e.site), e.before, e.after, e.reason, e.effect.value) for e in self.rewrites]
+        left = [(each.rule, str(each.site), each.reason, each.witness) for each in self.refusals]
+        tables = [
+            (("severity", "diagnostic", "place", "message", "help"), told),
+            (("rewrite", "place", "before", "after", "reason", "effect"), done),
+            (("refusal", "place", "reason", "witness"), left),
+        ]
+        return notebook_html(self.summary(), tables)
+
 
 def optimize(
     model: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str],

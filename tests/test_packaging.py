@@ -8,10 +8,13 @@ Names are compared exactly; parameters may be added, since callers go on working
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import inspect
 import re
+import sys
 import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import castsmith
@@ -79,6 +82,43 @@ def test_no_parameter_that_was_agreed_is_gone() -> None:
     for name, parameters in read(GOLDEN.read_text()).items():
         missing = [parameter for parameter in parameters if parameter not in now[name]]
         assert not missing, f"{name}: {missing}; if this is meant, {WAY_OUT}"
+
+
+FOLDERS = ("castsmith", "cli", "ir", "lowering", "numerics", "passes")
+IMPORTED_BY_USERS = {"onnxscript"}
+"""What passes of Castsmith are run beside, which is installed with it so that versions fit."""
+
+
+def imported() -> set[str]:
+    """The top-level modules that library files import, wherever in a file that is."""
+    found = set[str]()
+    for path in (path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                found |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                found.add((node.module or "").partition(".")[0])
+            elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+                name = node.args[0]
+                if isinstance(name, ast.Constant):
+                    found.add(str(name.value).partition(".")[0])
+    return found - sys.stdlib_module_names - {"castsmith"}
+
+
+def required(requirements: list[str]) -> set[str]:
+    names = (re.match(r"[\w-]+", requirement) for requirement in requirements)
+    return {name[0].lower().replace("_", "-") for name in names if name}
+
+
+def test_each_dependency_is_declared_and_imported() -> None:
+    """An import that is only there because of a dependency's dependency breaks when that one changes."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    needed = required(project["dependencies"])
+    optional = {name for each in project["optional-dependencies"].values() for name in required(each)}
+    homes = packages_distributions()
+    found = {module: {name.lower().replace("_", "-") for name in homes.get(module, [module])} for module in imported()}
+    assert {module for module, names in found.items() if not names & (needed | optional)} == set()
+    assert needed - {name for names in found.values() for name in names} == IMPORTED_BY_USERS
 
 
 def test_the_version_is_said_once_and_is_semantic() -> None:

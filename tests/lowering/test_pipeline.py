@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+
 import onnx
 import onnx_ir
 import pytest
@@ -67,3 +69,19 @@ def test_a_clone_of_the_result_can_be_optimized_without_a_change_of_it() -> None
     castsmith.optimize(folded, passes=["lower-float8"], target="onnxruntime-cpu")
     castsmith.optimize(folded, passes=["widen-floats"], target="onnx-mlir")
     assert onnx_ir.to_proto(folded).SerializeToString(deterministic=True) == before
+
+
+def test_a_notebook_shows_each_record_with_every_name_escaped() -> None:
+    model = matmul()
+    model.graph.name = "<script>"
+    result = castsmith.optimize(model, target="onnxruntime-android", verify="reference")
+    shown = result._repr_html_()  # pyright: ignore[reportPrivateUsage]
+    assert result.verdict is not None
+    assert result.summary().startswith(f"{len(result.rewrites)} rewrite")
+    assert result.summary().endswith(f"verified: {result.verdict.summary()}")
+    assert html.escape(result.summary()) in shown
+    assert "<script>" not in shown
+    assert shown.count("<tr>") == 1 + len(result.rewrites)
+    assert all(html.escape(text) in shown for each in result.rewrites for text in (each.rule, each.before, each.after))
+    nothing = castsmith.optimize(result.model)
+    assert nothing._repr_html_() == "<p><b>0 rewrites, 0 refusals, 0 diagnostics</b></p>"  # pyright: ignore[reportPrivateUsage]
