@@ -19,7 +19,7 @@ from typing import Any, TextIO
 
 # What went wrong, as data: a code, one plain sentence, the file, and the exit code.
 
-DONE, REFUSED, TROUBLE, INCONCLUSIVE, INTERRUPTED = 0, 1, 2, 3, 130
+DONE, REFUSED, TROUBLE, INCONCLUSIVE, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 130, 143
 
 USAGE = "usage"
 
@@ -155,6 +155,8 @@ def run_command(arguments: argparse.Namespace) -> int:
         code = command(arguments)
         sys.stdout.flush()
         return code
+    except Terminated:
+        return TERMINATED
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
@@ -173,21 +175,41 @@ def end_of_help(code: int) -> int:
     return code if not reason else tell_failure(_unprinted(reason), as_json=False)
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, in the place where it came."""
+
+
 @contextmanager
 def cleaned_up_if_interrupted() -> Generator[None]:
-    """Within the block an interrupt raises KeyboardInterrupt, so that unfinished files are removed."""
+    """Within the block an interrupt raises KeyboardInterrupt and SIGTERM raises Terminated, which is one too, so that
+    unfinished files are removed; elsewhere both end the process at once."""
     import signal
+    import threading
 
     from castsmith.cli.entry import end_at_once
 
-    if signal.getsignal(signal.SIGINT) is not end_at_once:
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    if before[signal.SIGINT] is end_at_once:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if before[signal.SIGTERM] is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _terminate)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, end_at_once)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _terminate(number: int, frame: object) -> None:
+    """Raise Terminated, once: what removes unfinished files is not to be ended by another signal of the kind."""
+    import signal
+
+    del frame
+    signal.signal(number, signal.SIG_IGN)
+    raise Terminated
 
 
 def complain(sentence: str) -> None:

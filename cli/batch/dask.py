@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from castsmith.cli.batch.worker import Done, Item, failed, optimize_in_process
 
 
-def on_dask(address: str, items: list[Item]) -> Iterator[Done]:
+def on_dask(address: str, items: list[Item]) -> Generator[Done]:
     """What became of each model, as they end. Raises OptionError where there is no Dask, or no scheduler."""
     from castsmith.lowering.registry import OptionError
 

@@ -6,14 +6,17 @@ A model that cannot be done, or that takes its process down with it, does not st
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed, wait
+from contextlib import closing
 from pathlib import Path
 
 from castsmith.cli.arguments import json_text
 from castsmith.cli.batch.worker import Done, Item, optimize_in_process
 from castsmith.cli.collisions import place, require_apart, settings_files
+from castsmith.cli.exit_codes import cleaned_up_if_interrupted
 from castsmith.cli.text import counted
 
 _NOT_PASSED_ON = frozenset(["command", "run", "input", "output", "jobs", "dask", "json", "report", "diff", "explain"])
@@ -42,10 +45,14 @@ def run_batch(arguments: argparse.Namespace) -> int:
         require_writable(report)
     folder.mkdir(parents=True, exist_ok=True)
     finished: dict[str, Done] = {}
-    for done in on_dask(arguments.dask, items) if arguments.dask else _here(arguments.jobs, items):
-        finished[done["input"]] = done
-        if not arguments.json:
-            _tell(done)
+    with (
+        cleaned_up_if_interrupted(),
+        closing(on_dask(arguments.dask, items) if arguments.dask else _here(arguments.jobs, items)) as every,
+    ):
+        for done in every:
+            finished[done["input"]] = done
+            if not arguments.json:
+                _tell(done)
     everything = [finished[source] for source in arguments.input]
     failed = [done for done in everything if done["exit_code"]]
     counts = {"models": len(everything), "written": len(everything) - len(failed), "failed": len(failed)}
@@ -100,7 +107,22 @@ def _words(arguments: argparse.Namespace) -> Iterator[str]:
             yield option if value is True else f"{option}={value}"
 
 
-def _here(jobs: int, items: list[Item]) -> Iterator[Done]:
+def _here(jobs: int, items: list[Item]) -> Generator[Done]:
+    """Each item in a process, `jobs` at a time; an interrupt, or SIGTERM, ends those that run and starts no other."""
+    running = set[subprocess.Popen[bytes]]()
     with ThreadPoolExecutor(jobs) as pool:
-        for future in as_completed([pool.submit(optimize_in_process, *item) for item in items]):
-            yield future.result()
+        futures = [pool.submit(optimize_in_process, *item, running) for item in items]
+        try:
+            for future in as_completed(futures):
+                yield future.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            while not all(future.done() for future in futures):
+                for process in list(running):
+                    process.terminate()
+                wait(futures, timeout=_PATIENCE)
+            raise
+
+
+_PATIENCE = 0.2
+"""Seconds after which a process that was started meanwhile is ended too."""

@@ -20,12 +20,20 @@ Item = tuple[str, str, list[str]]
 """A model, where to write it, and the options of the command."""
 
 
-def optimize_in_process(source: str, output: str, options: list[str]) -> Done:
-    """Optimize one model in a process of its own, and tell what became of it."""
-    command = command_of(source, output, options)
-    env = environment(os.environ)
-    ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False, env=env)
-    out, err = (printed.decode(errors="replace") for printed in (ended.stdout, ended.stderr))
+def optimize_in_process(
+    source: str, output: str, options: list[str], running: set[subprocess.Popen[bytes]] | None = None
+) -> Done:
+    """Optimize one model in a process of its own, which is in `running` meanwhile, and tell what became of it."""
+    command, env = command_of(source, output, options), environment(os.environ)
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, env=env) as ended:
+        processes = set[subprocess.Popen[bytes]]() if running is None else running
+        processes.add(ended)
+        try:
+            printed = ended.communicate()
+        finally:
+            processes.discard(ended)
+    out, err = (text.decode(errors="replace") for text in printed)
     if ended.returncode < 0:
         return failed(source, output, f"{source}: the process was ended by signal {-ended.returncode}.")
     said: dict[str, Any] | None = json.loads(out) if out else None

@@ -115,7 +115,7 @@ def simplify(node: onnx_ir.Node, facts: _Facts, imports: Mapping[str, int]) -> R
     opset = opset_of(imports, "") or 1
     if facts.inference.type_of(source) == meaning.to:
         if _needs_identity(node, source, meaning.to, opset):
-            return None
+            return _no_cast(node, _Origin(source), meaning, facts, opset)
         reason = f"the value is {type_name(meaning.to)} already"
         return Replacement("remove-identity-cast", reason, outputs=(source,))
     origin = _origin(source, meaning, facts, opset)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import onnx
@@ -183,3 +186,52 @@ def test_an_interrupt_while_modules_are_imported_gives_no_traceback(tmp_path: Pa
         ended = subprocess.run(command, capture_output=True, text=True, check=False)
         assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", ""), module
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.onnx"]
+
+
+def _ended_by(
+    number: signal.Signals, command: list[str], ready: Callable[[], bool]
+) -> subprocess.CompletedProcess[str]:
+    """What becomes of the command when it is sent the signal once `ready`."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        while not ready() and process.poll() is None:
+            time.sleep(0.005)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
+
+
+SIGNALS = {signal.SIGTERM: (143, -15), signal.SIGINT: (130,)}
+STUCK = (
+    "import sys, time; import castsmith.ir.io.files as files\n"
+    "files.replace = lambda part, path: time.sleep(60)\n"
+    "import castsmith.ir.io.saving as saving; saving.replace = files.replace\n"
+    "import castsmith.cli.entry as entry; sys.exit(entry.main())"
+)
+"""The command, which waits before the file that it wrote gets its name."""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_while_a_model_is_written_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
+    model = write_model(tmp_path / "a.onnx", MIXED)
+    command = [sys.executable, "-c", STUCK, "optimize", str(model), "-o", str(tmp_path / "b.onnx")]
+    ended = _ended_by(number, command, lambda: any(path.stat().st_size for path in tmp_path.glob(".b.onnx*")))
+    assert ended.returncode in SIGNALS[number]
+    assert (ended.stdout, ended.stderr) == ("", "")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.onnx"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_ends_the_processes_of_a_batch_too(tmp_path: Path, number: signal.Signals) -> None:
+    models = [str(write_model(tmp_path / f"{name}.onnx", MIXED)) for name in "abc"]
+    slow = tmp_path / "castsmith_slow.py"
+    slow.write_text(f"import time; open({str(tmp_path)!r} + '/started', 'w').close(); time.sleep(60)\n")
+    run = f"import castsmith.cli.batch.worker as w; w.command_of = lambda *_: [{sys.executable!r}, {str(slow)!r}]\n"
+    run += "import sys; import castsmith.cli.entry as entry; sys.exit(entry.main())"
+    command = [sys.executable, "-c", run, "optimize", "--jobs", "2", *models, "-o", str(tmp_path / "out")]
+    began = time.monotonic()
+    ended = _ended_by(number, command, (tmp_path / "started").exists)
+    assert time.monotonic() - began < 45
+    assert ended.returncode in SIGNALS[number]
+    assert ended.stderr == ""
