@@ -1,7 +1,8 @@
 """The `castsmith` command: which commands there are, and how each ends.
 
-Exit codes: 0 done, 1 refused or findings, 2 bad usage or unreadable input, 130 interrupted, 143 ended by SIGTERM. `diff`
-has its own: 0 the same, 1 different, 2 trouble. Nothing heavy is imported before a command runs, so that --help is quick.
+Exit codes: 0 done, 1 refused or findings, 2 bad usage or unreadable input, 3 inconclusive (`verify`), 130 interrupted,
+143 ended by SIGTERM. For `diff` 0 is the same and 1 different. Nothing heavy is imported before a command runs, so that
+--help is quick.
 """
 
 from __future__ import annotations

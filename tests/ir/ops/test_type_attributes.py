@@ -50,7 +50,11 @@ def _by_the_schemas() -> dict[tuple[str, str], set[str]]:
 
 
 def test_the_table_has_what_the_schemas_have() -> None:
-    assert {key: set(row) for key, row in TYPE_ATTRIBUTES.items()} == _by_the_schemas()
+    table, found = {key: set(row) for key, row in TYPE_ATTRIBUTES.items()}, _by_the_schemas()
+    if tuple(map(int, onnx.__version__.split(".")[:2])) >= (1, 23):
+        assert table == found
+    else:  # an older onnx lacks operators and opsets that the table has
+        assert all(names <= table.get(key, set()) for key, names in found.items())
 
 
 @pytest.mark.parametrize("name", BODIES)
