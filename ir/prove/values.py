@@ -21,8 +21,8 @@ from onnx_ir import AttributeType
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops import DEFAULT_DOMAINS, opset_of
 
-Key = tuple[Hashable, ...]
-Attributes = tuple[tuple[str, Hashable], ...]
+Key = tuple[Any, ...]
+Attributes = tuple[tuple[str, Any], ...]
 
 _DRAWING = ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli")
 
@@ -41,6 +41,10 @@ class Book:
             self._numbers[key] = len(self.keys)
             self.keys.append(key)
         return self._numbers[key]
+
+    def input(self, name: str, dtype: onnx_ir.DataType | None, default: tuple[int, ...]) -> int:
+        """The number of a graph input, with the constant that it is by default."""
+        return self.number(("input", name, None if dtype is None else int(dtype), *default))
 
     def constant(self, tensor: onnx_ir.TensorProtocol) -> int:
         """The number of a constant: of its type, its shape and its bits."""
@@ -71,7 +75,7 @@ def expressions(model: onnx_ir.Model, book: Book) -> Expressions:
     scope: dict[onnx_ir.Value, int] = {}
     for value in model.graph.inputs:
         default = () if value.const_value is None else (book.constant(value.const_value),)
-        scope[value] = book.number(("input", value.name, *default))
+        scope[value] = book.input(value.name or "", value.dtype, default)
     found = reader.body(model.graph, scope, model.graph.opset_imports, {}, 0)
     names = [value.name or "" for value in model.graph.outputs]
     return Expressions(dict(zip(names, found, strict=True)), reader.of)
@@ -131,11 +135,11 @@ class _Reader:
         if node.op_type == "If" and node.domain in DEFAULT_DOMAINS and inputs[0] in self.book.constants:
             taken = "then_branch" if np.all(self.book.constants[inputs[0]].numpy()) else "else_branch"
             return self.body(present[taken].as_graph(), dict(scope), imports, given, depth)
-        op = _version(node.domain, node.op_type, opset_of(imports, node.domain))
+        op = version_of(node.domain, node.op_type, opset_of(imports, node.domain))
         written = tuple(
             sorted((name, self._attribute(each, scope, imports, given, depth)) for name, each in present.items())
         )
-        written = _with_defaults(op, written)
+        written = _without_defaults(op, opset_of(imports, node.domain), written)
         training = op[1] == "Dropout" and len(inputs) > 2 and inputs[2] is not None
         if (training or op[1] in _DRAWING) and "seed" not in present:
             written = (*written, ("drawn by", id(node)))
@@ -170,29 +174,66 @@ def _tensor_of(attributes: Mapping[str, onnx_ir.Attr]) -> onnx_ir.TensorProtocol
     return constant_tensor(node.outputs[0])
 
 
+_CHANGED = {
+    "Cast",
+    "CastLike",
+    "QuantizeLinear",
+    "DequantizeLinear",
+    "DynamicQuantizeLinear",
+    "Mod",
+    "BatchNormalization",
+}
+"""Operators whose versions may mean other things with the same parameters."""
+
+_ADDED = {
+    **dict.fromkeys(("Reshape", "Shape", "ArgMax", "ArgMin"), ("allowzero", "start", "end", "select_last_index")),
+    **dict.fromkeys(("RNN", "GRU", "LSTM"), ("layout",)),
+    **dict.fromkeys(("MaxPool", "AveragePool", "DepthToSpace"), ("ceil_mode", "storage_order", "mode")),
+}
+"""Attributes that came later, and by default change nothing."""
+
+
 @cache
-def _version(domain: str, op_type: str, opset: int | None) -> tuple[str, str, int]:
-    """What an operator is: its domain and type, and since when it has meant what it means."""
+def version_of(domain: str, op_type: str, opset: int | None) -> tuple[str, str, int]:
+    """What an operator is: its domain and type, and since when it has had the parameters that it has."""
     domain = "" if domain in DEFAULT_DOMAINS else domain
-    try:
-        return domain, op_type, onnx.defs.get_schema(op_type, opset or 1, domain).since_version
-    except onnx.defs.SchemaError:
+    if not onnx.defs.has(op_type, opset or 1, domain):
         return domain, op_type, opset or 0
+    here = onnx.defs.get_schema(op_type, opset or 1, domain)
+    version = here.since_version
+    while op_type not in _CHANGED and version > 1 and onnx.defs.has(op_type, version - 1, domain):
+        before = onnx.defs.get_schema(op_type, version - 1, domain)
+        if _parameters(before) != _parameters(here):
+            break
+        version = before.since_version
+    return domain, op_type, version
+
+
+def _parameters(schema: onnx.defs.OpSchema) -> Hashable:
+    """The inputs, outputs and attributes of an operator; which types they may have does not change what it does."""
+    sides = [[(p.type_str, str(p.option)) for p in side] for side in (schema.inputs, schema.outputs)]
+    later = _ADDED.get(schema.name, ())
+    named = sorted(
+        (name, a.required, a.default_value.SerializeToString())
+        for name, a in schema.attributes.items()
+        if name not in later
+    )
+    return repr((sides, named))
 
 
 @cache
-def _with_defaults(op: tuple[str, str, int], written: Attributes) -> Attributes:
-    """The attributes with those that are left out at the defaults of the schema."""
-    domain, op_type, version = op
-    try:
-        schema = onnx.defs.get_schema(op_type, version, domain)
-    except onnx.defs.SchemaError:
+def _without_defaults(op: tuple[str, str, int], opset: int | None, written: Attributes) -> Attributes:
+    """The attributes less those that are what the schema has where they are left out."""
+    domain, op_type, _ = op
+    if not onnx.defs.has(op_type, opset or 1, domain):
         return written
-    names, found = {name for name, _ in written}, list(written)
-    for name, attribute in schema.attributes.items():
-        if name not in names and attribute.default_value.name:
-            found.append((name, _written(onnx_ir.from_proto(attribute.default_value))))
-    return tuple(sorted(found))
+    schema, found = onnx.defs.get_schema(op_type, opset or 1, domain), list[tuple[str, Hashable]]()
+    for name, value in written:
+        formal = schema.attributes.get(name)
+        default = formal.default_value if formal is not None else None
+        if default is None or not default.name or _written(onnx_ir.from_proto(default)) != value:
+            found.append((name, value))
+    return tuple(found)
 
 
 def _written(attribute: onnx_ir.Attr) -> tuple[str, str]:

@@ -8,6 +8,7 @@ goes a mask of the elements that the standard leaves undefined, which may differ
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import onnx.defs
@@ -15,7 +16,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.ops import DEFAULT_DOMAINS, is_convert_promote_types, opset_of, promotion_rules_of
+from castsmith.ir.ops import DEFAULT_DOMAINS, MOVES, is_convert_promote_types, opset_of, promotion_rules_of
 from castsmith.ir.text import site_of
 from castsmith.ir.verify.control_flow import Imports, Scope, run_control_flow
 from castsmith.ir.verify.conversions import Content, Tensor, convert, spread
@@ -246,6 +247,12 @@ class Evaluator:
 
     def _by_engine(self, node: onnx_ir.Node, inputs: Sequence[Array | None], imports: Imports) -> list[Array]:
         refuse_huge(node, inputs)
+        stored = _stored(node, inputs)
+        if stored is not None:
+            codes, dtype = np.dtype(f"u{stored.itemsize}"), stored
+            views = [a.view(codes) if a is not None and a.dtype == dtype else a for a in inputs]
+            moved = self._by_engine(node, views, imports)
+            return [array.view(dtype) if array.dtype == codes else array for array in moved]
         extra: dict[str, float] = {}
         drawn = self._draws(node, inputs)
         if drawn:
@@ -266,6 +273,18 @@ class Evaluator:
         formals = [schema.outputs[min(index, len(schema.outputs) - 1)].type_str for index in range(len(results))]
         pairs = zip(results, formals, strict=True)
         return [cast(array, promoted.back[name]) if name in promoted.back else array for array, name in pairs]
+
+
+def _stored(node: onnx_ir.Node, inputs: Sequence[Array | None]) -> np.dtype[Any] | None:
+    """The type that numpy lacks whose elements the node only moves, so that any engine can move their codes."""
+    if node.op_type not in MOVES or node.domain not in DEFAULT_DOMAINS:
+        return None
+    present = [array.dtype for array in inputs if array is not None]
+    found = {dtype for dtype in present if dtype.isbuiltin == 2}
+    if len(found) != 1 or any(dtype.kind not in "iub" for dtype in present if dtype.isbuiltin != 2):
+        return None
+    (dtype,) = found
+    return None if DataType.from_numpy(dtype) is DataType.FLOAT8E8M0 else dtype
 
 
 def _array(tensor: onnx_ir.TensorProtocol) -> Array:

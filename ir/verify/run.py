@@ -19,7 +19,7 @@ import onnx_ir
 
 from castsmith.ir.errors import ModelError, VerificationError
 from castsmith.ir.io import as_model, reloaded
-from castsmith.ir.prove import Book, expressions
+from castsmith.ir.prove import Book, expressions, prove
 from castsmith.ir.records import Site
 from castsmith.ir.rewrite_pass import require_known_opset
 from castsmith.ir.text import node_text, site_of
@@ -407,12 +407,8 @@ class _Comparison:
     def _conclude(self) -> None:
         verdict = self.verdict
         self._declared_types()
-        found = self.computed
-        verdict.proven = {
-            name: "computed in the same way"
-            for name, number in found[0].outputs.items()
-            if found[1].outputs.get(name) == number and name not in self.declared.recoded
-        }
+        proven = prove(self.a, self.b, rules=self.rules, nan_bits=self.nan_bits)
+        verdict.proven = {name: how for name, how in proven.items() if name not in self.declared.recoded}
         tested = [name for name in verdict.outputs if name not in verdict.proven]
         if not verdict.outputs:
             verdict.unsure.append("the models have no outputs, so there is nothing to compare")

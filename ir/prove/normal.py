@@ -1,0 +1,445 @@
+"""Expressions brought to one form: functions of one element by what they are, and pushed below what moves elements.
+
+- An operator on each element of one source, with scalars and tables beside it, is one function of that source. Where
+  the function is known for every element (`castsmith.ir.prove.tables`) its expression is its digest, whatever makes it.
+- A function of what was moved, concatenated or chosen is moved, concatenated or chosen function results.
+- A constant made of constants by these operators is a constant.
+- Reshaping what was reshaped is reshaping once, and reshaping to the shape that it has is nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.defs
+import onnx.helper
+import onnx_ir
+from onnx.reference import ReferenceEvaluator
+from onnx_ir import DataType
+
+from castsmith.ir.prove.tables import ELEMENTWISE, SOURCE, Program, constant, digest, evaluated, step
+from castsmith.ir.prove.values import Attributes, Book, version_of
+from castsmith.numerics.cast import NEWEST_OPSET, bit_cast, cast
+from castsmith.numerics.errors import CastsmithError, PromotionError
+from castsmith.numerics.promotion import PromotionRules, common_type
+from castsmith.numerics.quantize import dequantize_linear
+from castsmith.numerics.status import cast_status
+from castsmith.numerics.types import ELEMENT_TYPES, Kind, element_type
+
+Op = tuple[str, str, int]
+Inputs = tuple[int | None, ...]
+
+_MOST_STEPS, _MOST_SOURCES, _LARGEST_FOLDED = 40, 24, 1 << 20
+
+_MOVED = {
+    **dict.fromkeys(("Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Slice", "Gather", "GatherND"), (0,)),
+    **dict.fromkeys(("GatherElements", "Expand", "Tile", "Split", "DepthToSpace", "SpaceToDepth", "Compress"), (0,)),
+    **dict.fromkeys(("ReverseSequence",), (0,)),
+    "Where": (1, 2),
+    "Concat": None,
+}
+"""Operators that only move elements, and the operands whose elements they move: all of Concat."""
+
+
+@dataclass
+class Normal(Book):
+    """A book in which each expression is brought to one form before it is written."""
+
+    strict: bool = False
+    """Whether the payload of a NaN counts."""
+    rules: PromotionRules | None = None
+    """How operands that disagree in type are promoted."""
+    types: dict[int, DataType] = field(default_factory=dict[int, DataType])
+    views: dict[int, dict[int, Program]] = field(default_factory=dict[int, dict[int, Program]])
+    """Each expression as a function of the elements of others, earlier ones first; of itself, too."""
+    _programs: dict[Any, Program] = field(default_factory=dict[Any, Program])
+    _digests: dict[tuple[int, DataType], Any] = field(default_factory=dict[tuple[int, DataType], Any])
+
+    def input(self, name: str, dtype: DataType | None, default: tuple[int, ...]) -> int:
+        """The number of a graph input, whose type is part of it."""
+        number = super().input(name, dtype, default)
+        if dtype is not None and dtype in ELEMENT_TYPES:
+            self.types[number] = dtype
+        return number
+
+    def constant(self, tensor: onnx_ir.TensorProtocol) -> int:
+        number = super().constant(tensor)
+        self.types[number] = tensor.dtype
+        return number
+
+    def operator(self, op: Op, attributes: Attributes, inputs: Inputs, index: int, count: int) -> int:
+        domain, kind, _ = op
+        first = inputs[0] if inputs else None
+        if domain or first is None:
+            return self._written(op, attributes, inputs, index, count)
+        settings = dict(attributes)
+        inputs = self._promoted(op, inputs)
+        if kind == "Identity" or (kind == "Dropout" and op[2] >= 7 and len(inputs) < 3 and index == 0):
+            return first
+        if kind in ("Cast", "CastLike") and self._to(kind, settings, inputs) == self.types.get(first, 0):
+            return first
+        if kind in _MOVED or kind in ("Shape", "Cast", "BitCast"):
+            folded = self._folded(op, attributes, inputs, count)
+            if folded is not None:
+                return folded
+        if kind == "Shape":
+            inputs = (self._root(first),)
+        if kind == "Reshape":
+            once = self._reshaped_once(settings, inputs)
+            if once != inputs:
+                return self.operator(op, attributes, once, index, count)
+            if self._has_shape(first, once[1]):
+                return first
+        if kind == "QuantizeLinear" and self._only_divides(settings, inputs):
+            return self._divided(op, settings, inputs)
+        if kind == "DequantizeLinear" and all(number in self.constants for number in inputs):
+            folded = self._dequantized(op, settings, inputs)
+            if folded is not None:
+                return folded
+        if kind == "DequantizeLinear" and self._only_scales(settings, inputs):
+            return self._scaled(inputs, index, count)
+        program = self._program(kind, settings, op, inputs)
+        if program is not None:
+            return self._applied(program, op, attributes, inputs, index, count)
+        return self._written(op, attributes, inputs, index, count)
+
+    def _only_scales(self, settings: dict[str, Any], inputs: Inputs) -> bool:
+        """Whether a DequantizeLinear takes no zero off, and multiplies by one float."""
+        scale = self.constants.get(inputs[1]) if inputs[1] is not None else None
+        zero = self.constants.get(inputs[2]) if len(inputs) > 2 and inputs[2] is not None else None
+        if scale is None or len(scale.shape) or scale.dtype != DataType.FLOAT or settings.keys() - {"axis"}:
+            return False
+        return len(inputs) < 3 or (zero is not None and not np.any(np.frombuffer(zero.tobytes(), np.uint8)))
+
+    def _dequantized(self, op: Op, settings: dict[str, Any], inputs: Inputs) -> int | None:
+        arrays = [self.constants[number].numpy() for number in inputs if number is not None]
+        plain = {name: int(value[1]) for name, value in settings.items() if name in ("axis", "block_size")}
+        if settings.keys() - plain.keys() or len(arrays) != len(inputs):
+            return None
+        try:
+            return self.constant(onnx_ir.tensor(dequantize_linear(*arrays, opset=op[2], **plain)))
+        except CastsmithError:
+            return None
+
+    def _scaled(self, inputs: Inputs, index: int, count: int) -> int:
+        cast = (("to", ("INT", str(int(DataType.FLOAT)))),)
+        number = self.operator(("", "Cast", NEWEST_OPSET), cast, inputs[:1], 0, 1)
+        return self.operator(version_of("", "Mul", NEWEST_OPSET), (), (number, inputs[1]), index, count)
+
+    def _promoted(self, op: Op, inputs: Inputs) -> Inputs:
+        """The operands that one type variable binds in their common type, where they differ and it has one."""
+        known = {self.types.get(number) for number in inputs if number is not None}
+        if self.rules is None or self.rules.pytorch_scalar_promotion or len(known) < 2:
+            return inputs
+        found = list(inputs)
+        for places in _bound(op, len(inputs)):
+            types = [self.types.get(number) for at in places if (number := inputs[at]) is not None]
+            if None in types or len(set(types)) < 2:
+                continue
+            try:
+                common = common_type([(dtype, 1) for dtype in types if dtype is not None], self.rules)
+            except PromotionError:
+                continue
+            cast = (("to", ("INT", str(int(common or 0)))),)
+            for at in places if common is not None else ():
+                number = inputs[at]
+                found[at] = (
+                    self.operator(("", "Cast", NEWEST_OPSET), cast, (number,), 0, 1) if number is not None else None
+                )
+        return tuple(found)
+
+    def _only_divides(self, settings: dict[str, Any], inputs: Inputs) -> bool:
+        """Whether a QuantizeLinear divides floats by one float, adds zero and casts to a type of floating point."""
+        zero = self.constants.get(inputs[2]) if len(inputs) > 2 and inputs[2] is not None else None
+        plain = self._only_scales({name: value for name, value in settings.items() if name != "saturate"}, inputs)
+        floats = zero is not None and element_type(zero.dtype).kind is Kind.FLOATING
+        return plain and floats and {self.types.get(number) for number in inputs[:1] if number is not None} == {1}
+
+    def _divided(self, op: Op, settings: dict[str, Any], inputs: Inputs) -> int:
+        zero_point = self.constants[inputs[2] or 0]
+        to = (("to", ("INT", str(int(zero_point.dtype)))),)
+        kept = tuple((name, value) for name, value in settings.items() if name == "saturate")
+        zero = self.constant(onnx_ir.tensor(np.array(0, np.float32)))
+        number = self.operator(version_of("", "Div", NEWEST_OPSET), (), inputs[:2], 0, 1)
+        number = self.operator(version_of("", "Add", NEWEST_OPSET), (), (number, zero), 0, 1)
+        return self.operator(("", "Cast", op[2]), tuple(sorted((*to, *kept))), (number,), 0, 1)
+
+    # ---- functions of one element
+
+    def _program(self, kind: str, settings: dict[str, Any], op: Op, inputs: Inputs) -> Any:
+        """The operator with its settings, as a step of programs; None where it is none."""
+        if kind not in ELEMENTWISE and kind != "CastLike":
+            return None
+        if kind in ("Cast", "CastLike"):
+            to = self._to(kind, settings, inputs)
+            if to is None:
+                return None
+            saturate = settings.get("saturate", ("INT", "1"))[1] == "1"
+            mode = settings.get("round_mode", ("STRING", "'up'"))[1].strip("b'\"")
+            return "Cast", (int(to), saturate, mode, op[2])
+        if kind == "BitCast":
+            return "BitCast", (int(settings["to"][1]),)
+        if kind == "BitShift":
+            return kind, (settings["direction"][1].strip("b'\""),)
+        if kind in ("Gather", "GatherElements"):
+            data = next(iter(inputs))
+            table = self.constants.get(data) if data is not None else None
+            one = table is not None and len(table.shape) == 1 and settings.get("axis", ("INT", "0"))[1] in ("0", "-1")
+            return (kind, ()) if one else None
+        return kind, ()
+
+    def _to(self, kind: str, settings: dict[str, Any], inputs: Inputs) -> DataType | None:
+        if kind == "CastLike":
+            return self.types.get(inputs[1]) if len(inputs) > 1 and inputs[1] is not None else None
+        text = settings["to"][1]
+        return DataType(int(text)) if text.isdigit() else DataType[text.strip("b'\"")]
+
+    def _applied(self, program: Any, op: Op, attributes: Attributes, inputs: Inputs, index: int, count: int) -> int:
+        """The operator on these inputs: pushed below what moves them, or by what it is as a function."""
+        name, settings = program
+        given = inputs[:1] if name == "Cast" else inputs
+        values = [number for number in given if number is not None]
+        varying = list(dict.fromkeys(number for number in values if number not in self.constants))
+        if len(values) == len(given) and not varying and count == 1:
+            result = evaluated(step(name, settings, [self._constant(number) for number in values]))
+            if result is not None and result.size <= _LARGEST_FOLDED:
+                return self.constant(onnx_ir.tensor(result))
+        if len(values) < len(given) or not varying or not self._scalars(name, values):
+            return self._written(op, attributes, inputs, index, count)
+        pushed = self._pushed(op, attributes, inputs, varying, index, count)
+        if pushed is not None:
+            return pushed
+        common = set(self._views(varying[0])).intersection(*(self._views(number) for number in varying[1:]))
+        found: dict[int, Program] = {}
+        for source in sorted(common)[:_MOST_SOURCES]:
+            parts = [self._constant(n) if n in self.constants else self._views(n)[source] for n in values]
+            made = self._interned(name, settings, parts)
+            if made.size > _MOST_STEPS:
+                continue
+            found[source] = made
+        for source, made in found.items():
+            known = self._digest(made, source)
+            if known is None:
+                continue
+            text, dtype = known
+            if text == "same":
+                return source
+            number = self.number(("function", source, text))
+            self.types[number] = dtype
+            return self._viewed(number, found)
+        number = self._written(op, attributes, inputs, index, count)
+        return self._viewed(number, found)
+
+    def _scalars(self, name: str, values: list[int]) -> bool:
+        """Whether constants among the operands are scalars, so that the result has the shape of the rest."""
+        constants = [self.constants[number] for number in values if number in self.constants]
+        if name in ("Gather", "GatherElements"):
+            return True
+        return all(len(tensor.shape) == 0 for tensor in constants)
+
+    def _views(self, number: int) -> dict[int, Program]:
+        return self.views.get(number) or {number: SOURCE}
+
+    def _viewed(self, number: int, found: dict[int, Program]) -> int:
+        """The number, which is also known as these functions. What it was known as before is the same."""
+        self.views.setdefault(number, {**found, number: SOURCE})
+        return number
+
+    def _constant(self, number: int) -> Program:
+        key = ("constant", number)
+        if key not in self._programs:
+            tensor = self.constants[number]
+            self._programs[key] = constant(tensor.numpy(), tensor.dtype)
+        return self._programs[key]
+
+    def _interned(self, name: str, settings: tuple[Any, ...], parts: list[Program]) -> Program:
+        key = (name, settings, *map(id, parts))
+        if key not in self._programs:
+            self._programs[key] = step(name, settings, parts)
+        return self._programs[key]
+
+    def _digest(self, program: Program, source: int) -> tuple[str, DataType] | None:
+        dtype = self.types.get(source)
+        if dtype is None:
+            return None
+        key = (id(program), dtype)
+        if key not in self._digests:
+            self._digests[key] = digest(program, dtype, strict=self.strict)
+        return self._digests[key]
+
+    def _root(self, number: int) -> int:
+        """The earliest expression of which this one is a function, element by element: it has the same shape."""
+        return min(self._views(number))
+
+    # ---- what moves elements
+
+    def _pushed(
+        self, op: Op, attributes: Attributes, inputs: Inputs, varying: list[int], index: int, count: int
+    ) -> int | None:
+        """The operator below what moves its operands, where all are moved in the same way and fit together there."""
+        keys = [self.keys[number] for number in varying]
+        if not all(key[0] == "operator" and key[1][:1] == ("",) and key[1][1] in _MOVED for key in keys):
+            return None
+        if any(self._views(number).keys() - {number} for number in varying):
+            return None
+        _, moving, settings, operands, place, outputs = keys[0]
+        places: Any = _MOVED[moving[1]]
+        data = set(range(len(operands))) if places is None else set(places)
+        columns = list(zip(*(key[3] for key in keys), strict=False))
+        alike = all(
+            key[1:3] == keys[0][1:3] and key[4:] == keys[0][4:] and len(key[3]) == len(operands) for key in keys
+        )
+        if not alike or any(len(set(column)) > 1 for at, column in enumerate(columns) if at not in data):
+            return None
+        if len(varying) > 1 and not all(self._fit(columns[at]) for at in data):
+            return None
+        inner: list[int | None] = []
+        for at, operand in enumerate(operands):
+            if at not in data or operand is None:
+                inner.append(operand)
+                continue
+            swap: dict[int | None, int | None] = dict(zip(varying, columns[at], strict=True))
+            inner.append(self.operator(op, attributes, tuple(swap.get(n, n) for n in inputs), index, count))
+        return self.operator(moving, settings, tuple(inner), place, outputs)
+
+    def _fit(self, column: tuple[Any, ...]) -> bool:
+        """Whether the expressions are functions of one: so they are of one shape."""
+        return None not in column and len({self._root(number) for number in column}) == 1
+
+    def _reshaped_once(self, settings: dict[str, Any], inputs: Inputs) -> Inputs:
+        """The operands of a Reshape, less a Reshape before it, whose shape no longer matters."""
+        number, shape = inputs[0], inputs[1]
+        before = self.keys[number] if number is not None else ()
+        if not before or before[0] != "operator" or before[1][:2] != ("", "Reshape"):
+            return inputs
+        exact = settings.get("allowzero", ("INT", "0"))[1] == "1"
+        target = self.constants.get(shape or 0) if shape is not None else None
+        if exact or (target is not None and 0 not in target.numpy()):
+            return (before[3][0], shape)
+        return inputs
+
+    def _has_shape(self, number: int, shape: int | None) -> bool:
+        """Whether `shape` is the Shape of what has the shape of the expression."""
+        key = self.keys[shape] if shape is not None else ()
+        if not key or key[0] != "operator" or key[1][:2] != ("", "Shape"):
+            return False
+        whole = all(name not in ("start", "end") or value == ("INT", "0") for name, value in key[2])
+        return whole and dict(key[2]).get("end") is None and key[3] == (self._root(number),)
+
+    # ---- constants, and what is written as it is
+
+    def _folded(self, op: Op, attributes: Attributes, inputs: Inputs, count: int) -> int | None:
+        """The constant that the operator makes of constants; None where it makes none or it cannot be told."""
+        tensors = [None if number is None else self.constants.get(number) for number in inputs]
+        if any(tensor is None and number is not None for tensor, number in zip(tensors, inputs, strict=True)):
+            return None
+        if count != 1 or sum(t.size for t in tensors if t is not None) > _LARGEST_FOLDED:
+            return None
+        if op[1] in ("Cast", "BitCast"):
+            return self._cast_constant(op, attributes, tensors[0])
+        if op[1] == "Shape":
+            ends = {name: _parsed(value) for name, value in attributes}
+            shape = self.constants[inputs[0] or 0].shape.numpy()[ends.get("start", 0) : ends.get("end")]
+            return self.constant(onnx_ir.tensor(np.array(shape, np.int64)))
+        return self._moved_constant(op, attributes, tensors)
+
+    def _cast_constant(self, op: Op, attributes: Attributes, tensor: Any) -> int | None:
+        program = self._program(op[1], dict(attributes), op, ())
+        if program is None or tensor.dtype is DataType.STRING:
+            return None
+        array = tensor.numpy()
+        try:
+            if op[1] == "BitCast":
+                result = bit_cast(array, DataType(program[1][0]))
+            else:
+                to, saturate, mode, opset = program[1]
+                how: dict[str, Any] = {"saturate": saturate, "round_mode": mode, "opset": opset}
+                if cast_status(array, DataType(to), **how).any():
+                    return None
+                result = cast(array, DataType(to), **how)
+        except CastsmithError:
+            return None
+        return self.constant(onnx_ir.tensor(result, dtype=DataType(program[1][0])))
+
+    def _moved_constant(self, op: Op, attributes: Attributes, tensors: list[Any]) -> int | None:
+        if any(t is not None and (t.dtype is DataType.STRING or t.numpy().dtype.isbuiltin != 1) for t in tensors):
+            return None
+        if any(value[0] not in ("INT", "INTS") for _, value in attributes):
+            return None
+        names = ["" if tensor is None else f"i{at}" for at, tensor in enumerate(tensors)]
+        values: dict[str, Any] = {name: _parsed(value) for name, value in attributes}
+        node = onnx.helper.make_node(op[1], names, ["o"], **values)
+        feeds = {name: tensor.numpy() for name, tensor in zip(names, tensors, strict=True) if name}
+        infos = [
+            onnx.helper.make_tensor_value_info(n, int(t.dtype), None) for n, t in zip(names, tensors, strict=True) if n
+        ]
+        graph = onnx.helper.make_graph([node], "g", infos, [onnx.ValueInfoProto(name="o")])
+        model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", _newest_of(op))])
+        try:
+            results: Any = ReferenceEvaluator(model).run(None, feeds)
+            result = results[0]
+        except Exception:  # whatever numpy has to say about these operands
+            return None
+        first = next(tensor for tensor in tensors if tensor is not None)
+        dtype = tensors[1].dtype if op[1] == "Where" else DataType.INT64 if op[1] == "Shape" else first.dtype
+        return self.constant(onnx_ir.tensor(np.asarray(result), dtype=dtype))
+
+    def _written(self, op: Op, attributes: Attributes, inputs: Inputs, index: int, count: int) -> int:
+        number = super().operator(op, attributes, inputs, index, count)
+        dtype = self._type(op, attributes, inputs, index)
+        if dtype is not None:
+            self.types[number] = dtype
+        return number
+
+    def _type(self, op: Op, attributes: Attributes, inputs: Inputs, index: int) -> DataType | None:
+        """The element type of an output by the schema: fixed, or that of an input of the same type variable."""
+        if op[1] in ("Cast", "CastLike"):
+            return self._to(op[1], dict(attributes), inputs)
+        if op[1] == "BitCast":
+            return DataType(int(dict(attributes)["to"][1]))
+        try:
+            schema = onnx.defs.get_schema(op[1], op[2], op[0])
+        except onnx.defs.SchemaError:
+            return None
+        if not schema.outputs or len(schema.outputs) <= index:
+            return None
+        variable = schema.outputs[index].type_str
+        if variable.startswith("tensor("):
+            return DataType.__members__.get(variable[7:-1].upper())
+        last = len(schema.inputs) - 1
+        bound = [n for at, n in enumerate(inputs) if schema.inputs[min(at, last)].type_str == variable]
+        found = {self.types.get(number) for number in bound if number is not None}
+        allowed = next((c.allowed_type_strs for c in schema.type_constraints if c.type_param_str == variable), ())
+        dtype = found.pop() if len(found) == 1 else None
+        return dtype if dtype is not None and f"tensor({dtype.name.lower()})" in allowed and op[1] != "Pow" else None
+
+
+@cache
+def _bound(op: Op, count: int) -> list[list[int]]:
+    """The inputs that each type variable binds, where one binds several."""
+    if not onnx.defs.has(op[1], op[2], op[0]):
+        return []
+    schema, found = onnx.defs.get_schema(op[1], op[2], op[0]), dict[str, list[int]]()
+    variables = {constraint.type_param_str for constraint in schema.type_constraints}
+    for at in range(count if schema.inputs else 0):
+        formal = schema.inputs[min(at, len(schema.inputs) - 1)]
+        if formal.is_homogeneous and formal.type_str in variables:
+            found.setdefault(formal.type_str, []).append(at)
+    return [places for places in found.values() if len(places) > 1]
+
+
+@cache
+def _newest_of(op: Op) -> int:
+    """The newest opset in which the operator is this one."""
+    return next(
+        opset for opset in range(onnx.defs.onnx_opset_version(), 0, -1) if version_of(op[0], op[1], opset) == op
+    )
+
+
+def _parsed(value: Any) -> Any:
+    kind, text = value
+    return int(text) if kind == "INT" else [int(each) for each in text.strip("[]").split(",") if each.strip()]

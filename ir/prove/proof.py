@@ -1,0 +1,60 @@
+"""Two models read into one book, and the outputs that have one number there."""
+
+from __future__ import annotations
+
+import onnx_ir
+
+from castsmith.ir.prove.normal import Normal
+from castsmith.ir.prove.tables import BITS_OF_NAN
+from castsmith.ir.prove.values import Book, Expressions, expressions
+from castsmith.numerics.promotion import PromotionRules
+
+
+def prove(
+    a: onnx_ir.Model, b: onnx_ir.Model, *, rules: PromotionRules | None = None, nan_bits: bool = False
+) -> dict[str, str]:
+    """The outputs of two models of one interface that are equal for all inputs, each with the reason.
+
+    rules: how operands that disagree are promoted. nan_bits: whether another NaN is a difference; without it the
+    payload of a NaN counts only where something looks at it.
+    """
+    plain = Book()
+    same = _alike(expressions(a, plain), expressions(b, plain))
+    found = dict.fromkeys(same, "computed in the same way")
+    strict = nan_bits
+    while len(found) < len(a.graph.outputs):
+        book = Normal(strict=strict, rules=rules)
+        ours, theirs = expressions(a, book), expressions(b, book)
+        alike = _alike(ours, theirs) - found.keys()
+        exact = {name for name in alike if strict or not _looks_at_nan(book, ours.outputs[name])}
+        found |= dict.fromkeys(exact, "by functions known for every element")
+        if strict or alike == exact:
+            break
+        strict = True
+    return found
+
+
+def _alike(a: Expressions, b: Expressions) -> set[str]:
+    return {name for name, number in a.outputs.items() if b.outputs.get(name) == number}
+
+
+def _looks_at_nan(book: Book, number: int) -> bool:
+    """Whether anything that the expression is made of may tell one NaN from another."""
+    stack: list[int] = [number]
+    met: set[int] = set()
+    while stack:
+        here = stack.pop()
+        if here in met:
+            continue
+        met.add(here)
+        key = book.keys[here]
+        if key[0] == "function":
+            if key[2].endswith(BITS_OF_NAN):
+                return True
+            stack.append(key[1])
+        elif key[0] == "operator":
+            if key[1][0] or key[1][1] == "BitCast":
+                return True
+            stack += [operand for operand in key[3] if operand is not None]
+            stack += [inner for _, value in key[2] if str(value).startswith("('graph'") for inner in value[2]]
+    return False

@@ -1,0 +1,130 @@
+"""prove: what the passes do is proven, and nothing that is changed is."""
+
+from __future__ import annotations
+
+import os
+from random import Random
+
+import numpy as np
+import onnx.parser
+import pytest
+from onnx_ir import DataType
+
+import castsmith
+from castsmith.ir.io import as_model
+from castsmith.ir.prove import prove
+from castsmith.ir.prove.tables import SOURCE, constant, digest, step
+from tests.ir.prove.mutants import chain, mutate, rewritten
+
+HEAD = '<ir_version: 10, opset_import: ["" : 23]>\n'
+MUTANTS = int(os.environ.get("CASTSMITH_MUTANTS", "16"))
+
+REWRITES = {
+    "a cast that changes nothing": (
+        "g (float16[N] x) => (float16[N] y) { a = Cast <to = 1> (x) y = Cast <to = 10> (a) }",
+        "g (float16[N] x) => (float16[N] y) { y = Identity (x) }",
+    ),
+    "a chain": (
+        "g (int64[N] x) => (int16[N] y) { a = Cast <to = 6> (x) y = Cast <to = 5> (a) }",
+        "g (int64[N] x) => (int16[N] y) { y = Cast <to = 5> (x) }",
+    ),
+    "a cast past a move": (
+        "g (float[N, 3] x) => (float16[3, N] y) { t = Transpose <perm = [1, 0]> (x) y = Cast <to = 10> (t) }",
+        "g (float[N, 3] x) => (float16[3, N] y) { c = Cast <to = 10> (x) y = Transpose <perm = [1, 0]> (c) }",
+    ),
+    "casts past a concatenation": (
+        "g (float[N] x, float[M] z) => (float16[K] y) { c = Concat <axis = 0> (x, z) y = Cast <to = 10> (c) }",
+        """g (float[N] x, float[M] z) => (float16[K] y) {
+            a = Cast <to = 10> (x) b = Cast <to = 10> (z) y = Concat <axis = 0> (a, b) }""",
+    ),
+    "a constant that is folded": (
+        """g (float[2] x) => (float[2] y) <double[2] w = {0.1, 0.2}> { c = Cast <to = 1> (w) y = Add (x, c) }""",
+        """g (float[2] x) => (float[2] y) <float[2] c = {0.1, 0.2}> { y = Add (x, c) }""",
+    ),
+    "a promotion": (
+        "g (float16[N] x, float[N] z) => (float[N] y) { y = Add (x, z) }",
+        "g (float16[N] x, float[N] z) => (float[N] y) { c = Cast <to = 1> (x) y = Add (c, z) }",
+    ),
+}
+
+UNLIKE = {
+    "two chains that agree where either agrees with a direct cast": (
+        """g (double[N] x) => (float8e4m3fn[N] y) {
+            a = Cast <to = 1> (x) b = Cast <to = 19> (a) y = Cast <to = 17, saturate = 0> (b) }""",
+        """g (double[N] x) => (float8e4m3fn[N] y) {
+            a = Cast <to = 16> (x) b = Cast <to = 19> (a) y = Cast <to = 17, saturate = 0> (b) }""",
+    ),
+    "a NaN whose payload is looked at": (
+        "g (float[N] x) => (uint32[N] y) { a = Cast <to = 11> (x) b = Cast <to = 1> (a) y = BitCast <to = 12> (b) }",
+        "g (float[N] x) => (uint32[N] y) { y = BitCast <to = 12> (x) }",
+    ),
+    "a transposition": (
+        "g (float[3, 3] x) => (float[3, 3] y) { y = Transpose <perm = [1, 0]> (x) }",
+        "g (float[3, 3] x) => (float[3, 3] y) { y = Transpose <perm = [0, 1]> (x) }",
+    ),
+    "a rounding somewhere else": (
+        "g (float[N] x) => (float16[N] y) { s = Sqrt (x) y = Cast <to = 10> (s) }",
+        "g (float[N] x) => (float16[N] y) { c = Cast <to = 10> (x) y = Sqrt (c) }",
+    ),
+}
+
+
+def proven(a: str, b: str, *, nan_bits: bool = False) -> dict[str, str]:
+    models = [as_model(onnx.parser.parse_model(HEAD + text)) for text in (a, b)]
+    rules = castsmith.PromotionRules(promote_unsafe=True)
+    return prove(*models, rules=rules, nan_bits=nan_bits)
+
+
+@pytest.mark.parametrize("name", REWRITES)
+def test_a_rewrite_is_proven(name: str) -> None:
+    assert set(proven(*REWRITES[name])) == {"y"}
+
+
+@pytest.mark.parametrize("name", UNLIKE)
+def test_models_that_differ_are_not_proven(name: str) -> None:
+    assert proven(*UNLIKE[name]) == {}
+
+
+@pytest.mark.parametrize("target", ["onnxruntime-android", "onnxruntime-cpu"])
+@pytest.mark.parametrize("source", ["float", "float16"])
+@pytest.mark.parametrize("to", [17, 18, 19, 20])
+def test_a_lowered_cast_is_proven(source: str, to: int, target: str) -> None:
+    number = {"float": 1, "float16": 10}[source]
+    text = f"g ({source}[N, 3] x) => ({source}[N, 3] y) {{ q = Cast <to = {to}> (x) y = Cast <to = {number}> (q) }}"
+    model = onnx.parser.parse_model(HEAD + text)
+    assert set(prove(as_model(model), castsmith.optimize(model, target=target).model)) == {"y"}
+
+
+def test_numbers_of_one_class_are_not_taken_for_the_same() -> None:
+    """All but one of the lower bits dropped is the number itself for each number that is tried."""
+    mask, one = (constant(np.array(n, np.uint32), DataType(12)) for n in (0xFFFFF000, 1))
+    low = constant(np.array(0xFFF, np.uint32), DataType(12))
+    bits = step("BitCast", (12,), [SOURCE])
+    sticky = step("Min", (), [step("BitwiseAnd", (), [bits, low]), one])
+    program = step("BitCast", (1,), [step("BitwiseOr", (), [step("BitwiseAnd", (), [bits, mask]), sticky])])
+    known = digest(program, DataType(1), strict=True)
+    assert known is not None
+    assert known[0] != "same"
+
+
+def test_no_mutant_is_proven_that_differs() -> None:
+    """Each is a rewrite with one thing changed; those that are proven all the same change nothing that verify finds."""
+    changed = proven_originals = kept = 0
+    for seed in range(4 * MUTANTS):
+        random = Random(seed)
+        model = chain(random)
+        try:
+            other = rewritten(model, random)
+        except castsmith.CastsmithError:
+            continue
+        kept += 1
+        proven_originals += bool(prove(as_model(model), as_model(other)))
+        if not mutate(other, random):
+            continue
+        changed += 1
+        if prove(as_model(model), as_model(other)):
+            assert not castsmith.verify(model, other, sets=24).different, seed
+        if changed == MUTANTS:
+            break
+    assert changed == MUTANTS
+    assert proven_originals > 0.6 * kept
