@@ -93,10 +93,14 @@ def name_types(values: Iterator[onnx_ir.Value]) -> None:
 
 
 def restore_types(proto: onnx.ModelProto) -> None:
-    """Put the types that were carried through back in the proto."""
+    """Put the types that were carried through back in the proto, with the element type where one was declared since."""
     for found in _types(proto):
         if found.denotation.startswith(_PREFIX):
+            declared = found.tensor_type.elem_type
             found.CopyFrom(_decoded(found.denotation))
+            kind = found.WhichOneof("value")
+            if declared and kind in _SIMPLE:
+                getattr(found, kind).elem_type = declared
 
 
 def carry_training(model: onnx_ir.Model, proto: onnx.ModelProto) -> None:

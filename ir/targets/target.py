@@ -90,6 +90,11 @@ class Target:
         """The operators that take the most common float8 type, and the opset from which."""
         return self.kernels.get(DataType.FLOAT8E4M3FN, {})
 
+    @property
+    def breaks_cast_after_transpose(self) -> bool:
+        """True if the target fails on a Cast between Transpose and MatMul."""
+        return "transpose-cast-matmul-crashes" in self.hazards
+
     def has_kernel(self, op_type: str, dtype: DataType, opset: int) -> bool:
         """Whether the operator takes the type in a model of that opset."""
         if "kernels" in self.unknown and dtype in CODED_TYPES:

@@ -27,12 +27,10 @@ from castsmith.numerics.types import HALF_TYPES, type_name
 # ONNX Runtime 1.31 swaps the two itself to fuse Transpose and MatMul; where the leading axes are permuted, as by
 # perm = [1, 0, 2], the process ends while it loads the model.
 
-HAZARD = "transpose-cast-matmul-crashes"
-
 
 def cast_before_transpose(model: onnx_ir.Model, target: Target, pass_name: str) -> list[Rewrite]:
     """Swap each such pair of nodes. Exact: a Transpose moves elements, whatever their type."""
-    if HAZARD not in target.hazards:
+    if not target.breaks_cast_after_transpose:
         return []
     found = [swapped for node in all_nodes(model) if (swapped := _swapped(node)) is not None]
     namer = Namer(model) if found else None

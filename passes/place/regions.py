@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import onnx_ir
@@ -130,9 +130,23 @@ def pose(
         for value, chain in histories.items()
         if value.producer() not in region.casts
     ]
+    if target is not None and target.breaks_cast_after_transpose:
+        _leave_casts_ahead(moves, roots)
     before = sum(move.elements * move.dtype.itemsize for move in moves)
     before += sum(_bytes_of_casts(root.value, region, root.price * root.elements, inference) for root in roots)
     return Problem(moves, roots, casting, before)
+
+
+def _leave_casts_ahead(moves: list[Move], roots: Iterable[Root]) -> None:
+    """Leave out the choices that put a cast between a Transpose and a MatMul, its only user."""
+    for root in roots:
+        if root.move is None or len(root.demands) != 1:
+            continue
+        move, (demand,) = moves[root.move], root.demands
+        if move.node.op_type == "Transpose" and demand.user is not None and demand.user.op_type == "MatMul":
+            wanted = demand.path[-1] if demand.path else move.dtype
+            kept, *others = move.choices
+            moves[root.move] = replace(move, choices=(kept, *(c for c in others if c.dtype == wanted)))
 
 
 def _movable_cast(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from itertools import product
 
 import onnx
 import onnx_ir
@@ -85,3 +86,21 @@ def test_a_notebook_shows_each_record_with_every_name_escaped() -> None:
     assert all(html.escape(text) in shown for each in result.rewrites for text in (each.rule, each.before, each.after))
     nothing = castsmith.optimize(result.model)
     assert nothing._repr_html_() == "<p><b>0 rewrites, 0 refusals, 0 diagnostics</b></p>"  # pyright: ignore[reportPrivateUsage]
+
+
+_STEPS = ("Transpose", "Cast <to = 1>", "Cast <to = 10>", "Cast <to = 11>")
+
+
+@pytest.mark.parametrize("used", ["y = MatMul (v2, v2)", "y = MatMul (v2, w)", "k = Relu (v2) y = MatMul (k, v2)"])
+@pytest.mark.parametrize("steps", list(product(_STEPS, repeat=2)), ids=" ".join)
+def test_a_second_run_leaves_casts_between_transposes_and_a_matmul(steps: tuple[str, ...], used: str) -> None:
+    """place-casts and widen-floats do not undo each other where the target breaks Transpose, Cast, MatMul."""
+    types = {"Cast <to = 1>": "float", "Cast <to = 10>": "float16", "Cast <to = 11>": "double"}
+    last = next((types[step] for step in reversed(steps) if step in types), "float16")
+    nodes = " ".join(f"v{index + 1} = {step} (v{index})" for index, step in enumerate(steps))
+    model = parse_model(
+        f'<ir_version: 7, opset_import: ["": 12]> g (float16[N, N] v0, {last}[N, N] w) => ({last}[N, N] y) '
+        f"{{ {nodes} {used} }}"
+    )
+    first = castsmith.optimize(model, target="onnxruntime-cpu")
+    assert castsmith.optimize(first.model, target="onnxruntime-cpu").rewrites == []

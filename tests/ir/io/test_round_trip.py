@@ -79,6 +79,22 @@ def test_types_come_through(kind: str, tmp_path: Path) -> None:
     assert normal_form(to_proto(castsmith.load(tmp_path / "other.onnx"))) == expected
 
 
+def test_an_element_type_declared_since_the_load_is_saved(tmp_path: Path) -> None:
+    """A value_info with a shape and no element type gets the type that its node gives; a second run finds it there."""
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 17]> g (float[2] x) => (float[2] y) { a = Relu (x) y = Neg (a) }'
+    )
+    info = model.graph.value_info.add(name="a")
+    info.type.tensor_type.shape.dim.add(dim_value=2)
+    path = tmp_path / "declared.onnx"
+    first = castsmith.optimize(model)
+    castsmith.save(first.model, path)
+    (saved,) = onnx.load(path).graph.value_info
+    assert saved.type == helper.make_tensor_type_proto(TensorProto.FLOAT, [2])
+    assert len(first.rewrites) == 1
+    assert castsmith.optimize(path).rewrites == []
+
+
 def test_a_classifiers_output_is_shown_and_compared() -> None:
     text = """<ir_version: 8, opset_import: ["": 17, "ai.onnx.ml": 3]>
       g (float[N, 2] p) => (float z) { z = ai.onnx.ml.ZipMap <classlabels_int64s = [0, 1]> (p) }"""
