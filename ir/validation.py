@@ -250,6 +250,7 @@ def _is_in_order(scope: Scope, seen: set[onnx_ir.Node], around: _Around, depth: 
         for value in node.outputs:
             if type(value.name) not in _TEXT:
                 raise ModelError(f"{place}: the name of a value, {value.name!r}, is not UTF-8.")
+            _require_shallow_type(value, place)
     for value in scope.outputs:
         if value.producer() is None and not (value.is_graph_input() or value.is_initializer()):
             raise ModelError(f"{place}: nothing in graph {scope.name!r} gives its output {value.name!r}.")
@@ -261,6 +262,7 @@ def _require_names(scope: Scope, place: str) -> None:
     for value in scope.inputs:
         if type(value.name) not in _TEXT:
             raise ModelError(f"{place}: the name of a value, {value.name!r}, is not UTF-8.")
+        _require_shallow_type(value, place)
         if value.name in names:
             raise ModelError(f"{place}: graph {scope.name!r} has two inputs of the name {value.name!r}.")
         names.add(value.name)
@@ -276,6 +278,14 @@ def _put_in_order(scope: Scope, place: str) -> None:
 def _require_shallow(depth: int, place: str) -> None:
     if depth > _GRAPHS:
         raise ModelError(f"{place}: graphs nest deeper than the {_GRAPHS} levels that a model file can hold.")
+
+
+def _require_shallow_type(value: onnx_ir.Value, place: str) -> None:
+    inner, depth = value.type, 0
+    while isinstance(inner, onnx_ir.SequenceType | onnx_ir.OptionalType):
+        inner, depth = inner.elem_type, depth + 1
+    if depth > _GRAPHS:
+        raise ModelError(f"{place}: the type of {value.name!r} nests deeper than {_GRAPHS} levels.")
 
 
 def _require_calls_end(model: onnx_ir.Model, place: str) -> None:

@@ -16,7 +16,6 @@ from castsmith.ir.inference import infer_element_types, lend
 from castsmith.ir.io import as_model
 from castsmith.ir.records import Diagnostic, Effect, Records, Refusal, Rewrite, RewriteResult
 from castsmith.ir.rewrite_pass import note_provenance
-from castsmith.ir.validation import require_sound
 from castsmith.ir.walks import all_nodes, all_tensors
 from castsmith.lowering.registry import (
     AFTER,
@@ -130,7 +129,8 @@ def optimize(
     """
     rules = PromotionRules.preset(promotion) if isinstance(promotion, str) else promotion or PromotionRules()
     chosen = _target(target) if isinstance(target, str) else target
-    result_model = model if in_place and isinstance(model, onnx_ir.Model) else _own_model(model)
+    given = as_model(model)
+    result_model = given.clone() if given is model and not in_place else given
     settings = {
         **asdict(rules),
         "keep_output_types": keep_output_types,
@@ -250,10 +250,3 @@ def _target(name: str) -> Target:
     from castsmith.ir.targets import load_target
 
     return load_target(name)
-
-
-def _own_model(model: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str]) -> onnx_ir.Model:
-    if isinstance(model, onnx_ir.Model):
-        require_sound(model, model.graph.name or "the model")
-        return model.clone()
-    return as_model(model)

@@ -169,8 +169,9 @@ def from_proto(proto: onnx.ModelProto) -> onnx_ir.Model:
 
 
 def as_model(model: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str]) -> onnx_ir.Model:
-    """The model itself, or that of a ModelProto or a file. Raises ModelError for what holds none."""
+    """The model itself, or that of a ModelProto or a file. Raises ModelError for what holds none, or is not sound."""
     if isinstance(model, onnx_ir.Model):
+        require_sound(model, model.graph.name or "the model")
         return model
     return from_proto(model) if isinstance(model, onnx.ModelProto) else load(model)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -202,3 +202,76 @@ def test_cast_of_opset_1_names_its_type(name: str, valid: bool) -> None:
             infer_element_types(model, castsmith.PromotionRules())
     else:
         castsmith.optimize(model)
+
+
+def _nested_graphs(depth: int) -> onnx_ir.Model:
+    """Ifs in one another, made in memory."""
+    x = onnx_ir.Value(name="x", type=onnx_ir.TensorType(onnx_ir.DataType.FLOAT), shape=onnx_ir.Shape([2]))
+    c = onnx_ir.Value(name="c", type=onnx_ir.TensorType(onnx_ir.DataType.BOOL), shape=onnx_ir.Shape([]))
+    node = onnx_ir.node("Relu", [x])
+    for level in range(depth):
+        other = onnx_ir.node("Relu", [x])
+        node.outputs[0].name, other.outputs[0].name = f"t{level}", f"e{level}"
+        branches = {
+            "then_branch": onnx_ir.Graph([], node.outputs, nodes=[node], name=f"then{level}"),
+            "else_branch": onnx_ir.Graph([], other.outputs, nodes=[other], name=f"else{level}"),
+        }
+        node = onnx_ir.node("If", [c], branches)
+    node.outputs[0].name = "y"
+    return onnx_ir.Model(
+        onnx_ir.Graph([x, c], node.outputs, nodes=[node], name="g", opset_imports={"": 21}), ir_version=10
+    )
+
+
+def _nested_calls(depth: int, *, ring: bool) -> onnx_ir.Model:
+    """Functions that call one another, made in memory; the first calls the last where they are a ring."""
+    functions = list[onnx_ir.Function]()
+    imports = {"": 21, "f": 1}
+    for level in range(depth):
+        v = onnx_ir.Value(name="v")
+        ends = level == 0 and not ring
+        node = onnx_ir.node("Relu", [v]) if ends else onnx_ir.node(f"f{(level - 1) % depth}", [v], domain="f")
+        node.outputs[0].name = "w"
+        graph = onnx_ir.Graph([v], node.outputs, nodes=[node], name=f"f{level}", opset_imports=dict(imports))
+        functions.append(onnx_ir.Function("f", f"f{level}", "", graph=graph, attributes=[]))
+    x = onnx_ir.Value(name="x", type=onnx_ir.TensorType(onnx_ir.DataType.FLOAT), shape=onnx_ir.Shape([2]))
+    node = onnx_ir.node(f"f{depth - 1}", [x], domain="f")
+    node.outputs[0].name = "y"
+    main = onnx_ir.Graph([x], node.outputs, nodes=[node], name="g", opset_imports=imports)
+    return onnx_ir.Model(main, ir_version=10, functions=functions)
+
+
+def _nested_type(depth: int) -> onnx_ir.Model:
+    nested: onnx_ir.TypeProtocol = onnx_ir.TensorType(onnx_ir.DataType.FLOAT)
+    for _ in range(depth):
+        nested = onnx_ir.SequenceType(nested)
+    node = onnx_ir.node("Identity", [onnx_ir.Value(name="x", type=nested)])
+    node.outputs[0].name = "y"
+    graph = onnx_ir.Graph(
+        [value for value in node.inputs if value], node.outputs, nodes=[node], name="g", opset_imports={"": 21}
+    )
+    return onnx_ir.Model(graph, ir_version=10)
+
+
+NESTED: dict[str, tuple[Callable[[int], onnx_ir.Model], str]] = {
+    "graphs": (_nested_graphs, "graphs nest deeper than"),
+    "calls": (lambda depth: _nested_calls(depth, ring=False), "levels deep into calls"),
+    "ring": (lambda depth: _nested_calls(depth, ring=True), "calls itself"),
+    "types": (_nested_type, "the type of 'x' nests deeper than"),
+}
+ENTRIES: dict[str, Callable[[onnx_ir.Model], object]] = {
+    "optimize": castsmith.optimize,
+    "in place": lambda model: castsmith.optimize(model, in_place=True),
+    "check": castsmith.check,
+    "diff": lambda model: castsmith.diff(model, model),
+    "verify": lambda model: castsmith.verify(model, model),
+}
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+@pytest.mark.parametrize("kind", NESTED)
+def test_models_in_memory_that_nest_too_deep(kind: str, entry: str) -> None:
+    make, says = NESTED[kind]
+    for depth in (150, 3_000):
+        with pytest.raises(ModelError, match=says):
+            ENTRIES[entry](make(depth))
