@@ -9,14 +9,9 @@ import numpy as np
 import onnx_ir
 from onnx_ir import AttributeType
 
-from castsmith.ir.ops import DEFAULT_DOMAINS
+from castsmith.ir.ops import CONVERSIONS, DEFAULT_DOMAINS, Moves, operators
 
-_MAKERS = {"Constant", "ConstantOfShape", "Cast", "CastLike", "BitCast", "QuantizeLinear", "DequantizeLinear"}
-_CARRIERS = {
-    *("Identity", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten"),
-    *("Slice", "Concat", "Gather", "Expand", "Split", "ScatterND"),
-}
-_REMOVABLE = _MAKERS | _CARRIERS
+_REMOVABLE = CONVERSIONS | operators(lambda row: row.carries or row.moves is Moves.MAKE)
 """Operators that make constants or carry them: what they give depends on nothing but their inputs."""
 
 

@@ -17,7 +17,14 @@ import onnx_ir
 from onnx_ir import AttributeType
 
 from castsmith.ir.errors import ModelError, OrderError
-from castsmith.ir.ops import DEFAULT_DOMAINS, QONNX_DOMAINS, named_type, opset_of, type_attributes
+from castsmith.ir.ops import (
+    DEFAULT_DOMAINS,
+    FLOW,
+    QONNX_DOMAINS,
+    named_type,
+    opset_of,
+    type_attributes,
+)
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, graphs_in
 
@@ -29,8 +36,6 @@ from castsmith.ir.walks import all_nodes, graphs_in
 #
 #     Cast <to = 1.0> (x)     "the attribute to of Cast is FLOAT, and has to be INT"
 #     Add (x)                 "Add has 1 input, and takes 2"
-
-_SUBGRAPHS = frozenset({"If", "Loop", "Scan"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +57,7 @@ def nonconformity(
     form = _QONNX if node.domain in QONNX_DOMAINS else _form(node.domain, node.op_type, opset or 0)
     if form is None:
         called = functions.get(node.op_identifier()) if functions else None
-        if called is None and node.domain in DEFAULT_DOMAINS and node.op_type in _SUBGRAPHS:
+        if called is None and node.domain in DEFAULT_DOMAINS and node.op_type in FLOW:
             return f"opset {opset or 0} has no {node.op_type}"
         return None if called is None else _misfit(node, (0, len(called.inputs)), (0, len(called.outputs)))
     wrong = _misfit(node, form.inputs, form.outputs)
@@ -71,7 +76,7 @@ def nonconformity(
             wrong = _wrong_attribute(node, attribute, expected, form.may_be_undefined)
             if wrong is not None:
                 return wrong
-    return _unfit_subgraphs(node) if node.domain in DEFAULT_DOMAINS and node.op_type in _SUBGRAPHS else None
+    return _unfit_subgraphs(node) if node.domain in DEFAULT_DOMAINS and node.op_type in FLOW else None
 
 
 def _misfit(node: onnx_ir.Node, inputs: tuple[int, int], outputs: tuple[int, int]) -> str | None:

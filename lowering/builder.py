@@ -12,6 +12,7 @@ from onnx_ir import DataType
 
 from castsmith.ir.constants import new_constant
 from castsmith.ir.naming import Namer
+from castsmith.ir.ops import GIVES_BOOL
 from castsmith.ir.rewriting import place_constant
 from castsmith.numerics.types import CODED_TYPES
 
@@ -29,11 +30,6 @@ def new_constants(into: list[onnx_ir.Value], prefix: str = "") -> ConstantHome:
         return into[-1]
 
     return home
-
-
-_GIVES_BOOL = frozenset(
-    {"Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal", "And", "Or", "Not", "IsNaN", "IsInf"}
-)
 
 
 def shared_constants(model: onnx_ir.Model, namer: Namer, prefix: str) -> ConstantHome:
@@ -77,7 +73,7 @@ class Builder:
         assert like is not None, op_type
         values = [self._value(operand, like) for operand in operands]
         shape = _broadcast([operand.shape for operand in operands if isinstance(operand, onnx_ir.Value)])
-        gives = DataType.BOOL if op_type in _GIVES_BOOL else like
+        gives = DataType.BOOL if op_type in GIVES_BOOL else like
         return self._append(op_type, values, gives, shape, attributes)
 
     def cast(self, value: onnx_ir.Value, to: DataType, op_type: str = "Cast") -> onnx_ir.Value:

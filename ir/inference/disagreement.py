@@ -12,6 +12,7 @@ from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops import (
+    CASTS,
     DEFAULT_DOMAINS,
     Input,
     OpKey,
@@ -19,7 +20,9 @@ from castsmith.ir.ops import (
     actual_inputs,
     actual_outputs,
     input_kind,
+    operators,
     restriction,
+    traits_of,
 )
 from castsmith.numerics.cast import FIRST_OPSET
 from castsmith.numerics.embedding import embeds
@@ -37,8 +40,6 @@ from castsmith.numerics.types import Kind, element_type, type_name
 #
 # Addition and its like on bool have a meaning in PyTorch, NumPy and JAX, all the same: `Add` is `Or`, `Mul` is `And`.
 
-BOOLEAN_ARITHMETIC = {"Add": "Or", "Sum": "Or", "Max": "Or", "Mul": "And", "Min": "And"}
-
 _BROADCASTING_SINCE = 7
 
 
@@ -47,7 +48,7 @@ def boolean_operator(key: OpKey, dtype: DataType) -> str | None:
     domain, op_type, opset = key
     if dtype is not DataType.BOOL or domain not in DEFAULT_DOMAINS or opset < _BROADCASTING_SINCE:
         return None
-    return BOOLEAN_ARITHMETIC.get(op_type)
+    return traits_of(domain, op_type).on_bool
 
 
 @cache
@@ -129,10 +130,10 @@ def _versions(domain: str, op_type: str) -> tuple[int, ...]:
     return tuple(sorted(s.since_version for s in schemas if (s.domain, s.name) == (domain, op_type)))
 
 
-_NEVER_SCALAR = ("Concat", "Unsqueeze", "Shape", "NonZero")
+_NEVER_SCALAR = operators(lambda row: row.never_scalar)
 """Operators that take and give no scalars, but for what Unsqueeze takes: it has one operand to promote with none."""
 
-_SAME_RANK = ("Cast", "CastLike", "Identity")
+_SAME_RANK = CASTS | {"Identity"}
 
 Ranks = Mapping[onnx_ir.Value, int | None]
 
@@ -219,7 +220,7 @@ def cast_like(node: onnx_ir.Node, key: OpKey, inputs: Sequence[DataType | None])
 
 
 def _kinds(key: OpKey, indexes: tuple[int, ...]) -> tuple[Input, ...]:
-    kinds = tuple(input_kind(*key, index) for index in indexes)
+    kinds = tuple(input_kind(key[0], key[1], index) for index in indexes)
     return kinds if set(kinds) != {Input.OPERAND} else ()
 
 

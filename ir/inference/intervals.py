@@ -28,7 +28,7 @@ from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.inference.walk import Inference
-from castsmith.ir.ops import DEFAULT_DOMAINS, read_cast
+from castsmith.ir.ops import CASTS, DEFAULT_DOMAINS, Moves, operators, read_cast, traits_of
 from castsmith.numerics.types import Kind, element_type
 
 # What the arithmetic of integers makes of intervals, as if integers had no end: the caller sees whether it fits.
@@ -212,15 +212,18 @@ def _dims(value: onnx_ir.Value | None) -> list[int] | None:
     return known if len(known) == len(value.shape) else None
 
 
-def _move(first: int, last: int | None) -> _Rule:
-    """A move of the elements of the inputs from `first` to before `last`."""
+_MOVED = (Moves.KEEP, Moves.PERMUTE, Moves.SELECT, Moves.SPLIT, Moves.REPEAT, Moves.JOIN, Moves.CHOOSE)
+"""Moves that give elements of their operands, and no others."""
 
-    def rule(node: onnx_ir.Node, known: Ranges) -> Range | None:
-        found = [known.of(value) for value in node.inputs[first:last] if value is not None]
-        ranges = [each for each in found if each is not None]
-        return reduce(Range.joined, ranges) if ranges and len(ranges) == len(found) else None
 
-    return rule
+def _move(node: onnx_ir.Node, known: Ranges) -> Range | None:
+    """Elements of the operands that hold some."""
+    row = traits_of(node.domain, node.op_type)
+    if not row.holds(node):
+        return None
+    found = [known.of(value) for value in row.moved(node.inputs) if value is not None]
+    ranges = [each for each in found if each is not None]
+    return reduce(Range.joined, ranges) if ranges and len(ranges) == len(found) else None
 
 
 def _cast(node: onnx_ir.Node, known: Ranges) -> Range | None:
@@ -271,13 +274,6 @@ def _with_zeros(node: onnx_ir.Node, known: Ranges) -> Range | None:
     return None if found is None else found.joined(Range(0, 0))
 
 
-def _resize(node: onnx_ir.Node, known: Ranges) -> Range | None:
-    """Elements of the operand, where the nearest ones are picked."""
-    outside = node.attributes.get_string("coordinate_transformation_mode", "") == "tf_crop_and_resize"
-    nearest = node.attributes.get_string("mode", "nearest") == "nearest" and not outside
-    return known.of(node.inputs[0]) if nearest else None
-
-
 def _extremes(node: onnx_ir.Node, known: Ranges) -> Range | None:
     """The greatest, or least, of integers."""
     ranges = [found for value in node.inputs if (found := known.of(value)) is not None]
@@ -300,18 +296,12 @@ def _arithmetic(node: onnx_ir.Node, known: Ranges) -> Range | None:
 _RULES: Mapping[str, _Rule] = {
     **dict.fromkeys(("Shape", "ArgMax", "ArgMin", "NonZero"), _indices),
     "Size": _count,
-    "Cast": _cast,
-    "CastLike": _cast,
+    **dict.fromkeys(CASTS, _cast),
     "Clip": _clip,
     "Mod": _mod,
     "ConstantOfShape": _constant_of_shape,
-    **dict.fromkeys(("Identity", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten"), _move(0, 1)),
-    **dict.fromkeys(("Slice", "Split", "Expand", "Tile", "Gather", "GatherElements", "GatherND"), _move(0, 1)),
-    **dict.fromkeys(("Compress", "ReverseSequence", "DepthToSpace", "SpaceToDepth"), _move(0, 1)),
-    **dict.fromkeys(("Resize", "Upsample"), _resize),
+    **dict.fromkeys(operators(lambda row: row.moves in _MOVED), _move),
     **dict.fromkeys(("Max", "Min"), _extremes),
     **dict.fromkeys(ARITHMETIC, _arithmetic),
     "Trilu": _with_zeros,
-    "Concat": _move(0, None),
-    "Where": _move(1, 3),
 }

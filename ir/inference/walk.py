@@ -29,12 +29,14 @@ from castsmith.ir.inference.control_flow import infer_control_flow
 from castsmith.ir.inference.disagreement import Disagreement, cast_like, promoted, rank_of, settle, with_legal_casts
 from castsmith.ir.ops import (
     DEFAULT_DOMAINS,
+    Moves,
     OpKey,
     actual_outputs,
     cast_target,
     groups_for,
     is_convert_promote_types,
     op_key,
+    operators,
     opset_of,
     promotion_rules_of,
 )
@@ -43,16 +45,7 @@ from castsmith.numerics.promotion import PromotionRules
 
 # The element types of a node's outputs, from its operator's schema and the types of its inputs.
 
-_OF_THEIR_ELEMENTS = frozenset(
-    (
-        "SequenceConstruct",
-        "SequenceAt",
-        "SplitToSequence",
-        "ConcatFromSequence",
-        "Optional",
-        "OptionalGetElement",
-    )
-)
+_OF_THEIR_ELEMENTS = operators(lambda row: row.moves in (Moves.PACK, Moves.UNPACK))
 """Operators whose output has the element type of their first input, between tensors, sequences and optional values."""
 
 

@@ -1,8 +1,9 @@
 """What is known of the standard's operators beyond their schemas: tables, one row an operator.
 
-`type_attributes` and `named_types` tell which attributes name element types, MOVES lists the operators that only move
-elements, `input_kind` tells parameters from operands, and `restriction` gives what an operator's document says about
-types beyond its type constraints. What the schemas say is read from them (`castsmith.ir.ops.schemas`).
+`traits_of` gives the row of an operator (`Traits`), `operators` the operators whose rows are as wanted; MOVERS, CASTS,
+CONVERSIONS, LINEAR, FLOW and GIVES_BOOL are such sets. `type_attributes` and `named_types` tell which attributes name
+element types, `input_kind` tells parameters from operands, and `restriction` gives what an operator's document says
+about types beyond its type constraints. What the schemas say is read from them (`castsmith.ir.ops.schemas`).
 """
 
 from __future__ import annotations
@@ -12,10 +13,7 @@ from typing import TYPE_CHECKING
 from castsmith.lazy import door
 
 if TYPE_CHECKING:
-    from castsmith.ir.ops.attributes import TYPE_ATTRIBUTES, Role, named_types, type_attributes
     from castsmith.ir.ops.casts import CastNode, cast_node, cast_target, chain_verdict, conversion, read_cast
-    from castsmith.ir.ops.moves import MOVES
-    from castsmith.ir.ops.parameters import Input, input_kind
     from castsmith.ir.ops.promote_types import (
         CASTSMITH_DOMAIN,
         CONVERT_PROMOTE_TYPES,
@@ -36,7 +34,6 @@ if TYPE_CHECKING:
         read_trunc,
         trunc_operands,
     )
-    from castsmith.ir.ops.restrictions import RESTRICTIONS, Restriction, restriction
     from castsmith.ir.ops.schemas import (
         DEFAULT_DOMAINS,
         OpKey,
@@ -50,24 +47,62 @@ if TYPE_CHECKING:
         opset_of,
         type_groups,
     )
+    from castsmith.ir.ops.table import (
+        CASTS,
+        CONVERSIONS,
+        FLOW,
+        GIVES_BOOL,
+        LINEAR,
+        MOVERS,
+        TRAITS,
+        input_kind,
+        named_types,
+        operators,
+        restriction,
+        traits_of,
+        type_attributes,
+    )
+    from castsmith.ir.ops.traits import (
+        Answer,
+        Conversion,
+        Indices,
+        Input,
+        Moves,
+        Restriction,
+        Role,
+        Rounding,
+        Size,
+        Traits,
+    )
     from castsmith.ir.ops.value_types import NUMBERS_OF_TYPES, named_type, set_element_type
 
 __all__ = [
+    "CASTS",
     "CASTSMITH_DOMAIN",
+    "CONVERSIONS",
     "CONVERT_PROMOTE_TYPES",
     "DEFAULT_DOMAINS",
-    "MOVES",
+    "FLOW",
+    "GIVES_BOOL",
+    "LINEAR",
+    "MOVERS",
     "NUMBERS_OF_TYPES",
     "QONNX_DOMAINS",
     "QUANTIZERS",
-    "RESTRICTIONS",
+    "TRAITS",
     "TRUNCS",
-    "TYPE_ATTRIBUTES",
+    "Answer",
     "CastNode",
+    "Conversion",
+    "Indices",
     "Input",
+    "Moves",
     "OpKey",
     "Restriction",
     "Role",
+    "Rounding",
+    "Size",
+    "Traits",
     "TruncNode",
     "TypeGroup",
     "actual_inputs",
@@ -89,6 +124,7 @@ __all__ = [
     "named_types",
     "op_formals",
     "op_key",
+    "operators",
     "opset_of",
     "promotion_attributes",
     "promotion_rules_of",
@@ -96,6 +132,7 @@ __all__ = [
     "read_trunc",
     "restriction",
     "set_element_type",
+    "traits_of",
     "trunc_operands",
     "type_attributes",
     "type_groups",
@@ -105,10 +142,7 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = door(
         __name__,
         {
-            "attributes": ("Role", "TYPE_ATTRIBUTES", "named_types", "type_attributes"),
             "casts": ("CastNode", "cast_node", "cast_target", "chain_verdict", "conversion", "read_cast"),
-            "moves": ("MOVES",),
-            "parameters": ("Input", "input_kind"),
             "promote_types": (
                 "CASTSMITH_DOMAIN",
                 "CONVERT_PROMOTE_TYPES",
@@ -129,7 +163,33 @@ if not TYPE_CHECKING:
                 "read_trunc",
                 "trunc_operands",
             ),
-            "restrictions": ("RESTRICTIONS", "Restriction", "restriction"),
+            "table": (
+                "CASTS",
+                "CONVERSIONS",
+                "FLOW",
+                "GIVES_BOOL",
+                "LINEAR",
+                "MOVERS",
+                "TRAITS",
+                "input_kind",
+                "named_types",
+                "operators",
+                "restriction",
+                "traits_of",
+                "type_attributes",
+            ),
+            "traits": (
+                "Answer",
+                "Conversion",
+                "Indices",
+                "Input",
+                "Moves",
+                "Restriction",
+                "Role",
+                "Rounding",
+                "Size",
+                "Traits",
+            ),
             "schemas": (
                 "DEFAULT_DOMAINS",
                 "OpKey",

@@ -11,6 +11,7 @@ from onnx_ir import DataType, SequenceType, TensorType
 from castsmith.ir.errors import ModelError
 from castsmith.ir.inference import not_cast
 from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, actual_outputs, op_key, opset_of
+from castsmith.ir.ops.table import CASTS
 from castsmith.ir.ops.value_types import named_type
 from castsmith.ir.text import site_of
 from castsmith.numerics.errors import PromotionError
@@ -34,7 +35,7 @@ def read_cast(node: onnx_ir.Node, like: DataType | None = None) -> CastNode | No
 
     like: the element type of a CastLike's second operand.
     """
-    if node.op_type not in ("Cast", "CastLike") or node.domain not in DEFAULT_DOMAINS:
+    if node.op_type not in CASTS or node.domain not in DEFAULT_DOMAINS:
         return None
     attributes = node.attributes
     if any(attribute.is_ref() for attribute in attributes.data.values()):

@@ -19,12 +19,12 @@ import onnx_ir
 from onnx_ir import AttributeType
 
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.ops import DEFAULT_DOMAINS, opset_of
+from castsmith.ir.ops import DEFAULT_DOMAINS, operators, opset_of
 
 Key = tuple[Any, ...]
 Attributes = tuple[tuple[str, Any], ...]
 
-_DRAWING = ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli")
+_DRAWING = operators(lambda row: row.random)
 
 
 @dataclass

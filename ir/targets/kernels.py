@@ -11,7 +11,7 @@ from functools import cache
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.ops import DEFAULT_DOMAINS, actual_inputs, op_key, opset_of
+from castsmith.ir.ops import DEFAULT_DOMAINS, actual_inputs, op_key, opset_of, traits_of
 from castsmith.ir.targets.reading import load_target
 from castsmith.ir.targets.target import Target
 from castsmith.numerics.types import CODED_TYPES
@@ -19,12 +19,10 @@ from castsmith.numerics.types import CODED_TYPES
 DEFAULT_TARGET = "onnxruntime-cpu"
 """The target whose kernels are asked where none is named."""
 
-_VARIED = {"Where": 1, "OneHot": 2}
-
 
 def varied_input(op_type: str) -> int:
     """The first input whose type the rows of a target's `kernels` are about."""
-    return _VARIED.get(op_type, 0)
+    return (traits_of("", op_type).elements or (0,))[0]
 
 
 def takes_operator(op_type: str, dtype: DataType, opset: int, target: Target | None) -> bool:

@@ -16,7 +16,20 @@ import onnx_ir
 from numpy.typing import NDArray
 from onnx_ir import DataType
 
-from castsmith.ir.ops import QONNX_DOMAINS, flag, is_trunc, op_formals, read_cast, read_trunc, trunc_operands
+from castsmith.ir.ops import (
+    LINEAR,
+    MOVERS,
+    QONNX_DOMAINS,
+    Moves,
+    flag,
+    is_trunc,
+    op_formals,
+    operators,
+    read_cast,
+    read_trunc,
+    traits_of,
+    trunc_operands,
+)
 from castsmith.ir.verify.engines import EngineError
 from castsmith.ir.verify.promotion import Array, dtype_of
 from castsmith.numerics.cast import NEWEST_OPSET, bit_cast, cast
@@ -41,20 +54,11 @@ class Tensor:
 Content = Tensor | list["Content"] | None
 """What a value holds: a tensor, a sequence, or the nothing of an optional."""
 
-_BY_ELEMENT = {
-    *("Abs", "Add", "Cast", "CastLike", "Ceil", "Clip", "Cos", "Div", "Equal", "Erf", "Exp", "Floor"),
-    *("Greater", "GreaterOrEqual", "IsInf", "IsNaN", "LeakyRelu", "Less", "LessOrEqual", "Log", "BitCast"),
-    *("Max", "Min", "Mod", "Mul", "Neg", "Not", "Pow", "Reciprocal", "Relu", "Round", "Sigmoid", "Sign"),
-    *("Sin", "Sqrt", "Sub", "Sum", "Tanh", "Xor", "BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor"),
-}
-"""Operators of which an element of the result depends on the elements in its place alone."""
+_BY_ELEMENT = operators(lambda row: row.elementwise)
 
-_MOVED = {
-    **dict.fromkeys(("Identity", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Slice", "Gather"), 0),
-    **dict.fromkeys(("GatherElements", "GatherND", "Expand", "Tile", "Split", "DepthToSpace", "SpaceToDepth"), 0),
-    **dict.fromkeys(("Compress", "Trilu", "ReverseSequence"), 0),
-}
-"""Operators that only move elements, and the operand whose elements they move."""
+_WITHIN_ONE = (Moves.KEEP, Moves.PERMUTE, Moves.SELECT, Moves.SPLIT, Moves.REPEAT, Moves.FILL)
+_MOVED = operators(lambda row: row.moves in _WITHIN_ONE and row.elements == (0,)) & MOVERS
+"""Operators that only move elements of their first operand."""
 
 
 def convert(node: onnx_ir.Node, inputs: Sequence[Array | None], imports: Mapping[str, int]) -> Tensor | None:
@@ -83,7 +87,7 @@ def _convert(node: onnx_ir.Node, inputs: Sequence[Array | None], opset: int) -> 
     attributes = node.attributes
     if node.op_type == "BitCast" and op_formals("", "BitCast", opset) is not None:
         return Tensor(bit_cast(x, DataType(attributes["to"].as_int())))
-    if node.op_type not in ("QuantizeLinear", "DequantizeLinear"):
+    if node.op_type not in LINEAR:
         return None
     operands = [array for array in inputs if array is not None]
     shape = {"axis": attributes.get_int("axis", 1) or 0, "block_size": attributes.get_int("block_size", 0) or 0}
@@ -198,7 +202,7 @@ def _moved(
 ) -> list[Mask] | None:
     if node.op_type not in _MOVED or masks[0] is None or arrays[0] is None:
         return None
-    if node.op_type in ("Reshape", "Squeeze", "Unsqueeze", "Flatten") and masks[0].size == results[0].size:
+    if traits_of("", node.op_type).moves is Moves.KEEP and masks[0].size == results[0].size:
         return [_or_none(masks[0].reshape(results[0].shape))]
     try:
         moved = run([masks[0].astype(arrays[0].dtype), *arrays[1:]])

@@ -16,7 +16,14 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.ops import DEFAULT_DOMAINS, MOVES, is_convert_promote_types, opset_of, promotion_rules_of
+from castsmith.ir.ops import (
+    DEFAULT_DOMAINS,
+    MOVERS,
+    is_convert_promote_types,
+    operators,
+    opset_of,
+    promotion_rules_of,
+)
 from castsmith.ir.text import site_of
 from castsmith.ir.verify.control_flow import Imports, Scope, run_control_flow
 from castsmith.ir.verify.conversions import Content, Tensor, convert, spread
@@ -34,7 +41,7 @@ Path = tuple[tuple[str, int], ...]
 
 Watch = Callable[[Path, onnx_ir.Value, Tensor], None]
 
-_RANDOM = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"}
+_RANDOM = operators(lambda row: row.random)
 _SEED = 1.0
 _LEAST_SECONDS = 10.0
 
@@ -277,7 +284,7 @@ class Evaluator:
 
 def _stored(node: onnx_ir.Node, inputs: Sequence[Array | None]) -> np.dtype[Any] | None:
     """The type that numpy lacks whose elements the node only moves, so that any engine can move their codes."""
-    if node.op_type not in MOVES or node.domain not in DEFAULT_DOMAINS:
+    if node.op_type not in MOVERS or node.domain not in DEFAULT_DOMAINS:
         return None
     present = [array.dtype for array in inputs if array is not None]
     found = {dtype for dtype in present if dtype.isbuiltin == 2}

@@ -15,6 +15,7 @@ import numpy as np
 import onnx_ir
 
 from castsmith.ir.errors import ModelError
+from castsmith.ir.ops import Size, traits_of
 from castsmith.ir.verify.engines import EngineError
 from castsmith.ir.verify.promotion import Array
 from castsmith.numerics.types import element_type
@@ -77,11 +78,11 @@ def require_feedable(values: Sequence[onnx_ir.Value], shapes: Mapping[str, tuple
 
 def refuse_huge(node: onnx_ir.Node, operands: Operands) -> None:
     """Raise EngineError where the node would make more elements than are worth comparing."""
-    estimate = _ESTIMATES.get(node.op_type)
-    if estimate is None:
+    size = traits_of("", node.op_type).size
+    if size is None:
         return
     with np.errstate(all="ignore"):
-        elements = estimate(operands)
+        elements = _ESTIMATES[size[0]](operands, *size[1])
     if not elements <= max(_MOST_MADE, 64 * sum(a.size for a in operands if a is not None)):  # NaN is refused, too
         raise LimitError(f"{node.op_type} asks for {elements:g} elements.")
 
@@ -91,46 +92,44 @@ def _operand(operands: Operands, index: int) -> Array:
     return np.zeros(0) if array is None or array.dtype.kind not in "iuf" else array.astype(np.float64)
 
 
-def _product(index: int) -> Callable[[Operands], float]:
-    """Operand `index` is the shape of the result."""
-    return lambda operands: float(np.prod(np.abs(_operand(operands, index))))
+def _product(operands: Operands, *shapes: int) -> float:
+    """The operands at `shapes` are the shape of the result."""
+    return math.prod(float(np.prod(np.abs(_operand(operands, index)))) for index in shapes)
 
 
-def _times(index: int) -> Callable[[Operands], float]:
+def _times(operands: Operands, index: int) -> float:
     """Operand `index` says how often, or to what scale, each element of the first is taken."""
-    return lambda operands: _size(operands) * float(np.prod(np.abs(_operand(operands, index))))
+    return _size(operands) * _product(operands, index)
 
 
 def _size(operands: Operands) -> int:
     return 1 if operands[0] is None else operands[0].size
 
 
-def _range(operands: Operands) -> float:
-    start, limit, delta = (_operand(operands, index).reshape(-1)[:1].sum() for index in range(3))
+def _range(operands: Operands, *bounds: int) -> float:
+    start, limit, delta = (_operand(operands, index).reshape(-1)[:1].sum() for index in bounds)
     return float(abs((limit - start) / delta))
 
 
-def _pad(operands: Operands) -> float:
-    widest = float(np.abs(_operand(operands, 1)).sum())
+def _pad(operands: Operands, padding: int) -> float:
+    widest = float(np.abs(_operand(operands, padding)).sum())
     return math.prod(dim + widest for dim in (() if operands[0] is None else operands[0].shape))
 
 
-def _resize(operands: Operands) -> float:
-    return max(_times(2)(operands), _product(3)(operands) if _operand(operands, 3).size else 0.0)
+def _resize(operands: Operands, scales: int, sizes: int) -> float:
+    return max(_times(operands, scales), _product(operands, sizes) if _operand(operands, sizes).size else 0.0)
 
 
-def _stft(operands: Operands) -> float:
+def _frames(operands: Operands, *step_and_length: int) -> float:
     """A step or frame of nothing has no end; ONNX Runtime 1.31 divides by it and takes the process along."""
-    return _size(operands) if all((_operand(operands, index) > 0).all() for index in (1, 3)) else math.inf
+    return _size(operands) if all((_operand(operands, index) > 0).all() for index in step_and_length) else math.inf
 
 
-_ESTIMATES: dict[str, Callable[[Operands], float]] = {
-    "Range": _range,
-    "Pad": _pad,
-    "Resize": _resize,
-    "STFT": _stft,
-    **dict.fromkeys(("ConstantOfShape", "BlackmanWindow", "HammingWindow", "HannWindow"), _product(0)),
-    **dict.fromkeys(("Expand", "Reshape", "AffineGrid", "CenterCropPad", "Col2Im", "MaxUnpool"), _product(1)),
-    **dict.fromkeys(("Tile", "OneHot", "Upsample", "DFT"), _times(1)),
-    "MelWeightMatrix": lambda operands: _product(0)(operands) * _product(1)(operands),
+_ESTIMATES: Mapping[Size, Callable[..., float]] = {
+    Size.SHAPE: _product,
+    Size.TIMES: _times,
+    Size.RANGE: _range,
+    Size.PAD: _pad,
+    Size.RESIZE: _resize,
+    Size.FRAMES: _frames,
 }

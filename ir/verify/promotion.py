@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.ops import DEFAULT_DOMAINS
+from castsmith.ir.ops import DEFAULT_DOMAINS, operators
 from castsmith.numerics.cast import cast
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import PromotionError
@@ -33,8 +33,8 @@ _ALLOWED: dict[tuple[str, str, int, str], frozenset[DataType]] = {}
 """The types of a variable of an operator: each node of a loop asks anew in every turn."""
 
 _LOGIC: dict[str, Callable[[Array, Array], Array]] = {
-    **dict.fromkeys(("Add", "Sum", "Max"), np.logical_or),
-    **dict.fromkeys(("Mul", "Min"), np.logical_and),
+    **dict.fromkeys(operators(lambda row: row.on_bool == "Or"), np.logical_or),
+    **dict.fromkeys(operators(lambda row: row.on_bool == "And"), np.logical_and),
 }
 
 

@@ -19,6 +19,7 @@ import onnx_ir
 
 from castsmith.ir.errors import ModelError, VerificationError
 from castsmith.ir.io import as_model, reloaded
+from castsmith.ir.ops import GIVES_BOOL
 from castsmith.ir.prove import Book, expressions, prove
 from castsmith.ir.records import Site
 from castsmith.ir.rewrite_pass import require_known_opset
@@ -60,9 +61,6 @@ _PATIENCE, _HASTE = 0.25, 0.025
 """The parts of all steps that loops may take on one mild set, and on one of the others."""
 
 _SIZES = (1, 2, 3, 4, 8, 16, 32, 64, 128, 224, 256, 512, 1024, 4096, 16000)
-_DECIDING = {
-    *("Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "IsNaN", "IsInf", "Not", "And", "Or", "Xor"),
-}
 
 
 def verify(
@@ -473,7 +471,7 @@ class _Comparison:
                 held = ("body",) if node.op_type != "If" else (way,)
                 if way and any(set(held_nodes(node, name)) & inner or not held_nodes(node, name) for name in held):
                     texts.append(f"{text} in the {title} model")
-            deciding = [node for node in own if node.op_type in _DECIDING]
+            deciding = [node for node in own if node.op_type in GIVES_BOOL]
             texts += [
                 f"{text} in the {title} model"
                 for node, text in coverage.flat(deciding)

@@ -9,7 +9,13 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.inference import Inference
-from castsmith.ir.ops import DEFAULT_DOMAINS, opset_of
+from castsmith.ir.ops import (
+    DEFAULT_DOMAINS,
+    Conversion,
+    Moves,
+    operators,
+    opset_of,
+)
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.targets import Target, varied_input
 from castsmith.ir.text import site_of
@@ -17,7 +23,10 @@ from castsmith.ir.walks import all_nodes, imports_by_scope
 from castsmith.lowering.float8 import fused_wrongly, lacks_kernel
 from castsmith.numerics.types import CODED_TYPES, HALF_TYPES, type_name
 
-_OF_RESULT = ("CastLike", "Constant", "ConstantOfShape", "If", "Loop", "QuantizeLinear", "Scan")
+_OF_RESULT = operators(
+    lambda row: row.conversion in (Conversion.CAST, Conversion.QUANTIZE) or row.moves in (Moves.FLOW, Moves.MAKE)
+)
+"""Operators that were probed with the types of their results."""
 
 
 @dataclass

@@ -23,7 +23,14 @@ from onnx_ir import DataType
 from onnx_ir.passes.common import ShapeInferencePass
 
 from castsmith.ir.io import relabelled, stored_as
-from castsmith.ir.ops import actual_inputs, actual_outputs, named_types, op_key
+from castsmith.ir.ops import (
+    Moves,
+    actual_inputs,
+    actual_outputs,
+    named_types,
+    op_key,
+    operators,
+)
 from castsmith.ir.walks import all_nodes, all_tensors, graphs_with_initializers, imports_by_scope
 from castsmith.lowering.builder import Builder, ConstantHome
 from castsmith.lowering.registry import OptionError
@@ -38,7 +45,7 @@ if TYPE_CHECKING:
 Convert = Callable[[onnx_ir.TensorProtocol], onnx_ir.TensorProtocol]
 
 
-_NO_TENSORS = ("Optional", "SequenceConstruct", "SequenceErase", "SequenceEmpty", "SequenceInsert", "SplitToSequence")
+_NO_TENSORS = operators(lambda row: row.moves is Moves.PACK)
 """Operators that give an optional value or a sequence, whose type, where it is not declared, is not to be guessed."""
 
 

@@ -10,7 +10,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.errors import ModelError
-from castsmith.ir.ops import DEFAULT_DOMAINS, MOVES, read_cast
+from castsmith.ir.ops import DEFAULT_DOMAINS, MOVERS, Moves, operators, read_cast, traits_of
 from castsmith.ir.targets import Target
 from castsmith.lowering.builder import Builder
 from castsmith.lowering.encodings import (
@@ -27,13 +27,19 @@ from castsmith.numerics.types import CODED_TYPES, Kind, element_type, type_name
 
 # Operators that only move elements about, or never look at them: they act on codes just as they do on values.
 
-DETOURS = frozenset({"OneHot", "Trilu"})
-"""Those that runtimes often lack for uint8 and have for float, in which codes are whole numbers."""
+_WAYS = (
+    *(Moves.KEEP, Moves.PERMUTE, Moves.SELECT, Moves.REPEAT),
+    *(Moves.JOIN, Moves.CHOOSE, Moves.FILL, Moves.WRITE),
+)
+_WITH_ONE_TENSOR = MOVERS & operators(lambda row: row.moves in _WAYS)
+"""Operators that move the elements of tensors into one tensor."""
 
 
-def takes_detour(node: onnx_ir.Node, target: Target) -> bool:
-    """Whether the codes go through the node as floats, since the target cannot take them as they are."""
-    return node.domain in DEFAULT_DOMAINS and node.op_type in DETOURS and node.op_type in target.operators_without_uint8
+def takes_detour(node: onnx_ir.Node, target: Target, opset: int) -> bool:
+    """Whether the codes go through the node as floats, whole numbers, since the target takes those and not uint8."""
+    lacking = node.op_type in target.operators_without_uint8 and node.op_type in _WITH_ONE_TENSOR
+    moves = lacking and node.domain in DEFAULT_DOMAINS and traits_of("", node.op_type).holds(node)
+    return moves and target.has_kernel(node.op_type, DataType.FLOAT, opset)
 
 
 def expand_detour(build: Builder, node: onnx_ir.Node, context: Context) -> onnx_ir.Value:
@@ -50,7 +56,7 @@ def expand_detour(build: Builder, node: onnx_ir.Node, context: Context) -> onnx_
 
 def refuses_to_move(node: onnx_ir.Node, target: Target) -> str | None:
     """Why the node cannot act on codes in place of values; None where it can."""
-    if node.domain not in DEFAULT_DOMAINS or node.op_type not in MOVES:
+    if node.domain not in DEFAULT_DOMAINS or node.op_type not in MOVERS:
         name = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
         return f"{name} computes with values kept as codes, and no exact sequence for it is known"
     if node.attributes.get_string("reduction", "none") != "none":

@@ -21,7 +21,10 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.inference import infer_element_types
-from castsmith.ir.ops import opset_of
+from castsmith.ir.ops import (
+    LINEAR,
+    opset_of,
+)
 from castsmith.ir.records import Diagnostic, Records, Refusal, RewriteResult, Severity, Site
 from castsmith.ir.rewrite_pass import RewritePass
 from castsmith.ir.targets import Target
@@ -137,7 +140,7 @@ def _inlined(model: onnx_ir.Model, names: set[onnx_ir.OperatorIdentifier]) -> on
 
 def _needs_shapes(model: onnx_ir.Model) -> bool:
     """Whether a quantization has operands of unknown rank, which its granularity depends on."""
-    linear = (node for node in all_nodes(model) if node.op_type in ("QuantizeLinear", "DequantizeLinear"))
+    linear = (node for node in all_nodes(model) if node.op_type in LINEAR)
     return any(value is not None and value.shape is None for node in linear for value in node.inputs[:2])
 
 

@@ -177,7 +177,7 @@ def make_plan(model: onnx_ir.Model, target: Target, coded: frozenset[DataType], 
     for node in touching:
         if node in expanding:
             reason = _expand(plan, node, EXPANSIONS[node.op_type])
-        elif takes_detour(node, target):
+        elif takes_detour(node, target, opset):
             reason = _expand(plan, node, expand_detour)
         else:
             reason = _unsettled(node, inference) or _move(plan, node, target)

@@ -12,7 +12,7 @@ from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.inference import Inference, Ranges
-from castsmith.ir.ops import DEFAULT_DOMAINS, MOVES, read_cast
+from castsmith.ir.ops import DEFAULT_DOMAINS, MOVERS, Answer, Moves, Rounding, operators, read_cast
 from castsmith.numerics.cast import cast
 from castsmith.numerics.exactness import is_exact
 from castsmith.numerics.types import type_name
@@ -26,23 +26,21 @@ from castsmith.numerics.types import type_name
 NARROWER = {DataType.INT64: DataType.INT32, DataType.DOUBLE: DataType.FLOAT}
 """What each wide type may become."""
 
-_NO_MOVES = frozenset({
-    "If", "Loop", "Scan", "Constant", "ConstantOfShape", "Optional", "OptionalGetElement", "OptionalHasElement",
-    "Shape", "Size", *(name for name in MOVES if "Sequence" in name),
-})  # fmt: skip
-MOVING = MOVES - _NO_MOVES
-PICKING = frozenset({"Abs", "Clip", "Max", "MaxPool", "Min", "Neg", "ReduceMax", "ReduceMin", "Relu", "Sign", "TopK"})
-COMPARING = frozenset({"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "IsNaN", "IsInf"})
-_WHOLE = frozenset({"Ceil", "Floor", "Round"})
-_COUNTING = frozenset({"Add", "Sub", "Mul", "Div", "Mod", "Range"})
+_OTHER_MOVES = (Moves.FLOW, Moves.MAKE, Moves.PACK, Moves.UNPACK, Moves.SHAPE, Moves.CONTENT)
+MOVING = MOVERS - operators(lambda row: row.moves in _OTHER_MOVES)
+"""Operators that move elements of tensors."""
+
+_COMPARING = operators(lambda row: row.answer in (Answer.COMPARISON, Answer.QUESTION))
+_PICKING = operators(lambda row: row.rounding is Rounding.NONE and row.answer is None)
+_MODULAR = operators(lambda row: row.modular)
 
 SAME: dict[DataType, frozenset[str]] = {
-    DataType.INT64: (MOVING | PICKING | COMPARING | _COUNTING) - {"IsNaN", "IsInf", "Sign", "TopK", "MaxPool"},
-    DataType.DOUBLE: MOVING | PICKING | COMPARING | _WHOLE,
+    DataType.INT64: MOVING | _PICKING | _COMPARING | _MODULAR,
+    DataType.DOUBLE: MOVING | _PICKING | _COMPARING,
 }
 """The operators, by wide type, other than Cast."""
 
-KEEPS_FLOATS = MOVING | PICKING | _WHOLE
+KEEPS_FLOATS = MOVING | _PICKING
 """Operators on doubles whose results are floats where all their operands are."""
 
 _FLOAT_LACKS = "1 + 2**-30"

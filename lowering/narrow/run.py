@@ -25,7 +25,14 @@ from onnx_ir import DataType
 
 from castsmith.ir.inference import Ranges, infer_element_types, outdated
 from castsmith.ir.naming import Namer
-from castsmith.ir.ops import DEFAULT_DOMAINS, op_key
+from castsmith.ir.ops import (
+    CASTS,
+    DEFAULT_DOMAINS,
+    FLOW,
+    Moves,
+    op_key,
+    operators,
+)
 from castsmith.ir.records import Diagnostic, Records, Refusal, RewriteResult, Severity, Site
 from castsmith.ir.rewrite_pass import RewritePass
 from castsmith.ir.rewriting import Replacement, apply_replacement
@@ -118,7 +125,7 @@ def _places(
                 break
 
 
-_ON_EITHER = ("Cast", "CastLike", "Shape", "Size", "Identity", "If", "Loop", "Scan")
+_ON_EITHER = CASTS | FLOW | operators(lambda row: row.moves is Moves.SHAPE) | {"Identity"}
 """Operators that take the narrower type as it comes, or that carry values for others."""
 
 

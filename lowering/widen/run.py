@@ -23,7 +23,15 @@ from onnx_ir import DataType
 from castsmith.ir.errors import ModelError
 from castsmith.ir.inference import Inference, infer_element_types, outdated
 from castsmith.ir.naming import Namer
-from castsmith.ir.ops import DEFAULT_DOMAINS, MOVES, input_types, opset_of
+from castsmith.ir.ops import (
+    CASTS,
+    DEFAULT_DOMAINS,
+    LINEAR,
+    Moves,
+    input_types,
+    operators,
+    opset_of,
+)
 from castsmith.ir.records import Diagnostic, Records, Refusal, Rewrite, RewriteResult, Severity
 from castsmith.ir.rewrite_pass import RewritePass
 from castsmith.ir.rewriting import Replacement, apply_replacement
@@ -66,7 +74,7 @@ def _is_ambiguous(function: onnx_ir.Function, inference: Inference) -> bool:
 def _may_need_widening(function: onnx_ir.Function, target: Target, halves: set[DataType]) -> bool:
     opset = opset_of(function.opset_imports, "") or 0
     return bool(halves & target.lacks) or any(
-        not target.has_kernel(node.op_type, dtype, opset) or node.op_type in ("Cast", "CastLike")
+        not target.has_kernel(node.op_type, dtype, opset) or node.op_type in CASTS
         for node in function.all_nodes()
         if node.domain in DEFAULT_DOMAINS
         for dtype in halves
@@ -93,7 +101,7 @@ def expand_linear(node: onnx_ir.Node, target: Target, types: Types, opset: int, 
 
 
 NAME = "widen-floats"
-_HOLDERS = {*("Loop", "Scan", "If"), *(name for name in MOVES if "Sequence" in name or "Optional" in name)}
+_HOLDERS = operators(lambda row: row.moves in (Moves.FLOW, Moves.PACK, Moves.UNPACK, Moves.CONTENT))
 """Operators that carry values about as they are, and whose kernels do not depend on the element type."""
 
 Rule = Callable[[onnx_ir.Node, Target, Types, int], Replacement | Refusal | None]
@@ -156,7 +164,7 @@ def _lacking(node: onnx_ir.Node, target: Target, types: Types, opset: int) -> li
 
 def _linear(node: onnx_ir.Node, target: Target, types: Types, opset: int) -> Replacement | Refusal | None:
     """QuantizeLinear and DequantizeLinear, which round in the middle, step by step."""
-    if node.op_type not in ("QuantizeLinear", "DequantizeLinear"):
+    if node.op_type not in LINEAR:
         return None
     values = [value for value in (*node.inputs, *node.outputs) if value is not None]
     there = {types.get(value, value.dtype) for value in values}

@@ -10,7 +10,7 @@ from onnx_ir import DataType
 from castsmith.ir.inference import infer_element_types
 from castsmith.ir.io import computed, is_large
 from castsmith.ir.naming import Namer
-from castsmith.ir.ops import DEFAULT_DOMAINS, MOVES, opset_of, read_cast
+from castsmith.ir.ops import CASTS, CONVERSIONS, DEFAULT_DOMAINS, MOVERS, Rounding, operators, opset_of, read_cast
 from castsmith.ir.records import Diagnostic, Effect, Records, Refusal, Rewrite, Severity, Site
 from castsmith.ir.rewriting import Replacement, apply_replacement
 from castsmith.ir.targets import Target
@@ -33,14 +33,7 @@ from castsmith.numerics.types import type_name
 
 # What computing an operator of float16 or bfloat16 in float, rounded once, does to its values.
 
-_EXACTLY_ROUNDED = frozenset(
-    {
-        *("Abs", "Add", "ArgMax", "ArgMin", "Ceil", "Clip", "Div", "Equal", "Floor", "GlobalMaxPool", "Greater"),
-        *("GreaterOrEqual", "IsInf", "IsNaN", "Less", "LessOrEqual", "Max", "MaxPool", "Min", "Mul", "Neg", "PRelu"),
-        *("Reciprocal", "ReduceMax", "ReduceMin", "Relu", "Round", "Sign", "Sqrt", "Sub", "TopK"),
-        *("Cast", "CastLike"),
-    }
-)
+_EXACTLY_ROUNDED = operators(lambda row: row.rounding is not None)
 """Operators whose result is one number rounded once, or one of the operands. float has at least twice the precision of
 these types and two bits more, and their quotients and products are no nearer to the middle between two subnormal
 numbers than float can tell, so that rounding to float first makes no difference."""
@@ -49,17 +42,14 @@ numbers than float can tell, so that rounding to float first makes no difference
 def effect_in_float(node: onnx_ir.Node) -> Effect:
     """BIT_EXACT where one rounding is all that the operator's definition leaves to do."""
     adds_up = node.attributes.get_string("reduction", "none") not in ("none", "max", "min")
-    exact = node.op_type in _EXACTLY_ROUNDED or (node.op_type in MOVES and not adds_up)
+    exact = node.op_type in _EXACTLY_ROUNDED or (node.op_type in MOVERS and not adds_up)
     return Effect.BIT_EXACT if exact else Effect.IN_WIDER_TYPE
 
 
 NAME = "widen-floats"
 _NOT_NUMBERS = (None, DataType.STRING, DataType.COMPLEX64, DataType.COMPLEX128)
-_NOT_IN_FLOAT = ("QuantizeLinear", "DequantizeLinear", "BitCast")
-_EXACT = MOVES | {
-    *("Abs", "Neg", "Sign", "Relu", "Ceil", "Floor", "Round", "Clip", "Max", "Min"),
-    *("MaxPool", "GlobalMaxPool", "ReduceMax", "ReduceMin", "TopK"),
-}
+_NOT_IN_FLOAT = CONVERSIONS - CASTS
+_EXACT = MOVERS | operators(lambda row: row.rounding is Rounding.NONE)
 """Operators whose results have no more digits than their operands."""
 
 
@@ -145,7 +135,7 @@ def _round_results(
     """The node's results, or what it casts, rounded to the values of the type."""
     constants: list[onnx_ir.Value] = []
     build = Builder(shared or new_constants(constants))
-    if node.op_type in ("Cast", "CastLike"):
+    if node.op_type in CASTS:
         x = node.inputs[0]
         assert x is not None
         in_float = types.get(x, x.dtype) == dtype or x.dtype == DataType.FLOAT
@@ -159,7 +149,7 @@ def _round_results(
     outputs: list[onnx_ir.Value] = []
     for old, result in zip(node.outputs, results, strict=True):
         narrow = is_coded(old, types, (dtype,))
-        if node.op_type not in ("Cast", "CastLike"):
+        if node.op_type not in CASTS:
             result.type, result.shape = onnx_ir.TensorType(DataType.FLOAT) if narrow else old.type, old.shape
             result.name = f"{old.name}_float" if narrow and old.name else old.name
         rounds = narrow and old.name != ""

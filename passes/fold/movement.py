@@ -81,12 +81,12 @@ Rule = Callable[[Operands, Dims], Sequence[Move] | None]
 def movement(operands: Operands) -> Sequence[Move] | None:
     """The move for each output of the node."""
     shape = operands.shapes[0] if operands.shapes else None
-    return None if shape is None else _RULES[operands.node.op_type](operands, shape)
+    return None if shape is None else SHAPE_RULES[operands.node.op_type](operands, shape)
 
 
 def moves(node: onnx_ir.Node) -> bool:
     """Whether the node only moves elements, and says how without a parameter of the function around it."""
-    known = node.domain in ("", "ai.onnx") and node.op_type in _RULES
+    known = node.domain in ("", "ai.onnx") and node.op_type in SHAPE_RULES
     return known and not any(attribute.is_ref() for attribute in node.attributes.values())
 
 
@@ -221,7 +221,7 @@ def _constant_of_shape(operands: Operands, _shape: Dims) -> Sequence[Move] | Non
     return None if wanted is None or any(dim < 0 for dim in wanted) else (Move(Way.EXPAND, wanted),)
 
 
-_RULES: dict[str, Rule] = {
+SHAPE_RULES: dict[str, Rule] = {
     "Identity": _identity,
     "Reshape": _reshape,
     "Transpose": _transpose,

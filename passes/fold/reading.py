@@ -10,7 +10,10 @@ from onnx_ir import DataType
 
 from castsmith.ir.inference import Inference
 from castsmith.ir.ops import (
+    CASTS,
+    CONVERSIONS,
     DEFAULT_DOMAINS,
+    LINEAR,
     is_convert_promote_types,
     is_trunc,
     op_formals,
@@ -24,7 +27,7 @@ from castsmith.numerics.promotion import common_type
 from castsmith.passes.fold.conversions import BitCastTo, CastTo, Reading, TruncOf, read_quantize
 from castsmith.passes.fold.values import Constants
 
-_OPERATORS = {"Cast", "CastLike", "BitCast", "QuantizeLinear", "DequantizeLinear", "Trunc"}
+_OPERATORS = CONVERSIONS | {"Trunc"}
 
 Scope = onnx_ir.Graph | onnx_ir.Function
 
@@ -53,14 +56,14 @@ class Reader:
             return self._promotion(node, opset)
         if node.domain not in DEFAULT_DOMAINS:
             return None
-        if node.op_type in ("QuantizeLinear", "DequantizeLinear"):
+        if node.op_type in LINEAR:
             return read_quantize(node, opset)
         return self._cast(node, opset)
 
     def _cast(self, node: onnx_ir.Node, opset: int) -> tuple[Reading, ...] | None:
         if node.op_type == "BitCast":
             return _bit_cast(node, opset) if op_formals("", "BitCast", opset) is not None else None
-        if node.op_type not in ("Cast", "CastLike"):
+        if node.op_type not in CASTS:
             return None
         meaning = read_cast(node, self._type_of(node, node.inputs[1]) if node.op_type == "CastLike" else None)
         value = node.inputs[0]

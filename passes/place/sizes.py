@@ -11,14 +11,16 @@ import onnx.helper
 import onnx.shape_inference
 import onnx_ir
 
-from castsmith.ir.ops import DEFAULT_DOMAINS, opset_of
+from castsmith.ir.ops import (
+    DEFAULT_DOMAINS,
+    FLOW,
+    opset_of,
+)
 
 # The places where values meet at control flow: outputs of If, states of Loop and Scan, and what these stack up.
 #
 # At a joint values come in (from the ends of branches and bodies, and as what a state starts from) and are used (inside
 # the body, and outside). All of them have one type.
-
-FLOW = frozenset({"If", "Loop", "Scan"})
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,14 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.inference import Inference
-from castsmith.ir.ops import DEFAULT_DOMAINS, CastNode, op_formals, opset_of, read_cast
+from castsmith.ir.ops import (
+    CASTS,
+    DEFAULT_DOMAINS,
+    CastNode,
+    op_formals,
+    opset_of,
+    read_cast,
+)
 from castsmith.ir.rewriting import Replacement
 from castsmith.ir.targets import Target, takes_operator
 from castsmith.numerics.cast import Policy, cast, policy_for
@@ -95,7 +102,7 @@ def cast_filling(
     node: onnx_ir.Node, inference: Inference, imports: Mapping[str, int], target: Target | None
 ) -> Replacement | None:
     """What to put in place of a Cast or CastLike of a ConstantOfShape."""
-    producer = node.inputs[0].producer() if node.op_type in ("Cast", "CastLike") and node.inputs[0] else None
+    producer = node.inputs[0].producer() if node.op_type in CASTS and node.inputs[0] else None
     if producer is None or producer.op_type != "ConstantOfShape" or producer.domain not in DEFAULT_DOMAINS:
         return None
     like = inference.type_of(node.inputs[1]) if len(node.inputs) == 2 else None

@@ -22,7 +22,15 @@ from onnx_ir import DataType
 
 from castsmith.ir.inference import Following, Inference, Ranges, infer_element_types, not_cast
 from castsmith.ir.naming import Namer
-from castsmith.ir.ops import CastNode, cast_node, chain_verdict, op_formals, opset_of, read_cast
+from castsmith.ir.ops import (
+    CASTS,
+    CastNode,
+    cast_node,
+    chain_verdict,
+    op_formals,
+    opset_of,
+    read_cast,
+)
 from castsmith.ir.records import Refusal, RewriteResult
 from castsmith.ir.rewrite_pass import RewritePass
 from castsmith.ir.rewriting import Replacement, run_rules
@@ -39,7 +47,7 @@ from castsmith.passes.simplify.see_through import SEEING_THROUGH, bypass, cast_b
 
 NAME = "simplify-casts"
 
-_OPERATORS = SEEING_THROUGH | {"Cast", "CastLike"}
+_OPERATORS = SEEING_THROUGH | CASTS
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,12 @@ import onnx_ir
 
 from castsmith.ir.constants import use_count
 from castsmith.ir.inference import Inference
-from castsmith.ir.ops import DEFAULT_DOMAINS, chain_verdict, read_cast
+from castsmith.ir.ops import (
+    CASTS,
+    DEFAULT_DOMAINS,
+    chain_verdict,
+    read_cast,
+)
 from castsmith.ir.rewriting import Replacement
 from castsmith.numerics.types import element_bytes
 from castsmith.passes.simplify.see_through import SHAPE_ONLY
@@ -88,7 +93,7 @@ def reads_more(node: onnx_ir.Node, origin: onnx_ir.Value, inference: Inference, 
     first = source.producer()
     made = None if first is None else read_cast(first)
     for user in (user for user, _ in source.uses() if user is not node):
-        last = read_cast(user, inference.type_of(user.outputs[0])) if user.op_type in ("Cast", "CastLike") else None
+        last = read_cast(user, inference.type_of(user.outputs[0])) if user.op_type in CASTS else None
         if made is None or last is None or made.to is None or last.to is None:
             return True
         if not chain_verdict(wide, made, last, opset):
@@ -97,4 +102,4 @@ def reads_more(node: onnx_ir.Node, origin: onnx_ir.Value, inference: Inference, 
 
 
 def _is_cast(node: onnx_ir.Node) -> bool:
-    return node.op_type in ("Cast", "CastLike") and node.domain in DEFAULT_DOMAINS
+    return node.op_type in CASTS and node.domain in DEFAULT_DOMAINS

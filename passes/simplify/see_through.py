@@ -18,7 +18,17 @@ from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor, new_constant
 from castsmith.ir.inference import Inference, Range, Ranges
-from castsmith.ir.ops import DEFAULT_DOMAINS, CastNode, cast_node, opset_of, read_cast
+from castsmith.ir.ops import (
+    DEFAULT_DOMAINS,
+    Answer,
+    CastNode,
+    Indices,
+    Moves,
+    cast_node,
+    operators,
+    opset_of,
+    read_cast,
+)
 from castsmith.ir.records import Refusal
 from castsmith.ir.rewriting import Replacement
 from castsmith.ir.targets import Target, takes_type
@@ -42,11 +52,11 @@ from castsmith.numerics.types import Kind, element_type, type_name
 #
 # What is asked of a cast is decided on the values at which conversions turn (`castsmith.numerics.critical`).
 
-SHAPE_ONLY = frozenset({"Shape", "Size"})
-QUESTIONS = frozenset({"IsNaN", "IsInf", "NonZero"})
-COMPARISONS = frozenset({"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"})
-ORDER = frozenset({"ArgMax", "ArgMin"})
-INDICES = {"Gather": 1, "GatherElements": 1, "ScatterElements": 1}
+SHAPE_ONLY = operators(lambda row: row.moves is Moves.SHAPE)
+QUESTIONS = operators(lambda row: row.answer in (Answer.QUESTION, Answer.PLACES))
+COMPARISONS = operators(lambda row: row.answer is Answer.COMPARISON)
+ORDER = operators(lambda row: row.answer is Answer.EXTREME)
+INDICES = dict.fromkeys(operators(lambda row: row.indices is Indices.ALONG_AXIS), 1)
 """The inputs that take indices of two types by a variable of their own."""
 
 Question = Callable[[NDArray[Any]], NDArray[np.bool_]]

@@ -69,7 +69,7 @@ def _parameters() -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for schema in onnx.defs.get_all_schemas_with_history():
         for index, formal in enumerate(schema.inputs if schema.domain == "" else ()):
-            if input_kind("", schema.name, schema.since_version, index) is not Input.OPERAND:
+            if input_kind("", schema.name, index) is not Input.OPERAND:
                 found.setdefault(schema.name, set()).add(formal.name)
     return found
 

@@ -1,0 +1,216 @@
+"""Each row of the table of operators agrees with the schemas of all opsets, and with what the operator computes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.defs
+import onnx.parser
+import pytest
+from onnx.reference import ReferenceEvaluator
+from onnx_ir import DataType
+
+from castsmith.ir.ops import GIVES_BOOL, MOVERS, TRAITS, Conversion, Moves, Rounding, Traits, op_formals
+from castsmith.ir.targets.probe_models import TEXTS, model_text
+from castsmith.passes.fold.movement import SHAPE_RULES
+
+KEYS = sorted(TRAITS)
+
+
+def _schemas(domain: str, op_type: str) -> list[onnx.defs.OpSchema]:
+    found = onnx.defs.get_all_schemas_with_history()
+    return [schema for schema in found if (schema.domain, schema.name) == (domain, op_type)]
+
+
+def _places(row: Traits) -> Iterator[int]:
+    for each in (row.elements, row.stored, row.scaling, (1,) if row.indices else (), row.size[1] if row.size else ()):
+        yield from each or ()
+
+
+@pytest.mark.parametrize(("domain", "op_type"), KEYS)
+def test_a_row_is_about_an_operator_and_inputs_that_there_are(domain: str, op_type: str) -> None:
+    schemas, row = _schemas(domain, op_type), TRAITS[domain, op_type]
+    if not schemas and tuple(map(int, onnx.__version__.split(".")[:2])) < (1, 23):
+        pytest.skip("an older onnx lacks operators that the table has")
+    assert schemas
+    most = max(schema.max_input for schema in schemas)
+    assert all(index < most for index in _places(row))
+    named = {name for schema in schemas for name in schema.attributes}
+    assert set(row.types or ()) <= named
+
+
+@pytest.mark.parametrize(("domain", "op_type"), KEYS)
+def test_the_type_constraints_agree_with_the_row(domain: str, op_type: str) -> None:
+    row, newest = TRAITS[domain, op_type], 0
+    for schema in _schemas(domain, op_type):
+        formals = op_formals(domain, op_type, schema.since_version)
+        assert formals is not None
+        newest = max(newest, schema.since_version)
+        inputs, outputs = formals
+        moving = row.moves not in (None, Moves.MAKE, Moves.PACK, Moves.UNPACK, Moves.FLOW, Moves.SHAPE, Moves.CONTENT)
+        if moving and op_type not in ("Dropout",):
+            carrying = inputs if row.elements is None else [inputs[i] for i in row.elements if i < len(inputs)]
+            assert {each.variable for each in carrying} == {outputs[0].variable}, "moves elements to another type"
+        if row.moves in (Moves.SHAPE, Moves.CONTENT) or row.answer is not None:
+            assert len(outputs[0].allowed) == 1, "gives elements of its operands"
+        assert op_type not in GIVES_BOOL or set(outputs[0].allowed) == {DataType.BOOL}
+        if row.indices is not None:
+            assert inputs[1].allowed <= {DataType.INT32, DataType.INT64}
+        if row.conversion in (Conversion.CAST, Conversion.BITS):
+            assert inputs[0].variable != outputs[0].variable
+
+
+def test_the_sets_agree_with_the_schemas() -> None:
+    """Operators of the standard that give bool from numbers."""
+    newest = onnx.defs.onnx_opset_version()
+    for schema in onnx.defs.get_all_schemas():
+        if schema.domain == "" and schema.outputs and schema.name not in ("OptionalHasElement", "RegexFullMatch"):
+            formals = op_formals("", schema.name, newest)
+            if formals is not None and set(formals[1][0].allowed) == {DataType.BOOL}:
+                assert schema.name in GIVES_BOOL, schema.name
+
+
+def test_constants_are_followed_through_the_operators_whose_moves_are_known() -> None:
+    carrying = {op_type for (_, op_type), row in TRAITS.items() if row.carries or op_type == "ConstantOfShape"}
+    assert set(SHAPE_RULES) == carrying
+
+
+def _model(op_type: str, dtype: DataType) -> onnx.ModelProto | None:
+    """The model that asks a target about the operator, at the newest opset that has it."""
+    for opset in (21, 26, 8, 9):
+        if op_type in ("Upsample", "Scatter") and opset > 10:
+            continue
+        formals = op_formals("", op_type, opset)
+        if formals is None or not any(dtype in each.allowed for each in (*formals[0], *formals[1])):
+            continue
+        try:
+            return onnx.parser.parse_model(model_text(op_type, dtype, opset, 10))
+        except onnx.parser.ParseError:
+            return None
+    return None
+
+
+def _fed(model: onnx.ModelProto, dtype: DataType, seed: int) -> dict[str, np.ndarray[Any, Any]]:
+    """Small whole numbers; indices 0 or 1."""
+    rng, fed = np.random.default_rng(seed), dict[str, np.ndarray[Any, Any]]()
+    for value in model.graph.input:
+        shape = [dim.dim_value or 2 for dim in value.type.tensor_type.shape.dim]
+        kind = DataType(value.type.tensor_type.elem_type)
+        if kind == DataType.INT64 and dtype != DataType.INT64:
+            fed[value.name] = np.array(2) if not shape else np.arange(np.prod(shape)).reshape(shape) % 2
+        elif kind == DataType.BOOL:
+            fed[value.name] = rng.integers(0, 2, shape).astype(bool)
+        else:
+            fed[value.name] = rng.choice(np.arange(-7, 8), shape).astype(kind.numpy())
+        fed[value.name] = fed[value.name].astype(kind.numpy())
+    return fed
+
+
+def _run(model: onnx.ModelProto, fed: dict[str, np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
+    try:
+        found = ReferenceEvaluator(model).run(None, fed)
+    except NotImplementedError:
+        pytest.skip("the reference evaluator has no such operator")
+    return [np.asarray(each) for each in found if not isinstance(each, list)]
+
+
+_MOVED = [
+    name for name in sorted(MOVERS & TEXTS.keys()) if TRAITS["", name].elements != () and name != "SplitToSequence"
+]
+
+
+@pytest.mark.parametrize("op_type", _MOVED)
+def test_what_only_moves_elements_commutes_with_any_renaming_of_them(op_type: str) -> None:
+    """0 stays 0; every other number becomes another one, as a code does."""
+    model = _model(op_type, DataType.FLOAT)
+    assert model is not None
+    row, names = TRAITS["", op_type], [value.name for value in model.graph.input]
+    carrying = names if row.elements is None else [names[i] for i in row.elements if i < len(names)]
+    for seed in range(3):
+        fed = _fed(model, DataType.FLOAT, seed)
+        renamed = {
+            name: np.where(array, (array * 37 + 5) * np.sign(array), array).astype(array.dtype)
+            if name in carrying
+            else array
+            for name, array in fed.items()
+        }
+        for before, after in zip(_run(model, fed), _run(model, renamed), strict=True):
+            wanted = np.where(before, (before * 37 + 5) * np.sign(before), before)
+            np.testing.assert_array_equal(after, wanted)
+
+
+_ORDERED = [key[1] for key, row in TRAITS.items() if row.ordered and key[1] in TEXTS]
+
+
+@pytest.mark.parametrize("op_type", sorted(_ORDERED))
+def test_what_goes_by_order_commutes_with_what_keeps_it(op_type: str) -> None:
+    """x -> x**3, which keeps the order, 0, 1 and -1."""
+    model = _model(op_type, DataType.FLOAT)
+    assert model is not None
+    for seed in range(3):
+        fed = _fed(model, DataType.FLOAT, seed)
+        cubed = {name: array**3 if array.dtype == np.float32 else array for name, array in fed.items()}
+        np.testing.assert_array_equal(_run(model, cubed)[0], _run(model, fed)[0] ** 3)
+
+
+_EACH = [key[1] for key, row in TRAITS.items() if row.elementwise and key[1] in TEXTS]
+
+
+@pytest.mark.parametrize("op_type", sorted(_EACH))
+def test_an_elementwise_operator_looks_at_one_place(op_type: str) -> None:
+    """Changing the first element of every operand changes the first element of the result, and no other."""
+    dtype = DataType.INT32 if op_type.startswith("Bit") else DataType.FLOAT
+    dtype = DataType.UINT8 if op_type == "BitShift" else dtype
+    model = _model(op_type, dtype)
+    if model is None:
+        pytest.skip(f"no model of {op_type}")
+    fed = {name: np.abs(array) for name, array in _fed(model, dtype, 1).items()}
+    other = {name: array.copy() for name, array in fed.items()}
+    for array in other.values():
+        if array.ndim:
+            array.reshape(-1)[0] = 3
+    with np.errstate(all="ignore"):
+        results = zip(_run(model, fed), _run(model, other), strict=True)
+        for before, after in results:
+            np.testing.assert_array_equal(before.reshape(-1)[1:], after.reshape(-1)[1:])
+
+
+_ONCE = [key[1] for key, row in TRAITS.items() if row.rounding is not None and row.answer is None and key[1] in TEXTS]
+
+
+@pytest.mark.parametrize("op_type", sorted(set(_ONCE) - {"Cast", "CastLike"}))
+def test_one_rounding_is_the_same_from_float_as_from_double(op_type: str) -> None:
+    """Float16 operands: what double rounds to float16 is what float does; NONE rounds nothing."""
+    model, wide = _model(op_type, DataType.FLOAT), _model(op_type, DataType.DOUBLE)
+    assert model is not None
+    assert wide is not None
+    for seed in range(20):
+        rng, fed = np.random.default_rng(seed), _fed(model, DataType.FLOAT, seed)
+        fed = {
+            name: (rng.standard_normal(array.shape) * 3).astype(np.float16).astype(np.float32)
+            if array.dtype == np.float32
+            else array
+            for name, array in fed.items()
+        }
+        with np.errstate(all="ignore"):
+            narrow = _run(model, fed)[0]
+            exact = _run(wide, {name: a.astype(np.float64) if a.dtype == np.float32 else a for name, a in fed.items()})[
+                0
+            ]
+            np.testing.assert_array_equal(narrow.astype(np.float16), exact.astype(np.float16))
+            if TRAITS["", op_type].rounding is Rounding.NONE:
+                np.testing.assert_array_equal(narrow, exact)
+                np.testing.assert_array_equal(narrow.astype(np.float16).astype(np.float32), narrow)
+
+
+@pytest.mark.parametrize("op_type", sorted(key[1] for key, row in TRAITS.items() if row.modular and key[1] in TEXTS))
+def test_integers_whose_result_fits_are_the_same_in_the_wider_type(op_type: str) -> None:
+    narrow, wide = _model(op_type, DataType.INT32), _model(op_type, DataType.INT64)
+    assert narrow is not None
+    assert wide is not None
+    fed = {name: np.abs(array) + 1 for name, array in _fed(narrow, DataType.INT32, 2).items()}
+    found = _run(wide, {name: array.astype(np.int64) for name, array in fed.items()})[0]
+    np.testing.assert_array_equal(_run(narrow, fed)[0], found)
