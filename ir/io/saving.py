@@ -30,6 +30,7 @@ from castsmith.ir.io.files import (
     same_name,
     shards_of,
 )
+from castsmith.ir.io.loading import as_model
 from castsmith.ir.io.protos import file_format, from_proto, to_proto
 from castsmith.ir.io.superseded import (
     data_files_of,
@@ -54,6 +55,8 @@ from castsmith.ir.walks import (
     put_tensor,
     tensor_places,
 )
+from castsmith.numerics.arguments import described
+from castsmith.numerics.errors import ArgumentTypeError
 
 _INLINE_LIMIT = 2**31 - 2**24
 """Protobuf refuses messages of 2 GiB; what is left below is for the graph itself."""
@@ -90,7 +93,7 @@ class _Layout:
 
 
 def save(
-    model: onnx_ir.Model,
+    model: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str],
     path: str | os.PathLike[str],
     *,
     external_data: str | None = None,
@@ -100,7 +103,7 @@ def save(
     """Write the model to `path`, atomically: written to a new file, flushed to disk, then renamed.
 
     A file that is replaced keeps its permissions; where `path` is a symbolic link, the file that it leads to is
-    replaced. The model in memory is not changed.
+    replaced. `model` is an onnx_ir.Model, a ModelProto or a file.
 
     external_data: name of a file in the folder of `path` for the weights of more than 1 KiB. By default weights stay in
         the file, but those that were external stay external, large new ones join them, and all move out where the file
@@ -114,7 +117,11 @@ def save(
     A data file that only the replaced model needed is deleted where this program made it for that model and nothing
     else names it; else it stays, with a UserWarning that says so. Raises ModelError where nothing can be written.
     """
-    kept = write(model, path, external_data=external_data, reference_data=reference_data, shard_bytes=shard_bytes)
+    if not isinstance(path, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers without types
+        raise ArgumentTypeError(f"path must be a str or an os.PathLike, not {described(path)}.")
+    kept = write(
+        as_model(model), path, external_data=external_data, reference_data=reference_data, shard_bytes=shard_bytes
+    )
     for file in kept:
         warnings.warn(kept_note(file), UserWarning, stacklevel=2)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -41,7 +42,7 @@ def everything() -> onnx.ModelProto:
     node.doc_string = "why"
     node.metadata_props.add(key="pkg.torch.onnx.name_scopes", value="['', 'layer']")
     proto.graph.metadata_props.add(key="graph", value="too")
-    proto.training_info.clear()
+    del proto.training_info[:]
     return proto
 
 
@@ -127,3 +128,22 @@ def test_a_saved_file_is_recognised_by_openvino(tmp_path: Path) -> None:
     text = '<ir_version: 7, opset_import: ["": 12, "com.microsoft": 1]> g (float[2] x) => (float[2] y) { y = Abs (x) }'
     castsmith.save(onnx_ir.from_proto(onnx.parser.parse_model(text)), tmp_path / "m.onnx")
     assert openvino.Core().read_model(tmp_path / "m.onnx").get_parameters()
+
+
+def test_a_proto_a_path_and_a_model_are_saved_alike(tmp_path: Path) -> None:
+    proto = everything()
+    source = tmp_path / "source.onnx"
+    onnx.save_model(proto, source)
+    for index, form in enumerate((proto, source, str(source), castsmith.load(source))):
+        castsmith.save(form, tmp_path / f"{index}.onnx")
+    files = {(tmp_path / f"{index}.onnx").read_bytes() for index in range(4)}
+    assert len(files) == 1
+
+
+@pytest.mark.parametrize("wrong", [3, None, b"model.onnx", []])
+def test_a_model_or_path_of_another_type_is_said(tmp_path: Path, wrong: Any) -> None:
+    with pytest.raises(castsmith.ArgumentTypeError, match="a model must be"):
+        castsmith.save(wrong, tmp_path / "out.onnx")
+    with pytest.raises(castsmith.ArgumentTypeError, match="path must be"):
+        castsmith.save(everything(), wrong)
+    assert not list(tmp_path.iterdir())
