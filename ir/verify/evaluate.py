@@ -243,7 +243,7 @@ class Evaluator:
                 error = RangeError(f"{text}, and those from {low} to {high} are valid.")
                 error.node, error.bound = self._origin.get(node, node), (slot, low, high)
                 raise error
-        if node.op_type != "Gather" or self._trial or arrays[0] is None or arrays[1] is None:
+        if node.op_type not in ("Gather", "GatherElements") or self._trial or arrays[0] is None or arrays[1] is None:
             return
         original = self._origin.get(node, node)
         if original not in self._tables:

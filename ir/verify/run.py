@@ -479,7 +479,7 @@ class _Comparison:
             ]
             for node in own:
                 rows = coverage.rows.get(node)
-                if rows is not None and not rows.all():
+                if rows is not None and not rows.all() and node.op_type == "Gather":
                     count = int(rows.sum())
                     texts.append(f"{count} of the {rows.size} rows of {site_of(node)} in the {title} model were read")
         return texts
@@ -491,6 +491,11 @@ class _Comparison:
             verdict.not_reached += [f"{text} in the {title} model" for _, _, text in evaluator.coverage.untaken(nodes)]
             flat = [text for node, text in evaluator.coverage.flat(nodes) if depends_on_inputs(node.outputs[0])]
             verdict.not_reached += [f"{text} in the {title} model" for text in flat]
+            tables = evaluator.coverage.rows.items() if len(verdict.proven) < len(verdict.outputs) else ()
+            for node, rows in tables:
+                if not rows.all():
+                    text = f"{int((~rows).sum())} of the {rows.size} rows of {site_of(node)} in the {title} model"
+                    verdict.not_reached.append(text)
             for name in sorted(evaluator.random):
                 seeded = (
                     "compared for its seed" if not name.endswith("(no seed)") else "left out with what depends on it"
