@@ -34,7 +34,7 @@ main (bool c, float[N, 4] x) => (float[N, 4] y, float[N, 8] both)
     y = Cast <to = 1> (d)
 }
 <opset_import: ["" : 18], domain: "local">
-twice <factor> (a) => (b) {
+twice <factor> (a, unused) => (b) {
     b = Add (a, a)
 }"""
 
