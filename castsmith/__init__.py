@@ -12,19 +12,20 @@ if TYPE_CHECKING:
     from castsmith.ir.diff import Change, ModelDiff, diff
     from castsmith.ir.errors import ModelError, VerificationError
     from castsmith.ir.io import load, save
+    from castsmith.ir.options import Options
     from castsmith.ir.records import Diagnostic, Effect, Records, Refusal, Rewrite, RewriteResult, Severity, Site
     from castsmith.ir.rewrite_pass import recording
     from castsmith.ir.targets import Target, TargetError, load_target
     from castsmith.ir.verify import Verdict, verify
     from castsmith.lowering.check import check
     from castsmith.lowering.pipeline import Result, optimize
-    from castsmith.lowering.registry import OptionError
     from castsmith.numerics.cast import cast
     from castsmith.numerics.errors import (
         ArgumentTypeError,
         CastError,
         CastsmithError,
         ElementTypeError,
+        OptionError,
         PromotionError,
         TruncError,
     )
@@ -49,6 +50,7 @@ __all__ = [
     "ModelDiff",
     "ModelError",
     "OptionError",
+    "Options",
     "PromotionError",
     "PromotionRules",
     "Records",
@@ -84,6 +86,7 @@ _HOMES = {
     "castsmith.ir.diff": ("Change", "ModelDiff", "diff"),
     "castsmith.ir.errors": ("ModelError", "VerificationError"),
     "castsmith.ir.io": ("load", "save"),
+    "castsmith.ir.options": ("Options",),
     "castsmith.ir.records": (
         "Diagnostic",
         "Effect",
@@ -99,13 +102,13 @@ _HOMES = {
     "castsmith.ir.verify": ("Verdict", "verify"),
     "castsmith.lowering.check": ("check",),
     "castsmith.lowering.pipeline": ("Result", "optimize"),
-    "castsmith.lowering.registry": ("OptionError",),
     "castsmith.numerics.cast": ("cast",),
     "castsmith.numerics.errors": (
         "ArgumentTypeError",
         "CastError",
         "CastsmithError",
         "ElementTypeError",
+        "OptionError",
         "PromotionError",
         "TruncError",
     ),

@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
+
+from castsmith.ir.options import Options, option_info
 
 if TYPE_CHECKING:
     from castsmith.numerics.promotion import PromotionRules
@@ -49,6 +51,40 @@ def canonical_type(text: str) -> str:
         return type_name(parse_type(text))
     except ElementTypeError:
         return text
+
+
+def add_options(parser: Any, names: Iterable[str]) -> None:
+    """Add options of `castsmith.optimize`, made from the fields of `Options`.
+
+    Args:
+        parser: An argparse parser, or a group of one.
+        names: The fields, in the order of the help.
+    """
+    for name in names:
+        default, info = getattr(Options, name), option_info(Options, name)
+        flag = f"--{name.replace('_', '-')}"
+        if default is True:
+            parser.add_argument(flag.replace("--", "--no-"), action="store_true", help=f"do not {info.help}")
+        elif default is False:
+            parser.add_argument(flag, action="store_true", help=info.help)
+        else:
+            known: dict[str, Any] = {"metavar": info.metavar, "help": info.help, "default": default}
+            if info.choices:
+                known["choices"] = info.choices
+            if isinstance(default, int):
+                known["type"] = integer(0)
+            elif isinstance(default, tuple):
+                known |= {"type": canonical_type, "action": "append", "default": None}
+            parser.add_argument(flag, **known)
+
+
+def given_options(arguments: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
+    """Return what `add_options` read: each option that was given, by its name in `Options`."""
+    found = {name: getattr(arguments, name, None) for name in names}
+    found |= {name: False for name in names if getattr(arguments, f"no_{name}", False)}
+    if (text := found.get("passes")) is not None:
+        found["passes"] = split_passes(text)
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def add_json(parser: argparse.ArgumentParser, *, nested: bool = False) -> None:

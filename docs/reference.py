@@ -19,6 +19,7 @@ import castsmith
 import castsmith.lowering
 import castsmith.passes
 from castsmith.cli.main import main
+from castsmith.ir.options import Options, info_of
 from castsmith.ir.targets import Target, load_target, target_names
 from castsmith.lowering.registry import PASSES, PIPELINE, needs_target, pass_class, summary
 from castsmith.numerics.promotion.rules import PromotionRules
@@ -27,7 +28,19 @@ from docs.docstrings import as_markdown
 
 _COMMAND = re.compile(r"^    (\w+)(?= |$)", re.MULTILINE)
 GROUPS = {
-    "Models": ("load", "save", "optimize", "Result", "check", "diff", "ModelDiff", "Change", "verify", "Verdict"),
+    "Models": (
+        "load",
+        "save",
+        "optimize",
+        "Options",
+        "Result",
+        "check",
+        "diff",
+        "ModelDiff",
+        "Change",
+        "verify",
+        "Verdict",
+    ),
     "Promotion": ("PromotionRules", "common_type", "promote_types"),
     "Numbers": ("cast", "cast_status", "Definedness", "is_exact", "chain_collapses", "trunc"),
     "Records": (
@@ -56,6 +69,22 @@ def commands() -> Iterator[str]:
         yield f"```text\n{_help(name)}```\n"
 
 
+def options() -> Iterator[str]:
+    """Every option of castsmith.optimize."""
+    yield "# Options\n"
+    yield "What `castsmith.optimize(model, ...)` takes, and `castsmith optimize` by the names in the last column;"
+    yield "a value that an option does not take is an `OptionError`, which names the values that it takes.\n"
+    known = {word for word in _help("optimize").replace(",", " ").split() if word.startswith(("--", "[--"))}
+    flags = {word.strip("[]") for word in known}
+    rows = ((*_option(field), _flag(field, flags)) for field in dataclasses.fields(Options))
+    yield _table(("option", "values", "default", "what it does", "command line"), rows)
+
+
+def _flag(field: dataclasses.Field[Any], known: set[str]) -> str:
+    name = f"--{field.name.replace('_', '-')}"
+    return next((f"`{flag}`" for flag in (name, name.replace("--", "--no-")) if flag in known), "")
+
+
 def passes() -> Iterator[str]:
     """Every pass with its options, in the order of optimize."""
     yield "# Passes\n"
@@ -69,7 +98,7 @@ def passes() -> Iterator[str]:
         yield f"{as_markdown(kind.__doc__ or '')}\n"
         fields = dataclasses.fields(kind)  # pyright: ignore[reportArgumentType]
         if fields:
-            yield _table(("option", "type", "default"), (_option(field) for field in fields))
+            yield _table(("option", "type", "default", "what it does"), (_option(field) for field in fields))
 
 
 def targets() -> Iterator[str]:
@@ -136,6 +165,7 @@ def api() -> Iterator[str]:
 PAGES: dict[str, Callable[[], Iterator[str]]] = {
     "reference/python.md": api,
     "reference/commands.md": commands,
+    "reference/options.md": options,
     "reference/passes.md": passes,
     "reference/targets.md": targets,
     "reference/types.md": types,
@@ -158,9 +188,15 @@ def _entry(module: Any, name: str) -> Iterator[str]:
     yield f"    options:\n      heading_level: 3\n      toc_label: {name}\n"
 
 
-def _option(field: dataclasses.Field[Any]) -> tuple[str, str, str]:
+def _option(field: dataclasses.Field[Any]) -> tuple[str, str, str, str]:
     default = field.default if field.default is not dataclasses.MISSING else field.default_factory
-    return field.name, str(field.type), "required" if default is dataclasses.MISSING else _value(default)
+    info = info_of(field)
+    return (
+        field.name,
+        " or ".join(map(_value, info.choices)) if info and info.choices else f"`{field.type}`",
+        "required" if default is dataclasses.MISSING else "none" if default is None else _value(default),
+        info.help if info else "",
+    )
 
 
 def _value(value: object) -> str:

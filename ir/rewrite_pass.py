@@ -24,6 +24,7 @@ from onnx_ir.passes import InPlacePass, PassResult
 from castsmith.ir.errors import OpsetError
 from castsmith.ir.naming import settle_names
 from castsmith.ir.ops import opset_of
+from castsmith.ir.options import check_options
 from castsmith.ir.records import Records, Rewrite, RewriteResult, Site
 from castsmith.ir.walks import all_nodes
 from castsmith.numerics.cast import NEWEST_OPSET
@@ -59,6 +60,10 @@ class RewritePass(InPlacePass):
 
     Raises OpsetError for a model of an opset that nobody here knows: its operators may mean anything.
     """
+
+    def __post_init__(self) -> None:
+        """Check the options of a pass that is a dataclass. Raises OptionError."""
+        check_options(self)
 
     def requires(self, model: onnx_ir.Model) -> None:
         require_known_opset(model)

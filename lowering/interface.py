@@ -10,21 +10,15 @@ from onnx_ir import DataType
 from castsmith.ir.inference import outdated
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops import cast_node
+from castsmith.ir.options import Interface
 from castsmith.ir.records import Effect, Rewrite, Site
 from castsmith.ir.text import type_text
-from castsmith.lowering.registry import OptionError
 from castsmith.numerics.types import Kind, element_type, type_name
 
 NARROW_INTERFACE = "narrow-interface"
 """The rule that narrow-types names for inputs and outputs."""
-STORED, WIDE = "stored", "wide"
-"""What inputs and outputs are: as the values inside are kept, or numbers of a type that all runtimes have."""
-
-
-def require_interface(text: str) -> None:
-    """Raises OptionError for anything but the two."""
-    if text not in (STORED, WIDE):
-        raise OptionError(f"{text!r} is no interface; inputs and outputs are {STORED} or {WIDE}.")
+WIDE: Interface = "wide"
+"""Inputs and outputs are numbers of a type that all runtimes have."""
 
 
 def wide_type(dtype: DataType) -> DataType:

@@ -14,6 +14,7 @@ from onnx_ir.passes import PassBase
 
 from castsmith.ir.inference import infer_element_types, lend
 from castsmith.ir.io import as_model
+from castsmith.ir.options import PASS_OPTIONS, FoldAs, Interface, Options, Storage
 from castsmith.ir.records import Diagnostic, Effect, Records, Refusal, Rewrite, RewriteResult
 from castsmith.ir.rewrite_pass import note_provenance
 from castsmith.ir.walks import all_nodes, all_tensors
@@ -22,19 +23,20 @@ from castsmith.lowering.registry import (
     ON_REQUEST,
     PASSES,
     PIPELINE,
-    OptionError,
     make_pass,
     needs_target,
     pass_name,
 )
+from castsmith.numerics.errors import OptionError
 from castsmith.numerics.promotion import PromotionRules
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from castsmith.ir.targets import Target
-    from castsmith.ir.verify import Verdict
+    from castsmith.ir.verify import EngineName, Verdict
     from castsmith.lowering.custom import Lowering
+    from castsmith.numerics.types import TypeLike
 
 _FIRST_LOWERING = "lower-trunc"
 _GROWING = "fold-constants"
@@ -76,33 +78,34 @@ class Result:
 def optimize(
     model: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str],
     *,
-    target: str | Target | None = None,
-    promotion: PromotionRules | str | None = None,
-    keep_output_types: bool = False,
-    max_growth: int = 4096,
-    max_total_growth: int = 1 << 20,
-    fold_disputed: bool = False,
-    fold_as: str = "",
-    fold_quantized: bool = False,
-    interface: str = "stored",
-    storage: str = "packed",
-    emit_functions: bool = False,
-    narrow: Sequence[str] = (),
-    narrow_interface: bool = False,
-    largest_dim: int = 0,
-    in_place: bool = False,
-    passes: Sequence[str | PassBase] | None = None,
-    lowerings: Mapping[str, Lowering] | None = None,
-    until: str | None = None,
-    progress: Callable[[str], None] | None = None,
-    verify: str | None = None,
-    verify_dims: Mapping[str, int] | None = None,
-    verify_inputs: Sequence[tuple[str, Mapping[str, NDArray[Any]]]] | None = None,
-    provenance: bool = True,
+    target: str | Target | None = Options.target,
+    promotion: PromotionRules | str | None = Options.promotion,
+    keep_output_types: bool = Options.keep_output_types,
+    max_growth: int = Options.max_growth,
+    max_total_growth: int = Options.max_total_growth,
+    fold_disputed: bool = Options.fold_disputed,
+    fold_as: FoldAs = Options.fold_as,
+    fold_quantized: bool = Options.fold_quantized,
+    interface: Interface = Options.interface,
+    storage: Storage = Options.storage,
+    emit_functions: bool = Options.emit_functions,
+    narrow: TypeLike | Sequence[TypeLike] = Options.narrow,
+    narrow_interface: bool = Options.narrow_interface,
+    largest_dim: int = Options.largest_dim,
+    in_place: bool = Options.in_place,
+    passes: Sequence[str | PassBase] | None = Options.passes,
+    lowerings: Mapping[str, Lowering] | None = Options.lowerings,
+    until: str | None = Options.until,
+    progress: Callable[[str], None] | None = Options.progress,
+    verify: EngineName | None = Options.verify,
+    verify_dims: Mapping[str, int] | None = Options.verify_dims,
+    verify_inputs: Sequence[tuple[str, Mapping[str, NDArray[Any]]]] | None = Options.verify_inputs,
+    provenance: bool = Options.provenance,
 ) -> Result:
     """Make the element types of `model` right, and legal for `target` where one is named.
 
     model: an onnx_ir.Model, which is left as it is (the result shares its tensors), a ModelProto, or a file.
+    target: the runtime to make the model legal for, or its name; by default none in particular.
     promotion: the rules for operands that disagree, or the name of a preset of PromotionRules; by default those of
         ConvertPromoteTypes, nothing unsafe.
     keep_output_types: as of InsertPromoteTypes.
@@ -111,7 +114,7 @@ def optimize(
         of 16 bits, floats; `wide` has those of at most 8 bits that the target lacks, and all float16 and bfloat16, as
         floats, or bytes for integers.
     storage, emit_functions: as of LowerFloat8.
-    narrow: the types to narrow, `int64` and `double`, where no value can tell; nothing by default.
+    narrow: the types to narrow, `int64`, `double` or both, where no value can tell; nothing by default.
     narrow_interface, largest_dim: as of NarrowTypes.
     in_place: change an onnx_ir.Model itself, which saves the time of copying it.
     passes: the passes to run, in order, by name, with options as `name{option=value}`, or themselves; by default all
@@ -125,41 +128,60 @@ def optimize(
     provenance: whether new nodes say in their metadata which rule made them.
 
     Raises CastsmithError: ModelError for what cannot be read, PromotionError for a promotion that the rules refuse,
-    TargetError for an unknown target, OptionError for an unknown pass, VerificationError where bits change.
+    TargetError for an unknown target, OptionError for an unknown pass or a value that an option does not take,
+    VerificationError where bits change.
     """
-    rules = PromotionRules.preset(promotion) if isinstance(promotion, str) else promotion or PromotionRules()
-    chosen = _target(target) if isinstance(target, str) else target
+    return _optimize(
+        model,
+        Options(
+            target=target,
+            promotion=promotion,
+            keep_output_types=keep_output_types,
+            max_growth=max_growth,
+            max_total_growth=max_total_growth,
+            fold_disputed=fold_disputed,
+            fold_as=fold_as,
+            fold_quantized=fold_quantized,
+            interface=interface,
+            storage=storage,
+            emit_functions=emit_functions,
+            narrow=narrow,
+            narrow_interface=narrow_interface,
+            largest_dim=largest_dim,
+            in_place=in_place,
+            passes=passes,
+            lowerings=lowerings,
+            until=until,
+            progress=progress,
+            verify=verify,
+            verify_dims=verify_dims,
+            verify_inputs=verify_inputs,
+            provenance=provenance,
+        ),
+    )
+
+
+def _optimize(model: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str], options: Options) -> Result:
+    rules, passes, until = rules_of(options), options.passes, options.until
+    chosen = _target(options.target) if isinstance(options.target, str) else options.target
     given = as_model(model)
-    result_model = given.clone() if given is model and not in_place else given
-    settings = {
+    result_model = given.clone() if given is model and not options.in_place else given
+    settings: dict[str, Any] = {
         **asdict(rules),
-        "keep_output_types": keep_output_types,
-        "max_growth": max_growth,
-        "max_total_growth": max_total_growth,
-        "fold_disputed": fold_disputed,
-        "fold_as": fold_as,
-        "fold_quantized": fold_quantized,
-        "interface": interface,
-        "storage": storage,
-        "emit_functions": emit_functions,
-        "narrow": "+".join(narrow),
-        "narrow_interface": narrow_interface,
-        "largest_dim": largest_dim,
+        **{name: getattr(options, name) for name in PASS_OPTIONS},
         "target": chosen,
-        "lowerings": lowerings,
     }
-    if lowerings and chosen is None:
-        raise OptionError("lowerings need a target: name the one that the model is for.")
+    verify, provenance = options.verify, options.provenance
     records, settled, inference = Records(), set[str](), None
     before, verdict = None if verify is None else result_model.clone(), None
     comparing: dict[str, Any] = {
         "engine": verify,
         "promotion": replace(rules, promote_unsafe=True),
-        "dims": verify_dims,
-        "inputs": verify_inputs,
+        "dims": options.verify_dims,
+        "inputs": options.verify_inputs,
     }
     known = set(all_nodes(result_model)) if provenance else set[onnx_ir.Node]()
-    asked = [name for name in ON_REQUEST if narrow]
+    asked = [name for name in ON_REQUEST if options.narrow]
     specs = _specs(passes, until, asked, targeted=chosen is not None)
     whole, rounds = (list(specs) if passes is None and until is None else []), 1
     while specs or (rounds < _MOST_ROUNDS and set(whole) - settled):
@@ -169,8 +191,8 @@ def optimize(
         name = name_of(spec)
         if passes is None and spec in settled:
             continue
-        if progress is not None:
-            progress(name)
+        if options.progress is not None:
+            options.progress(name)
         size = _constant_bytes(result_model) if name == _GROWING else 0
         with lend(result_model, inference):
             outcome = (make_pass(spec, settings) if isinstance(spec, str) else spec)(result_model)
@@ -182,8 +204,8 @@ def optimize(
         made = outcome.records if isinstance(outcome, RewriteResult) else Records()
         _add(records, made)
         if name == _GROWING:
-            max_total_growth -= min(max(_constant_bytes(result_model) - size, 0), max_total_growth)
-            settings["max_total_growth"] = max_total_growth
+            left = settings["max_total_growth"]
+            settings["max_total_growth"] = left - min(max(_constant_bytes(result_model) - size, 0), left)
         if before is not None and outcome.modified:
             from castsmith.ir.verify import require_same
 
@@ -203,6 +225,12 @@ def optimize(
 
         verdict = require_same(before, result_model, "no pass", **comparing)
     return Result(result_model, records.rewrites, records.refusals, records.diagnostics, verdict)
+
+
+def rules_of(options: Options) -> PromotionRules:
+    """The rules for operands whose types disagree. Raises PromotionError for an unknown preset."""
+    named = options.promotion
+    return PromotionRules.preset(named) if isinstance(named, str) else named or PromotionRules()
 
 
 def retyped(rewrites: Iterable[Rewrite]) -> set[str]:

@@ -12,17 +12,10 @@ from typing import Any
 from onnx_ir import DataType
 from onnx_ir.passes import PassBase
 
-from castsmith.numerics.errors import CastsmithError
+from castsmith.numerics.errors import OptionError
 from castsmith.numerics.extensions import PASSES as ADDED
 from castsmith.numerics.extensions import extension, extensions
 from castsmith.numerics.types import parse_type
-
-# Errors about what a user asked of the pipeline.
-
-
-class OptionError(CastsmithError, ValueError):
-    """A pass or an option that is unknown, or does not fit the others."""
-
 
 PASSES: dict[str, str] = {
     "insert-promote-types": "castsmith.passes.promote:InsertPromoteTypes",
@@ -67,7 +60,7 @@ def needs_target(name: str) -> bool:
 
 def option_names(name: str) -> list[str]:
     """The options that the text form of the pass takes: the fields whose default tells how to read them."""
-    return [field.name for field in _fields(name) if isinstance(field.default, bool | int | str)]
+    return [field.name for field in _fields(name) if isinstance(field.default, bool | int | str | tuple)]
 
 
 def summary(name: str) -> str:
@@ -163,4 +156,4 @@ def _parse(name: str, key: str, text: str, field: dataclasses.Field[Any]) -> boo
             return int(text)
         return text
     except (KeyError, ValueError):
-        raise OptionError(f"{text!r} is no value for option {key} of {name}.") from None
+        raise OptionError(f"invalid value {text!r} for option {key} of {name}.") from None

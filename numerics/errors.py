@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from onnx_ir import DataType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from onnx_ir import DataType
 
 
 class CastsmithError(Exception):
@@ -18,6 +21,10 @@ class ArgumentTypeError(CastsmithError, TypeError):
 
 class ElementTypeError(CastsmithError, ValueError):
     """An element type that is unknown, or that the operation asked for does not take."""
+
+
+class OptionError(CastsmithError, ValueError):
+    """A pass or an option that is unknown, or does not fit the others."""
 
 
 class PromotionError(CastsmithError, ValueError):

@@ -99,7 +99,7 @@ def _words(arguments: argparse.Namespace) -> Iterator[str]:
     """The options as they were given, less those that concern all models together."""
     for name, value in vars(arguments).items():
         option = f"--{name.replace('_', '-')}"
-        if name in _NOT_PASSED_ON or value is None or value is False:
+        if name in _NOT_PASSED_ON or value is None or value is False or value == "":
             continue
         if isinstance(value, list):
             yield from (f"{option}={each}" for each in value)  # pyright: ignore[reportUnknownVariableType]

@@ -13,8 +13,9 @@ from castsmith.cli.arguments import (
     Commands,
     add_command,
     add_json,
+    add_options,
     add_promotion,
-    canonical_type,
+    given_options,
     integer,
     json_text,
     promotion_rules,
@@ -31,6 +32,12 @@ if TYPE_CHECKING:
     from castsmith.lowering.pipeline import Result
 
 _FULL_DIFF = "--full-diff"
+_WORK = (
+    *("target", "keep_output_types", "max_growth", "max_total_growth", "fold_disputed", "fold_as", "fold_quantized"),
+    *("interface", "storage", "emit_functions", "narrow", "narrow_interface", "largest_dim"),
+    *("passes", "provenance", "until"),
+)
+"""The options of `castsmith.optimize` that are options of the command as they are, in the order of its help."""
 
 
 def spell_out(words: Sequence[str]) -> list[str]:
@@ -50,58 +57,7 @@ def add_to(commands: Commands) -> None:
     )
     parser.add_argument("--shard-bytes", metavar="N", type=integer(1), help="split data files that would be larger")
     work = parser.add_argument_group("what is done")
-    work.add_argument("--target", metavar="T", help="a runtime to make the model legal for (see castsmith targets)")
-    work.add_argument("--keep-output-types", action="store_true", help="cast outputs back to their declared types")
-    work.add_argument(
-        "--max-growth",
-        metavar="BYTES",
-        type=integer(0),
-        default=4096,
-        help="by which folding one node may grow the file",
-    )
-    work.add_argument(
-        "--max-total-growth",
-        metavar="BYTES",
-        type=integer(0),
-        default=1 << 20,
-        help="by which all folding may grow the file",
-    )
-    work.add_argument("--fold-disputed", action="store_true", help="fold casts on which runtimes disagree, too")
-    work.add_argument(
-        "--fold-as",
-        metavar="RUNTIME",
-        default="",
-        help="fold casts that the standard leaves open as onnxruntime or reference computes them",
-    )
-    work.add_argument("--fold-quantized", action="store_true", help="fold the weights of quantized operators, too")
-    work.add_argument(
-        "--interface",
-        choices=("stored", "wide"),
-        default="stored",
-        help="inputs and outputs of types that the target lacks: as codes, or as wider numbers",
-    )
-    work.add_argument(
-        "--storage",
-        choices=("packed", "byte"),
-        default="packed",
-        help="weights of 4 and 2 bits that the target lacks: packed, and unpacked by the graph, or one in each byte",
-    )
-    work.add_argument("--emit-functions", action="store_true", help="lowered conversions as model-local functions")
-    work.add_argument(
-        "--narrow",
-        metavar="TYPE",
-        action="append",
-        type=canonical_type,
-        choices=("int64", "double"),
-        help="int64 as int32, or double as float, where no value can tell",
-    )
-    work.add_argument("--narrow-interface", action="store_true", help="inputs of those types too, and outputs that fit")
-    work.add_argument(
-        "--largest-dim", metavar="N", type=integer(0), default=0, help="what no dimension exceeds, for --narrow int64"
-    )
-    work.add_argument("--passes", metavar="LIST", help="passes to run, separated by commas: name or name{option=value}")
-    work.add_argument("--no-provenance", action="store_true", help="leave out of new nodes which rule made them")
-    work.add_argument("--until", metavar="PASS", help="stop after this pass")
+    add_options(work, _WORK)
     add_promotion(parser)
     many = parser.add_argument_group("many models")
     many.add_argument(
@@ -204,7 +160,6 @@ def _optimize(
 ) -> Result:
     from dataclasses import replace
 
-    from castsmith.cli.arguments import split_passes
     from castsmith.cli.text import as_command
     from castsmith.lowering.pipeline import optimize
 
@@ -218,28 +173,13 @@ def _optimize(
 
     result = optimize(
         model,
-        target=arguments.target,
+        **given_options(arguments, _WORK),
         promotion=promotion_rules(arguments),
-        keep_output_types=arguments.keep_output_types,
-        max_growth=arguments.max_growth,
-        max_total_growth=arguments.max_total_growth,
-        fold_disputed=arguments.fold_disputed,
-        fold_as=arguments.fold_as,
-        fold_quantized=arguments.fold_quantized,
-        interface=arguments.interface,
-        storage=arguments.storage,
-        emit_functions=arguments.emit_functions,
-        narrow=arguments.narrow or (),
-        narrow_interface=arguments.narrow_interface,
-        largest_dim=arguments.largest_dim,
         in_place=True,
-        passes=None if arguments.passes is None else split_passes(arguments.passes),
-        until=arguments.until,
         progress=ahead_of,
         verify=arguments.engine if arguments.verify else None,
         verify_dims=given["dims"],
         verify_inputs=given["inputs"],
-        provenance=not arguments.no_provenance,
     )
     return replace(result, diagnostics=list(map(as_command, result.diagnostics)))
 

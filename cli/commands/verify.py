@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from castsmith.cli.arguments import Commands, add_command, add_json, add_promotion, integer, print_json, promotion_rules
 from castsmith.cli.exit_codes import DONE, INCONCLUSIVE, REFUSED
+from castsmith.ir.verify import EngineName
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,8 +58,7 @@ def add_to(commands: Commands) -> None:
 
 def add_engine(parser: argparse.ArgumentParser) -> None:
     help_text = "what runs all but conversions: onnxruntime (default), openvino, or reference, which is slower"
-    engines = ("onnxruntime", "openvino", "reference")
-    parser.add_argument("--engine", choices=engines, default="onnxruntime", help=help_text)
+    parser.add_argument("--engine", choices=get_args(EngineName), default="onnxruntime", help=help_text)
 
 
 def add_inputs(parser: argparse.ArgumentParser) -> None:

@@ -16,7 +16,7 @@ the models mean, not what a runtime's optimizer makes of them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from castsmith.lazy import door
 
@@ -30,12 +30,16 @@ __all__ = [
     "OURSELVES",
     "TITLES",
     "EngineError",
+    "EngineName",
     "Mismatch",
     "Verdict",
     "require_no_difference",
     "require_same",
     "verify",
 ]
+
+EngineName = Literal["onnxruntime", "openvino", "reference"]
+"""What runs all operators but conversions."""
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import onnx
@@ -29,10 +29,11 @@ import onnx_ir
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.errors import ModelError
 from castsmith.ir.ops import QONNX_DOMAINS
+from castsmith.ir.verify import EngineName
 from castsmith.ir.verify.promotion import Array, dtype_of
 from castsmith.ir.verify.worker import receive, send
 
-ENGINES = ("onnxruntime", "openvino", "reference")
+ENGINES = get_args(EngineName)
 
 OURSELVES = "castsmith"
 """Who runs conversions, promotions and QONNX's quantizers: exact arithmetic, and no engine."""

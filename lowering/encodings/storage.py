@@ -31,9 +31,9 @@ from castsmith.ir.ops import (
     op_key,
     operators,
 )
+from castsmith.ir.options import Storage
 from castsmith.ir.walks import all_nodes, all_tensors, graphs_with_initializers, imports_by_scope
 from castsmith.lowering.builder import Builder, ConstantHome
-from castsmith.lowering.registry import OptionError
 from castsmith.numerics.types import element_type
 
 if TYPE_CHECKING:
@@ -191,15 +191,9 @@ def declared_values(model: onnx_ir.Model) -> Iterator[onnx_ir.Value]:
         yield from node.outputs
 
 
-BYTE, PACKED = "byte", "packed"
+PACKED: Storage = "packed"
 _LEAST_SAVED = 1024
 """Bytes below which a few nodes more are not worth it."""
-
-
-def require_storage(text: str) -> None:
-    """Raises OptionError for anything but the two."""
-    if text not in (BYTE, PACKED):
-        raise OptionError(f"{text!r} is no storage; weights below a byte are kept {PACKED} or one in each {BYTE}.")
 
 
 def can_be_packed(value: onnx_ir.Value) -> bool:

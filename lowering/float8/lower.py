@@ -25,16 +25,17 @@ from castsmith.ir.ops import (
     LINEAR,
     opset_of,
 )
+from castsmith.ir.options import Encoding, Interface, Storage, choice_info, flag_info, option, shared
 from castsmith.ir.records import Diagnostic, Records, Refusal, RewriteResult, Severity, Site
 from castsmith.ir.rewrite_pass import RewritePass
 from castsmith.ir.targets import Target
 from castsmith.ir.walks import all_nodes
-from castsmith.lowering.encodings import PACKED, declared_values, inferred_declared, mentioned_types, require_storage
+from castsmith.lowering.encodings import PACKED, declared_values, inferred_declared, mentioned_types
 from castsmith.lowering.float8.apply import apply_plan, leftover
 from castsmith.lowering.float8.functions import Functions, functions_with_codes, inline_functions, obstacle_to_inlining
 from castsmith.lowering.float8.needs import Types, is_coded, other_types_that_target_lacks, reasons_to_lower
 from castsmith.lowering.float8.plan import NAME, make_plan, wrap_expansions
-from castsmith.lowering.interface import STORED, WIDE, require_interface, widen_interface
+from castsmith.lowering.interface import WIDE, widen_interface
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import CODED_TYPES
 
@@ -55,15 +56,13 @@ class LowerFloat8(RewritePass):
     """
 
     target: Target
-    sequence: str = "auto"
-    always: bool = False
-    emit_functions: bool = False
-    interface: str = STORED
-    storage: str = PACKED
+    sequence: Encoding = option("auto", choice_info("how conversions are written", Encoding))
+    always: bool = option(False, flag_info("lower even what the target can do itself"))
+    emit_functions: bool = shared("emit_functions")
+    interface: Interface = shared("interface")
+    storage: Storage = shared("storage")
 
     def call(self, model: onnx_ir.Model) -> RewriteResult:
-        require_interface(self.interface)
-        require_storage(self.storage)
         records = Records()
         changed = self._lower(model, records)
         return RewriteResult(model, changed, records)

@@ -14,6 +14,7 @@ from castsmith.ir.constants import new_constant
 from castsmith.ir.errors import ModelError
 from castsmith.ir.inference import Inference, infer_element_types
 from castsmith.ir.ops import DEFAULT_DOMAINS, opset_of
+from castsmith.ir.options import Encoding
 from castsmith.ir.records import Refusal
 from castsmith.ir.targets import Target
 from castsmith.ir.text import node_text, site_of
@@ -32,19 +33,17 @@ from castsmith.lowering.float8.functions import Functions
 from castsmith.lowering.float8.linear import expand_dequantize, expand_quantize
 from castsmith.lowering.float8.needs import Coded, Types, is_coded, touches_coded
 from castsmith.lowering.opset import node_obstacle
-from castsmith.lowering.registry import OptionError
+from castsmith.numerics.errors import OptionError
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import type_name
 
 # Which sequence makes codes from floats, and the opset that it asks the model to move to.
 
-_NAMES = ("auto", *(sequence.value for sequence in Sequence))
-
 
 def choose_sequence(
     model: onnx_ir.Model,
     target: Target,
-    name: str,
+    name: Encoding,
     opset: int,
     types: Types,
     coded: Coded,
@@ -54,8 +53,6 @@ def choose_sequence(
 
     `expanding` are the nodes that will be gone by then. Raises OptionError where one is asked for that cannot be.
     """
-    if name not in _NAMES:
-        raise OptionError(f"{name!r} is no sequence; the sequences are {', '.join(_NAMES)}.")
     by_arithmetic = Sequence.UFP if target.as_written else Sequence.LADDER
     if name in (Sequence.UFP.value, Sequence.LADDER.value):
         return Sequence(name), None
@@ -164,7 +161,7 @@ class Plan:
                     node.replace_input_with(index, None)
 
 
-def make_plan(model: onnx_ir.Model, target: Target, coded: frozenset[DataType], sequence: str, opset: int) -> Plan:
+def make_plan(model: onnx_ir.Model, target: Target, coded: frozenset[DataType], sequence: Encoding, opset: int) -> Plan:
     """Decide for every node that touches a type of `coded`. Raises OptionError for a sequence that cannot be had."""
     inference = infer_element_types(model, PromotionRules())
     types = inference.types

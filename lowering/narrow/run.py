@@ -17,7 +17,7 @@ becomes
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import onnx_ir
@@ -33,6 +33,7 @@ from castsmith.ir.ops import (
     op_key,
     operators,
 )
+from castsmith.ir.options import narrowed_types, shared
 from castsmith.ir.records import Diagnostic, Records, Refusal, RewriteResult, Severity, Site
 from castsmith.ir.rewrite_pass import RewritePass
 from castsmith.ir.rewriting import Replacement, apply_replacement
@@ -42,10 +43,8 @@ from castsmith.lowering.builder import Builder, new_constants
 from castsmith.lowering.interface import NARROW_INTERFACE, convert_inputs, convert_outputs
 from castsmith.lowering.narrow.facts import NARROWER, SAME, Facts, refusal_text
 from castsmith.lowering.narrow.places import Place, groups_of, worth_it
-from castsmith.lowering.registry import OptionError
-from castsmith.numerics.errors import ElementTypeError
 from castsmith.numerics.promotion import PromotionRules
-from castsmith.numerics.types import parse_type, type_name
+from castsmith.numerics.types import TypeLike, type_name
 
 NAME = "narrow-types"
 
@@ -60,13 +59,13 @@ class NarrowTypes(RewritePass):
     target: as of SimplifyCasts.
     """
 
-    narrow: str = ""
-    narrow_interface: bool = False
-    largest_dim: int = 0
+    narrow: TypeLike | Sequence[TypeLike] = shared("narrow")
+    narrow_interface: bool = shared("narrow_interface")
+    largest_dim: int = shared("largest_dim")
     target: Target | None = None
 
     def call(self, model: onnx_ir.Model) -> RewriteResult:
-        wanted, records = wide_types(self.narrow), Records()
+        wanted, records = narrowed_types("narrow", self.narrow), Records()
         if not wanted:
             return RewriteResult(model, False, records)
         to, reason = {dtype: NARROWER[dtype] for dtype in wanted}, "asked to be narrow"
@@ -87,20 +86,8 @@ class NarrowTypes(RewritePass):
         return RewriteResult(model, bool(records.rewrites), records)
 
 
-def wide_types(text: str) -> list[DataType]:
-    """The types that `int64+double` names. Raises OptionError for one that is not to be narrowed."""
-    try:
-        wanted = [parse_type(name) for name in text.split("+") if name]
-    except ElementTypeError as error:
-        raise OptionError(str(error)) from None
-    for dtype in wanted:
-        if dtype not in NARROWER:
-            raise OptionError(f"{type_name(dtype)} is not narrowed; {' and '.join(map(type_name, NARROWER))} can be.")
-    return wanted
-
-
 def _places(
-    model: onnx_ir.Model, facts: Facts, wanted: list[DataType], target: Target | None, records: Records
+    model: onnx_ir.Model, facts: Facts, wanted: Collection[DataType], target: Target | None, records: Records
 ) -> Iterator[Place]:
     """Where each type can be narrowed; the refusals of the other nodes that have it and could do with less."""
     imports = model.graph.opset_imports

@@ -32,6 +32,7 @@ from castsmith.ir.ops import (
     operators,
     opset_of,
 )
+from castsmith.ir.options import Interface, shared
 from castsmith.ir.records import Diagnostic, Records, Refusal, Rewrite, RewriteResult, Severity
 from castsmith.ir.rewrite_pass import RewritePass
 from castsmith.ir.rewriting import Replacement, apply_replacement
@@ -41,7 +42,7 @@ from castsmith.ir.walks import all_nodes, imports_by_scope
 from castsmith.lowering.builder import Builder, new_constants
 from castsmith.lowering.encodings import Sequence, inferred_declared, mentioned_types, retyped_attributes
 from castsmith.lowering.float8 import Context, Types, expand_dequantize, expand_quantize, inline_functions, takes_a_type
-from castsmith.lowering.interface import STORED, WIDE, require_interface, widen_interface
+from castsmith.lowering.interface import WIDE, widen_interface
 from castsmith.lowering.widen.casts import cast_before_transpose, round_casts_once
 from castsmith.lowering.widen.storage import effect_in_float, widen_storage, widened_tensor
 from castsmith.numerics.promotion import PromotionRules
@@ -116,10 +117,9 @@ class WidenFloats(RewritePass):
     """
 
     target: Target
-    interface: str = STORED
+    interface: Interface = shared("interface")
 
     def call(self, model: onnx_ir.Model) -> RewriteResult:
-        require_interface(self.interface)
         records = Records()
         if {DataType.UNDEFINED, *HALF_TYPES} & mentioned_types(model):
             self._widen(model, records)

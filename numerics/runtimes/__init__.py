@@ -5,14 +5,17 @@ Call `cast_as(runtime, ...)`. `differences` lists how each runtime departs from 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from castsmith.lazy import door
 
 if TYPE_CHECKING:
     from castsmith.numerics.runtimes.dispatch import RUNTIMES, cast_as
 
-__all__ = ["RUNTIMES", "cast_as"]
+__all__ = ["RUNTIMES", "Runtime", "cast_as"]
+
+Runtime = Literal["onnxruntime", "reference"]
+"""The runtimes whose Cast can be reproduced."""
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(

@@ -13,7 +13,7 @@ the bits that `cast` gives it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 import ml_dtypes
 import numpy as np
@@ -22,6 +22,7 @@ from onnx_ir import DataType
 
 from castsmith.numerics.cast import NEWEST_OPSET, Array, check_cast, elements_of
 from castsmith.numerics.errors import CastError
+from castsmith.numerics.runtimes import Runtime
 from castsmith.numerics.runtimes.onnxruntime import cast_as_onnxruntime
 from castsmith.numerics.status import Definedness, status_reason
 from castsmith.numerics.types import FLOAT8_TYPES, Kind, TypeLike, element_type, type_name
@@ -73,9 +74,9 @@ def _to_e8m0(values: npt.NDArray[np.float32], saturate: bool, round_mode: str) -
 
 _Runtime = Callable[[Array, DataType, DataType, bool, str], Array]
 
-_RUNTIMES: dict[str, _Runtime] = {"onnxruntime": cast_as_onnxruntime, "reference": cast_as_reference}
+_RUNTIMES: dict[Runtime, _Runtime] = {"onnxruntime": cast_as_onnxruntime, "reference": cast_as_reference}
 
-RUNTIMES = tuple(_RUNTIMES)
+RUNTIMES = get_args(Runtime)
 """The runtimes whose Cast can be reproduced."""
 
 

@@ -28,14 +28,13 @@ from castsmith.ir.constants import constant_tensor
 from castsmith.ir.inference import Following, infer_element_types
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops import DEFAULT_DOMAINS
+from castsmith.ir.options import FoldAs, shared
 from castsmith.ir.records import Diagnostic, Records, Refusal, RewriteResult, Severity
 from castsmith.ir.rewrite_pass import RewritePass
 from castsmith.ir.rewriting import Replacement, apply_replacement
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, all_tensors, holders, imports_by_scope
-from castsmith.numerics.errors import CastError
 from castsmith.numerics.promotion import PromotionRules
-from castsmith.numerics.runtimes import RUNTIMES
 from castsmith.numerics.status import Definedness
 from castsmith.passes.fold.reading import Reader, may_convert, undecided_scopes
 from castsmith.passes.fold.rule import NAME, UNDEFINED, Folding
@@ -78,15 +77,11 @@ class FoldConstants(RewritePass):
     fold_quantized: fold the weights of quantized operators too, which runtimes then no longer see as such.
     """
 
-    max_growth: int = 4096
-    max_total_growth: int = 1 << 20
-    fold_disputed: bool = False
-    fold_as: str = ""
-    fold_quantized: bool = False
-
-    def __post_init__(self) -> None:
-        if self.fold_as not in ("", *RUNTIMES):
-            raise CastError(f"{self.fold_as!r} is not one of the runtimes known here: {', '.join(RUNTIMES)}.")
+    max_growth: int = shared("max_growth")
+    max_total_growth: int = shared("max_total_growth")
+    fold_disputed: bool = shared("fold_disputed")
+    fold_as: FoldAs = shared("fold_as")
+    fold_quantized: bool = shared("fold_quantized")
 
     def call(self, model: onnx_ir.Model) -> RewriteResult:
         folding, namer, records = self._folding(model), Namer(model), Records()

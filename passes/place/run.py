@@ -22,6 +22,7 @@ import onnx_ir
 
 from castsmith.ir.inference import Inference, Ranges, infer_element_types
 from castsmith.ir.naming import Namer
+from castsmith.ir.options import count_info, flag_info, option, text_info
 from castsmith.ir.records import Records, Refusal, Rewrite, RewriteResult
 from castsmith.ir.rewrite_pass import RewritePass
 from castsmith.ir.targets import Target
@@ -54,9 +55,9 @@ class PlaceCasts(RewritePass):
         both signs. target: as of SimplifyCasts.
     """
 
-    default_size: int = 64
-    sizes: str = ""
-    through_order: bool = False
+    default_size: int = option(64, count_info("what a dimension without a size is taken to be"))
+    sizes: str = option("", text_info("what dimensions are taken to be, by name: batch=1,N=128"))
+    through_order: bool = option(False, flag_info("move casts through Max, Min, MaxPool and Sign of floats"))
     target: Target | None = None
 
     def call(self, model: onnx_ir.Model) -> RewriteResult:

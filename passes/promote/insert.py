@@ -28,6 +28,7 @@ from onnx_ir import DataType
 from castsmith.ir.inference import Following, Inference, Signature, free_identifier, infer_element_types, signature_text
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops import CASTSMITH_DOMAIN, conversion
+from castsmith.ir.options import shared
 from castsmith.ir.records import Effect, Records, Rewrite, RewriteResult
 from castsmith.ir.rewrite_pass import RewritePass
 from castsmith.ir.rewriting import Replacement, apply_replacement
@@ -96,12 +97,12 @@ class InsertPromoteTypes(RewritePass):
     Raises PromotionError where the rules refuse, OrderError where nodes do not stand in the order in which they run.
     """
 
-    promote_unsafe: bool = False
-    pytorch_scalar_promotion: bool = False
-    u64_integer_promotion_target: DataType = DataType.FLOAT
-    library: str = "openvino"
-    weak_scalars: bool = False
-    keep_output_types: bool = False
+    promote_unsafe: bool = PromotionRules.promote_unsafe
+    pytorch_scalar_promotion: bool = PromotionRules.pytorch_scalar_promotion
+    u64_integer_promotion_target: DataType = PromotionRules.u64_integer_promotion_target
+    library: str = PromotionRules.library
+    weak_scalars: bool = PromotionRules.weak_scalars
+    keep_output_types: bool = shared("keep_output_types")
 
     def requires(self, model: onnx_ir.Model) -> None:
         super().requires(model)

@@ -31,6 +31,7 @@ from castsmith.ir.ops import (
     opset_of,
     read_cast,
 )
+from castsmith.ir.options import count_info, flag_info, option, text_info
 from castsmith.ir.records import Refusal, RewriteResult
 from castsmith.ir.rewrite_pass import RewritePass
 from castsmith.ir.rewriting import Replacement, run_rules
@@ -60,9 +61,9 @@ class SimplifyCasts(RewritePass):
     target: whose kernels decide which types a node may be given; ONNX Runtime's on the CPU where there is none.
     """
 
-    default_size: int = 64
-    sizes: str = ""
-    undefined_free: bool = False
+    default_size: int = option(64, count_info("what a dimension without a size is taken to be"))
+    sizes: str = option("", text_info("what dimensions are taken to be, by name: batch=1,N=128"))
+    undefined_free: bool = option(False, flag_info("shorten chains that the standard leaves open"))
     target: Target | None = None
 
     def call(self, model: onnx_ir.Model) -> RewriteResult:
@@ -97,7 +98,7 @@ class _Facts:
     inference: Inference
     casts: CastTable
     ranges: Ranges
-    undefined_free: bool = False
+    undefined_free: bool = option(False, flag_info("shorten chains that the standard leaves open"))
     origins: dict[tuple[onnx_ir.Value, CastNode], _Origin] = field(
         default_factory=dict[tuple[onnx_ir.Value, CastNode], "_Origin"]
     )

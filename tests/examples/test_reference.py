@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from importlib import import_module
 
 import castsmith
 import castsmith.lowering
 import castsmith.passes
 from castsmith.cli.main import _COMMANDS  # pyright: ignore[reportPrivateUsage]
+from castsmith.ir.options import Options
 from castsmith.ir.targets import target_names
 from castsmith.lowering.registry import PASSES, option_names
 from castsmith.numerics.types import ELEMENT_TYPES, type_name
@@ -33,6 +35,13 @@ def test_every_command_has_its_help() -> None:
     shown = [line.removeprefix("## castsmith ") for line in page.splitlines() if line.startswith("## ")]
     assert tuple(shown) == _COMMANDS
     assert "--promote-unsafe" in page
+
+
+def test_every_option_of_optimize_has_a_row() -> None:
+    names = [line.split(" | ")[0].removeprefix("| ") for line in text("options").splitlines() if line.startswith("| ")]
+    assert names[1:] == [each.name for each in dataclasses.fields(Options)]
+    assert "| storage | `'packed'` or `'byte'` | `'packed'` |" in text("options")
+    assert "`--no-provenance`" in text("options")
 
 
 def test_every_pass_has_its_options() -> None:

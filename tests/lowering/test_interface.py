@@ -69,5 +69,5 @@ def test_names_stay():
 @pytest.mark.parametrize("name", ["lower-float8", "widen-floats"])
 def test_an_unknown_interface_is_refused(name: str):
     model: Any = model_of("agraph (float[N] x) => (float[N] y) { y = Identity (x) }")
-    with pytest.raises(OptionError, match="stored or wide"):
+    with pytest.raises(OptionError, match=r"unknown interface 'codes'; expected 'stored' or 'wide'"):
         optimize(model, target=ANDROID, passes=[f"{name}{{interface=codes}}"])

@@ -105,5 +105,5 @@ def test_functions(name: str):
 
 def test_an_unknown_storage_is_refused():
     model = model_of("agraph (float[N] x) => (float[N] y) { y = Identity (x) }")
-    with pytest.raises(OptionError, match="packed or one in each byte"):
-        optimize(model, target=CPU, storage="bits")
+    with pytest.raises(OptionError, match=r"unknown storage 'bits'; expected 'packed' or 'byte'"):
+        optimize(model, target=CPU, storage="bits")  # pyright: ignore[reportArgumentType]

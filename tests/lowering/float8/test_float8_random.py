@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx_ir import DataType
 
+from castsmith.ir.options import Encoding
 from castsmith.ir.targets import load_target
 from castsmith.lowering.encodings.storage import declared_values
 from castsmith.lowering.float8.lower import LowerFloat8
@@ -77,7 +78,7 @@ class GraphMaker:
 @pytest.mark.parametrize("sequence", ["bitcast", "table", "ufp", "ladder"])
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())
-def test_lowered_graphs_give_the_native_bits(sequence: str, data: st.DataObject):
+def test_lowered_graphs_give_the_native_bits(sequence: Encoding, data: st.DataObject):
     maker = GraphMaker(data)
     for _ in range(data.draw(st.integers(1, 10))):
         maker.step()

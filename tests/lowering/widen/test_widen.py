@@ -12,6 +12,7 @@ import pytest
 from onnx_ir import DataType
 
 from castsmith.ir.io.loading import load
+from castsmith.ir.options import Interface
 from castsmith.ir.records import Effect, RewriteResult
 from castsmith.ir.targets import load_target
 from castsmith.lowering.encodings.ladder import round_in_place
@@ -135,7 +136,7 @@ def test_inputs_that_become_floats_are_said_to():
 
 @pytest.mark.parametrize("target", ["onnxruntime-cpu", "onnxruntime-android", "old"])
 @pytest.mark.parametrize("interface", ["stored", "wide"])
-def test_a_transformer_exported_in_bfloat16(target: str, interface: str):
+def test_a_transformer_exported_in_bfloat16(target: str, interface: Interface):
     """Each operator's result is rounded to bfloat16, whatever the target has of the type, as are the outputs."""
     ids = np.array([[3, 1, 15, 0, 7, 7, 2], [9, 4, 4, 11, 12, 13, 14]])
     chosen = WITHOUT[BF16] if target == "old" else load_target(target)
