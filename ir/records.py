@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -44,19 +45,196 @@ class Site:
 
 
 @dataclass(frozen=True, slots=True)
+class ValueItem:
+    """A value in short form, as an operand or result of a node, or by itself: a constant, an input, an output.
+
+    Attributes:
+        name: The name; empty for a value that has none.
+        element: The element type, `?` where it is unknown.
+        dims: The shape in brackets, such as `[N, 4]`; empty where it is unknown.
+        content: The elements of a constant, elided where they are many; None where they are not shown.
+        role: What the value is, where that is not obvious, or what makes it: `input`, `constant`, `return`, `Relu`.
+    """
+
+    name: str
+    element: str = ""
+    dims: str = ""
+    content: str | None = None
+    role: str = ""
+
+    @property
+    def type(self) -> str:
+        """The element type and shape as ONNX text has them: `float[N, 4]`."""
+        return self.element + self.dims
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of values that the item mentions."""
+        return (self.name,)
+
+    @property
+    def made(self) -> tuple[str, ...]:
+        """The names of the values that the item gives."""
+        return () if self.content is None else (self.name,)
+
+    @property
+    def code(self) -> str:
+        """The item as ONNX text, without comment: `float[3] w = {1, 2, 3}`."""
+        text = " ".join(filter(None, (self.role, self.type, self.name or "?")))
+        return text if self.content is None else f"{text} = {{{self.content}}}"
+
+    @property
+    def comment(self) -> str:
+        """The comment behind the code; a value has none."""
+        return ""
+
+    @property
+    def operand(self) -> str:
+        """The value as an operand of a node: its name, and the element of a constant that has one."""
+        return (self.name or "?") + ("" if self.content is None else f" {{{self.content}}}")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeItem:
+    """A node in short form. An input that is left out is None; `attributes` are pairs of name and shortened value."""
+
+    op_type: str
+    inputs: tuple[ValueItem | None, ...] = ()
+    outputs: tuple[ValueItem, ...] = ()
+    attributes: tuple[tuple[str, str], ...] = ()
+    domain: str = ""
+    name: str = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of values that the item mentions."""
+        return tuple(value.name for value in (*self.outputs, *self.inputs) if value is not None and value.name)
+
+    @property
+    def made(self) -> tuple[str, ...]:
+        """The names of the values that the node gives."""
+        return tuple(value.name for value in self.outputs if value.name)
+
+    @property
+    def operator(self) -> str:
+        """The operator with its domain, where that is not the standard's."""
+        return f"{self.domain}.{self.op_type}" if self.domain else self.op_type
+
+    @property
+    def call(self) -> str:
+        """The operator and its attributes: `Cast <to = float>`."""
+        attributes = ", ".join(f"{name} = {text}" for name, text in self.attributes)
+        return f"{self.operator} <{attributes}>" if attributes else self.operator
+
+    @property
+    def code(self) -> str:
+        """The item as ONNX text, without comment: `y = Cast <to = float> (x)`."""
+        inputs = ", ".join("" if value is None else value.operand for value in self.inputs)
+        return f"{', '.join(value.name or '?' for value in self.outputs)} = {self.call} ({inputs})"
+
+    @property
+    def comment(self) -> str:
+        """The types of the inputs and outputs: `(int64[N]) -> float[N]`."""
+        takes = ", ".join(value.type for value in self.inputs if value is not None)
+        return f"({takes}) -> {', '.join(value.type for value in self.outputs)}"
+
+
+@dataclass(frozen=True, slots=True)
+class TextItem:
+    """Something that is neither a node nor a value, such as `opset 21`, or what a pass from elsewhere has as text."""
+
+    code: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of values that the item mentions: none, since text is not parsed."""
+        return ()
+
+    @property
+    def made(self) -> tuple[str, ...]:
+        """The names of the values that the item gives: none, since text is not parsed."""
+        return ()
+
+    @property
+    def comment(self) -> str:
+        """The comment behind the code; text has none."""
+        return ""
+
+
+Item = NodeItem | ValueItem | TextItem
+
+
+def item_text(item: Item) -> str:
+    """The item as a line of ONNX text, with its comment: `y = Cast <to = float> (x)  # (int64[N]) -> float[N]`."""
+    return f"{item.code}  # {item.comment}" if isinstance(item, NodeItem) else item.code
+
+
+def items_text(items: Sequence[Item]) -> str:
+    """The items as ONNX text, one below the other."""
+    return "\n".join(map(item_text, items))
+
+
+def _items(given: str | Item | Sequence[Item]) -> tuple[Item, ...]:
+    if isinstance(given, str):
+        return (TextItem(given),) if given else ()
+    return (given,) if isinstance(given, NodeItem | ValueItem | TextItem) else tuple(given)
+
+
+@dataclass(frozen=True, slots=True, init=False)
 class Rewrite:
-    """One change: ONNX text before and after, why, by which rule, and how exact."""
+    """One change: the nodes and values removed and made, why, by which rule, and how exact.
+
+    `before` and `after` are ONNX text, rendered from what was removed and made. Whoever makes a record gives them as
+    items (`castsmith.ir.text`), or as text of their own.
+    """
 
     pass_name: str
     rule: str
     site: Site
-    before: str
-    after: str
+    removed: tuple[Item, ...]
+    made: tuple[Item, ...]
     reason: str
-    effect: Effect = Effect.BIT_EXACT
-    saved_bytes: int | None = None
+    effect: Effect
+    saved_bytes: int | None
     """Bytes that are no longer read and written each time the model runs, at the sizes known or assumed; None where
     nobody counted."""
+
+    def __init__(
+        self,
+        pass_name: str,
+        rule: str,
+        site: Site,
+        before: str | Item | Sequence[Item] = (),
+        after: str | Item | Sequence[Item] = (),
+        reason: str = "",
+        effect: Effect = Effect.BIT_EXACT,
+        saved_bytes: int | None = None,
+        *,
+        removed: Sequence[Item] = (),
+        made: Sequence[Item] = (),
+    ) -> None:
+        fields = {
+            "pass_name": pass_name,
+            "rule": rule,
+            "site": site,
+            "removed": _items(before or removed),
+            "made": _items(after or made),
+            "reason": reason,
+            "effect": effect,
+            "saved_bytes": saved_bytes,
+        }
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def before(self) -> str:
+        """What was there, as ONNX text."""
+        return items_text(self.removed)
+
+    @property
+    def after(self) -> str:
+        """What is there now, as ONNX text."""
+        return items_text(self.made)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from castsmith.ir.errors import OpsetError
 from castsmith.ir.naming import settle_names
 from castsmith.ir.ops import opset_of
 from castsmith.ir.options import check_options
-from castsmith.ir.records import Records, Rewrite, RewriteResult, Site
+from castsmith.ir.records import Records, Rewrite, RewriteResult, Site, TextItem
 from castsmith.ir.walks import all_nodes
 from castsmith.numerics.cast import NEWEST_OPSET
 
@@ -104,7 +104,8 @@ def _dropped(class_name: str, model: onnx_ir.Model, before: list[str]) -> Rewrit
     after = _header(model)
     old, new = (each for each in before if each not in after), (each for each in after if each not in before)
     reason = "no node needs any more what the model declares"
-    return Rewrite(name, "drop-unused", Site(model.graph.name or ""), "\n".join(old), "\n".join(new), reason)
+    sides = ([TextItem(text) for text in side] for side in (old, new))
+    return Rewrite(name, "drop-unused", Site(model.graph.name or ""), *sides, reason=reason)
 
 
 @contextmanager
@@ -134,19 +135,11 @@ def note_provenance(model: onnx_ir.Model, old: set[onnx_ir.Node], rewrites: Iter
     makers: dict[str, Rewrite] = {}
     inherited: dict[str, Rewrite] = {}
     for rewrite in rewrites:
-        makers.update((name, rewrite) for name in _names(rewrite.after))
+        makers.update((name, rewrite) for item in rewrite.made for name in item.made)
         # A result that is an output of the graph has taken the name of what it replaces since.
-        inherited.update((name, rewrite) for name in _names(rewrite.before))
+        inherited.update((name, rewrite) for item in rewrite.removed for name in item.made)
     for node in new:
         name = next((value.name for value in node.outputs if value.name), "")
         rewrite = makers.get(name or "") or inherited.get(name or "")
         if rewrite is not None:
             node.metadata_props.update({RULE: rewrite.rule, PASS: rewrite.pass_name, FROM: str(rewrite.site)})
-
-
-def _names(text: str) -> Iterable[str]:
-    """The first name that each line of ONNX text defines."""
-    for line in text.split("\n"):
-        outputs, equals, _ = line.partition(" = ")
-        if equals:
-            yield outputs.partition(", ")[0].rpartition(" ")[2]

@@ -11,7 +11,7 @@ from castsmith.ir.constants import constant_node, drop_if_unused
 from castsmith.ir.inference import Following
 from castsmith.ir.naming import Namer
 from castsmith.ir.records import Effect, Records, Refusal, Rewrite, RewriteResult
-from castsmith.ir.text import constant_text, node_text, site_of
+from castsmith.ir.text import Types, constant_item, node_item, site_of
 from castsmith.ir.walks import all_nodes
 
 __all__ = ["Replacement", "Rule", "all_nodes", "apply_replacement", "place_constant", "run_rules"]
@@ -44,18 +44,24 @@ Rule = Callable[[onnx_ir.Node], Replacement | Refusal | None]
 
 
 def run_rules(
-    model: onnx_ir.Model, pass_name: str, namer: Namer, *rules: Rule, following: Following | None = None
+    model: onnx_ir.Model,
+    pass_name: str,
+    namer: Namer,
+    *rules: Rule,
+    following: Following | None = None,
+    types: Types | None = None,
 ) -> RewriteResult:
     """Offer every node to the rules, the first that answers wins; one walk, in the order of the graph.
 
     following: what is told of each rewrite, and whose inference the result hands on.
+    types: as of `apply_replacement`.
     """
     records = Records()
     for node in all_nodes(model):
         for rule in rules:
             answer = rule(node)
             if isinstance(answer, Replacement):
-                records.rewrites.append(apply_replacement(pass_name, node, answer, namer, following))
+                records.rewrites.append(apply_replacement(pass_name, node, answer, namer, following, types))
             elif answer is not None:
                 records.refusals.append(answer)
             if answer is not None:
@@ -65,10 +71,20 @@ def run_rules(
 
 
 def apply_replacement(
-    pass_name: str, node: onnx_ir.Node, replacement: Replacement, namer: Namer, following: Following | None = None
+    pass_name: str,
+    node: onnx_ir.Node,
+    replacement: Replacement,
+    namer: Namer,
+    following: Following | None = None,
+    types: Types | None = None,
 ) -> Rewrite:
-    """Change the graph as `replacement` says and record it. Graph outputs keep their names."""
-    site, before = site_of(node), node_text(node)
+    """Change the graph as `replacement` says and record it. Graph outputs keep their names.
+
+    types: the types with which the record shows values that declare none; by default those that are followed.
+    """
+    if types is None and following is not None:
+        types = following.inference.types
+    site, before = site_of(node), node_item(node, types)
     old_inputs = [value for value in node.inputs if value is not None]
     if replacement.outputs is not None:
         for name in (node.name, *(output.name for output in node.outputs if not output.is_graph_output())):
@@ -84,14 +100,14 @@ def apply_replacement(
     if replacement.outputs is not None:
         made += _replace_outputs(node, replacement.outputs, namer)
     # Now that all of them have the names that they keep.
-    lines = [*map(constant_text, replacement.constants), *map(node_text, made)]
+    after = [*map(constant_item, replacement.constants), *(node_item(each, types) for each in made)]
     if replacement.outputs is None:
-        lines.append(node_text(node))
+        after.append(node_item(node, types))
     if following is not None:
         following.rewritten(node, made, replacement.outputs)
     for value in old_inputs:
         drop_if_unused(value)
-    after, reason, saved = "\n".join(lines), replacement.reason, replacement.saved_bytes
+    reason, saved = replacement.reason, replacement.saved_bytes
     return Rewrite(pass_name, replacement.rule, site, before, after, reason, replacement.effect, saved)
 
 

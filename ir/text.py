@@ -1,17 +1,17 @@
-"""Nodes as ONNX text, with the types of what goes in and out as a comment, for rewrite records and messages."""
+"""Nodes and values in short form, for rewrite records, and as ONNX text, for messages.
+
+A node is shown with the types that its values declare; `types` gives those of values that declare none.
+"""
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Iterable
-from contextvars import ContextVar
-from typing import Protocol
+from collections.abc import Iterable, Mapping
 
 import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.ops import NUMBERS_OF_TYPES
-from castsmith.ir.records import Site
+from castsmith.ir.records import NodeItem, Site, ValueItem, item_text
 from castsmith.numerics.errors import PromotionError
 from castsmith.numerics.types import type_name
 
@@ -48,69 +48,62 @@ def located(
 
 
 _MAX_ATTRIBUTE_CHARACTERS = 60
+_MOST_ELEMENTS = 8
 
 
-class Typed(Protocol):
-    """What knows the types of values, as `castsmith.ir.inference.Inference` does."""
-
-    types: dict[onnx_ir.Value, onnx_ir.DataType]
+Types = Mapping[onnx_ir.Value, DataType]
+"""Element types of values, such as inference has them, for those that declare none."""
 
 
-_INFERRED: ContextVar[tuple[weakref.ref[Typed], ...]] = ContextVar("castsmith_inferred_types", default=())
-
-
-def node_text(node: onnx_ir.Node) -> str:
-    """One line such as `y = Cast <to = float> (x)  # (int64[N]) -> float[N]`."""
-    operator = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
-    attributes = ", ".join(
-        f"{name} = {_shortened(attribute_text(attribute))}" for name, attribute in node.attributes.items()
+def node_item(node: onnx_ir.Node, types: Types | None = None) -> NodeItem:
+    """The node in short form; types: as of this module."""
+    attributes = node.attributes.items()
+    return NodeItem(
+        node.op_type,
+        tuple(None if value is None else _operand(value, types) for value in node.inputs),
+        tuple(ValueItem(value.name or "", *_type(value, types)) for value in node.outputs),
+        tuple((name, _shortened(attribute_text(attribute))) for name, attribute in attributes),
+        node.domain,
+        node.name or "",
     )
-    call = f"{operator} <{attributes}>" if attributes else operator
-    inputs = ", ".join(_operand_text(value) for value in node.inputs)
-    outputs = ", ".join(_name(value) for value in node.outputs)
-    takes = ", ".join(inferred_text(value) for value in node.inputs if value is not None)
-    gives = ", ".join(inferred_text(value) for value in node.outputs)
-    return f"{outputs} = {call} ({inputs})  # ({takes}) -> {gives}"
 
 
-def nodes_text(nodes: Iterable[onnx_ir.Node]) -> str:
-    return "\n".join(node_text(node) for node in nodes)
+def node_items(nodes: Iterable[onnx_ir.Node], types: Types | None = None) -> list[NodeItem]:
+    """The nodes in short form; types: as of this module."""
+    return [node_item(node, types) for node in nodes]
 
 
-def show_types_of(*found: Typed) -> None:
-    """Let nodes be shown with the types in `found`, as long as that lives, where their values declare none."""
-    _INFERRED.set(tuple(weakref.ref(each) for each in found))
+def value_item(value: onnx_ir.Value, role: str = "") -> ValueItem:
+    """The value with its declared type in short form; role: as of ValueItem."""
+    return ValueItem(value.name or "", *_type(value, None), role=role)
 
 
-def inferred_text(value: onnx_ir.Value) -> str:
-    """As `type_text`; the element type alone where the value declares none and it was inferred."""
-    if value.dtype is None or value.dtype == onnx_ir.DataType.UNDEFINED:
-        alive = (each for reference in _INFERRED.get() if (each := reference()) is not None)
-        dtype = next((each.types[value] for each in alive if value in each.types), None)
-        if dtype is not None and value.type is None:
-            return type_name(dtype)
-    return type_text(value)
-
-
-def type_text(value: onnx_ir.Value) -> str:
-    """The value's element type and shape as ONNX text writes them, such as `float[N, 4]`; `?` where unknown."""
-    if value.dtype is None or value.dtype == onnx_ir.DataType.UNDEFINED:
-        return "?" if value.type is None else str(value.type)
-    dims = "" if value.shape is None else f"[{', '.join('?' if d is None else str(d) for d in _dims(value.shape))}]"
-    return type_name(value.dtype) + dims
-
-
-def constant_text(value: onnx_ir.Value) -> str:
-    """A constant as ONNX text declares it, elided when long: `float[3] w = {1, 2.5, ...}`."""
+def constant_item(value: onnx_ir.Value, role: str = "") -> ValueItem:
+    """A constant in short form, elided when long: `float[3] w = {1, 2.5, ...}`; role: as of ValueItem."""
     tensor = value.const_value
     if tensor is None:
-        return f"{type_text(value)} {_name(value)}"
-    if tensor.size <= 8:
+        return value_item(value, role)
+    if tensor.size <= _MOST_ELEMENTS:
         elements = ", ".join(str(element) for element in tensor.numpy().ravel().tolist())
     else:
         elements = f"... {tensor.size} elements ..."
     shape = ", ".join(str(d) for d in tensor.shape.numpy())
-    return f"{type_name(tensor.dtype)}[{shape}] {_name(value)} = {{{elements}}}"
+    return ValueItem(value.name or "", type_name(tensor.dtype), f"[{shape}]", elements, role)
+
+
+def node_text(node: onnx_ir.Node, types: Types | None = None) -> str:
+    """One line such as `y = Cast <to = float> (x)  # (int64[N]) -> float[N]`; types: as of this module."""
+    return item_text(node_item(node, types))
+
+
+def type_text(value: onnx_ir.Value) -> str:
+    """The value's element type and shape as ONNX text writes them, such as `float[N, 4]`; `?` where unknown."""
+    return "".join(_type(value, None))
+
+
+def constant_text(value: onnx_ir.Value) -> str:
+    """A constant as ONNX text declares it, elided when long: `float[3] w = {1, 2.5, ...}`."""
+    return item_text(constant_item(value))
 
 
 def site_of(node: onnx_ir.Node) -> Site:
@@ -123,16 +116,23 @@ def _dims(shape: onnx_ir.Shape) -> Iterable[int | str | None]:
     return (dim if isinstance(dim, int) else dim.value for dim in shape)
 
 
-def _name(value: onnx_ir.Value | None) -> str:
-    return "" if value is None else value.name or "?"
+def _type(value: onnx_ir.Value, types: Types | None) -> tuple[str, str]:
+    """The element type and the shape in brackets; of a value that declares no type, the one in `types` alone."""
+    if value.dtype is None or value.dtype == DataType.UNDEFINED:
+        if value.type is not None:
+            return str(value.type), ""
+        known = None if types is None else types.get(value)
+        return "?" if known is None else type_name(known), ""
+    dims = "" if value.shape is None else f"[{', '.join('?' if d is None else str(d) for d in _dims(value.shape))}]"
+    return type_name(value.dtype), dims
 
 
-def _operand_text(value: onnx_ir.Value | None) -> str:
-    """The name; of a constant with a single element the element too, since that is what a reader wants to see."""
-    tensor = None if value is None else value.const_value
-    if tensor is None or tensor.size != 1 or isinstance(tensor, onnx_ir.ExternalTensor):
-        return _name(value)
-    return f"{_name(value)} {{{tensor.numpy().ravel()[0]}}}"
+def _operand(value: onnx_ir.Value, types: Types | None) -> ValueItem:
+    """The value; of a constant with a single element the element too, since that is what a reader wants to see."""
+    tensor, content = value.const_value, None
+    if tensor is not None and tensor.size == 1 and not isinstance(tensor, onnx_ir.ExternalTensor):
+        content = f"{tensor.numpy().ravel()[0]}"
+    return ValueItem(value.name or "", *_type(value, types), content)
 
 
 def attribute_text(attribute: onnx_ir.Attr) -> str:

@@ -160,7 +160,7 @@ class LowerCustom(RewritePass):
         offers = Offers(chosen, self.target)
         inference = infer_element_types(model, PromotionRules(promote_unsafe=True), offers.types)
         offers.refuse_several(function for function, called in inference.signatures.items() if len(called) > 1)
-        result = run_rules(model, NAME, Namer(model), offers.answers.get)
+        result = run_rules(model, NAME, Namer(model), offers.answers.get, types=inference.types)
         drop_unused_domains(model, [name.rpartition(".")[0] for name in chosen])
         for scope in lacking:
             if not any(node.domain in DEFAULT_DOMAINS for node in scope.all_nodes()):

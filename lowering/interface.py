@@ -11,8 +11,8 @@ from castsmith.ir.inference import outdated
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops import cast_node
 from castsmith.ir.options import Interface
-from castsmith.ir.records import Effect, Rewrite, Site
-from castsmith.ir.text import type_text
+from castsmith.ir.records import Effect, Rewrite, Site, ValueItem
+from castsmith.ir.text import value_item
 from castsmith.numerics.types import Kind, element_type, type_name
 
 NARROW_INTERFACE = "narrow-interface"
@@ -55,7 +55,7 @@ def convert_outputs(
     only: Collection[onnx_ir.Value] | None = None,
 ) -> list[Rewrite]:
     """Cast the graph's outputs of these types, or only those named, to others."""
-    graph, namer, made = model.graph, Namer(model), list[tuple[onnx_ir.Value, str]]()
+    graph, namer, made = model.graph, Namer(model), list[tuple[onnx_ir.Value, ValueItem]]()
     for index, value in enumerate(list(graph.outputs)):
         if _is_tensor(value, to) and (only is None or value in only):
             made.append(_convert_output(graph, index, value, to, namer))
@@ -68,8 +68,8 @@ def _is_tensor(value: onnx_ir.Value, dtypes: Container[DataType | None]) -> bool
 
 def _convert_input(
     graph: onnx_ir.Graph, value: onnx_ir.Value, to: Mapping[DataType, DataType], namer: Namer
-) -> tuple[onnx_ir.Value, str]:
-    before, dtype = f"{type_text(value)} {value.name}", value.dtype
+) -> tuple[onnx_ir.Value, ValueItem]:
+    before, dtype = value_item(value), value.dtype
     assert dtype is not None
     value.type = onnx_ir.TensorType(to[dtype])
     # Infinity is a value of float8e5m2, which a saturating cast would not keep.
@@ -86,8 +86,8 @@ def _convert_input(
 
 def _convert_output(
     graph: onnx_ir.Graph, index: int, value: onnx_ir.Value, to: Mapping[DataType, DataType], namer: Namer
-) -> tuple[onnx_ir.Value, str]:
-    name, before, dtype = value.name, f"{type_text(value)} {value.name}", value.dtype
+) -> tuple[onnx_ir.Value, ValueItem]:
+    name, before, dtype = value.name, value_item(value), value.dtype
     assert dtype is not None
     value.name = namer.fresh(f"{name}_{type_name(dtype)}")
     node = cast_node(value, to[dtype])
@@ -104,7 +104,7 @@ def _name(node: onnx_ir.Node, namer: Namer) -> None:
 
 
 def _recorded(
-    model: onnx_ir.Model, pass_name: str, rule: str, reason: str, made: Sequence[tuple[onnx_ir.Value, str]]
+    model: onnx_ir.Model, pass_name: str, rule: str, reason: str, made: Sequence[tuple[onnx_ir.Value, ValueItem]]
 ) -> list[Rewrite]:
     if made:
         outdated(model)
@@ -114,7 +114,7 @@ def _recorded(
             rule,
             Site(model.graph.name or "", value.name or ""),
             before,
-            f"{type_text(value)} {value.name}",
+            value_item(value),
             f"inputs and outputs were {reason}",
             Effect.INTERFACE,
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
 
 from castsmith.cli.arguments import Commands, add_command, print_json
 
@@ -29,6 +28,7 @@ def add_to(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from castsmith.cli.report import comparison_data
     from castsmith.cli.text import comparison_lines, print_lines, progress
     from castsmith.ir.diff import diff
     from castsmith.ir.io import load
@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
 
         print(html_text(diff_page(f"{arguments.a} \u2192 {arguments.b}", a, b, found)), end="")
     elif arguments.format == "json":
-        print_json({"a": arguments.a, "b": arguments.b, "same": not found, **asdict(found)})
+        print_json({"a": arguments.a, "b": arguments.b, "same": not found, **comparison_data(found)})
     else:
         print_lines(comparison_lines(arguments.a, arguments.b, found, full=arguments.full))
     return _DIFFERENT if found else _SAME

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import onnx_ir
@@ -12,27 +10,27 @@ import onnx_ir
 from castsmith.cli.report import Amount, Sizes, effect_text
 from castsmith.cli.text import counted, size_text
 from castsmith.ir.diff import Change, ModelDiff
-from castsmith.ir.records import Diagnostic, Refusal, Rewrite, Site
-from castsmith.ir.text import node_text, site_of
+from castsmith.ir.inference import known_types
+from castsmith.ir.records import Diagnostic, Item, NodeItem, Refusal, Rewrite, Site, ValueItem, items_text
+from castsmith.ir.text import node_item, site_of
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering.pipeline import Result
 
-Item = dict[str, Any]
+Entry = dict[str, Any]
 
 Around = dict[str, tuple[str, list[str]]]
 """For values by name, the operator that makes each and some that use it."""
 
 _MOST_CONSUMERS, _MOST_TEXT = 3, 90
-_NAME = re.compile(r"[^\s,(){}<>]+")
 
 
 def report_page(title: str, sub: str, before: Around, result: Result, sizes: Sizes) -> dict[str, Any]:
     """The page of one run of optimize; `before` is what stood around each value of the model that went in."""
-    texts = _texts_of_nodes(result.model, [record.site for record in result.refusals])
+    nodes = _nodes_at(result.model, [record.site for record in result.refusals])
     items = [
         *map(_diagnostic, result.diagnostics),
         *map(_rewrite, result.rewrites),
-        *(_refusal(record, texts.get(record.site, "")) for record in result.refusals),
+        *(_refusal(record, nodes.get(record.site, ())) for record in result.refusals),
     ]
     first, last = sizes.before, sizes.after
     figures = [
@@ -60,34 +58,49 @@ def diff_page(title: str, a: onnx_ir.Model, b: onnx_ir.Model, found: ModelDiff) 
             "detail": change.detail,
             "before": change.before,
             "after": change.after,
-            "drawn": change.subject in ("node", "operator"),
+            **_drawings((change.removed,), (change.made,), drawn=change.subject in ("node", "operator")),
         }
         for change in found.changes
     ]
-    counts = {key.removeprefix("nodes_"): str(count) for key, count in asdict(found).items() if key != "changes"}
-    figures = [("differences", str(len(items))), *((f"nodes {key}", count) for key, count in counts.items())]
+    counts = {
+        "same": found.nodes_same,
+        "changed": found.nodes_changed,
+        "added": found.nodes_added,
+        "removed": found.nodes_removed,
+    }
+    figures = [("differences", str(len(items))), *((f"nodes {key}", str(count)) for key, count in counts.items())]
     sub = "The models are the same." if not items else counted(len(items), "difference")
     return _page(title, sub, figures, items, around(a), around(b))
 
 
 def _told(change: Change) -> str:
     """What changed in one line: a node as it was or is, anything else from what to what."""
-    sides = [text.partition("  # ")[0] for text in (change.before, change.after)]
+    is_node = change.subject in ("node", "operator")
+    sides = [
+        text if item is None or not is_node else item.code
+        for text, item in ((change.before, change.removed), (change.after, change.made))
+    ]
     text = " \u2192 ".join(side if len(side) <= _MOST_TEXT else f"{side[:_MOST_TEXT]}\u2026" for side in sides if side)
-    return text if change.subject in ("node", "operator") else f"{change.subject}: {text}"
+    return text if is_node else f"{change.subject}: {text}"
 
 
 def _page(
     title: str,
     sub: str,
     figures: Iterable[tuple[str, str]],
-    items: Sequence[Item],
+    items: Sequence[Entry],
     before: Around,
     after: Around,
 ) -> dict[str, Any]:
     drawn = [item for item in items if item["drawn"]]
     neighbours = {
-        side: {name: known[name] for item in drawn for name in _NAME.findall(item[side]) if name in known}
+        side: {
+            name: known[name]
+            for item in drawn
+            for node in item["drawing"][side]
+            for name in (*node["outs"], *node["ins"])
+            if name in known
+        }
         for side, known in (("before", before), ("after", after))
     }
     return {"schema": 1, "title": title, "sub": sub, "figures": list(figures), "items": items, "around": neighbours}
@@ -120,38 +133,85 @@ def _amount(amount: Amount) -> dict[str, str]:
     }
 
 
-def _texts_of_nodes(model: onnx_ir.Model, sites: Iterable[Site]) -> dict[Site, str]:
-    """The nodes at the sites as text, where they are still there and no other node has the same site."""
+def _nodes_at(model: onnx_ir.Model, sites: Iterable[Site]) -> dict[Site, tuple[NodeItem]]:
+    """The nodes at the sites, where they are still there and no other node has the same site."""
     wanted, nodes = set(sites), dict[Site, list[onnx_ir.Node]]()
     for node in all_nodes(model) if wanted else ():
         site = site_of(node)
         if site in wanted:
             nodes.setdefault(site, []).append(node)
-    return {site: node_text(found[0]) for site, found in nodes.items() if len(found) == 1}
+    types = known_types(model) if nodes else {}
+    return {site: (node_item(found[0], types),) for site, found in nodes.items() if len(found) == 1}
 
 
-def _rewrite(record: Rewrite) -> Item:
+def _rewrite(record: Rewrite) -> Entry:
     reason = f"{record.reason} [{effect_text(record)}]"
-    return _item("rewrite", record.pass_name, record.rule, record.site, reason, record.before, record.after)
+    return _item("rewrite", record.pass_name, record.rule, record.site, reason, record.removed, record.made)
 
 
-def _refusal(record: Refusal, text: str) -> Item:
+def _refusal(record: Refusal, nodes: Sequence[Item]) -> Entry:
     witness = f" (witness: {record.witness})" if record.witness else ""
-    return _item("refusal", record.pass_name, record.rule, record.site, record.reason + witness, text, "")
+    return _item("refusal", record.pass_name, record.rule, record.site, record.reason + witness, nodes, ())
 
 
-def _diagnostic(record: Diagnostic) -> Item:
+def _diagnostic(record: Diagnostic) -> Entry:
     way_out = f" ({record.help})" if record.help else ""
     severity = record.severity.value
-    return _item("diagnostic", severity, record.code, record.site, record.message + way_out, "", "", drawn=False)
+    return _item("diagnostic", severity, record.code, record.site, record.message + way_out, (), (), drawn=False)
 
 
 def _item(
-    kind: str, group: str, rule: str, site: Site, reason: str, before: str, after: str, *, drawn: bool = True
-) -> Item:
-    """`drawn`: whether the texts are nodes that a picture can show."""
-    keys = ("kind", "group", "rule", "place", "reason", "before", "after", "drawn")
-    return dict(zip(keys, (kind, group, rule, str(site), reason, before, after, drawn), strict=True))
+    kind: str,
+    group: str,
+    rule: str,
+    site: Site,
+    reason: str,
+    removed: Sequence[Item],
+    made: Sequence[Item],
+    *,
+    drawn: bool = True,
+) -> Entry:
+    """`drawn`: whether the items are nodes that a picture can show."""
+    keys = ("kind", "group", "rule", "place", "reason", "before", "after")
+    texts = items_text(removed), items_text(made)
+    entry = dict(zip(keys, (kind, group, rule, str(site), reason, *texts), strict=True))
+    return {**entry, **_drawings(removed, made, drawn=drawn)}
+
+
+def _drawings(removed: Sequence[Item | None], made: Sequence[Item | None], *, drawn: bool) -> Entry:
+    """What the pictures of both sides show, where there are any."""
+    if not drawn:
+        return {"drawn": False}
+    sides = {
+        side: [_drawing(item) for item in items if item is not None]
+        for side, items in (("before", removed), ("after", made))
+    }
+    return {"drawn": True, "drawing": sides}
+
+
+def _drawing(item: Item) -> Entry:
+    """One box of a picture: the operator, the names and types of what it takes and gives, and a note."""
+    if isinstance(item, NodeItem):
+        to = next((f"to {text}" for name, text in item.attributes if name == "to"), None)
+        return {
+            "op": item.operator,
+            "outs": [value.name for value in item.outputs],
+            "outTypes": [value.type for value in item.outputs],
+            "ins": ["" if value is None else value.name for value in item.inputs],
+            "inTypes": ["" if value is None else value.type for value in item.inputs],
+            "note": to or ", ".join(f"{name} = {text}" for name, text in item.attributes),
+        }
+    content = item.content if isinstance(item, ValueItem) else None
+    if isinstance(item, ValueItem) and content is not None:
+        return {
+            "op": "constant",
+            "outs": [item.name],
+            "outTypes": [item.type],
+            "ins": [],
+            "inTypes": [],
+            "note": content,
+        }
+    return {"op": item.code, "outs": [], "outTypes": [], "ins": [], "inTypes": [], "note": ""}
 
 
 def _change(before: str, after: str) -> str:

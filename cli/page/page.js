@@ -23,45 +23,13 @@ async function read() {
   return JSON.parse(await new Response(stream).text());
 }
 
-/* ---- ONNX text as a graph: one line is `outs = Op <attributes> (ins)  # (types) -> types` ---- */
-
-function split(text) {
-  const parts = [];
-  let depth = 0, start = 0;
-  for (let i = 0; i <= text.length; i++) {
-    const c = text[i];
-    if (c === "[" || c === "{" || c === "(") depth++;
-    else if (c === "]" || c === "}" || c === ")") depth--;
-    else if ((c === "," && depth <= 0) || i === text.length) {
-      parts.push(text.slice(start, i).trim());
-      start = i + 1;
-    }
-  }
-  return parts.length === 1 && parts[0] === "" ? [] : parts;
-}
-
-function parseLine(line) {
-  const at = line.lastIndexOf("  # ");
-  const code = at < 0 ? line : line.slice(0, at), types = at < 0 ? "" : line.slice(at + 4);
-  const constant = /^(\S+?\[[^\]]*\]) (.+?) = \{(.*)\}$/.exec(code);
-  if (constant) return { op: "constant", outs: [constant[2]], ins: [], outTypes: [constant[1]], inTypes: [], note: constant[3] };
-  const found = /^(.*?) = ([\w.:]+)(?: <(.*)>)? \((.*)\)$/.exec(code);
-  if (!found) return { op: code, outs: [], ins: [], outTypes: [], inTypes: [], note: "" };
-  const arrow = /^\((.*)\) -> (.*)$/.exec(types) || [0, "", ""];
-  const ins = split(found[4]).map((name) => name.replace(/ \{[^{}]*\}$/, ""));
-  const given = split(arrow[1]);
-  let next = 0;
-  const inTypes = ins.map((name) => (name === "" ? "" : given[next++] || ""));
-  const shown = /(?:^|, )to = (\w+)/.exec(found[3] || "");
-  return { op: found[2], outs: split(found[1]), ins, outTypes: split(arrow[2]), inTypes,
-    note: shown ? "to " + shown[1] : clip(found[3] || "", 22) };
-}
+/* ---- the nodes of one side of a change as a graph ---- */
 
 const clip = (text, most) => (text.length > most ? text.slice(0, most - 1) + "\u2026" : text);
 const isCast = (op) => /^(Cast|CastLike|BitCast|castsmith\.ConvertPromoteTypes\w*)$/.test(op);
 
-function graphOf(text, around) {
-  const nodes = text.split("\n").filter(Boolean).map(parseLine), edges = [], maker = new Map();
+function graphOf(drawing, around) {
+  const nodes = drawing.map((node) => ({ ...node, note: node.op === "constant" ? node.note : clip(node.note, 22) })), edges = [], maker = new Map();
   nodes.forEach((node, index) => node.outs.forEach((name, i) => maker.set(name, [index, node.outTypes[i] || ""])));
   const count = nodes.length, used = new Set();
   for (let index = 0; index < count; index++) {
@@ -128,8 +96,8 @@ function draw(tag, attributes, text) {
 
 const WIDE = 6.7, SMALL = 5.9, TYPE = 6.4, HEIGHT = 38, GAP = 26;
 
-function picture(text, around, label) {
-  const graph = graphOf(text, around), columns = layers(graph), box = [];
+function picture(drawing, around, label) {
+  const graph = graphOf(drawing, around), columns = layers(graph), box = [];
   let x = 6, tallest = Math.max(...columns.map((column) => column.length));
   const height = tallest * (HEIGHT + GAP) + 8;
   for (const column of columns) {
@@ -246,7 +214,7 @@ function start(data) {
     for (const [name, text] of [["before", item.before], ["after", item.after]]) {
       if (!text) continue;
       const side = element("div", { class: "side" }, element("h3", {}, item.kind === "refusal" ? "as it is" : name));
-      if (item.drawn) side.append(element("div", { class: "picture", tabindex: "0" }, picture(text, data.around[name] || {}, `${name}: ${item.place}`)));
+      if (item.drawn) side.append(element("div", { class: "picture", tabindex: "0" }, picture(item.drawing[name], data.around[name] || {}, `${name}: ${item.place}`)));
       const lines = text.split("\n").length, pre = element("pre", { class: item.kind === "refusal" ? "" : name }, text);
       side.append(item.drawn && lines > 4 ? element("details", {}, element("summary", {}, `${lines} lines of ONNX text`), pre) : pre);
       made.append(side);

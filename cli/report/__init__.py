@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from castsmith.lazy import door
 
 if TYPE_CHECKING:
-    from castsmith.cli.report.data import count_by_rule, diagnostic_data, effect_text, report_data
+    from castsmith.cli.report.data import comparison_data, count_by_rule, diagnostic_data, effect_text, report_data
     from castsmith.cli.report.savings import Amount, RuleKey, Sizes, Watched, measure
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "RuleKey",
     "Sizes",
     "Watched",
+    "comparison_data",
     "count_by_rule",
     "diagnostic_data",
     "effect_text",
@@ -26,7 +27,7 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = door(
         __name__,
         {
-            "data": ("count_by_rule", "diagnostic_data", "effect_text", "report_data"),
+            "data": ("comparison_data", "count_by_rule", "diagnostic_data", "effect_text", "report_data"),
             "savings": ("Amount", "RuleKey", "Sizes", "Watched", "measure"),
         },
     )

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import castsmith
 from castsmith.cli.report.savings import Sizes
-from castsmith.ir.records import Diagnostic, Refusal, Rewrite, Site
+from castsmith.ir.records import Diagnostic, Item, NodeItem, Refusal, Rewrite, Site, ValueItem
 from castsmith.lowering.pipeline import Result
 
 if TYPE_CHECKING:
+    from castsmith.ir.diff import ModelDiff
     from castsmith.ir.verify import Verdict
 
 
@@ -36,6 +37,18 @@ def report_data(source: str, output: str | None, target: str | None, result: Res
         "refusals": [_refusal(record) for record in result.refusals],
         "diagnostics": [diagnostic_data(record) for record in result.diagnostics],
         "verification": None if result.verdict is None else _verification(result.verdict),
+    }
+
+
+def comparison_data(found: ModelDiff) -> dict[str, Any]:
+    """What diff found, as data."""
+    keys = ("kind", "place", "subject", "before", "after", "detail")
+    return {
+        "changes": [{key: getattr(change, key) for key in keys} for change in found.changes],
+        "nodes_same": found.nodes_same,
+        "nodes_changed": found.nodes_changed,
+        "nodes_added": found.nodes_added,
+        "nodes_removed": found.nodes_removed,
     }
 
 
@@ -75,10 +88,29 @@ def _rewrite(record: Rewrite) -> dict[str, Any]:
         "place": _place(record.site),
         "before": record.before,
         "after": record.after,
+        "removed": list(map(_item, record.removed)),
+        "made": list(map(_item, record.made)),
         "reason": record.reason,
         "effect": effect_name(record),
         "saved_bytes": record.saved_bytes,
     }
+
+
+def _item(item: Item) -> dict[str, Any]:
+    if isinstance(item, NodeItem):
+        return {
+            "kind": "node",
+            "domain": item.domain,
+            "op": item.op_type,
+            "name": item.name,
+            "attributes": dict(item.attributes),
+            "inputs": [None if value is None else _item(value) for value in item.inputs],
+            "outputs": list(map(_item, item.outputs)),
+        }
+    if isinstance(item, ValueItem):
+        fields = {"name": item.name, "type": item.type, "content": item.content, "role": item.role}
+        return {"kind": "value", **fields}
+    return {"kind": "text", "text": item.code}
 
 
 def _refusal(record: Refusal) -> dict[str, Any]:

@@ -6,7 +6,6 @@ what neither names, such as constants that nothing used, to the pass as a whole.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -67,7 +66,6 @@ class Sizes:
 
 
 _CASTING = ("Cast", "CastLike")
-_NAME = re.compile(r"[^\s,(){}<>]+")
 
 
 Held = dict[str, tuple[int, bool]]
@@ -133,10 +131,10 @@ def _size(key: onnx_ir.Node | onnx_ir.TensorProtocol, tensor: onnx_ir.TensorProt
 
 
 def _mentions(rewrites: Iterable[Rewrite]) -> tuple[dict[str, str], dict[str, str]]:
-    """The rules by the names that their rewrites have after, and by those that they have before."""
+    """The rules by the names of the values that their rewrites make or take after, and by those before."""
     makers: dict[str, str] = {}
     users: dict[str, str] = {}
     for rewrite in rewrites:
-        makers.update(dict.fromkeys(_NAME.findall(rewrite.after), rewrite.rule))
-        users.update(dict.fromkeys(_NAME.findall(rewrite.before), rewrite.rule))
+        makers.update((name, rewrite.rule) for item in rewrite.made for name in item.names)
+        users.update((name, rewrite.rule) for item in rewrite.removed for name in item.names)
     return makers, users

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from castsmith.cli.text.rewrites import CODE_PIECES
+from castsmith.cli.text.rewrites import item_line
 from castsmith.cli.text.terminal import Line, Part, counted, one_line
 from castsmith.ir.diff import Change, ModelDiff
+from castsmith.ir.records import Item, NodeItem, ValueItem
 
 _HANG = 6
 
 _SHOWN, _MOST_PLACES, _MOST_OPERATORS = 3, 4, 8
 """How many of many places that changed alike are shown, how many more are named, and how many operators are counted."""
-
-_CALL = re.compile(r" = (\S+)( <.*?>)? \(")
-_SOURCE = re.compile(r" \((\w+)\)$")
 
 Form = tuple[str, ...]
 
@@ -73,30 +70,38 @@ def _form(index: int, group: list[Change]) -> Form:
     """What changes of places have in common that differ in names and shapes alone; else the place itself."""
     if not all(change.kind in _ALIKE or _retyped(change) for change in group):
         return (str(index),)
-    parts: list[str] = [group[0].place.rpartition(" ")[2]]
+    site = group[0].site
+    parts: list[str] = [group[0].place if site is None else site.op]
     for change in group:
         subject = change.subject if change.kind in ("operand-changed", "attribute-changed") else ""
-        parts += (change.kind, subject, _gist(change, change.before), _gist(change, change.after))
+        sides = (change.before, change.removed), (change.after, change.made)
+        parts += (change.kind, subject, *(_gist(change, text, item) for text, item in sides))
     return tuple(parts)
 
 
 def _retyped(change: Change) -> bool:
     """Whether a constant changed its element type; one that changed its values alone is of interest by itself."""
-    return change.kind == "constant-changed" and change.before.partition("[")[0] != change.after.partition("[")[0]
+    if change.kind != "constant-changed":
+        return False
+    return _element(change.removed) != _element(change.made) or (not change.before) != (not change.after)
 
 
-def _gist(change: Change, text: str) -> str:
+def _element(item: Item | None) -> str:
+    return item.element if isinstance(item, ValueItem) else ""
+
+
+def _gist(change: Change, text: str, item: Item | None) -> str:
     """A node without its names and shapes, an operand without its name, a type without its shape."""
-    if change.kind in ("type-changed", "constant-changed"):
-        return text.partition("[")[0]
-    if change.kind == "attribute-changed":
-        return text
-    call, source = _CALL.search(text), _SOURCE.search(text)
-    return (call[1] + (call[2] or "") if call else source[1] if source else "") or str(bool(text))
+    if isinstance(item, NodeItem):
+        return item.call
+    if isinstance(item, ValueItem):
+        return item.role if change.kind == "operand-changed" else item.element
+    return text if change.kind in ("attribute-changed", "constant-changed") else str(bool(text))
 
 
 def _places(others: list[list[Change]]) -> str:
-    names = [one_line(group[0].place.partition(": ")[2].rpartition(" (")[0]) for group in others[:_MOST_PLACES]]
+    sites = [group[0].site for group in others[:_MOST_PLACES]]
+    names = [one_line(site.node or "(unnamed)") for site in sites if site is not None]
     more = len(others) - len(names)
     rest = f" and {counted(more, 'other')}" if more else ""
     return f"{len(others)} more: {', '.join(names)}{rest}"
@@ -104,10 +109,10 @@ def _places(others: list[list[Change]]) -> str:
 
 def _operators(changes: Sequence[Change]) -> Iterator[str]:
     """The operators of the nodes removed and added, where there are more than a few."""
-    for kind, word, side in (("node-removed", "removed", "before"), ("node-added", "added", "after")):
-        texts = [getattr(change, side) for change in changes if change.kind == kind]
-        counts = Counter(found[1] for text in texts if (found := _CALL.search(text)))
-        if len(texts) > _SHOWN:
+    for kind, word in (("node-removed", "removed"), ("node-added", "added")):
+        nodes = [change.removed or change.made for change in changes if change.kind == kind]
+        counts = Counter(node.operator for node in nodes if isinstance(node, NodeItem))
+        if len(nodes) > _SHOWN:
             most = [f"{number} {name}" for name, number in counts.most_common(_MOST_OPERATORS)]
             more = len(counts) - len(most)
             yield f"{word}: {', '.join(most)}{f' and {more} other kinds' if more > 0 else ''}"
@@ -116,10 +121,9 @@ def _operators(changes: Sequence[Change]) -> Iterator[str]:
 def _change_lines(change: Change) -> Iterator[Line]:
     indent = "  " if change.place else ""
     if change.subject in ("node", "operator"):
-        for mark, style, text in (("-", "red", change.before), ("+", "green", change.after)):
-            if text:
-                code, separator, types = one_line(text).partition("  # ")
-                yield Line(((style, f"{indent}{mark} {code}"), ("dim", separator + types)), _HANG, CODE_PIECES)
+        for mark, style, item in (("-", "red", change.removed), ("+", "green", change.made)):
+            if item is not None:
+                yield item_line(f"{indent}{mark} ", style, item, _HANG)
         return
     parts: list[Part] = [("", f"{indent}{one_line(change.subject)}: ")]
     if not change.before or not change.after:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from castsmith.cli.report import count_by_rule, effect_text
 from castsmith.cli.text.terminal import Line, Part, counted, one_line
-from castsmith.ir.records import Refusal, Rewrite
+from castsmith.ir.records import Item, NodeItem, Refusal, Rewrite, TextItem, ValueItem
 from castsmith.numerics.types import ELEMENT_TYPES, type_name
 
 _HANG = 8
@@ -18,8 +17,6 @@ _LONG, _MOST_PLACES = 6, 4
 
 _SHOWN_LONG, _SHOWN_SHORT = 1, 3
 """How many of the records of one form are shown where there are many: of long rewrites, and of all else."""
-
-_CALL = re.compile(r" = (\S+(?: <.*?>)?) \(")
 
 CODE_PIECES = 4
 """How many lines of a terminal one node may take."""
@@ -38,8 +35,8 @@ def rewrite_lines(rewrites: Sequence[Rewrite], *, full: bool = False) -> Iterato
     for record, heading, others in _grouped(rewrites, _rewrite_form, full=full):
         yield from heading
         yield Line((("", "  "), ("cyan", one_line(str(record.site)))), 4)
-        yield from _code_lines("-", "red", record.before)
-        yield from _code_lines("+", "green", record.after)
+        yield from (item_line("    - ", "red", item, _HANG) for item in _by_line(record.removed))
+        yield from (item_line("    + ", "green", item, _HANG) for item in _by_line(record.made))
         yield Line((("dim", f"    {one_line(record.reason)} [{effect_text(record)}]"),), 4)
         if others:
             yield Line((("dim", f"    and in the same way (--diff=full shows it), {_places(others)}"),), 4)
@@ -58,9 +55,16 @@ def refusal_lines(refusals: Sequence[Refusal], *, full: bool = False) -> Iterato
 
 def _rewrite_form(record: Rewrite) -> Form:
     """What rewrites have in common that differ in names and shapes alone."""
-    lines = (*record.before.split("\n"), "->", *record.after.split("\n"))
-    calls = (found[1] if (found := _CALL.search(line)) else line.partition(" ")[0].partition("[")[0] for line in lines)
-    return ("long" if record.after.count("\n") + 1 >= _LONG else "short", *_words(record.reason), *calls)
+    sides = (*map(_gist, record.removed), "->", *map(_gist, record.made))
+    length = sum(1 for _ in _by_line(record.made))
+    return ("long" if length >= _LONG else "short", *_words(record.reason), *sides)
+
+
+def _gist(item: Item) -> str:
+    """A node without its names and shapes, a value without its name and shape; of a text that it is one."""
+    if isinstance(item, NodeItem):
+        return item.call
+    return item.role or item.element if isinstance(item, ValueItem) else "text"
 
 
 def _refusal_form(record: Refusal) -> Form:
@@ -110,10 +114,18 @@ def _in_order(group: Sequence[R], alike: dict[Form, list[R]]) -> Iterator[tuple[
     yield from ((record, shown[id(record)]) for record in group if id(record) in shown)
 
 
-def _code_lines(mark: str, style: str, text: str) -> Iterator[Line]:
-    for line in filter(None, text.split("\n")):
-        code, separator, types = one_line(line).partition("  # ")
-        parts: list[Part] = [(style, f"    {mark} {code}")]
-        if separator:
-            parts.append(("dim", f"{separator}{types}"))
-        yield Line(tuple(parts), _HANG, CODE_PIECES)
+def _by_line(items: Iterable[Item]) -> Iterator[Item]:
+    """The items, a text of several lines as one item each."""
+    for item in items:
+        if isinstance(item, TextItem):
+            yield from map(TextItem, filter(None, item.code.split("\n")))
+        else:
+            yield item
+
+
+def item_line(mark: str, style: str, item: Item, hang: int) -> Line:
+    """The item behind a mark, its types dim."""
+    parts: list[Part] = [(style, f"{mark}{one_line(item.code)}")]
+    if isinstance(item, NodeItem):
+        parts.append(("dim", f"  # {one_line(item.comment)}"))
+    return Line(tuple(parts), hang, CODE_PIECES)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from castsmith.cli.text.rewrites import CODE_PIECES
+from castsmith.cli.text.rewrites import item_line
 from castsmith.cli.text.terminal import Line, counted, one_line
 from castsmith.ir.verify import OURSELVES, TITLES, Mismatch, Verdict
 
@@ -54,10 +54,9 @@ def mismatch_lines(a: str, b: str, found: Mismatch) -> Iterator[Line]:
         yield Line((("", "  made by "), ("cyan", one_line(str(found.site)))), 4)
     if found.within:
         yield Line((("", f"  within what makes {one_line(', '.join(found.within))}"),), 4)
-    for mark, style, text in (("-", "red", found.node_a), ("+", "green", found.node_b)):
-        if text:
-            code, separator, types = one_line(text).partition("  # ")
-            yield Line(((style, f"    {mark} {code}"), ("dim", separator + types)), 8, CODE_PIECES)
+    for mark, style, item in zip(("    - ", "    + "), ("red", "green"), found.nodes, strict=True):
+        if item is not None:
+            yield item_line(mark, style, item, 8)
     place = list(here.index) if here.index else ""
     much = f" ({here.elements} of {here.of} elements differ)" if here.index else ""
     yield Line((("", f"  {one_line(found.value)}{place} is {here.a} in {one_line(a)}"),), 4)

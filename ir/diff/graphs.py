@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import onnx_ir
 from onnx_ir import AttributeType
@@ -19,7 +20,9 @@ from castsmith.ir.diff.interface import (
 from castsmith.ir.diff.keys import Keys, Scope, attribute_key, operands, operator_key
 from castsmith.ir.diff.match import Matching, match_nodes
 from castsmith.ir.diff.tensors import digest, tensor_difference
-from castsmith.ir.text import attribute_text, constant_text, node_text, site_of, type_text
+from castsmith.ir.records import Item, Site, ValueItem, item_text
+from castsmith.ir.text import attribute_text, constant_text, node_item, site_of, value_item
+from castsmith.numerics.types import type_name
 
 # The attributes of two matched nodes compared; the graphs among them are left to whoever compares graphs.
 
@@ -41,7 +44,7 @@ def attribute_changes(a: onnx_ir.Node, b: onnx_ir.Node, place: str, keys: Keys) 
         elif left.type in _NESTED:
             counts = [len(graphs_of(attribute)) for attribute in (left, right)]
             if counts[0] != counts[1]:
-                yield Change("attribute-changed", place, f"number of graphs in {name}", *map(str, counts))
+                yield Change("attribute-changed", place, f"number of graphs in {name}", str(counts[0]), str(counts[1]))
         elif attribute_key(left, keys, None) != attribute_key(right, keys, None):
             yield _value_change(left, right, place, subject)
 
@@ -131,10 +134,20 @@ def compare_graphs(
             _compare_nodes(matching, left, right, tally)
         elif left is not None:
             tally.removed += 1
-            tally.changes.append(Change("node-removed", str(site_of(left)), "node", node_text(left), ""))
+            tally.changes.append(
+                _items_change("node-removed", site_of(left), "node", node_item(left, tally.types), None)
+            )
         elif right is not None:
             tally.added += 1
-            tally.changes.append(Change("node-added", str(site_of(right)), "node", "", node_text(right)))
+            tally.changes.append(
+                _items_change("node-added", site_of(right), "node", None, node_item(right, tally.types))
+            )
+
+
+def _items_change(kind: str, site: Site, subject: str, removed: Item | None, made: Item | None) -> Change:
+    """A change of nodes or values, whose text is that of the items."""
+    before, after = ("" if item is None else item_text(item) for item in (removed, made))
+    return Change(kind, str(site), subject, before, after, "", removed, made, site)
 
 
 def _in_order(matching: Matching) -> Iterator[tuple[Node | None, Node | None]]:
@@ -156,15 +169,17 @@ def _in_order(matching: Matching) -> Iterator[tuple[Node | None, Node | None]]:
 
 def _compare_nodes(matching: Matching, a: onnx_ir.Node, b: onnx_ir.Node, tally: GraphComparison) -> None:
     before = len(tally.changes)
-    place = str(site_of(a))
+    site, place = site_of(a), str(site_of(a))
     if operator_key(a) != operator_key(b):
-        tally.changes.append(Change("operator-changed", place, "operator", node_text(a), node_text(b)))
+        items = node_item(a, tally.types), node_item(b, tally.types)
+        tally.changes.append(_items_change("operator-changed", site, "operator", *items))
     else:
         tally.changes += attribute_changes(a, b, place, matching.keys)
         tally.changes += _operand_changes(matching, a, b, place)
     tally.changes += _output_type_changes(a, b, place)
     if matching.keys.everything:
         tally.changes += metadata_changes(a, b, place)
+    tally.changes[before:] = (replace(change, site=site) for change in tally.changes[before:])
     same = len(tally.changes) == before
     tally.same += same
     tally.changed += not same
@@ -194,12 +209,23 @@ def _source_changes(
         return
     before, after = constant_tensor(x), constant_tensor(y)
     if before is not None and after is not None:
-        found = tensor_difference(before, after)
         names = _named(x) if x.name == y.name else f"{_named(x)} -> {_named(y)}"
-        yield Change("constant-changed", place, f"constant {names}", found.before, found.after, found.detail)
+        yield _constant_change(place, f"constant {names}", before, after)
+    elif x.name != y.name:
+        yield Change("operand-changed", place, subject, _named(x), _named(y))
     else:
-        names = (_named(x), _named(y)) if x.name != y.name else (_with_source(x), _with_source(y))
-        yield Change("operand-changed", place, subject, *names)
+        a, b = (ValueItem(value.name or "", role=_source(value)) for value in (x, y))
+        before, after = (f"{_named(value)} ({item.role})" for value, item in ((x, a), (y, b)))
+        yield Change("operand-changed", place, subject, before, after, removed=a, made=b)
+
+
+def _constant_change(place: str, subject: str, a: onnx_ir.TensorProtocol, b: onnx_ir.TensorProtocol) -> Change:
+    found = tensor_difference(a, b)
+    x, y = (
+        ValueItem(tensor.name or "", type_name(tensor.dtype), f"[{', '.join(map(str, tensor.shape.numpy()))}]")
+        for tensor in (a, b)
+    )
+    return Change("constant-changed", place, subject, found.before, found.after, found.detail, removed=x, made=y)
 
 
 def _same_value(matching: Matching, x: onnx_ir.Value, y: onnx_ir.Value) -> bool:
@@ -219,11 +245,10 @@ def _default_changes(left: onnx_ir.Value, right: onnx_ir.Value, place: str) -> I
     subject = f"default of input {left.name}"
     if before is None or after is None:
         if before is not after:
-            sides = ("" if tensor is None else "set" for tensor in (before, after))
-            yield Change("constant-changed", place, subject, *sides)
+            a, b = ("" if tensor is None else "set" for tensor in (before, after))
+            yield Change("constant-changed", place, subject, a, b)
     elif digest(before) != digest(after):
-        found = tensor_difference(before, after)
-        yield Change("constant-changed", place, subject, found.before, found.after, found.detail)
+        yield _constant_change(place, subject, before, after)
 
 
 def _output_type_changes(a: onnx_ir.Node, b: onnx_ir.Node, place: str) -> Iterator[Change]:
@@ -231,14 +256,15 @@ def _output_type_changes(a: onnx_ir.Node, b: onnx_ir.Node, place: str) -> Iterat
         yield Change("output-count-changed", place, "number of outputs", str(len(a.outputs)), str(len(b.outputs)))
     for left, right in zip(a.outputs, b.outputs, strict=False):
         if not left.is_graph_output() and types_differ(left, right, strict=False):
-            yield Change("type-changed", place, f"type of {left.name}", type_text(left), type_text(right))
+            x, y = value_item(left), value_item(right)
+            yield Change("type-changed", place, f"type of {left.name}", x.type, y.type, removed=x, made=y)
 
 
 def _named(value: onnx_ir.Value | None) -> str:
     return "none" if value is None else value.name or "(unnamed)"
 
 
-def _with_source(value: onnx_ir.Value) -> str:
+def _source(value: onnx_ir.Value) -> str:
+    """The operator that makes the value; `constant` or `input` where none does."""
     node = value.producer()
-    source = node.op_type if node is not None else "input"
-    return f"{_named(value)} ({'constant' if constant_tensor(value) is not None else source})"
+    return "constant" if constant_tensor(value) is not None else node.op_type if node is not None else "input"

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 
 import onnx_ir
 
-from castsmith.ir.text import type_text
+from castsmith.ir.records import Item, Site
+from castsmith.ir.text import Types, type_text
 
 # One difference between two models, as plain data.
 
@@ -20,6 +21,7 @@ class Change:
     """`kind` is a stable code. `before` or `after` is empty where there is nothing on that side.
 
     place: the graph and node, empty for the model as a whole. subject: what there differs. detail: how much.
+    removed, made: the node or value of each side in short form, where it is one. site: the node, where it is at one.
     """
 
     kind: str
@@ -28,12 +30,16 @@ class Change:
     before: str
     after: str
     detail: str = ""
+    removed: Item | None = None
+    made: Item | None = None
+    site: Site | None = None
 
 
 @dataclass
 class GraphComparison:
-    """Changes found so far, and the nodes counted so far."""
+    """Changes found so far, and the nodes counted so far; types: those with which nodes are shown."""
 
+    types: Types = field(default_factory=dict[onnx_ir.Value, onnx_ir.DataType])
     changes: list[Change] = field(default_factory=list[Change])
     same: int = 0
     changed: int = 0

@@ -18,14 +18,11 @@ import onnx_ir
 from castsmith.ir.diff.graphs import compare_graphs
 from castsmith.ir.diff.interface import Change, GraphComparison, pair_by_index, pair_by_name
 from castsmith.ir.diff.keys import Keys
-from castsmith.ir.inference import Inference, infer_element_types
+from castsmith.ir.inference import known_types
 from castsmith.ir.io import as_model, training_of
 from castsmith.ir.notebook import notebook_html
 from castsmith.ir.ops import DEFAULT_DOMAINS
-from castsmith.ir.text import show_types_of
 from castsmith.ir.walks import imports_by_scope
-from castsmith.numerics.errors import PromotionError
-from castsmith.numerics.promotion import PromotionRules
 
 
 @dataclass(frozen=True)
@@ -77,9 +74,8 @@ def _counted(number: int, noun: str) -> str:
 
 
 def _compared(a: onnx_ir.Model, b: onnx_ir.Model, *, everything: bool) -> ModelDiff:
-    inferred = [found for found in map(_inferred, (a, b)) if found is not None]  # kept until all is told
-    show_types_of(*inferred)
-    keys, tally = Keys(imports={**imports_by_scope(a), **imports_by_scope(b)}, everything=everything), GraphComparison()
+    keys = Keys(imports={**imports_by_scope(a), **imports_by_scope(b)}, everything=everything)
+    tally = GraphComparison(types={**known_types(a), **known_types(b)})
     tally.changes += _model_changes(a, b)
     inputs, outputs = pair_by_name(a.graph.inputs, b.graph.inputs), pair_by_name(a.graph.outputs, b.graph.outputs)
     compare_graphs(a.graph, b.graph, inputs, outputs, keys, tally)
@@ -93,14 +89,6 @@ def _compared(a: onnx_ir.Model, b: onnx_ir.Model, *, everything: bool) -> ModelD
             _compare_functions(a.functions[identifier], b.functions[identifier], keys, tally)
     changes = tuple(tally.changes)
     return ModelDiff(changes, tally.same, tally.changed, tally.added, tally.removed)
-
-
-def _inferred(model: onnx_ir.Model) -> Inference | None:
-    """The types of values that declare none, for nodes to be shown with; None where they cannot be followed."""
-    try:
-        return infer_element_types(model, PromotionRules(promote_unsafe=True))
-    except PromotionError:
-        return None
 
 
 def _model_changes(a: onnx_ir.Model, b: onnx_ir.Model) -> Iterator[Change]:

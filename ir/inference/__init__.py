@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from castsmith.ir.inference.calls import Signature, free_identifier, signature_text
     from castsmith.ir.inference.disagreement import Disagreement, not_cast
     from castsmith.ir.inference.intervals import Range, Ranges
-    from castsmith.ir.inference.walk import Inference, declared_types, infer_element_types
+    from castsmith.ir.inference.walk import Inference, declared_types, infer_element_types, known_types
 
 __all__ = [
     "Disagreement",
@@ -27,6 +27,7 @@ __all__ = [
     "declared_types",
     "free_identifier",
     "infer_element_types",
+    "known_types",
     "lend",
     "not_cast",
     "outdated",
@@ -41,6 +42,6 @@ if not TYPE_CHECKING:
             "calls": ("Signature", "free_identifier", "signature_text"),
             "disagreement": ("Disagreement", "not_cast"),
             "intervals": ("Range", "Ranges"),
-            "walk": ("Inference", "declared_types", "infer_element_types"),
+            "walk": ("Inference", "declared_types", "infer_element_types", "known_types"),
         },
     )

@@ -40,7 +40,8 @@ from castsmith.ir.ops import (
     opset_of,
     promotion_rules_of,
 )
-from castsmith.ir.text import located, show_types_of, site_of
+from castsmith.ir.text import located, site_of
+from castsmith.numerics.errors import PromotionError
 from castsmith.numerics.promotion import PromotionRules
 
 # The element types of a node's outputs, from its operator's schema and the types of its inputs.
@@ -324,7 +325,6 @@ def infer_element_types(
     """
     lent = cast("object", model.meta.get(LENT)) if unknown is declared_types else None
     if isinstance(lent, Inference) and rules.pytorch_scalar_promotion == lent.rules.pytorch_scalar_promotion:
-        show_types_of(lent)
         return lent
     inference = Inference(rules, model.functions, unknown)
     inference.walk(model.graph, model.graph.opset_imports)
@@ -332,8 +332,15 @@ def infer_element_types(
         (*_, signature) = signatures
         if len(signatures) == 1 and inference.calls.last[function] != signature:
             inference.enter(function, signature)
-    show_types_of(inference)
     return inference
+
+
+def known_types(model: onnx_ir.Model) -> dict[onnx_ir.Value, DataType]:
+    """The element types of the model's values, for nodes to be shown with; none where they cannot be inferred."""
+    try:
+        return infer_element_types(model, PromotionRules(promote_unsafe=True)).types
+    except PromotionError:
+        return {}
 
 
 def _target(node: onnx_ir.Node) -> Hashable:

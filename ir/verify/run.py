@@ -18,12 +18,13 @@ import onnx
 import onnx_ir
 
 from castsmith.ir.errors import ModelError, VerificationError
+from castsmith.ir.inference import known_types
 from castsmith.ir.io import as_model, reloaded
 from castsmith.ir.ops import GIVES_BOOL
 from castsmith.ir.prove import Book, expressions, prove
 from castsmith.ir.records import Site
 from castsmith.ir.rewrite_pass import require_known_opset
-from castsmith.ir.text import node_text, site_of
+from castsmith.ir.text import node_item, site_of
 from castsmith.ir.verify.compare import (
     Count,
     Difference,
@@ -333,7 +334,7 @@ class _Comparison:
                 verdict.skipped.append((name, f"no engine runs the second model: {error}"))
                 return
             gone = Difference((), "runs", f"does not run: {error}", 0, 0)
-            verdict.mismatch = Mismatch(name, "", Site(self.b.graph.name or ""), "", "", gone)
+            verdict.mismatch = Mismatch(name, "", Site(self.b.graph.name or ""), (None, None), gone)
             return
         for output, content in expected.items():
             text = self.declared.outputs.get(output)
@@ -396,9 +397,12 @@ class _Comparison:
             content = arrays.get(operand.name or "") if operand is not None else None
             if operand is not None and content is not None and content.shape == array.shape and here.index:  # type: ignore[union-attr]
                 operands.append(f"{operand.name}{list(here.index)} = {element_text(content, here.index)}")
-        before, after = ("" if one is None else node_text(one) for one in (theirs, node))
+        nodes = (
+            None if theirs is None else node_item(theirs, known_types(self.a)),
+            None if node is None else node_item(node, known_types(self.b)),
+        )
         within = tuple(f"{outer}, turn {turn}" if turn else outer for outer, turn in path)
-        return Mismatch(name, value.name or "", site, before, after, here, tuple(operands), within)
+        return Mismatch(name, value.name or "", site, nodes, here, tuple(operands), within)
 
     # ---- what may be concluded
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from castsmith.ir.notebook import notebook_html
-from castsmith.ir.records import Site
+from castsmith.ir.records import NodeItem, Site, item_text
 from castsmith.ir.verify.compare import Count, Difference
 
 EQUAL, DIFFERENT, INCONCLUSIVE = "equal", "different", "inconclusive"
@@ -15,18 +15,27 @@ EQUAL, DIFFERENT, INCONCLUSIVE = "equal", "different", "inconclusive"
 class Mismatch:
     """The first value, in the order of B, that differs: where both models have it, else an output.
 
-    node_a, node_b: what makes it, as ONNX text; empty for what no node makes. operands: its inputs at the element.
+    nodes: what makes it in A and in B; None for what no node makes. operands: its inputs at the element.
     within: the nodes around it, by what they give, and their turns, where it stands in control flow or a function.
     """
 
     inputs: str
     value: str
     site: Site
-    node_a: str
-    node_b: str
+    nodes: tuple[NodeItem | None, NodeItem | None]
     difference: Difference
     operands: tuple[str, ...] = ()
     within: tuple[str, ...] = ()
+
+    @property
+    def node_a(self) -> str:
+        """What makes it in A, as ONNX text; empty where no node does."""
+        return "" if self.nodes[0] is None else item_text(self.nodes[0])
+
+    @property
+    def node_b(self) -> str:
+        """What makes it in B, as ONNX text; empty where no node does."""
+        return "" if self.nodes[1] is None else item_text(self.nodes[1])
 
 
 @dataclass

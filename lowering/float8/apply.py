@@ -13,7 +13,7 @@ from castsmith.ir.naming import Namer
 from castsmith.ir.records import Effect, Records, Rewrite, Site
 from castsmith.ir.rewriting import Replacement, apply_replacement, place_constant
 from castsmith.ir.targets import Target
-from castsmith.ir.text import node_text, nodes_text, site_of, type_text
+from castsmith.ir.text import node_item, node_items, site_of, value_item
 from castsmith.lowering.encodings import (
     NEEDS_BITCAST,
     Sequence,
@@ -55,7 +55,7 @@ def apply_plan(
     for node, before in plan.moves.items():
         retype_attributes(node, plan.coded)
         text = "moves elements without looking at them, so it does the same to their codes"
-        records.rewrites.append(Rewrite(NAME, "move", site_of(node), before, node_text(node), text))
+        records.rewrites.append(Rewrite(NAME, "move", site_of(node), before, node_item(node, plan.types), text))
     for constant in plan.constants.values():
         if not constant.uses():
             continue
@@ -73,20 +73,19 @@ def apply_plan(
 
 def _retype(model: onnx_ir.Model, value: onnx_ir.Value, plan: Plan, reason: str, records: Records) -> None:
     """Declare the value as codes; a record where it is the model's interface or one of its weights."""
-    before, interface = f"{type_text(value)} {value.name}", _is_interface(model, value)
+    before, interface = value_item(value), _is_interface(model, value)
     retype_as_codes(value, plan.coded)
-    after = f"{type_text(value)} {value.name}"
     if not interface and not value.is_initializer():
         return
     effect = Effect.INTERFACE if interface else Effect.BIT_EXACT
     site = Site(model.graph.name or "", value.name or "")
     text = f"its codes, a byte each, because {reason}"
-    records.rewrites.append(Rewrite(NAME, "store-as-codes", site, before, after, text, effect))
+    records.rewrites.append(Rewrite(NAME, "store-as-codes", site, before, value_item(value), text, effect))
 
 
 def _pack(plan: Plan, value: onnx_ir.Value, target: Target, namer: Namer, reason: str) -> Rewrite:
     """Keep the weight packed, and let nodes at the start of its graph unpack it."""
-    graph, tensor, before = value.graph, value.const_value, f"{type_text(value)} {value.name}"
+    graph, tensor, before = value.graph, value.const_value, value_item(value)
     assert isinstance(graph, onnx_ir.Graph)
     assert tensor is not None
     packed = new_constant(namer.fresh(f"{value.name}_packed"), packed_tensor(tensor))
@@ -103,7 +102,7 @@ def _pack(plan: Plan, value: onnx_ir.Value, target: Target, namer: Namer, reason
     codes.name = name
     graph.insert_before(graph[0], nodes)
     text = f"its codes, packed in bytes as before, because {reason}"
-    after = "\n".join([f"{type_text(packed)} {packed.name}", nodes_text(nodes)])
+    after = [value_item(packed), *node_items(nodes, plan.types)]
     return Rewrite(NAME, "store-as-codes", site, before, after, text)
 
 
@@ -117,7 +116,7 @@ def _apply_expansion(plan: Plan, node: onnx_ir.Node, namer: Namer) -> Rewrite:
     if made is not None and expansion.output is made.x:
         reason = "the codes have no use but to be decoded, which is rounding in place"
         wanted = Replacement("round-in-place", reason, expansion.nodes, outputs=(expansion.output,))
-        return replace(apply_replacement(NAME, node, wanted, namer), before=expansion.before)
+        return _recorded(plan, node, wanted, namer)
     expansion.output.shape = old.shape or expansion.output.shape
     expansion.nodes[-1].outputs[0].name = f"{old.name}_codes" if is_coded(old, plan.types, plan.coded) else old.name
     encodes = is_coded(old, plan.types, plan.coded) and not is_coded(node.inputs[0], plan.types, plan.coded)
@@ -128,7 +127,13 @@ def _apply_expansion(plan: Plan, node: onnx_ir.Node, namer: Namer) -> Rewrite:
     reason = _SEQUENCE_REASONS[plan.context.sequence] if encodes else _ROUNDED if rounds else _DECODED
     effect = Effect.BIT_EXACT_BUT_NAN if inexact else Effect.BIT_EXACT
     wanted = Replacement(f"lower-{node.op_type}", reason, expansion.nodes, outputs=(expansion.output,), effect=effect)
-    return replace(apply_replacement(NAME, node, wanted, namer), before=expansion.before)
+    return _recorded(plan, node, wanted, namer)
+
+
+def _recorded(plan: Plan, node: onnx_ir.Node, wanted: Replacement, namer: Namer) -> Rewrite:
+    """Apply the replacement; the record shows the node as it was when the plan was made."""
+    made = apply_replacement(NAME, node, wanted, namer, types=plan.types)
+    return replace(made, before=plan.expansions[node].before)
 
 
 def _loses_nan_sign(plan: Plan, node: onnx_ir.Node) -> bool:

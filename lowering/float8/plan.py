@@ -15,9 +15,9 @@ from castsmith.ir.errors import ModelError
 from castsmith.ir.inference import Inference, infer_element_types
 from castsmith.ir.ops import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.options import Encoding
-from castsmith.ir.records import Refusal
+from castsmith.ir.records import NodeItem, Refusal
 from castsmith.ir.targets import Target
-from castsmith.ir.text import node_text, site_of
+from castsmith.ir.text import node_item, site_of
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering.builder import Builder
 from castsmith.lowering.encodings import ARITHMETIC_HAZARDS, WITHSTANDS, Sequence, declared_values
@@ -113,20 +113,20 @@ EXPANSIONS: dict[str, Expand] = {
 class Expansion:
     """The nodes that stand for one node, not yet in any graph, and the value that stands for its output."""
 
-    before: str
+    before: NodeItem
     nodes: tuple[onnx_ir.Node, ...]
     output: onnx_ir.Value
 
 
 @dataclass
 class Plan:
-    """All nodes that touch codes, with their text before anything changes, and the constants that expansions share."""
+    """All nodes that touch codes, as they were before anything changes, and the constants that expansions share."""
 
     context: Context
     new_opset: int | None
     hazards: frozenset[str] = frozenset()
     flat_look_up: bool = False
-    moves: dict[onnx_ir.Node, str] = field(default_factory=dict[onnx_ir.Node, str])
+    moves: dict[onnx_ir.Node, NodeItem] = field(default_factory=dict[onnx_ir.Node, NodeItem])
     expansions: dict[onnx_ir.Node, Expansion] = field(default_factory=dict[onnx_ir.Node, Expansion])
     constants: dict[tuple[str, tuple[int, ...], bytes], onnx_ir.Value] = field(
         default_factory=dict[tuple[str, tuple[int, ...], bytes], onnx_ir.Value]
@@ -223,11 +223,12 @@ def _drop_unused_codes(plan: Plan, codes: onnx_ir.Value) -> None:
 def _expand(plan: Plan, node: onnx_ir.Node, expand: Expand) -> str | None:
     """Write the expansion of the node; the reason where there is none."""
     build = Builder(plan.share, flat_look_up=plan.flat_look_up)
+    before = node_item(node, plan.types)
     try:
         output = expand(build, node, plan.context)
-        plan.expansions[node] = Expansion(node_text(node), tuple(build.nodes), output)
+        plan.expansions[node] = Expansion(before, tuple(build.nodes), output)
     except ModelError as error:
-        plan.expansions[node] = Expansion("", tuple(build.nodes), node.outputs[0])
+        plan.expansions[node] = Expansion(before, tuple(build.nodes), node.outputs[0])
         return str(error)
     return None
 
@@ -242,7 +243,7 @@ def _unsettled(node: onnx_ir.Node, inference: Inference) -> str | None:
 
 
 def _move(plan: Plan, node: onnx_ir.Node, target: Target) -> str | None:
-    plan.moves[node] = node_text(node)
+    plan.moves[node] = node_item(node, plan.types)
     for output in node.outputs:
         if output.type is None and output not in plan.types and output.name:
             return f"the element type of its output {output.name} is unknown"

@@ -79,7 +79,8 @@ class NarrowTypes(RewritePass):
             records.rewrites += convert_outputs(model, NAME, NARROW_INTERFACE, to, reason, fitting)
         places, namer = list(_places(model, facts, wanted, self.target, records)), Namer(model)
         for place in worth_it(places, inference):
-            records.rewrites.append(apply_replacement(NAME, place.node, _narrowed(place), namer))
+            wanted = _narrowed(place)
+            records.rewrites.append(apply_replacement(NAME, place.node, wanted, namer, types=inference.types))
         if self.largest_dim and records.rewrites:
             message, site = f"taken as given: no dimension exceeds {self.largest_dim}", Site(model.graph.name or "")
             records.diagnostics.append(Diagnostic("assumed-largest-dim", Severity.NOTE, site, message))

@@ -85,15 +85,17 @@ def _is_legal(node: onnx_ir.Node, opset: int, types: TypeOf) -> bool:
     )
 
 
-def apply_moves(model: onnx_ir.Model, moves: Moves, pass_name: str, to: int) -> list[Rewrite]:
-    """Replace the nodes, or write them out; the opset is not moved yet."""
+def apply_moves(model: onnx_ir.Model, moves: Moves, pass_name: str, to: int, types: TypeOf) -> list[Rewrite]:
+    """Replace the nodes, or write them out; the opset is not moved yet. types: as of `apply_replacement`."""
     namer = Namer(model)
-    made = [apply_replacement(pass_name, node, wanted, namer) for node, wanted in moves.replacements.items()]
+    made = [
+        apply_replacement(pass_name, node, wanted, namer, types=types) for node, wanted in moves.replacements.items()
+    ]
     for node, function in moves.definitions.items():
         nodes, outputs = write_out(function, node)
         reason = f"opset {to} has no such {node.op_type}: the function by which the standard defines it"
         wanted = Replacement("write-out-operator", reason, nodes, outputs=outputs, effect=Effect.AS_DEFINED)
-        made.append(apply_replacement(pass_name, node, wanted, namer))
+        made.append(apply_replacement(pass_name, node, wanted, namer, types=types))
     if made:
         outdated(model)
     return made

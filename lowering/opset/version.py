@@ -71,7 +71,7 @@ def _move_to(model: onnx_ir.Model, target: Target, types: TypeOf, now: int, reco
     moves = plan_moves(model, newest, types)
     found = moves.obstacles
     if not found:
-        records.rewrites += apply_moves(model, moves, PASS_NAME, newest)
+        records.rewrites += apply_moves(model, moves, PASS_NAME, newest, types)
         move_to_opset(model, newest)
         reason = f"{target.name} accepts opsets up to {newest}; every node means the same under it"
         records.rewrites.append(Rewrite(PASS_NAME, "opset", site, f"opset {now}", f"opset {newest}", reason))

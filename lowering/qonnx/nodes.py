@@ -18,7 +18,7 @@ from castsmith.ir.naming import Namer
 from castsmith.ir.ops import QONNX_DOMAINS, QUANTIZERS, is_quantizer, is_trunc, opset_of
 from castsmith.ir.records import Effect, Records, Refusal, Rewrite, RewriteResult, Site
 from castsmith.ir.rewriting import Replacement, run_rules
-from castsmith.ir.text import constant_text, site_of
+from castsmith.ir.text import constant_item, site_of
 from castsmith.ir.walks import all_nodes, drop_unused_domains, imports_by_scope
 from castsmith.lowering.encodings import inferred_declared
 from castsmith.lowering.float8 import inline_functions
@@ -84,7 +84,7 @@ def lower_quantizers(
         for value in values:
             types.setdefault(value, DataType.FLOAT)  # QONNX: tensor(float32) where nothing else is declared
         with inferred_declared(model, types, tensors=values):
-            records.extend(run_rules(model, pass_name, Namer(model), rule).records)
+            records.extend(run_rules(model, pass_name, Namer(model), rule, types=types).records)
         records.rewrites += [_made_constant(model, value, pass_name) for value in used]
     if records.rewrites:
         outdated(model)
@@ -122,7 +122,8 @@ def _drop_placeholders(model: onnx_ir.Model) -> None:
 
 def _made_constant(model: onnx_ir.Model, value: onnx_ir.Value, pass_name: str) -> Rewrite:
     """Make a graph input with a default the constant that it is by default, where something still uses it."""
-    before, graph, site = constant_text(value), model.graph, Site(model.graph.name or "", value.name or "")
+    before, after = (constant_item(value, role) for role in ("input", "constant"))
+    graph, site = model.graph, Site(model.graph.name or "", value.name or "")
     graph.inputs.remove(value)
     if not value.uses():
         del graph.initializers[value.name or ""]
@@ -134,4 +135,4 @@ def _made_constant(model: onnx_ir.Model, value: onnx_ir.Value, pass_name: str) -
         node = constant_node(made)
         graph.insert_before(graph[0], node)
     reason = "a parameter of a quantization has to be known: the default counts, and a caller can not replace it"
-    return Rewrite(pass_name, "make-constant", site, f"input {before}", f"constant {before}", reason, Effect.INTERFACE)
+    return Rewrite(pass_name, "make-constant", site, before, after, reason, Effect.INTERFACE)

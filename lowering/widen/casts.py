@@ -33,8 +33,10 @@ def cast_before_transpose(model: onnx_ir.Model, target: Target, pass_name: str) 
     if not target.breaks_cast_after_transpose:
         return []
     found = [swapped for node in all_nodes(model) if (swapped := _swapped(node)) is not None]
-    namer = Namer(model) if found else None
-    return [apply_replacement(pass_name, node, wanted, namer) for node, wanted in found if namer is not None]
+    if not found:
+        return []
+    namer, types = Namer(model), infer_element_types(model, PromotionRules(promote_unsafe=True)).types
+    return [apply_replacement(pass_name, node, wanted, namer, types=types) for node, wanted in found]
 
 
 def _swapped(node: onnx_ir.Node) -> tuple[onnx_ir.Node, Replacement] | None:
@@ -88,7 +90,8 @@ def round_casts_once(model: onnx_ir.Model, target: Target, pass_name: str, recor
                 continue
             answer = _rounded(found, target)
             if isinstance(answer, Replacement):
-                records.rewrites.append(apply_replacement(pass_name, found.node, answer, namer))
+                rewrite = apply_replacement(pass_name, found.node, answer, namer, types=inference.types)
+                records.rewrites.append(rewrite)
             else:
                 records.refusals.append(Refusal(pass_name, "round-in-place", site_of(found.node), answer))
 

@@ -148,7 +148,7 @@ def _run(model: onnx_ir.Model, target: Target, rule: Rule, records: Records) -> 
                 continue
             answer = rule(node, target, types, opset_of(imports[node.graph], "") or 0)
             if isinstance(answer, Replacement):
-                records.rewrites.append(apply_replacement(NAME, node, answer, namer))
+                records.rewrites.append(apply_replacement(NAME, node, answer, namer, types=types))
             elif answer is not None:
                 records.refusals.append(answer)
                 message = f"{answer.reason}, and {target.name} has no kernel for it"

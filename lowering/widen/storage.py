@@ -14,7 +14,7 @@ from castsmith.ir.ops import CASTS, CONVERSIONS, DEFAULT_DOMAINS, MOVERS, Roundi
 from castsmith.ir.records import Diagnostic, Effect, Records, Refusal, Rewrite, Severity, Site
 from castsmith.ir.rewriting import Replacement, apply_replacement
 from castsmith.ir.targets import Target
-from castsmith.ir.text import site_of, type_text
+from castsmith.ir.text import site_of, value_item
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering.builder import Builder, ConstantHome, new_constants, shared_constants
 from castsmith.lowering.encodings import (
@@ -107,7 +107,7 @@ def _obstacle(node: onnx_ir.Node, types: Types, dtype: DataType, model: onnx_ir.
 
 
 def _retype(model: onnx_ir.Model, value: onnx_ir.Value, target: Target, dtype: DataType, records: Records) -> None:
-    before = f"{type_text(value)} {value.name}"
+    before = value_item(value)
     declared = copy.deepcopy(value.type) if value.type is not None else onnx_ir.TensorType(DataType.FLOAT)
     declared.dtype = DataType.FLOAT
     value.type = declared
@@ -118,8 +118,7 @@ def _retype(model: onnx_ir.Model, value: onnx_ir.Value, target: Target, dtype: D
         effect = Effect.INTERFACE if interface else Effect.BIT_EXACT
         reason = f"the same numbers, because {target.name} has no {type_name(dtype)}"
         site = Site(model.graph.name or "", value.name or "")
-        after = f"{type_text(value)} {value.name}"
-        records.rewrites.append(Rewrite(NAME, "widen-storage", site, before, after, reason, effect))
+        records.rewrites.append(Rewrite(NAME, "widen-storage", site, before, value_item(value), reason, effect))
 
 
 def widened_tensor(tensor: onnx_ir.TensorProtocol) -> onnx_ir.TensorProtocol:
@@ -158,4 +157,4 @@ def _round_results(
     reason = f"computed in float and rounded to {type_name(dtype)}, which {target.name} does not have"
     parts = tuple(build.nodes), tuple(constants)
     wanted = Replacement("round-in-place", reason, *parts, outputs=tuple(outputs), effect=effect_in_float(node))
-    return apply_replacement(NAME, node, wanted, namer)
+    return apply_replacement(NAME, node, wanted, namer, types=types)

@@ -9,8 +9,9 @@ import onnx_ir
 from castsmith.ir.constants import constant_tensor, drop_if_unused, new_constant
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops import cast_node, set_element_type
+from castsmith.ir.records import NodeItem
 from castsmith.ir.rewriting import place_constant
-from castsmith.ir.text import node_text
+from castsmith.ir.text import Types, node_items
 from castsmith.numerics.cast import cast
 from castsmith.numerics.types import type_name
 from castsmith.passes.place.chains import Chain, type_of
@@ -34,8 +35,10 @@ def needs_identity(problem: Problem, plans: Sequence[Plan]) -> bool:
     return False
 
 
-def apply(region: Region, problem: Problem, chosen: Sequence[Choice], plans: Sequence[Plan], namer: Namer) -> str:
-    """Change the graph; returns the region's new nodes as text."""
+def apply(
+    region: Region, problem: Problem, chosen: Sequence[Choice], plans: Sequence[Plan], namer: Namer, types: Types
+) -> list[NodeItem]:
+    """Change the graph; returns the region's new nodes. types: as of `node_item`."""
     names = _release_names(region, namer)
     casts: list[onnx_ir.Node] = []
     for move, choice in zip(problem.moves, chosen, strict=True):
@@ -50,8 +53,7 @@ def apply(region: Region, problem: Problem, chosen: Sequence[Choice], plans: Seq
     # Not before all are served: what a dead move reads goes with it, and may be in the region too.
     for root in problem.roots:
         drop_if_unused(root.value)
-    kept = [node for node in (*region.moves, *casts) if node.graph is not None]
-    return "\n".join(map(node_text, kept))
+    return node_items((node for node in (*region.moves, *casts) if node.graph is not None), types)
 
 
 def _release_names(region: Region, namer: Namer) -> dict[onnx_ir.Value, tuple[str | None, str | None]]:

@@ -16,7 +16,7 @@ becomes
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import onnx_ir
@@ -26,9 +26,9 @@ from castsmith.ir.constants import constant_node, constant_tensor, new_constant
 from castsmith.ir.inference import Inference
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops import CastNode, actual_outputs, cast_node, chain_verdict, opset_of, set_element_type
-from castsmith.ir.records import Rewrite
+from castsmith.ir.records import NodeItem, Rewrite
 from castsmith.ir.targets import Target, takes_operator
-from castsmith.ir.text import nodes_text, site_of
+from castsmith.ir.text import node_items, site_of
 from castsmith.numerics.cast import cast, policy_for
 from castsmith.numerics.types import type_name
 from castsmith.passes.place.chains import is_fixed
@@ -47,6 +47,10 @@ class Flow:
     namer: Namer
     opset: int
     target: Target | None
+
+    def shown(self, nodes: Iterable[onnx_ir.Node]) -> list[NodeItem]:
+        """The nodes as a record shows them."""
+        return node_items(nodes, self.inference.types)
 
     def takes(self, joint: Joint, dtype: DataType) -> bool:
         """True if values of the type can meet at the joint, by the schema and by the kernels of the target."""
@@ -109,7 +113,8 @@ def _after(joint: Joint, flow: Flow) -> Iterator[Rewrite]:
             return
     if not _gains_after(joint, found, a, meaning, flow):
         return
-    before = nodes_text([joint.node, *(p for s in joint.sources if (p := _producer(s.value)) is not None)])
+    makers = (made for source in joint.sources if (made := _producer(source.value)) is not None)
+    before = flow.shown([joint.node, *makers])
     for source, each in zip(joint.sources, found, strict=True):
         old = source.value
         _give(source, each[0] if each is not None else _converted(source, a, flow), flow)
@@ -126,7 +131,7 @@ def _after(joint: Joint, flow: Flow) -> Iterator[Rewrite]:
             flow.retype(value, a)
     casts = [each for each in made if each is not None]
     count = swallowed + sum(each is not None for each in found)
-    yield _record(joint, before, casts, count, f"the values meet as {type_name(a)}, and are cast after it")
+    yield _record(joint, flow, before, casts, count, f"the values meet as {type_name(a)}, and are cast after it")
 
 
 def _gains_after(
@@ -164,7 +169,7 @@ def _before(joint: Joint, flow: Flow) -> Iterator[Rewrite]:
     if not (any(ends) or (joint.stacked and step.to.itemsize < b.itemsize)):
         return
     casts = [user for value in (joint.inside, joint.outside) if value is not None for user, _ in value.uses()]
-    before = nodes_text([joint.node, *casts])
+    before = flow.shown([joint.node, *casts])
     made: list[onnx_ir.Node] = []
     for source, each, gone in zip(joint.sources, found, swallowed, strict=True):
         made += _cast_source(source, each[0] if each is not None and gone else None, step, flow)
@@ -173,7 +178,7 @@ def _before(joint: Joint, flow: Flow) -> Iterator[Rewrite]:
             _take_over(value, flow, [user for user, _ in value.uses()])
             flow.retype(value, step.to)
     count = len(casts) + sum(swallowed)
-    yield _record(joint, before, made, count, f"the values are cast to {type_name(step.to)} before they meet")
+    yield _record(joint, flow, before, made, count, f"the values are cast to {type_name(step.to)} before they meet")
 
 
 def _common_use(joint: Joint, flow: Flow) -> CastNode | None:
@@ -339,6 +344,8 @@ def _producer(value: onnx_ir.Value | None) -> onnx_ir.Node | None:
     return None if value is None else value.producer()
 
 
-def _record(joint: Joint, before: str, new: list[onnx_ir.Node], old: int, reason: str) -> Rewrite:
-    after = nodes_text([joint.node, *new])
-    return Rewrite(NAME, NAME, site_of(joint.node), before, after, f"{reason}; casts: {len(new)} in place of {old}")
+def _record(
+    joint: Joint, flow: Flow, before: Sequence[NodeItem], new: list[onnx_ir.Node], old: int, reason: str
+) -> Rewrite:
+    reason = f"{reason}; casts: {len(new)} in place of {old}"
+    return Rewrite(NAME, NAME, site_of(joint.node), before, flow.shown([joint.node, *new]), reason)

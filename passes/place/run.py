@@ -26,7 +26,7 @@ from castsmith.ir.options import count_info, flag_info, option, text_info
 from castsmith.ir.records import Records, Refusal, Rewrite, RewriteResult
 from castsmith.ir.rewrite_pass import RewritePass
 from castsmith.ir.targets import Target
-from castsmith.ir.text import nodes_text, site_of
+from castsmith.ir.text import node_items, site_of
 from castsmith.ir.walks import imports_by_scope, subgraphs_of
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.passes.place.apply import apply, needs_identity
@@ -142,8 +142,9 @@ def place(region: Region, problem: Problem, inference: Inference, namer: Namer) 
     plans = [plan for number in range(len(problem.roots)) if (plan := problem.plan(number, chosen)) is not None]
     if needs_identity(problem, plans):
         return "an output of the graph would be a value that has another name"
-    site, before, casts = site_of(next(iter(region.nodes))), nodes_text(region.nodes), len(region.casts)
-    after = apply(region, problem, chosen, plans, namer)
+    site, casts = site_of(next(iter(region.nodes))), len(region.casts)
+    before = node_items(region.nodes, inference.types)
+    after = apply(region, problem, chosen, plans, namer, inference.types)
     _retype(problem, chosen, inference)
     left = sum(root.price * len(plan.casts) for root, plan in zip(problem.roots, plans, strict=True))
     claim = "the least that is possible" if proven else "the least that was found"

@@ -10,8 +10,8 @@ from onnx_ir import DataType
 from castsmith.ir.inference import Inference
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops import conversion, set_element_type
-from castsmith.ir.records import Diagnostic, Effect, Records, Rewrite, Severity, Site
-from castsmith.ir.text import node_text, site_of, type_text
+from castsmith.ir.records import Diagnostic, Effect, Records, Rewrite, Severity, Site, ValueItem
+from castsmith.ir.text import Types, node_item, site_of, type_text, value_item
 from castsmith.numerics.types import type_name
 
 _JOINED = ("widen-joined-output", "the values that meet here have to share the type")
@@ -34,7 +34,7 @@ def follow_types(
         if found is None or output.dtype in (None, found):
             continue
         if keep_output_types:
-            records.rewrites.append(_keep_declared(pass_name, graph, index, found, namer))
+            records.rewrites.append(_keep_declared(pass_name, graph, index, found, namer, inference.types))
         else:
             message = f"the graph output {output.name} is declared {type_text(output)} but is {type_name(found)}"
             site = Site(graph.name or "", output.name or "", "output")
@@ -43,16 +43,16 @@ def follow_types(
     ambiguous = {
         value for function, calls in inference.signatures.items() if len(calls) > 1 for value in _values_of(function)
     }
-    retyped: dict[str, list[tuple[str, str]]] = {}
+    retyped: dict[str, list[tuple[ValueItem, ValueItem]]] = {}
     for value, dtype in inference.types.items():
         # A shape without a type is not saved, and a rank may be what the rule of promotion needs.
         declared = value.dtype is not None or value.shape is not None
         if declared and value.dtype != dtype and value not in ambiguous and value not in trusted:
-            before = f"{type_text(value)} {value.name}"
+            before = value_item(value)
             set_element_type(value, dtype)
-            retyped.setdefault(_graph_name(value), []).append((before, f"{type_text(value)} {value.name}"))
-    for name, texts in retyped.items():
-        before, after = ("\n".join(column) for column in zip(*texts, strict=True))
+            retyped.setdefault(_graph_name(value), []).append((before, value_item(value)))
+    for name, pairs in retyped.items():
+        before, after = zip(*pairs, strict=True)
         reason = "what the model declares about these values follows what its nodes give"
         records.rewrites.append(Rewrite(pass_name, "declare-types", Site(name), before, after, reason, Effect.REPAIR))
 
@@ -64,26 +64,41 @@ def _graph_name(value: onnx_ir.Value) -> str:
 
 
 def convert_joined_output(
-    pass_name: str, graph: onnx_ir.Graph, index: int, dtype: DataType, namer: Namer, imports: Mapping[str, int]
+    pass_name: str,
+    graph: onnx_ir.Graph,
+    index: int,
+    dtype: DataType,
+    namer: Namer,
+    imports: Mapping[str, int],
+    types: Types,
 ) -> Rewrite:
     """Cast an output of a subgraph to the type that it shares with what it meets: another branch, or a loop's state."""
-    return _convert_output(pass_name, graph, index, conversion(graph.outputs[index], dtype, imports), namer, _JOINED)
+    cast = conversion(graph.outputs[index], dtype, imports)
+    return _convert_output(pass_name, graph, index, cast, namer, _JOINED, types)
 
 
-def _keep_declared(pass_name: str, graph: onnx_ir.Graph, index: int, found: DataType, namer: Namer) -> Rewrite:
+def _keep_declared(
+    pass_name: str, graph: onnx_ir.Graph, index: int, found: DataType, namer: Namer, types: Types
+) -> Rewrite:
     output = graph.outputs[index]
     declared, name = output.dtype, output.name
     assert declared is not None
     set_element_type(output, found)
     output.name = namer.fresh(f"{name}_{type_name(found)}")
     cast = conversion(output, declared, graph.opset_imports)
-    rewrite = _convert_output(pass_name, graph, index, cast, namer, _KEPT)
+    rewrite = _convert_output(pass_name, graph, index, cast, namer, _KEPT, types)
     graph.outputs[index].name = name
     return rewrite
 
 
 def _convert_output(
-    pass_name: str, graph: onnx_ir.Graph, index: int, cast: onnx_ir.Node, namer: Namer, why: tuple[str, str]
+    pass_name: str,
+    graph: onnx_ir.Graph,
+    index: int,
+    cast: onnx_ir.Node,
+    namer: Namer,
+    why: tuple[str, str],
+    types: Types,
 ) -> Rewrite:
     old, new = graph.outputs[index], cast.outputs[0]
     cast.name = namer.fresh(cast.name or "castsmith_cast")
@@ -91,7 +106,8 @@ def _convert_output(
     graph.append(cast)
     graph.outputs[index] = new
     rule, reason = why[0], f"{why[1]} {type_name(new.dtype or DataType.UNDEFINED)}"
-    return Rewrite(pass_name, rule, site_of(cast), f"return {old.name}", node_text(cast), reason, Effect.REPAIR)
+    before, after = ValueItem(old.name or "", role="return"), node_item(cast, types)
+    return Rewrite(pass_name, rule, site_of(cast), before, after, reason, Effect.REPAIR)
 
 
 def _values_of(function: onnx_ir.Function) -> set[onnx_ir.Value]:

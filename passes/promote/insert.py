@@ -32,7 +32,7 @@ from castsmith.ir.options import shared
 from castsmith.ir.records import Effect, Records, Rewrite, RewriteResult
 from castsmith.ir.rewrite_pass import RewritePass
 from castsmith.ir.rewriting import Replacement, apply_replacement
-from castsmith.ir.text import node_text, site_of
+from castsmith.ir.text import Types, node_item, site_of
 from castsmith.ir.validation import require_order
 from castsmith.ir.walks import all_nodes, imports_by_scope, nodes_of
 from castsmith.numerics.promotion import PromotionRules
@@ -63,7 +63,7 @@ def specialise_functions(pass_name: str, model: onnx_ir.Model, rules: PromotionR
             elif signature not in copies:
                 copies[signature] = _copy(model, function, signature)
             if copies[signature] != function.identifier():
-                records.rewrites.append(_call(pass_name, node, copies[signature]))
+                records.rewrites.append(_call(pass_name, node, copies[signature], inference.types))
 
 
 def _copy(model: onnx_ir.Model, function: onnx_ir.Function, signature: Signature) -> onnx_ir.OperatorIdentifier:
@@ -75,12 +75,12 @@ def _copy(model: onnx_ir.Model, function: onnx_ir.Function, signature: Signature
     return identifier
 
 
-def _call(pass_name: str, node: onnx_ir.Node, identifier: onnx_ir.OperatorIdentifier) -> Rewrite:
-    before, site = node_text(node), site_of(node)
+def _call(pass_name: str, node: onnx_ir.Node, identifier: onnx_ir.OperatorIdentifier, types: Types) -> Rewrite:
+    before, site = node_item(node, types), site_of(node)
     copy = ".".join(filter(None, identifier))
     reason = f"{node.op_type} is called with other types too and converts by them, so this call gets its copy {copy}"
     _, node.op_type, node.overload = identifier
-    return Rewrite(pass_name, "specialise-function", site, before, node_text(node), reason, Effect.BIT_EXACT)
+    return Rewrite(pass_name, "specialise-function", site, before, node_item(node, types), reason, Effect.BIT_EXACT)
 
 
 NAME = "insert-promote-types"
@@ -116,7 +116,8 @@ class InsertPromoteTypes(RewritePass):
         _repair_nodes(work)
         scopes = imports_by_scope(model) if inference.output_conversions else {}
         for (graph, index), dtype in inference.output_conversions.items():
-            records.rewrites.append(convert_joined_output(NAME, graph, index, dtype, work.namer, scopes[graph]))
+            wanted = NAME, graph, index, dtype, work.namer, scopes[graph], inference.types
+            records.rewrites.append(convert_joined_output(*wanted))
         follow_types(NAME, model, inference, work.namer, records, keep_output_types=self.keep_output_types)
         _import_domain(model)
         kept = None if records.rewrites else Following(inference, {}).handed_on()
@@ -162,4 +163,4 @@ def _convert_entering_state(node: onnx_ir.Node, index: int, imports: Mapping[str
     cast = conversion(operand, dtype, imports)
     reason = f"the body widens this state to {type_name(dtype)}, so it has to enter as that"
     change = Replacement("widen-state", reason, (cast,), (), {index: cast.outputs[0]}, effect=Effect.REPAIR)
-    work.records.rewrites.append(apply_replacement(NAME, node, change, work.namer))
+    work.records.rewrites.append(apply_replacement(NAME, node, change, work.namer, types=work.inference.types))

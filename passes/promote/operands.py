@@ -22,7 +22,7 @@ from castsmith.ir.ops import (
 )
 from castsmith.ir.records import Diagnostic, Effect, Records, Refusal, Rewrite, Severity
 from castsmith.ir.rewriting import Replacement, apply_replacement
-from castsmith.ir.text import located, node_text, operands_text, site_of
+from castsmith.ir.text import located, node_item, node_items, operands_text, site_of
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import type_name
@@ -51,12 +51,16 @@ def promote(found: Disagreement, imports: Mapping[str, int], work: Work) -> None
         work.records.refusals.append(Refusal(work.pass_name, "promote-operands", site_of(node), _undecided(found)))
     elif found.as_cast:
         change = _as_cast(found, found.common, imports)
-        work.records.rewrites.append(apply_replacement(work.pass_name, node, change, work.namer))
+        work.records.rewrites.append(_applied(node, change, work))
     elif found.logical is not None:
         change = _logic(found, found.logical, work)
-        work.records.rewrites.append(apply_replacement(work.pass_name, node, change, work.namer))
+        work.records.rewrites.append(_applied(node, change, work))
     else:
         _convert(found, found.common, imports, work)
+
+
+def _applied(node: onnx_ir.Node, change: Replacement, work: Work) -> Rewrite:
+    return apply_replacement(work.pass_name, node, change, work.namer, types=work.inference.types)
 
 
 def _refuse(found: Disagreement, work: Work) -> None:
@@ -75,7 +79,7 @@ def _convert(found: Disagreement, common: DataType, imports: Mapping[str, int], 
     as_operands = node.op_type != "SequenceInsert" and not (found.kinds and by_rank)
     pair = len(found.indexes) == 2 and found.mixed and found.ruled is None and as_operands
     change = _convert_pair(found, common, work) if pair else _cast_each(found, common, imports)
-    work.records.rewrites.append(apply_replacement(work.pass_name, node, change, work.namer))
+    work.records.rewrites.append(_applied(node, change, work))
     if found.as_declared:
         set_element_type(node.outputs[0], common)
     for index in found.restored:
@@ -154,7 +158,8 @@ def _logic(found: Disagreement, operator: str, work: Work) -> Replacement:
 
 def _restore(node: onnx_ir.Node, index: int, common: DataType, ruled: DataType, work: Work) -> Rewrite:
     """A Cast after the node takes over the name and the uses of its output."""
-    before, old = node_text(node), node.outputs[index]
+    types, old = work.inference.types, node.outputs[index]
+    before = node_item(node, types)
     cast = cast_node(old, ruled)
     result, name = cast.outputs[0], old.name
     cast.name = work.namer.fresh(cast.name or "castsmith_cast")
@@ -166,7 +171,7 @@ def _restore(node: onnx_ir.Node, index: int, common: DataType, ruled: DataType, 
     work.inference.types[old], work.inference.types[result] = common, ruled
     node.append(cast)
     reason = f"{node.op_type} of {type_name(ruled)} gives {type_name(ruled)}"
-    after = f"{node_text(node)}\n{node_text(cast)}"
+    after = node_items((node, cast), types)
     return Rewrite(work.pass_name, "restore-type", site_of(node), before, after, reason, Effect.REPAIR)
 
 

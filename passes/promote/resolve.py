@@ -40,7 +40,8 @@ class ResolvePromoteTypes(RewritePass):
             return RewriteResult(model, modified=False)
         inference = infer_element_types(model, PromotionRules(promote_unsafe=True))
         made: dict[tuple[Scope, onnx_ir.Value, DataType], onnx_ir.Value] = {}
-        result = run_rules(model, NAME, Namer(model), lambda node: resolve(node, inference, made))
+        types = inference.types
+        result = run_rules(model, NAME, Namer(model), lambda node: resolve(node, inference, made), types=types)
         drop_unused_bodies(model)
         return result
 

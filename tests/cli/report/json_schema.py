@@ -19,12 +19,23 @@ _KNOWN = {
     "enum",
     "const",
     "minimum",
+    "anyOf",
+    "$ref",
+    "$defs",
 }
 
 
-def violations(value: Any, schema: dict[str, Any], place: str = "") -> Iterator[str]:
+def violations(
+    value: Any, schema: dict[str, Any], place: str = "", definitions: dict[str, Any] | None = None
+) -> Iterator[str]:
     """What in `value` is not as the schema says."""
+    definitions = definitions or schema.get("$defs", {})
+    if "$ref" in schema:
+        schema = definitions[schema["$ref"].removeprefix("#/$defs/")]
     assert set(schema) <= _KNOWN, set(schema) - _KNOWN
+    ways = [list(violations(value, way, place, definitions)) for way in schema.get("anyOf", ())]
+    if ways and all(ways):
+        yield from min(ways, key=len)
     if "const" in schema and value != schema["const"]:
         yield f"{place}: not {schema['const']!r}"
     if "enum" in schema and value not in schema["enum"]:
@@ -41,10 +52,10 @@ def violations(value: Any, schema: dict[str, Any], place: str = "") -> Iterator[
         yield from (f"{place}: lacks {name}" for name in schema.get("required", []) if name not in entries)
         for name, entry in entries.items():
             if name in properties:
-                yield from violations(entry, properties[name], f"{place}/{name}")
+                yield from violations(entry, properties[name], f"{place}/{name}", definitions)
             elif schema.get("additionalProperties", True) is False:
                 yield f"{place}: has {name}"
     if isinstance(value, list):
         elements: list[Any] = value
         for index, element in enumerate(elements):
-            yield from violations(element, schema.get("items", {}), f"{place}/{index}")
+            yield from violations(element, schema.get("items", {}), f"{place}/{index}", definitions)
