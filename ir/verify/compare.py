@@ -82,7 +82,11 @@ def interfaces(a: onnx_ir.Model, b: onnx_ir.Model, accept: Collection[str] = ())
             other = others.get(value.name or "")
             if other is None:
                 continue
-            found += _shapes(what, value, other)
+            shapes = _shapes(what, value, other)
+            if what == "output" and shapes:
+                pending[value.name or ""] = shapes[0]
+                continue
+            found += shapes
             text = _types(what, value, other)
             if not text:
                 continue

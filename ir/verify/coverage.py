@@ -39,6 +39,7 @@ class Coverage:
     ways: dict[tuple[Calls, onnx_ir.Node], set[str]] = field(default_factory=dict[tuple[Calls, onnx_ir.Node], set[str]])
     seen: dict[tuple[onnx_ir.Node, int], Seen] = field(default_factory=dict[tuple[onnx_ir.Node, int], Seen])
     output_types: dict[str, DataType] = field(default_factory=dict[str, DataType])
+    output_shapes: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
     rows: dict[onnx_ir.Node, NDArray[np.bool_]] = field(default_factory=dict[onnx_ir.Node, NDArray[np.bool_]])
 
     def took(self, calls: Calls, node: onnx_ir.Node, way: str) -> None:

@@ -89,6 +89,7 @@ class Evaluator:
             content = scope[value]
             if isinstance(content, Tensor):
                 self.coverage.output_types[value.name or ""] = dtype_of(content.array)
+                self.coverage.output_shapes[value.name or ""] = content.array.shape
         return {value.name or "": scope[value] for value in graph.outputs}
 
     def graph(self, graph: onnx_ir.Graph, scope: Scope, imports: Imports, *, trial: bool = False) -> list[Content]:

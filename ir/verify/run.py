@@ -438,7 +438,10 @@ class _Comparison:
         for name, text in self.declared.outputs.items():
             value = next(value for value in self.b.graph.outputs if value.name == name)
             known = self.second.coverage.output_types.get(name)
-            if name in self.confirmed and known is not None and value.dtype == known:
+            ours = next(value for value in self.a.graph.outputs if value.name == name)
+            shape = self.second.coverage.output_shapes.get(name, ())
+            wrong = ours.dtype != known or not _fits(ours, shape)
+            if name in self.confirmed and known is not None and value.dtype == known and wrong and _fits(value, shape):
                 self.verdict.notes.append(f"{text}; the first model computes what the second declares")
             else:
                 self.verdict.interface.append(text)
@@ -515,6 +518,14 @@ class _Comparison:
 
 
 _THROUGH = {"code": "the code", "wider": "the wider type", "narrower": "the narrower type"}
+
+
+def _fits(value: onnx_ir.Value, shape: tuple[int, ...]) -> bool:
+    """Whether a result has the declared shape."""
+    if value.shape is None:
+        return True
+    declared = [dim if isinstance(dim, int) else None for dim in value.shape]
+    return len(declared) == len(shape) and all(a in (None, b) for a, b in zip(declared, shape, strict=True))
 
 
 def _neighbours(sizes: Mapping[str, int], names: list[str], model: onnx_ir.Model) -> Iterator[dict[str, int]]:
