@@ -41,7 +41,7 @@ class Site:
     op: str = ""
 
     def __str__(self) -> str:
-        return f"{self.graph}: {self.node or '(unnamed)'} ({self.op})" if self.op else self.graph
+        return f"{self.graph or '(unnamed)'}: {self.node or '(unnamed)'} ({self.op})" if self.op else self.graph
 
 
 @dataclass(frozen=True, slots=True)

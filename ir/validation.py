@@ -111,18 +111,26 @@ def _unfit_subgraphs(node: onnx_ir.Node) -> str | None:
     """Subgraphs whose inputs and outputs are not as many as their node passes on."""
     if node.op_type == "If":
         for name in ("then_branch", "else_branch"):
-            if len(node.attributes[name].as_graph().outputs) != len(node.outputs):
-                return f"the {name} of If has other outputs than it"
+            returned = len(node.attributes[name].as_graph().outputs)
+            if returned != len(node.outputs):
+                outputs = "1 output" if len(node.outputs) == 1 else f"{len(node.outputs)} outputs"
+                return f"If has {outputs}, but its {name} returns {returned}"
         return None
     body = node.attributes["body"].as_graph()
     if node.op_type == "Loop":
         states = len(node.inputs) - 2
         fits = len(body.inputs) == 2 + states and len(body.outputs) == 1 + len(node.outputs) >= 1 + states
-        return None if fits else "the body of Loop has other inputs or outputs than it passes on"
+        expected = f"{2 + states} inputs and {1 + max(states, len(node.outputs))} outputs"
+        return None if fits else _body_text("Loop", body, expected)
     scanned = node.attributes["num_scan_inputs"].as_int()
     first = len(node.inputs) - len(body.inputs)  # in opset 8 sequence_lens come first
     fits = first in (0, 1) and 1 <= scanned <= len(body.inputs) and len(body.outputs) == len(node.outputs)
-    return None if fits else "the body of Scan has other inputs or outputs than it passes on"
+    expected = f"{len(node.inputs)} inputs, at least {scanned} of them scanned, and {len(node.outputs)} outputs"
+    return None if fits else _body_text("Scan", body, expected)
+
+
+def _body_text(op_type: str, body: onnx_ir.Graph, expected: str) -> str:
+    return f"the body of {op_type} has {len(body.inputs)} inputs and {len(body.outputs)} outputs, expected {expected}"
 
 
 _FLAGS = ("signed", "narrow", "has_inf", "has_nan", "has_subnormal", "saturation")

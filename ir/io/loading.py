@@ -237,7 +237,8 @@ def _map_own_weights(path: Path, model: onnx_ir.Model, file: IO[bytes]) -> None:
 
 def _deserialize(path: Path, proto: onnx.ModelProto) -> onnx_ir.Model:
     if not proto.ir_version or not proto.HasField("graph"):
-        raise ModelError(f"{path}: this is not an ONNX model: it has no IR version or no graph.")
+        missing = "graph" if proto.ir_version else "IR version"
+        raise ModelError(f"{path}: this is not an ONNX model: it has no {missing}.")
     if not proto.opset_import:
         raise ModelError(f"{path}: the model imports no operator set, so its operators have no meaning.")
     try:

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         op_formals,
         op_key,
         opset_of,
+        since_version,
         type_groups,
     )
     from castsmith.ir.ops.table import (
@@ -132,6 +133,7 @@ __all__ = [
     "read_trunc",
     "restriction",
     "set_element_type",
+    "since_version",
     "traits_of",
     "trunc_operands",
     "type_attributes",
@@ -201,6 +203,7 @@ if not TYPE_CHECKING:
                 "op_formals",
                 "op_key",
                 "opset_of",
+                "since_version",
                 "type_groups",
             ),
             "value_types": ("NUMBERS_OF_TYPES", "named_type", "set_element_type"),

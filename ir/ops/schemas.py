@@ -69,6 +69,12 @@ def op_formals(domain: str, op_type: str, opset: int) -> tuple[tuple[Formal, ...
     return tuple(map(formal, schema.inputs)), tuple(map(formal, schema.outputs))
 
 
+@cache
+def since_version(op_type: str, opset: int) -> int | None:
+    """The opset since which the standard's operator is as it is at that opset; None where it does not exist."""
+    return onnx.defs.get_schema(op_type, opset, "").since_version if onnx.defs.has(op_type, opset, "") else None
+
+
 def opset_of(imports: Mapping[str, int], domain: str) -> int | None:
     """The version that `imports` gives for the domain; None where it does not import it."""
     if domain in DEFAULT_DOMAINS:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import onnx
-import onnx.defs
 from onnx_ir import DataType
 
-from castsmith.ir.ops import op_formals
+from castsmith.ir.ops import op_formals, since_version
+from castsmith.ir.targets.target import OLDEST_OPSET
 from castsmith.numerics.cast import FIRST_OPSET
-from castsmith.numerics.types import element_type, type_name
-
-OLDEST_OPSET = 7
+from castsmith.numerics.types import Kind, element_type, type_name
 
 _SAME = "agraph (T[2,2] x) => (T[A,B] y) {{ y = {} (x) }}"
 _PAIR = "agraph (T[2,2] x, T[2,2] z) => (T[A,B] y) {{ y = {} (x, z) }}"
@@ -123,7 +120,7 @@ def versions(op_type: str, dtype: DataType, newest: int) -> Iterator[int]:
     last = None
     for opset in range(first_opset(dtype), newest + 1):
         formals = op_formals("", op_type, opset)
-        since = onnx.defs.get_schema(op_type, opset, "").since_version if formals is not None else None
+        since = since_version(op_type, opset)
         if (
             formals is not None
             and since != last
@@ -139,6 +136,8 @@ def model_text(op_type: str, dtype: DataType, opset: int, ir_version: int) -> st
     words = {"T": type_name(dtype), "U": same_width}
     until, older = _UNTIL.get(op_type, (0, ""))
     text = older if opset < until else TEXTS[op_type]
+    if op_type == "Mod" and element_type(dtype).kind is Kind.FLOATING:
+        text = text.replace("Mod (", "Mod <fmod = 1> (")
     for letter, name in words.items():
         text = (
             text.replace(f"{letter}[", f"{name}[")

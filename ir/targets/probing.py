@@ -16,9 +16,9 @@ import onnx.parser
 from onnx_ir import DataType
 
 from castsmith.ir.ops import MOVERS
-from castsmith.ir.targets.probe_models import OLDEST_OPSET, TEXTS, first_opset, model_text, versions
+from castsmith.ir.targets.probe_models import TEXTS, first_opset, model_text, versions
 from castsmith.ir.targets.reading import TARGETS_FOLDER
-from castsmith.ir.targets.target import TargetError
+from castsmith.ir.targets.target import OLDEST_OPSET, TargetError
 from castsmith.numerics.cast import NEWEST_OPSET
 from castsmith.numerics.types import ELEMENT_TYPES, type_name
 

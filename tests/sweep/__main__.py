@@ -31,7 +31,7 @@ def main(words: list[str]) -> int:
     parser.add_argument("--target", action="append", help="`none`, or the name of a target; may be repeated")
     parser.add_argument("--seed", type=int, default=0, help="the first seed of random graphs")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--timeout", type=float, default=120.0, help="seconds for one model and all targets")
+    parser.add_argument("--timeout", type=float, default=600.0, help="seconds for one model and all targets")
     parser.add_argument("--memory", type=float, default=8.0, help="GiB of address space for one model")
     parser.add_argument("--match", default="", help="only models whose name contains this text")
     parser.add_argument("--refusals", action="store_true", help="list each refusal with its text")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import signal
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +39,8 @@ _RANGES: dict[int, tuple[float, float]] = {
 `verify` does not know what is left open."""
 _PACKED = re.compile(r"u?int[24]\b|float[46]e")
 _RANDOM = ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli")
+_SECONDS = 60
+"""The time for comparing one pair of models: loops of many turns take hours in the reference evaluator."""
 _REFERENCE_NODES = 400
 """The reference evaluator is asked up to this many nodes: it is slow."""
 
@@ -73,8 +77,18 @@ def same_bits(before: str, after: str, effects: Sequence[str]) -> Outcome:
     reference evaluator runs both whole, and Castsmith runs them one operator at a time; so it is where ONNX Runtime
     has no kernel. Where the reference evaluator refuses the second, it runs the first and ONNX Runtime the second.
     """
-    model, result = onnx.load(before), onnx.load(after, load_external_data=False)
     said: list[str] = []
+    try:
+        with _at_most(_SECONDS):
+            return _same_bits(before, after, effects, said)
+    except _TooSlowError:
+        said.append(f"running both takes more than {_SECONDS} s")
+        return _undecided(said)
+
+
+def _same_bits(before: str, after: str, effects: Sequence[str], said: list[str]) -> Outcome:
+    """As `same_bits`, noting in `said` what each comparison showed."""
+    model, result = onnx.load(before), onnx.load(after, load_external_data=False)
     for first, second in ((_ort_run, _ort_run), (_reference_run, _reference_run), (_reference_run, _ort_run)):
         outcome = _both(first, second, before, after, model, result)
         if outcome.how == "same":
@@ -88,7 +102,32 @@ def same_bits(before: str, after: str, effects: Sequence[str]) -> Outcome:
             if step.how == "same":
                 return Outcome("explained", f"one operator at a time the bits are the same; whole: {outcome.text}")
             said.append(step.text)
+    return _undecided(said)
+
+
+def _undecided(said: Sequence[str]) -> Outcome:
+    """The outcome where no comparison showed the same: different if one differs."""
     return Outcome("different" if any("differs" in text for text in said) else "not run", "; ".join(said))
+
+
+class _TooSlowError(BaseException):
+    """Raised in whatever runs when the time is up; no `except Exception` takes it for a refusal of the runtime."""
+
+
+@contextmanager
+def _at_most(seconds: float) -> Generator[None]:
+    """Raise _TooSlowError in the block after that time; of a runtime's own code, when it returns."""
+
+    def stop(*_: object) -> None:
+        raise _TooSlowError
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _types_of(graph: onnx.GraphProto) -> list[int]:

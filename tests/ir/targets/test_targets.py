@@ -10,9 +10,12 @@ import onnx.parser
 import onnx_ir
 import onnxruntime
 import pytest
+from onnx.defs import get_schema
 from onnx_ir import DataType
 
+import castsmith
 from castsmith.ir.targets import TARGETS_FOLDER, TargetError, load_target, target_names
+from castsmith.ir.targets.probe_models import model_text
 from castsmith.ir.targets.probing import probe, target_text
 from castsmith.lowering.builder import Builder
 from castsmith.lowering.encodings.choose import ARITHMETIC_HAZARDS
@@ -63,6 +66,24 @@ def test_an_operator_that_was_not_asked_about_takes_the_types_with_arithmetic():
     assert target.has_kernel("Atan", DataType.FLOAT, 26)
     assert not target.has_kernel("Atan", DataType.BFLOAT16, 26)
     assert not target.has_kernel("CenterCropPad", DataType.FLOAT8E4M3FN, 26)
+
+
+@pytest.mark.parametrize("op_type", ["Identity", "Abs", "Add", "Mul", "Cast", "Concat", "Dropout"])
+@pytest.mark.parametrize("opset", range(1, 8))
+def test_below_the_oldest_opset_asked_about_an_unchanged_operator_has_its_kernel(op_type: str, opset: int) -> None:
+    """Models of scikit-learn import opset 1 of the standard for their Identity and Cast, and load."""
+    unchanged = get_schema(op_type, opset).since_version == get_schema(op_type, 7).since_version
+    assert load_target("onnxruntime-cpu").has_kernel(op_type, DataType.FLOAT, opset) == unchanged
+
+
+@pytest.mark.parametrize("target", ["onnxruntime-cpu", "openvino-cpu"])
+@pytest.mark.parametrize("dtype", ["float16", "float", "double"])
+def test_mod_of_floats_is_asked_about_with_fmod(target: str, dtype: str) -> None:
+    text = f"g ({dtype}[2] a, {dtype}[2] b) => ({dtype}[2] y) {{ y = Mod <fmod = 1> (a, b) }}"
+    text = f'<ir_version: 8, opset_import: ["": 16]> {text}'
+    findings = castsmith.check(onnx.parser.parse_model(text), target=target)
+    assert [each.code for each in findings if each.code == "target-lacks-kernel"] == []
+    assert "fmod = 1" in model_text("Mod", DataType[dtype.upper()], 16, 8)
 
 
 @pytest.mark.skipif(onnxruntime.__version__ != "1.31.1", reason="what the file says is of 1.31.1")
