@@ -9,13 +9,17 @@ import onnx.defs
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.ir.constants import constant_tensor
 from castsmith.ir.inference import infer_element_types
+from castsmith.lowering.builder import Builder, new_constants
+from castsmith.lowering.opset.adapters import adapted
 from castsmith.lowering.opset.obstacles import TypeOf, node_obstacle
 from castsmith.numerics.promotion import PromotionRules
 
 
 def definition(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> onnx_ir.Function | None:
-    """The function that the schema at opset `now` gives for the node, if all its operators mean the same under `to`."""
+    """The function that the schema at opset `now` gives for the node, its nodes as opset `to` has them; None where they
+    cannot be."""
     operands = [None if value is None else types.get(value, value.dtype) for value in node.inputs]
     if not onnx.defs.has(node.op_type, now, ""):
         return None
@@ -35,12 +39,72 @@ def definition(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> onnx_ir.
     if any(True for _ in graph.subgraphs()):
         return None  # Range, and AffineGrid, whose definition squeezes a batch of 1 away and then fails
     inside = infer_element_types(onnx_ir.Model(graph, ir_version=10), PromotionRules()).types
-    for each in graph.all_nodes():
-        if each.op_type == node.op_type or node_obstacle(each, written, to, inside) is not None:
+    for each in list(graph.all_nodes()):
+        if each.op_type == node.op_type:
             return None
-    function = onnx_ir.from_proto(proto)
-    _bind_attributes(function, node, schema)
-    return function
+        if node_obstacle(each, written, to, inside) is not None and not _adapt(each, written, to, inside):
+            return None
+    for value in graph.inputs:
+        value.type = None
+    return copy
+
+
+def is_defined(node: onnx_ir.Node, opset: int) -> bool:
+    """True if the standard of the opset defines the operator by a function of others."""
+    if not onnx.defs.has(node.op_type, opset, ""):
+        return False
+    schema = onnx.defs.get_schema(node.op_type, opset, "")
+    return any(getattr(schema, name) for name in ("has_function", "has_context_dependent_function"))
+
+
+def _adapt(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> bool:
+    """Write a node of a function as opset `to` has it, its constants as nodes; False where that cannot be."""
+    graph = node.graph
+    axes = _axes_up_to_the_last(node.inputs[1]) if node.op_type.startswith("Reduce") and len(node.inputs) > 1 else None
+    if graph is None:
+        return False
+    if axes is not None:
+        constant = onnx_ir.node("Constant", [], {"value_ints": axes})
+        graph.insert_before(node, constant)
+        node.replace_input_with(1, constant.outputs[0])
+    constants: list[onnx_ir.Value] = []
+    made = adapted(Builder(new_constants(constants, f"{node.outputs[0].name}_")), node, now, to)
+    if made is None or constants or node_obstacle(made, to, to, types) is not None:
+        return False
+    graph.insert_before(node, made)
+    for old, new in zip(node.outputs, made.outputs, strict=True):
+        dtype = types.get(old)
+        new.type = None if dtype is None else onnx_ir.TensorType(dtype)
+        old.replace_all_uses_with(new, replace_graph_outputs=True)
+    graph.remove(node, safe=True)
+    return True
+
+
+def _axes_up_to_the_last(value: onnx_ir.Value | None) -> list[int] | None:
+    """The axes from the last but some to the last, counted from the end, where the value is such a Range."""
+    node = None if value is None else value.producer()
+    if node is None or node.op_type != "Range":
+        return None
+    first, end, step = map(_in_ranks, node.inputs)
+    if first is None or end is None or step != (0, 1) or first[0] != 1 or end != (1, 0):
+        return None
+    return list(range(first[1], 0)) or None
+
+
+def _in_ranks(value: onnx_ir.Value | None) -> tuple[int, int] | None:
+    """How many times the rank of an input, and what more, the number is; None where it is not known."""
+    node, tensor = None if value is None else value.producer(), constant_tensor(value)
+    if tensor is not None and tensor.size == 1:
+        return 0, int(tensor.numpy().item())
+    if node is None or not node.inputs:
+        return None
+    if node.op_type == "Size" and (shape := node.inputs[0]) is not None and (of := shape.producer()) is not None:
+        whole = of.op_type == "Shape" and not of.attributes
+        return (1, 0) if whole and of.inputs[0] is not None and of.inputs[0].is_graph_input() else None
+    if node.op_type != "Add":
+        return None
+    a, b = map(_in_ranks, node.inputs)
+    return None if a is None or b is None else (a[0] + b[0], a[1] + b[1])
 
 
 def write_out(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
+import onnx.defs
 import onnx_ir
 
 from castsmith.ir.inference import outdated
@@ -15,7 +16,7 @@ from castsmith.ir.rewriting import Replacement, apply_replacement
 from castsmith.ir.text import site_of
 from castsmith.lowering.builder import Builder, new_constants
 from castsmith.lowering.opset.adapters import adapted, has_adapter
-from castsmith.lowering.opset.definitions import definition, write_out
+from castsmith.lowering.opset.definitions import definition, is_defined, write_out
 from castsmith.lowering.opset.obstacles import Obstacle, TypeOf, node_obstacle, standard_nodes
 
 
@@ -43,8 +44,18 @@ def plan_moves(model: onnx_ir.Model, to: int, types: TypeOf) -> Moves:
     for node, now in standard_nodes(model):
         reason = node_obstacle(node, now, to, types)
         if reason is not None and not _moves(moves, node, now, to, types):
-            moves.obstacles.append(Obstacle(site_of(node), reason))
+            moves.obstacles.append(Obstacle(site_of(node), reason + _of_definition(node, now, to)))
     return moves
+
+
+def _of_definition(node: onnx_ir.Node, now: int, to: int) -> str:
+    """What to add about an operator that the older opset lacks and that the standard defines by others."""
+    if not is_defined(node, now) or onnx.defs.has(node.op_type, to, ""):
+        return ""
+    return (
+        f", and the function by which the standard defines it cannot be written with the operators of opset {to} for"
+        " these operands; export the model with that operator written out, or name a target of a newer opset"
+    )
 
 
 def needs_shapes(model: onnx_ir.Model, now: int, to: int) -> bool:

@@ -194,6 +194,47 @@ def test_attention_has_the_outputs_that_it_had(outputs: str):
     onnx.checker.check_model(onnx_ir.to_proto(model), full_check=True)
 
 
+WRITTEN_OUT = {
+    "Attention": (23, "agraph (float[2,3,8,16] q) => (float[2,3,8,16] y) { y = Attention (q, q, q) }"),
+    "RMSNormalization": (23, "agraph (float[2,16] x, float[16] s) => (float[2,16] y) { y = RMSNormalization (x, s) }"),
+    "RMSNormalization of two axes": (
+        23,
+        "agraph (float[2,3,4] x, float[3,4] s) => (float[2,3,4] y) { y = RMSNormalization <axis = -2> (x, s) }",
+    ),
+    "GroupNormalization": (
+        21,
+        "agraph (float[2,4,8] x, float[4] s) => (float[2,4,8] y) { y = GroupNormalization <num_groups = 2> (x, s, s) }",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN_OUT)
+def test_the_nodes_of_a_definition_are_written_as_the_opset_has_them(name: str):
+    """Reductions of opset 18 have their axes as an input, and in older opsets as an attribute."""
+    opset, body = WRITTEN_OUT[name]
+    model = model_of(body, opset, 10)
+    feeds = {
+        value.name or "": np.linspace(-1, 2, int(np.prod(value.shape.numpy())), dtype=np.float32).reshape(value.shape)
+        for value in model.graph.inputs
+        if value.shape is not None
+    }
+    (expected,) = map(np.asarray, ReferenceEvaluator(onnx_ir.to_proto(model)).run(None, feeds))
+    result = LegalizeVersion(load_target("iree"))(model)
+    assert not result.records.refusals
+    assert model.opset_imports[""] == 17
+    proto = onnx_ir.to_proto(model)
+    onnx.checker.check_model(proto, full_check=True)
+    # The order of sums is the evaluator's: close, where another axis would be far off.
+    (found,) = map(np.asarray, ReferenceEvaluator(proto).run(None, feeds))
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
+def test_an_operator_whose_definition_does_not_fit_says_so():
+    body = """agraph (float[2,3,8,16] x, float[2,8,8] c) => (float[2,3,8,16] y) { y = RotaryEmbedding (x, c, c) }"""
+    records = LegalizeVersion(load_target("iree"))(model_of(body, 23)).records
+    assert "opset 17 has no RotaryEmbedding, and the function by which the standard defines it" in str(records.refusals)
+
+
 def test_an_unknown_operator_keeps_the_opset():
     result = LegalizeVersion(load_target("tensorrt-10"))(
         model_of("agraph (float[4] x) => (float[4] y) { y = Foo (x) }", 21)
