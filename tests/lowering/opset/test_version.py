@@ -213,11 +213,10 @@ def test_the_nodes_of_a_definition_are_written_as_the_opset_has_them(name: str):
     """Reductions of opset 18 have their axes as an input, and in older opsets as an attribute."""
     opset, body = WRITTEN_OUT[name]
     model = model_of(body, opset, 10)
-    feeds = {
-        value.name or "": np.linspace(-1, 2, int(np.prod(value.shape.numpy())), dtype=np.float32).reshape(value.shape)
-        for value in model.graph.inputs
-        if value.shape is not None
-    }
+    feeds = dict[str, np.ndarray]()
+    for value in model.graph.inputs:
+        shape = () if value.shape is None else value.shape.numpy()
+        feeds[value.name or ""] = np.linspace(-1, 2, int(np.prod(shape)), dtype=np.float32).reshape(shape)
     (expected,) = map(np.asarray, ReferenceEvaluator(onnx_ir.to_proto(model)).run(None, feeds))
     result = LegalizeVersion(load_target("iree"))(model)
     assert not result.records.refusals
