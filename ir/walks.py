@@ -169,3 +169,14 @@ def graphs_with_initializers(model: onnx_ir.Model) -> Iterator[onnx_ir.Graph]:
     yield model.graph
     for scope in (model.graph, *model.functions.values()):
         yield from subgraphs_of(scope)
+
+
+def bind_parameters(node: onnx_ir.Node, values: dict[str, onnx_ir.Attr]) -> None:
+    """Put what the call says in place of the parameters of the function; what it leaves out is left out."""
+    for name, attribute in list(node.attributes.items()):
+        if attribute.is_ref():
+            value = values.get(attribute.ref_attr_name or "")
+            if value is None:
+                del node.attributes[name]
+            else:
+                node.attributes[name] = onnx_ir.Attr(name, value.type, value.value)

@@ -84,8 +84,6 @@ Lowering = Callable[[onnx_ir.Node, NodeBuilder], Replacement | Refusal | None]
 # so
 # each lowering is asked in the order of the graph, when the types of the node's inputs are known.
 
-Answer = Replacement | Refusal
-
 
 def name_of(node: onnx_ir.Node) -> str:
     """The operator with its domain, as ONNX text has it."""

@@ -15,7 +15,13 @@ if TYPE_CHECKING:
     from castsmith.ir.inference.calls import Signature, free_identifier, signature_text
     from castsmith.ir.inference.disagreement import Disagreement, not_cast
     from castsmith.ir.inference.intervals import Range, Ranges
-    from castsmith.ir.inference.walk import Inference, declared_types, infer_element_types, known_types
+    from castsmith.ir.inference.walk import (
+        Inference,
+        called_with_several_types,
+        declared_types,
+        infer_element_types,
+        known_types,
+    )
 
 __all__ = [
     "Disagreement",
@@ -24,6 +30,7 @@ __all__ = [
     "Range",
     "Ranges",
     "Signature",
+    "called_with_several_types",
     "declared_types",
     "free_identifier",
     "infer_element_types",
@@ -42,6 +49,6 @@ if not TYPE_CHECKING:
             "calls": ("Signature", "free_identifier", "signature_text"),
             "disagreement": ("Disagreement", "not_cast"),
             "intervals": ("Range", "Ranges"),
-            "walk": ("Inference", "declared_types", "infer_element_types", "known_types"),
+            "walk": ("Inference", "called_with_several_types", "declared_types", "infer_element_types", "known_types"),
         },
     )

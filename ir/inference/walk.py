@@ -123,6 +123,12 @@ OutputTypes = Callable[[onnx_ir.Node, Sequence[DataType | None], Mapping[str, in
 """From a node, the types of its inputs and the opset imports around it, the types of its outputs."""
 
 
+def called_with_several_types(inference: Inference) -> frozenset[onnx_ir.Graph | onnx_ir.Function]:
+    """The bodies, with their subgraphs, of functions that are called with several types: their values have no one."""
+    functions = [function for function, calls in inference.signatures.items() if len(calls) > 1]
+    return frozenset(scope for function in functions for scope in (function.graph, *function.subgraphs()))
+
+
 def declared_types(node: onnx_ir.Node, *_: object) -> Sequence[DataType | None]:
     """The types that the model declares the outputs of the node to have."""
     return [_known(value.dtype) for value in node.outputs]

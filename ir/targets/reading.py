@@ -97,7 +97,6 @@ def _target(data: dict[str, Any]) -> Target:
             for entry in data.get("wrong_fusions", [])
         ),
         wrong_casts=tuple(_wrong_cast(entry) for entry in data.get("wrong_casts", [])),
-        nan_codes_that_differ=tuple(data.get("nan_codes_that_differ", [])),
         sequence_operators=cast("dict[str, int]", dict(data.get("sequence_operators", {}))),
         as_written=str(data.get("as_written", "")),
         hazards=cast("dict[str, str]", dict(data.get("hazards", {}))),

@@ -80,7 +80,6 @@ class Target:
     operators_without_uint8: frozenset[str] = frozenset()
     wrong_fusions: tuple[WrongFusion, ...] = ()
     wrong_casts: tuple[WrongCast, ...] = ()
-    nan_codes_that_differ: tuple[str, ...] = ()
     sequence_operators: Mapping[str, int] = field(default_factory=dict[str, int])
     as_written: str = ""
     hazards: Mapping[str, str] = field(default_factory=dict[str, str])

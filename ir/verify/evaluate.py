@@ -32,7 +32,7 @@ from castsmith.ir.verify.engines import OURSELVES, Engine, EngineError
 from castsmith.ir.verify.limits import Budget, refuse_huge
 from castsmith.ir.verify.promotion import Array, dtype_of, promote, promote_operands
 from castsmith.ir.verify.reach import RangeError, depends_on_inputs, index_bounds
-from castsmith.ir.walks import graphs_in, nodes_of, subgraphs_of
+from castsmith.ir.walks import bind_parameters, graphs_in, nodes_of, subgraphs_of
 from castsmith.numerics.cast import cast
 from castsmith.numerics.promotion import PromotionRules
 
@@ -228,7 +228,7 @@ class Evaluator:
             copy = function.clone()
             for original, inner in zip(nodes_of(function), nodes_of(copy), strict=True):
                 self._origin[inner] = self._origin.get(original, original)
-                _bind(inner, {name: a for name, a in values.items() if a.value is not None})
+                bind_parameters(inner, {name: a for name, a in values.items() if a.value is not None})
             self._bound[key] = copy
         return self._bound[key]
 
@@ -308,17 +308,6 @@ def _content(given: Array | Sequence[Array] | None) -> Content:
     if isinstance(given, np.ndarray):
         return Tensor(given)
     return None if given is None else [Tensor(array) for array in given]
-
-
-def _bind(node: onnx_ir.Node, values: dict[str, onnx_ir.Attr]) -> None:
-    for name, attribute in list(node.attributes.items()):
-        if not attribute.is_ref():
-            continue
-        value = values.get(attribute.ref_attr_name or "")
-        if value is None:
-            del node.attributes[name]
-        else:
-            node.attributes[name] = onnx_ir.Attr(name, value.type, value.value)
 
 
 def _last_uses(graph: onnx_ir.Graph) -> dict[onnx_ir.Node, list[onnx_ir.Value]]:

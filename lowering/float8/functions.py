@@ -13,7 +13,7 @@ from castsmith.ir.naming import Namer
 from castsmith.ir.ops import named_types
 from castsmith.ir.records import Rewrite, Site
 from castsmith.ir.rewriting import Replacement, apply_replacement
-from castsmith.ir.walks import all_nodes, graphs_in, nodes_of
+from castsmith.ir.walks import all_nodes, bind_parameters, graphs_in, nodes_of
 from castsmith.lowering.float8.needs import Coded, Types, is_coded, touches_coded
 
 # Each sequence as one model-local function, so that the graph shows one node where the model had one.
@@ -208,7 +208,9 @@ def _written_out(
     for each in nodes:
         each.metadata_props.update({**node.metadata_props, **each.metadata_props})
         for inner in _with_those_inside(each):
-            _bind(inner, {name: attribute for name, attribute in given.items() if attribute.value is not None})
+            bind_parameters(
+                inner, {name: attribute for name, attribute in given.items() if attribute.value is not None}
+            )
             if inner is not each:
                 _rename(inner, namer)
             for subgraph in (graph for attribute in inner.attributes.values() for graph in graphs_in(attribute)):
@@ -227,17 +229,6 @@ def _rename(node: onnx_ir.Node, namer: Namer) -> None:
     node.name = namer.fresh(node.name or f"castsmith_{node.op_type}")
     for output in node.outputs:
         output.name = namer.fresh(output.name or f"{node.name}_output")
-
-
-def _bind(node: onnx_ir.Node, values: dict[str, onnx_ir.Attr]) -> None:
-    """Put what the call says in place of the parameters of the function; what it leaves out is left out."""
-    for name, attribute in list(node.attributes.items()):
-        if attribute.is_ref():
-            value = values.get(attribute.ref_attr_name or "")
-            if value is None:
-                del node.attributes[name]
-            else:
-                node.attributes[name] = onnx_ir.Attr(name, value.type, value.value)
 
 
 def takes_a_type(node: onnx_ir.Node) -> bool:

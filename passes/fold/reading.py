@@ -92,12 +92,6 @@ def may_convert(node: onnx_ir.Node) -> bool:
     return node.op_type in _OPERATORS or is_convert_promote_types(node)
 
 
-def undecided_scopes(inference: Inference) -> frozenset[Scope]:
-    """The bodies, with their subgraphs, of the functions that are called with different types."""
-    functions = [function for function, calls in inference.signatures.items() if len(calls) > 1]
-    return frozenset(scope for function in functions for scope in (function.graph, *function.subgraphs()))
-
-
 def _bit_cast(node: onnx_ir.Node, opset: int) -> tuple[Reading, ...] | None:
     value = node.inputs[0]
     if value is None or node.attributes["to"].is_ref():

@@ -25,7 +25,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.inference import Following, infer_element_types
+from castsmith.ir.inference import Following, called_with_several_types, infer_element_types
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops import DEFAULT_DOMAINS
 from castsmith.ir.options import FoldAs, shared
@@ -36,7 +36,7 @@ from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, all_tensors, holders, imports_by_scope
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.status import Definedness
-from castsmith.passes.fold.reading import Reader, may_convert, undecided_scopes
+from castsmith.passes.fold.reading import Reader, may_convert
 from castsmith.passes.fold.rule import NAME, UNDEFINED, Folding
 from castsmith.passes.fold.values import Constants
 
@@ -122,7 +122,7 @@ class FoldConstants(RewritePass):
             outer = node.graph
             depths[graph] = 1 + (depths.get(outer, 0) if isinstance(outer, onnx_ir.Graph) else 0)
         constants = Constants(depths, imports, lambda: self._largest(model))
-        reader = Reader(constants, inference, imports, undecided_scopes(inference))
+        reader = Reader(constants, inference, imports, called_with_several_types(inference))
         tolerated = Definedness.DISPUTED if self.fold_disputed else Definedness.DEFINED
         return Folding(constants, reader, held, self.max_growth, self.max_total_growth, tolerated, self.fold_as)
 

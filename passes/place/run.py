@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import onnx_ir
 
-from castsmith.ir.inference import Inference, Ranges, infer_element_types
+from castsmith.ir.inference import Inference, Ranges, called_with_several_types, infer_element_types
 from castsmith.ir.naming import Namer
 from castsmith.ir.options import count_info, flag_info, option, text_info
 from castsmith.ir.records import Records, Refusal, Rewrite, RewriteResult
@@ -36,7 +36,6 @@ from castsmith.passes.place.problem import IMPOSSIBLE, Problem
 from castsmith.passes.place.regions import Region, find_regions, pose
 from castsmith.passes.place.sizes import FLOW, Sizes, parse_sizes
 from castsmith.passes.place.solve import solve
-from castsmith.passes.simplify import called_with_several_types
 
 NAME = "place-casts"
 RULE = "place-casts"

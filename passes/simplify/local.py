@@ -65,12 +65,6 @@ class CastTable:
         return None
 
 
-def called_with_several_types(inference: Inference) -> set[Scope]:
-    """The bodies, with their subgraphs, of functions whose values have no one type."""
-    functions = [function for function, calls in inference.signatures.items() if len(calls) > 1]
-    return {scope for function in functions for scope in (function.graph, *function.subgraphs())}
-
-
 def merge_with(node: onnx_ir.Node, twin: onnx_ir.Value | None, to: DataType) -> Replacement | None:
     """Use `twin`, the result of another Cast, in place of what `node` gives; None where there is nothing to gain."""
     if twin is None:

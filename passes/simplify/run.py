@@ -20,7 +20,14 @@ from dataclasses import dataclass, field, replace
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.inference import Following, Inference, Ranges, infer_element_types, not_cast
+from castsmith.ir.inference import (
+    Following,
+    Inference,
+    Ranges,
+    called_with_several_types,
+    infer_element_types,
+    not_cast,
+)
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops import (
     CASTS,
@@ -42,7 +49,7 @@ from castsmith.numerics.errors import CastError, ElementTypeError
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import type_name
 from castsmith.passes.place import parse_sizes
-from castsmith.passes.simplify.local import CastTable, called_with_several_types, cast_filling, merge_with
+from castsmith.passes.simplify.local import CastTable, cast_filling, merge_with
 from castsmith.passes.simplify.savings import Savings, reads_more
 from castsmith.passes.simplify.see_through import SEEING_THROUGH, bypass, cast_before, harmless
 

@@ -1,4 +1,4 @@
-"""What PyTorch's exporter leaves mixed, as `tests/ok/promotion/record.py` recorded it: repaired, it gives its bits.
+"""What PyTorch's exporter leaves mixed, as `exports/record.py` recorded it: repaired, it gives its bits.
 
 `a << b` of int32 and uint8 fails in the exporter itself (PyTorch 2.13), so there is no model of it to repair.
 """
@@ -19,7 +19,7 @@ from onnxruntime.capi.onnxruntime_pybind11_state import RuntimeException
 
 from castsmith.lowering.pipeline import optimize
 
-HERE = Path(__file__).parents[2] / "ok" / "promotion"
+HERE = Path(__file__).parent / "exports"
 MODELS = sorted(HERE.glob("*.onnx"))
 BORN_BROKEN = {
     "stack_int32_int64",

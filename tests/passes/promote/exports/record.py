@@ -1,6 +1,6 @@
 """Exports, with PyTorch's dynamo exporter, modules whose mixed types it leaves as they are, with PyTorch's own results.
 
-    python tests/ok/promotion/record.py      # needs torch and onnxscript
+    python tests/passes/promote/exports/record.py      # needs torch and onnxscript
 
 Writes NAME.onnx and NAME.npz (in0, in1 ...; out) beside itself, for `tests/passes/promote/test_promotion_exports.py`.
 """
