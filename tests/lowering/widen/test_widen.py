@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx.parser
 import onnx_ir
 import pytest
 from onnx_ir import DataType
@@ -304,3 +305,11 @@ def test_small_quotients_and_products_are_rounded_once(dtype: DataType):
             exact = values * ulp * 2.0**shift
             once, twice = cast(exact, dtype), cast(exact.astype(np.float32), dtype)
             np.testing.assert_array_equal(once.view(np.uint16), twice.view(np.uint16))
+
+
+def test_a_reverse_sequence_is_of_tensors_whatever_its_name_says():
+    """ONNX Runtime has no kernel of it for bfloat16, so it is computed in float."""
+    text = "agraph (bfloat16[2,2] x) => (bfloat16[2,2] y) <int64[2] n = {1, 2}> { y = ReverseSequence (x, n) }"
+    result = optimize(onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 21]> {text}'), target=CPU.name)
+    assert [node.op_type for node in result.model.graph] == ["Cast", "ReverseSequence", "Cast"]
+    session(onnx_ir.to_proto(result.model))
