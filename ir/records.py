@@ -21,6 +21,7 @@ class Effect(enum.Enum):
     REPAIR = "the model had no meaning before; values are now as the promotion rule defines them"
     IN_WIDER_TYPE = "computed in a wider type and rounded once; the last bit is left to runtimes anyway"
     AS_DEFINED = "computed as the standard defines it; a runtime's own kernel may differ in the last bit"
+    UNKNOWN = "unknown: the pass left no record, and this one is from comparing the model before and after"
     INTERFACE = "bit-exact, but a graph input or output changed its element type"
 
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import onnx
 import onnx_ir
-from onnx_ir.passes import PassBase
+from onnx_ir.passes import PassBase, PassResult
 
 from castsmith.ir.inference import infer_element_types, lend
 from castsmith.ir.io import as_model
 from castsmith.ir.options import PASS_OPTIONS, FoldAs, Interface, Options, Storage
 from castsmith.ir.records import Diagnostic, Effect, Records, Refusal, Rewrite, RewriteResult
-from castsmith.ir.rewrite_pass import note_provenance
+from castsmith.ir.rewrite_pass import RewritePass, note_provenance, recording
 from castsmith.ir.walks import all_nodes, all_tensors
 from castsmith.lowering.registry import (
     AFTER,
@@ -195,7 +195,10 @@ def _optimize(model: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str], o
             options.progress(name)
         size = _constant_bytes(result_model) if name == _GROWING else 0
         with lend(result_model, inference):
-            outcome = (make_pass(spec, settings) if isinstance(spec, str) else spec)(result_model)
+            if isinstance(spec, (str, RewritePass)):
+                outcome = (make_pass(spec, settings) if isinstance(spec, str) else spec)(result_model)
+            else:
+                outcome = _recorded(spec, result_model)
         handed_on = outcome.inference if isinstance(outcome, RewriteResult) else None
         same = outcome.model is result_model and not outcome.modified
         inference = handed_on or (inference if same else None)
@@ -231,6 +234,20 @@ def rules_of(options: Options) -> PromotionRules:
     """The rules for operands whose types disagree. Raises PromotionError for an unknown preset."""
     named = options.promotion
     return PromotionRules.preset(named) if isinstance(named, str) else named or PromotionRules()
+
+
+def _recorded(foreign: PassBase, model: onnx_ir.Model) -> PassResult:
+    """Run a pass from elsewhere; a change of which it leaves no record gets one by comparison."""
+    from castsmith.ir.diff import rewrites_between
+
+    old = model.clone()
+    with recording() as heard:
+        outcome = foreign(model)
+    made = outcome.records if isinstance(outcome, RewriteResult) else heard
+    if made.rewrites:
+        return RewriteResult(outcome.model, True, made)
+    made.rewrites += rewrites_between(old, outcome.model, name_of(foreign))
+    return RewriteResult(outcome.model, outcome.modified or bool(made.rewrites), made)
 
 
 def retyped(rewrites: Iterable[Rewrite]) -> set[str]:

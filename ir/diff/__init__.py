@@ -12,15 +12,15 @@ from castsmith.lazy import door
 
 if TYPE_CHECKING:
     from castsmith.ir.diff.interface import Change
-    from castsmith.ir.diff.models import ModelDiff, diff
+    from castsmith.ir.diff.models import ModelDiff, diff, rewrites_between
 
-__all__ = ["Change", "ModelDiff", "diff"]
+__all__ = ["Change", "ModelDiff", "diff", "rewrites_between"]
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(
         __name__,
         {
             "interface": ("Change",),
-            "models": ("ModelDiff", "diff"),
+            "models": ("ModelDiff", "diff", "rewrites_between"),
         },
     )

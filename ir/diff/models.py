@@ -22,6 +22,7 @@ from castsmith.ir.inference import known_types
 from castsmith.ir.io import as_model, training_of
 from castsmith.ir.notebook import notebook_html
 from castsmith.ir.ops import DEFAULT_DOMAINS
+from castsmith.ir.records import Effect, NodeItem, Rewrite, Site
 from castsmith.ir.walks import imports_by_scope
 
 
@@ -67,6 +68,18 @@ def diff(a: Source, b: Source, *, everything: bool = False) -> ModelDiff:
     Raises ModelError for what cannot be read.
     """
     return _compared(as_model(a), as_model(b), everything=everything)
+
+
+def rewrites_between(a: onnx_ir.Model, b: onnx_ir.Model, pass_name: str) -> list[Rewrite]:
+    """Record what a pass that keeps no records changed, by comparing the model before and after it."""
+    found: list[Rewrite] = []
+    for change in _compared(a, b, everything=True).changes:
+        site = change.site or Site(change.place or b.graph.name or "")
+        before = change.removed if isinstance(change.removed, NodeItem) else change.before
+        after = change.made if isinstance(change.made, NodeItem) else change.after
+        reason = f"{change.subject} differs from the model ahead of this pass, which left no record"
+        found.append(Rewrite(pass_name, "unrecorded-change", site, before, after, reason, Effect.UNKNOWN))
+    return found
 
 
 def _counted(number: int, noun: str) -> str:
