@@ -182,4 +182,12 @@ PASSES = (
         "- a = Cast <to = float> (x); y = Transpose (a)\n+ a = Transpose (x); y = Cast <to = float> (a)",
         "Nothing; --explain says which regions were left.",
     ),
+    Page(
+        "unrecorded-change",
+        "rewrite",
+        "A pass from elsewhere changed this and left no record; the record is from comparing the model before and after.",
+        "Every change is shown. Castsmith does not know whether this one keeps the values.",
+        "- y = Relu (x)\n+ y = Sigmoid (x)",
+        "Check what the pass does, or run castsmith verify.",
+    ),
 )
