@@ -185,7 +185,7 @@ PASSES = (
     Page(
         "unrecorded-change",
         "rewrite",
-        "A pass from elsewhere changed this and left no record; the record is from comparing the model before and after.",
+        "A pass from elsewhere changed this and left no record: comparing the model before and after found it.",
         "Every change is shown. Castsmith does not know whether this one keeps the values.",
         "- y = Relu (x)\n+ y = Sigmoid (x)",
         "Check what the pass does, or run castsmith verify.",
