@@ -33,6 +33,7 @@ import castsmith
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.inference.intervals import Ranges
 from castsmith.ir.inference.walk import infer_element_types
+from castsmith.ir.naming import Namer
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.passes.place.regions import find_regions, pose
 from castsmith.passes.place.sizes import Sizes as PlaceSizes
@@ -97,7 +98,7 @@ def least_bytes(proto: onnx.ModelProto) -> int:
     types = infer_element_types(model, PromotionRules(promote_unsafe=True))
     sizes, ranges, saved = PlaceSizes(model, 1, {}), Ranges(types), 0.0
     for region in find_regions(model.graph, types, model.graph.opset_imports, ranges):
-        problem = pose(region, types, model.graph.opset_imports, sizes, ranges)
+        problem = pose(region, types, model.graph.opset_imports, sizes, ranges, namer=Namer(model))
         if isinstance(problem, str):
             continue
         moved = problem.cost_of_moves(problem.kept)

@@ -7,9 +7,13 @@ from collections.abc import Container, Iterable, Iterator
 
 import numpy as np
 import onnx_ir
-from onnx_ir import AttributeType
+from onnx_ir import AttributeType, DataType
 
-from castsmith.ir.ops import CONVERSIONS, DEFAULT_DOMAINS, Moves, operators
+from castsmith.ir.errors import ModelError
+from castsmith.ir.ops import CONVERSIONS, DEFAULT_DOMAINS, Moves, op_formals, operators
+from castsmith.numerics.cast import cast
+from castsmith.numerics.status import cast_status
+from castsmith.numerics.types import type_name
 
 _REMOVABLE = CONVERSIONS | operators(lambda row: row.carries or row.moves is Moves.MAKE)
 """Operators that make constants or carry them: what they give depends on nothing but their inputs."""
@@ -47,6 +51,48 @@ def constant_node(value: onnx_ir.Value) -> onnx_ir.Node:
     tensor.name = value.name
     attribute = onnx_ir.AttrTensor("value", tensor)
     return onnx_ir.Node("", "Constant", [], [attribute], outputs=[value], name=value.name)
+
+
+def constant_types(opset: int) -> frozenset[DataType]:
+    """The element types that a Constant node of the opset gives: below 9 floats alone, never float6."""
+    formals = op_formals("", "Constant", opset)
+    return frozenset() if formals is None else formals[1][0].allowed
+
+
+def constant_nodes(value: onnx_ir.Value, opset: int) -> list[onnx_ir.Node]:
+    """The nodes that make a value from `new_constant`: a Constant, and a Cast where Constant gives no such type.
+
+    Raises ModelError for a constant that no type of Constant holds.
+    """
+    tensor, allowed = value.const_value, constant_types(opset)
+    assert tensor is not None
+    if tensor.dtype in allowed:
+        return [constant_node(value)]
+    held_as = next((dtype for dtype in _HOLDING if dtype in allowed and _holds(dtype, tensor, opset)), None)
+    if held_as is None:
+        what = f"{type_name(tensor.dtype)}, which its Constant does not give"
+        raise ModelError(f"opset {opset} has no way to state the constant {value.name} of {what}; raise the opset.")
+    name = f"{value.name}_{type_name(held_as)}"
+    held = new_constant(name, onnx_ir.tensor(cast(tensor.numpy(), held_as, opset=opset), dtype=held_as, name=name))
+    value.const_value = None
+    to = onnx_ir.AttrInt64("to", int(tensor.dtype))
+    return [constant_node(held), onnx_ir.Node("", "Cast", [held], [to], outputs=[value])]
+
+
+_HOLDING = (DataType.FLOAT, DataType.DOUBLE)
+"""The types in which a constant is stated that Constant does not give, the smaller one first."""
+
+
+def _holds(dtype: DataType, tensor: onnx_ir.TensorProtocol, opset: int) -> bool:
+    """Whether the constant goes to the type and back unharmed."""
+    if tensor.dtype == DataType.STRING:
+        return False
+    array = tensor.numpy()
+    there = cast(array, dtype, opset=opset)
+    if cast_status(array, dtype, opset=opset).any() or cast_status(there, tensor.dtype, opset=opset).any():
+        return False
+    back = cast(there, tensor.dtype, opset=opset)
+    return np.ascontiguousarray(back).tobytes() == np.ascontiguousarray(array).tobytes()
 
 
 def drop_if_unused(value: onnx_ir.Value) -> None:

@@ -12,8 +12,11 @@ from collections import Counter
 from collections.abc import Iterator
 
 import onnx_ir
+from onnx_ir import DataType
 
+from castsmith.ir.constants import constant_types
 from castsmith.ir.errors import ModelError
+from castsmith.ir.ops import opset_of
 from castsmith.ir.walks import all_nodes, graphs_in
 
 Scope = onnx_ir.Graph | onnx_ir.Function
@@ -27,7 +30,7 @@ class Namer:
         self._model = model
         self._names: Counter[str] | None = None
         self._next: dict[str, int] = {}
-        self._bodies = {function.graph for function in model.functions.values()}
+        self._bodies = {function.graph: function.opset_imports for function in model.functions.values()}
         # Before IR version 4 an initializer has to be an input too, which a caller may override.
         self._initializers_are_inputs = model.ir_version < 4
         for function in model.functions.values():
@@ -46,6 +49,19 @@ class Namer:
     def takes_initializers(self, scope: Scope) -> bool:
         """Whether a constant can be an initializer of the scope: not in a function's own body."""
         return scope not in self._bodies and not self._initializers_are_inputs
+
+    def constant_opset(self, scope: Scope) -> int:
+        """The opset at which a Constant stands in the scope, where it takes no initializers."""
+        imports = (
+            self._bodies.get(scope, self._model.graph.opset_imports)
+            if isinstance(scope, onnx_ir.Graph)
+            else scope.opset_imports
+        )
+        return opset_of(imports, "") or 0
+
+    def takes_constant(self, scope: Scope, dtype: DataType) -> bool:
+        """Whether a constant of the type can be an initializer of the scope, or else a Constant node in it."""
+        return self.takes_initializers(scope) or dtype in constant_types(self.constant_opset(scope))
 
     def release(self, name: str | None) -> None:
         """Let go of the name of one thing that leaves the model; others, in other scopes, may have the same."""

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import onnx_ir
 
-from castsmith.ir.constants import constant_node, drop_if_unused
-from castsmith.ir.inference import Following
+from castsmith.ir.constants import constant_nodes, drop_if_unused
+from castsmith.ir.inference import Following, Inference
 from castsmith.ir.naming import Namer
 from castsmith.ir.records import Effect, Records, Refusal, Rewrite, RewriteResult
+from castsmith.ir.targets import Target, takes_identity
 from castsmith.ir.text import Types, constant_item, node_item, site_of
 from castsmith.ir.walks import all_nodes
+from castsmith.numerics.types import type_name
 
-__all__ = ["Replacement", "Rule", "all_nodes", "apply_replacement", "place_constant", "run_rules"]
+__all__ = [
+    "Replacement",
+    "Rule",
+    "all_nodes",
+    "apply_replacement",
+    "lacking_identity",
+    "place_constant",
+    "run_rules",
+    "take_declaration",
+]
 
 
 @dataclass(frozen=True)
@@ -118,11 +129,18 @@ def _adopt(constant: onnx_ir.Value, node: onnx_ir.Node, namer: Namer) -> None:
 
 
 def place_constant(constant: onnx_ir.Value, node: onnx_ir.Node, namer: Namer) -> None:
-    """Make the constant an initializer of the node's graph; where that takes none, a Constant ahead of the node."""
-    if isinstance(node.graph, onnx_ir.Graph) and namer.takes_initializers(node.graph):
+    """Make the constant an initializer of the node's graph; where that takes none, a Constant ahead of the node, and a
+    Cast behind it where Constant does not give the type."""
+    assert node.graph is not None
+    if namer.takes_initializers(node.graph):
         node.graph.register_initializer(constant)
-    else:
-        node.prepend(constant_node(constant))
+        return
+    for made in constant_nodes(constant, namer.constant_opset(node.graph)):
+        made.name = made.name or namer.fresh(f"castsmith_{made.op_type}")
+        for output in made.outputs:
+            if output is not constant:
+                output.name = made.name = namer.fresh(output.name or "castsmith_constant")
+        node.prepend(made)
 
 
 def _name_node(node: onnx_ir.Node, namer: Namer) -> None:
@@ -150,8 +168,7 @@ def _hand_over_graph_output(
     """A graph output keeps its name; only a value that some node of the same graph makes, and no other output is, can
     take the name over, so for all others an Identity is put between."""
     name, made = old.name, list[onnx_ir.Node]()
-    producer = new.producer()
-    if producer is None or producer.graph is not node.graph or new.is_graph_output():
+    if not _can_be_renamed(new, node):
         identity = onnx_ir.node("Identity", [new], name=namer.fresh(f"castsmith_output_{name}"))
         identity.outputs[0].type, identity.outputs[0].shape = new.type, new.shape
         node.prepend(identity)
@@ -161,5 +178,39 @@ def _hand_over_graph_output(
         namer.release(new.name)
     old.replace_all_uses_with(new, replace_graph_outputs=True)
     new.name = name
-    new.type, new.shape = new.type or old.type, new.shape or old.shape
+    take_declaration(old, new)
     return made
+
+
+def _can_be_renamed(value: onnx_ir.Value, node: onnx_ir.Node) -> bool:
+    """Whether the value can take over the name of an output of the node."""
+    producer = value.producer()
+    return producer is not None and producer.graph is node.graph and not value.is_graph_output()
+
+
+def take_declaration(old: onnx_ir.Value, new: onnx_ir.Value) -> None:
+    """Let a value that becomes a graph output declare the shape that the output has declared, if any: what is known
+    beyond that is not the interface of the model. Of the type a rewrite says itself where it is another one."""
+    new.type, new.shape = new.type or old.type, old.shape
+
+
+def lacking_identity(
+    node: onnx_ir.Node,
+    values: Sequence[onnx_ir.Value | None],
+    inference: Inference,
+    imports: Mapping[str, int],
+    target: Target | None,
+    made: Container[onnx_ir.Node] = (),
+) -> str | None:
+    """Why the values can not stand in for the outputs of the node: one would become a graph output, only an Identity
+    could give it the name, and the schema or the target has none for the type. None where they can.
+
+    values: None for a new constant. made: nodes that will stand in the graph of the node.
+    """
+    for old, new in zip(node.outputs, values, strict=False):
+        dtype = inference.type_of(old)
+        producer = None if new is None else new.producer()
+        renamed = new is not None and producer is not None and (producer in made or _can_be_renamed(new, node))
+        if old.is_graph_output() and dtype is not None and not renamed and not takes_identity(dtype, imports, target):
+            return f"the output {old.name} would need an Identity of {type_name(dtype)}, for which there is no kernel"
+    return None

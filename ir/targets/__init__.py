@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from castsmith.lazy import door
 
 if TYPE_CHECKING:
-    from castsmith.ir.targets.kernels import takes_operator, takes_type, varied_input
+    from castsmith.ir.targets.kernels import takes_identity, takes_operator, takes_type, varied_input
     from castsmith.ir.targets.probing import probe, target_text
     from castsmith.ir.targets.reading import TARGETS_FOLDER, as_target, load_target, target_names
     from castsmith.ir.targets.target import Target, TargetError, WrongCast, WrongFusion
@@ -26,6 +26,7 @@ __all__ = [
     "as_target",
     "load_target",
     "probe",
+    "takes_identity",
     "takes_operator",
     "takes_type",
     "target_names",
@@ -37,7 +38,7 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = door(
         __name__,
         {
-            "kernels": ("takes_operator", "takes_type", "varied_input"),
+            "kernels": ("takes_identity", "takes_operator", "takes_type", "varied_input"),
             "probing": ("probe", "target_text"),
             "reading": ("TARGETS_FOLDER", "as_target", "load_target", "target_names"),
             "target": ("Target", "TargetError", "WrongCast", "WrongFusion"),

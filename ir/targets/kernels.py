@@ -11,7 +11,7 @@ from functools import cache
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.ops import DEFAULT_DOMAINS, actual_inputs, op_key, opset_of, traits_of
+from castsmith.ir.ops import DEFAULT_DOMAINS, actual_inputs, op_formals, op_key, opset_of, traits_of
 from castsmith.ir.targets.reading import load_target
 from castsmith.ir.targets.target import Target
 from castsmith.numerics.types import CODED_TYPES
@@ -34,6 +34,18 @@ def takes_operator(op_type: str, dtype: DataType, opset: int, target: Target | N
         return dtype not in CODED_TYPES and takes_operator(op_type, dtype, opset, None)
     unasked = asked.probed and op_type not in asked.probed
     return not unasked and asked.has_kernel(op_type, dtype, opset)
+
+
+def takes_identity(dtype: DataType, imports: Mapping[str, int], target: Target | None) -> bool:
+    """True if a rewrite may add an Identity of the type: the schema gives it, and the target has a kernel.
+
+    What the target lacks as a whole does not stay what it is, so that the schema alone counts there.
+    """
+    opset = opset_of(imports, "") or 0
+    formals = op_formals("", "Identity", opset)
+    if formals is None or dtype not in formals[0][0].allowed:
+        return False
+    return dtype in (target or _default()).lacks or takes_operator("Identity", dtype, opset, target)
 
 
 def takes_type(

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.constants import constant_node, constant_tensor, new_constant
+from castsmith.ir.constants import constant_tensor, new_constant
 from castsmith.ir.errors import ModelError
 from castsmith.ir.inference import infer_element_types, outdated
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops import QONNX_DOMAINS, QUANTIZERS, is_quantizer, is_trunc, opset_of
 from castsmith.ir.records import Effect, Records, Refusal, Rewrite, RewriteResult, Site
-from castsmith.ir.rewriting import Replacement, run_rules
+from castsmith.ir.rewriting import Replacement, place_constant, run_rules
 from castsmith.ir.text import constant_item, site_of
 from castsmith.ir.walks import all_nodes, drop_unused_domains, imports_by_scope
 from castsmith.lowering.encodings import inferred_declared
@@ -132,7 +132,6 @@ def _made_constant(model: onnx_ir.Model, value: onnx_ir.Value, pass_name: str) -
         del graph.initializers[value.name or ""]
         made = new_constant(value.name or "", value.const_value)
         value.replace_all_uses_with(made)
-        node = constant_node(made)
-        graph.insert_before(graph[0], node)
+        place_constant(made, graph[0], Namer(model))
     reason = "a parameter of a quantization has to be known: the default counts, and a caller can not replace it"
     return Rewrite(pass_name, "make-constant", site, before, after, reason, Effect.INTERFACE)

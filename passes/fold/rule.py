@@ -8,9 +8,12 @@ from dataclasses import dataclass, field, replace
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.constants import bytes_of_dropped, new_constant
+from castsmith.ir.constants import bytes_of_dropped, constant_node, constant_types, new_constant
+from castsmith.ir.naming import Namer
+from castsmith.ir.ops import opset_of
 from castsmith.ir.records import Refusal
-from castsmith.ir.rewriting import Replacement
+from castsmith.ir.rewriting import Replacement, lacking_identity
+from castsmith.ir.targets import Target, takes_identity
 from castsmith.ir.text import site_of
 from castsmith.numerics.cast import Array
 from castsmith.numerics.errors import CastsmithError
@@ -42,9 +45,11 @@ class Folding:
     constants: Constants
     reader: Reader
     holders: Mapping[onnx_ir.Graph, onnx_ir.Node]
+    namer: Namer
     max_growth: int
     max_total_growth: int
     tolerated: Definedness
+    target: Target | None = None
     fold_as: str = ""
     as_runtime: set[Known] = field(default_factory=set[Known])
     grown: int = 0
@@ -60,7 +65,11 @@ class Folding:
             return None
         new = {each.known: each for each in derivations if each.stands is None}
         kept = {each.stands for each in derivations if each.stands is not None}
-        refusal = self._refusal(node, tuple(new.values()), kept) if new else None
+        beside = self._within(node, self.constants.innermost(new))
+        as_nodes = self._as_nodes(node, beside, derivations)
+        refusal = None if as_nodes else self._without_place(node, beside, derivations)
+        if refusal is None and new:
+            refusal = self._refusal(node, tuple(new.values()), kept)
         if refusal is not None:
             return refusal
         self.grown += sum(known.tensor.nbytes for known in new if known.tensor) - bytes_of_dropped([node], kept)
@@ -71,13 +80,13 @@ class Folding:
                 self._give_value(each.known, name or "folded")
         outputs = tuple(each.stands or each.known.value for each in derivations)
         values = tuple(known.value for known in new if known.value is not None)
-        home = self.constants.innermost(new)
         return Replacement(
             "fold-constant",
             _reason(derivations, new) + self._runtime_note(new),
-            constants=values,
+            nodes=tuple(map(constant_node, values)) if as_nodes else (),
+            constants=() if as_nodes else values,
             outputs=tuple(value for value in outputs if value is not None),
-            beside=self._within(node, home),
+            beside=beside,
         )
 
     def forget(self, value: onnx_ir.Value) -> None:
@@ -122,6 +131,29 @@ class Folding:
                 return None
             self.refused[key] = refusal
         return replace(self.refused[key], site=site_of(node))
+
+    def _as_nodes(self, node: onnx_ir.Node, beside: onnx_ir.Node, derivations: Sequence[Derivation]) -> bool:
+        """Whether the constant is to be made by a Constant node: it is an output of the graph, and only that can have
+        the output's name where there is no Identity of the type."""
+        (output, *others), imports = node.outputs, self.reader.imports[_graph_of(node)]
+        dtype, opset = derivations[0].known.dtype, opset_of(imports, "") or 0
+        if others or beside is not node or derivations[0].stands is not None or not output.is_graph_output():
+            return False
+        return dtype in constant_types(opset) and not takes_identity(dtype, imports, self.target)
+
+    def _without_place(
+        self, node: onnx_ir.Node, beside: onnx_ir.Node, derivations: Sequence[Derivation]
+    ) -> Refusal | None:
+        """Why a constant of the type cannot stand where it would have to, or under the name of the output."""
+        assert beside.graph is not None
+        for each in derivations:
+            if each.stands is None and not self.namer.takes_constant(beside.graph, each.known.dtype):
+                opset, dtype = self.namer.constant_opset(beside.graph), type_name(each.known.dtype)
+                reason = f"it would have to be a Constant, which at opset {opset} gives no {dtype}"
+                return Refusal(NAME, "fold-constant", site_of(node), reason)
+        stands, imports = [each.stands for each in derivations], self.reader.imports[_graph_of(node)]
+        lack = lacking_identity(node, stands, self.reader.inference, imports, self.target)
+        return None if lack is None else Refusal(NAME, "fold-constant", site_of(node), lack)
 
     def _over_budget(
         self, node: onnx_ir.Node, new: Sequence[Derivation], kept: Container[onnx_ir.Value]

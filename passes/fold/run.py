@@ -22,7 +22,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import onnx_ir
-from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.inference import Following, called_with_several_types, infer_element_types
@@ -32,6 +31,7 @@ from castsmith.ir.options import FoldAs, shared
 from castsmith.ir.records import Diagnostic, Records, Refusal, RewriteResult, Severity
 from castsmith.ir.rewrite_pass import RewritePass
 from castsmith.ir.rewriting import Replacement, apply_replacement
+from castsmith.ir.targets import Target
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, all_tensors, holders, imports_by_scope
 from castsmith.numerics.promotion import PromotionRules
@@ -75,6 +75,7 @@ class FoldConstants(RewritePass):
     fold_as: fold what the standard leaves open in a cast as this runtime computes it (`onnxruntime` or `reference`),
         where it computes it reproducibly.
     fold_quantized: fold the weights of quantized operators too, which runtimes then no longer see as such.
+    target: what has to have a kernel for what is added; `onnxruntime-cpu` where it is None.
     """
 
     max_growth: int = shared("max_growth")
@@ -82,14 +83,14 @@ class FoldConstants(RewritePass):
     fold_disputed: bool = shared("fold_disputed")
     fold_as: FoldAs = shared("fold_as")
     fold_quantized: bool = shared("fold_quantized")
+    target: Target | None = None
 
     def call(self, model: onnx_ir.Model) -> RewriteResult:
-        folding, namer, records = self._folding(model), Namer(model), Records()
+        namer, records = Namer(model), Records()
+        folding = self._folding(model, namer)
         following = Following(folding.reader.inference, folding.reader.imports)
         for node in all_nodes(model):
             if not may_convert(node):
-                continue
-            if _needs_constant_of_float6(node, folding, namer):
                 continue
             answer = self._keep(node) or folding.fold(node)
             if isinstance(answer, Replacement):
@@ -113,7 +114,7 @@ class FoldConstants(RewritePass):
     def _largest(self, model: onnx_ir.Model) -> int:
         return sum(tensor.nbytes for tensor in all_tensors(model)) + self.max_growth + _SCRATCH
 
-    def _folding(self, model: onnx_ir.Model) -> Folding:
+    def _folding(self, model: onnx_ir.Model, namer: Namer) -> Folding:
         inference = infer_element_types(model, PromotionRules(promote_unsafe=True))
         held = holders(model)
         imports = imports_by_scope(model, held)
@@ -124,7 +125,8 @@ class FoldConstants(RewritePass):
         constants = Constants(depths, imports, lambda: self._largest(model))
         reader = Reader(constants, inference, imports, called_with_several_types(inference))
         tolerated = Definedness.DISPUTED if self.fold_disputed else Definedness.DEFINED
-        return Folding(constants, reader, held, self.max_growth, self.max_total_growth, tolerated, self.fold_as)
+        limits = self.max_growth, self.max_total_growth
+        return Folding(constants, reader, held, namer, *limits, tolerated, self.target, self.fold_as)
 
 
 def _diagnostic(refusal: Refusal) -> Diagnostic:
@@ -132,11 +134,3 @@ def _diagnostic(refusal: Refusal) -> Diagnostic:
     message = f"the ONNX standard does not fix {what}, so it stays: {refusal.reason}"
     way_out = "change the constant, or let the runtime decide"
     return Diagnostic("undefined-constant-cast", Severity.WARNING, refusal.site, message, way_out)
-
-
-def _needs_constant_of_float6(node: onnx_ir.Node, folding: Folding, namer: Namer) -> bool:
-    """True if the folded value would have to be a Constant node of a type that Constant does not take."""
-    only_cast = (DataType.FLOAT6E2M3, DataType.FLOAT6E3M2)
-    if not any(folding.reader.inference.type_of(output) in only_cast for output in node.outputs):
-        return False
-    return node.graph is not None and not namer.takes_initializers(node.graph)

@@ -10,7 +10,7 @@ from castsmith.ir.constants import constant_tensor, drop_if_unused, new_constant
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops import cast_node, set_element_type
 from castsmith.ir.records import NodeItem
-from castsmith.ir.rewriting import place_constant
+from castsmith.ir.rewriting import place_constant, take_declaration
 from castsmith.ir.text import Types, node_items
 from castsmith.numerics.cast import cast
 from castsmith.numerics.types import type_name
@@ -138,4 +138,4 @@ def _become_output(old: onnx_ir.Value, new: onnx_ir.Value, namer: Namer) -> None
         old.name = namer.fresh(f"{name}_{type_name(old.dtype)}" if old.dtype is not None else f"{name}_moved")
         namer.release(new.name)
         new.name = name
-    new.type, new.shape = new.type or old.type, new.shape or old.shape
+    take_declaration(old, new)

@@ -22,11 +22,12 @@ from dataclasses import dataclass
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.constants import constant_node, constant_tensor, new_constant
+from castsmith.ir.constants import constant_node, constant_tensor, constant_types, new_constant
 from castsmith.ir.inference import Inference
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops import CastNode, actual_outputs, cast_node, chain_verdict, opset_of, set_element_type
 from castsmith.ir.records import NodeItem, Rewrite
+from castsmith.ir.rewriting import take_declaration
 from castsmith.ir.targets import Target, takes_operator
 from castsmith.ir.text import node_items, site_of
 from castsmith.numerics.cast import cast, policy_for
@@ -218,7 +219,7 @@ def _can_come_in(source: Source, value: onnx_ir.Value) -> bool:
 
 def _constant_fits(value: onnx_ir.Value | None, dtype: DataType, flow: Flow) -> bool:
     tensor = constant_tensor(value)
-    return tensor is not None and survives_in(tensor, dtype, flow.opset)
+    return tensor is not None and dtype in constant_types(flow.opset) and survives_in(tensor, dtype, flow.opset)
 
 
 def _converted(source: Source, dtype: DataType, flow: Flow) -> onnx_ir.Value:
@@ -288,7 +289,7 @@ def _hand_over(graph: onnx_ir.Graph | onnx_ir.Function, old: onnx_ir.Value, new:
             graph.outputs[index] = new
     flow.namer.release(new.name)
     new.name, old.name = old.name, flow.namer.fresh(f"{old.name}_met")
-    new.type, new.shape = new.type or old.type, new.shape or old.shape
+    take_declaration(old, new)
 
 
 def _give(source: Source, value: onnx_ir.Value, flow: Flow) -> None:
@@ -325,7 +326,7 @@ def _take_over(value: onnx_ir.Value, flow: Flow, casts: list[onnx_ir.Node]) -> N
                     graph.outputs[index] = value
             flow.namer.release(value.name)
             result.name, value.name = flow.namer.fresh(f"{name}_cast"), name
-            value.shape = value.shape or result.shape
+            take_declaration(result, value)
         flow.namer.release(user.name)
         flow.namer.release(result.name)
         graph.remove(user, safe=True)

@@ -12,6 +12,7 @@ from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.inference import Inference, Ranges
+from castsmith.ir.naming import Namer
 from castsmith.ir.ops import CastNode, opset_of
 from castsmith.ir.targets import Target, takes_type
 from castsmith.numerics.cast import cast, policy_for
@@ -83,11 +84,13 @@ def pose(
     *,
     through_order: bool = False,
     target: Target | None = None,
+    namer: Namer,
 ) -> Problem | str:
     """The problem that a region poses, or why it is left alone."""
     if _longest_row(region) > _IN_A_ROW:
         return f"more than {_IN_A_ROW} casts stand in a row"
-    opset = opset_of(imports, "") or 1
+    opset, graph = opset_of(imports, "") or 1, next(iter(region.nodes)).graph
+    assert graph is not None
     types = {dtype for node in region.nodes for dtype in _types_of(node, inference)}
     steps = _steps(region.casts.values(), types, opset)
     if isinstance(steps, str):
@@ -125,8 +128,10 @@ def pose(
     for node in unmoved:
         # Fixed for the values that come, by a range that their history does not tell: it bounds the region.
         del region.nodes[node], region.casts[node]
+    # What is cast while the model is made has to be a constant of any type of the region that is chosen.
+    cast_now = all(namer.takes_constant(graph, dtype) for dtype in casting.types())
     roots = [
-        _root(value, chain, region, numbers, sizes)
+        _root(value, chain, region, numbers, sizes, cast_now=cast_now)
         for value, chain in histories.items()
         if value.producer() not in region.casts
     ]
@@ -246,10 +251,12 @@ def _root(
     region: Region,
     numbers: Mapping[onnx_ir.Node, int],
     sizes: Sizes,
+    *,
+    cast_now: bool,
 ) -> Root:
     producer = value.producer()
     tensor = constant_tensor(value)
-    free = tensor is not None and tensor.size <= _SMALL
+    free = cast_now and tensor is not None and tensor.size <= _SMALL
     demands = tuple(_demands(value, (), region, numbers))
     number = None if producer is None else numbers.get(producer)
     return Root(value, chain, number, sizes.of(value), demands, price=0 if free else 1)

@@ -116,6 +116,7 @@ class _Work:
                 self.ranges,
                 through_order=self.through_order,
                 target=self.target,
+                namer=self.namer,
             )
             answer = problem if isinstance(problem, str) else place(region, problem, inference, self.namer)
             if isinstance(answer, Rewrite):

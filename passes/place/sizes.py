@@ -124,8 +124,11 @@ class Sizes:
         return self._inferred.get(value) or self._shape_that_comes_in(value)
 
     def _shape_that_comes_in(self, value: onnx_ir.Value) -> onnx_ir.Shape | None:
-        """Of an output of control flow, the shape of the first value that it can be: as good a guess as any."""
+        """Of a cast, the shape of what it casts; of an output of control flow, that of the first value that it can be:
+        as good a guess as any."""
         node = value.producer()
+        if node is not None and node.op_type == "Cast" and node.inputs[0] is not None:
+            return self._shape(node.inputs[0])
         if node is None or node.op_type not in FLOW:
             return None
         found = (each for each in joints(node, self._model.opset_imports) if each.outside is value and not each.stacked)
@@ -160,20 +163,18 @@ def _infer(model: onnx_ir.Model) -> dict[onnx_ir.Value, onnx_ir.Shape]:
         proto = onnx.shape_inference.infer_shapes(bare)
     except (onnx.shape_inference.InferenceError, ValueError):
         return {}
-    named = dict(_shapes_in(proto.graph))
-    outputs = (value for node in model.graph.all_nodes() for value in node.outputs)
-    return {value: named[value.name] for value in outputs if value.name in named}
+    return dict(_shapes_in(model.graph, proto.graph))
 
 
-def _shapes_in(graph: onnx.GraphProto) -> Iterator[tuple[str, onnx_ir.Shape]]:
-    for info in graph.value_info:
-        if info.type.tensor_type.HasField("shape"):
-            dims = info.type.tensor_type.shape.dim
-            yield (
-                info.name,
-                onnx_ir.Shape([dim.dim_value if dim.HasField("dim_value") else dim.dim_param for dim in dims]),
-            )
-    for node in graph.node:
-        for attribute in node.attribute:
+def _shapes_in(graph: onnx_ir.Graph, proto: onnx.GraphProto) -> Iterator[tuple[onnx_ir.Value, onnx_ir.Shape]]:
+    """The shapes of a graph and of those inside it: another graph may have the same names."""
+    named = {info.name: info.type.tensor_type for info in proto.value_info if info.type.HasField("tensor_type")}
+    for node, written in zip(graph, proto.node, strict=True):
+        for value in node.outputs:
+            found = named.get(value.name or "")
+            if found is not None and found.HasField("shape"):
+                dims = (dim.dim_value if dim.HasField("dim_value") else dim.dim_param for dim in found.shape.dim)
+                yield value, onnx_ir.Shape(list(dims))
+        for attribute in written.attribute:
             if attribute.HasField("g"):
-                yield from _shapes_in(attribute.g)
+                yield from _shapes_in(node.attributes[attribute.name].as_graph(), attribute.g)

@@ -34,14 +34,13 @@ from castsmith.ir.ops import (
     CastNode,
     cast_node,
     chain_verdict,
-    op_formals,
     opset_of,
     read_cast,
 )
 from castsmith.ir.options import count_info, flag_info, option, text_info
 from castsmith.ir.records import Refusal, RewriteResult
 from castsmith.ir.rewrite_pass import RewritePass
-from castsmith.ir.rewriting import Replacement, run_rules
+from castsmith.ir.rewriting import Replacement, lacking_identity, run_rules
 from castsmith.ir.targets import Target
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import holders, imports_by_scope
@@ -93,6 +92,10 @@ class SimplifyCasts(RewritePass):
                 or simplify(node, facts, imports[node.graph])
                 or bypass(NAME, node, inference, imports[node.graph], facts.ranges, self.target)
             )
+            if isinstance(answer, Replacement):
+                values = answer.outputs or ()
+                lack = lacking_identity(node, values, inference, imports[node.graph], self.target, answer.nodes)
+                answer = answer if lack is None else Refusal(NAME, answer.rule, site_of(node), lack)
             return replace(answer, saved_bytes=savings.of(node, answer)) if isinstance(answer, Replacement) else answer
 
         return run_rules(model, NAME, Namer(model), rule, following=Following(inference, imports))
@@ -130,14 +133,10 @@ def simplify(node: onnx_ir.Node, facts: _Facts, imports: Mapping[str, int]) -> R
         return None
     opset = opset_of(imports, "") or 1
     if facts.inference.type_of(source) == meaning.to:
-        if _needs_identity(node, source, meaning.to, opset):
-            return _no_cast(node, _Origin(source), meaning, facts, opset)
         reason = f"the value is {type_name(meaning.to)} already"
         return Replacement("remove-identity-cast", reason, outputs=(source,))
     origin = _origin(source, meaning, facts, opset)
     if facts.inference.type_of(origin.value) == meaning.to:
-        if _needs_identity(node, origin.value, meaning.to, opset):
-            return None
         reason = f"the round trip through {_names(origin.path)} is exact{origin.because}"
         return Replacement("collapse-chain", reason, outputs=(origin.value,))
     twin = facts.casts.find(node.graph, origin.value, meaning, opset)
@@ -149,15 +148,6 @@ def simplify(node: onnx_ir.Node, facts: _Facts, imports: Mapping[str, int]) -> R
         result = answer.nodes[0].outputs[0] if isinstance(answer, Replacement) else node.outputs[0]
         facts.casts.note(node.graph, origin.value, meaning, opset, result)
     return answer
-
-
-def _needs_identity(node: onnx_ir.Node, value: onnx_ir.Value, dtype: DataType, opset: int) -> bool:
-    """True if the value could only become a graph output through an Identity that does not take the type."""
-    formals = op_formals("", "Identity", opset)
-    if formals is None or dtype in formals[0][0].allowed or not node.outputs[0].is_graph_output():
-        return False
-    producer = value.producer()
-    return producer is None or producer.graph is not node.graph or value.is_graph_output()
 
 
 def _no_cast(node: onnx_ir.Node, origin: _Origin, meaning: CastNode, facts: _Facts, opset: int) -> Refusal | None:

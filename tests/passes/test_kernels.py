@@ -21,7 +21,7 @@ from castsmith.ir.targets import load_target
 from castsmith.ir.targets.probe_models import TEXTS, model_text, versions
 from castsmith.lowering.pipeline import optimize
 from castsmith.numerics.cast.settings import FIRST_OPSET
-from castsmith.numerics.types import ELEMENT_TYPES, type_name
+from castsmith.numerics.types import ELEMENT_TYPES, parse_type, type_name
 from castsmith.passes.place.movable import data_inputs
 from castsmith.passes.place.sizes import FLOW
 from castsmith.passes.simplify.see_through import SEEING_THROUGH
@@ -143,3 +143,39 @@ def main() -> int:
 
 if __name__ == "__main__":
     raise SystemExit(main())
+
+
+@pytest.mark.parametrize("dtype", ["int4", "uint4", "int2", "uint2"])
+def test_no_identity_is_added_that_has_no_kernel(dtype: str) -> None:
+    """A cast that changes nothing stays where its result is an output and the value cannot take over the name; a
+    constant that is an output is made by a Constant."""
+    number = int(parse_type(dtype))
+    head, body = '<ir_version: 12, opset_import: ["": 25]> ', f"y = Cast <to = {number}> (x)"
+    kept = f"{head}g ({dtype}[2] x) => ({dtype}[2] y) {{ {body} }}"
+    made = f"{head}g () => ({dtype}[2] y) <float[2] x = {{0, 1}}> {{ {body} }}"
+    for text, operator in ((kept, "Cast"), (made, "Constant")):
+        result = optimize(onnx_ir.from_onnx_text(text))
+        assert [node.op_type for node in result.model.graph] == [operator]
+        onnxruntime.InferenceSession(onnx_ir.to_proto(result.model).SerializeToString())
+
+
+@pytest.mark.parametrize("shape", ["", "[]", "[N]", "[3]"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "y = Cast <to = 1> (x)",
+        "a = Cast <to = 11> (x) y = Cast <to = 1> (a)",
+        "y = Cast <to = 1> (w)",
+        "a = Cast <to = 11> (x) b = Transpose (a) y = Cast <to = 1> (b)",
+        "y = If (c) <then_branch = t () => (float[3] p) { h = Cast <to = 11> (x) p = Cast <to = 1> (h) },"
+        " else_branch = e () => (float[3] q) { k = Cast <to = 11> (x) q = Cast <to = 1> (k) }>",
+    ],
+)
+def test_an_output_declares_what_it_declared(body: str, shape: str) -> None:
+    """What is known of a value that takes an output's place is not what the model says of the output."""
+    text = f"g (bool c, float[3] x) => (float{shape} y) <int32[3] w = {{1, 2, 3}}> {{ {body} }}"
+    model = onnx_ir.from_onnx_text(f'<ir_version: 10, opset_import: ["": 21]> {text}')
+    declared = onnx_ir.to_proto(model).graph.output[0]
+    result = optimize(model)
+    assert result.rewrites
+    assert onnx_ir.to_proto(result.model).graph.output[0] == declared

@@ -51,7 +51,8 @@ def _folded(model: onnx_ir.Model) -> tuple[np.ndarray | None, RewriteResult]:
     result = FoldConstants(max_growth=LARGE)(model)
     assert isinstance(result, RewriteResult)
     node = next(iter(model.graph))
-    tensor = constant_tensor(node.inputs[0]) if node.op_type == "Identity" else None
+    made = {"Identity": node.inputs[:1], "Constant": node.outputs}.get(node.op_type, ())
+    tensor = constant_tensor(made[0]) if made else None
     return None if tensor is None else tensor.numpy(), result
 
 

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import product
+
+import numpy as np
+import onnx
 import onnx_ir
 import pytest
+from onnx_ir import DataType
 
+from castsmith.ir.constants import constant_nodes, constant_tensor, constant_types, new_constant
+from castsmith.ir.errors import ModelError
 from castsmith.ir.records import RewriteResult
+from castsmith.lowering.pipeline import optimize
+from castsmith.numerics.cast import cast
+from castsmith.numerics.types import parse_type
 from castsmith.passes.fold.run import FoldConstants
 from tests.golden import model_text
 
@@ -123,6 +133,49 @@ def test_a_shape_before_opset_5_is_an_attribute() -> None:
     graph = f"g () => (float16[2, 1] y) <float[2] w = {{1, 2}}> {{ {body} }}"
     model = onnx_ir.from_onnx_text(f'<ir_version: 10, opset_import: ["": 1]>{graph}')
     assert len(_fold(model).records.rewrites) == 1
-    (constant,) = model.graph.initializers.values()
-    assert constant.const_value is not None
-    assert constant.const_value.numpy().tolist() == [[1], [2]]
+    values = (*model.graph.initializers.values(), *(value for node in model.graph for value in node.outputs))
+    (constant,) = [tensor for value in values if (tensor := constant_tensor(value)) is not None]
+    assert constant.numpy().tolist() == [[1], [2]]
+
+
+OLD = '<ir_version: 3, opset_import: ["": 8]> '
+
+
+@pytest.mark.parametrize(
+    "dtype", ["bool", "int8", "uint8", "int16", "uint16", "int32", "int64", "uint32", "uint64", "float16", "double"]
+)
+def test_a_constant_that_no_initializer_holds_is_of_a_type_that_constant_gives(dtype: str) -> None:
+    """Before IR version 4 an initializer is an input, and before opset 9 Constant gives floats alone."""
+    number = int(parse_type(dtype))
+    body = f"c = Constant <value = float[2] {{1, 2}}> () d = Cast <to = {number}> (c) y = Cast <to = 1> (d)"
+    model = onnx_ir.from_onnx_text(f"{OLD}g (float[2] x) => (float[2] z) {{ {body} z = Add (x, y) }}")
+    casts = onnx_ir.from_onnx_text(f"{OLD}g () => ({dtype}[2] d) {{ {body.rpartition(' y = ')[0]} }}")
+    for each in (model, casts):
+        onnx.checker.check_model(onnx_ir.to_proto(optimize(each).model), full_check=True)
+    refused = [refusal for refusal in _fold(casts).records.refusals if "gives no" in refusal.reason]
+    assert bool(refused) == (dtype not in ("float16", "double"))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "opset"),
+    [
+        *product((DataType.BOOL, DataType.UINT8, DataType.INT32, DataType.INT64, DataType.FLOAT), (7, 8, 28)),
+        (DataType.FLOAT6E2M3, 28),
+    ],
+)
+def test_a_constant_is_stated_by_a_cast_where_constant_does_not_give_the_type(dtype: DataType, opset: int) -> None:
+    tensor = onnx_ir.tensor(cast(np.array([0, 1]), dtype), dtype=dtype, name="w")
+    nodes = constant_nodes(new_constant("w", tensor), opset)
+    stated = dtype in constant_types(opset)
+    assert [node.op_type for node in nodes] == (["Constant"] if stated else ["Constant", "Cast"])
+    held = constant_tensor(nodes[0].outputs[0])
+    assert held is not None
+    assert held.dtype in constant_types(opset)
+    assert nodes[-1].outputs[0].name == "w"
+    assert cast(held.numpy(), dtype).tobytes() == tensor.numpy().tobytes()
+
+
+def test_a_constant_that_no_float_holds_is_refused() -> None:
+    tensor = onnx_ir.tensor(np.array([2**53 + 1]), name="w")
+    with pytest.raises(ModelError, match=r"opset 8 has no way to state the constant w of int64"):
+        constant_nodes(new_constant("w", tensor), 8)

@@ -12,6 +12,7 @@ import pytest
 
 from castsmith.ir.inference.intervals import Ranges
 from castsmith.ir.inference.walk import infer_element_types
+from castsmith.ir.naming import Namer
 from castsmith.ir.walks import imports_by_scope
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.passes.place.cut import minimum_cut, two_sides
@@ -34,7 +35,7 @@ def problems(model: onnx_ir.Model) -> list[Problem]:
     imports, sizes = imports_by_scope(model), Sizes(model, 64, {})
     ranges = Ranges(inference)
     found = [
-        pose(region, inference, imports[graph], sizes, ranges)
+        pose(region, inference, imports[graph], sizes, ranges, namer=Namer(model))
         for graph in (model.graph, *model.graph.subgraphs())
         for region in find_regions(graph, inference, imports[graph], ranges)
     ]
