@@ -111,12 +111,19 @@ class Sizes:
         return min(prod(sizes), _MOST)
 
     def note_move(self, operands: Sequence[onnx_ir.Value], outputs: Sequence[onnx_ir.Value]) -> None:
-        """Guess the sizes of outputs that have no shape; called in the order of the graph."""
+        """Guess the sizes of outputs whose shape is not known in full; called in the order of the graph.
+
+        A dimension without a name says nothing: `?` elements out of 2 must not count as more than those 2, or a cast
+        would be moved back and forth across a Reshape.
+        """
         for output in outputs:
-            if self._shape(output) is None:
+            shape = self._shape(output)
+            if shape is None or any(not isinstance(dim, int) and dim.value is None for dim in shape):
                 self._noted[output] = max(self.of(value) for value in operands)
 
     def _shape(self, value: onnx_ir.Value) -> onnx_ir.Shape | None:
+        while value.shape is None and (source := _before_cast(value)) is not None:
+            value = source
         if value.shape is not None:
             return value.shape
         if self._inferred is None:
@@ -134,6 +141,14 @@ class Sizes:
         found = (each for each in joints(node, self._model.opset_imports) if each.outside is value and not each.stacked)
         source = next((joint.sources[0].value for joint in found), None)
         return None if source is None else self._shape(source)
+
+
+def _before_cast(value: onnx_ir.Value) -> onnx_ir.Value | None:
+    """The value that a Cast converts to this one, which has its shape; None where no Cast makes it."""
+    node = value.producer()
+    if node is None or node.op_type not in ("Cast", "CastLike") or node.domain not in DEFAULT_DOMAINS:
+        return None
+    return node.inputs[0]
 
 
 def parse_sizes(text: str) -> dict[str, int]:

@@ -104,3 +104,24 @@ def test_bits_and_cost_of_random_regions(seed: int) -> None:
     if result.modified:
         assert sum(p.before for p in problems(after)) < sum(p.before for p in problems(before))
     assert not PlaceCasts()(after).modified
+
+
+def test_a_cast_is_not_moved_back_and_forth_across_a_reshape_of_unknown_size() -> None:
+    """What leaves an If may have no shape, and what is flattened `?` elements: both are as many as came in."""
+    model = onnx_ir.from_onnx_text(
+        """<ir_version: 10, opset_import: ["": 21]>
+        g (bool first, uint8[2] a, uint8[2] b) => (int32[K] y) <int64[1] flat = {-1}> {
+            chosen = If (first) <
+                then_branch = yes () => (uint8[2] p) { p = Identity (a) },
+                else_branch = no () => (uint8[2] q) { q = Identity (b) }
+            >
+            r = Reshape (chosen, flat)
+            s = Cast <to = 6> (r)
+            y = Abs (s)
+        }"""
+    )
+    for value in (value for node in model.graph for value in node.outputs if not value.is_graph_output()):
+        value.shape = None
+    first = PlaceCasts().call(model).records.rewrites
+    assert len(first) <= 1
+    assert PlaceCasts().call(model).records.rewrites == []
