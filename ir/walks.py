@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -180,3 +180,27 @@ def bind_parameters(node: onnx_ir.Node, values: dict[str, onnx_ir.Attr]) -> None
                 del node.attributes[name]
             else:
                 node.attributes[name] = onnx_ir.Attr(name, value.type, value.value)
+
+
+MOST_INLINED = 1 << 17
+"""Nodes that a model may have once its functions are inlined at each call; those of a larger one are not inlined."""
+
+
+def nodes_once_inlined(model: onnx_ir.Model, names: Container[onnx_ir.OperatorIdentifier]) -> int:
+    """Count the nodes that the main graph has once all calls of these functions are inlined.
+
+    Functions that call others twice double it with each level. Calls nest, so this recurses; how deep they may nest is
+    checked when a model is taken.
+    """
+    known: dict[onnx_ir.OperatorIdentifier, int] = {}
+
+    def count(scope: onnx_ir.Graph | onnx_ir.Function) -> int:
+        total = 0
+        for node in nodes_of(scope):
+            called = node.op_identifier()
+            if called in names and called in model.functions and called not in known:
+                known[called] = count(model.functions[called])
+            total += known.get(called, 1)
+        return total
+
+    return count(model.graph)

@@ -30,7 +30,8 @@ WAY_OUT = "run python -m tests.test_packaging, and say so in CHANGELOG.md"
 def described(name: str, thing: object) -> str:
     """The name with what a caller relies on: parameters of functions, fields of dataclasses."""
     if inspect.isclass(thing):
-        fields = [field.name for field in dataclasses.fields(thing)] if dataclasses.is_dataclass(thing) else []
+        # The parameters of the constructor, which most dataclasses make of their fields.
+        fields = [*inspect.signature(thing).parameters] if dataclasses.is_dataclass(thing) else []
         return f"class {name} ({', '.join(fields)})" if fields else f"class {name}"
     if inspect.isfunction(thing):
         marks = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}

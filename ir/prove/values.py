@@ -20,6 +20,7 @@ from onnx_ir import AttributeType
 
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops import DEFAULT_DOMAINS, operators, opset_of
+from castsmith.ir.walks import MOST_INLINED, all_nodes, nodes_once_inlined
 
 Key = tuple[Any, ...]
 Attributes = tuple[tuple[str, Any], ...]
@@ -70,7 +71,15 @@ class Expressions:
 
 
 def expressions(model: onnx_ir.Model, book: Book) -> Expressions:
-    """The expressions of a model, written into the book."""
+    """The expressions of a model, written into the book.
+
+    Of a model whose functions call others so often that there would be too many, each value is unlike all others.
+    """
+    if nodes_once_inlined(model, model.functions) > MOST_INLINED:
+        return Expressions(
+            {value.name or "": book.number(("unread", len(book.keys))) for value in model.graph.outputs},
+            {node: {book.number(("unread", len(book.keys)))} for node in all_nodes(model)},
+        )
     reader = _Reader(model, book)
     scope: dict[onnx_ir.Value, int] = {}
     for value in model.graph.inputs:

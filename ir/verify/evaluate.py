@@ -204,6 +204,7 @@ class Evaluator:
         return "seed" not in node.attributes
 
     def _call(self, node: onnx_ir.Node, function: onnx_ir.Function, inputs: list[Content]) -> list[Content]:
+        self.budget.turn(f"the function {node.op_type}", len(function))
         bound = self._bound_function(function, node)
         call: Scope = dict(zip(bound.inputs, inputs, strict=False))
         before = self._calls

@@ -36,7 +36,7 @@ class LimitError(EngineError):
 
 @dataclass
 class Budget:
-    """The time that is left, and the nodes that loops may still run on this set of inputs."""
+    """The time that is left, and the nodes that loops and functions may still run on this set of inputs."""
 
     seconds: float = SECONDS
     started: float = field(default_factory=time.monotonic)
@@ -54,7 +54,7 @@ class Budget:
         return 1 - self.left / self.seconds
 
     def turn(self, what: str, nodes: int) -> None:
-        """Count a turn of a loop with so many nodes. Raises EngineError where there have been too many."""
+        """Count a turn of a loop, or a call of a function, with so many nodes. Raises LimitError for too many."""
         self.steps += nodes + 1
         if self.steps > self.seconds * _STEPS_A_SECOND * self.part:
             raise LimitError(f"{what} does not end within {self.steps} steps on these inputs (more with --time).")

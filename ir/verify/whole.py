@@ -14,6 +14,7 @@ from castsmith.ir.verify.conversions import Content, Tensor
 from castsmith.ir.verify.engines import TITLES, EngineError, Prepared
 from castsmith.ir.verify.evaluate import Evaluator, Path
 from castsmith.ir.verify.promotion import Array
+from castsmith.ir.walks import MOST_INLINED, nodes_once_inlined
 
 _LEVELS = {
     "onnxruntime": {"": "onnxruntime", ", with its default optimization": "onnxruntime optimized"},
@@ -34,6 +35,10 @@ class Whole:
     _runs: dict[str, Prepared] = field(default_factory=dict[str, Prepared])
 
     def __post_init__(self) -> None:
+        inlined = nodes_once_inlined(self.model, self.model.functions)
+        if inlined > MOST_INLINED:
+            self.reason = f"it has {inlined} nodes once its functions are inlined, more than {MOST_INLINED}"
+            return
         try:
             self._proto = onnx_ir.to_proto(self.model)
             data = self._proto.SerializeToString()

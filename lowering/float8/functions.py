@@ -13,7 +13,7 @@ from castsmith.ir.naming import Namer
 from castsmith.ir.ops import named_types
 from castsmith.ir.records import Rewrite, Site
 from castsmith.ir.rewriting import Replacement, apply_replacement
-from castsmith.ir.walks import all_nodes, bind_parameters, graphs_in, nodes_of
+from castsmith.ir.walks import MOST_INLINED, all_nodes, bind_parameters, graphs_in, nodes_of, nodes_once_inlined
 from castsmith.lowering.float8.needs import Coded, Types, is_coded, touches_coded
 
 # Each sequence as one model-local function, so that the graph shows one node where the model had one.
@@ -112,9 +112,9 @@ def _text(nodes: tuple[onnx_ir.Node, ...], names: dict[onnx_ir.Value, str], outp
     return "\n".join([*lines, names[output]])
 
 
-_FEW_NODES, _MOST_NODES, _GROWTH = 1 << 12, 1 << 17, 100
-"""How many nodes a model may have with its functions inlined: few always, and else so many times what it has, up to the
-most. Functions that call others twice double with each level."""
+_FEW_NODES, _GROWTH = 1 << 12, 100
+"""How many nodes a model may have with its functions inlined: few always, and else so many times what it has, up to
+`MOST_INLINED`. Functions that call others twice double with each level."""
 
 
 def functions_with_codes(model: onnx_ir.Model, types: Types, coded: Coded) -> set[onnx_ir.OperatorIdentifier]:
@@ -145,27 +145,11 @@ def obstacle_to_inlining(model: onnx_ir.Model, names: set[onnx_ir.OperatorIdenti
                 what = f"opset {opset} of {domain or 'ai.onnx'}, and the model opset {model.opset_imports[domain]}"
                 return f"function {name[0]}::{name[1]} imports {what}"
     now = sum(1 for _ in all_nodes(model))
-    most = min(_MOST_NODES, max(_FEW_NODES, _GROWTH * now))
-    if _nodes_once_inlined(model, names) > most:
+    most = min(MOST_INLINED, max(_FEW_NODES, _GROWTH * now))
+    if nodes_once_inlined(model, names) > most:
         text = ", ".join(f"{domain}::{name}" for domain, name, _ in sorted(names)[:3])
         return f"the {now} nodes of the model would become more than {most} with {text} inlined at each call"
     return None
-
-
-def _nodes_once_inlined(model: onnx_ir.Model, names: set[onnx_ir.OperatorIdentifier]) -> int:
-    """How many nodes the main graph has once all calls of these functions are inlined. Calls nest, so this recurses."""
-    known: dict[onnx_ir.OperatorIdentifier, int] = {}
-
-    def count(scope: onnx_ir.Graph | onnx_ir.Function) -> int:
-        total = 0
-        for node in nodes_of(scope):
-            called = node.op_identifier()
-            if called in names and called not in known:
-                known[called] = count(model.functions[called])
-            total += known.get(called, 1)
-        return total
-
-    return count(model.graph)
 
 
 def inline_functions(model: onnx_ir.Model, names: set[onnx_ir.OperatorIdentifier], pass_name: str) -> Rewrite:

@@ -50,5 +50,7 @@ def _texts(value: ast.expr, names: dict[str, str]) -> Iterator[str]:
     elif isinstance(value, ast.JoinedStr):
         parts = (re.escape(str(p.value)) if isinstance(p, ast.Constant) else "[A-Za-z]+" for p in value.values)
         yield "".join(parts)
+    elif isinstance(value, ast.Attribute) and value.attr == "rule":
+        return  # of another record, which has been read
     else:
         yield f"(unread) {ast.unparse(value)}"

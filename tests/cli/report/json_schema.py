@@ -29,11 +29,11 @@ def violations(
     value: Any, schema: dict[str, Any], place: str = "", definitions: dict[str, Any] | None = None
 ) -> Iterator[str]:
     """What in `value` is not as the schema says."""
-    definitions = definitions or schema.get("$defs", {})
+    known: dict[str, Any] = definitions or schema.get("$defs", {})
     if "$ref" in schema:
-        schema = definitions[schema["$ref"].removeprefix("#/$defs/")]
+        schema = known[schema["$ref"].removeprefix("#/$defs/")]
     assert set(schema) <= _KNOWN, set(schema) - _KNOWN
-    ways = [list(violations(value, way, place, definitions)) for way in schema.get("anyOf", ())]
+    ways = [list(violations(value, way, place, known)) for way in schema.get("anyOf", ())]
     if ways and all(ways):
         yield from min(ways, key=len)
     if "const" in schema and value != schema["const"]:
@@ -52,10 +52,10 @@ def violations(
         yield from (f"{place}: lacks {name}" for name in schema.get("required", []) if name not in entries)
         for name, entry in entries.items():
             if name in properties:
-                yield from violations(entry, properties[name], f"{place}/{name}", definitions)
+                yield from violations(entry, properties[name], f"{place}/{name}", known)
             elif schema.get("additionalProperties", True) is False:
                 yield f"{place}: has {name}"
     if isinstance(value, list):
         elements: list[Any] = value
         for index, element in enumerate(elements):
-            yield from violations(element, schema.get("items", {}), f"{place}/{index}", definitions)
+            yield from violations(element, schema.get("items", {}), f"{place}/{index}", known)
