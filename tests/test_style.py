@@ -1,0 +1,162 @@
+"""The language of every text: docstrings, comments, messages, help and pages, against a list of forbidden patterns."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+# Findings that each part still has; the numbers only go down.
+ALLOWED = {
+    "castsmith": 0,
+    "cli": 84,
+    "ir": 236,
+    "lowering": 121,
+    "numerics": 86,
+    "passes": 107,
+    "docs": 68,
+    "tests": 141,
+}
+
+# Each pattern with what to write in its place.
+QUESTION = re.compile(r"(Whether|What|How|Which|Where|Why|Who|When)\b")
+FORBIDDEN = {
+    r"(?<!there )\b(is|are|was|were|be) (no|none)\b(?! (longer|more|less|fewer|later|earlier|larger|smaller|greater"
+    r"|wider|better))": "say what it is, or 'is not'",
+    r"\bthere (is|are|was|were) none\b": "say what happens",
+    r"\bnone (of|is|are|can|does|do|may|has|have|that|other)\b": "'no X', 'not any', or 'without'",
+    r"\b([Nn]obody|[Ss]omebody|[Aa]nybody|[Ww]hoever|one's)\b": "name what acts, or use the passive",
+    r"\b([Tt]rouble|[Cc]ircles?|[Hh]angs? together|[Bb]eliev\w+|[Ff]orgets?|[Ff]ate|[Ll]ent|[Ll]ends?)\b": "the word"
+    " of the field: broken, cycle, malformed, trust, drop, share",
+    r"\b(takes? back|lets? go|goes along|goes? round|hands? on|comes? about|the like)\b": "the plain verb",
+    r"\b(as|the way) (\w+ ){1,4}(has|have) (it|them)\b": "'as in X', 'as X defines it'",
+    r"\b(can tell|cannot tell|as (it|they) likes?|what there (is|was))\b": "say what happens",
+    r"\ball else\b|\bnothing else than\b|\bother \w+ than it\b": "'everything else'; give both numbers",
+    r"\b(in|on|out of) (the|its|their) way\b": "'intermediate', 'in between', 'obstacle'",
+    r"\b(comes|come|came) to\b": "'amounts to', 'is'",
+    r"\bno \w+ (that )?(anything|any) knows\b|\bthat nobody\b|\bknown here\b": "unsupported, unknown",
+    r"\bhere and now\b|\bthen and there\b|\bat hand\b|\bmade anew\b|\banew\b": "immediately, given, again",
+}
+PATTERNS = {re.compile(pattern): advice for pattern, advice in FORBIDDEN.items()}
+
+Text = tuple[int, str, str]  # the line, the kind of text, the text
+
+
+def docstrings(tree: ast.Module) -> Iterator[tuple[ast.Constant, str]]:
+    """Every docstring of modules, classes, functions, attributes and constants."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str(text)) as constant):
+                yield constant, text
+            case _:
+                pass
+
+
+def texts_of_python(path: Path) -> Iterator[Text]:
+    """Docstrings, comments and the strings of a module; an interpolated field of a string is `{}`."""
+    source = path.read_text(encoding="utf-8")
+    tree = ast.parse(source)
+    described = dict(docstrings(tree))
+    for node, text in described.items():
+        yield node.lineno, "docstring", text
+    inside: set[ast.AST] = set(described)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            inside |= set(ast.walk(node)) - {node}
+            yield node.lineno, "string", "".join(str(getattr(part, "value", "{}")) for part in literal(node))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in inside:
+            yield node.lineno, "string", node.value
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], "comment", token.string
+
+
+def literal(node: ast.JoinedStr) -> Iterator[ast.AST]:
+    """The parts of an f-string, with an empty node in place of each field."""
+    for part in node.values:
+        yield part if isinstance(part, ast.Constant) else ast.Constant("{}")
+
+
+def texts_of_page(path: Path) -> Iterator[Text]:
+    """The prose of a Markdown page, a line at a time: without code."""
+    fenced = False
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        elif not fenced:
+            yield number, "page", re.sub(r"`[^`]*`", "`x`", line)
+
+
+def files_of(part: str) -> list[Path]:
+    if part == "docs":
+        return [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "CHANGELOG.md"]
+    return [path for path in sorted((ROOT / part).rglob("*.py")) if not path.is_symlink()]
+
+
+def findings(part: str) -> Iterator[str]:
+    """Each forbidden pattern in the texts of a part of the project, with its place and what to write instead."""
+    for path in files_of(part):
+        if path.name == Path(__file__).name:
+            continue
+        place = path.relative_to(ROOT)
+        for line, kind, text in texts_of_page(path) if path.suffix == ".md" else texts_of_python(path):
+            if kind == "string" and text.count(" ") < 2:
+                continue
+            flat = re.sub(r"\s+", " ", text)
+            if kind == "docstring" and (asked := QUESTION.match(flat)):
+                yield f"{place}:{line}: docstring starts with {asked[0]!r}: use an imperative or a noun phrase"
+            for pattern, advice in PATTERNS.items():
+                for found in pattern.finditer(flat):
+                    around = flat[max(0, found.start() - 30) : found.end() + 30]
+                    yield f"{place}:{line}: {kind} has {found[0]!r} in {around!r}: {advice}"
+            if kind == "string" and part not in ("cli", "tests") and (option := re.search(r"(?<![-\w])--[a-z]", flat)):
+                yield f"{place}:{line}: names the option {flat[option.start() :][:20]!r}: name the parameter"
+        if path.suffix == ".py":
+            for line in docstring_comments(path):
+                yield f"{place}:{line}: a docstring as a comment: make it a short comment or part of the docstring"
+
+
+def docstring_comments(path: Path) -> Iterator[int]:
+    """The first lines of comments in paragraphs that start at the margin: docstrings of modules that were merged."""
+    block: list[str] = []
+    for number, line in enumerate([*path.read_text(encoding="utf-8").splitlines(), ""], 1):
+        if line.startswith("#"):
+            block.append(line)
+        else:
+            if "#" in block:
+                yield number - len(block)
+            block = []
+
+
+@pytest.mark.parametrize("part", ALLOWED)
+def test_texts_are_plain(part: str) -> None:
+    found = list(findings(part))
+    assert len(found) <= ALLOWED[part], "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("'x' is no interface", 1),
+        ("which is none of its keys", 2),
+        ("opset -1: there is none of that number", 2),
+        ("believe the models, and forget nobody", 3),
+        ("the type is no longer needed; there is no kernel for it", 0),
+        ("unknown interface 'x'; expected 'stored' or 'wide'", 0),
+    ],
+)
+def test_the_patterns_match_what_they_are_for(text: str, count: int) -> None:
+    assert sum(len(pattern.findall(text)) for pattern in PATTERNS) == count
+
+
+if __name__ == "__main__":
+    for name in ALLOWED:
+        listed = list(findings(name))
+        print(*listed, f"{name}: {len(listed)}", sep="\n")
