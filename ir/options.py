@@ -15,7 +15,7 @@ from dataclasses import Field, dataclass, field, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
 
-from castsmith.ir.verify import EngineName
+from castsmith.ir.evaluate import EngineName
 from castsmith.numerics.errors import ArgumentTypeError, ElementTypeError, OptionError
 from castsmith.numerics.runtimes import Runtime
 

@@ -33,8 +33,9 @@ from castsmith.numerics.promotion import PromotionRules
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from castsmith.ir.evaluate import EngineName
     from castsmith.ir.targets import Target
-    from castsmith.ir.verify import EngineName, Verdict
+    from castsmith.ir.verify import Verdict
     from castsmith.lowering.custom import Lowering
     from castsmith.numerics.types import TypeLike
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from castsmith.cli.arguments import Commands, add_command, add_json, add_promotion, integer, print_json, promotion_rules
 from castsmith.cli.exit_codes import DONE, INCONCLUSIVE, REFUSED
-from castsmith.ir.verify import EngineName
+from castsmith.ir.evaluate import EngineName
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

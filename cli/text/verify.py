@@ -8,7 +8,8 @@ from typing import Any
 
 from castsmith.cli.text.rewrites import item_line
 from castsmith.cli.text.terminal import Line, counted, one_line
-from castsmith.ir.verify import OURSELVES, TITLES, Mismatch, Verdict
+from castsmith.ir.evaluate import OURSELVES, TITLES
+from castsmith.ir.verify import Mismatch, Verdict
 
 _WHO = {**{engine: f"{title}, each by itself" for engine, title in TITLES.items()}, OURSELVES: "exact arithmetic"}
 _MOST_NAMES = 8

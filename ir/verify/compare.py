@@ -9,9 +9,8 @@ import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.verify.conversions import Content, Mask, Tensor, bits_of
-from castsmith.ir.verify.promotion import Array, dtype_of
-from castsmith.numerics.cast import cast
+from castsmith.ir.evaluate import Content, Mask, Tensor, bits_of, dtype_of
+from castsmith.numerics.cast import Array, cast
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.types import Kind, element_type, type_name
 

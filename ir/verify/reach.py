@@ -15,46 +15,12 @@ import numpy as np
 import onnx_ir
 
 from castsmith.ir.constants import constant_tensor
+from castsmith.ir.evaluate import RangeError, Shape, index_bounds
 from castsmith.ir.ops import DEFAULT_DOMAINS
-from castsmith.ir.verify.engines import EngineError
-from castsmith.ir.walks import all_nodes, graphs_in
+from castsmith.ir.walks import all_nodes
 from castsmith.numerics.types import Kind, element_type
 
-Bound = tuple[int, int, int]
-"""A slot of a node, and the least and the greatest number that it takes there."""
-
-Shape = tuple[int, ...] | None
-
 _MOST_TURNS, _MOST_SIZE, _MOST_CONSTANTS = 4, 4, 32
-
-
-class RangeError(EngineError):
-    """An index that an operator cannot take: `bound` of `node` says which it can."""
-
-    node: onnx_ir.Node | None = None
-    bound: Bound = (0, 0, 0)
-
-
-def index_bounds(node: onnx_ir.Node, shapes: Sequence[Shape]) -> Iterator[Bound]:
-    """The inputs of the node that are indices, and what their elements may be for operands of the shapes."""
-    if node.domain == "com.microsoft" and node.op_type == "EmbedLayerNormalization":
-        yield from _rows(shapes, ((0, 2), (1, 4)))
-    if node.domain not in DEFAULT_DOMAINS or not shapes or shapes[0] is None:
-        return
-    shape, axis = shapes[0], node.attributes.get_int("axis", 0) or 0
-    if node.op_type in ("Gather", "GatherElements", "ScatterElements", "Scatter") and -len(shape) <= axis < len(shape):
-        yield 1, -shape[axis], shape[axis] - 1
-    if node.op_type in ("GatherND", "ScatterND") and shapes[1] and shape:
-        start = node.attributes.get_int("batch_dims", 0) or 0
-        size = min(shape[start : start + shapes[1][-1]] or (1,))
-        yield 1, -size, size - 1
-
-
-def _rows(shapes: Sequence[Shape], pairs: Iterable[tuple[int, int]]) -> Iterator[Bound]:
-    for slot, table in pairs:
-        shape = shapes[table] if table < len(shapes) else None
-        if shape:
-            yield slot, 0, shape[0] - 1
 
 
 _SIZES: dict[tuple[str, int], tuple[int, int]] = {
@@ -261,25 +227,6 @@ _INVERSES: dict[str, Callable[[float, float, int], float]] = {
     "Pow": lambda y, c, place: abs(y) ** (1 / c) if place == 0 else math.log(y, c),
 }
 """From a number that an operator gives to one of its operand; the constant is the other operand."""
-
-
-def depends_on_inputs(value: onnx_ir.Value | None) -> bool:
-    """Whether the value depends on the elements of graph inputs, and not on shapes and constants alone."""
-    stack, met = [value], set[onnx_ir.Value]()
-    while stack:
-        value = stack.pop()
-        if value is None or value in met:
-            continue
-        met.add(value)
-        node = value.producer()
-        if node is None:
-            if value.const_value is None or value.is_graph_input():
-                return True
-        elif any(graphs_in(attribute) for attribute in node.attributes.values()):
-            return True
-        elif node.op_type not in ("Shape", "Size", "Constant"):
-            stack += node.inputs
-    return False
 
 
 def _entries(model: onnx_ir.Model) -> dict[onnx_ir.Value, list[onnx_ir.Value]]:

@@ -1,6 +1,6 @@
 """The comparison of two models: on which inputs they are run, what is compared, and what may be concluded from it.
 
-Each model is run one operator at a time (`castsmith.ir.verify.evaluate`), so that what is compared is what the models
+Each model is run one operator at a time (`castsmith.ir.evaluate`), so that what is compared is what the models
 mean and not what an engine makes of them. Where the engine is a runtime, the second model is run in it whole too, and
 what that changes is told apart: it is the runtime's doing.
 """
@@ -18,6 +18,20 @@ import onnx
 import onnx_ir
 
 from castsmith.ir.errors import ModelError, VerificationError
+from castsmith.ir.evaluate import (
+    OURSELVES,
+    SECONDS,
+    TITLES,
+    Budget,
+    Engine,
+    EngineError,
+    Evaluator,
+    LimitError,
+    Path,
+    Tensor,
+    depends_on_inputs,
+    held_nodes,
+)
 from castsmith.ir.inference import known_types
 from castsmith.ir.io import as_model, reloaded
 from castsmith.ir.ops import GIVES_BOOL
@@ -35,33 +49,18 @@ from castsmith.ir.verify.compare import (
     interfaces,
     on_common_ground,
 )
-from castsmith.ir.verify.conversions import Content, Tensor
-from castsmith.ir.verify.coverage import held_nodes
-from castsmith.ir.verify.engines import OURSELVES, TITLES, Engine, EngineError
-from castsmith.ir.verify.evaluate import Evaluator, Path
-from castsmith.ir.verify.inputs import Feeds, Inputs, Set
-from castsmith.ir.verify.limits import SECONDS, Budget, LimitError
-from castsmith.ir.verify.promotion import Array
-from castsmith.ir.verify.reach import RangeError, Reach, depends_on_inputs
+from castsmith.ir.verify.inputs import Feeds
+from castsmith.ir.verify.sets import SETS, Sets
 from castsmith.ir.verify.verdict import Mismatch, Verdict
 from castsmith.ir.verify.whole import Whole
 from castsmith.ir.walks import all_nodes
+from castsmith.numerics.cast import Array
 from castsmith.numerics.promotion import PromotionRules, as_rules
-from castsmith.numerics.types import Kind, element_type, type_name
+from castsmith.numerics.types import type_name
 
 _SETS_AFTER_PASSES = 6
 
-SETS = 12
-"""How many sets of adversarial inputs are tried unless told otherwise."""
-
-_MORE_NODES = 8000
-"""How many nodes may be run on sets beyond those asked for: as many sets as that gives, on every machine."""
-
-_MOST_TRIALS, _MOST_VARIANTS, _MOST_UNIFORM, _MOST_WHOLE = 160, 8, 64, 40
-_PATIENCE, _HASTE = 0.25, 0.025
-"""The parts of all steps that loops may take on one mild set, and on one of the others."""
-
-_SIZES = (1, 2, 3, 4, 8, 16, 32, 64, 128, 224, 256, 512, 1024, 4096, 16000)
+_MOST_WHOLE = 40
 
 
 def verify(
@@ -103,7 +102,13 @@ def verify(
     runner = Engine(engine)
     if not verdict.interface:
         comparison = _Comparison(a, b, rules, runner, Budget(seconds), declared, verdict, nan_bits, seed, prove)
-        comparison.all(comparison.given(inputs) if inputs is not None else comparison.made(sets, dims or {}), progress)
+        tried = comparison.sets
+        made = (
+            tried.given(inputs)
+            if inputs is not None
+            else tried.made(sets, dims or {}, verdict.runs, comparison.wanting)
+        )
+        comparison.all(made, progress)
     verdict.stood_in = tuple(sorted(runner.stood_in))
     verdict.computed = {who: tuple(sorted(runner.ran[who])) for who in (OURSELVES, *TITLES) if who in runner.ran}
     verdict.notes += dict.fromkeys(runner.crashes)
@@ -157,15 +162,14 @@ class _Comparison:
     nan_bits: bool
     seed: int
     prove: bool
-    unread: str = ""
-    made_up: dict[str, int] = field(default_factory=dict[str, int])
-    _known: tuple[Feeds, dict[str, Content]] | None = None
     first: Evaluator = field(init=False)
     second: Evaluator = field(init=False)
+    sets: Sets = field(init=False)
 
     def __post_init__(self) -> None:
         self.first = Evaluator(self.a, self.rules, self.runner, self.budget)
         self.second = Evaluator(self.b, self.rules, self.runner, self.budget)
+        self.sets = Sets(self.a, self.b, self.first, self.budget, self.declared, self.seed, self.verdict.notes)
         self.whole = Whole(self.b, self.runner.name) if self.runner.name != "reference" else None
         self.verdict.outputs = {value.name or "": Count() for value in self.a.graph.outputs}
         self.confirmed: set[str] = set()
@@ -183,131 +187,8 @@ class _Comparison:
         if self.verdict.mismatch is None:
             self._conclude()
 
-    # ---- the sets
-
-    def given(self, sets: Iterable[tuple[str, Mapping[str, Array]]]) -> Iterator[tuple[str, Feeds]]:
-        """The sets that the caller gives."""
-        known = {value.name for value in self.a.graph.inputs}
-        for name, feeds in sets:
-            unknown = sorted(set(feeds) - known)  # pyright: ignore[reportArgumentType]
-            if unknown:
-                raise ModelError(f"the inputs given are for {unknown[0]}, which the models do not have.")
-            yield name, dict(feeds)
-
-    def made(self, count: int, dims: Mapping[str, int]) -> Iterator[tuple[str, Feeds]]:
-        """The sets that are made, on sizes on which the first model runs."""
-        reaches = [Reach(model) for model in (self.a, self.b)]
-        for name, recoding in self.declared.recoded.items():
-            row = element_type(recoding.b)
-            if recoding.through == "narrower" and row.kind is Kind.INTEGER and name in reaches[0].needs:
-                reaches[0].needs[name].narrow(float(row.min), float(row.max))
-        maker = Inputs((self.a, self.b), reaches, self.seed)
-        maker.sizes.update(dims)
-        made_up = [name for name in maker.sizes if name not in dims]
-        others = self._fit(maker, reaches, made_up)
-        for kind, number in maker.plan(count):
-            if self._late(f"{kind} {number}"):
-                return
-            elsewhere = others and (kind == "finite" or (kind, number) == ("mild", 2))
-            sizes = others[number % len(others)] if elsewhere else None
-            yield f"{kind} {number}", self._feeds(maker, reaches, (kind, number), sizes)
-        if not self.verdict.runs:
-            return
-        nodes = sum(1 for model in (self.a, self.b) for _ in all_nodes(model))
-        part = int(_MORE_NODES / max(nodes, 1) * min(1.0, count / SETS))
-        affordable = 1 << part.bit_length() - 1 if part else 0  # in steps, so that a node more or less changes nothing
-        more = list(maker.more(count))
-        if len(more) > affordable:
-            text = (
-                f"small inputs would take {len(more)} more sets to hold each value worth feeding; {affordable} were run"
-            )
-            self.verdict.notes.append(f"{text} (--sets)")
-        for kind, number in more[:affordable]:
-            if self._late(f"{kind} {number}"):
-                return
-            yield f"{kind} {number}", self._feeds(maker, reaches, (kind, number), None)
-        for kind, number in list(maker.uniform())[: min(affordable, _MOST_UNIFORM)]:
-            if not self._wanting() or self._late(f"{kind} {number}"):
-                return
-            yield f"{kind} {number}", self._feeds(maker, reaches, (kind, number), None)
-
-    def _late(self, name: str) -> bool:
-        if self.budget.left > 0:
-            return False
-        self.unread = f"the time was over before inputs {name} ({self.budget.seconds:g} s; more with --time)"
-        return True
-
-    def _feeds(self, maker: Inputs, reaches: list[Reach], which: Set, sizes: Mapping[str, int] | None) -> Feeds:
-        """The arrays of one set, on which the first model runs if that can be had: indices are brought into range."""
-        feeds = maker.make(*which, sizes)
-        self.budget.part = _PATIENCE if which[0] == "mild" else _HASTE
-        for _ in range(8):
-            try:
-                expected = self.first.run(feeds)
-            except RangeError as error:
-                if not reaches[0].repair(error):
-                    break
-                maker.update()
-                feeds = maker.make(*which, sizes)
-                continue
-            except EngineError:
-                break
-            self._known = feeds, expected
-            return feeds
-        if which[0] == "mild":
-            return feeds
-        mild = maker.make("mild", which[1], sizes)
-        integers = [
-            v.name or "" for v in maker.values if v.dtype is not None and element_type(v.dtype).kind is Kind.INTEGER
-        ]
-        return {**feeds, **{name: mild[name] for name in integers if name in mild}} if integers else feeds
-
-    def _fit(self, maker: Inputs, reaches: list[Reach], made_up: list[str]) -> list[dict[str, int]]:
-        """Find sizes on which the first model runs, and return others on which it runs as well."""
-        trials = 0
-
-        def far(sizes: Mapping[str, int]) -> float:
-            nonlocal trials
-            for _ in range(8):
-                trials += 1
-                try:
-                    self.first.run(maker.make("mild", 1, sizes))
-                except RangeError as error:
-                    if not reaches[0].repair(error):
-                        return self.first.progress
-                    maker.update()
-                except EngineError:
-                    return self.first.progress
-                else:
-                    return float("inf")
-            return self.first.progress
-
-        best = far(maker.sizes)
-        while made_up and best != float("inf") and trials < _MOST_TRIALS and self.budget.spent < 0.5:
-            better = next(
-                (
-                    (score, sizes)
-                    for sizes in _neighbours(maker.sizes, made_up, self.a)
-                    if trials < _MOST_TRIALS and self.budget.spent < 0.5 and (score := far(sizes)) > best
-                ),
-                None,
-            )
-            if better is None:
-                break
-            best, maker.sizes = better
-        self.made_up = {name: maker.sizes[name] for name in made_up}
-        found: list[dict[str, int]] = []
-        if best == float("inf"):
-            changes = [dict.fromkeys(made_up, step) for step in (1, -1)]
-            changes += [{name: maker.sizes[name]} for name in made_up]
-            for change in changes[:_MOST_VARIANTS]:
-                sizes = {name: max(1, size + change.get(name, 0)) for name, size in maker.sizes.items()}
-                if sizes != maker.sizes and self.budget.spent < 0.1 and far(sizes) == float("inf"):
-                    found.append(sizes)
-        return found
-
-    def _wanting(self) -> bool:
-        """Whether branches were not taken yet, or comparisons always came out alike."""
+    def wanting(self) -> bool:
+        """True while branches were not taken, or comparisons always came out alike."""
         return bool(self._open_ends())
 
     # ---- one set
@@ -316,7 +197,7 @@ class _Comparison:
         """Run both models on one set of inputs, compare what they give, and note what was found."""
         verdict, recoded = self.verdict, self.declared.recoded
         try:
-            expected = self._known[1] if self._known is not None and self._known[0] is feeds else self.first.run(feeds)
+            expected = self.sets.result(feeds)
         except EngineError as error:
             verdict.skipped.append((name, str(error)))
             return
@@ -426,10 +307,10 @@ class _Comparison:
             verdict.unsure += dict.fromkeys(self._open_ends())
         if self.prove:
             verdict.unsure += [f"the output {name} is not proven, only tested" for name in tested]
-        if self.unread and not verdict.unsure:
-            verdict.notes.append(self.unread)
-        elif self.unread:
-            verdict.unsure.append(self.unread)
+        if self.sets.unread and not verdict.unsure:
+            verdict.notes.append(self.sets.unread)
+        elif self.sets.unread:
+            verdict.unsure.append(self.sets.unread)
         self._report()
 
     def _declared_types(self) -> None:
@@ -448,8 +329,8 @@ class _Comparison:
 
     def _nothing_ran(self) -> None:
         skipped, verdict = self.verdict.skipped, self.verdict
-        reason = skipped[0][1].rstrip(".") if skipped else self.unread or "there are no inputs"
-        sizes = " ".join(f"{name}={size}" for name, size in self.made_up.items())
+        reason = skipped[0][1].rstrip(".") if skipped else self.sets.unread or "there are no inputs"
+        sizes = " ".join(f"{name}={size}" for name, size in self.sets.made_up.items())
         way = f"; sizes of symbolic dimensions were made up: {sizes}; give those that the model fits (--dim NAME=SIZE)"
         verdict.unsure.append(f"the models ran on none of the inputs: {reason}{way if sizes else ''}")
 
@@ -526,22 +407,3 @@ def _fits(value: onnx_ir.Value, shape: tuple[int, ...]) -> bool:
         return True
     declared = [dim if isinstance(dim, int) else None for dim in value.shape]
     return len(declared) == len(shape) and all(a in (None, b) for a, b in zip(declared, shape, strict=True))
-
-
-def _neighbours(sizes: Mapping[str, int], names: list[str], model: onnx_ir.Model) -> Iterator[dict[str, int]]:
-    """Sizes that differ from those given: each dimension by itself, and all at once."""
-    weights = [
-        dim
-        for value in model.graph.initializers.values()
-        if value.const_value is not None and len(value.const_value.shape) > 1
-        for dim in value.const_value.shape.numpy()
-    ]
-    known = list(dict.fromkeys([*_SIZES, *sorted(set(weights), key=weights.count, reverse=True)[:24]]))
-    for name in names:
-        others = [sizes[other] for other in names if other != name]
-        sums = [x + y for i, x in enumerate(others) for y in others[i + 1 :]] + [x + 1 for x in others]
-        for size in dict.fromkeys([*others, *sums, *known]):
-            if size != sizes[name]:
-                yield {**sizes, name: size}
-    for size in known:
-        yield {**sizes, **dict.fromkeys(names, size)}

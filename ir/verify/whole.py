@@ -9,12 +9,10 @@ import numpy as np
 import onnx
 import onnx_ir
 
+from castsmith.ir.evaluate import TITLES, Content, EngineError, Evaluator, Path, Prepared, Tensor
 from castsmith.ir.verify.compare import Difference, difference
-from castsmith.ir.verify.conversions import Content, Tensor
-from castsmith.ir.verify.engines import TITLES, EngineError, Prepared
-from castsmith.ir.verify.evaluate import Evaluator, Path
-from castsmith.ir.verify.promotion import Array
 from castsmith.ir.walks import MOST_INLINED, nodes_once_inlined
+from castsmith.numerics.cast import Array
 
 _LEVELS = {
     "onnxruntime": {"": "onnxruntime", ", with its default optimization": "onnxruntime optimized"},

@@ -21,9 +21,9 @@ from castsmith.cli.arguments import add_options, given_options
 from castsmith.cli.commands.optimize import _WORK as ON_COMMAND_LINE  # pyright: ignore[reportPrivateUsage]
 from castsmith.cli.main import main
 from castsmith.ir import options
+from castsmith.ir.evaluate import ENGINES
 from castsmith.ir.options import PASS_OPTIONS, Options, option_info
 from castsmith.ir.targets import load_target
-from castsmith.ir.verify import ENGINES
 from castsmith.lowering.encodings import Sequence
 from castsmith.lowering.narrow import NarrowTypes
 from castsmith.lowering.narrow.facts import NARROWER

@@ -58,7 +58,7 @@ def test_trouble_is_a_sentence(castsmith: Command, tmp_path: Path, monkeypatch: 
     ended = castsmith("verify", b, tmp_path / "none.onnx")
     assert (ended.code, ended.out) == (2, "")
     assert is_one_sentence(ended.err)
-    monkeypatch.setattr("castsmith.ir.verify.engines.find_spec", missing)
+    monkeypatch.setattr("castsmith.ir.evaluate.engines.find_spec", missing)
     for engine in ("onnxruntime", "openvino"):
         ended = castsmith("verify", a, a, "--engine", engine)
         assert ended.code == 2

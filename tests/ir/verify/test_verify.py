@@ -12,9 +12,9 @@ import onnx_ir
 import pytest
 
 import castsmith as public
+from castsmith.ir.evaluate.engines import Engine
 from castsmith.ir.verify import Verdict, verify
 from castsmith.ir.verify.compare import difference
-from castsmith.ir.verify.engines import Engine
 from castsmith.ir.verify.inputs import Inputs
 from castsmith.ir.verify.reach import Reach
 from tests.cli.helpers import UNSAFE, write_model

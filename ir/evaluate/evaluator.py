@@ -16,6 +16,13 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor
+from castsmith.ir.evaluate.control_flow import Imports, Scope, run_control_flow
+from castsmith.ir.evaluate.conversions import Content, Tensor, convert, spread
+from castsmith.ir.evaluate.coverage import Calls, Coverage
+from castsmith.ir.evaluate.engines import OURSELVES, Engine, EngineError
+from castsmith.ir.evaluate.indices import RangeError, depends_on_inputs, index_bounds
+from castsmith.ir.evaluate.limits import Budget, refuse_huge
+from castsmith.ir.evaluate.promotion import Array, dtype_of, promote, promote_operands
 from castsmith.ir.ops import (
     DEFAULT_DOMAINS,
     MOVERS,
@@ -25,13 +32,6 @@ from castsmith.ir.ops import (
     promotion_rules_of,
 )
 from castsmith.ir.text import site_of
-from castsmith.ir.verify.control_flow import Imports, Scope, run_control_flow
-from castsmith.ir.verify.conversions import Content, Tensor, convert, spread
-from castsmith.ir.verify.coverage import Calls, Coverage
-from castsmith.ir.verify.engines import OURSELVES, Engine, EngineError
-from castsmith.ir.verify.limits import Budget, refuse_huge
-from castsmith.ir.verify.promotion import Array, dtype_of, promote, promote_operands
-from castsmith.ir.verify.reach import RangeError, depends_on_inputs, index_bounds
 from castsmith.ir.walks import bind_parameters, graphs_in, nodes_of, subgraphs_of
 from castsmith.numerics.cast import cast
 from castsmith.numerics.promotion import PromotionRules

@@ -2,7 +2,7 @@
 
 It reads requests from its input and writes the answers to its output, each a pickle behind its length: `prepare` a
 model under a key, `run` it on arrays, `forget` all. Whatever goes wrong in Python is an answer; what ends the process
-is seen by the one who asked (`castsmith.ir.verify.engines`).
+is seen by the one who asked (`castsmith.ir.evaluate.engines`).
 """
 
 from __future__ import annotations

@@ -28,10 +28,10 @@ import onnx_ir
 
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.errors import ModelError
+from castsmith.ir.evaluate import EngineName
+from castsmith.ir.evaluate.promotion import Array, dtype_of
+from castsmith.ir.evaluate.worker import receive, send
 from castsmith.ir.ops import QONNX_DOMAINS
-from castsmith.ir.verify import EngineName
-from castsmith.ir.verify.promotion import Array, dtype_of
-from castsmith.ir.verify.worker import receive, send
 
 ENGINES = get_args(EngineName)
 

@@ -13,11 +13,11 @@ import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.ir.evaluate.conversions import Content, Tensor
+from castsmith.ir.evaluate.engines import EngineError
+from castsmith.ir.evaluate.limits import Budget
+from castsmith.ir.evaluate.promotion import dtype_of
 from castsmith.ir.ops import opset_of
-from castsmith.ir.verify.conversions import Content, Tensor
-from castsmith.ir.verify.engines import EngineError
-from castsmith.ir.verify.limits import Budget
-from castsmith.ir.verify.promotion import dtype_of
 from castsmith.numerics.cast import cast
 from castsmith.numerics.promotion import PromotionRules, common_type
 

@@ -15,9 +15,9 @@ import numpy as np
 import onnx_ir
 
 from castsmith.ir.errors import ModelError
+from castsmith.ir.evaluate.engines import EngineError
+from castsmith.ir.evaluate.promotion import Array
 from castsmith.ir.ops import Size, traits_of
-from castsmith.ir.verify.engines import EngineError
-from castsmith.ir.verify.promotion import Array
 from castsmith.numerics.types import element_type
 
 SECONDS = 120.0

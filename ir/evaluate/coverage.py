@@ -10,9 +10,9 @@ import onnx_ir
 from numpy.typing import NDArray
 from onnx_ir import DataType
 
+from castsmith.ir.evaluate.conversions import Tensor, bits_of
+from castsmith.ir.evaluate.promotion import Array, dtype_of
 from castsmith.ir.text import site_of
-from castsmith.ir.verify.conversions import Tensor, bits_of
-from castsmith.ir.verify.promotion import Array, dtype_of
 from castsmith.ir.walks import graphs_in, nodes_of
 from castsmith.numerics.types import Kind, element_type
 

@@ -16,6 +16,8 @@ import onnx_ir
 from numpy.typing import NDArray
 from onnx_ir import DataType
 
+from castsmith.ir.evaluate.engines import EngineError
+from castsmith.ir.evaluate.promotion import Array, dtype_of
 from castsmith.ir.ops import (
     LINEAR,
     MOVERS,
@@ -30,8 +32,6 @@ from castsmith.ir.ops import (
     traits_of,
     trunc_operands,
 )
-from castsmith.ir.verify.engines import EngineError
-from castsmith.ir.verify.promotion import Array, dtype_of
 from castsmith.numerics.cast import NEWEST_OPSET, bit_cast, cast
 from castsmith.numerics.errors import CastsmithError
 from castsmith.numerics.quantize import dequantize_linear, quantize_linear

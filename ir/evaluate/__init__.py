@@ -1,0 +1,72 @@
+"""A model run one operator at a time, each alone in an engine: what the model means, not what a runtime makes of it.
+
+Call `Evaluator(model, rules, Engine(name)).run(feeds)`: it gives the outputs as `Content`, each array beside a mask of
+the elements that the standard leaves undefined. EngineError says why a model does not run on these inputs.
+
+    evaluator      the walk through graphs, functions and calls
+    control_flow   If, Loop, Scan, sequences and optionals
+    conversions    casts, quantization and QONNX's Trunc, by `castsmith.numerics`; how undefinedness spreads
+    promotion      operands that disagree, as the schema alone has them promoted
+    engines        an operator run by ONNX Runtime, OpenVINO or the reference, in a process of its own (worker)
+    indices        the indices that an operator takes
+    coverage       what the inputs reached of the model
+    limits         the time, turns and elements that a run may take
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from castsmith.lazy import door
+
+if TYPE_CHECKING:
+    from castsmith.ir.evaluate.conversions import Content, Mask, Tensor, bits_of
+    from castsmith.ir.evaluate.coverage import held_nodes
+    from castsmith.ir.evaluate.engines import ENGINES, OURSELVES, TITLES, Engine, EngineError, Prepared
+    from castsmith.ir.evaluate.evaluator import Evaluator, Path
+    from castsmith.ir.evaluate.indices import RangeError, Shape, depends_on_inputs, index_bounds
+    from castsmith.ir.evaluate.limits import SECONDS, Budget, LimitError, require_feedable
+    from castsmith.ir.evaluate.promotion import dtype_of
+
+__all__ = [
+    "ENGINES",
+    "OURSELVES",
+    "SECONDS",
+    "TITLES",
+    "Budget",
+    "Content",
+    "Engine",
+    "EngineError",
+    "EngineName",
+    "Evaluator",
+    "LimitError",
+    "Mask",
+    "Path",
+    "Prepared",
+    "RangeError",
+    "Shape",
+    "Tensor",
+    "bits_of",
+    "depends_on_inputs",
+    "dtype_of",
+    "held_nodes",
+    "index_bounds",
+    "require_feedable",
+]
+
+EngineName = Literal["onnxruntime", "openvino", "reference"]
+"""What runs all operators but conversions."""
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = door(
+        __name__,
+        {
+            "conversions": ("Content", "Mask", "Tensor", "bits_of"),
+            "coverage": ("held_nodes",),
+            "engines": ("ENGINES", "Engine", "EngineError", "OURSELVES", "Prepared", "TITLES"),
+            "evaluator": ("Evaluator", "Path"),
+            "indices": ("RangeError", "Shape", "depends_on_inputs", "index_bounds"),
+            "limits": ("Budget", "LimitError", "SECONDS", "require_feedable"),
+            "promotion": ("dtype_of",),
+        },
+    )

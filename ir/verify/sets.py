@@ -1,0 +1,199 @@
+"""The sets of inputs on which two models are compared, on sizes and within bounds on which the first one runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import onnx_ir
+
+from castsmith.ir.errors import ModelError
+from castsmith.ir.evaluate import Budget, Content, EngineError, Evaluator, RangeError
+from castsmith.ir.verify.compare import Interfaces
+from castsmith.ir.verify.inputs import Feeds, Inputs, Set
+from castsmith.ir.verify.reach import Reach
+from castsmith.ir.walks import all_nodes
+from castsmith.numerics.cast import Array
+from castsmith.numerics.types import Kind, element_type
+
+SETS = 12
+"""How many sets of adversarial inputs are tried unless told otherwise."""
+
+_MORE_NODES = 8000
+"""How many nodes may be run on sets beyond those asked for: as many sets as that gives, on every machine."""
+
+_MOST_TRIALS, _MOST_VARIANTS, _MOST_UNIFORM = 160, 8, 64
+_PATIENCE, _HASTE = 0.25, 0.025
+"""The parts of all steps that loops may take on one mild set, and on one of the others."""
+
+_SIZES = (1, 2, 3, 4, 8, 16, 32, 64, 128, 224, 256, 512, 1024, 4096, 16000)
+
+
+@dataclass
+class Sets:
+    """The sets of inputs for two models. first: runs the first model, to tell whether a set suits it.
+
+    notes: takes what a report says of the sets. made_up: the sizes that symbolic dimensions were given. unread: why the
+    sets ended early.
+    """
+
+    a: onnx_ir.Model
+    b: onnx_ir.Model
+    first: Evaluator
+    budget: Budget
+    declared: Interfaces
+    seed: int
+    notes: list[str]
+    made_up: dict[str, int] = field(default_factory=dict[str, int])
+    unread: str = ""
+    _known: tuple[Feeds, dict[str, Content]] | None = None
+
+    def given(self, sets: Iterable[tuple[str, Mapping[str, Array]]]) -> Iterator[tuple[str, Feeds]]:
+        """The sets that the caller gives."""
+        known = {value.name for value in self.a.graph.inputs}
+        for name, feeds in sets:
+            unknown = sorted(set(feeds) - known)  # pyright: ignore[reportArgumentType]
+            if unknown:
+                raise ModelError(f"the inputs given are for {unknown[0]}, which the models do not have.")
+            yield name, dict(feeds)
+
+    def made(
+        self, count: int, dims: Mapping[str, int], runs: Collection[str], wanting: Callable[[], bool]
+    ) -> Iterator[tuple[str, Feeds]]:
+        """Make sets on sizes on which the first model runs.
+
+        runs: the names of the sets on which both models ran so far. wanting: true while branches were not taken, or
+            comparisons always came out alike.
+        """
+        reaches = [Reach(model) for model in (self.a, self.b)]
+        for name, recoding in self.declared.recoded.items():
+            row = element_type(recoding.b)
+            if recoding.through == "narrower" and row.kind is Kind.INTEGER and name in reaches[0].needs:
+                reaches[0].needs[name].narrow(float(row.min), float(row.max))
+        maker = Inputs((self.a, self.b), reaches, self.seed)
+        maker.sizes.update(dims)
+        made_up = [name for name in maker.sizes if name not in dims]
+        others = self._fit(maker, reaches, made_up)
+        for kind, number in maker.plan(count):
+            if self._late(f"{kind} {number}"):
+                return
+            elsewhere = others and (kind == "finite" or (kind, number) == ("mild", 2))
+            sizes = others[number % len(others)] if elsewhere else None
+            yield f"{kind} {number}", self._feeds(maker, reaches, (kind, number), sizes)
+        if not runs:
+            return
+        nodes = sum(1 for model in (self.a, self.b) for _ in all_nodes(model))
+        part = int(_MORE_NODES / max(nodes, 1) * min(1.0, count / SETS))
+        affordable = 1 << part.bit_length() - 1 if part else 0  # in steps, so that a node more or less changes nothing
+        more = list(maker.more(count))
+        if len(more) > affordable:
+            text = (
+                f"small inputs would take {len(more)} more sets to hold each value worth feeding; {affordable} were run"
+            )
+            self.notes.append(f"{text} (--sets)")
+        for kind, number in more[:affordable]:
+            if self._late(f"{kind} {number}"):
+                return
+            yield f"{kind} {number}", self._feeds(maker, reaches, (kind, number), None)
+        for kind, number in list(maker.uniform())[: min(affordable, _MOST_UNIFORM)]:
+            if not wanting() or self._late(f"{kind} {number}"):
+                return
+            yield f"{kind} {number}", self._feeds(maker, reaches, (kind, number), None)
+
+    def result(self, feeds: Feeds) -> dict[str, Content]:
+        """What the first model gives on one set. Raises EngineError where it does not run."""
+        return self._known[1] if self._known is not None and self._known[0] is feeds else self.first.run(feeds)
+
+    def _late(self, name: str) -> bool:
+        if self.budget.left > 0:
+            return False
+        self.unread = f"the time was over before inputs {name} ({self.budget.seconds:g} s; more with --time)"
+        return True
+
+    def _feeds(self, maker: Inputs, reaches: list[Reach], which: Set, sizes: Mapping[str, int] | None) -> Feeds:
+        """The arrays of one set, on which the first model runs if that can be had: indices are brought into range."""
+        feeds = maker.make(*which, sizes)
+        self.budget.part = _PATIENCE if which[0] == "mild" else _HASTE
+        for _ in range(8):
+            try:
+                expected = self.first.run(feeds)
+            except RangeError as error:
+                if not reaches[0].repair(error):
+                    break
+                maker.update()
+                feeds = maker.make(*which, sizes)
+                continue
+            except EngineError:
+                break
+            self._known = feeds, expected
+            return feeds
+        if which[0] == "mild":
+            return feeds
+        mild = maker.make("mild", which[1], sizes)
+        integers = [
+            v.name or "" for v in maker.values if v.dtype is not None and element_type(v.dtype).kind is Kind.INTEGER
+        ]
+        return {**feeds, **{name: mild[name] for name in integers if name in mild}} if integers else feeds
+
+    def _fit(self, maker: Inputs, reaches: list[Reach], made_up: list[str]) -> list[dict[str, int]]:
+        """Find sizes on which the first model runs, and return others on which it runs as well."""
+        trials = 0
+
+        def far(sizes: Mapping[str, int]) -> float:
+            nonlocal trials
+            for _ in range(8):
+                trials += 1
+                try:
+                    self.first.run(maker.make("mild", 1, sizes))
+                except RangeError as error:
+                    if not reaches[0].repair(error):
+                        return self.first.progress
+                    maker.update()
+                except EngineError:
+                    return self.first.progress
+                else:
+                    return float("inf")
+            return self.first.progress
+
+        best = far(maker.sizes)
+        while made_up and best != float("inf") and trials < _MOST_TRIALS and self.budget.spent < 0.5:
+            better = next(
+                (
+                    (score, sizes)
+                    for sizes in _neighbours(maker.sizes, made_up, self.a)
+                    if trials < _MOST_TRIALS and self.budget.spent < 0.5 and (score := far(sizes)) > best
+                ),
+                None,
+            )
+            if better is None:
+                break
+            best, maker.sizes = better
+        self.made_up = {name: maker.sizes[name] for name in made_up}
+        found: list[dict[str, int]] = []
+        if best == float("inf"):
+            changes = [dict.fromkeys(made_up, step) for step in (1, -1)]
+            changes += [{name: maker.sizes[name]} for name in made_up]
+            for change in changes[:_MOST_VARIANTS]:
+                sizes = {name: max(1, size + change.get(name, 0)) for name, size in maker.sizes.items()}
+                if sizes != maker.sizes and self.budget.spent < 0.1 and far(sizes) == float("inf"):
+                    found.append(sizes)
+        return found
+
+
+def _neighbours(sizes: Mapping[str, int], names: list[str], model: onnx_ir.Model) -> Iterator[dict[str, int]]:
+    """Sizes that differ from those given: each dimension by itself, and all at once."""
+    weights = [
+        dim
+        for value in model.graph.initializers.values()
+        if value.const_value is not None and len(value.const_value.shape) > 1
+        for dim in value.const_value.shape.numpy()
+    ]
+    known = list(dict.fromkeys([*_SIZES, *sorted(set(weights), key=weights.count, reverse=True)[:24]]))
+    for name in names:
+        others = [sizes[other] for other in names if other != name]
+        sums = [x + y for i, x in enumerate(others) for y in others[i + 1 :]] + [x + 1 for x in others]
+        for size in dict.fromkeys([*others, *sums, *known]):
+            if size != sizes[name]:
+                yield {**sizes, name: size}
+    for size in known:
+        yield {**sizes, **dict.fromkeys(names, size)}
