@@ -11,6 +11,7 @@ from onnx_ir import AttributeType, DataType
 
 from castsmith.ir.errors import ModelError
 from castsmith.ir.ops import CONVERSIONS, DEFAULT_DOMAINS, Moves, op_formals, operators
+from castsmith.ir.walks import tensor_of
 from castsmith.numerics.cast import cast
 from castsmith.numerics.status import cast_status
 from castsmith.numerics.types import type_name
@@ -164,7 +165,7 @@ def _attribute_tensor(attribute: onnx_ir.Attr, name: str | None) -> onnx_ir.Tens
     if attribute.is_ref():
         return None
     if attribute.type == AttributeType.TENSOR:
-        return attribute.as_tensor()
+        return tensor_of(attribute)
     if attribute.type in (AttributeType.FLOAT, AttributeType.FLOATS):
         return onnx_ir.tensor(np.array(attribute.value, np.float32), name=name)
     if attribute.type in (AttributeType.INT, AttributeType.INTS):

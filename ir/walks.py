@@ -144,9 +144,14 @@ def held_tensors(model: onnx_ir.Model) -> Iterator[tuple[Held, onnx_ir.TensorPro
         for name, attribute in list(owner.attributes.data.items()):
             if attribute.type in _WITH_TENSORS and not attribute.is_ref() and attribute.value is not None:
                 if attribute.type == AttributeType.TENSOR:
-                    yield Held(owner, name), attribute.as_tensor()
+                    yield Held(owner, name), tensor_of(attribute)
                 else:
                     yield from ((Held(owner, name, i), each) for i, each in enumerate(attribute.as_tensors()))
+
+
+def tensor_of(attribute: onnx_ir.Attr) -> onnx_ir.TensorProtocol:
+    """The tensor in an attribute of type TENSOR, without the check of `as_tensor`, which takes 0.1 ms for each."""
+    return attribute.value
 
 
 def put_tensor(place: Place, tensor: onnx_ir.TensorProtocol) -> None:

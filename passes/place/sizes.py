@@ -162,11 +162,11 @@ def _infer(model: onnx_ir.Model) -> dict[onnx_ir.Value, onnx_ir.Shape]:
     graph = onnx.GraphProto(name=model.graph.name or "g")
     for value in (*model.graph.inputs, *model.graph.outputs):
         ports = graph.input if value.is_graph_input() else graph.output
-        ports.append(onnx_ir.to_proto(value))
+        ports.append(onnx_ir.serde.serialize_value(value))
     for value in model.graph.initializers.values():
         tensor = value.const_value
         if tensor is not None and tensor.nbytes <= _SMALL:
-            graph.initializer.append(onnx_ir.to_proto(tensor))
+            graph.initializer.append(onnx_ir.serde.serialize_tensor(tensor))
         elif tensor is not None and not value.is_graph_input():
             dims = [int(dim) for dim in tensor.shape.numpy()]
             graph.input.append(onnx.helper.make_tensor_value_info(value.name or "", int(tensor.dtype), dims))
