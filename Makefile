@@ -9,7 +9,7 @@ QUICK := tests/passes/test_golden.py tests/ir tests/lowering/test_custom.py test
 	tests/numerics/promotion/test_promotion.py tests/numerics/promotion/test_promotion_files.py tests/cli/commands/test_optimize.py \
 	tests/cli/commands/test_check.py tests/cli/test_main.py tests/examples/test_composition.py \
 	tests/examples/test_pass_managers.py tests/examples/test_extension.py tests/test_extensions.py \
-	tests/test_packaging.py tests/test_models.py
+	tests/packaging/test_packaging.py tests/test_models.py
 QUICK_NEEDS := pytest pytest-xdist hypothesis onnxruntime
 PYTHONS ?= python3.12 python3.13
 
@@ -60,14 +60,14 @@ package: $(VENV)/lint.stamp
 	rm -rf dist build
 	$(BIN)/pip install --quiet 'build>=1.2'
 	$(BIN)/python -m build --outdir dist .
-	$(BIN)/python -m tests.packaged --venv $(VENV)/installed
+	$(BIN)/python -m tests.packaging.packaged --venv $(VENV)/installed
 
 # The quick tests, out of the source distribution, with the oldest and the newest releases that pyproject.toml allows.
 oldest newest:
 	rm -rf $(VENV)/$@ && $(PYTHON) -m venv $(VENV)/$@
 	test -f dist/*.tar.gz || $(MAKE) package
 	mkdir $(VENV)/$@/source && tar -xzf dist/*.tar.gz --strip-components=1 -C $(VENV)/$@/source
-	$(if $(filter oldest,$@),$(PYTHON) tests/oldest.py,true) > $(VENV)/$@/constraints.txt
+	$(if $(filter oldest,$@),$(PYTHON) tests/packaging/oldest.py,true) > $(VENV)/$@/constraints.txt
 	$(VENV)/$@/bin/pip install --quiet --constraint $(VENV)/$@/constraints.txt \
 		--editable $(VENV)/$@/source $(QUICK_NEEDS)
 	cd $(VENV)/$@/source && ../bin/python -m pytest -q -n auto -p no:cacheprovider $(QUICK)

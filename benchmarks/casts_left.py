@@ -39,7 +39,7 @@ from castsmith.passes.place.regions import find_regions, pose
 from castsmith.passes.place.sizes import Sizes as PlaceSizes
 from castsmith.passes.place.solve import solve
 from tests.evaluator import evaluate
-from tests.inputs import inputs_for
+from tests.graphs.inputs import inputs_for
 
 Optimizer = Callable[[onnx.ModelProto], onnx.ModelProto]
 

@@ -11,7 +11,7 @@ import pytest
 from castsmith.numerics.extensions import ExtensionError, extension
 from tests.cli.conftest import castsmith
 from tests.cli.helpers import CLEAN, Command, is_one_sentence, write_model
-from tests.installed import install
+from tests.packaging.installed import install
 
 __all__ = ["castsmith"]
 TWICE = """<ir_version: 10, opset_import: ["": 21, "com.example": 1]>

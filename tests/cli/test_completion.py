@@ -12,7 +12,7 @@ from castsmith.cli.completion.words import commands_of, known_values
 from castsmith.cli.main import whole_parser
 from castsmith.ir.targets import target_names
 from tests.cli.helpers import Command
-from tests.installed import install
+from tests.packaging.installed import install
 
 CASES = {
     "castsmith op": ["optimize"],

@@ -14,7 +14,7 @@ import pytest
 import castsmith as package
 from tests.cli.conftest import castsmith
 from tests.cli.helpers import Command, write_model
-from tests.installed import install_project
+from tests.packaging.installed import install_project
 
 __all__ = ["castsmith"]
 ACME = Path(__file__).parents[2] / "examples" / "acme"

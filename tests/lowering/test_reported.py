@@ -17,8 +17,8 @@ import castsmith
 from castsmith.ir.targets import load_target, target_names
 from castsmith.lowering.check.run import findings
 from castsmith.numerics.promotion.rules import PromotionRules
-from tests.backend import node_cases
-from tests.golden import read
+from tests.graphs.backend import node_cases
+from tests.graphs.golden import read
 
 RULES = PromotionRules(promote_unsafe=True)
 GOLDENS = sorted((Path(__file__).parents[1] / "passes").rglob("*.onnxtxt"))

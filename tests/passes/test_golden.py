@@ -11,8 +11,8 @@ import pytest
 
 from castsmith.numerics.cast.convert import cast
 from tests.evaluator import evaluate
-from tests.golden import Case, comparable, model_text, read, records_text
-from tests.inputs import inputs_for
+from tests.graphs.golden import Case, comparable, model_text, read, records_text
+from tests.graphs.inputs import inputs_for
 
 CASES = [read(path) for path in sorted(Path(__file__).with_name("golden").glob("*/*.onnxtxt"))]
 

@@ -23,7 +23,7 @@ from castsmith.ir.verify import require_same
 from castsmith.lowering.pipeline import optimize
 from castsmith.lowering.registry import ON_REQUEST, PASSES, make_pass
 from castsmith.numerics.promotion.rules import PromotionRules
-from tests.scoped_graphs import scoped_model
+from tests.graphs.scoped_graphs import scoped_model
 
 SEEDS = range(40)
 LOWERING = "castsmith.lowering."

@@ -20,7 +20,7 @@ from onnx_ir import DataType
 import castsmith
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.types import Kind, element_type
-from tests.inputs import array_of
+from tests.graphs.inputs import array_of
 from tests.lowering.runtime import run as run_with_values
 
 Feeds = dict[str, Any]

@@ -45,7 +45,7 @@ def goldens(what: str = "", seed: int = 0) -> Iterator[Source]:
 def backend(what: str = "", seed: int = 0) -> Iterator[Source]:
     """The model of each backend node test."""
     del what, seed
-    from tests.backend import node_cases
+    from tests.graphs.backend import node_cases
 
     for name, case in sorted(node_cases("").items()):
         if case.model is not None:
@@ -67,7 +67,7 @@ SOURCES: dict[str, Callable[[str, int], Iterator[Source]]] = {
 
 
 def _golden(path: Path) -> onnx.ModelProto:
-    from tests.golden import read
+    from tests.graphs.golden import read
 
     return onnx.parser.parse_model(read(path).source)
 
@@ -75,7 +75,7 @@ def _golden(path: Path) -> onnx.ModelProto:
 def _random(seed: int) -> onnx.ModelProto:
     from random import Random
 
-    from tests.random_valid import random_valid_model
+    from tests.graphs.random_valid import random_valid_model
 
     return random_valid_model(Random(seed))
 

@@ -17,9 +17,9 @@ from castsmith.ir.rewrite_pass import RewritePass
 from castsmith.numerics.errors import PromotionError
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.passes import FoldConstants, InsertPromoteTypes, PlaceCasts, ResolvePromoteTypes, SimplifyCasts
-from tests.golden import read
+from tests.graphs.golden import read
+from tests.graphs.random_graphs import random_model
 from tests.passes.place import place_regions
-from tests.random_graphs import random_model
 
 GOLDEN = sorted((Path(__file__).parents[2] / "passes" / "golden").glob("*/*.onnxtxt"))
 UNSAFE = PromotionRules(promote_unsafe=True)

@@ -13,7 +13,7 @@ from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import NUMERIC_TYPES, element_type
 from tests.evaluator import evaluate
-from tests.inputs import array_of
+from tests.graphs.inputs import array_of
 
 _HEAD = '<ir_version: 10, opset_import: ["": 21]>\n'
 _CONSTANTS = "<int64 lo = {-3}, int64 hi = {7}, int64[1] m = {10}, int64[1] n = {-10}, int64[2] s = {2, 20}> "

@@ -20,7 +20,7 @@ from castsmith.ir.diff.models import diff
 from castsmith.ir.errors import ModelError
 from castsmith.ir.io.loading import from_proto, read_proto
 from castsmith.ir.io.protos import to_proto
-from tests.backend import node_cases
+from tests.graphs.backend import node_cases
 from tests.ir.same_protos import normal_form
 
 FLOATS = helper.make_tensor_type_proto(TensorProto.FLOAT, [2, "n"])

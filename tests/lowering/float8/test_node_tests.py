@@ -18,7 +18,7 @@ from castsmith.lowering.float8.lower import LowerFloat8
 from castsmith.lowering.opset.version import LegalizeVersion
 from castsmith.lowering.widen.run import WidenFloats
 from castsmith.numerics.types import CODED_TYPES, element_type
-from tests.backend import cases_of
+from tests.graphs.backend import cases_of
 from tests.lowering.runtime import LEVELS, Array, run, session
 
 ANDROID = load_target("onnxruntime-android")

@@ -16,7 +16,7 @@ from castsmith.ir.targets import Target, load_target, target_names
 from castsmith.lowering.opset.obstacles import node_obstacle, standard_nodes
 from castsmith.lowering.opset.version import LegalizeVersion
 from castsmith.numerics.promotion.rules import PromotionRules
-from tests.backend import array_of_case, node_cases
+from tests.graphs.backend import array_of_case, node_cases
 
 CPU = load_target("onnxruntime-cpu")
 

@@ -10,7 +10,7 @@ from onnx_ir import DataType
 from castsmith.numerics.cast.convert import FIRST_OPSET, bit_cast
 from castsmith.numerics.errors import CastError, ElementTypeError
 from castsmith.numerics.types import ELEMENT_TYPES, parse_type, type_name
-from tests.backend import array_of_case, node_cases
+from tests.graphs.backend import array_of_case, node_cases
 from tests.numerics import oracle
 
 CASES = node_cases("test_bitcast_")

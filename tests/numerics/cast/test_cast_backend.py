@@ -12,7 +12,7 @@ from onnx_ir import DataType
 
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.status import Definedness, cast_status
-from tests.backend import array_of_case, node_cases
+from tests.graphs.backend import array_of_case, node_cases
 from tests.numerics import oracle
 from tests.numerics.cast.backend_differences import DIFFERENT
 

@@ -13,7 +13,7 @@ from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.quantize.linear import dequantize_linear, quantize_linear
 from castsmith.numerics.quantize.status import dequantize_status, quantize_status
 from castsmith.numerics.types import parse_type
-from tests.backend import array_of_case, node_cases
+from tests.graphs.backend import array_of_case, node_cases
 from tests.numerics import oracle
 from tests.numerics.runtimes.onnxruntime_node import run_node
 

@@ -15,7 +15,7 @@ from onnx.backend.test.case.test_case import TestCase
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.records import RewriteResult
 from castsmith.passes.fold.run import FoldConstants
-from tests.backend import cases_of
+from tests.graphs.backend import cases_of
 
 OPERATORS = ("Cast", "CastLike", "BitCast", "QuantizeLinear", "DequantizeLinear")
 LARGE = 1 << 20

@@ -16,7 +16,7 @@ from castsmith.ir.constants import new_constant
 from castsmith.ir.records import RewriteResult
 from castsmith.passes.fold.run import FoldConstants
 from tests.evaluator import evaluate
-from tests.inputs import array_of
+from tests.graphs.inputs import array_of
 
 OPSET = 25
 TYPES = [

@@ -17,7 +17,7 @@ from castsmith.lowering.pipeline import optimize
 from castsmith.numerics.cast import cast
 from castsmith.numerics.types import parse_type
 from castsmith.passes.fold.run import FoldConstants
-from tests.golden import model_text
+from tests.graphs.golden import model_text
 
 TRUNC = '"qonnx.custom_op.general": 1'
 

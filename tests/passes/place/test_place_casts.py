@@ -24,7 +24,7 @@ from castsmith.passes.place.run import PlaceCasts
 from castsmith.passes.place.sizes import Sizes
 from castsmith.passes.place.solve import improve, search, solve
 from tests.evaluator import evaluate
-from tests.inputs import inputs_for
+from tests.graphs.inputs import inputs_for
 from tests.passes.place.place_regions import PAIRS, random_model
 
 _ENUMERATED = 20_000

@@ -10,7 +10,7 @@ import pytest
 from castsmith.ir.walks import all_nodes
 from castsmith.passes.place.run import PlaceCasts
 from tests.evaluator import evaluate
-from tests.inputs import inputs_for
+from tests.graphs.inputs import inputs_for
 
 _TYPES = {"float16": 10, "float": 1, "double": 11}
 _HEAD = '<ir_version: 10, opset_import: ["": 21]>\n'

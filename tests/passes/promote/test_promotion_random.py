@@ -26,8 +26,8 @@ from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.passes.promote.insert import InsertPromoteTypes
 from castsmith.passes.promote.resolve import ResolvePromoteTypes
 from tests.evaluator import evaluate
-from tests.inputs import inputs_for
-from tests.random_graphs import LENGTH, random_model
+from tests.graphs.inputs import inputs_for
+from tests.graphs.random_graphs import LENGTH, random_model
 
 OPENVINO = PromotionRules(promote_unsafe=True)
 RULES = [OPENVINO, *(PromotionRules.preset(name) for name in ("torch", "numpy", "jax", "tensorflow"))]

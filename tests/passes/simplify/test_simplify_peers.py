@@ -17,7 +17,7 @@ import castsmith
 from castsmith.ir.inference.walk import infer_element_types
 from castsmith.numerics.promotion.rules import PromotionRules
 from tests.evaluator import evaluate
-from tests.inputs import inputs_for
+from tests.graphs.inputs import inputs_for
 from tests.passes.place.place_regions import random_model
 
 _HEAD = '<ir_version: 10, opset_import: ["": 21]>\n'

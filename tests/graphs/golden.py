@@ -9,8 +9,8 @@
     # records
     # one line for each rewrite (rule, place, reason), refusal and diagnostic
 
-`python -m tests.golden FILE...` writes the last two parts anew. Read what it wrote: a golden file is a claim, not an
-archive.
+`python -m tests.graphs.golden FILE...` writes the last two parts anew. Read what it wrote: a golden file is a claim,
+not an archive.
 """
 
 from __future__ import annotations

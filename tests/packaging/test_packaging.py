@@ -1,9 +1,9 @@
-"""What is public is what tests/public_api.txt says: a change to it is a decision, and shows in the version.
+"""What is public is what tests/packaging/public_api.txt says: a change to it is a decision, and shows in the version.
 
 Names are compared exactly; parameters may be added, since callers go on working, but none may go.
 
 `make package` builds the wheel and the source distribution, and installs the wheel in an empty environment.
-`python -m tests.test_packaging` writes the file anew.
+`python -m tests.packaging.test_packaging` writes the file anew.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ import castsmith
 import castsmith.lowering
 import castsmith.passes
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 GOLDEN = Path(__file__).with_name("public_api.txt")
 CALLED_BY_ONNX_IR = {"call", "requires", "ensures"}
-WAY_OUT = "run python -m tests.test_packaging, and say so in CHANGELOG.md"
+WAY_OUT = "run python -m tests.packaging.test_packaging, and say so in CHANGELOG.md"
 
 
 def described(name: str, thing: object) -> str:

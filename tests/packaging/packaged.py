@@ -1,6 +1,6 @@
 """The source distribution and the wheel in dist/, looked at and used as a user would.
 
-    python -m tests.packaged [--venv DIR]     # make package
+    python -m tests.packaging.packaged [--venv DIR]     # make package
 
 The source distribution has every file that git tracks. The wheel installs in an empty environment, the command tells
 its version, the types of a user's program are all known, and the worked example of a package that extends Castsmith
@@ -73,7 +73,7 @@ def used(venv: Path) -> None:
 def typed(python: Path, folder: Path) -> None:
     """A user's program runs, and pyright in its strict mode finds nothing in it."""
     program = folder / "consumer.py"
-    program.write_text((ROOT / "tests" / "consumer.py").read_text())
+    program.write_text((Path(__file__).with_name("consumer.py")).read_text())
     (folder / "pyrightconfig.json").write_text(json.dumps(STRICT))
     for command in ((python, program), (sys.executable, "-m", "pyright", "--pythonpath", python, "-p", folder)):
         done = run(*command, folder=folder)
