@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import faulthandler
+import multiprocessing
 import os
 import re
 import signal
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkProcess
 from typing import Any
 
 import numpy as np
@@ -70,22 +75,40 @@ def checker_refusal(model: onnx.ModelProto | str) -> str | None:
 
     It is asked in a process of its own: there are valid models on which it ends in a segmentation fault.
     """
-    reading, writing = os.pipe()
-    child = os.fork()
-    if not child:
-        said = b""
+    connection, process = _checker(os.getpid())
+    try:
+        connection.send(model if isinstance(model, str) else model.SerializeToString())
+        return connection.recv()
+    except (EOFError, OSError):
+        process.join()
+        _checker.cache_clear()
+        return f"onnx.checker ended with {process.exitcode}"
+
+
+@cache
+def _checker(_of: int) -> tuple[Connection, ForkProcess]:
+    """A process that checks models, one for each that asks."""
+    context = multiprocessing.get_context("fork")
+    asking, answering = context.Pipe()
+    process = context.Process(target=_check_each, args=(answering, asking), daemon=True)
+    process.start()
+    answering.close()
+    return asking, process
+
+
+def _check_each(answering: Connection, asking: Connection) -> None:
+    asking.close()
+    faulthandler.disable()
+    while True:
+        try:
+            model = answering.recv()
+        except EOFError:
+            return
         try:
             onnx.checker.check_model(model, full_check=True)
-        except BaseException as error:  # ValidationError, InferenceError, and what protobuf raises
-            said = short(error).encode() or b"refused"
-        finally:
-            os.write(writing, said)
-            os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading, "rb") as stream:
-        said = stream.read().decode()
-    _, status = os.waitpid(child, 0)
-    return f"onnx.checker was killed by signal {status}" if status else said or None
+            answering.send(None)
+        except Exception as error:  # ValidationError, InferenceError, and what protobuf raises
+            answering.send(short(error) or "refused")
 
 
 def load_in_openvino(path: str) -> None:

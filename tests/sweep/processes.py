@@ -20,8 +20,8 @@ from typing import Any
 from tests.sweep.judge import ORIGINAL, Judgement, judge
 from tests.sweep.sources import Source
 
-_BATCH = 16
-"""Small models that share a process: what a crash leaves is judged in the next."""
+_BATCH = 64
+"""Models that share a process, at most: what a crash leaves is judged in the next."""
 
 
 @dataclass
@@ -49,7 +49,8 @@ def run_all(
     models: Sequence[Source], targets: Sequence[str | None], *, jobs: int, limits: tuple[int, float]
 ) -> Iterator[Judged]:
     """Each model judged, in the order in which they end. limits: bytes of memory, and seconds for one model."""
-    waiting = [list(models[i : i + _BATCH]) for i in range(0, len(models), _BATCH)][::-1]
+    size = max(1, min(_BATCH, len(models) // (16 * jobs)))
+    waiting = [list(models[i : i + size]) for i in range(0, len(models), size)][::-1]
     running: list[_Running] = []
     done, last = 0, time.monotonic()
     while waiting or running:
