@@ -1,5 +1,5 @@
-"""Numbers without graphs: element types, conversions, promotion, and what is exact.
+"""Numbers without graphs: element types, conversions, promotion, and exactness.
 
-`types` has a row for each element type, `cast` converts arrays, `exactness` tells whether casts in a row are one cast,
-`status` what the standard leaves undefined. Nothing here knows of models.
+`types` has a row for each element type, `cast` converts arrays, `exactness` decides whether a chain of casts equals one
+cast, `status` lists what the standard leaves undefined. Nothing in this package depends on models.
 """

@@ -1,7 +1,7 @@
-"""Arguments of the functions as callers give them: checked by type first, then by value.
+"""Argument checks of the public functions: by Python type first, then by value.
 
-A value of the wrong Python type is an ArgumentTypeError, which is a TypeError; a value that the function does not take
-is the error that the caller names, which is a ValueError.
+A value of the wrong Python type raises ArgumentTypeError, which is a TypeError; an unsupported value raises the error
+that the caller names, which is a ValueError.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def whole_number(name: str, value: object, expected: str = "an integer") -> int:
     """Return `value` as an int; bools and floating-point numbers are not integers."""
     if not isinstance(value, _BOOLS):
         try:
-            return operator.index(value)  # pyright: ignore[reportArgumentType]  # what it does not take, it raises for
+            return operator.index(value)  # pyright: ignore[reportArgumentType]  # raises TypeError
         except TypeError:
             pass
     raise ArgumentTypeError(f"{name} must be {expected}, not {described(value)}.")
@@ -43,5 +43,5 @@ def text(name: str, value: object) -> str:
 
 
 def described(value: object) -> str:
-    """Return the kind of a value for a sentence: `None`, or `a float`."""
+    """Describe the kind of a value for a message: `None`, or `a float`."""
     return "None" if value is None else f"a value of type {type(value).__name__}"

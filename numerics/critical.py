@@ -1,10 +1,10 @@
-"""Values of an element type at which conversions to other types can change what they do.
+"""Values of an element type at which conversions to other types can change their behaviour.
 
-Between such values a conversion is constant or exact, so that two ways of converting which agree at all of them agree
-everywhere. Within one binade [2**e, 2**(e+1)) the numbers of a floating-point type are evenly spaced, hence it is
-enough to look, in each binade, at the first and last numbers of the target, the midpoints between them, and the
-source's neighbours of both: a rounding that goes wrong anywhere in the binade goes wrong there. The ranges of integer
-types end next to powers of two.
+Between such values a conversion is constant or exact, so two conversions that agree at all of them agree everywhere.
+Within one binade [2**e, 2**(e+1)) the numbers of a floating-point type are evenly spaced. In each binade it is
+therefore enough to look at the first and last numbers of the target, the midpoints between them, and the source's
+neighbours of both: a rounding that is wrong anywhere in the binade is wrong there. The ranges of integer types end
+next to powers of two.
 """
 
 from __future__ import annotations
@@ -24,16 +24,19 @@ Array = NDArray[Any]
 
 _ENUMERATED_BITS = 8
 _POINT = 1080
-"""Numbers are held as integers, in units of 2**-1080: all those of double, and their midpoints, are whole."""
+"""Unit exponent: numbers are integers in units of 2**-1080, in which all doubles and their midpoints are integers."""
 
 _HALF = 1 << _POINT - 1
 _STEPS = range(7)  # in halves of the spacing: beyond one even and one odd number and the midpoints around both
 
 
 def critical_values(source: DataType, *targets: DataType) -> Array:
-    """The values of `source` that decide how conversions by way of `targets` act; a vector of dtype `source.numpy()`.
+    """Return the values of `source` that decide conversions by way of `targets`; a vector of dtype `source.numpy()`.
 
-    Every value for a type of at most 8 bits. Raises ElementTypeError for text, complex and unknown types.
+    Every value for a type of at most 8 bits.
+
+    Raises:
+        ElementTypeError: A type is text, complex or unknown.
     """
     if element_type(source).bits <= _ENUMERATED_BITS:
         return every_value(source)
@@ -51,7 +54,7 @@ def _critical_for(source: DataType, target: DataType) -> Array:
 
 
 def every_value(dtype: DataType) -> Array:
-    """The value of every code of a type of at most 16 bits, in order of code."""
+    """Return the value of every code of a type of at most 16 bits, in order of code."""
     row = element_type(dtype)
     stored = dtype.numpy()
     return np.arange(2**row.bits, dtype=f"u{stored.itemsize}").view(stored)
@@ -63,7 +66,7 @@ def _turning_points(target: DataType) -> tuple[int, ...]:
 
 
 def _points_of(row: ElementType) -> Iterator[int]:
-    """Numbers of `row` that are not negative, midpoints, ends of its range, and the first multiples of a half."""
+    """Return nonnegative numbers of `row`, midpoints, the ends of its range, and the first multiples of a half."""
     yield from (n * _HALF for n in range(8))
     yield from (_units(row.max) + n * _HALF for n in range(3))
     if row.kind is not Kind.FLOATING:
@@ -82,7 +85,7 @@ def _units(number: Fraction) -> int:
 
 
 def _exponent(number: Fraction) -> int:
-    """floor(log2(number)) of a positive number that is an integer or the reciprocal of one times a power of two."""
+    """Return floor(log2(number)) of a positive integer, or of the reciprocal of one times a power of two."""
     exponent = number.numerator.bit_length() - number.denominator.bit_length()
     return exponent if Fraction(2) ** exponent <= number else exponent - 1
 
@@ -94,7 +97,7 @@ def _integers(row: ElementType, points: Iterable[int]) -> Array:
 
 
 def _floats(row: ElementType, points: Iterable[int]) -> Array:
-    """The points and the neighbours of each on both sides, found by code: the next code is the next magnitude."""
+    """Return the points and both neighbours of each, found by code: the next code is the next magnitude."""
     dtype = row.dtype.numpy()
     codes = np.dtype(f"u{dtype.itemsize}")
     # A point that rounds here rounds to one of its neighbours.
@@ -103,5 +106,5 @@ def _floats(row: ElementType, points: Iterable[int]) -> Array:
     near = np.concatenate([rounded, rounded + codes.type(1), rounded - codes.type(1)]).view(dtype)
     specials = np.array([np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0], dtype)
     values = np.concatenate([near[np.isfinite(near)], specials])
-    ordered = np.sort(values.view(codes))  # np.unique does as much, but takes longer to import than to do it
+    ordered = np.sort(values.view(codes))  # np.unique gives the same, but takes longer to import than this takes to run
     return ordered[np.flatnonzero(np.diff(ordered, prepend=ordered[:1] + codes.type(1)))].view(dtype)

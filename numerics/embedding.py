@@ -1,7 +1,7 @@
-"""Whether one element type holds another: every value of the first is a value of the second.
+"""Inclusion of element types: every value of one type is a value of another.
 
 Derived from the rows of `castsmith.numerics.types` alone. Values are compared as values: -0 and +0 differ, infinities
-count, and NaN is one value (no type of ONNX gives a meaning to its payload).
+count, and NaN is one value (ONNX gives its payload no meaning).
 """
 
 from __future__ import annotations
@@ -15,10 +15,13 @@ from castsmith.numerics.types import ElementType, Kind, Specials, element_type
 
 @cache
 def embeds(a: DataType, b: DataType) -> bool:
-    """Whether each value of `a`, -0, infinity and NaN included, is a value of `b`.
+    """True if each value of `a`, -0, infinity and NaN included, is a value of `b`.
 
-    A type embeds in itself. String and complex types embed in nothing else, since Cast converts them by text or not
-    at all. Raises ElementTypeError for a type that is not of ONNX.
+    A type embeds in itself. String and complex types embed in no other type, since Cast converts them by text or not
+    at all.
+
+    Raises:
+        ElementTypeError: A type is not an ONNX element type.
     """
     source, target = element_type(a), element_type(b)
     if a == b:
@@ -31,7 +34,7 @@ def embeds(a: DataType, b: DataType) -> bool:
 
 
 def has_zero(row: ElementType) -> bool:
-    """Whether +0 is a value of the type: everywhere but in float8e8m0."""
+    """True if +0 is a value of the type: true of all types except float8e8m0."""
     return row.specials is not Specials.E8M0
 
 
@@ -51,7 +54,7 @@ def _float_holds(source: ElementType, target: ElementType) -> bool:
 
 
 def significant_bits(row: ElementType) -> int:
-    """The significant bits that some value of the type needs.
+    """Return the largest number of significant bits that a value of the type needs.
 
     The sign bit of an integer does not count: -2**(bits-1) is a power of two.
     """

@@ -1,4 +1,4 @@
-"""Errors raised on purpose; every one is a CastsmithError, so that a caller can catch them all at once."""
+"""Errors raised deliberately; every one is a CastsmithError, so that a caller can catch them all at once."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ if TYPE_CHECKING:
 
 
 class CastsmithError(Exception):
-    """Base of every error that Castsmith raises on purpose. Its text is one plain sentence for the user.
+    """Base of every error that Castsmith raises deliberately. Its text is one plain sentence for the user.
 
-    Errors about the value of an argument are ValueErrors too, errors about its Python type TypeErrors.
+    Errors about the value of an argument are also ValueErrors, errors about its Python type TypeErrors.
     """
 
 
@@ -20,18 +20,21 @@ class ArgumentTypeError(CastsmithError, TypeError):
 
 
 class ElementTypeError(CastsmithError, ValueError):
-    """An element type that is unknown, or that the operation asked for does not take."""
+    """An element type that is unknown, or that the operation does not support."""
 
 
 class OptionError(CastsmithError, ValueError):
-    """A pass or an option that is unknown, or does not fit the others."""
+    """An unknown pass or option, or one that does not fit the others."""
 
 
 class PromotionError(CastsmithError, ValueError):
     """Two element types have no common type under the rules in force.
 
-    `lhs` and `rhs` are the two types, `rule` is the short name of the rule that refused, `option` the option of
-    PromotionRules that would allow the promotion; each is None where there is none to name.
+    Attributes:
+        lhs: The first of the two types, or None.
+        rhs: The second of the two types, or None.
+        rule: The short name of the rule that refused, or None.
+        option: The field of PromotionRules that would allow the promotion, or None.
     """
 
     def __init__(
@@ -55,8 +58,8 @@ class TruncError(CastsmithError, ValueError):
 
 
 class CastError(CastsmithError, ValueError):
-    """Settings, such as a rounding mode or an opset, that Cast does not have."""
+    """Settings, such as a rounding mode or an opset, that Cast does not support."""
 
 
 class QuantizeError(CastsmithError, ValueError):
-    """Shapes or attributes that QuantizeLinear or DequantizeLinear does not have."""
+    """Shapes or attributes that QuantizeLinear or DequantizeLinear does not support."""

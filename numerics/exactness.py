@@ -1,23 +1,23 @@
-"""Which casts change no value, and which chains of two casts are the same as the one direct cast.
+"""Casts that change no value, and chains of two casts that are equal to one direct cast.
 
-Cast a->b then b->c is Cast a->c, with the attributes of the second, when for every value x of a, with y = x in b:
-  - the standard fixes x->b, so that no undefined or disputed value is made on the way;
-  - y->c and x->c are equally firm by the standard;
-  - where it fixes them they give the same bits, but for the payload of a NaN, which no type of ONNX gives a meaning;
-  - where it does not, y and x are the same number, so that what stays in the graph is what was there.
-When b is c the second cast does nothing, and x->b may be what it likes as long as x->c is the same.
+Cast a->b then b->c equals Cast a->c, with the attributes of the second, if for every value x of a, with y = x in b:
+  - the standard fixes x->b, so that the intermediate value is neither undefined nor disputed;
+  - y->c and x->c have the same status in the standard;
+  - where it fixes them they give the same bits, except the payload of a NaN, to which ONNX gives no meaning;
+  - where it does not, y and x are the same number, so that the remaining cast has the same operand.
+If b is c the second cast does nothing, and x->b may have any status as long as x->c is the same.
 
-Nothing is listed by hand. An intermediate type that holds the source decides at once (`is_exact`), where Cast has one
-rule for both; everything else is computed by the one definition of Cast on the values where it can change what it does
-(`castsmith.numerics.critical`). The well-known condition on precisions, p_b >= 2*p_c + 2, is no licence here: it makes
-rounding twice harmless for a sum or product of two numbers of c, not for any number. float64->float32->float16 meets
-it, and takes 1 + 2**-11 + 2**-40 to 1 where the direct cast gives 1 + 2**-10. Nor is holding the source always enough:
-float8e5m2->float16->float8e5m2 saturates an infinity, which a cast from float8e5m2 to itself keeps.
+No list is written by hand. An intermediate type that holds the source decides immediately (`is_exact`) if Cast has one
+rule for both; everything else is computed by the one definition of Cast on the critical values
+(`castsmith.numerics.critical`). The well-known condition on precisions, p_b >= 2*p_c + 2, is not sufficient here: it
+makes rounding twice harmless for a sum or product of two numbers of c, not for any number. float64->float32->float16
+meets it, and takes 1 + 2**-11 + 2**-40 to 1 although the direct cast gives 1 + 2**-10. Holding the source is not always
+sufficient either: float8e5m2->float16->float8e5m2 saturates an infinity, which a cast from float8e5m2 to itself keeps.
 
 Of the 2940 chains over bool, the integers of 8 to 64 bits, float16 to double, float8e4m3fn and float8e5m2 in which no
-type follows itself, 973 collapse when both casts saturate. Weaker demands let more through, each changing something:
-1007 if a value may be undefined in both ways by unlike casts (float16->int32->int64 of an infinity), 1216 if whatever
-follows an undefined value may become anything.
+type follows itself, 973 collapse if both casts saturate. Weaker conditions admit more chains, each with a change:
+1007 if a value may be undefined in both ways by different casts (float16->int32->int64 of an infinity), 1216 if the
+result of an undefined value may become any value.
 """
 
 from __future__ import annotations
@@ -41,23 +41,27 @@ Array = NDArray[Any]
 
 
 class Reason(enum.Enum):
-    """Why a chain of casts is the same as the direct cast, or is not."""
+    """Reason why a chain of casts equals the direct cast, or does not."""
 
     IDENTITY = "one of the two casts changes nothing"
     EMBEDDING = "the intermediate type holds every value of the source"
     WRAPPING = "integers wrap alike: the last type is no wider than the intermediate one"
-    TRUTH = "no value but zero becomes zero on the way"
+    TRUTH = "only zero becomes zero in the intermediate type"
     ROUNDING = "the first rounding never changes the outcome of the second"
     TEXT = "a cast to or from text is not followed through a chain"
     OPEN = "the standard does not fix the first cast for this value"
     STANDING = "the standard fixes one of the chain and the direct cast for this value, but not the other"
     LEFT_OPEN = "the standard does not fix the last cast for this value, and the first changes it"
-    VALUE = "this value ends in other bits"
+    VALUE = "this value gives different bits"
 
 
 @dataclass(frozen=True, slots=True)
 class Collapse:
-    """Whether a chain is the same as the direct cast, and why; `witness` is a value of the source that refutes it."""
+    """Verdict on a chain of casts: equal to the direct cast or not, and why.
+
+    Attributes:
+        witness: A value of the source that refutes the equality, or None.
+    """
 
     collapses: bool
     reason: Reason
@@ -68,9 +72,14 @@ class Collapse:
 
 
 def is_exact(a: TypeLike, b: TypeLike) -> bool:
-    """Whether every value of `a`, -0, infinity and NaN included, survives Cast to `b` unchanged.
+    """True if every value of `a`, -0, infinity and NaN included, is unchanged by Cast to `b`.
 
-    Raises ElementTypeError for an unknown type.
+    Args:
+        a: The source type.
+        b: The target type.
+
+    Raises:
+        ElementTypeError: A type is unknown.
     """
     return embeds(parse_type(a), parse_type(b))
 
@@ -87,12 +96,15 @@ def chain_collapses(
     opset: int = NEWEST_OPSET,
     undefined_free: bool = False,
 ) -> Collapse:
-    """Whether Cast a->b->c is Cast a->c, with the attributes of the second, for every value of `a`.
+    """Decide whether Cast a->b->c equals Cast a->c, with the attributes of the second, for every value of `a`.
 
-    undefined_free: for every value for which the standard fixes the chain; others may come out as they like, as they
-        may of the chain.
+    Args:
+        undefined_free: Consider only values for which the standard fixes the chain; the result for other values may
+            change.
 
-    Raises ElementTypeError for a type that Cast does not take at `opset`, CastError for settings it does not have.
+    Raises:
+        ElementTypeError: Cast does not support a type at `opset`.
+        CastError: Cast does not have these settings.
     """
     first = _Settings(first_saturate, first_round_mode, opset)
     second = _Settings(second_saturate, second_round_mode, opset)
@@ -104,7 +116,7 @@ def chain_collapses(
 
 
 def witness(a: TypeLike, b: TypeLike, c: TypeLike, **settings: Any) -> int | float | bool | None:
-    """A value of `a` for which Cast a->b->c is not Cast a->c; None if there is none. Settings as `chain_collapses`."""
+    """Return a value of `a` for which Cast a->b->c differs from Cast a->c, or None; arguments of `chain_collapses`."""
     return chain_collapses(a, b, c, **settings).witness
 
 
@@ -115,7 +127,7 @@ class _Settings:
     opset: int
 
     def cast(self, array: Array, to: DataType) -> tuple[Array, Array]:
-        """The cast of `array`, and how firmly the standard fixes each element of it."""
+        """Return the cast of `array`, and the status of each element in the standard."""
         status = cast_status(array, to, saturate=self.saturate, round_mode=self.round_mode, opset=self.opset)
         return cast(array, to, saturate=self.saturate, round_mode=self.round_mode, opset=self.opset), status
 
@@ -158,10 +170,10 @@ def _decide(a: DataType, b: DataType, c: DataType, first: _Settings, second: _Se
 
 
 def _same_rule(a: ElementType, b: ElementType, c: ElementType) -> bool:
-    """Whether Cast goes to `c` from `a` and from `b` by one rule, so that equal values have equal results.
+    """True if Cast converts to `c` from `a` and from `b` by one rule, so that equal values have equal results.
 
     Integers wrap into an integer type where floating-point numbers are undefined, and a cast to its own type keeps an
-    infinity which a saturating cast from elsewhere makes the maximum.
+    infinity which a saturating cast from another type turns into the maximum.
     """
     return a.dtype != c.dtype and (c.kind is not Kind.INTEGER or (a.kind is Kind.FLOATING) == (b.kind is Kind.FLOATING))
 
@@ -195,7 +207,7 @@ def _changed_where_open(status: Array, x: Array, y: Array) -> NDArray[np.bool_]:
 
 
 def _numbers(array: Array) -> Array:
-    """float64, or Python integers where that would round; comparing the two is exact."""
+    """Return float64, or Python integers if float64 would round; comparing the two is exact."""
     wide = array.dtype.kind in "iu" and array.dtype.itemsize == 8
     with np.errstate(all="ignore"):
         return array.astype(object) if wide else array.astype(np.float64)

@@ -1,10 +1,10 @@
-"""What other packages add: objects that they name as entry points, as any Python package can.
+"""Extensions by other packages: objects that they declare as entry points, as any Python package can.
 
     [project.entry-points."castsmith.targets"]
     acme-npu = "castsmith_acme:TARGET"
 
-Nothing is looked for before a name is asked for that Castsmith does not have itself, and nothing is imported before it
-is used: looking through the installed packages takes milliseconds.
+Entry points are searched only for a name that Castsmith does not define itself, and an object is imported only when it
+is used: searching the installed packages takes milliseconds.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ Thing = TypeVar("Thing")
 
 
 class ExtensionError(CastsmithError):
-    """An installed package adds what Castsmith cannot use; the text names the package and the entry point."""
+    """An installed package adds an unusable object; the message names the package and the entry point."""
 
 
 @dataclass(frozen=True)
 class Extension:
-    """One entry point, and the package that has it, with its version."""
+    """One entry point, and the package that declares it, with its version."""
 
     entry: EntryPoint
     package: str
@@ -46,15 +46,18 @@ class Extension:
 
 
 def extensions(group: str) -> tuple[Extension, ...]:
-    """What the installed packages add to the group, by name."""
+    """Return the objects that installed packages add to the group, by name."""
     return _found(group, tuple(sys.path))
 
 
 def extension(group: str, name: str, fit: Callable[[object], Thing]) -> Thing | None:
-    """What a package adds to the group under that name, as `fit` makes it of the object; None where none does.
+    """Return the object that a package adds to the group under that name, converted by `fit`, or None.
 
-    fit: raises TypeError or ValueError, with a clause that says why, for an object that will not do.
-    Raises ExtensionError where two packages add it, it cannot be imported, or it does not fit.
+    Args:
+        fit: Checks and converts the object; raises TypeError or ValueError, whose message is a clause with the reason.
+
+    Raises:
+        ExtensionError: Two packages add the name, the object cannot be imported, or `fit` refuses it.
     """
     found = [each for each in extensions(group) if each.name == name]
     if len(found) > 1:
@@ -64,15 +67,15 @@ def extension(group: str, name: str, fit: Callable[[object], Thing]) -> Thing | 
 
 
 def loaded(each: Extension, fit: Callable[[object], Thing]) -> Thing:
-    """The object of the entry point, as `fit` makes it."""
+    """Return the object of the entry point, converted by `fit`."""
     try:
         return fit(each.entry.load())
-    except Exception as error:  # what a module of others raises when it is imported can be anything
+    except Exception as error:  # importing a foreign module can raise anything
         raise ExtensionError(f"{each} cannot be used: {clause(error)}.") from error
 
 
 def clause(error: Exception) -> str:
-    """The first line of an error of others, with its kind where that tells more."""
+    """Return the first line of a foreign error, with its kind if that adds information."""
     text = str(error).strip().partition("\n")[0].rstrip(".")
     return (
         text
@@ -85,7 +88,7 @@ def clause(error: Exception) -> str:
 def _found(group: str, path: tuple[str, ...]) -> tuple[Extension, ...]:
     from importlib.metadata import entry_points
 
-    del path  # another one has other packages
+    del path  # another path has other packages
     named = [Extension(entry, _package(entry)) for entry in entry_points(group=group)]
     return tuple(sorted(named, key=lambda each: each.name))
 

@@ -1,4 +1,4 @@
-"""JSON files of users: read with everything that can be wrong with them told in one sentence."""
+"""JSON files of users: read, with every possible error reported in one sentence."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from pathlib import Path
 from castsmith.numerics.errors import CastsmithError
 
 _LARGEST = 1 << 24
-"""Bytes up to which a file can be settings: what is larger was given by mistake."""
+"""Size limit in bytes of a settings file; a larger file was given by mistake."""
 
 
 def read_json(path: Path, error: type[CastsmithError]) -> object:
-    """Return what the file holds. Raises `error` where it is missing, not an ordinary file, too large or not JSON."""
+    """Return the content of the file.
+
+    Raises:
+        error: The file is missing, not an ordinary file, too large or not JSON.
+    """
     try:
         if path.exists() and not path.is_file():
             raise error(f"{path} cannot be read: it is not an ordinary file.")
@@ -22,11 +26,11 @@ def read_json(path: Path, error: type[CastsmithError]) -> object:
     except OSError as failure:
         raise error(f"{path} cannot be read: {failure.strerror}.") from None
     except RecursionError:
-        raise error(f"{path} is not JSON that can be read: it nests too deep.") from None
+        raise error(f"{path} cannot be read: its JSON is nested too deeply.") from None
     except UnicodeDecodeError:
         raise error(f"{path} is not JSON: it is not text in UTF-8.") from None
     except UnicodeEncodeError:
-        raise error(f"{path} cannot be read: the name is not valid.") from None
+        raise error(f"{path} cannot be read: invalid file name.") from None
     except json.JSONDecodeError as failure:
         raise error(f"{path} is not JSON: {failure}.") from None
     except ValueError as failure:

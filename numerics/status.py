@@ -1,4 +1,7 @@
-"""How firmly the standard fixes each element of a cast, and the reason where it does not."""
+"""Status of each element of a cast in the standard, and the reason if the standard does not fix it.
+
+Source: the Cast schemas of opsets 1 to 28. Where they leave room, the comments at the rules state the interpretation.
+"""
 
 from __future__ import annotations
 
@@ -29,23 +32,19 @@ from castsmith.numerics.cast import (
 from castsmith.numerics.errors import CastError
 from castsmith.numerics.types import ElementType, Kind, Specials, TypeLike, element_type, type_name
 
-# How firmly the ONNX standard fixes one element of a result.
-
 
 class Definedness(enum.IntEnum):
-    """DEFINED: the schema fixes the bits. DISPUTED: it leaves room, or runtimes disagree. UNDEFINED: it says so.
+    """Status of one element of a result in the ONNX standard.
 
-    The order is by trouble, so that the maximum over a tensor is the standing of the whole.
+    DEFINED: the schema fixes the bits. DISPUTED: the schema is ambiguous, or runtimes disagree. UNDEFINED: the schema
+    says that the result is undefined. The values are ordered by severity, so that the maximum over a tensor is the
+    status of the whole.
     """
 
     DEFINED = 0
     DISPUTED = 1
     UNDEFINED = 2
 
-
-# The rules by which a cast is less than fixed, for a source and a target type: what they catch, and why.
-#
-# Source: the Cast schemas of opsets 1 to 28. Where they leave room, the notes below say how it was read.
 
 Numbers = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -55,9 +54,9 @@ _DISPUTED, _UNDEFINED = Definedness.DISPUTED, Definedness.UNDEFINED
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Elements for which `holds` are no better than `standing`, for the reason given.
+    """Elements for which `holds` are at best `standing`, for the reason given.
 
-    `holds` takes numbers in float64: exact, but for 64-bit integers, whose sign and magnitude alone matter.
+    `holds` takes numbers in float64: exact except for 64-bit integers, of which only the sign and magnitude matter.
     """
 
     standing: Definedness
@@ -67,7 +66,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class TextRule:
-    """Strings for which `holds` are no better than `standing`, for the reason given."""
+    """Strings for which `holds` are at best `standing`, for the reason given."""
 
     standing: Definedness
     reason: str
@@ -75,7 +74,7 @@ class TextRule:
 
 
 def rules_for(source: DataType, target: DataType, policy: Policy) -> tuple[Rule, ...]:
-    """The rules for numbers of the type `source`, worst first; none where every cast is DEFINED."""
+    """Return the rules for numbers of the type `source`, worst first; empty if every cast is DEFINED."""
     from_row, to_row = element_type(source), element_type(target)
     if source is target:
         return ()
@@ -87,11 +86,11 @@ def rules_for(source: DataType, target: DataType, policy: Policy) -> tuple[Rule,
 
 
 def text_rules_for(target: DataType) -> tuple[TextRule, ...]:
-    """The rules for text read as a number, worst first; those of `rules_for` on that number come on top."""
+    """Return the rules for text read as a number, worst first; those of `rules_for` apply to the number too."""
     row = element_type(target)
     if row.kind is Kind.STRING:
         return ()
-    no_number = TextRule(_UNDEFINED, "the text is no number", lambda text: not is_number(text))
+    no_number = TextRule(_UNDEFINED, "the text is not a number", lambda text: not is_number(text))
     if row.kind is Kind.BOOLEAN:
         return no_number, TextRule(_DISPUTED, "the schema has no rule for text to bool", lambda _: True)
     return (no_number, *_text_to_integer(row)) if row.kind is Kind.INTEGER else (no_number,)
@@ -112,7 +111,7 @@ def _text_to_integer(row: ElementType) -> Iterator[TextRule]:
 
 
 def _to_integer(row: ElementType) -> Iterator[Rule]:
-    """Truncation, so that 127.9 is within int8; below 8 bits the runtimes round as well, in two ways."""
+    """Truncate, so that 127.9 is within int8; below 8 bits the runtimes also round, in two ways."""
     name = type_name(row.dtype)
     low, end = float(row.min), float(row.max + 1)
     yield Rule(_UNDEFINED, f"NaN has no value in {name}", np.isnan)
@@ -125,7 +124,7 @@ def _to_integer(row: ElementType) -> Iterator[Rule]:
     if row.bits < 8:
         yield Rule(
             _DISPUTED,
-            f"truncation and rounding differ here, and runtimes disagree on which {name} takes",
+            f"truncation and rounding differ here, and runtimes disagree on which to use for {name}",
             lambda x: np.abs(x - np.trunc(x)) >= 0.5,
         )
 
@@ -135,17 +134,17 @@ def _to_float(row: ElementType, policy: Policy) -> Iterator[Rule]:
     if row.specials is Specials.E8M0:
         yield from _to_e8m0(row, policy)
     if not row.has_nan:
-        yield Rule(_UNDEFINED, f"{name} has no NaN, and no rule says what stands for one", np.isnan)
+        yield Rule(_UNDEFINED, f"{name} has no NaN, and no rule says what replaces one", np.isnan)
     if row.specials is Specials.FNUZ and policy.saturate and not policy.infinity_saturates:
         reason = f"before opset 24 the schema makes infinity NaN in {name}, and runtimes make it the maximum"
         yield Rule(_DISPUTED, reason, np.isinf)
 
 
 def _to_e8m0(row: ElementType, policy: Policy) -> Iterator[Rule]:
-    """The schema's table has two columns, saturating up and not saturating to nearest; they are read as one rule.
+    """Read the two columns of the schema's table, saturating up and not saturating to nearest, as one rule.
 
-    Disputed are the corners on which a column is missing, or the reference evaluator departs from it: zero (the table
-    makes it 0, which the type lacks), infinity, numbers below the minimum, and those above it without saturation.
+    Disputed are the corners that a column does not define, or where the reference evaluator departs from it: zero (the
+    table makes it 0, which the type lacks), infinity, numbers below the minimum, and those above it without saturation.
     """
     low, high = float(row.min), float(row.max)
     tabled = not policy.saturate and policy.round_mode == "nearest"
@@ -165,7 +164,7 @@ def _always(x: Numbers) -> Mask:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One element whose cast the standard does not fix: where it is, what it is, and why."""
+    """One element whose cast the standard does not fix: its position, its value, and the reason."""
 
     index: tuple[int, ...]
     value: str
@@ -175,7 +174,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """The elements of one run of a tensor that one rule catches."""
+    """The elements of one run of a tensor to which one rule applies."""
 
     where: slice
     standing: Definedness
@@ -191,9 +190,21 @@ def cast_status(
     round_mode: str = "up",
     opset: int = NEWEST_OPSET,
 ) -> npt.NDArray[np.uint8]:
-    """How firmly the standard fixes each element of `cast` with the same arguments.
+    """Return the status of each element of `cast` with the same arguments.
 
-    Returns an array of the shape of `input` that holds the values of Definedness. Raises as `cast` does.
+    Args:
+        input: An array of any shape and layout, as in `cast`.
+        to: The element type, as in `cast`.
+        saturate: The attribute `saturate` of Cast.
+        round_mode: The attribute `round_mode` of Cast.
+        opset: The opset whose Cast is meant.
+
+    Returns:
+        An array of the shape of `input` that holds values of Definedness.
+
+    Raises:
+        ElementTypeError: Cast does not support a type at `opset`.
+        CastError: Cast does not have these settings.
     """
     elements, source, target, policy = _resolve(input, to, saturate, round_mode, opset)
     status = np.zeros(elements.size, np.uint8)
@@ -211,7 +222,7 @@ def status_reason(
     round_mode: str = "up",
     opset: int = NEWEST_OPSET,
 ) -> Finding | None:
-    """The first element, in C order, of the worst standing in `cast` with the same arguments; None if all are DEFINED.
+    """Return the first element, in C order, of the worst status in `cast`; None if all are DEFINED.
 
     Raises as `cast` does.
     """

@@ -1,16 +1,16 @@
-"""QONNX Trunc, both versions: cut the low bits off integers that a scale and a zero point carry as real numbers.
+"""QONNX Trunc, both versions: drop the low bits of integers that a scale and a zero point represent as real numbers.
 
     version 1    q = rne(x/scale + zero_point);  t = 2**(in_bitwidth - out_bitwidth)
                  y = (round(q/t) - zero_point) * scale
     version 2    q = rne(x/scale + zero_point);  t = 2**rne(log2(out_scale/scale))
                  y = (round(clip(q/t, MIN, MAX)) - zero_point/t) * out_scale
 
-Version 1 neither clips nor rescales the zero point, and stays at the input's scale. Version 2 does not use
-`in_bitwidth`. Every step is numpy's own, in the type that numpy promotes to, because that is what qonnx does and the
-bits are to be the same: float32 stays float32 as long as no parameter is float64. An integer array of bit widths makes
-version 1 float64 (2.0**int), and so does a Python float as a scale in version 2 (log2 of it), just as there.
+Version 1 neither clips nor rescales the zero point, and keeps the input's scale. Version 2 does not use `in_bitwidth`.
+Every step is numpy's own, in the type that numpy promotes to, because qonnx computes it so and the bits must agree:
+float32 stays float32 as long as no parameter is float64. An integer array of bit widths makes version 1 float64
+(2.0**int), and so does a Python float as a scale in version 2 (log2 of it), as in qonnx.
 
-One thing is not copied: qonnx computes MIN and MAX in the type of `out_bitwidth`, where 2**32 - 1 of an int32 wraps to
+One step is not copied: qonnx computes MIN and MAX in the type of `out_bitwidth`, where 2**32 - 1 of an int32 wraps to
 -1 and 2**25 - 1 of a float32 rounds. Here they are the numbers that QONNX documents.
 """
 
@@ -25,10 +25,8 @@ from numpy.typing import ArrayLike, NDArray
 from castsmith.numerics.arguments import flag, text, whole_number
 from castsmith.numerics.errors import ArgumentTypeError, TruncError
 
-# The seven rounding modes of QONNX, to an integer in the array's own type.
-#
-# Source: `resolve_rounding_mode` of qonnx 1.0.0; the formulas are its own, so that the sign of a zero is its own too.
-#
+# The seven rounding modes of QONNX, to an integer in the array's own type. Source: `resolve_rounding_mode` of qonnx
+# 1.0.0, whose formulas are used so that the sign of a zero agrees.
 #     x            -2.5  -1.5  -0.5   0.5   1.5   2.5
 #     ROUND          -2    -2    -0     0     2     2    half to even; HALF_EVEN is another name
 #     HALF_UP        -3    -2    -1     1     2     3    half away from zero
@@ -68,12 +66,16 @@ ROUNDING_MODES: dict[str, Rounding] = {
 
 
 def rounding_function(mode: str) -> Rounding:
-    """Return the rounding named `mode`, in any case. Raises TruncError, which names the mode, for any other."""
+    """Return the rounding function named `mode`, in any case.
+
+    Raises:
+        TruncError: The mode is unknown; the message names it.
+    """
     try:
         return ROUNDING_MODES[text("rounding_mode", mode).upper()]
     except KeyError:
         known = ", ".join(ROUNDING_MODES)
-        raise TruncError(f"Rounding mode {mode!r} is not one of QONNX: {known}.") from None
+        raise TruncError(f"unknown QONNX rounding mode {mode!r}; expected {known}.") from None
 
 
 _WIDEST = 1023  # the largest b whose 2.0**b is a finite float64
@@ -92,31 +94,42 @@ def trunc(
     narrow: bool = False,
     version: int | None = None,
 ) -> Array:
-    """Truncate `x` with parameters that broadcast against it: scalars, or arrays for one value a channel.
+    """Truncate `x` with parameters that broadcast against it: scalars, or arrays with one value per channel.
 
-    x, scale, zero_point, in_bitwidth, out_bitwidth: the operands of both versions.
-    out_scale: the operand that version 2 alone has.
-    rounding_mode: ROUND (half to even), CEIL, FLOOR, UP, DOWN, HALF_UP or HALF_DOWN, in any case; FLOOR by
-        default. It may also stand behind the operands.
-    signed, narrow: which integers version 2 clips to; version 1 has no clip.
-    version: 1 or 2; by default 2 where `out_scale` is given, else 1.
-
-    The calls of the QONNX documents work as they stand there:
+    The calls in the QONNX documents work unchanged:
 
         trunc(x, scale, zeropt, in_bitwidth, out_bitwidth, "ROUND")
         trunc(x, scale, zeropt, in_bitwidth, narrow, signed, out_scale, out_bitwidth, "ROUND")
 
-    Raises TruncError for an unknown mode or version, for an `out_scale` that does not fit the version, for a bit width
-    that is not an integer of at least 1, and for shapes that do not broadcast; ArgumentTypeError for an argument of
-    the wrong Python type.
-    Source: qonnx 1.0.0, `custom_op/general/trunc.py`, whose bits it gives.
+    Args:
+        x: The array to truncate, of any shape.
+        scale: The scale of `x`.
+        zero_point: The zero point of `x`.
+        in_bitwidth: The bit width of the integers that `x` represents.
+        out_bitwidth: The bit width of the result.
+        out_scale: The scale of the result; only version 2 has it.
+        *positional: The operands in the order of the QONNX documents, and the rounding mode.
+        rounding_mode: ROUND (half to even), CEIL, FLOOR, UP, DOWN, HALF_UP or HALF_DOWN, in any case; FLOOR by default.
+            It may also follow the operands.
+        signed: Clip to signed integers (version 2 only).
+        narrow: Clip to the narrow range, one value less (version 2 only).
+        version: 1 or 2; by default 2 if `out_scale` is given, else 1.
+
+    Returns:
+        The truncated numbers, with the bits that qonnx 1.0.0 (`custom_op/general/trunc.py`) gives.
+
+    Raises:
+        TruncError: The mode or version is unknown, `out_scale` does not fit the version, a bit width is not an integer
+            of
+            at least 1, or the shapes do not broadcast.
+        ArgumentTypeError: An argument has the wrong Python type.
     """
     others: list[Any] = [each for each in (out_scale, *positional) if each is not None]
     if others and isinstance(others[-1], str):
         if rounding_mode is not None:
-            raise ArgumentTypeError("trunc got rounding_mode twice: behind the operands and by its name.")
+            raise ArgumentTypeError("trunc got rounding_mode twice: after the operands and by keyword.")
         rounding_mode = cast("str", others.pop())
-    if len(others) == 3:  # as the document of version 2 has it: narrow and signed stand ahead of out_scale
+    if len(others) == 3:  # the order in the document of version 2: narrow and signed precede out_scale
         narrow, signed, out_scale, out_bitwidth = cast("Any", (out_bitwidth, *others))
     elif len(others) < 2:
         out_scale = others[0] if others else None
@@ -140,20 +153,20 @@ def trunc(
 
 
 def power_of_two(scale: Any, in_bitwidth: Any, out_bitwidth: Any, out_scale: Any | None = None) -> Any:
-    """The power of two t by which Trunc divides: of version 2 where `out_scale` is given. Python numbers stay weak."""
+    """Return the power of two t by which Trunc divides: that of version 2 if `out_scale` is given."""
     if out_scale is None:
         return 2.0 ** (_bit_width("in_bitwidth", in_bitwidth) - _bit_width("out_bitwidth", out_bitwidth))
     return 2 ** rounding_function("ROUND")(np.log2(out_scale / scale))
 
 
 def _clip(y: Array, lower: Array, upper: Array) -> Array:
-    """`y` with what is out of bounds replaced; unlike numpy's own clip it keeps the type of `y`, and NaN."""
+    """Return `y` with out-of-bounds values replaced; unlike numpy's own clip it keeps the type of `y`, and NaN."""
     y = np.where(y > upper, upper.astype(y.dtype), y)
     return np.where(y < lower, lower.astype(y.dtype), y)
 
 
 def clip_bounds(bitwidth: ArrayLike, *, signed: bool, narrow: bool) -> tuple[Array, Array]:
-    """MIN and MAX of integers of `bitwidth` bits, as float64: exact up to 53 bits, and then nearest.
+    """Return MIN and MAX of integers of `bitwidth` bits as float64: exact up to 53 bits, then rounded to nearest.
 
     signed    [-2**(b-1), 2**(b-1) - 1]    narrow: the lower one is one more
     unsigned  [0, 2**b - 1]                narrow: the upper one is one less
@@ -174,7 +187,7 @@ def _require_version(version: int | None, out_scale: object) -> None:
 
 
 def _operand(name: str, value: ArrayLike) -> Any:
-    """Return Python numbers as they are, for numpy to promote weakly, and everything else as an array of numbers."""
+    """Return Python numbers unchanged, for numpy to promote weakly, and anything else as an array of numbers."""
     if isinstance(value, (int, float)):
         return value
     array = np.asarray(value)

@@ -20,11 +20,11 @@ from castsmith.numerics.arguments import described, whole_number
 from castsmith.numerics.errors import ArgumentTypeError, ElementTypeError
 
 TypeLike = DataType | str | int | np.dtype[Any] | type[np.generic] | type[bool] | type[str]
-"""What names an element type: see `parse_type`."""
+"""Anything that names an element type: see `parse_type`."""
 
 
 class Kind(enum.IntEnum):
-    """What sort of values a type holds; the order of the first three is the priority of promotion."""
+    """Kind of the values of a type; the order of the first three is the priority of promotion."""
 
     BOOLEAN = 0
     INTEGER = 1
@@ -34,7 +34,7 @@ class Kind(enum.IntEnum):
 
 
 class Specials(enum.Enum):
-    """How a floating-point format spends its codes on what is not a finite number."""
+    """Special values of a floating-point format: the codes that do not stand for finite numbers."""
 
     NONE = "no infinity, no NaN: every code is finite"
     IEEE = "all exponent bits set: infinity for mantissa zero, NaN otherwise"
@@ -58,12 +58,12 @@ class ElementType:
 
     @property
     def name(self) -> str:
-        """The name that ONNX text uses, such as `float8e4m3fn`."""
+        """Name in ONNX text, such as `float8e4m3fn`."""
         return self.dtype.name.lower()
 
     @property
     def precision(self) -> int:
-        """Significant bits of a normal number, the implicit one included."""
+        """Significant bits of a normal number, including the implicit one."""
         return self.mantissa_bits + 1
 
     @property
@@ -175,10 +175,10 @@ CODED_TYPES: tuple[DataType, ...] = tuple(
     for row in _ROWS
     if row.kind in (Kind.INTEGER, Kind.FLOATING) and (row.bits < 8 or (row.bits == 8 and row.kind is Kind.FLOATING))
 )
-"""The types that can be kept as codes, one in the low bits of each uint8: below 8 bits, and the 8-bit floats."""
+"""Types that can be stored as codes, one in the low bits of each uint8: below 8 bits, and the 8-bit floats."""
 
 HALF_TYPES: tuple[DataType, ...] = tuple(row.dtype for row in _ROWS if row.kind is Kind.FLOATING and row.bits == 16)
-"""The types that a float holds with room to compute in."""
+"""Types that float holds with enough precision left to compute in."""
 
 _EXTRA_NAMES = {
     "b8": DataType.BOOL,
@@ -196,11 +196,15 @@ _NUMBER = re.compile(r"[0-9]{1,9}")
 
 
 def element_type(dtype: DataType) -> ElementType:
-    """The row of `dtype`. Raises ElementTypeError for UNDEFINED and for types that this version does not know."""
+    """Return the row of `dtype`.
+
+    Raises:
+        ElementTypeError: The type is UNDEFINED or unknown to this version.
+    """
     try:
         return ELEMENT_TYPES[dtype]
     except KeyError:
-        raise ElementTypeError(f"Element type {dtype!r} is not one that Castsmith knows.") from None
+        raise ElementTypeError(f"unknown element type {dtype!r}.") from None
 
 
 @cache
@@ -212,19 +216,22 @@ def _names() -> dict[str, DataType]:
 
 
 def element_bytes(dtype: DataType) -> float:
-    """Return the bytes of one element; of a string, which has no fixed size, more than any number has."""
+    """Return the bytes of one element; for a string, which has no fixed size, more than for any number."""
     return 32.0 if dtype is DataType.STRING else dtype.itemsize
 
 
 def parse_type(name: TypeLike) -> DataType:
     """Return the element type that `name` names.
 
-    name: the name in ONNX text (`float8e4m3fn`, `double`), in short (`f8e4m3fn`, `f64`), of numpy or ml_dtypes
-        (`float8_e4m3fn`, `float64`) or of OpenVINO (`boolean`, `f8e4m3`), in any case; the number of the type (17, also
-        as text), a member of onnx_ir.DataType or onnx.TensorProto; a numpy dtype or scalar class.
+    Args:
+        name: The name in ONNX text (`float8e4m3fn`, `double`), in short form (`f8e4m3fn`, `f64`), of numpy or ml_dtypes
+            (`float8_e4m3fn`, `float64`) or of OpenVINO (`boolean`, `f8e4m3`), in any case; the number of the type (17,
+                also
+            as text), a member of onnx_ir.DataType or onnx.TensorProto; a numpy dtype or scalar class.
 
-    Raises ElementTypeError for a name, number or dtype that is not an element type of ONNX, ArgumentTypeError for a
-    value that names no type at all.
+    Raises:
+        ElementTypeError: The name, number or dtype is not an ONNX element type.
+        ArgumentTypeError: The value does not name a type.
     """
     if isinstance(name, DataType):
         return element_type(name).dtype
@@ -265,7 +272,7 @@ _NAME_OF = {float: "float32 or float64", int: "int32 or int64", complex: "comple
 
 
 def _require_scalar_class(given: type) -> None:
-    """Refuse the classes that numpy takes for a default type: abstract ones, and Python's float, int and complex."""
+    """Refuse the classes that numpy converts to a default type: abstract ones, and Python's float, int and complex."""
     name = given.__name__
     if given in _NAME_OF:
         raise ElementTypeError(f"Python's {name} is ambiguous as an element type: write {_NAME_OF[given]}.")
@@ -289,5 +296,5 @@ _ABSTRACT = (
 
 
 def type_name(dtype: DataType) -> str:
-    """The name that ONNX text uses for `dtype`."""
+    """Return the name of `dtype` in ONNX text."""
     return element_type(dtype).name

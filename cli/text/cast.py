@@ -41,7 +41,7 @@ def read_value(text: str, source: DataType) -> Array:
     if row.kind is Kind.STRING:
         return np.array(text, dtype=object)
     if row.kind is Kind.COMPLEX:
-        raise CastError(f"Cast takes no {row.name}.")
+        raise CastError(f"Cast does not support {row.name}.")
     if _CODE.fullmatch(text):
         return _from_code(text, row)
     if row.kind is Kind.BOOLEAN:

@@ -1,4 +1,4 @@
-"""The codec: one array of one element type converted to another, bit for bit as the ONNX Cast of an opset defines it.
+"""The codec: convert an array from one element type to another, bit for bit as the ONNX Cast of an opset defines it.
 
 Call `cast(array, to, opset=..., saturate=...)`. Passes, lowerings and tests compute every
 conversion with it. `narrow` and `widen` are its two halves for floating-point codes, `bit_cast` reinterprets the

@@ -1,4 +1,7 @@
-"""Rounding to a type of at most 8 bits as one look-up, in a table worked out from the row by exact arithmetic."""
+"""Rounding to a type of at most 8 bits by one table look-up; the tables are computed by exact arithmetic.
+
+Codes are unsigned integers as stored: one per byte for types of at most 8 bits, in the low bits of the byte.
+"""
 
 from __future__ import annotations
 
@@ -12,26 +15,22 @@ from onnx_ir import DataType
 from castsmith.numerics.cast.settings import Policy
 from castsmith.numerics.types import ElementType, Kind, Specials, element_type
 
-# The numbers that the codes of narrow types stand for, worked out from the rows by exact arithmetic.
-#
-# Codes are unsigned integers as stored: one per byte for types of at most 8 bits, in the low bits of the byte.
-
 Array = npt.NDArray[Any]
 
 
 def code_dtype(row: ElementType) -> np.dtype[Any]:
-    """The unsigned integer type that holds one stored element of `row`, in native byte order."""
+    """Return the unsigned integer dtype that holds one stored element of `row`, in native byte order."""
     return np.dtype(f"u{row.dtype.numpy().itemsize}")
 
 
 def code_mask(row: ElementType) -> int:
-    """The bits of a stored element that belong to its value."""
+    """Return the mask of the bits of a stored element that belong to its value."""
     return 2**row.bits - 1
 
 
 @lru_cache(maxsize=32)
 def magnitudes(dtype: DataType) -> npt.NDArray[np.float64]:
-    """The finite values of the codes without a sign bit, in order of code, which is the order of value.
+    """Return the finite values of the codes without a sign bit, in order of code, which is the order of value.
 
     Exact: float64 holds every value of a type of at most 8 bits.
     """
@@ -48,7 +47,7 @@ def magnitudes(dtype: DataType) -> npt.NDArray[np.float64]:
 
 @lru_cache(maxsize=32)
 def decode_table(dtype: DataType) -> Array:
-    """The number that each of the 256 bytes stands for, bits above the type's width ignored.
+    """Return the number that each of the 256 bytes stands for; bits above the type's width are ignored.
 
     Values are bool, int8, uint8, or float32 (exact; NaN is quiet, its sign the top bit of the code).
     """
@@ -79,9 +78,9 @@ def _decode_floats(row: ElementType, codes: npt.NDArray[np.uint8]) -> npt.NDArra
 
 
 def nan_code(row: ElementType) -> int:
-    """The code without a sign that a NaN becomes: quiet where the type can tell.
+    """Return the code without a sign that a NaN becomes: a quiet NaN if the type distinguishes it.
 
-    Types without NaN take zero's code; see `encode_table` for its sign.
+    Types without NaN use the code of zero; see `encode_table` for its sign.
     """
     if row.specials is Specials.FNUZ:
         return 1 << (row.bits - 1)
@@ -97,13 +96,13 @@ _INFINITY_INDEX = 0x7F80
 
 @lru_cache(maxsize=64)
 def encode_table(dtype: DataType, policy: Policy) -> npt.NDArray[np.uint8]:
-    """The code of each float32, indexed by its top 16 bits with every lower bit OR-ed into the last of them.
+    """Return the code of each float32, indexed by its top 16 bits with every lower bit OR-ed into the last of them.
 
-    That index rounds to odd, and a target of at most 3 mantissa bits has no value and no tie at an odd index, so the
-    index stands for all numbers it comes from. Shape (65536,).
+    That index rounds to odd. A target of at most 3 mantissa bits has neither a value nor a tie at an odd index, so the
+    index represents all numbers that map to it. Shape (65536,).
 
-    A NaN without a sign becomes -0 in float4e2m1 and float6, and one with a sign +0. The standard leaves them open;
-    so do ml_dtypes and the ONNX backend node tests.
+    A NaN without a sign becomes -0 in float4e2m1 and float6, and one with a sign +0. The standard leaves both open; the
+    result agrees with ml_dtypes and the ONNX backend node tests.
     """
     row = element_type(dtype)
     positive = _encode_positive(row, policy)
@@ -135,7 +134,7 @@ def _encode_positive(row: ElementType, policy: Policy) -> npt.NDArray[np.uint8]:
 
 
 def _round_to_even(row: ElementType, numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.intp]:
-    """Codes of the nearest magnitudes; one past the last code for all that round beyond the maximum."""
+    """Return the codes of the nearest magnitudes; one past the last code for values that round beyond the maximum."""
     values = magnitudes(row.dtype)
     beyond = 2 * values[-1] - values[-2]
     values = np.append(values, beyond)
@@ -145,7 +144,7 @@ def _round_to_even(row: ElementType, numbers: npt.NDArray[np.float64]) -> npt.ND
 
 
 def _round_e8m0(row: ElementType, numbers: npt.NDArray[np.float64], policy: Policy) -> npt.NDArray[np.intp]:
-    """Codes by the schema's table, which compares x, not x rounded, with the extremes."""
+    """Return the codes by the schema's table, which compares x itself, not x rounded, with the extremes."""
     values = magnitudes(row.dtype)
     if policy.round_mode == "up":
         codes = np.searchsorted(values, numbers, "left")

@@ -1,6 +1,7 @@
-"""BitCast: the same bits under another element type.
+"""Cast and BitCast of arrays.
 
-Source: the BitCast schema of opset 26, which no later opset changes.
+Sources: the Cast schemas of opsets 1 to 28 (`onnx.defs`), OCP OFP8 1.0, OCP MX 1.0; the BitCast schema of opset 26,
+which no later opset changes.
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ from castsmith.numerics.cast.strings import parse_codes, print_codes
 from castsmith.numerics.errors import CastError, ElementTypeError
 from castsmith.numerics.types import ElementType, Kind, TypeLike, element_type, parse_type
 
-# Arrays as they come: their element type, and their elements as unsigned codes, a chunk at a time.
-
 CHUNK = 1 << 16
-"""Elements handled at a time, so that temporaries stay in the cache."""
+"""Number of elements handled at a time, so that temporaries stay in the cache."""
 
 
 def elements_of(array: npt.ArrayLike) -> tuple[Array, DataType]:
-    """`array` as numpy has it, and its element type.
+    """Return `array` as numpy stores it, and its element type.
 
-    Strings are object arrays of str or bytes and numpy's own kinds of text. Raises ElementTypeError where ONNX has no
-    such type.
+    Strings are object arrays of str or bytes, or numpy's own text dtypes.
+
+    Raises:
+        ElementTypeError: ONNX has no such type.
     """
     elements: Array = np.asarray(array)
     if elements.dtype.kind in "OUST":
@@ -45,7 +46,7 @@ def elements_of(array: npt.ArrayLike) -> tuple[Array, DataType]:
 
 
 def code_chunks(elements: Array) -> Iterator[tuple[slice, Array]]:
-    """The codes of numeric `elements` in C order, unsigned and in native byte order, with where each chunk lies."""
+    """Yield the codes of numeric `elements` by chunk, in C order and native byte order, with the slice of each."""
     width = elements.dtype.itemsize
     codes = elements.view(np.dtype(f"u{width}").newbyteorder(typing.cast("Any", elements.dtype.byteorder)))
     flat: Any = codes.reshape(-1) if codes.flags.c_contiguous else codes.flat
@@ -55,7 +56,7 @@ def code_chunks(elements: Array) -> Iterator[tuple[slice, Array]]:
 
 
 def texts_of(elements: Array) -> list[str]:
-    """The strings of `elements` in C order. Bytes are UTF-8, as in ONNX; what is not becomes U+FFFD."""
+    """Return the strings of `elements` in C order. Bytes are UTF-8, as in ONNX; invalid bytes become U+FFFD."""
     return [text.decode(errors="replace") if isinstance(text, bytes) else str(text) for text in elements.reshape(-1)]
 
 
@@ -68,11 +69,6 @@ def _require_texts(elements: Array) -> None:
             raise ElementTypeError(f"ONNX has no element type for an array of Python objects such as {name}.")
 
 
-# Cast, element by element: the one definition of a conversion between element types.
-#
-# Source of the rules: the Cast schemas of opsets 1 to 28 (`onnx.defs`), OCP OFP8 1.0, OCP MX 1.0.
-
-
 def cast(
     input: npt.ArrayLike,
     to: TypeLike,
@@ -81,23 +77,28 @@ def cast(
     round_mode: str = "up",
     opset: int = NEWEST_OPSET,
 ) -> Array:
-    """Convert `input` to the element type `to`, as the Cast of `opset` does: each element is rounded once.
+    """Convert `input` to the element type `to` as the Cast operator of `opset` does: each element is rounded once.
 
-    input: an array of any shape and layout, of any element type that Cast takes, strings included (str or bytes).
-    to: a name, number, dtype or member of an enumeration, as in `parse_type`: "float8e4m3fn", "f8e4m3fn", 17,
-        onnx.TensorProto.FLOAT8E4M3FN, ml_dtypes.float8_e4m3fn.
-    saturate: as the attribute; it acts on the 8-bit floating-point types alone.
-    round_mode: as the attribute; it acts on float8e8m0 alone.
+    The result depends on each element alone, and numpy emits no warnings. What the standard leaves open (see
+    `cast_status`) is fixed here: a floating-point number, or one in text, outside an integer's range gives the nearest
+    extreme, and NaN gives 0; text that does not spell a number gives NaN, 0 or False; a negative number in float8e8m0
+    gives NaN; NaN in float4e2m1 and float6 gives zero of the opposite sign.
 
-    Returns a new array of the same shape and of the dtype of `to`; strings come as an object array. The result depends
-    on each element alone, and numpy never warns.
+    Args:
+        input: An array of any shape and layout, of any element type that Cast supports; strings are str or bytes.
+        to: The element type, as a name, number, dtype or member of an enumeration (see `parse_type`): "float8e4m3fn",
+            "f8e4m3fn", 17, onnx.TensorProto.FLOAT8E4M3FN, ml_dtypes.float8_e4m3fn.
+        opset: The opset whose Cast is computed.
+        saturate: The attribute `saturate`; it affects only the 8-bit floating-point types.
+        round_mode: The attribute `round_mode`; it affects only float8e8m0.
 
-    What the standard leaves open (see `cast_status`) is fixed here: a floating-point number, or one in text, that is
-    out of an integer's range gives the nearest extreme, and NaN gives 0; text that is no number gives NaN, 0 or False;
-    a negative number in float8e8m0 gives NaN; NaN in float4e2m1 and float6 gives zero of the other sign.
+    Returns:
+        A new array of the shape of `input` and the dtype of `to`; strings are in an object array.
 
-    Raises ElementTypeError for a type that Cast does not take at `opset`, CastError for settings that it does not have,
-    ArgumentTypeError for settings of the wrong Python type.
+    Raises:
+        ElementTypeError: Cast does not support a type at `opset`.
+        CastError: Cast does not have these settings.
+        ArgumentTypeError: A setting has the wrong Python type.
     """
     elements, source = elements_of(input)
     saturate = flag("saturate", saturate, CastError)
@@ -118,7 +119,12 @@ def cast(
 
 
 def check_cast(source: DataType, to: TypeLike, *, round_mode: str, opset: int) -> DataType:
-    """The target of a cast that `opset` has. Raises ElementTypeError or CastError where it has none."""
+    """Return the target type of a cast that `opset` has.
+
+    Raises:
+        ElementTypeError: Cast does not support one of the types at `opset`.
+        CastError: Cast does not have these settings.
+    """
     require_settings(round_mode, opset)
     target = parse_type(to)
     require_type(source, opset)
@@ -128,7 +134,7 @@ def check_cast(source: DataType, to: TypeLike, *, round_mode: str, opset: int) -
 
 @lru_cache(maxsize=256)
 def _converter(source: DataType, target: DataType, policy: Policy) -> Callable[[Array, Array], None]:
-    """The function from codes of `source`, which is numeric, that writes codes of `target`, or str objects."""
+    """Return the function that converts codes of the numeric type `source` to codes of `target`, or to str objects."""
     from_row, to_row = element_type(source), element_type(target)
     if target is DataType.STRING:
         return lambda codes, out: np.copyto(out, print_codes(codes, from_row))
@@ -145,38 +151,41 @@ def _converter(source: DataType, target: DataType, policy: Policy) -> Callable[[
 
 
 def _is_numpys_own(source: ElementType, target: ElementType) -> bool:
-    """Whether the rule is the one by which numpy converts: to float and double, and between integers of whole bytes."""
+    """True if numpy converts by the same rule: to float and double, and between integers of whole bytes."""
     if not (is_native(source) and is_native(target)):
         return False
     return target.kind is Kind.FLOATING or source.kind is Kind.INTEGER
 
 
 def _is_tabled(source: ElementType, target: ElementType) -> bool:
-    """Whether a table of all codes of `source` is the quickest way: up to 8 bits, and from 16 to 16 bits and fewer."""
+    """True if a table of all codes of `source` is fastest: up to 8 bits, and from 16 bits to 16 bits or fewer."""
     width = code_dtype(source).itemsize
     return width == 1 or (width == 2 and target.kind is Kind.FLOATING and target.bits <= 16)
 
 
 FIRST_OPSET = 26
-"""The opset that brought BitCast."""
+"""The opset that introduced BitCast."""
 
 _NEWER_TYPES = (DataType.FLOAT6E2M3, DataType.FLOAT6E3M2)
 
 
 def bit_cast(array: npt.ArrayLike, to: TypeLike, *, opset: int = NEWEST_OPSET) -> Array:
-    """The elements of `array` with their bits read as `to`: a new array of its shape and of dtype `to.numpy()`.
+    """Return the elements of `array` with their bits read as `to`, in a new array of dtype `to.numpy()`.
 
-    Takes any layout and byte order; the types of 2 and 4 bits lie in the low bits of a byte, and the bits above come
-    out as zero. A bool is 8 bits, as the schema's uint8 has it. Raises ElementTypeError for text, float6 and types of
-    another width, CastError for an opset without BitCast.
+    Any layout and byte order is accepted. Types of 2 and 4 bits use the low bits of a byte; the bits above are zero in
+    the result. A bool is 8 bits, because the schema treats it as uint8.
+
+    Raises:
+        ElementTypeError: A type is text or float6, or the widths differ.
+        CastError: The opset has no BitCast.
     """
     if not FIRST_OPSET <= whole_number("opset", opset) <= NEWEST_OPSET:
-        raise CastError(f"BitCast is known for the opsets {FIRST_OPSET} to {NEWEST_OPSET}, not for {opset}.")
+        raise CastError(f"unsupported opset {opset} for BitCast; supported are {FIRST_OPSET} to {NEWEST_OPSET}.")
     elements, source = elements_of(array)
     from_row, to_row = element_type(source), element_type(parse_type(to))
     for row in (from_row, to_row):
         if row.kind is Kind.STRING or row.dtype in _NEWER_TYPES:
-            raise ElementTypeError(f"BitCast does not take {row.name}.")
+            raise ElementTypeError(f"BitCast does not support {row.name}.")
     if _width(from_row) != _width(to_row):
         raise ElementTypeError(
             f"BitCast needs types of the same width; {from_row.name} has {_width(from_row)} bits and "

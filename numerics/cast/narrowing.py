@@ -1,12 +1,12 @@
 """Numbers to and from the codes of a type, each with a single rounding.
 
-A number from a type of at most 16 bits is held exactly in a type that numpy computes with. What is wider is rounded to
-odd on its way to a narrower target: the last bit of a number that was not exact is set, so that the rounding which
-follows sees on which side of a tie it was. (Boldo and Melquiond, "When double rounding is odd", 2005: two bits more
+A number from a type of at most 16 bits is held exactly in a type that numpy computes with. A wider one is rounded to
+odd before it is rounded to a narrower target: the last bit of an inexact number is set, so that the second rounding
+still distinguishes the two sides of a tie. (Boldo and Melquiond, "When double rounding is odd", 2005: two bits more
 than the target are enough.)
 
-A NaN that passes between float16, bfloat16, float and double becomes quiet and keeps its sign and the topmost bits of
-its payload, as IEEE 754-2019 section 6.2.3 has it.
+A NaN converted between float16, bfloat16, float and double becomes quiet and keeps its sign and the topmost bits of
+its payload, as IEEE 754-2019 section 6.2.3 requires.
 """
 
 from __future__ import annotations
@@ -22,27 +22,21 @@ from castsmith.numerics.cast.codec import Array, code_dtype, code_mask, decode_t
 from castsmith.numerics.cast.settings import Policy
 from castsmith.numerics.types import ElementType, Kind
 
-# float16 to and from float by integer arithmetic, because numpy's own takes 60 ns for each number that underflows.
-#
-# The ends of float16 within float, as codes without a sign:
-#
-#     0x3880_0000   2**-14, its smallest normal number: below it, adding 1/2 in float rounds to the multiple of 2**-24
-#                   that the code of a subnormal counts, and leaves the count in the low bits
-#     0x3800_0000   what the exponents differ by, 112, in place
-#     0x3F00_0000   1/2
-#
-# NaNs come out as infinity or NaN; the callers set them right.
-
 Words = npt.NDArray[np.uint32]
 
+# float16 to and from float by integer arithmetic, because numpy's own takes 60 ns for each number that underflows.
+# These are codes of float without a sign; NaNs become infinity or NaN, which the callers correct.
+
+# 2**-14, the smallest normal number of float16: below it, adding 1/2 in float rounds to the multiple of 2**-24 that the
+# code of a subnormal counts, and leaves the count in the low bits.
 _SMALLEST_NORMAL = np.uint32(0x3880_0000)
-_EXPONENTS = np.uint32(0x3800_0000)
-_HALF = np.uint32(0x3F00_0000)
+_EXPONENTS = np.uint32(0x3800_0000)  # the difference of the exponent biases, 112, in the exponent's bits
+_HALF = np.uint32(0x3F00_0000)  # 1/2
 _SIGN, _INFINITY = np.uint32(0x8000_0000), np.uint32(0x7C00)
 
 
 def half_of_float(values: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:
-    """The codes of float16 nearest to `values`, ties to even, NaN aside; shaped as `values`."""
+    """Return the codes of float16 nearest to `values`, ties to even, NaN excepted; shaped as `values`."""
     bits = values.view(np.uint32)
     size = bits & ~_SIGN
     rounded = size >> np.uint32(13)
@@ -62,7 +56,7 @@ def half_of_float(values: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:
 
 
 def float_of_half(codes: npt.NDArray[np.uint16], out: Words) -> None:
-    """Write the codes of the float numbers for which the `codes` of float16 stand to `out`, NaN with its payload."""
+    """Write the codes of the float numbers that the float16 `codes` stand for to `out`, NaN with its payload."""
     np.bitwise_and(codes, np.uint16(0x7FFF), out=out, casting="safe", dtype=np.uint32)
     subnormal = out < np.uint32(0x400)
     special = out >= _INFINITY
@@ -83,7 +77,7 @@ _BELOW_TIES = np.uint32(0x0FFF)
 
 
 def widen(codes: Array, row: ElementType) -> Array:
-    """The numbers that `codes` (any shape, unsigned) stand for, exactly: bool, an integer type, float32 or float64."""
+    """Return the numbers that `codes` stand for, exactly: bool, an integer type, float32 or float64."""
     if is_native(row):
         return codes.view(row.dtype.numpy())
     if row.bits <= 8:
@@ -94,7 +88,7 @@ def widen(codes: Array, row: ElementType) -> Array:
 
 
 def widen_half(codes: Array, row: ElementType, out: npt.NDArray[np.uint32]) -> None:
-    """Write the codes of the float32 numbers for which `codes` of float16 or bfloat16 stand to `out`."""
+    """Write the codes of the float32 numbers that the float16 or bfloat16 `codes` stand for to `out`."""
     if row.dtype is DataType.FLOAT16:
         float_of_half(codes, out)
     else:
@@ -105,17 +99,17 @@ def widen_half(codes: Array, row: ElementType, out: npt.NDArray[np.uint32]) -> N
 
 
 def look_up(table: Array, codes: Array, out: Array) -> None:
-    """Write the entries of `table` at `codes`, each of which is below its length, to `out`, of the table's type."""
+    """Write the entries of `table` at `codes`, each below the table's length, to `out`, which has the table's dtype."""
     table.take(codes, out=out, mode="clip")
 
 
 def is_native(row: ElementType) -> bool:
-    """Whether numpy computes with the type as it is stored: integers of whole bytes, float and double."""
+    """True if numpy computes with the type as stored: integers of whole bytes, float and double."""
     return (row.bits >= 8 and row.kind is Kind.INTEGER) or row.dtype in (DataType.FLOAT, DataType.DOUBLE)
 
 
 def narrow(values: Array, row: ElementType, policy: Policy) -> Array:
-    """The codes, shaped as `values`, of the numbers `values` (any type that `widen` gives) rounded once to `row`."""
+    """Return the codes of `values` (any dtype that `widen` returns), rounded once to `row`; shaped as `values`."""
     if row.kind is Kind.BOOLEAN:
         return (values != 0).view(np.uint8)
     if row.kind is Kind.INTEGER:
@@ -131,10 +125,10 @@ def narrow(values: Array, row: ElementType, policy: Policy) -> Array:
 
 
 def round_to_odd_at_ties(values: Array) -> npt.NDArray[np.float32]:
-    """Float32 numbers that round to every type of at most 11 significant bits as `values` do. NaN keeps its sign.
+    """Return float32 numbers that round to every type of at most 11 significant bits as `values` do.
 
-    Such a type has its numbers and ties among the float32 numbers whose last 12 bits are zero, and rounding to nearest
-    goes wrong only by arriving there from elsewhere. So it is enough to round to odd what arrives there.
+    Values and ties of such a type are float32 numbers whose last 12 bits are zero. Rounding to nearest is wrong only
+    if it reaches one of these from another number, so rounding those cases to odd is enough. NaN keeps its sign.
     """
     if values.dtype == np.float32:
         return values
@@ -148,14 +142,14 @@ def round_to_odd_at_ties(values: Array) -> npt.NDArray[np.float32]:
 
 
 def _fit(values: Array) -> bool:
-    """Whether `values` are integers, or bool, that float32 holds for sure."""
+    """True if `values` are integers, or bool, that float32 always represents exactly."""
     if values.dtype.kind == "f" or values.dtype.itemsize <= 2:
         return values.dtype.kind != "f"
     return bool(values.max(initial=0) <= _ALL_FIT and values.min(initial=0) >= -_ALL_FIT)
 
 
 def _round_to_odd(values: Array) -> npt.NDArray[np.float32]:
-    """`values` of 32 bits or more in float32: exact where they fit, else the neighbour whose last bit is set."""
+    """Return `values` of 32 bits or more in float32: exact, or the neighbour whose last bit is set."""
     double = _integer_to_odd_double(values) if values.dtype.kind in "iu" else values
     nearest = double.astype(np.float32)
     back = nearest.astype(np.float64)
@@ -168,7 +162,7 @@ def _round_to_odd(values: Array) -> npt.NDArray[np.float32]:
 
 
 def _integer_to_odd_double(values: Array) -> npt.NDArray[np.float64]:
-    """Integers in float64, rounded to odd where they need more than its 53 bits."""
+    """Return integers in float64, rounded to odd if they need more than its 53 bits."""
     if values.dtype.itemsize < 8:
         return values.astype(np.float64)
     # Floor division leaves a remainder that is never negative, so OR-ing it in rounds to odd under either sign.
@@ -178,7 +172,7 @@ def _integer_to_odd_double(values: Array) -> npt.NDArray[np.float64]:
 
 
 def _table_index(bits: npt.NDArray[np.uint32]) -> npt.NDArray[np.intp]:
-    """The top 16 bits of each float32 with the lower 16 OR-ed into the last: a low half that is not zero carries."""
+    """Return the top 16 bits of each float32, the last bit set if any lower bit is set."""
     index = bits & np.uint32(0xFFFF)
     index += np.uint32(0xFFFF)
     index |= bits
@@ -187,7 +181,7 @@ def _table_index(bits: npt.NDArray[np.uint32]) -> npt.NDArray[np.intp]:
 
 
 def _to_integer(values: Array, row: ElementType) -> Array:
-    """Integers wrap; floating-point numbers lose their fraction, are held within the range, and NaN becomes 0."""
+    """Convert to an integer type: integers wrap, floating-point numbers are truncated and clamped, NaN becomes 0."""
     storage = code_dtype(row)
     if values.dtype.kind == "f":
         values = _truncate(values, row)
@@ -196,7 +190,10 @@ def _to_integer(values: Array, row: ElementType) -> Array:
 
 
 def _truncate(values: npt.NDArray[np.floating[Any]], row: ElementType) -> Array:
-    """Integers of the type that stores `row`. The ends are zero or powers of two, which every source type holds."""
+    """Truncate to integers of the dtype that stores `row`.
+
+    The bounds are zero or powers of two, exact in every source type.
+    """
     stored = code_dtype(row) if not row.signed else np.dtype(f"i{code_dtype(row).itemsize}")
     low, end = values.dtype.type(row.min), values.dtype.type(row.max + 1)
     if values.min(initial=0) >= low and values.max(initial=0) < end:  # false if there is a NaN
@@ -208,7 +205,7 @@ def _truncate(values: npt.NDArray[np.floating[Any]], row: ElementType) -> Array:
 
 
 def _holds_nan(codes: Array, row: ElementType) -> bool:
-    """Whether a NaN is among 16-bit codes: with the sign shifted out, NaNs are beyond infinity."""
+    """True if 16-bit codes contain a NaN: with the sign shifted out, NaNs are greater than infinity."""
     infinity = nan_code(row) & ~(1 << (row.mantissa_bits - 1))
     return bool((codes << 1).max(initial=0) > infinity << 1)
 
@@ -216,7 +213,7 @@ def _holds_nan(codes: Array, row: ElementType) -> bool:
 def _repair_nan(
     codes: npt.NDArray[np.uint16], values: npt.NDArray[np.float32], *, quiet: int, dropped_bits: int
 ) -> npt.NDArray[np.uint16]:
-    """Give NaNs the payload that the module promises: numpy leaves some signalling, ml_dtypes drops the payload."""
+    """Set the payload of NaNs as the module documents: numpy leaves some signalling, ml_dtypes drops the payload."""
     nan = np.isnan(values)
     if nan.any():
         bits: npt.NDArray[Any] = values.view(np.uint32)[nan]

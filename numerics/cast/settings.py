@@ -1,4 +1,4 @@
-"""Which element types Cast takes at which opset, and the settings under which it converts.
+"""Element types and settings that Cast supports at each opset.
 
 Source: the type constraints, attributes and float8 tables of the Cast schemas 1, 6, 9, 13, 19, 21, 23, 24, 25 and 28.
 CastLike has the same types and tables at the opsets it shares with Cast: it has no version 28, and so no float6.
@@ -15,10 +15,10 @@ from castsmith.numerics.errors import CastError, ElementTypeError
 from castsmith.numerics.types import Kind, Specials, element_type, type_name
 
 NEWEST_OPSET = 28
-"""The newest opset whose Cast is known here; newer ones are refused, not guessed."""
+"""The newest opset whose Cast is supported; newer ones are refused, not guessed."""
 
 ROUND_MODES = ("up", "down", "nearest")
-"""Values of the attribute `round_mode`, which acts on float8e8m0 alone."""
+"""Values of the attribute `round_mode`, which affects float8e8m0 only."""
 
 _ADDED: dict[int, tuple[DataType, ...]] = {
     1: (
@@ -38,14 +38,14 @@ _ADDED: dict[int, tuple[DataType, ...]] = {
 }
 
 FIRST_OPSET: dict[DataType, int] = {dtype: opset for opset, dtypes in _ADDED.items() for dtype in dtypes}
-"""The first opset at which Cast takes each type, as input and as output alike. The complex types are absent."""
+"""The first opset at which Cast takes each type, as input and as output alike. Complex types are absent."""
 
 _FNUZ_INFINITY_SATURATES_FROM = 24
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What, beside the two types, decides a conversion; settings that the target ignores are at their defaults."""
+    """The settings of a conversion; those that the target type ignores have their default values."""
 
     saturate: bool = True
     round_mode: str = "up"
@@ -53,9 +53,9 @@ class Policy:
 
 
 def policy_for(to: DataType, *, saturate: bool, round_mode: str, opset: int) -> Policy:
-    """The settings in force for casts to `to`.
+    """Return the settings in force for casts to `to`.
 
-    Equal for all settings between which `to` does not distinguish, so that it can key a cache.
+    Settings that `to` does not distinguish give equal results, so that the result can be a cache key.
     """
     row = element_type(to)
     if row.kind is not Kind.FLOATING or row.bits != 8:
@@ -70,17 +70,17 @@ def require_settings(round_mode: str, opset: int) -> None:
     """Raise CastError for a rounding mode or an opset that Cast does not have."""
     opset = whole_number("opset", opset)
     if text("round_mode", round_mode) not in ROUND_MODES:
-        raise CastError(f"round_mode {round_mode!r} is not one of {', '.join(ROUND_MODES)}.")
+        raise CastError(f"unknown round_mode {round_mode!r}; expected {', '.join(ROUND_MODES)}.")
     if opset < 1:
         raise CastError(f"invalid opset {opset}; the first is 1.")
     if opset > NEWEST_OPSET:
-        raise CastError(f"Opset {opset} is newer than {NEWEST_OPSET}, the newest whose Cast Castsmith knows.")
+        raise CastError(f"unsupported opset {opset}; the newest supported is {NEWEST_OPSET}.")
 
 
 def require_type(dtype: DataType, opset: int) -> None:
-    """Raise ElementTypeError if Cast at `opset` does not take `dtype`; the text names the first opset that does."""
+    """Raise ElementTypeError if Cast at `opset` does not take `dtype`; the message names the first opset that does."""
     name, first = type_name(dtype), FIRST_OPSET.get(dtype)
     if first is None:
-        raise ElementTypeError(f"Cast takes no {name}: its schema excludes complex types at every opset.")
+        raise ElementTypeError(f"Cast does not support {name}: its schema excludes complex types at every opset.")
     if opset < first:
-        raise ElementTypeError(f"Cast does not take {name} at opset {opset}; opset {first} is the first that does.")
+        raise ElementTypeError(f"Cast does not support {name} at opset {opset}; it needs opset {first} or newer.")

@@ -1,7 +1,7 @@
-"""Numbers read from text and printed as text, as the string paragraphs of the Cast schema (opset 9 on) have them.
+"""Numbers parsed from text and printed as text, by the string paragraphs of the Cast schema (opset 9 on).
 
-Read: plain and scientific decimal, INF, +INF, -INF and NaN in any case; nothing else, not even blanks around them.
-Printed: the shortest plain decimal that reads back as the same number, NaN, INF and -INF, and a bool as 1 or 0.
+Parsed: plain and scientific decimal, INF, +INF, -INF and NaN in any case; nothing else, not even surrounding blanks.
+Printed: the shortest plain decimal that parses to the same number, NaN, INF and -INF, and a bool as 1 or 0.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ _BEYOND_64_BITS = 1e20
 
 
 def is_number(text: str) -> bool:
-    """Whether the schema names `text` as the literal of a number, infinity and NaN included."""
+    """True if the schema defines `text` as the literal of a number, infinity and NaN included."""
     return bool(_NUMBER.fullmatch(text) or _SPECIAL.fullmatch(text))
 
 
 def is_integer(text: str) -> bool:
-    """Whether `text` is a number with neither a fraction nor an exponent."""
+    """True if `text` is a number with neither a fraction nor an exponent."""
     return bool(_INTEGER.fullmatch(text))
 
 
 def fits(text: str, row: ElementType) -> bool:
-    """Whether the integer that `text` says is within the range of the integer type `row`."""
+    """True if the integer literal `text` is within the range of the integer type `row`."""
     return abs(float(text)) < _BEYOND_64_BITS and row.min <= int(Decimal(text)) <= row.max
 
 
 def parse_codes(texts: Sequence[str], row: ElementType, policy: Policy) -> Array:
-    """The codes of the numbers that `texts` say, rounded once to the numeric type `row`. Shape (len(texts),)."""
+    """Return the codes of the numbers that `texts` spell, rounded once to `row`. Shape (len(texts),)."""
     if row.kind is Kind.INTEGER:
         integers = [parse_integer(text, row) & code_mask(row) for text in texts]
         return np.array(integers, code_dtype(row))
@@ -56,12 +56,12 @@ def parse_codes(texts: Sequence[str], row: ElementType, policy: Policy) -> Array
 
 
 def parse_floats(texts: Sequence[str]) -> npt.NDArray[np.float64]:
-    """The numbers that `texts` say, rounded to odd, so that one rounding more is the only one; NaN for other text."""
+    """Return the numbers that `texts` spell, rounded to odd for one later rounding; NaN for other text."""
     return np.array([_round_to_odd(text) for text in texts], np.float64)
 
 
 def parse_integer(text: str, row: ElementType) -> int:
-    """The number that `text` says without its fraction and held within the range of `row`; 0 for NaN, other text."""
+    """Return the number that `text` spells, truncated and clamped to the range of `row`; 0 for NaN and other text."""
     low, high = int(row.min), int(row.max)
     value = float(text) if is_number(text) else math.nan
     if math.isnan(value):
@@ -73,7 +73,7 @@ def parse_integer(text: str, row: ElementType) -> int:
 
 
 def print_codes(codes: Array, row: ElementType) -> npt.NDArray[np.object_]:
-    """The numbers that `codes` of `row` stand for, as an object array of str, one dimension like `codes`."""
+    """Return the numbers that `codes` of `row` stand for as an object array of str, one-dimensional like `codes`."""
     values = codes.view(row.dtype.numpy()) if row.dtype is DataType.FLOAT16 else widen(codes, row)
     printed = np.empty(codes.shape, object)
     printed[...] = [_print_float(value) if values.dtype.kind == "f" else str(int(value)) for value in values]

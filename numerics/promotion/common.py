@@ -52,9 +52,24 @@ def promote_types(
     pytorch_scalar_promotion: bool = False,
     u64_integer_promotion_target: TypeLike = DataType.FLOAT,
 ) -> DataType | None:
-    """The type that ConvertPromoteTypes gives to both operands; None where an unknown rank (None) leaves it open.
+    """Return the type that ConvertPromoteTypes gives to both operands.
 
-    Raises PromotionError where the rules refuse, ElementTypeError for a type that is not of ONNX.
+    Args:
+        lhs: The first type, in any form that `parse_type` accepts.
+        rhs: The second type.
+        lhs_rank: The number of dimensions of the first operand, or None if unknown.
+        rhs_rank: The number of dimensions of the second operand, or None if unknown.
+        promote_unsafe: Allow promotions that can change a value.
+        pytorch_scalar_promotion: Ignore a rank-0 operand beside a dimensioned one of the same kind.
+        u64_integer_promotion_target: The common type of uint64 and a signed integer type.
+
+    Returns:
+        The common type; None if it depends on an unknown rank.
+
+    Raises:
+        PromotionError: The rules refuse the promotion.
+        ElementTypeError: A type is not an ONNX element type.
+
     Source: OpenVINO's ConvertPromoteTypes-14 as it runs in release 2026.4.1.
     """
     rules = PromotionRules(promote_unsafe, pytorch_scalar_promotion, parse_type(u64_integer_promotion_target))
@@ -62,10 +77,20 @@ def promote_types(
 
 
 def common_type(operands: Sequence[Operand], rules: PromotionRules | None = None) -> DataType | None:
-    """The one type to which each of `operands`, pairs of type and rank, is cast once; None where a rank leaves it open.
+    """Return the one type to which all operands are cast.
 
-    It depends neither on the order of the operands nor on repetition, and for two it is `promote_types`.
-    Raises PromotionError where the rules refuse or there are no operands, ElementTypeError for an unknown type.
+    It depends neither on the order of the operands nor on repetition; for two operands it equals `promote_types`.
+
+    Args:
+        operands: Pairs of element type and rank; a rank is None if unknown.
+        rules: The promotion rules; the defaults of PromotionRules if None.
+
+    Returns:
+        The common type; None if it depends on an unknown rank.
+
+    Raises:
+        PromotionError: The rules refuse the promotion, or `operands` is empty.
+        ElementTypeError: A type is unknown.
     """
     rules = rules or PromotionRules()
     ranks = _ranks_by_type(operands)
@@ -97,7 +122,7 @@ def _ranks_by_type(operands: Sequence[Operand]) -> dict[DataType, set[Rank]]:
 
 
 def _scalar_or_not(rank: Rank) -> Rank:
-    """Return 0 for a scalar, 1 for any number of dimensions, None where it is unknown."""
+    """Return 0 for a scalar, 1 for any number of dimensions, None if unknown."""
     if rank is None:
         return None
     if whole_number("a rank", rank, "an integer or None") < 0:
@@ -111,7 +136,7 @@ def _of_highest_kind(types: Sequence[DataType]) -> list[DataType]:
 
 
 def _narrowest_holding(types: Sequence[DataType]) -> DataType | None:
-    """The narrowest type of their kind that holds all of `types`: float16 before bfloat16, signed where any is."""
+    """Return the narrowest type of their kind that holds all of `types`: float16 before bfloat16, signed if any is."""
     kind = element_type(types[0]).kind
     holding = [
         row
@@ -140,7 +165,7 @@ def _safe_type(types: Sequence[DataType], top: Sequence[DataType], common: DataT
 
 
 def _widened_pair(top: Sequence[DataType], common: DataType | None) -> tuple[DataType, DataType]:
-    """Two types which by themselves need `common`, so that the error names a cause; else the first and the last."""
+    """Return two types which alone need `common`, so that the error names a cause; or the first and the last."""
     pairs = ((a, b) for a, b in combinations(top, 2) if _narrowest_holding([a, b]) == common)
     return next(pairs, (top[0], top[-1]))
 
@@ -152,7 +177,7 @@ def _widening(common: DataType | None) -> tuple[str, str]:
 
 
 def _refusal(source: DataType, common: DataType, *, dimensioned: bool) -> tuple[str, str] | None:
-    """The rule and the reason for which the step from `source` to `common` is not safe, or None."""
+    """Return the rule and the reason why the step from `source` to `common` is unsafe, or None."""
     s, c = ELEMENT_TYPES[source], ELEMENT_TYPES[common]
     if s.kind is Kind.BOOLEAN or source == common:
         return None

@@ -1,13 +1,15 @@
-"""The common types of PyTorch, NumPy, JAX and TensorFlow, as rows: which types stand directly above each type.
+"""The common types of PyTorch, NumPy, JAX and TensorFlow, as rows: the types directly above each type.
 
-The common type of a set is the least type above all of it. Where several are least, the one of the lowest kind counts
-(int16 before float16 in NumPy); where several of one kind are least, or none, the library refuses, and so does this.
-A type without a row mixes with nothing. `float*` is the weakly typed float of JAX and TensorFlow, below all floats:
-uint64 with int8 is `float*`, which float16 absorbs, and which stands for `star` where it is the answer.
+The common type of a set is the least type above all of it. If several are least, the one of the lowest kind counts
+(int16 before float16 in NumPy); if several of one kind are least, or no type is, the library refuses, and so does
+Castsmith. A type without a row has a common type only with itself. `float*` is the weakly typed float of JAX and
+TensorFlow, below all floats: uint64 with int8 is `float*`, which float16 absorbs, and which means `star` if it is the
+result.
 
 Sources, all recorded by running them (tests/numerics/*_promotion.txt): torch.result_type 2.13, numpy.result_type 2.4,
 jax.numpy.result_type 0.10 with 64-bit types enabled, tf.experimental.numpy 2.21 with dtype_conversion_mode "all".
-NumPy has none of the types that ml_dtypes adds; what ml_dtypes registers for them is no order, so they are refused.
+NumPy itself lacks the types that ml_dtypes adds; the promotions that ml_dtypes registers do not form an order, so these
+types are refused.
 """
 
 from __future__ import annotations
@@ -31,7 +33,12 @@ STAR = "float*"
 
 @dataclass(frozen=True)
 class Library:
-    """The rows of one library. weak_integer, weak_float: what a Python number becomes among operands of lower kind."""
+    """The rows of one library.
+
+    Attributes:
+        weak_integer: The type of a Python integer among operands of lower kind.
+        weak_float: The type of a Python float among operands of lower kind.
+    """
 
     above: Mapping[str, str]
     star: str
@@ -106,9 +113,10 @@ LIBRARIES: dict[str, Library] = {
 
 
 def library_of(name: str) -> Library:
-    """The library of that name, the rows in the file at that path, or those that a package adds under that name.
+    """Return the library of that name, from a file at that path or from a package that declares it.
 
-    Raises PromotionError where there are none.
+    Raises:
+        PromotionError: The library is unknown.
     """
     if name in LIBRARIES:
         return LIBRARIES[name]
@@ -117,13 +125,13 @@ def library_of(name: str) -> Library:
     added = extension(PROMOTIONS, name, _fit)
     if added is None:
         known = ", ".join(("openvino", *LIBRARIES))
-        raise PromotionError(f"{name!r} is no library of promotion; there are {known}, and files that end in .json.")
+        raise PromotionError(f"unknown promotion library {name!r}; expected {known} or a file that ends in .json.")
     return added
 
 
 def _library_in(found: PromotionFile) -> Library:
     if found.above is None and found.library not in LIBRARIES:
-        raise PromotionError(f"{found.name} has no rows of its own, and {found.library!r} has none either.")
+        raise PromotionError(f"{found.name} defines no rows, and {found.library!r} is not a library that does.")
     if found.above is None:
         return LIBRARIES[found.library]
     weak = {key: found.types[key].short_name() for key in ("weak_integer", "weak_float") if key in found.types}
@@ -133,16 +141,23 @@ def _library_in(found: PromotionFile) -> Library:
 def _fit(thing: object) -> Library:
     if isinstance(thing, str | os.PathLike):
         return _library_in(promotion_file(os.fspath(cast("str | os.PathLike[str]", thing))))
-    raise TypeError("it has no rows of its own")
+    raise TypeError("it defines no rows")
 
 
 def library_type(
     library: str, ranks: Mapping[DataType, Collection[Rank]], *, scalars_give_way: bool = False
 ) -> DataType | None:
-    """The common type that the library gives to operands of the types and ranks (0, 1 for more, None for unknown).
+    """Return the library's common type of operands by type and rank (0, 1 for more, None for unknown).
 
-    scalars_give_way: PyTorch's rule that a rank-0 operand does not count beside a dimensioned one not below it.
-    None where an unknown rank decides. Raises PromotionError where the library gives no type.
+    Args:
+        scalars_give_way: Apply PyTorch's rule: a rank-0 operand is ignored beside a dimensioned one of at least its
+            kind.
+
+    Returns:
+        The common type; None if it depends on an unknown rank.
+
+    Raises:
+        PromotionError: The library has no common type for the operands.
     """
     unknown = [dtype for dtype in ranks if scalars_give_way and not {0, 1} & set(ranks[dtype])]
     answers: set[str | None] = set()
@@ -166,7 +181,10 @@ def library_type(
 
 
 def _counted(ranks: Mapping[DataType, Collection[Rank]]) -> list[DataType]:
-    """The types that count: a type of which all operands have rank 0 gives way to a dimensioned one not below it."""
+    """Return the types that count.
+
+    A type with operands of rank 0 only is ignored beside a dimensioned one of at least its kind.
+    """
     dimensioned = [element_type(dtype).kind for dtype, found in ranks.items() if 1 in found]
     top = max(dimensioned, default=None)
     return [dtype for dtype, found in ranks.items() if top is None or 1 in found or element_type(dtype).kind > top]

@@ -1,4 +1,18 @@
-"""What decides a promotion, as one value: the attributes of ConvertPromoteTypes, and whose table of types is used."""
+"""The settings of a promotion: the attributes of ConvertPromoteTypes, and the library whose table of types is used.
+
+A preset in a file holds the options, and the common types as rows or by the name of a library:
+
+    {
+      "name": "acme",
+      "promote_unsafe": true,
+      "above": {"bool": ["int8"], "int8": ["int16"], "int16": ["float16"], "float16": ["float"], "float": []},
+      "weak_integer": "int16", "weak_float": "float16"
+    }
+
+`above` names the types directly above each type, as in `promotion_libraries`; a type without a row has a common type
+only with itself. Instead of `above`, `library` may name a library. The other fields are those of PromotionRules, with
+its defaults.
+"""
 
 from __future__ import annotations
 
@@ -17,18 +31,6 @@ from castsmith.numerics.extensions import PROMOTIONS, extension, extensions
 from castsmith.numerics.json_files import read_json
 from castsmith.numerics.types import parse_type
 
-# A preset of promotion in a file of one's own: the options, and the common types as rows or as a library has them.
-#
-#     {
-#       "name": "acme",
-#       "promote_unsafe": true,
-#       "above": {"bool": ["int8"], "int8": ["int16"], "int16": ["float16"], "float16": ["float"], "float": []},
-#       "weak_integer": "int16", "weak_float": "float16"
-#     }
-#
-# `above` names the types that stand directly above each, as in `promotion_libraries`; a type without a row mixes with
-# nothing. In place of it `library` may name a library. The other fields are those of PromotionRules, with its defaults.
-
 _FLAGS = ("promote_unsafe", "pytorch_scalar_promotion", "weak_scalars")
 _TYPES = ("u64_integer_promotion_target", "weak_integer", "weak_float")
 _KNOWN = {"name", "description", "library", "above", *_FLAGS, *_TYPES}
@@ -36,7 +38,11 @@ _KNOWN = {"name", "description", "library", "above", *_FLAGS, *_TYPES}
 
 @dataclass(frozen=True)
 class PromotionFile:
-    """What a file says. above: by the short names of types, None where `library` has the rows."""
+    """The content of a preset's file.
+
+    Attributes:
+        above: The types above each type, by short names; None if `library` has the rows.
+    """
 
     name: str
     library: str
@@ -46,13 +52,17 @@ class PromotionFile:
 
 
 def is_promotion_file(name: str) -> bool:
-    """Whether the name of a preset or library is the path of a file."""
+    """True if the name of a preset or library is the path of a file."""
     return name.endswith(".json")
 
 
 @cache
 def promotion_file(path: str) -> PromotionFile:
-    """The file at that path. Raises PromotionError, in a sentence that names it, where it describes no preset."""
+    """Return the content of the file at that path.
+
+    Raises:
+        PromotionError: The file does not describe a preset; the message names the file.
+    """
     content = read_json(Path(path), PromotionError)
     try:
         return _read(content, path)
@@ -65,7 +75,7 @@ def _read(content: object, path: str) -> PromotionFile:
         raise TypeError("it is not an object")
     data = cast("dict[str, Any]", content)
     if unknown := sorted(data.keys() - _KNOWN):
-        raise ValueError(f"{unknown[0]!r} is none of its fields, which are {', '.join(sorted(_KNOWN))}")
+        raise ValueError(f"unknown field {unknown[0]!r}; expected {', '.join(sorted(_KNOWN))}")
     if not isinstance(data.get("name"), str):
         raise ValueError("'name' is missing")
     if ("above" in data) == ("library" in data):
@@ -79,7 +89,11 @@ def _read(content: object, path: str) -> PromotionFile:
 
 
 def _rows(given: object) -> Mapping[str, str]:
-    """The rows by short names. Raises ValueError for a type above that has no row, and for rows that go in a circle."""
+    """Return the rows by short names.
+
+    Raises:
+        ValueError: A type above another has no row, or the rows form a cycle.
+    """
     if not isinstance(given, dict):
         raise TypeError("'above' must be an object with a list of types for each type")
     rows: dict[str, list[str]] = {}
@@ -91,18 +105,21 @@ def _rows(given: object) -> Mapping[str, str]:
         for each in above:
             if each not in rows:
                 raise ValueError(f"{each}, which is above {name}, has no row")
-    _refuse_circles(rows)
+    _refuse_cycles(rows)
     return {name: " ".join(above) for name, above in rows.items()}
 
 
-def _refuse_circles(rows: Mapping[str, list[str]]) -> None:
-    """Take away, over and over, the types that have nothing above them that is left; in a circle none goes."""
+def _refuse_cycles(rows: Mapping[str, list[str]]) -> None:
+    """Raise ValueError for a cycle.
+
+    Types without a type above them are removed; types that remain form a cycle.
+    """
     left = dict(rows)
     while top := [name for name, above in left.items() if not any(each in left for each in above)]:
         for name in top:
             del left[name]
     if left:
-        raise ValueError(f"{next(iter(left))} stands above itself")
+        raise ValueError(f"{next(iter(left))} is above itself, which is a cycle")
 
 
 def _short(name: str) -> str:
@@ -110,18 +127,24 @@ def _short(name: str) -> str:
 
 
 Rank = int | None
-"""The number of dimensions; None where it is unknown."""
+"""The number of dimensions; None if unknown."""
 
 
 @dataclass(frozen=True)
 class PromotionRules:
-    """The attributes of ConvertPromoteTypes with its defaults, and two of Castsmith's own.
+    """The attributes of ConvertPromoteTypes with its defaults, and two options of Castsmith.
 
-    library: whose common types: `openvino` (derived from the types), a table of `promotion_libraries`, or the path of
-        a file with one of your own (`promotion_files`). A library's own rule is all unsafe; without `promote_unsafe`
-        the steps that ConvertPromoteTypes calls unsafe are refused.
-    weak_scalars: a rank-0 constant is a number as the source text had it; where the common type of the other operands
-        holds it exactly, it does not widen them.
+    Attributes:
+        promote_unsafe: Allow promotions that can change a value, such as int32 to float.
+        pytorch_scalar_promotion: Ignore a rank-0 operand beside a dimensioned one of the same kind.
+        u64_integer_promotion_target: The common type of uint64 and a signed integer type.
+        library: The source of the common types: `openvino` (derived from the types), a table of `promotion_libraries`,
+            or
+            the path of a preset file. All promotions of a library are unsafe by its own rule; without `promote_unsafe`,
+            steps that ConvertPromoteTypes calls unsafe are refused.
+        weak_scalars: Treat a rank-0 constant as a number of the source text: if the common type of the other operands
+            holds
+            it exactly, it does not widen them.
     """
 
     promote_unsafe: bool = False
@@ -131,7 +154,7 @@ class PromotionRules:
     weak_scalars: bool = False
 
     def __post_init__(self) -> None:
-        """Check the fields, and take the type by whatever `parse_type` takes."""
+        """Check the fields, and convert the type from any form that `parse_type` accepts."""
         for name in ("promote_unsafe", "pytorch_scalar_promotion", "weak_scalars"):
             object.__setattr__(self, name, flag(name, getattr(self, name), PromotionError))
         object.__setattr__(self, "u64_integer_promotion_target", parse_type(self.u64_integer_promotion_target))
@@ -139,8 +162,13 @@ class PromotionRules:
 
     @classmethod
     def preset(cls, name: str) -> PromotionRules:
-        """What users of a library mean: one of `PRESETS`, a JSON file by its path, or an entry point of other packages
-        in the group `castsmith.promotions`. Raises PromotionError for a name that is none of these."""
+        """Return the rules of a library's users: one of `PRESETS`, a JSON file by its path, or an entry point.
+
+        Entry points of installed packages are in the group `castsmith.promotions`.
+
+        Raises:
+            PromotionError: The name is unknown.
+        """
         if text("the preset", name) in PRESETS:
             return PRESETS[name]
         if is_promotion_file(name):
@@ -148,7 +176,7 @@ class PromotionRules:
         found = extension(PROMOTIONS, name, lambda thing: _fit(thing, name))
         if found is None:
             known = ", ".join((*PRESETS, *(each.name for each in extensions(PROMOTIONS))))
-            raise PromotionError(f"{name!r} is no preset of promotion; the presets are {known}.")
+            raise PromotionError(f"unknown promotion preset {name!r}; expected {known}.")
         return found
 
 
@@ -160,17 +188,17 @@ def as_rules(promotion: PromotionRules | str | None) -> PromotionRules:
 
 
 def _from_file(path: str, name: str = "") -> PromotionRules:
-    """The preset in a file, whose rows, where it has some, go by the name that a package gives it."""
+    """Return the preset in a file; its rows, if any, are registered under the name that a package declares."""
     found = promotion_file(path)
     if found.above is None and found.library not in PRESETS:
-        raise PromotionError(f"{path}: {found.library!r} is none of the libraries {', '.join(PRESETS)}.")
+        raise PromotionError(f"{path}: unknown library {found.library!r}; expected {', '.join(PRESETS)}.")
     library = name if name and found.above is not None else found.library
     target = found.types.get("u64_integer_promotion_target", DataType.FLOAT)
     return PromotionRules(u64_integer_promotion_target=target, library=library, **found.flags)
 
 
 def _fit(thing: object, name: str) -> PromotionRules:
-    """A preset as a package gives it: the rules, or the path of a file."""
+    """Return a preset as a package declares it: the rules, or the path of a file."""
     if isinstance(thing, str | os.PathLike):
         return _from_file(os.fspath(cast("str | os.PathLike[str]", thing)), name)
     if isinstance(thing, PromotionRules):

@@ -1,12 +1,12 @@
-"""Numbers of the source text: rank-0 constants that keep their value without widening what they meet.
+"""Numbers of the source text: rank-0 constants that keep their value without widening the other operands.
 
-An exporter writes the 1.5 of `x + 1.5` as a constant of some type, mostly wider than `x`. Where `weak_scalars` is set:
-- a constant of the kind of the others, or a lower one, is left out when their common type holds its value exactly;
-- a constant of a higher kind takes the library's own type for such numbers (float32 for a float in PyTorch) when that
-  holds its value exactly;
-- an integer that their common type does not hold counts as dimensioned, so that it widens them rather than wraps
-  (PyTorch refuses it, or wraps it, depending on where it comes from);
-- any other constant is an operand like the others.
+An exporter writes the 1.5 of `x + 1.5` as a constant of some type, mostly wider than `x`. If `weak_scalars` is set:
+- a constant of the same or a lower kind is ignored if the common type of the others holds its value exactly;
+- a constant of a higher kind takes the library's own type for such numbers (float32 for a float in PyTorch) if that
+  type holds its value exactly;
+- an integer that the common type does not hold counts as dimensioned, so that it widens the others and does not wrap
+  (PyTorch refuses it, or wraps it, depending on its origin);
+- any other constant is an ordinary operand.
 
 Source: PyTorch's "wrapped numbers" (torch.result_type with Python numbers), NumPy's NEP 50, JAX's weak types.
 """
@@ -34,7 +34,7 @@ _NUMERIC = (Kind.BOOLEAN, Kind.INTEGER, Kind.FLOATING)
 def common_type_of_constants(
     operands: Sequence[tuple[DataType, Rank, Scalar | None]], rules: PromotionRules
 ) -> DataType | None:
-    """As `common_type`, for operands of which rank-0 constants carry their value, the others None."""
+    """Return the common type as `common_type` does; rank-0 constant operands carry their value, the others None."""
     plain: list[Operand] = [(dtype, rank) for dtype, rank, _ in operands]
     strong: list[Operand] = [(dtype, rank) for dtype, rank, value in operands if value is None]
     if not rules.weak_scalars or len(strong) in (0, len(operands)):
@@ -47,8 +47,10 @@ def common_type_of_constants(
 
 
 def _kept(dtype: DataType, rank: Rank, value: Scalar, base: DataType, rules: PromotionRules) -> Operand | None:
-    """The operand as which the constant counts; None where it does not. A rank above 0 is that of a parameter, which
-    is stored and not computed with: it never gives way to the others."""
+    """Return the operand as which the constant counts, or None if it does not count.
+
+    A rank above 0 belongs to a parameter, which is stored and not an operand of arithmetic: it always counts.
+    """
     kind, base_kind = element_type(dtype).kind, element_type(base).kind
     if kind not in _NUMERIC or base_kind not in _NUMERIC:
         return dtype, rank
@@ -64,7 +66,7 @@ def _default(kind: Kind, rules: PromotionRules) -> DataType:
 
 
 def holds(value: Scalar, dtype: DataType, target: DataType) -> bool:
-    """Whether `value`, of type `dtype`, is a value of `target`."""
+    """True if `value`, of type `dtype`, is a value of `target`."""
     row = element_type(target)
     if row.kind is Kind.FLOATING:
         there = cast(np.asarray(value), target)

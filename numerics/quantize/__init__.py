@@ -1,6 +1,7 @@
 """QuantizeLinear and DequantizeLinear on arrays, per tensor, per axis and in blocks, for every opset.
 
-Call `quantize_linear` or `dequantize_linear`; `quantize_reason` says why a result is not fixed by the standard.
+Call `quantize_linear` or `dequantize_linear`; `quantize_reason` gives the reason why the standard does not fix a
+result.
 """
 
 from __future__ import annotations

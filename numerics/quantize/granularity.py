@@ -1,8 +1,8 @@
-"""Which scale and zero point belong to which element: one a tensor, one a slice along an axis, or one a block.
+"""Granularity of scale and zero point: one per tensor, one per slice along an axis, or one per block.
 
-Source: the paragraph on granularities of QuantizeLinear (opset 21 on). Its shape [D0, .., ceil(Di/B), .., Dn] is the
-same demand as the range that it gives for the block size. A tensor of one element is accepted as a scalar, as in the
-ONNX backend node tests.
+Source: the paragraph on granularities of QuantizeLinear (opset 21 on). Its shape [D0, .., ceil(Di/B), .., Dn] states
+the same condition as the range that it gives for the block size. A tensor of one element is accepted as a scalar, as in
+the ONNX backend node tests.
 """
 
 from __future__ import annotations
@@ -19,7 +19,11 @@ Box = tuple[slice, slice, slice]
 
 
 def folded_shape(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
-    """The sizes before, along and after `axis`. Raises QuantizeError for an axis out of [-rank, rank - 1]."""
+    """Return the sizes before, along and after `axis`.
+
+    Raises:
+        QuantizeError: The axis is outside [-rank, rank - 1].
+    """
     if not shape:
         return 1, 1, 1
     if not -len(shape) <= axis < len(shape):
@@ -29,16 +33,16 @@ def folded_shape(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
 
 
 def is_scalar(scale: Array) -> bool:
-    """Whether there is one scale for the whole tensor."""
+    """True if there is one scale for the whole tensor."""
     return scale.size == 1 and scale.ndim <= 1
 
 
 def require_shapes(x: Array, scale: Array, zero: Array | None, axis: int, block_size: int) -> None:
-    """Raise QuantizeError for shapes of scale and zero point that are none of the three granularities."""
+    """Raise QuantizeError if the shapes of scale and zero point match no granularity."""
     if zero is not None and zero.shape != scale.shape and not scale.size == zero.size == 1:
         raise QuantizeError(f"The zero point has the shape {zero.shape} and the scale {scale.shape}; they must agree.")
     if block_size < 0:
-        raise QuantizeError(f"A block size is positive, or 0 for none, not {block_size}.")
+        raise QuantizeError(f"block_size must be positive, or 0 for no blocks, not {block_size}.")
     if is_scalar(scale):
         return
     along = folded_shape(x.shape, axis)[1]
@@ -58,14 +62,14 @@ def require_shapes(x: Array, scale: Array, zero: Array | None, axis: int, block_
 
 
 def folded(x: Array, scale: Array, axis: int) -> Array:
-    """`x` in the three dimensions that `pieces` cuts; a view where the layout allows."""
+    """Return `x` in the three dimensions that `pieces` cuts; a view if the layout allows it."""
     return x.reshape(1, 1, -1) if is_scalar(scale) else x.reshape(folded_shape(x.shape, axis))
 
 
 def pieces(x: Array, axis: int, block_size: int, *parameters: Array) -> Iterator[tuple[Box, list[Array]]]:
-    """The boxes, of at most CHUNK elements, that `x` falls into once `folded`, in C order.
+    """Yield the boxes of at most CHUNK elements into which a `folded` `x` is cut, in C order.
 
-    With each come the parts of `parameters` (scale, zero point; of one granularity) that broadcast against it.
+    Each comes with the parts of `parameters` (scale, zero point; of one granularity) that broadcast against it.
     """
     blocked = bool(block_size) and parameters[0].ndim == x.ndim
     cubes = [_cube(parameter, x.shape, axis) for parameter in parameters]

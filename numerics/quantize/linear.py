@@ -2,11 +2,16 @@
 
     quantize      q = x / y_scale, rounded once to the type in which the division is carried out
                   integers   saturate(rne(q) + y_zero_point), the sum exact
-                  floats     Cast(q + y_zero_point), with `saturate` as Cast has it
+                  floats     Cast(q + y_zero_point), with the attribute `saturate` of Cast
     dequantize    y = (x - x_zero_point) * x_scale, the difference rounded once to the output's type, and the product
 
-Both operands of a division or product are first rounded to the type in which it is carried out. `quantize_status` says
-where another reading of the schema, or a runtime, gives something else.
+Both operands of a division or product are first rounded to the type in which it is carried out. float and double use
+numpy's arithmetic. A quotient, product or sum of two numbers of at most 11 bits is computed in double and then rounded:
+the first rounding cannot reach a tie of the narrower type, since a quotient that is not a tie differs from it by more
+than double's rounding, and the product and the sum of zero points are exact in double. The NaN of an invalid operation
+(0/0, infinity times 0) is positive; processors differ on its sign.
+
+`quantize_status` reports where another reading of the schema, or a runtime, gives a different result.
 
 Source: the schemas of both operators at opsets 10 to 28; `castsmith.numerics.quantize.schema` has their types.
 """
@@ -24,33 +29,24 @@ from castsmith.numerics.quantize.granularity import folded
 from castsmith.numerics.quantize.schema import dequantize_operands, quantize_operands
 from castsmith.numerics.types import ElementType, Kind, TypeLike, element_type
 
-# Quotients, products and sums in a floating-point type of ONNX, each rounded once, on arrays that broadcast.
-#
-# Operands are first rounded to the type. float and double are numpy's own. A quotient, product or sum of two numbers of
-# at most 11 bits is rounded to double on its way: that cannot move it onto a tie of theirs, since a quotient off a tie
-# is
-# off by more than double's rounding, and the product and the sum of zero points are exact there.
-#
-# The NaN that an invalid operation makes (0/0, infinity times 0) is positive; processors differ on its sign.
-
 
 def quotient(x: Array, y: Array, dtype: DataType) -> Array:
-    """x / y in `dtype`, which is float16, bfloat16, float or double; operands of any numeric type."""
+    """Return x / y in `dtype`, which is float16, bfloat16, float or double; operands of any numeric type."""
     return _operate(np.divide, cast(x, dtype), cast(y, dtype), dtype)
 
 
 def product(x: Array, y: Array, dtype: DataType) -> Array:
-    """x * y in `dtype`, as `quotient`."""
+    """Return x * y in `dtype`, like `quotient`."""
     return _operate(np.multiply, cast(x, dtype), cast(y, dtype), dtype)
 
 
 def add(x: Array, y: Array, dtype: DataType) -> Array:
-    """x + y in `dtype`, as `quotient`."""
+    """Return x + y in `dtype`, like `quotient`."""
     return _operate(np.add, cast(x, dtype), cast(y, dtype), dtype)
 
 
 def difference(x: Array, y: Array | None) -> Array:
-    """x - y in double, which is exact for integers of 32 bits and for the types of at most 8; `x` where `y` is None."""
+    """Return x - y in double, exact for integers of 32 bits and for types of at most 8 bits; `x` if `y` is None."""
     left = cast(x, DataType.DOUBLE)
     return left if y is None else _operate(np.subtract, left, cast(y, DataType.DOUBLE), DataType.DOUBLE)
 
@@ -77,14 +73,22 @@ def quantize_linear(
     precision: TypeLike | None = None,
     opset: int = NEWEST_OPSET,
 ) -> Array:
-    """QuantizeLinear of `opset`: a new array of the shape of `x` and the quantized type.
+    """Compute QuantizeLinear of `opset`.
 
-    That type is the one of `zero_point`, else `output_dtype`, else uint8. `scale` and `zero_point` are scalars, vectors
-    along `axis`, or hold one number for each block of `block_size` along it. What the schema leaves open is fixed here:
-    NaN counts as 0 where the output is an integer. Numpy never warns.
+    Args:
+        x: The array to quantize, of any shape.
+        scale: A scalar, a vector along `axis`, or one number for each block of `block_size` along it.
+        zero_point: The zero points, in the shape of `scale`; its type is the quantized type.
+        output_dtype: The quantized type if there is no `zero_point`; uint8 if neither is given.
 
-    Raises ElementTypeError for a type that the operator does not take at `opset`, QuantizeError for shapes that do not
-    fit together and attributes that the opset does not have.
+    Returns:
+        A new array of the shape of `x` and the quantized type. What the schema leaves open is fixed here: NaN counts as
+            0
+        if the output is an integer. Numpy emits no warnings.
+
+    Raises:
+        ElementTypeError: The operator does not support a type at `opset`.
+        QuantizeError: The shapes do not fit together, or the opset does not have an attribute.
     """
     given = quantize_operands(
         x,
@@ -115,9 +119,11 @@ def dequantize_linear(
     output_dtype: TypeLike | None = None,
     opset: int = NEWEST_OPSET,
 ) -> Array:
-    """DequantizeLinear of `opset`: a new array of the shape of `x`, of `output_dtype`, else of the type of `scale`.
+    """Compute DequantizeLinear of `opset`; arguments and errors as in `quantize_linear`.
 
-    `scale` and `zero_point` as in `quantize_linear`, and the errors too. A scale of float8e8m0 needs `output_dtype`.
+    Returns:
+        A new array of the shape of `x`, of `output_dtype` or of the type of `scale`. A scale of float8e8m0 requires
+        `output_dtype`.
     """
     given = dequantize_operands(
         x, scale, zero_point, axis=axis, block_size=block_size, output_dtype=output_dtype, opset=opset
@@ -133,7 +139,7 @@ def dequantize_linear(
 def quantize_piece(
     x: Array, scale: Array, zero: Array | None, compute: DataType, output: DataType, saturate: bool, opset: int
 ) -> Array:
-    """QuantizeLinear of arrays that broadcast against each other, the division carried out in `compute`."""
+    """Compute QuantizeLinear of arrays that broadcast against each other, with the division in `compute`."""
     row, divided = element_type(output), quotient(x, scale, compute)
     if row.kind is Kind.INTEGER:
         return _to_integer(divided, zero, row)
@@ -145,6 +151,6 @@ def _to_integer(divided: Array, zero: Array | None, row: ElementType) -> Array:
     rounded = np.rint(divided.astype(np.float64))
     rounded[np.isnan(rounded)] = 0
     if zero is not None:
-        # Exact wherever the sum is not out of range anyway.
+        # # Exact if the sum is in range.
         rounded += cast(zero, DataType.DOUBLE)
     return narrow(rounded, row, Policy()).view(row.dtype.numpy())

@@ -1,4 +1,7 @@
-"""The operands of QuantizeLinear and DequantizeLinear, checked against the schema of an opset."""
+"""The operands of QuantizeLinear and DequantizeLinear, checked against the schema of an opset.
+
+Source: the schemas of both operators at opsets 10, 13, 19, 21, 23, 24, 25 and 28.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +18,8 @@ from castsmith.numerics.errors import ElementTypeError, QuantizeError
 from castsmith.numerics.quantize.granularity import Box, pieces, require_shapes
 from castsmith.numerics.types import FLOAT8_TYPES, TypeLike, parse_type, type_name
 
-# Which types and attributes QuantizeLinear and DequantizeLinear have at which opset, and in what type they compute.
-#
-# Source: the schemas of both operators at opsets 10, 13, 19, 21, 23, 24, 25 and 28.
-
 FIRST_OPSET = 10
-"""The opset that brought both operators."""
+"""The opset that introduced both operators."""
 
 _QUANTIZED: dict[DataType, int] = {
     **dict.fromkeys((DataType.INT8, DataType.UINT8), 10),
@@ -40,7 +39,7 @@ TYPES: dict[tuple[str, str], dict[DataType, int]] = {
     ("DequantizeLinear", "x_scale"): {**_FULL, DataType.FLOAT8E8M0: 24},
     ("DequantizeLinear", "y"): _FULL,
 }
-"""The types of each input and output, with the first opset that has them. The zero point has the quantized type."""
+"""The types of each input and output, with the first opset that allows them. The zero point has the quantized type."""
 
 ATTRIBUTES: dict[tuple[str, str], int] = {
     ("QuantizeLinear", "axis"): 13,
@@ -61,9 +60,9 @@ DEFAULTS: Mapping[str, Any] = {"axis": 1, "saturate": True, "block_size": 0, "ou
 
 
 def require_opset(op: str, opset: int) -> None:
-    """Raise QuantizeError for an opset that does not have the operator, or is newer than those known here."""
+    """Raise QuantizeError for an opset that does not have the operator, or is newer than the newest supported one."""
     if not FIRST_OPSET <= whole_number("opset", opset) <= NEWEST_OPSET:
-        raise QuantizeError(f"{op} is known for the opsets {FIRST_OPSET} to {NEWEST_OPSET}, not for {opset}.")
+        raise QuantizeError(f"unsupported opset {opset} for {op}; supported are {FIRST_OPSET} to {NEWEST_OPSET}.")
 
 
 def require_attributes(op: str, opset: int, **attributes: object) -> None:
@@ -71,28 +70,31 @@ def require_attributes(op: str, opset: int, **attributes: object) -> None:
     for name, value in attributes.items():
         first = ATTRIBUTES[op, name]
         if value != DEFAULTS[name] and opset < first:
-            raise QuantizeError(f"{op} has no {name} at opset {opset}; opset {first} is the first that has it.")
+            raise QuantizeError(f"{op} has no {name} at opset {opset}; it needs opset {first} or newer.")
 
 
 def require_type(op: str, place: str, dtype: DataType, opset: int) -> None:
     """Raise ElementTypeError for a type that the input or output `place` of the operator does not take at `opset`."""
     name, first = type_name(dtype), TYPES[op, place].get(dtype)
     if first is None:
-        raise ElementTypeError(f"{op} takes no {name} as {place}.")
+        raise ElementTypeError(f"{op} does not support {name} as {place}.")
     if opset < first:
-        raise ElementTypeError(f"{op} takes no {name} as {place} at opset {opset}; opset {first} is the first.")
+        raise ElementTypeError(
+            f"{op} does not support {name} as {place} at opset {opset}; it needs opset {first} or newer."
+        )
 
 
 def division_type(x: DataType, scale: DataType, precision: DataType | None) -> DataType:
-    """The type in which QuantizeLinear divides: `precision`, else the type of the scale.
+    """Return the type in which QuantizeLinear divides: `precision`, or the type of the scale.
 
-    Where that can hold no quotient (int32, float8e8m0) it is the type of x, or double where that is int32 too: the
-    quotient of two int32 rounds there to the integer, and to every narrow type, to which the exact one rounds.
+    If that type cannot hold a quotient (int32, float8e8m0), it is the type of x, or double if x is int32 too: the
+    quotient of two int32, rounded to double, rounds to the same integer and to the same value of every narrow type as
+    the exact one.
     """
     if precision is not None:
         if precision not in PRECISIONS:
             names = ", ".join(type_name(dtype) for dtype in PRECISIONS)
-            raise ElementTypeError(f"{type_name(precision)} is no precision to divide in; these are: {names}.")
+            raise ElementTypeError(f"invalid precision {type_name(precision)} of the division; expected {names}.")
         return precision
     if scale in PRECISIONS:
         return scale
@@ -105,8 +107,10 @@ def division_type(x: DataType, scale: DataType, precision: DataType | None) -> D
 class Operands:
     """The operands of one node, checked, and the types that follow from them.
 
-    `compute` is the type of the division or product, `output` that of the result; `stated` says that an attribute
-    fixes `compute`.
+    Attributes:
+        compute: The type of the division or product.
+        output: The type of the result.
+        stated: True if an attribute fixes `compute`.
     """
 
     x: Array
@@ -119,7 +123,7 @@ class Operands:
     stated: bool
 
     def pieces(self) -> Iterator[tuple[Box, Array, Array | None]]:
-        """The boxes that `x` falls into, each with the scale and the zero point of its elements."""
+        """Yield the boxes into which `x` is cut, each with the scale and the zero point of its elements."""
         if self.zero_point is None:
             for box, (scale,) in pieces(self.x, self.axis, self.block_size, self.scale):
                 yield box, scale, None
@@ -140,7 +144,7 @@ def quantize_operands(
     precision: TypeLike | None,
     opset: int,
 ) -> Operands:
-    """The operands of a QuantizeLinear, checked. Raises as `quantize_linear` does."""
+    """Return the checked operands of a QuantizeLinear. Raises as `quantize_linear` does."""
     op = "QuantizeLinear"
     require_opset(op, opset)
     require_attributes(
@@ -153,7 +157,7 @@ def quantize_operands(
         require_type(op, place, dtype, opset)
     if 19 <= opset < 23 and source is not scale_type:
         names = f"{type_name(source)} and {type_name(scale_type)}"
-        raise QuantizeError(f"{op} at opset {opset} wants x and y_scale of one type, not {names}.")
+        raise QuantizeError(f"{op} at opset {opset} requires x and y_scale of one type, not {names}.")
     require_shapes(data, divisor, zero, axis, block_size)
     compute = division_type(source, scale_type, None if precision is None else parse_type(precision))
     return Operands(data, divisor, zero, axis, block_size, compute, output, precision is not None)
@@ -169,7 +173,7 @@ def dequantize_operands(
     output_dtype: TypeLike | None,
     opset: int,
 ) -> Operands:
-    """The operands of a DequantizeLinear, checked. Raises as `dequantize_linear` does."""
+    """Return the checked operands of a DequantizeLinear. Raises as `dequantize_linear` does."""
     op = "DequantizeLinear"
     require_opset(op, opset)
     require_attributes(op, opset, axis=axis, block_size=block_size, output_dtype=output_dtype)
@@ -186,7 +190,7 @@ def dequantize_operands(
 def _zero_and_type(
     op: str, zero_point: npt.ArrayLike | None, stated: TypeLike | None, default: DataType
 ) -> tuple[Array | None, DataType]:
-    """The zero point and the quantized type, which it and `stated` must agree on."""
+    """Return the zero point and the quantized type, on which it and `stated` must agree."""
     wanted = None if stated is None else parse_type(stated)
     if zero_point is None:
         return None, wanted or default

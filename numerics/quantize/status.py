@@ -1,7 +1,7 @@
-"""How firmly the schemas of QuantizeLinear and DequantizeLinear fix each element, and the reason where they do not.
+"""Status of each element of a quantization in the schemas of QuantizeLinear and DequantizeLinear, with reasons.
 
-DISPUTED is what turns out differently under the reading that runtimes follow, arithmetic in float whatever the type of
-the scale, unless `precision` states the type; it is found by computing both.
+DISPUTED elements differ under the reading that runtimes follow, arithmetic in float whatever the type of the scale,
+unless `precision` states the type; they are found by computing both.
 """
 
 from __future__ import annotations
@@ -21,15 +21,13 @@ from castsmith.numerics.quantize.schema import Operands, dequantize_operands, qu
 from castsmith.numerics.status import Definedness, Finding, Mask, rules_for
 from castsmith.numerics.types import FLOAT8_TYPES, Kind, TypeLike, element_type, type_name
 
-# The elements of a quantization that rules catch, gathered into a status array or the worst finding.
-
 Rules = Iterator[tuple[Definedness, str, Mask]]
-"""What a rule says of the elements of one box: their standing at best, the reason, and which it catches."""
+"""The findings of a rule for the elements of one box: the best status they have, the reason, and a mask."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The elements of one box that one rule catches."""
+    """The elements of one box to which one rule applies."""
 
     box: Box
     standing: Definedness
@@ -38,7 +36,7 @@ class Mark:
 
 
 def marks(given: Operands, rules: Callable[[Array, Array, Array | None], Rules]) -> Iterator[Mark]:
-    """The marks of all boxes; `rules` takes a part of x with its scale and zero point."""
+    """Yield the marks of all boxes; `rules` takes a part of x with its scale and zero point."""
     source = folded(given.x, given.scale, given.axis)
     source = source.astype(source.dtype.newbyteorder("="), copy=False)
     for box, scale, zero in given.pieces():
@@ -48,7 +46,7 @@ def marks(given: Operands, rules: Callable[[Array, Array, Array | None], Rules])
 
 
 def worst_of(given: Operands, found: Iterator[Mark]) -> npt.NDArray[np.uint8]:
-    """The worst standing of each element, shaped as x."""
+    """Return the worst status of each element, shaped as x."""
     status = np.zeros(given.x.shape, np.uint8)
     out = folded(status, given.scale, given.axis)
     for mark in found:
@@ -58,7 +56,7 @@ def worst_of(given: Operands, found: Iterator[Mark]) -> npt.NDArray[np.uint8]:
 
 
 def finding_of(given: Operands, found: Iterator[Mark]) -> Finding | None:
-    """The first element, in C order, of the worst standing; None where no rule catches any."""
+    """Return the first element, in C order, of the worst status; None if all elements are DEFINED."""
     shape = folded(given.x, given.scale, given.axis).shape
     worst: tuple[int, Mark] | None = None
     for mark in found:
@@ -82,7 +80,7 @@ _DISPUTED, _UNDEFINED = Definedness.DISPUTED, Definedness.UNDEFINED
 def quantize_status(
     x: npt.ArrayLike, scale: npt.ArrayLike, zero_point: npt.ArrayLike | None = None, **settings: Any
 ) -> npt.NDArray[np.uint8]:
-    """How firmly the standard fixes each element of `quantize_linear` with the same arguments; values of Definedness.
+    """Return the status of each element of `quantize_linear` with the same arguments, as values of Definedness.
 
     Raises as `quantize_linear` does.
     """
@@ -93,14 +91,14 @@ def quantize_status(
 def quantize_reason(
     x: npt.ArrayLike, scale: npt.ArrayLike, zero_point: npt.ArrayLike | None = None, **settings: Any
 ) -> Finding | None:
-    """The first element of the worst standing in `quantize_linear`, as `status_reason`; None if all are DEFINED."""
+    """Return the first element of the worst status in `quantize_linear`; None if all are DEFINED."""
     return finding_of(*_quantize_marks(x, scale, zero_point, **settings))
 
 
 def dequantize_status(
     x: npt.ArrayLike, scale: npt.ArrayLike, zero_point: npt.ArrayLike | None = None, **settings: Any
 ) -> npt.NDArray[np.uint8]:
-    """How firmly the standard fixes each element of `dequantize_linear` with the same arguments.
+    """Return the status of each element of `dequantize_linear` with the same arguments, as values of Definedness.
 
     Raises as `dequantize_linear` does.
     """
@@ -111,7 +109,7 @@ def dequantize_status(
 def dequantize_reason(
     x: npt.ArrayLike, scale: npt.ArrayLike, zero_point: npt.ArrayLike | None = None, **settings: Any
 ) -> Finding | None:
-    """The first element of the worst standing in `dequantize_linear`; None if all are DEFINED."""
+    """Return the first element of the worst status in `dequantize_linear`; None if all are DEFINED."""
     return finding_of(*_dequantize_marks(x, scale, zero_point, **settings))
 
 
@@ -164,7 +162,7 @@ def _quantize_rules(given: Operands, x: Array, scale: Array, zero: Array | None,
         yield _UNDEFINED, f"NaN has no value in {name}", np.isnan(divided)
         if given.compute is not DataType.FLOAT:
             far = np.abs(quotient(x, scale, DataType.FLOAT)) >= 2.0**31
-            yield _DISPUTED, f"the quotient saturates, and beyond int32 runtimes give the least {name} instead", far
+            yield _DISPUTED, f"the quotient saturates, and beyond int32 runtimes give the smallest {name} instead", far
     else:
         yield from _float_rules(
             given, x, scale, divided, zero, policy_for(given.output, saturate=saturate, round_mode="up", opset=opset)
@@ -185,7 +183,7 @@ def _float_rules(given: Operands, x: Array, scale: Array, divided: Array, zero: 
     yield _DISPUTED, "the sign of a NaN that the division makes is not fixed", _made_nan(divided, x, scale)
     if zero is not None and given.output in FLOAT8_TYPES:
         name, same = type_name(given.output), total.view(_bits(total)) == divided.view(_bits(divided))
-        yield _DISPUTED, f"runtimes ignore the zero point of {name}, even 0, to which -0 is to be added", ~same
+        yield _DISPUTED, f"runtimes ignore the zero point of {name}, even 0, to which -0 would be added", ~same
 
 
 def _bits(array: Array) -> np.dtype[Any]:
@@ -198,7 +196,7 @@ def _dequantize_rules(given: Operands, x: Array, scale: Array, zero: Array | Non
     ours = product(exact, scale, given.compute)
     if zero is not None and (from_row.kind is Kind.FLOATING or from_row.dtype is DataType.INT32):
         offset = np.broadcast_to(cast(zero, DataType.DOUBLE), ours.shape)
-        yield _DISPUTED, f"the zero point of {from_row.name} is supposed to be 0", ~(offset == 0)
+        yield _DISPUTED, f"the zero point of {from_row.name} should be 0", ~(offset == 0)
     yield _DISPUTED, "the sign of a NaN that the product makes is not fixed", _made_nan(ours, x, scale)
     if (
         given.compute is not DataType.FLOAT

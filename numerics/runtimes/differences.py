@@ -1,4 +1,4 @@
-"""Where the Cast of a runtime departs from the schema, as rows: which casts, how, and one value that shows it.
+"""Departures of a runtime's Cast from the schema, as rows: the casts, the difference, and one value that shows it.
 
 Each row is checked against the installed runtime, and every departure of `cast_as` from `cast` has its row.
 """
@@ -15,9 +15,9 @@ from castsmith.numerics.types import ELEMENT_TYPES, FLOAT8_TYPES, Kind
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """`value` of the first of `sources`, cast to the first of `targets`, is `schema` by the schema and `result` there.
+    """A departure: `value` of the first of `sources`, cast to the first of `targets`, gives `result`, not `schema`.
 
-    `saturate` None stands for both settings. All three values are text, as Python prints the number.
+    `saturate` None means both settings. All three values are text, as Python prints the number.
     """
 
     runtime: str
@@ -44,7 +44,7 @@ _WIDE = (_D.DOUBLE, _D.INT64, _D.UINT64, _D.INT32, _D.UINT32)
 _SUB_BYTE = (_D.INT4, _D.UINT4, _D.INT2, _D.UINT2)
 _FNUZ = (_D.FLOAT8E4M3FNUZ, _D.FLOAT8E5M2FNUZ)
 _TEXT = (_D.STRING,)
-_TWICE = "rounds to float first, and so twice"
+_TWICE = "rounds to float first, so twice"
 
 DIFFERENCES: tuple[Difference, ...] = (
     Difference(
@@ -126,7 +126,7 @@ DIFFERENCES: tuple[Difference, ...] = (
         "onnxruntime",
         _TEXT,
         _types((Kind.INTEGER, Kind.BOOLEAN), (_D.INT32,), 8),
-        "reads the digits in front and ignores the rest; what is out of range wraps",
+        "reads the leading digits and ignores the rest; a number out of range wraps",
         *("1e5", "100000", "1"),
     ),
     Difference(
@@ -140,7 +140,7 @@ DIFFERENCES: tuple[Difference, ...] = (
         "onnxruntime",
         _TEXT,
         (_D.FLOAT16, *FLOAT8_TYPES, _D.BFLOAT16, _D.FLOAT8E8M0, _D.FLOAT),
-        "reads a double, and so rounds twice or three times",
+        "reads a double, so rounds twice or three times",
         *("1.000488281250000000001", "1.0009765625", "1.0"),
     ),
     Difference(
@@ -178,7 +178,7 @@ DIFFERENCES: tuple[Difference, ...] = (
         "reference",
         _NUMBERS,
         (_D.FLOAT8E8M0,),
-        "saturate=0 makes zero, and what is below the smallest number, that number instead of NaN",
+        "saturate=0 gives the smallest number instead of NaN for zero and anything below it",
         *("0.0", "nan", "5.877471754111438e-39"),
         saturate=False,
     ),
@@ -194,7 +194,7 @@ DIFFERENCES: tuple[Difference, ...] = (
         "reference",
         _NUMBERS,
         (_D.FLOAT8E8M0,),
-        "saturate=0 rounding down gives the maximum for what is above it",
+        "saturate=0 rounding down gives the maximum for anything above it",
         *("3e+38", "nan", "1.7014118346046923e+38"),
         saturate=False,
         round_modes=("down",),
@@ -217,7 +217,7 @@ DIFFERENCES: tuple[Difference, ...] = (
         "reference",
         _TEXT,
         _NUMBERS,
-        "reads as Python and numpy do, and so in two or three roundings",
+        "reads as Python and numpy do, so with two or three roundings",
         *("1.000000059604644775390625000000001", "1.0000001192092896", "1.0"),
     ),
 )

@@ -1,13 +1,11 @@
-"""Cast as a named runtime computes it, wrong or not: for folding what the standard leaves open as that runtime would.
+"""Cast as a named runtime computes it, even if wrong, for folding what the standard leaves open as that runtime would.
 
     onnxruntime    the CPU kernel of ONNX Runtime 1.31, one Cast at a time, on x86-64
     reference      the reference evaluator of onnx 1.23, on numpy 2 and ml_dtypes 0.6
 
-`castsmith.numerics.runtimes.differences` lists how each departs from the schema. What a runtime computes one way in
-the body of
-a vectorised loop and another way in its tail has no reproducible value and is refused: a floating-point number out of
-range of an integer of 8 bits or more. The sign and payload of a NaN depend on the lane too; here a NaN is a NaN, with
-the bits that `cast` gives it.
+`castsmith.numerics.runtimes.differences` lists how each departs from the schema. A result that differs between the body
+and the tail of a vectorised loop is not reproducible and is refused: a floating-point number out of range of an integer
+of 8 bits or more. The sign and payload of a NaN also depend on the lane; here every NaN has the bits that `cast` gives.
 """
 
 from __future__ import annotations
@@ -27,18 +25,16 @@ from castsmith.numerics.runtimes.onnxruntime import cast_as_onnxruntime
 from castsmith.numerics.status import Definedness, status_reason
 from castsmith.numerics.types import FLOAT8_TYPES, Kind, TypeLike, element_type, type_name
 
-# What the reference evaluator of onnx 1.23 computes: the conversions of numpy and ml_dtypes, and a few steps before.
-#
+# The reference evaluator of onnx 1.23 computes the conversions of numpy and ml_dtypes, after a few steps:
 #     to float8, saturating    clipped to the extremes first, infinity too at every opset; ml_dtypes' clip and cast
 #     to float8e8m0            the exponent bits of the float, so that signs are lost, subnormals round to one of two
 #                              values, infinity is NaN, and `saturate` only keeps the maximum from rounding up
 #     everything else          ml_dtypes by way of float, hence two roundings from double; numpy's printing
-#
 # Source: `onnx/reference/ops/op_cast.py` and `onnx/numpy_helper.py`, functions `saturate_cast` and `to_float8e8m0`.
 
 
 def cast_as_reference(elements: Array, source: DataType, target: DataType, saturate: bool, round_mode: str) -> Array:
-    """The result for contiguous `elements` of the type `source`, which is not `target`. Raises CastError."""
+    """Return the cast of contiguous `elements` of the type `source` to another type. Raises CastError."""
     try:
         return _convert(elements, target, saturate, round_mode)
     except (TypeError, ValueError, OverflowError) as error:
@@ -89,13 +85,15 @@ def cast_as(
     round_mode: str = "up",
     opset: int = NEWEST_OPSET,
 ) -> Array:
-    """`array` in the element type `to`, as the Cast of `runtime` computes it; otherwise as `cast`.
+    """Return `array` in the element type `to` as the Cast of `runtime` computes it; other rules as in `cast`.
 
-    Raises CastError for an unknown runtime, and, naming the first element, for a cast that the runtime does not have or
-    whose result there is not reproducible.
+    Raises:
+        CastError: The runtime is unknown; or it does not have the cast or its result is not reproducible, in which case
+            the
+            message names the first such element.
     """
     if runtime not in _RUNTIMES:
-        raise CastError(f"{runtime!r} is not one of the runtimes known here: {', '.join(RUNTIMES)}.")
+        raise CastError(f"unknown runtime {runtime!r}; expected {', '.join(RUNTIMES)}.")
     elements, source = elements_of(array)
     target = check_cast(source, to, round_mode=round_mode, opset=opset)
     elements = elements.astype(elements.dtype.newbyteorder("="), order="C")
@@ -106,8 +104,8 @@ def cast_as(
         found = status_reason(elements, target, opset=opset)
         if found is not None and found.standing is Definedness.UNDEFINED:
             raise CastError(
-                f"What {runtime} makes of {found.value} at {list(found.index)} in {type_name(target)} is not "
-                f"reproducible: {found.reason}."
+                f"The value that {runtime} gives for {found.value} at {list(found.index)} in {type_name(target)} "
+                f"is not reproducible: {found.reason}."
             )
     with np.errstate(all="ignore"):
         return _RUNTIMES[runtime](elements, source, target, saturate, round_mode)

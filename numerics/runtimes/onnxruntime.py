@@ -1,10 +1,10 @@
-"""What the CPU Cast kernel of ONNX Runtime 1.31 computes on x86-64, each departure from the schema as one step.
+"""The CPU Cast kernel of ONNX Runtime 1.31 on x86-64, each departure from the schema as one step.
 
 to float8, float8e8m0, float16, bfloat16     by way of float: two roundings from double and wide integers
 to int4, uint4, int2, uint2                  half away from zero, and the low bits of the int32
-from float8 to bool                          whether any bit is set
+from float8 to bool                          true if any bit is set
 from text                                    the C++ standard library's stod, stoll and stoull
-to text                                      eight significant digits, as C's %.8g has them
+to text                                      eight significant digits, as C's %.8g prints them
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LEAST_INT32 = -(2.0**31)
 
 
 def cast_as_onnxruntime(elements: Array, source: DataType, target: DataType, saturate: bool, round_mode: str) -> Array:
-    """The result for contiguous `elements` of the type `source`, which is not `target`. Raises CastError."""
+    """Return the cast of contiguous `elements` of the type `source` to another type. Raises CastError."""
     for dtype in (source, target):
         if dtype in _NO_KERNEL:
             raise CastError(f"onnxruntime has no Cast for {type_name(dtype)}.")
@@ -83,7 +83,7 @@ def _from_text(elements: Array, target: DataType, saturate: bool, round_mode: st
 
 
 def _integer(text: str, row: ElementType) -> int:
-    """stoll and stoull read the digits in front and ignore the rest; stoull takes a minus sign and wraps."""
+    """Parse as stoll and stoull do: leading digits are read, the rest is ignored; stoull lets a minus sign wrap."""
     found = _INTEGER_PREFIX.match(text)
     value = int(found[1]) if found else None
     low, high = (-(2**63), 2**63) if row.signed else (-(2**64) + 1, 2**64)
@@ -95,13 +95,13 @@ def _integer(text: str, row: ElementType) -> int:
 def _double(text: str) -> float:
     if not is_number(text):
         raise CastError(
-            f"What onnxruntime makes of the text {text!r}, which the schema does not name, is not known here."
+            f"The value that onnxruntime gives for the text {text!r}, which the schema does not define, is unknown."
         )
     value = float(text)
     tiny = float(np.finfo(np.float64).tiny)
     literal = text.lower().lstrip("+-") not in ("inf", "nan")
     if literal and (np.isinf(value) or (abs(value) < tiny and re.search("[1-9]", re.split("[eE]", text)[0]))):
-        raise CastError(f"onnxruntime fails on the text {text!r}, which is out of the range of double.")
+        raise CastError(f"onnxruntime fails on the text {text!r}, which is out of range for double.")
     return value
 
 

@@ -113,7 +113,7 @@ def test_wide_unsigned_bounds_do_not_wrap_as_they_do_in_qonnx() -> None:
 @pytest.mark.parametrize(
     ("changed", "text"),
     [
-        ({"rounding_mode": "NEAREST"}, "'NEAREST' is not one of QONNX: ROUND, "),
+        ({"rounding_mode": "NEAREST"}, "unknown QONNX rounding mode 'NEAREST'; expected ROUND, "),
         ({"in_bitwidth": 7.5}, "in_bitwidth of QONNX Trunc must be an integer from 1 to 1023, not 7.5"),
         ({"out_bitwidth": np.array([4, 0])}, "out_bitwidth of QONNX Trunc must be an integer"),
         ({"out_bitwidth": np.nan}, "out_bitwidth of QONNX Trunc must be an integer"),

@@ -109,7 +109,7 @@ def test_trunc(castsmith: Command, words: tuple[str, ...], results: list[str]) -
     ("words", "said"),
     [
         (("x",), "'x' is not a number"),
-        (("1", "--rounding-mode", "NEAREST"), "Rounding mode 'NEAREST' is not one of QONNX"),
+        (("1", "--rounding-mode", "NEAREST"), "unknown QONNX rounding mode 'NEAREST'"),
         (("1", "--type", "int8"), "--type must be float or double"),
         (("1", "--in-bitwidth", "0"), "must be at least 1"),
         (("1", "--out-bitwidth", "65"), "--out-bitwidth must be at most 64"),

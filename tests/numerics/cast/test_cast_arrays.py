@@ -120,7 +120,7 @@ def test_every_version_of_the_operator_is_known() -> None:
 @pytest.mark.parametrize("dtype", [dtype for dtype, first in FIRST_OPSET.items() if first > 1])
 def test_a_type_too_new_for_the_opset_is_refused_with_the_first_that_has_it(dtype: DataType) -> None:
     first = FIRST_OPSET[dtype]
-    expected = f"Cast does not take {type_name(dtype)} at opset {first - 1}; opset {first} is the first that does"
+    expected = f"Cast does not support {type_name(dtype)} at opset {first - 1}; it needs opset {first} or newer"
     with pytest.raises(ElementTypeError, match=expected):
         cast(np.float32(1), dtype, opset=first - 1)
     with pytest.raises(ElementTypeError, match=expected):

@@ -80,14 +80,14 @@ def test_the_reason_names_the_first_of_the_worst() -> None:
     assert quantize_reason(x[0], f32(1)) is None
     found = dequantize_reason(np.array([5], np.int32), f32(1), np.array(1, np.int32))
     assert found is not None
-    assert found.reason == "the zero point of int32 is supposed to be 0"
+    assert found.reason == "the zero point of int32 should be 0"
 
 
 @pytest.mark.parametrize(
     ("arguments", "settings", "text"),
     [
-        ((f32([1]), f32(1)), {"opset": 9}, "opsets 10 to 28, not for 9"),
-        ((f32([1]), f32(1)), {"opset": 12, "axis": 0}, "no axis at opset 12; opset 13"),
+        ((f32([1]), f32(1)), {"opset": 9}, "unsupported opset 9 for QuantizeLinear; supported are 10 to 28"),
+        ((f32([1]), f32(1)), {"opset": 12, "axis": 0}, "no axis at opset 12; it needs opset 13"),
         ((f32([1]), f32(1)), {"opset": 18, "saturate": False}, "no saturate at opset 18; opset 19"),
         ((f32([1]), f32(1)), {"opset": 19, "block_size": 2}, "no block_size at opset 19; opset 21"),
         ((f32([1]), f32(1)), {"opset": 21, "precision": "float"}, "no precision at opset 21; opset 23"),
@@ -96,7 +96,7 @@ def test_the_reason_names_the_first_of_the_worst() -> None:
         ((f32([[1, 2]]), f32([1, 2])), {"axis": 2}, "Axis 2 is out of range for a tensor of rank 2"),
         ((f32([[1, 2]]), f32([[1, 2]])), {}, r"scale of shape \(1, 2\) fits neither"),
         ((f32([[1, 2, 3]]), f32([[1]])), {"block_size": 2}, r"need a scale of shape \(1, 2\), not \(1, 1\)"),
-        ((f32([[1, 2]]), f32([1, 2])), {"block_size": -1}, "block size is positive"),
+        ((f32([[1, 2]]), f32([1, 2])), {"block_size": -1}, "block_size must be positive"),
         ((f32([[1, 2]]), f32([1, 2]), np.uint8(1)), {}, "they must agree"),
         ((f32([1]), f32(1), np.uint8(1)), {"output_dtype": "int8"}, "is uint8 and not int8"),
     ],
@@ -112,7 +112,7 @@ def test_types_that_the_opset_lacks_are_refused_by_name() -> None:
         quantize_linear(1.0, f32(1))
     with pytest.raises(ElementTypeError, match="no int4 as y at opset 19; opset 21"):
         quantize_linear(f32(1), f32(1), np.zeros((), oracle.INTS["int4"].dtype), opset=19)
-    with pytest.raises(ElementTypeError, match="int8 is no precision"):
+    with pytest.raises(ElementTypeError, match="invalid precision int8"):
         quantize_linear(f32(1), f32(1), precision="int8")
     with pytest.raises(ElementTypeError, match="no float8e8m0 as y"):
         dequantize_linear(np.uint8(1), oracle.array_of("float8e8m0", 127))
