@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from castsmith.cli.exit_codes import meanings
 from castsmith.ir.options import Options, option_info
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def add_command(commands: Commands, name: str, run: Run, summary: str) -> argpar
     """A parser for the command `name`, which `run` carries out; every command takes --json."""
     parser: argparse.ArgumentParser = commands.add_parser(name, help=summary, description=f"{summary.capitalize()}.")
     parser.set_defaults(run=run)
+    parser.epilog = "Exit codes: " + "; ".join(f"{code} {meaning}" for code, meaning in meanings(name).items()) + "."
     return parser
 
 

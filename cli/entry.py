@@ -34,6 +34,7 @@ def _open_closed_streams() -> None:
         try:
             os.fstat(descriptor)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
+            # It takes the lowest free number, which is this one. What is written to stdout is then an error.
+            os.open(os.devnull, os.O_RDWR if name == "stderr" else os.O_RDONLY)
         if getattr(sys, name) is None:
             setattr(sys, name, open(descriptor, "w" if descriptor else "r", closefd=False))  # noqa: SIM115

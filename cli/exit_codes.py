@@ -12,7 +12,7 @@ import re
 import shlex
 import sys
 import traceback
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TextIO
@@ -20,6 +20,39 @@ from typing import Any, TextIO
 # What went wrong, as data: a code, one plain sentence, the file, and the exit code.
 
 DONE, REFUSED, TROUBLE, INCONCLUSIVE, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 130, 143
+
+EXIT_CODES: Mapping[str, Mapping[int, str]] = {
+    "optimize": {
+        DONE: "the model is written",
+        REFUSED: "a rewrite was refused, or --verify found a difference; nothing is written",
+        INCONCLUSIVE: "the model is written, but --verify could not compare all of it",
+    },
+    "check": {DONE: "no findings from --fail-on up", REFUSED: "findings from --fail-on up"},
+    "diff": {DONE: "the same", REFUSED: "different"},
+    "verify": {DONE: "equal", REFUSED: "different", INCONCLUSIVE: "something was not compared"},
+    "promote": {DONE: "a common type", REFUSED: "no common type that these options allow"},
+}
+"""What the exit codes of a command say, where it has others than `ANY_COMMAND`."""
+
+ANY_COMMAND: Mapping[int, str] = {
+    DONE: "done",
+    TROUBLE: "bad usage, unreadable input, or output that cannot be written; the sentence says what is written",
+}
+"""What they say of any command. Beside them 130 is an interrupt, 141 a closed pipe, 143 SIGTERM, as in a shell."""
+
+WORST = (DONE, INCONCLUSIVE, REFUSED, TROUBLE)
+"""The exit codes of many models from best to worst; the worst is that of all."""
+
+
+def meanings(command: str) -> dict[int, str]:
+    """What the exit codes of the command say, by number."""
+    return dict(sorted({**ANY_COMMAND, **EXIT_CODES.get(command, {})}.items()))
+
+
+def worst(codes: Iterable[int]) -> int:
+    """The exit code of a run over many models, by theirs."""
+    return max(codes, key=lambda code: WORST.index(code) if code in WORST else len(WORST), default=DONE)
+
 
 USAGE = "usage"
 
@@ -121,8 +154,10 @@ def _code(kind: type[Exception]) -> str:
 
 def _file(message: str, arguments: Mapping[str, Any]) -> str:
     """The file that the sentence begins with; else the only one that there is to read."""
+    from castsmith.cli.models import shown
+
     given = [path for name in _PATHS for path in _listed(arguments.get(name))]
-    named = next((path for path in given if message.startswith(f"{path}:")), "")
+    named = next((path for path in given if message.startswith(f"{shown(path)}:")), "")
     sources = _listed(arguments.get("input"))
     return named or (sources[0] if len(sources) == 1 else "")
 

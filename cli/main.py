@@ -1,8 +1,7 @@
 """The `castsmith` command: which commands there are, and how each ends.
 
-Exit codes: 0 done, 1 refused or findings, 2 bad usage or unreadable input, 3 inconclusive (`verify`), 130 interrupted,
-143 ended by SIGTERM. For `diff` 0 is the same and 1 different. Nothing heavy is imported before a command runs, so that
---help is quick.
+The exit codes are listed in `castsmith.cli.exit_codes`. Nothing heavy is imported before a command runs, so that --help
+is quick.
 """
 
 from __future__ import annotations
@@ -75,7 +74,11 @@ _COMMANDS = (
 
 _PURPOSE = "Make the element types of an ONNX model right for where it will run: exact, explained, repaired."
 
-_EPILOG = "exit codes: 0 done, 1 refused or findings, 2 bad usage or unreadable input"
+_EPILOG = (
+    "Exit codes: 0 done, or no difference; 1 refused, findings, or different; 2 bad usage, unreadable input or output"
+    " that cannot be written; 3 inconclusive. The --help of each command says what they mean there. In the place of a"
+    " model, - is standard input or output."
+)
 
 
 class _UsageError(Exception):

@@ -18,6 +18,7 @@ from onnx_ir import DataType
 import castsmith
 import castsmith.lowering
 import castsmith.passes
+from castsmith.cli.exit_codes import EXIT_CODES, WORST, meanings
 from castsmith.cli.main import main
 from castsmith.ir.options import Options, info_of
 from castsmith.ir.targets import Target, load_target, target_names
@@ -64,9 +65,38 @@ def commands() -> Iterator[str]:
     yield "Each command takes a model whatever is wrong with it, prints what it found, and ends with an exit code.\n"
     overview = _help()
     yield f"```text\n{overview}```\n"
+    yield "## Exit codes\n"
+    yield from _exit_codes()
     for name in _COMMAND.findall(overview):
         yield f"## castsmith {name}\n"
         yield f"```text\n{_help(name)}```\n"
+
+
+_STREAMS = """
+Of several models the exit code is that of the worst: 2, then 1, then 3, then 0. An interrupt is 130, a reader that goes
+away 141, SIGTERM 143. Every error is one sentence on stderr, and with `--json` a document on stdout too
+([error-1.json](../schema/error-1.json)). Where a model is written and the report of it cannot be printed, the sentence
+says so; the exit code is then 2 with `--json`, and 0 without.
+
+## Standard input and output
+
+`-` in the place of a model is standard input, which `optimize`, `check`, `diff` and `verify` take once, or the standard
+output of `optimize -o -`: the bytes of one ONNX file with all its weights, and nothing else. The summary then goes to
+stderr, and `--report` to its file. External data of a model from standard input is looked for in the current folder. A
+file named `-` is `./-`.
+"""
+
+
+def _exit_codes() -> Iterator[str]:
+    heads = ("command", *(str(code) for code in sorted(WORST)))
+    rows = (("any other" if not name else f"`{name}`", *_meanings(name)) for name in (*EXIT_CODES, ""))
+    yield _table(heads, rows)
+    yield _STREAMS
+
+
+def _meanings(command: str) -> Iterator[str]:
+    found = meanings(command)
+    yield from (found.get(code, "") for code in sorted(WORST))
 
 
 def options() -> Iterator[str]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from castsmith.cli.arguments import json_text
 from castsmith.cli.batch.worker import Done, Item, optimize_in_process
 from castsmith.cli.collisions import place, require_apart, settings_files
-from castsmith.cli.exit_codes import cleaned_up_if_interrupted
+from castsmith.cli.exit_codes import DONE, INCONCLUSIVE, cleaned_up_if_interrupted, worst
 from castsmith.cli.text import counted
 
 _NOT_PASSED_ON = frozenset(["command", "run", "input", "output", "jobs", "dask", "json", "report", "diff", "explain"])
@@ -30,8 +30,12 @@ def is_batch(arguments: argparse.Namespace) -> bool:
 def run_batch(arguments: argparse.Namespace) -> int:
     """Optimize every model into the folder; the exit code is the worst of theirs."""
     from castsmith.cli.batch.dask import on_dask
+    from castsmith.cli.models import STREAM
     from castsmith.cli.output import require_writable, staged_file
+    from castsmith.lowering.registry import OptionError
 
+    if STREAM in (*arguments.input, arguments.output, arguments.report):
+        raise OptionError("- stands for standard input or output, which many models cannot share: name files.")
     folder = Path(arguments.output)
     items = _items(arguments, folder)
     report = None if arguments.report is None else Path(arguments.report)
@@ -54,28 +58,33 @@ def run_batch(arguments: argparse.Namespace) -> int:
             if not arguments.json:
                 _tell(done)
     everything = [finished[source] for source in arguments.input]
-    failed = [done for done in everything if done["exit_code"]]
-    counts = {"models": len(everything), "written": len(everything) - len(failed), "failed": len(failed)}
+    codes = [done["exit_code"] for done in everything]
+    inconclusive, written = codes.count(INCONCLUSIVE), codes.count(DONE) + codes.count(INCONCLUSIVE)
+    counts = {"models": len(codes), "written": written, "inconclusive": inconclusive, "failed": len(codes) - written}
     text = json_text({"summary": counts, "models": everything})
     with staged_file(report) as write:
         write(text)
+    if written:
+        arguments.written = f"{folder} ({counted(written, 'model')})"
     if arguments.json:
         print(text, end="")
     else:
-        print(f"{counts['models']} models: {counts['written']} written, {counts['failed']} failed")
-    return max(done["exit_code"] for done in everything)
+        unsure = f" ({inconclusive} inconclusive)" if inconclusive else ""
+        print(f"{counts['models']} models: {counts['written']} written{unsure}, {counts['failed']} failed")
+    return worst(codes)
 
 
 def _tell(done: Done) -> None:
     for message in done["messages"]:
         print(message, file=sys.stderr)
-    if done["exit_code"]:
+    if done["exit_code"] not in (DONE, INCONCLUSIVE):
         print(f"{done['input']}: failed")
     else:
         summary = done["report"]["summary"]
         rewrites = sum(rule["count"] for rule in summary["rewrites"])
         counts = f"{counted(rewrites, 'rewrite')}, {counted(summary['refusals'], 'refusal')}"
-        print(f"{done['input']} -> {done['output']}: {counts}")
+        unsure = ", inconclusive" if done["exit_code"] == INCONCLUSIVE else ""
+        print(f"{done['input']} -> {done['output']}: {counts}{unsure}")
 
 
 def _items(arguments: argparse.Namespace, folder: Path) -> list[Item]:

@@ -6,12 +6,15 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from castsmith.cli.arguments import Commands, add_command, add_promotion, print_json, promotion_rules
-from castsmith.cli.exit_codes import DONE, REFUSED, Failure, complain, failure_of
+from castsmith.cli.exit_codes import DONE, REFUSED, Failure, complain, failure_of, worst
 
 if TYPE_CHECKING:
     from castsmith.ir.records import Diagnostic
     from castsmith.ir.targets import Target
     from castsmith.numerics.promotion import PromotionRules
+
+_LEVELS = ("NOTE", "WARNING", "ERROR")
+"""The names of `Severity`, from the lowest on; it is not imported for --help."""
 
 Checked = list[tuple[str, "list[Diagnostic] | Failure"]]
 """Each file with what was found in it, or why it was not checked."""
@@ -19,11 +22,16 @@ Checked = list[tuple[str, "list[Diagnostic] | Failure"]]
 
 def add_to(commands: Commands) -> None:
     parser = add_command(commands, "check", run, "what is wrong with the types of models; exit code 1 if anything is")
-    parser.add_argument("input", metavar="IN", nargs="+", help="an ONNX model, even one that no runtime accepts")
+    parser.add_argument(
+        "input", metavar="IN", nargs="+", help="an ONNX model, even one that no runtime accepts; - for standard input"
+    )
     parser.add_argument("--target", metavar="T", help="a runtime that the model is to run on (see castsmith targets)")
     select = parser.add_argument_group("which findings (castsmith explain lists the codes)")
     select.add_argument("--select", metavar="CODES", help="only these, separated by commas")
     select.add_argument("--ignore", metavar="CODES", help="all but these, such as casts that lose values on purpose")
+    levels = tuple(level.lower() for level in _LEVELS)
+    help_text = "exit with 1 for findings of this severity or a higher one (default: note, which is any)"
+    select.add_argument("--fail-on", choices=levels, default=levels[0], help=help_text)
     add_promotion(parser)
     parser.add_argument("--format", choices=("text", "json", "sarif"), default="text", help="default: text")
     parser.add_argument("--json", dest="format", action="store_const", const="json", help="the same as --format json")
@@ -31,8 +39,10 @@ def add_to(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Check every file: one that cannot be read does not keep the others from being checked."""
+    from castsmith.cli.models import require_one_stdin
     from castsmith.ir.targets import load_target
 
+    require_one_stdin(arguments.input)
     target = None if arguments.target is None else load_target(arguments.target)
     rules, wanted = promotion_rules(arguments), _wanted(arguments)
     if len(arguments.input) == 1:
@@ -40,8 +50,14 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         checked = [(file, _outcome(file, rules, target, wanted)) for file in arguments.input]
     _print(arguments, checked)
-    codes = [found.exit_code if isinstance(found, Failure) else REFUSED for _, found in checked if found]
-    return max(codes, default=DONE)
+    return worst(_exit_code(found, arguments.fail_on) for _, found in checked)
+
+
+def _exit_code(found: list[Diagnostic] | Failure, fail_on: str) -> int:
+    if isinstance(found, Failure):
+        return found.exit_code
+    least = _LEVELS.index(fail_on.upper())
+    return REFUSED if any(_LEVELS.index(record.severity.name) >= least for record in found) else DONE
 
 
 def _outcome(
@@ -58,13 +74,14 @@ def _outcome(
 def _findings(
     file: str, rules: PromotionRules, target: Target | None, wanted: tuple[frozenset[str] | None, frozenset[str]]
 ) -> list[Diagnostic]:
+    from castsmith.cli.models import read_model, shown, source_of
     from castsmith.cli.text import as_command, progress
     from castsmith.lowering.check import check
 
     selected, ignored = wanted
     with progress() as announce:
-        announce(f"checking {file}")
-        found = map(as_command, check(file, target=target, promotion=rules))
+        announce(f"checking {shown(file)}")
+        found = map(as_command, check(read_model(source_of(file)), target=target, promotion=rules))
         return [f for f in found if f.code not in ignored and (selected is None or f.code in selected)]
 
 
@@ -85,6 +102,7 @@ def _codes(text: str) -> frozenset[str]:
 
 
 def _print(arguments: argparse.Namespace, checked: Checked) -> None:
+    from castsmith.cli.models import shown
     from castsmith.cli.text import Line, finding_line, print_lines
 
     found = [(file, records) for file, records in checked if not isinstance(records, Failure)]
@@ -95,7 +113,9 @@ def _print(arguments: argparse.Namespace, checked: Checked) -> None:
     elif arguments.format == "json":
         print_json(_data(arguments, checked))
     else:
-        print_lines(Line((("", finding_line(file, record)),), 4) for file, records in found for record in records)
+        print_lines(
+            Line((("", finding_line(shown(file), record)),), 4) for file, records in found for record in records
+        )
 
 
 def _data(arguments: argparse.Namespace, checked: Checked) -> dict[str, Any]:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import argparse
 
-from castsmith.cli.arguments import Commands, add_command
+from castsmith.cli.arguments import Commands, add_command, add_json, print_json
 from castsmith.cli.exit_codes import DONE
 
 
 def add_to(commands: Commands) -> None:
     parser = add_command(commands, "completion", run, "a script for a shell, which then completes this command")
     parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="bash, zsh or fish")
+    add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -22,5 +23,9 @@ def run(arguments: argparse.Namespace) -> int:
     from castsmith.cli.main import whole_parser
 
     write = {"bash": bash_script, "zsh": zsh_script, "fish": fish_script}
-    print(write[arguments.shell](list(commands_of(whole_parser(), known_values()))), end="")
+    script = write[arguments.shell](list(commands_of(whole_parser(), known_values())))
+    if arguments.json:
+        print_json({"shell": arguments.shell, "script": script})
+    else:
+        print(script, end="")
     return DONE

@@ -5,19 +5,17 @@ from __future__ import annotations
 import argparse
 
 from castsmith.cli.arguments import Commands, add_command, print_json
-
-_SAME, _DIFFERENT = 0, 1
+from castsmith.cli.exit_codes import DONE, REFUSED
 
 
 def add_to(commands: Commands) -> None:
-    summary = "what differs between two models; exit code 0 the same, 1 different, 2 trouble"
-    parser = add_command(commands, "diff", run, summary)
+    parser = add_command(commands, "diff", run, "what differs between two models; exit code 1 if anything does")
     parser.epilog = (
         "No difference is: the names of intermediate values and the order of nodes, whether a constant is an"
         " initializer or a Constant node, attributes at their defaults, who produced the model, documentation; and,"
-        " unless --all is given, the metadata of nodes and constants that nothing uses."
+        f" unless --all is given, the metadata of nodes and constants that nothing uses. {parser.epilog}"
     )
-    parser.add_argument("a", metavar="A", help="an ONNX model")
+    parser.add_argument("a", metavar="A", help="an ONNX model; - for standard input")
     parser.add_argument("b", metavar="B", help="the model to compare it with")
     help_text = "report the metadata of nodes and constants that nothing uses, too"
     parser.add_argument("--all", action="store_true", help=help_text)
@@ -28,21 +26,23 @@ def add_to(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from castsmith.cli.models import read_model, require_one_stdin, shown, source_of
     from castsmith.cli.report import comparison_data
     from castsmith.cli.text import comparison_lines, print_lines, progress
     from castsmith.ir.diff import diff
-    from castsmith.ir.io import load
 
+    require_one_stdin((arguments.a, arguments.b))
+    names = shown(arguments.a), shown(arguments.b)
     with progress() as announce:
-        announce(f"comparing {arguments.a} with {arguments.b}")
-        a, b = load(arguments.a), load(arguments.b)
+        announce(f"comparing {names[0]} with {names[1]}")
+        a, b = read_model(source_of(arguments.a)), read_model(source_of(arguments.b))
         found = diff(a, b, everything=arguments.all)
     if arguments.format == "html":
         from castsmith.cli.page import diff_page, html_text
 
-        print(html_text(diff_page(f"{arguments.a} \u2192 {arguments.b}", a, b, found)), end="")
+        print(html_text(diff_page(" \u2192 ".join(names), a, b, found)), end="")
     elif arguments.format == "json":
         print_json({"a": arguments.a, "b": arguments.b, "same": not found, **comparison_data(found)})
     else:
-        print_lines(comparison_lines(arguments.a, arguments.b, found, full=arguments.full))
-    return _DIFFERENT if found else _SAME
+        print_lines(comparison_lines(*names, found, full=arguments.full))
+    return REFUSED if found else DONE

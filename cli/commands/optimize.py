@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ from castsmith.cli.exit_codes import DONE, INCONCLUSIVE, REFUSED, cleaned_up_if_
 if TYPE_CHECKING:
     import onnx_ir
 
+    from castsmith.cli.models import Source
     from castsmith.cli.page import Around
     from castsmith.cli.report import Sizes, Watched
     from castsmith.lowering.pipeline import Result
@@ -47,9 +49,13 @@ def spell_out(words: Sequence[str]) -> list[str]:
 
 def add_to(commands: Commands) -> None:
     parser = add_command(commands, "optimize", run, "make the element types of a model right, and write it")
-    parser.add_argument("input", metavar="IN", nargs="+", help="an ONNX model, or many")
+    parser.add_argument("input", metavar="IN", nargs="+", help="an ONNX model, or many; - for standard input")
     parser.add_argument(
-        "-o", "--output", metavar="OUT", required=True, help="where to write it; may be IN; a folder for many models"
+        "-o",
+        "--output",
+        metavar="OUT",
+        required=True,
+        help="where to write it; may be IN; - for standard output; a folder for many models",
     )
     parser.add_argument("--external-data", metavar="NAME", help="file beside OUT for weights of more than 1 KiB")
     parser.add_argument(
@@ -86,28 +92,29 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run_one(arguments: argparse.Namespace) -> int:
+    from castsmith.cli.models import read_model, shown, size_of, source_of
     from castsmith.cli.output import require_writable
     from castsmith.cli.report import Sizes, Watched, measure
     from castsmith.cli.text import finding_line, progress
-    from castsmith.ir.io import load
     from castsmith.ir.records import Severity
 
-    source, output = Path(arguments.input), Path(arguments.output)
-    report = _report_path(arguments, source, output)
+    _require_streams(arguments)
+    output, report = _file(arguments.output), _report_path(arguments)
     for path in filter(None, (output, report)):
         require_writable(path)
     with progress(_steps(arguments)) as announce:
-        announce(f"reading {source.name}")
-        model = load(source)
+        announce(f"reading {shown(Path(arguments.input).name)}")
+        source = source_of(arguments.input)
+        model = read_model(source)
         if report is not None:
             _require_no_data_file(report, arguments, model)
-        before = measure(model, source.stat().st_size)
+        before = measure(model, size_of(source))
         drawn = _drawn(model) if report is not None and _is_html(report) else {}
         watched = Watched(model)
         result = _optimize(arguments, model, watched, announce)
         rules = watched.amounts(result.rewrites)
     for record in result.diagnostics:
-        print(finding_line(arguments.input, record), file=sys.stderr)
+        print(finding_line(shown(arguments.input), record), file=sys.stderr)
     if any(record.severity is Severity.ERROR for record in result.diagnostics):
         if arguments.json:
             print(_json(arguments, None, result, Sizes(before, measure(result.model), rules)), end="")
@@ -115,27 +122,28 @@ def _run_one(arguments: argparse.Namespace) -> int:
         return REFUSED
     with cleaned_up_if_interrupted():
         if arguments.verify:
-            result = _verified(arguments, result)
+            result = _verified(arguments, source, result)
         _write(arguments, result, Sizes(before, measure(result.model), rules), report, drawn)
     return INCONCLUSIVE if result.verdict is not None and result.verdict.inconclusive else DONE
 
 
-def _verified(arguments: argparse.Namespace, result: Result) -> Result:
+def _verified(arguments: argparse.Namespace, source: Source, result: Result) -> Result:
     """The result with what comparing the input and the file that is written says. Raises VerificationError where they
     differ, before anything is put in place."""
     import tempfile
     from dataclasses import replace
 
+    from castsmith.cli.models import read_model
     from castsmith.ir.io import save
     from castsmith.ir.verify import require_no_difference, verify
     from castsmith.lowering.pipeline import retyped
 
-    output = Path(arguments.output)
-    with tempfile.TemporaryDirectory(dir=output.parent, prefix=".castsmith-verify-") as folder:
-        written = Path(folder) / output.name
+    output = _file(arguments.output)
+    with tempfile.TemporaryDirectory(dir=output and output.parent, prefix=".castsmith-verify-") as folder:
+        written = Path(folder) / (output.name if output else "model.onnx")
         save(result.model, written, external_data=arguments.external_data, shard_bytes=arguments.shard_bytes)
         verdict = verify(
-            arguments.input,
+            read_model(source),
             written,
             engine=arguments.engine,
             promotion=replace(promotion_rules(arguments), promote_unsafe=True),
@@ -189,38 +197,52 @@ def _write(arguments: argparse.Namespace, result: Result, sizes: Sizes, report: 
     from dataclasses import replace
 
     from castsmith.cli.output import staged_file
-    from castsmith.cli.text import print_result, progress
-    from castsmith.ir.io import kept_note, write
+    from castsmith.cli.text import print_result
+    from castsmith.ir.io import kept_note
 
-    output = Path(arguments.output)
+    output = _file(arguments.output)
     with staged_file(report) as write_report:
-        with progress() as announce:
-            announce(f"writing {output.name}")
-            kept = write(
-                result.model,
-                output,
-                external_data=arguments.external_data,
-                reference_data=arguments.reference_data,
-                shard_bytes=arguments.shard_bytes,
-                is_last_use=True,
-            )
-        sizes = replace(sizes, after=replace(sizes.after, file_bytes=output.stat().st_size))
+        size, kept = _write_model(arguments, result.model, output)
+        sizes = replace(sizes, after=replace(sizes.after, file_bytes=size))
         if report is not None:
             as_html = _is_html(report)
-            write_report(_html(arguments, drawn, result, sizes) if as_html else _json(arguments, output, result, sizes))
+            write_report(
+                _html(arguments, drawn, result, sizes) if as_html else _json(arguments, arguments.output, result, sizes)
+            )
     for file in kept:
         complain(kept_note(file))
     arguments.written = output
     if arguments.json:
-        print(_json(arguments, output, result, sizes), end="")
+        print(_json(arguments, arguments.output, result, sizes), end="")
     else:
-        print_result(arguments, result, sizes)
+        with redirect_stdout(sys.stdout if output else sys.stderr):
+            print_result(arguments, result, sizes)
 
 
-def _json(arguments: argparse.Namespace, output: Path | None, result: Result, sizes: Sizes) -> str:
+def _write_model(arguments: argparse.Namespace, model: onnx_ir.Model, output: Path | None) -> tuple[int, list[Path]]:
+    """Write the model; its size, and the data files of a replaced model that are kept without need."""
+    from castsmith.cli.models import write_model
+    from castsmith.cli.text import progress
+    from castsmith.ir.io import write
+
+    if output is None:
+        return write_model(model), []
+    with progress() as announce:
+        announce(f"writing {output.name}")
+        kept = write(
+            model,
+            output,
+            external_data=arguments.external_data,
+            reference_data=arguments.reference_data,
+            shard_bytes=arguments.shard_bytes,
+            is_last_use=True,
+        )
+    return output.stat().st_size, kept
+
+
+def _json(arguments: argparse.Namespace, written: str | None, result: Result, sizes: Sizes) -> str:
     from castsmith.cli.report import report_data
 
-    written = None if output is None else arguments.output
     return json_text(report_data(arguments.input, written, arguments.target, result, sizes))
 
 
@@ -245,9 +267,9 @@ def _require_no_data_file(report: Path, arguments: argparse.Namespace, model: on
     from castsmith.ir.walks import files_read
     from castsmith.lowering.registry import OptionError
 
-    output = Path(arguments.output)
-    data = output.parent / (arguments.external_data or f"{output.name}.data")
-    if any(same_name(report, file) for file in (data, *files_read(model))):
+    output = _file(arguments.output)
+    data = [output.parent / (arguments.external_data or f"{output.name}.data")] if output else []
+    if any(same_name(report, file) for file in (*data, *files_read(model))):
         raise OptionError(f"--report {report} would overwrite a data file: give it a name of its own.")
 
 
@@ -255,10 +277,37 @@ def _is_html(path: Path) -> bool:
     return path.suffix.lower() in (".html", ".htm")
 
 
-def _report_path(arguments: argparse.Namespace, source: Path, output: Path) -> Path | None:
+def _file(argument: str) -> Path | None:
+    """The file that the argument names; None for standard input or output."""
+    from castsmith.cli.models import STREAM
+
+    return None if argument == STREAM else Path(argument)
+
+
+def _require_streams(arguments: argparse.Namespace) -> None:
+    """Raise OptionError for `-` in places, or beside options, where it has no meaning."""
+    from castsmith.cli.models import STREAM, require_one_stdin, require_redirected
+    from castsmith.lowering.registry import OptionError
+
+    require_one_stdin((arguments.input, arguments.inputs))
+    if arguments.report == STREAM:
+        raise OptionError("--report - is not supported: --json prints the report on standard output.")
+    if arguments.output != STREAM:
+        return
+    for option in ("json", "external_data", "reference_data", "shard_bytes"):
+        if getattr(arguments, option):
+            reason = "print the report too: use --report FILE" if option == "json" else "have files beside it"
+            raise OptionError(
+                f"-o - writes the model alone to standard output, so --{option.replace('_', '-')} cannot {reason}."
+            )
+    require_redirected()
+
+
+def _report_path(arguments: argparse.Namespace) -> Path | None:
     from castsmith.cli.collisions import require_apart, settings_files
 
     settings = settings_files(arguments.target, arguments.promotion)
+    source, output = _file(arguments.input), _file(arguments.output)
     report = None if arguments.report is None else Path(arguments.report)
     require_apart(settings, {"OUT": [output]})
     require_apart({**settings, "the model": [source, output]}, {"--report": [report]})

@@ -26,6 +26,7 @@ def add_to(commands: Commands) -> None:
     add_json(show, nested=True)
     probe = add_command(inner, "probe", run_probe, "ask the installed runtime, and print the target's file anew")
     probe.add_argument("name", metavar="NAME", help="onnxruntime-cpu or openvino-cpu")
+    add_json(probe, nested=True)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -44,7 +45,11 @@ def run(arguments: argparse.Namespace) -> int:
 def run_probe(arguments: argparse.Namespace) -> int:
     from castsmith.ir.targets import probe, target_text
 
-    print(target_text(probe(arguments.name)), end="")
+    found = probe(arguments.name)
+    if arguments.json:
+        print_json({"target": found})
+    else:
+        print(target_text(found), end="")
     return DONE
 
 

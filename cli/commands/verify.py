@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import re
 from typing import TYPE_CHECKING, Any, get_args
@@ -24,15 +25,16 @@ _EPILOG = (
     "Each model is run one operator at a time. Conversions (Cast, CastLike, BitCast, QuantizeLinear, DequantizeLinear),"
     " promotions and QONNX Trunc are computed exactly by Castsmith, since ONNX Runtime merges chains of casts even with"
     " its optimization off; all else is run by the engine. What a runtime makes of B as a whole is reported apart."
-    " Exit code 0: equal, 1: different, 3: inconclusive, as something was not compared."
 )
 
 
 def add_to(commands: Commands) -> None:
     summary = "run two models on adversarial inputs and compare them bit by bit"
     parser = add_command(commands, "verify", run, summary)
-    parser.epilog = _EPILOG
-    parser.add_argument("a", metavar="A", help="an ONNX model, even one whose operands disagree in type")
+    parser.epilog = f"{_EPILOG} {parser.epilog}"
+    parser.add_argument(
+        "a", metavar="A", help="an ONNX model, even one whose operands disagree in type; - for standard input"
+    )
     parser.add_argument("b", metavar="B", help="the model that is to give the same bits")
     add_engine(parser)
     parser.add_argument(
@@ -76,16 +78,17 @@ def given_inputs(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from castsmith.cli.models import read_model, require_one_stdin, shown, source_of
     from castsmith.cli.text import print_lines, progress, verdict_data, verdict_lines
-    from castsmith.ir.io import load
     from castsmith.ir.verify import verify
 
-    given = given_inputs(arguments)
+    require_one_stdin((arguments.a, arguments.b, arguments.inputs))
+    given, names = given_inputs(arguments), (shown(arguments.a), shown(arguments.b))
     with progress(len(given["inputs"]) + 1 if given["inputs"] is not None else arguments.sets + 4) as announce:
-        announce(f"reading {arguments.a} and {arguments.b}")
+        announce(f"reading {names[0]} and {names[1]}")
         verdict: Verdict = verify(
-            load(arguments.a),
-            load(arguments.b),
+            read_model(source_of(arguments.a)),
+            read_model(source_of(arguments.b)),
             engine=arguments.engine,
             promotion=promotion_rules(arguments),
             sets=arguments.sets,
@@ -100,7 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json({"a": arguments.a, "b": arguments.b, **verdict_data(verdict)})
     else:
-        print_lines(verdict_lines(arguments.a, arguments.b, verdict))
+        print_lines(verdict_lines(*names, verdict))
     return _CODES[verdict.outcome]
 
 
@@ -127,16 +130,17 @@ def _read_inputs(path: str) -> Iterator[tuple[str, dict[str, np.ndarray[Any, Any
 
     import numpy as np
 
+    from castsmith.cli.models import STREAM, read_stdin, shown
     from castsmith.ir.errors import ModelError
 
-    if os.path.exists(path) and not os.path.isfile(path):
+    if path != STREAM and os.path.exists(path) and not os.path.isfile(path):
         raise ModelError(f"{path}: this is not an ordinary file, so no arrays are read from it.")
     sets: dict[str, dict[str, Any]] = {}
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with np.load(io.BytesIO(read_stdin()) if path == STREAM else path, allow_pickle=False) as file:
             for key in file.files:
                 name, _, value = key.rpartition("/")
                 sets.setdefault(name, {})[value] = file[key]
     except (ValueError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error, AttributeError, KeyError):
-        raise ModelError(f"{path}: this is not an .npz file of arrays.") from None
+        raise ModelError(f"{shown(path)}: this is not an .npz file of arrays.") from None
     yield from ((name or "given", arrays) for name, arrays in sets.items() if not name.startswith("out"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Mapping
 
+from castsmith.cli.models import STDOUT, STREAM, shown
 from castsmith.cli.report import Amount, RuleKey, Sizes
 from castsmith.cli.text.rewrites import refusal_lines, rewrite_lines
 from castsmith.cli.text.terminal import Line, columns, counted, one_line, print_lines, size_text
@@ -31,13 +32,14 @@ def _lines(arguments: argparse.Namespace, result: Result, sizes: Sizes) -> Itera
 
 def _summary(arguments: argparse.Namespace, result: Result, sizes: Sizes) -> Iterator[str]:
     """Counts by pass and rule, then what the model amounts to before and after."""
-    yield one_line(f"{arguments.input} -> {arguments.output}")
+    output = STDOUT if arguments.output == STREAM else arguments.output
+    yield one_line(f"{shown(arguments.input)} -> {output}")
     if not result.rewrites:
         yield "  nothing to change"
     else:
         rows = [("pass", "rule", "count", "casts", "bytes"), *_rows(sizes.rules)]
-        shown = [index for index in range(len(rows[0])) if any(row[index] for row in rows[1:])]
-        yield from columns([row[index] for index in shown] for row in rows)
+        filled = [index for index in range(len(rows[0])) if any(row[index] for row in rows[1:])]
+        yield from columns([row[index] for index in filled] for row in rows)
     before, after = sizes.before, sizes.after
     yield (
         f"  nodes {_change(str(before.nodes), str(after.nodes))}, casts {_change(str(before.casts), str(after.casts))},"

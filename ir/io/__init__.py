@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from castsmith.ir.io.carried import training_of
     from castsmith.ir.io.file_ranges import file_of, relabelled, stored_as
     from castsmith.ir.io.files import destination, flush, mode_for, new_file, replace, same_name
-    from castsmith.ir.io.loading import as_model, load
+    from castsmith.ir.io.loading import as_model, from_bytes, load
     from castsmith.ir.io.protos import root_cause
-    from castsmith.ir.io.saving import kept_note, reloaded, save, write
+    from castsmith.ir.io.saving import kept_note, reloaded, save, write, write_to
     from castsmith.ir.io.streaming import computed, in_threads, is_large, piece_elements, pieces, regrouped, streamed
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "destination",
     "file_of",
     "flush",
+    "from_bytes",
     "in_threads",
     "is_large",
     "kept_note",
@@ -44,6 +45,7 @@ __all__ = [
     "streamed",
     "training_of",
     "write",
+    "write_to",
 ]
 
 if not TYPE_CHECKING:
@@ -53,9 +55,9 @@ if not TYPE_CHECKING:
             "carried": ("training_of",),
             "file_ranges": ("file_of", "relabelled", "stored_as"),
             "files": ("destination", "flush", "mode_for", "new_file", "replace", "same_name"),
-            "loading": ("as_model", "load"),
+            "loading": ("as_model", "from_bytes", "load"),
             "protos": ("root_cause",),
-            "saving": ("kept_note", "reloaded", "save", "write"),
+            "saving": ("kept_note", "reloaded", "save", "write", "write_to"),
             "streaming": ("computed", "in_threads", "is_large", "piece_elements", "pieces", "regrouped", "streamed"),
         },
     )

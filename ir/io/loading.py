@@ -22,7 +22,7 @@ from castsmith.ir.io.file_ranges import StoredTensor, data_file, mapped_tensor
 from castsmith.ir.io.protos import file_format
 from castsmith.ir.io.wire import skeleton
 from castsmith.ir.validation import require_sound
-from castsmith.ir.walks import all_tensors, put_tensor, tensor_places
+from castsmith.ir.walks import put_tensor, tensor_places
 from castsmith.numerics.arguments import described
 from castsmith.numerics.errors import ArgumentTypeError, ElementTypeError
 from castsmith.numerics.types import element_type
@@ -35,10 +35,13 @@ _MOST_ELEMENTS = 1 << 58
 """What the dimensions of an array may come to, those of 0 left out: numpy counts its bytes in 63 bits."""
 
 
-def require_external_data(path: Path, tensor: onnx_ir.ExternalTensor) -> Path:
-    """The file that holds the tensor of the model at `path`. Raises ModelError unless it is there and long enough."""
+def require_external_data(path: Path, folder: Path, tensor: onnx_ir.ExternalTensor) -> Path:
+    """The file that holds the tensor of the model `path`. Raises ModelError unless it is there and long enough.
+
+    folder: what the place of the data is relative to.
+    """
     location = f"{tensor.location}"
-    target = data_file(path, location)
+    target = data_file(folder / path.name, location)
     if target is None:
         raise ModelError(
             f"{path}: tensor {tensor.name!r} keeps its data in {location!r}, which is outside the model's folder."
@@ -147,25 +150,43 @@ def load(path: str | os.PathLike[str]) -> onnx_ir.Model:
     path = Path(path)
     proto, source = _read(path)
     model = _deserialize(path, proto)
-    for place, tensor in list(tensor_places(model)):
-        if not isinstance(tensor, onnx_ir.ExternalTensor):
-            require_inline_data(path, tensor)
-            continue
-        file = require_external_data(path, tensor)
-        tensor.base_dir = path.parent
-        put_tensor(place, StoredTensor(tensor, file, tensor.dtype, tensor.shape))
+    _find_data(path, path.parent, model)
     if source is not None:
         _map_own_weights(path, model, source)
     return model
 
 
-def from_proto(proto: onnx.ModelProto) -> onnx_ir.Model:
-    """The model of a ModelProto in memory. Raises ModelError where the proto is not a whole model."""
-    name = Path(proto.graph.name or "the model")
-    model = _deserialize(name, proto)
-    for tensor in all_tensors(model):
-        require_inline_data(name, tensor)
+def from_proto(proto: onnx.ModelProto, name: str = "") -> onnx_ir.Model:
+    """The model of a ModelProto in memory, whose external data, if any, is in the current folder.
+
+    Raises ModelError, which calls the model `name`, where the proto is not a whole model or the data is not there.
+    """
+    path = Path(name or proto.graph.name.replace("/", "_") or "the model")
+    model = _deserialize(path, proto)
+    _find_data(path, Path.cwd(), model)
     return model
+
+
+def from_bytes(data: bytes, name: str) -> onnx_ir.Model:
+    """The model that the bytes of an ONNX file hold, as `from_proto`. Raises ModelError, which calls it `name`."""
+    if not data:
+        raise ModelError(f"{name}: there is nothing to read, where an ONNX model is expected.")
+    try:
+        proto = onnx.ModelProto.FromString(data)
+    except DecodeError:
+        raise ModelError(f"{name}: this is not an ONNX model, or it is cut short.") from None
+    return from_proto(proto, name)
+
+
+def _find_data(path: Path, folder: Path, model: onnx_ir.Model) -> None:
+    """Give each tensor of the model `path` with external data its file in the folder. Raises ModelError."""
+    for place, tensor in list(tensor_places(model)):
+        if not isinstance(tensor, onnx_ir.ExternalTensor):
+            require_inline_data(path, tensor)
+            continue
+        file = require_external_data(path, folder, tensor)
+        tensor.base_dir = folder
+        put_tensor(place, StoredTensor(tensor, file, tensor.dtype, tensor.shape))
 
 
 def as_model(model: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str]) -> onnx_ir.Model:

@@ -169,6 +169,27 @@ def write(
         raise ModelError(f"{path}: the file cannot be written ({error.strerror}).") from None
 
 
+def write_to(model: onnx_ir.Model, stream: IO[bytes], name: str) -> int:
+    """Write the model with all its weights to the stream, and return how many bytes that were.
+
+    Raises ModelError, which calls the stream `name`, where the model is too large for one file.
+    """
+    if has_clashes(model):
+        model = model.clone()
+        settle_names(model)
+    path, initializers, every = Path(name), _initializers(model), _all_places(model)
+    size = sum(tensor.nbytes for tensor in every.values())
+    if size > _INLINE_LIMIT:
+        raise ModelError(
+            f"{name}: the model has {size} bytes of weights, more than the 2 GiB of an ONNX file: write it to a named"
+            " file, which can have its weights beside it."
+        )
+    copied = _to_copy(model, initializers, path, {})
+    elsewhere = {place: t for place, t in every.items() if isinstance(t, ExternalTensor) and place not in copied}
+    proto = _proto(model, {place: _inlined(tensor) for place, tensor in elsewhere.items()}, copied, path)
+    return write_model(stream, proto, {_name(place, tensor): tensor for place, tensor in copied.items()})
+
+
 def reloaded(model: onnx_ir.Model) -> onnx_ir.Model:
     """The model as a file of it would be read, names looked up again; its large tensors are shared, not copied.
 
@@ -300,11 +321,10 @@ def _to_copy(model: onnx_ir.Model, tensors: Tensors, path: Path, placed: Tensors
     if file_format(path) != "protobuf":
         return {}
     own = {value for value in model.graph.initializers.values() if value not in placed and value.name}
-    held = (ExternalTensor, onnx_ir.serde.TensorProtoTensor)
     return {
         value: tensor
         for value, tensor in tensors.items()
-        if value in own and tensor.nbytes >= _LARGE and not isinstance(tensor, held)
+        if value in own and tensor.nbytes >= _LARGE and not isinstance(tensor, onnx_ir.serde.TensorProtoTensor)
     }
 
 
@@ -322,7 +342,7 @@ def _write(model: onnx_ir.Model, where: _Where, layout: _Layout, old: set[Path],
                 place: external_tensor(placed, _location(name, folder), _name(place, tensor))
                 for (place, tensor), (placed, name) in zip(layout.moved.items(), places, strict=True)
             }
-            proto = _proto(model, stand_ins, layout.copied, where)
+            proto = _proto(model, stand_ins, layout.copied, where.model)
             dropped = _put_in_place(proto, where, layout.copied, list(zip(drafts, names, strict=True)), old)
             if dropped is not None:
                 return dropped
@@ -358,7 +378,7 @@ def _write_proto(
         onnx.save_model(proto, file, format=file_format(path))
 
 
-def _proto(model: onnx_ir.Model, stand_ins: Tensors, copied: Tensors, where: _Where) -> onnx.ModelProto:
+def _proto(model: onnx_ir.Model, stand_ins: Tensors, copied: Tensors, path: Path) -> onnx.ModelProto:
     """The model as it is written, with the tensors in `copied` empty."""
     names = {place: _name(place, tensor) for place, tensor in copied.items()}
     empty = {place: external_tensor(Placed(tensor, 0), "data", names[place]) for place, tensor in copied.items()}
@@ -370,7 +390,7 @@ def _proto(model: onnx_ir.Model, stand_ins: Tensors, copied: Tensors, where: _Wh
             tensor.ClearField("data_location")
     allowed = {f"{tensor.location}" for tensor in stand_ins.values() if isinstance(tensor, ExternalTensor)}
     for location in locations(proto) - allowed:
-        raise ModelError(f"{where.model}: the model would need data of another model, {location!r}.")
+        raise ModelError(f"{path}: the model would need data of another model, {location!r}.")
     return proto
 
 

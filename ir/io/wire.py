@@ -183,10 +183,10 @@ _INITIALIZER = onnx.GraphProto.INITIALIZER_FIELD_NUMBER
 _INLINE_DATA = onnx.TensorProto.RAW_DATA_FIELD_NUMBER
 
 
-def write_model(out: IO[bytes], proto: onnx.ModelProto, weights: Mapping[str, onnx_ir.TensorProtocol]) -> None:
+def write_model(out: IO[bytes], proto: onnx.ModelProto, weights: Mapping[str, onnx_ir.TensorProtocol]) -> int:
     """Write `proto`, in which the initializers of the main graph named in `weights` still lack their data.
 
-    Takes the proto apart. The caller sees to it that all is below 2 GiB.
+    Takes the proto apart and returns the bytes written. The caller sees to it that all is below 2 GiB.
     """
     heads = [(tensor.SerializeToString(), weights.get(tensor.name)) for tensor in proto.graph.initializer]
     del proto.graph.initializer[:]
@@ -195,12 +195,15 @@ def write_model(out: IO[bytes], proto: onnx.ModelProto, weights: Mapping[str, on
     initializers = [(_frame(head, weight), weight) for head, weight in heads]
     length = len(graph) + sum(len(frame) + (0 if weight is None else weight.nbytes) for frame, weight in initializers)
     first = _taken_before_graph(proto)
-    out.write(first.SerializeToString() + length_delimited(_MODEL_GRAPH, length) + graph)
+    head = first.SerializeToString() + length_delimited(_MODEL_GRAPH, length)
+    out.write(head + graph)
     for frame, weight in initializers:
         out.write(frame)
         if weight is not None:
             write_tensor(weight, out)
-    out.write(proto.SerializeToString())
+    rest = proto.SerializeToString()
+    out.write(rest)
+    return len(head) + length + len(rest)
 
 
 def _taken_before_graph(proto: onnx.ModelProto) -> onnx.ModelProto:

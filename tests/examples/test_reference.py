@@ -32,7 +32,7 @@ def test_every_public_name_has_an_entry() -> None:
 
 def test_every_command_has_its_help() -> None:
     page = text("commands")
-    shown = [line.removeprefix("## castsmith ") for line in page.splitlines() if line.startswith("## ")]
+    shown = [line.removeprefix("## castsmith ") for line in page.splitlines() if line.startswith("## castsmith ")]
     assert tuple(shown) == _COMMANDS
     assert "--promote-unsafe" in page
 

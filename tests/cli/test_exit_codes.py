@@ -1,0 +1,108 @@
+"""The exit codes of every command are those of the table, and each of the table occurs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from castsmith.cli.exit_codes import EXIT_CODES, WORST, meanings, worst
+from castsmith.cli.main import whole_parser
+from castsmith.ir import targets
+from tests.cli.helpers import CLEAN, MIXED, UNSAFE, Command, is_one_sentence, write_model
+
+UNKNOWN = CLEAN.replace("Relu (x)", "my.domain.Op (x)").replace('"" : 18', '"" : 18, "my.domain" : 1')
+LOSSY = CLEAN.replace("z = Relu (x)", "a = Cast <to = 10> (x) z = Cast <to = 1> (a)")
+FILES = {"clean": CLEAN, "mixed": MIXED, "unsafe": UNSAFE, "lossy": LOSSY, "unknown": UNKNOWN}
+
+ENDINGS = {
+    ("optimize", 0): ["mixed -o out", "mixed -o out --verify", "mixed clean -o folder"],
+    ("optimize", 1): ["unsafe -o out", "unsafe unknown -o folder --verify"],
+    ("optimize", 2): ["none -o out", "unsafe none -o folder", "clean -o out --target nowhere", "clean"],
+    ("optimize", 3): ["unknown -o out --verify", "unknown clean -o folder --verify"],
+    ("check", 0): ["clean", "lossy --fail-on warning", "mixed --ignore mixed-operand-types"],
+    ("check", 1): ["mixed", "lossy", "lossy --fail-on note", "mixed clean --fail-on error"],
+    ("check", 2): ["none", "mixed none clean", "clean --fail-on trouble", "clean --select nothing"],
+    ("diff", 0): ["clean clean"],
+    ("diff", 1): ["clean mixed"],
+    ("diff", 2): ["clean none", "clean"],
+    ("verify", 0): ["clean clean"],
+    ("verify", 1): ["clean mixed"],
+    ("verify", 2): ["clean none", "clean clean --sets 0"],
+    ("verify", 3): ["unknown unknown"],
+    ("promote", 0): ["i8 i16"],
+    ("promote", 1): ["i64 f32"],
+    ("promote", 2): ["i64 i7"],
+    ("cast", 0): ["1 --from f32 --to i8"],
+    ("cast", 2): ["1 --from f32 --to i7"],
+    ("trunc", 0): ["1 --in-bitwidth 8 --out-bitwidth 4"],
+    ("trunc", 2): ["1 --in-bitwidth 8 --out-bitwidth 0"],
+    ("targets", 0): ["", "show tensorrt-10", "probe onnxruntime-cpu"],
+    ("targets", 2): ["show nowhere", "probe nowhere", "probe tensorrt-10"],
+    ("passes", 0): [""],
+    ("passes", 2): ["more"],
+    ("explain", 0): ["", "fold-constant"],
+    ("explain", 2): ["nothing"],
+    ("completion", 0): ["bash", "zsh", "fish"],
+    ("completion", 2): ["", "csh"],
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The models of `FILES` in the current folder; a probe asks nothing."""
+    monkeypatch.chdir(tmp_path)
+    real = targets.probe
+    shipped = {"onnxruntime-cpu": {"name": "onnxruntime-cpu"}}
+
+    def probe(name: str) -> object:
+        return shipped.get(name) or real(name)
+
+    monkeypatch.setattr(targets, "probe", probe)
+    for name, text in FILES.items():
+        write_model(tmp_path / name, text)
+    return tmp_path
+
+
+def _commands() -> set[str]:
+    actions = whole_parser()._actions  # pyright: ignore[reportPrivateUsage]
+    return set(next(cast("dict[str, Any]", a.choices) for a in actions if isinstance(a.choices, dict)))
+
+
+def test_the_table_and_these_cases_have_every_command() -> None:
+    assert set(EXIT_CODES) <= _commands()
+    assert set(ENDINGS) == {(command, code) for command in _commands() for code in meanings(command)}
+    assert set(WORST) == {code for _, code in ENDINGS}
+
+
+@pytest.mark.parametrize(("command", "code"), ENDINGS, ids=str)
+@pytest.mark.usefixtures("folder")
+def test_a_command_ends_as_the_table_says(castsmith: Command, command: str, code: int) -> None:
+    for words in ENDINGS[command, code]:
+        for extra in ((), ("--json",))[: 1 if "folder" in words else 2]:
+            ended = castsmith(command, *words.split(), *extra)
+            assert ended.code == code, (words, extra, ended.err)
+            assert not extra or json.loads(ended.out)["schema"] == 1, words
+            if code == 2:
+                assert all(map(is_one_sentence, ended.err.splitlines(keepends=True))), words
+
+
+def test_help_says_the_exit_codes(castsmith: Command) -> None:
+    for command in _commands():
+        said = " ".join(castsmith(command, "--help").out.split())
+        assert all(f"{code} {meaning}" in said for code, meaning in meanings(command).items())
+
+
+def test_the_worst_of_many() -> None:
+    assert [worst(codes) for codes in ([], [0], [0, 3], [3, 1, 0], [3, 2, 1], [2, 143])] == [0, 0, 3, 1, 2, 143]
+
+
+def test_a_batch_counts_what_is_inconclusive_apart(castsmith: Command, folder: Path) -> None:
+    words = ("optimize", "unknown", "clean", "unsafe", "-o", "out", "--verify")
+    assert "3 models: 2 written (1 inconclusive), 1 failed" in castsmith(*words).out
+    data = json.loads(castsmith(*words, "--json").out)
+    assert data["summary"] == {"models": 3, "written": 2, "inconclusive": 1, "failed": 1}
+    assert [model["exit_code"] for model in data["models"]] == [3, 0, 1]
+    assert sorted(path.name for path in (folder / "out").iterdir()) == ["clean", "unknown"]

@@ -1,0 +1,123 @@
+"""`-` as standard input and output: the bytes of a model and nothing else, or a sentence."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+
+from tests.cli.helpers import CLEAN, MIXED, Command, is_one_sentence, write_model
+
+Process = subprocess.CompletedProcess[bytes]
+
+
+def run(folder: Path, words: str, given: bytes = b"") -> Process:
+    command = [sys.executable, "-m", "castsmith", *words.split()]
+    return subprocess.run(command, cwd=folder, input=given, capture_output=True, timeout=120, check=False)
+
+
+def said(ended: Process) -> str:
+    return ended.stderr.decode()
+
+
+def write_external(folder: Path) -> tuple[bytes, onnx.ModelProto]:
+    """A model with one weight of 64 KiB and one of 2 KiB in a data file beside it, and the same all in one."""
+    arrays = {"w": np.arange(1 << 14, dtype=np.float32), "s": np.arange(512, dtype=np.float32)}
+    info = {name: helper.make_tensor_value_info(name, 1, [None]) for name in "xyz"}
+    nodes = [helper.make_node("Add", ["x", "w"], ["y"]), helper.make_node("Add", ["x", "s"], ["z"])]
+    weights = [numpy_helper.from_array(array, name) for name, array in arrays.items()]
+    graph = helper.make_graph(nodes, "g", [info["x"]], [info["y"], info["z"]], weights)
+    whole = helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 21)])
+    outside = onnx.ModelProto()
+    outside.CopyFrom(whole)
+    onnx.save(outside, folder / "a.onnx", save_as_external_data=True, location="a.data", size_threshold=0)
+    return (folder / "a.onnx").read_bytes(), whole
+
+
+def test_a_model_goes_in_and_out(tmp_path: Path) -> None:
+    a = write_model(tmp_path / "a.onnx", MIXED).read_bytes()
+    assert run(tmp_path, "optimize a.onnx -o b.onnx").returncode == 0
+    b = (tmp_path / "b.onnx").read_bytes()
+    for words, given in (("-", a), ("a.onnx", b"")):
+        ended = run(tmp_path, f"optimize {words} -o - --diff --report r.json", given)
+        assert (ended.returncode, ended.stdout) == (0, b)
+        assert "-> standard output" in said(ended)
+    ended = run(tmp_path, "optimize - -o c.onnx --verify", a)
+    assert (ended.returncode, (tmp_path / "c.onnx").read_bytes()) == (0, b)
+    assert b"standard input -> c.onnx" in ended.stdout
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.onnx", "b.onnx", "c.onnx", "r.json"]
+
+
+def test_a_model_to_look_at_comes_from_standard_input(tmp_path: Path) -> None:
+    mixed = write_model(tmp_path / "a.onnx", MIXED).read_bytes()
+    write_model(tmp_path / "b.onnx", CLEAN)
+    for words, code in (
+        *[("check -", 1), ("check b.onnx - --json", 1), ("check - --format sarif", 1), ("diff - b.onnx", 1)],
+        *[("diff b.onnx - --format html", 1), ("diff - a.onnx", 0), ("verify - a.onnx --sets 1 --json", 0)],
+    ):
+        ended = run(tmp_path, words, mixed)
+        assert (ended.returncode, said(ended)) == (code, ""), words
+        assert ended.stdout
+
+
+def test_weights_of_a_stream(tmp_path: Path) -> None:
+    given, whole = write_external(tmp_path)
+    ended = run(tmp_path, "optimize - -o -", given)
+    assert ended.returncode == 0
+    (tmp_path / "a.data").unlink()
+    found = onnx.ModelProto.FromString(ended.stdout)
+    for got, want in zip(found.graph.initializer, whole.graph.initializer, strict=True):
+        assert got.data_location == onnx.TensorProto.DEFAULT
+        assert numpy_helper.to_array(got).tobytes() == numpy_helper.to_array(want).tobytes()
+    ended = run(tmp_path, "check -", given)
+    assert ended.returncode == 2
+    assert "standard input: tensor 'w' keeps its data in 'a.data', which is missing" in said(ended)
+
+
+def test_arrays_come_from_standard_input(tmp_path: Path) -> None:
+    write_model(tmp_path / "a.onnx", CLEAN)
+    np.savez(tmp_path / "x.npz", x=np.array([1, -1], np.float32))
+    ended = run(tmp_path, "verify a.onnx a.onnx --inputs -", (tmp_path / "x.npz").read_bytes())
+    assert (ended.returncode, said(ended)) == (0, "")
+    assert "standard input: this is not an .npz" in said(run(tmp_path, "verify a.onnx a.onnx --inputs -", b"x"))
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        *[(words, "only once") for words in ("check - -", "diff - -", "verify - -", "verify - a --inputs -")],
+        *[("optimize - -o b --inputs -", "only once"), ("optimize - a -o d", "many"), ("optimize a b -o -", "many")],
+        *[("optimize a b -o d --report -", "many"), ("optimize a -o b --report -", "--json"), ("check ./-", "no such")],
+        *[(f"optimize a -o - {more}", "-o -") for more in ("--json", "--external-data x", "--shard-bytes 9")],
+        *[("optimize a -o - --reference-data", "-o -"), ("check -", "nothing to read")],
+        *[("optimize - -o b", "nothing to read"), ("diff a -", "nothing to read"), ("optimize - -o -", "nothing")],
+    ],
+)
+def test_what_has_no_meaning_is_refused_in_a_sentence(tmp_path: Path, words: str, reason: str) -> None:
+    write_model(tmp_path / "a", CLEAN)
+    ended = run(tmp_path, words)
+    assert ended.returncode == 2
+    assert is_one_sentence(said(ended))
+    assert reason in said(ended)
+    assert "--json" in words or not ended.stdout
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_no_model_goes_to_a_terminal(castsmith: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    a = write_model(tmp_path / "a.onnx", CLEAN)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    ended = castsmith("optimize", a, "-o", "-")
+    assert (ended.code, ended.out) == (2, "")
+    assert "which is a terminal" in ended.err
+
+
+def test_a_refused_model_writes_nothing(tmp_path: Path) -> None:
+    write_model(tmp_path / "a.onnx", MIXED.replace("int16", "int64"))
+    ended = run(tmp_path, "optimize a.onnx -o -")
+    assert (ended.returncode, ended.stdout) == (1, b"")
+    assert is_one_sentence(said(ended))
