@@ -1,4 +1,4 @@
-"""Constant values: finding their tensors, giving a new one a home in a graph or a function, and what goes with them."""
+"""Constant values: find their tensors, add new ones to a graph or a function, and drop unused ones."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from castsmith.numerics.status import cast_status
 from castsmith.numerics.types import type_name
 
 _REMOVABLE = CONVERSIONS | operators(lambda row: row.carries or row.moves is Moves.MAKE)
-"""Operators that make constants or carry them: what they give depends on nothing but their inputs."""
+"""Operators that make or carry constants: their results depend only on their inputs."""
 
 
 def constant_tensor(value: onnx_ir.Value | None) -> onnx_ir.TensorProtocol | None:
-    """The tensor of an initializer or of a Constant node; None when the value can change from run to run.
+    """Return the tensor of an initializer or a Constant node; None if the value can change from run to run.
 
-    An initializer that is also a graph input is a default which the caller may override, so it is no constant; nor is
-    a Constant whose attribute is a parameter of the function around it.
+    An initializer that is also a graph input is a default which the caller may override, so it is not a constant; nor
+    is a Constant whose attribute is a parameter of the enclosing function.
     """
     if value is None or value.is_graph_input():
         return None
@@ -37,15 +37,15 @@ def constant_tensor(value: onnx_ir.Value | None) -> onnx_ir.TensorProtocol | Non
 
 
 def new_constant(name: str, tensor: onnx_ir.TensorProtocol) -> onnx_ir.Value:
-    """A value that holds `tensor`, owned by no graph yet."""
+    """Return a value that holds `tensor`, not yet owned by a graph."""
     shape = onnx_ir.Shape(tensor.shape.numpy())
     return onnx_ir.Value(name=name, shape=shape, type=onnx_ir.TensorType(tensor.dtype), const_value=tensor)
 
 
 def constant_node(value: onnx_ir.Value) -> onnx_ir.Node:
-    """A Constant node that makes a value from `new_constant`: functions have no initializers.
+    """Return a Constant node that makes a value from `new_constant`: functions have no initializers.
 
-    The tensor is the node's alone: a value that held it too would rename it, which a clone of the model shares.
+    The node gets a tensor of its own: a shared one would be renamed through the value, in clones of the model too.
     """
     tensor, value.const_value = value.const_value, None
     assert tensor is not None
@@ -55,15 +55,16 @@ def constant_node(value: onnx_ir.Value) -> onnx_ir.Node:
 
 
 def constant_types(opset: int) -> frozenset[DataType]:
-    """The element types that a Constant node of the opset gives: below 9 floats alone, never float6."""
+    """Return the element types that a Constant node of the opset gives: only float below opset 9, never float6."""
     formals = op_formals("", "Constant", opset)
     return frozenset() if formals is None else formals[1][0].allowed
 
 
 def constant_nodes(value: onnx_ir.Value, opset: int) -> list[onnx_ir.Node]:
-    """The nodes that make a value from `new_constant`: a Constant, and a Cast where Constant gives no such type.
+    """Return the nodes that make a value from `new_constant`: a Constant, and a Cast for types that Constant lacks.
 
-    Raises ModelError for a constant that no type of Constant holds.
+    Raises:
+        ModelError: No type that Constant supports holds the value.
     """
     tensor, allowed = value.const_value, constant_types(opset)
     assert tensor is not None
@@ -71,8 +72,8 @@ def constant_nodes(value: onnx_ir.Value, opset: int) -> list[onnx_ir.Node]:
         return [constant_node(value)]
     held_as = next((dtype for dtype in _HOLDING if dtype in allowed and _holds(dtype, tensor, opset)), None)
     if held_as is None:
-        what = f"{type_name(tensor.dtype)}, which its Constant does not give"
-        raise ModelError(f"opset {opset} has no way to state the constant {value.name} of {what}; raise the opset.")
+        what = f"{type_name(tensor.dtype)}, which its Constant does not support"
+        raise ModelError(f"opset {opset} cannot express the constant {value.name} of {what}; raise the opset.")
     name = f"{value.name}_{type_name(held_as)}"
     held = new_constant(name, onnx_ir.tensor(cast(tensor.numpy(), held_as, opset=opset), dtype=held_as, name=name))
     value.const_value = None
@@ -85,7 +86,7 @@ _HOLDING = (DataType.FLOAT, DataType.DOUBLE)
 
 
 def _holds(dtype: DataType, tensor: onnx_ir.TensorProtocol, opset: int) -> bool:
-    """Whether the constant goes to the type and back unharmed."""
+    """True if the constant round-trips through the type."""
     if tensor.dtype == DataType.STRING:
         return False
     array = tensor.numpy()
@@ -97,7 +98,7 @@ def _holds(dtype: DataType, tensor: onnx_ir.TensorProtocol, opset: int) -> bool:
 
 
 def drop_if_unused(value: onnx_ir.Value) -> None:
-    """Remove what makes `value` once nothing uses it: its initializer, or nodes back to the constants they carry."""
+    """Remove what makes `value` if it is unused: its initializer, or nodes back to the constants they carry."""
     values = [value]
     while values:
         value = values.pop()
@@ -117,7 +118,7 @@ def drop_if_unused(value: onnx_ir.Value) -> None:
 
 
 def bytes_of_dropped(nodes: Iterable[onnx_ir.Node], kept: Container[onnx_ir.Value] = ()) -> int:
-    """Bytes of the tensors that `drop_if_unused` would remove if `nodes` went; values that are `kept` stay."""
+    """Return the bytes of the tensors that `drop_if_unused` would remove with `nodes`; values in `kept` stay."""
     total, leaving, uses_gone = 0, list(dict.fromkeys(nodes)), Counter[onnx_ir.Value]()
     while leaving:
         node = leaving.pop()
@@ -144,7 +145,7 @@ def bytes_of_dropped(nodes: Iterable[onnx_ir.Node], kept: Container[onnx_ir.Valu
 
 
 def use_count(value: onnx_ir.Value) -> int:
-    """How many inputs of nodes the value is."""
+    """Return the number of node inputs that the value is."""
     # uses() copies all of them, which is quadratic where a constant with many uses loses one after the other.
     return len(value._uses)  # pyright: ignore[reportPrivateUsage]
 
@@ -161,7 +162,7 @@ def _own_tensors(node: onnx_ir.Node) -> Iterator[onnx_ir.TensorProtocol]:
 
 
 def _attribute_tensor(attribute: onnx_ir.Attr, name: str | None) -> onnx_ir.TensorProtocol | None:
-    """The tensor that an attribute of Constant stands for; None for a sparse one, which onnx_ir cannot hold."""
+    """Return the tensor in an attribute of Constant; None for a sparse one, which onnx_ir cannot represent."""
     if attribute.is_ref():
         return None
     if attribute.type == AttributeType.TENSOR:

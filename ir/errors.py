@@ -8,16 +8,16 @@ from castsmith.numerics.errors import CastsmithError
 
 
 class ModelError(CastsmithError):
-    """A model that cannot be read, is not what it says it is, or that a pass cannot make right."""
+    """A model that cannot be read, is malformed, or that a pass cannot repair."""
 
 
 class OrderError(ModelError, PreconditionError):
-    """A node that stands ahead of one whose result it uses."""
+    """A node that precedes one whose result it uses."""
 
 
 class OpsetError(ModelError, PreconditionError):
-    """A model of an opset that is newer than those known here."""
+    """A model of an unsupported opset."""
 
 
 class VerificationError(ModelError):
-    """A pass that changed what the model gives."""
+    """A pass that changed the results of the model."""

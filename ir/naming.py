@@ -1,7 +1,7 @@
-"""Names: new ones for what a pass makes, and names by which a model says the same once it is saved.
+"""Names: new ones for what a pass makes, and names that keep the meaning of a model when it is saved.
 
 In memory a node holds the values that it reads; in a file it holds their names, which are looked up in the graph of the
-node, then in the graph around it, and so on. `Namer` gives new values names that the model has nowhere, so that none
+node, then in the graph around it, and so on. `Namer` gives new values names that are unique in the model, so that none
 hides another. A value that takes over the name of another one, or is read in a scope where it was not read before, may
 still be hidden by a value of an inner scope: `settle_names` renames that one.
 """
@@ -23,8 +23,10 @@ Scope = onnx_ir.Graph | onnx_ir.Function
 
 
 class Namer:
-    """Hands out value and node names that the model uses nowhere, and knows which scopes hold no initializers of their
-    own. Made once a pass."""
+    """Gives out value and node names that are unique in the model. Made once per pass.
+
+    It also knows which scopes hold no initializers of their own.
+    """
 
     def __init__(self, model: onnx_ir.Model) -> None:
         self._model = model
@@ -38,7 +40,7 @@ class Namer:
             function.graph.name = function.graph.name or f"{function.domain}.{function.name}"
 
     def fresh(self, base: str) -> str:
-        """`base`, or `base_1`, `base_2` ... whichever is the first that is not in use; it is in use from now on."""
+        """Return `base`, or the first of `base_1`, `base_2` ... that is not in use, and mark it as in use."""
         name, used = base, self._used()
         while used[name]:
             self._next[base] = self._next.get(base, 0) + 1
@@ -47,11 +49,11 @@ class Namer:
         return name
 
     def takes_initializers(self, scope: Scope) -> bool:
-        """Whether a constant can be an initializer of the scope: not in a function's own body."""
+        """True if a constant can be an initializer of the scope: not in a function's own body."""
         return scope not in self._bodies and not self._initializers_are_inputs
 
     def constant_opset(self, scope: Scope) -> int:
-        """The opset at which a Constant stands in the scope, where it takes no initializers."""
+        """Return the opset of a Constant node in the scope, if it takes no initializers."""
         imports = (
             self._bodies.get(scope, self._model.graph.opset_imports)
             if isinstance(scope, onnx_ir.Graph)
@@ -60,26 +62,29 @@ class Namer:
         return opset_of(imports, "") or 0
 
     def takes_constant(self, scope: Scope, dtype: DataType) -> bool:
-        """Whether a constant of the type can be an initializer of the scope, or else a Constant node in it."""
+        """True if a constant of the type can be an initializer of the scope, or else a Constant node in it."""
         return self.takes_initializers(scope) or dtype in constant_types(self.constant_opset(scope))
 
     def release(self, name: str | None) -> None:
-        """Let go of the name of one thing that leaves the model; others, in other scopes, may have the same."""
+        """Release the name of one thing that is removed from the model; others, in other scopes, may have the same."""
         used = self._used()
         if used[name or ""]:
             used[name or ""] -= 1
 
     def _used(self) -> Counter[str]:
-        """How many things have each name: counted when the first new one is asked for, as most passes ask for none."""
+        """Number of things with each name; counted on the first request, as most passes make no new names."""
         if self._names is None:
             self._names = Counter(_names_in(self._model))
         return self._names
 
 
 def settle_names(model: onnx_ir.Model) -> bool:
-    """Rename values until each name that a node reads is found where it is meant; returns whether any was renamed.
+    """Rename values until each name that a node reads resolves to the value meant; return True if any was renamed.
 
-    Inputs and outputs of the main graph keep their names. Raises ModelError where two of them have the same.
+    Inputs and outputs of the main graph keep their names.
+
+    Raises:
+        ModelError: Two inputs or outputs have the same name.
     """
     found = list(_clashes(model))
     if found:
@@ -95,7 +100,7 @@ def has_clashes(model: onnx_ir.Model) -> bool:
 
 
 def _clashes(model: onnx_ir.Model) -> Iterator[onnx_ir.Value]:
-    """The values that hide another one from a node which reads it, or that have a name which is taken already."""
+    """Return the values that hide another one from a node which reads it, or whose name is already taken."""
     for scope in (model.graph, *model.functions.values()):
         ports = {*scope.inputs, *scope.outputs}
         yield from dict.fromkeys(_Lookup(ports).walk(scope))
@@ -110,12 +115,12 @@ class _Lookup:
         self._renamed: set[onnx_ir.Value] = set()
 
     def walk(self, scope: Scope) -> Iterator[onnx_ir.Value]:
-        """The values to be renamed."""
+        """Return the values to be renamed."""
         self._scopes.append({})
         initializers = scope.initializers.values() if isinstance(scope, onnx_ir.Graph) else ()
         ports = (*scope.inputs, *initializers, *(scope.outputs if len(self._scopes) == 1 else ()))
         for value in ports:
-            # An input of a subgraph may hide what is outside, as long as nobody inside reads that.
+            # An input of a subgraph may hide an outer value, as long as no node inside reads that.
             yield from self._declare(value, self._scopes[-1:])
         for node in scope:
             for value in node.outputs:
@@ -146,7 +151,7 @@ class _Lookup:
         own[name] = value
 
     def _read(self, value: onnx_ir.Value) -> Iterator[onnx_ir.Value]:
-        """Those that stand between a node and the value that it reads."""
+        """Add the values that are between a node and the value that it reads."""
         name = value.name
         if value in self._renamed or not name:
             return

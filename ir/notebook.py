@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 _MOST_ROWS = 200
-"""Rows of a table that are shown; the number of the others is said below it."""
+"""Largest number of table rows shown; the number of the others is given below the table."""
 
 Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 """The titles of the columns, and the rows."""
@@ -23,7 +23,7 @@ def notebook_html(summary: str, tables: Iterable[Table], lines: Iterable[str] = 
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table without the columns that are empty in every row."""
+    """Return a table without the columns that are empty in every row."""
     used = [index for index in range(len(head)) if any(row[index] for row in rows)]
     titles = "".join(f"<th>{escape(head[index])}</th>" for index in used)
     body = "".join(

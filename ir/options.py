@@ -1,8 +1,8 @@
-"""The options of `optimize`, each in one place: its type, its default, the values that it takes, and its help text.
+"""The options of `optimize`, each in one place: its type, default, allowed values and help text.
 
 `optimize`, the fields of the passes, the command line and the reference pages are made from the fields of `Options`.
 A field is checked when the instance is made, by the check in its metadata (`option`). A pass takes over an option by
-`shared(name)`; `RewritePass` checks the fields of every pass that it is the base of.
+`shared(name)`; `RewritePass` checks the fields of every pass that derives from it.
 
 Nothing heavy is imported here, because the command line is built from this module.
 """
@@ -33,26 +33,26 @@ Check = Callable[[str, object], object]
 """Takes the name and the value of an option, and returns the value to keep. Raises OptionError."""
 
 Encoding = Literal["auto", "table", "bitcast", "ufp", "ladder"]
-"""How lower-float8 writes conversions."""
+"""Encodings in which lower-float8 writes conversions."""
 FoldAs = Literal["", Runtime]
 """The runtime whose casts fold-constants computes; empty for the schema's."""
 Interface = Literal["stored", "wide"]
-"""What inputs and outputs of a type that the target lacks become."""
+"""Replacement of inputs and outputs of a type that the target lacks."""
 Narrowed = Literal["int64", "double"]
 """The types that narrow-types makes narrower."""
 Storage = Literal["packed", "byte"]
-"""How weights of 4 and 2 bits are kept."""
+"""Storage of weights of 4 and 2 bits."""
 
 
 @dataclass(frozen=True)
 class OptionInfo:
-    """What is known of an option beside its type and default.
+    """Facts about an option beside its type and default.
 
     Attributes:
         help: One phrase for the command line and the reference.
         check: Returns the value to keep, or raises OptionError.
-        choices: The values that it takes, where they can be listed.
-        metavar: What stands for the value in the help of the command line.
+        choices: The allowed values, if they can be listed.
+        metavar: The placeholder for the value in the help of the command line.
     """
 
     help: str
@@ -70,12 +70,12 @@ def option(default: T, info: OptionInfo) -> T:
 
 
 def option_info(owner: type, name: str) -> OptionInfo:
-    """Return what is known of the option of that name, a field of the dataclass."""
+    """Return the facts about the option of that name, a field of the dataclass."""
     return next(each.metadata[_INFO] for each in fields(owner) if each.name == name)
 
 
 def info_of(each: Field[Any]) -> OptionInfo | None:
-    """Return what is known of the field, None for one that is not made by `option`."""
+    """Return the facts about the field; None for a field that is not made by `option`."""
     return each.metadata.get(_INFO)
 
 
@@ -86,7 +86,7 @@ def shared(name: str) -> Any:
 
 
 def check_options(instance: Any) -> None:
-    """Check every option of a frozen dataclass, and keep what its check returns. Raises OptionError."""
+    """Check every option of a frozen dataclass, and store the result of its check. Raises OptionError."""
     for each in fields(instance):
         info = info_of(each)
         if info is not None:
@@ -98,7 +98,7 @@ class OptionTypeError(OptionError, ArgumentTypeError):
 
 
 def invalid(name: str, value: object, expected: str, *, of_type: bool = False) -> OptionError:
-    """Return the error for a value that the option does not take, a TypeError too if its Python type is wrong."""
+    """Return the error for an unsupported value of the option, a TypeError too if its Python type is wrong."""
     text = f"invalid value {reprlib.repr(value)} for {name}; expected {expected}."
     return OptionTypeError(text) if of_type else OptionError(text)
 
@@ -179,7 +179,7 @@ def _passes(name: str, value: object) -> object:
 
 
 def _items(value: object) -> tuple[object, ...] | None:
-    """Return the elements, or None for what is no sequence of things."""
+    """Return the elements, or None for a value that is not a sequence of things."""
     if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
         return None
     return tuple(cast("Iterable[object]", value))
@@ -266,7 +266,8 @@ class Options:
     """The options of `optimize`, checked: `castsmith.optimize(model, storage="byte")` takes each by its name.
 
     Raises:
-        OptionError: For a value that an option does not take; it names the option, the value, and what is expected.
+        OptionError: An option does not support the value; the message names the option, the value, and what is
+            expected.
     """
 
     target: str | Target | None = option(
@@ -313,13 +314,13 @@ class Options:
         ),
     )
     narrow_interface: bool = option(False, flag_info("inputs of those types too, and outputs that fit"))
-    largest_dim: int = option(0, count_info("what no dimension exceeds, for --narrow int64", "N"))
+    largest_dim: int = option(0, count_info("largest size of an unknown dimension, for narrowing int64", "N"))
     in_place: bool = option(False, flag_info("change the model itself instead of a copy"))
     passes: Sequence[str | PassBase] | None = option(
         None, OptionInfo("passes to run, separated by commas: name or name{option=value}", _passes, metavar="LIST")
     )
     lowerings: Mapping[str, Callable[..., Any]] | None = option(
-        None, OptionInfo("what to make of operators of your own domains, by their names", _mapping)
+        None, OptionInfo("how to lower custom operators, by name", _mapping)
     )
     until: str | None = option(None, text_info("stop after this pass", "PASS", optional=True))
     progress: Callable[[str], None] | None = option(None, OptionInfo("called with the name of each pass", _callable))
@@ -330,17 +331,17 @@ class Options:
     verify_inputs: Sequence[tuple[str, Mapping[str, NDArray[Any]]]] | None = option(
         None, OptionInfo("the inputs to compare on: names, and arrays by input", _sets)
     )
-    provenance: bool = option(True, flag_info("say in the metadata of new nodes which rule made them"))
+    provenance: bool = option(True, flag_info("note in the metadata of new nodes which rule made them"))
 
     def __post_init__(self) -> None:
         check_options(self)
         if self.lowerings and self.target is None:
-            raise OptionError("lowerings need a target: name the one that the model is for.")
+            raise OptionError("lowering passes need a target.")
 
 
 RUN_OPTIONS = frozenset({
     *("promotion", "in_place", "passes", "until", "progress", "verify", "verify_dims", "verify_inputs", "provenance"),
 })  # fmt: skip
-"""The options of the whole run, which no pass has."""
+"""The options of the whole run, which passes do not have."""
 PASS_OPTIONS = tuple(each.name for each in fields(Options) if each.name not in RUN_OPTIONS)
 """The options that are fields of passes."""

@@ -1,4 +1,4 @@
-"""What a pass did, what it would not do, and what it noticed: plain data for diffs, reports and checks."""
+"""Rewrites, refusals and diagnostics of passes: plain data for diffs, reports and checks."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
 
 
 class Effect(enum.Enum):
-    """What a rewrite does to values."""
+    """Effect of a rewrite on values."""
 
     BIT_EXACT = "bit-exact"
     BIT_EXACT_BUT_NAN = "bit-exact, but for the sign and payload of NaN"
     REPAIR = "the model had no meaning before; values are now as the promotion rule defines them"
-    IN_WIDER_TYPE = "computed in a wider type and rounded once; the last bit is left to runtimes anyway"
+    IN_WIDER_TYPE = "computed in a wider type and rounded once; the last bit differs between runtimes anyway"
     AS_DEFINED = "computed as the standard defines it; a runtime's own kernel may differ in the last bit"
     UNKNOWN = "unknown: the pass left no record, and this one is from comparing the model before and after"
     INTERFACE = "bit-exact, but a graph input or output changed its element type"
 
 
 class Severity(enum.Enum):
-    """How much a diagnostic matters: an ERROR means that the emitted model is not right for its target."""
+    """Severity of a diagnostic: an ERROR means that the emitted model is invalid for its target."""
 
     NOTE = "note"
     WARNING = "warning"
@@ -35,7 +35,7 @@ class Severity(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A place in a model: the graph or function by name, and the node by name and operator where there is one."""
+    """A place in a model: the graph or function by name, and the node, if any, by name and operator."""
 
     graph: str
     node: str = ""
@@ -50,11 +50,11 @@ class ValueItem:
     """A value in short form, as an operand or result of a node, or by itself: a constant, an input, an output.
 
     Attributes:
-        name: The name; empty for a value that has none.
-        element: The element type, `?` where it is unknown.
-        dims: The shape in brackets, such as `[N, 4]`; empty where it is unknown.
-        content: The elements of a constant, elided where they are many; None where they are not shown.
-        role: What the value is, where that is not obvious, or what makes it: `input`, `constant`, `return`, `Relu`.
+        name: The name; empty for a value without one.
+        element: The element type, `?` if unknown.
+        dims: The shape in brackets, such as `[N, 4]`; empty if unknown.
+        content: The elements of a constant, elided if there are many; None if they are not shown.
+        role: The role of the value or its producer, unless obvious: `input`, `constant`, `return`, `Relu`.
     """
 
     name: str
@@ -65,7 +65,7 @@ class ValueItem:
 
     @property
     def type(self) -> str:
-        """The element type and shape as ONNX text has them: `float[N, 4]`."""
+        """The element type and shape in ONNX text: `float[N, 4]`."""
         return self.element + self.dims
 
     @property
@@ -75,7 +75,7 @@ class ValueItem:
 
     @property
     def made(self) -> tuple[str, ...]:
-        """The names of the values that the item gives."""
+        """The names of the values that the item makes."""
         return () if self.content is None else (self.name,)
 
     @property
@@ -86,7 +86,7 @@ class ValueItem:
 
     @property
     def comment(self) -> str:
-        """The comment behind the code; a value has none."""
+        """The comment after the code; a value has none."""
         return ""
 
     @property
@@ -97,7 +97,7 @@ class ValueItem:
 
 @dataclass(frozen=True, slots=True)
 class NodeItem:
-    """A node in short form. An input that is left out is None; `attributes` are pairs of name and shortened value."""
+    """A node in short form. An absent input is None; `attributes` are pairs of name and shortened value."""
 
     op_type: str
     inputs: tuple[ValueItem | None, ...] = ()
@@ -113,12 +113,12 @@ class NodeItem:
 
     @property
     def made(self) -> tuple[str, ...]:
-        """The names of the values that the node gives."""
+        """The names of the values that the node makes."""
         return tuple(value.name for value in self.outputs if value.name)
 
     @property
     def operator(self) -> str:
-        """The operator with its domain, where that is not the standard's."""
+        """The operator with its domain, unless that is the standard's."""
         return f"{self.domain}.{self.op_type}" if self.domain else self.op_type
 
     @property
@@ -142,7 +142,7 @@ class NodeItem:
 
 @dataclass(frozen=True, slots=True)
 class TextItem:
-    """Something that is neither a node nor a value, such as `opset 21`, or what a pass from elsewhere has as text."""
+    """Anything that is neither a node nor a value, such as `opset 21`, or the text of a foreign pass."""
 
     code: str
 
@@ -153,12 +153,12 @@ class TextItem:
 
     @property
     def made(self) -> tuple[str, ...]:
-        """The names of the values that the item gives: none, since text is not parsed."""
+        """The names of the values that the item makes: none, since text is not parsed."""
         return ()
 
     @property
     def comment(self) -> str:
-        """The comment behind the code; text has none."""
+        """The comment after the code; text has none."""
         return ""
 
 
@@ -185,8 +185,8 @@ def _items(given: str | Item | Sequence[Item]) -> tuple[Item, ...]:
 class Rewrite:
     """One change: the nodes and values removed and made, why, by which rule, and how exact.
 
-    `before` and `after` are ONNX text, rendered from what was removed and made. Whoever makes a record gives them as
-    items (`castsmith.ir.text`), or as text of their own.
+    `before` and `after` are ONNX text, rendered from the items removed and made. A record is made from items
+    (`castsmith.ir.text`), or from text.
     """
 
     pass_name: str
@@ -197,8 +197,7 @@ class Rewrite:
     reason: str
     effect: Effect
     saved_bytes: int | None
-    """Bytes that are no longer read and written each time the model runs, at the sizes known or assumed; None where
-    nobody counted."""
+    """Bytes no longer read and written per run of the model, at the known or assumed sizes; None if not counted."""
 
     def __init__(
         self,
@@ -229,18 +228,18 @@ class Rewrite:
 
     @property
     def before(self) -> str:
-        """What was there, as ONNX text."""
+        """The removed items, as ONNX text."""
         return items_text(self.removed)
 
     @property
     def after(self) -> str:
-        """What is there now, as ONNX text."""
+        """The new items, as ONNX text."""
         return items_text(self.made)
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A change that a rule would have made but for `reason`; `witness` is a value that shows it, where there is one."""
+    """A change that a rule would have made except for `reason`; `witness` is a value that shows it, or None."""
 
     pass_name: str
     rule: str
@@ -251,7 +250,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """Something a reader should know: `code` is stable, `message` says what and where, `help` the way out."""
+    """A finding for the reader: `code` is stable, `message` says what and where, `help` the way out."""
 
     code: str
     severity: Severity
@@ -278,7 +277,8 @@ class Records:
 class RewriteResult(onnx_ir.passes.PassResult):
     """An onnx_ir PassResult that carries the records of the pass.
 
-    inference: the element types of the model as it is now, where the pass has them (`castsmith.ir.inference.cache`).
+    Attributes:
+        inference: The element types of the model after the pass, if known (`castsmith.ir.inference.cache`).
     """
 
     records: Records = field(default_factory=Records)

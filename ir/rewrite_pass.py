@@ -1,10 +1,15 @@
-"""Which rule made each new node, as metadata of the node that viewers such as Netron show.
+"""The base class of Castsmith's passes, the records of a run, and provenance.
+
+The pass managers of onnx_ir return a plain PassResult, which has no room for the records of the passes inside;
+`recording` collects them anyway.
+
+Provenance is metadata of each new node that names the rule that made it, which viewers such as Netron show:
 
     castsmith.rule  resolve-promotion
     castsmith.pass  resolve-promote-types
     castsmith.from  main_graph: node_add (Add)
 
-Nodes have metadata from IR version 10 on; models of an earlier one are left without.
+Nodes have metadata from IR version 10 on; models of an earlier version get none.
 """
 
 from __future__ import annotations
@@ -29,28 +34,20 @@ from castsmith.ir.records import Records, Rewrite, RewriteResult, Site, TextItem
 from castsmith.ir.walks import all_nodes
 from castsmith.numerics.cast import NEWEST_OPSET
 
-# Which opsets are known: what the installed onnx has the schemas of, and Castsmith the rules of conversions.
-
 
 def require_known_opset(model: onnx_ir.Model) -> None:
-    """Raise OpsetError where the model, or a function of it, is of an opset that is not known, or of none."""
+    """Raise OpsetError if the model, or a function of it, has an invalid or unsupported opset."""
     schemas = onnx.defs.onnx_opset_version()
     for scope in (model.graph, *model.functions.values()):
         opset = opset_of(scope.opset_imports, "") or 0
         if opset < 0:
-            raise OpsetError(f"The model is of opset {opset}, and there is none of that number.")
+            raise OpsetError(f"invalid opset {opset} of the model.")
         if opset > NEWEST_OPSET:
-            known = f"this version of Castsmith knows opsets up to {NEWEST_OPSET}"
-            raise OpsetError(f"The model is of opset {opset}, and {known}.")
+            raise OpsetError(f"unsupported opset {opset} of the model; the newest supported is {NEWEST_OPSET}.")
         if opset > schemas:
-            known = f"onnx {onnx.__version__} knows opsets up to {schemas}"
-            raise OpsetError(f"The model is of opset {opset}, and the installed {known}: install a newer one.")
+            known = f"the installed onnx {onnx.__version__} supports opsets up to {schemas}; install a newer onnx"
+            raise OpsetError(f"unsupported opset {opset} of the model: {known}.")
 
-
-# What a pass of Castsmith is: an onnx_ir pass whose result carries its records, wherever it runs.
-#
-# The pass managers of onnx_ir return a plain PassResult, which has no room for the records of the passes inside;
-# `recording` hears them all the same.
 
 _LISTENERS: ContextVar[tuple[Records, ...]] = ContextVar("castsmith_listeners", default=())
 
@@ -58,7 +55,7 @@ _LISTENERS: ContextVar[tuple[Records, ...]] = ContextVar("castsmith_listeners", 
 class RewritePass(InPlacePass):
     """A pass that changes the model it is given and returns it with the records of what it did.
 
-    Raises OpsetError for a model of an opset that nobody here knows: its operators may mean anything.
+    Raises OpsetError for a model of an unsupported opset, whose operators may mean anything.
     """
 
     def __post_init__(self) -> None:
@@ -90,7 +87,7 @@ def _model_of(model_or_result: onnx_ir.Model | PassResult) -> onnx_ir.Model:
 
 
 def _header(model: onnx_ir.Model) -> list[str]:
-    """What a model says of itself beside its nodes: a pass may drop of it what no node needs any more."""
+    """Lines for the model's declarations beside its nodes: a pass may drop those that no node needs any more."""
     scopes = (model.graph, *model.functions.values())
     imports = [
         f"{scope.name}: {domain or 'ai.onnx'} {v}" for scope in scopes for domain, v in scope.opset_imports.items()
@@ -103,14 +100,14 @@ def _dropped(class_name: str, model: onnx_ir.Model, before: list[str]) -> Rewrit
     name = re.sub(r"(?<!^)(?=[A-Z])", "-", class_name).lower()
     after = _header(model)
     old, new = (each for each in before if each not in after), (each for each in after if each not in before)
-    reason = "no node needs any more what the model declares"
+    reason = "no node needs the declaration any more"
     sides = ([TextItem(text) for text in side] for side in (old, new))
     return Rewrite(name, "drop-unused", Site(model.graph.name or ""), *sides, reason=reason)
 
 
 @contextmanager
 def recording() -> Generator[Records]:
-    """Collect the records of every pass of Castsmith that the block runs, in whatever pass manager it does.
+    """Collect the records of every pass of Castsmith that runs inside the block, in any pass manager.
 
     One recording may be inside another; each belongs to the thread or task that opened it.
     """
@@ -127,7 +124,7 @@ _FIRST_IR_VERSION = 10
 
 
 def note_provenance(model: onnx_ir.Model, old: set[onnx_ir.Node], rewrites: Iterable[Rewrite]) -> None:
-    """Mark the nodes that are not `old` with the rewrite that made them, which names what they give."""
+    """Mark the nodes that are not `old` with the rewrite that made them, identified by the names of their results."""
     new = [node for node in all_nodes(model) if node not in old]
     old.update(new)
     if not new or model.ir_version < _FIRST_IR_VERSION:
@@ -136,7 +133,7 @@ def note_provenance(model: onnx_ir.Model, old: set[onnx_ir.Node], rewrites: Iter
     inherited: dict[str, Rewrite] = {}
     for rewrite in rewrites:
         makers.update((name, rewrite) for item in rewrite.made for name in item.made)
-        # A result that is an output of the graph has taken the name of what it replaces since.
+        # A result that is an output of the graph has meanwhile taken the name of what it replaces.
         inherited.update((name, rewrite) for item in rewrite.removed for name in item.made)
     for node in new:
         name = next((value.name for value in node.outputs if value.name), "")

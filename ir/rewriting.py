@@ -1,4 +1,4 @@
-"""Applying what rules propose: a rule looks at one node and returns a Replacement, a Refusal or nothing."""
+"""Application of rules: a rule looks at one node and returns a Replacement, a Refusal or None."""
 
 from __future__ import annotations
 
@@ -30,14 +30,16 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Replacement:
-    """What a rule wants in place of a node.
+    """The replacement of a node by a rule.
 
-    nodes: new nodes, in order, to stand just ahead of the node.
-    constants: new values from `new_constant` that the new nodes, inputs or outputs use.
-    inputs: inputs of the node to rewire, by index; the node stays.
-    outputs: the values that stand in for the node's outputs; the node goes. None: it stays.
-    saved_bytes: as of Rewrite.
-    beside: the node at which the constants live, where it is not the node itself but one that holds it in a subgraph.
+    Attributes:
+        nodes: New nodes, in order, to be inserted before the node.
+        constants: New values from `new_constant` that the new nodes, inputs or outputs use.
+        inputs: Inputs of the node to rewire, by index; the node stays.
+        outputs: The values that replace the node's outputs; the node is removed. None: it stays.
+        saved_bytes: As in Rewrite.
+        beside: The node beside which the constants are placed, if not the node itself but one that holds it in a
+            subgraph.
     """
 
     rule: str
@@ -62,10 +64,11 @@ def run_rules(
     following: Following | None = None,
     types: Types | None = None,
 ) -> RewriteResult:
-    """Offer every node to the rules, the first that answers wins; one walk, in the order of the graph.
+    """Offer every node to the rules, in the order of the graph; the first rule that returns a result is applied.
 
-    following: what is told of each rewrite, and whose inference the result hands on.
-    types: as of `apply_replacement`.
+    Args:
+        following: Receives each rewrite, and holds the inference that the result returns.
+        types: As in `apply_replacement`.
     """
     records = Records()
     for node in all_nodes(model):
@@ -91,7 +94,8 @@ def apply_replacement(
 ) -> Rewrite:
     """Change the graph as `replacement` says and record it. Graph outputs keep their names.
 
-    types: the types with which the record shows values that declare none; by default those that are followed.
+    Args:
+        types: The types with which the record shows values that declare none; by default those being followed.
     """
     if types is None and following is not None:
         types = following.inference.types
@@ -110,7 +114,7 @@ def apply_replacement(
     made = list(replacement.nodes)
     if replacement.outputs is not None:
         made += _replace_outputs(node, replacement.outputs, namer)
-    # Now that all of them have the names that they keep.
+    # Now that all of them have their final names.
     after = [*map(constant_item, replacement.constants), *(node_item(each, types) for each in made)]
     if replacement.outputs is None:
         after.append(node_item(node, types))
@@ -123,14 +127,16 @@ def apply_replacement(
 
 
 def _adopt(constant: onnx_ir.Value, node: onnx_ir.Node, namer: Namer) -> None:
-    """Give a new constant a home beside the node."""
+    """Add a new constant beside the node."""
     constant.name = namer.fresh(constant.name or "castsmith_constant")
     place_constant(constant, node, namer)
 
 
 def place_constant(constant: onnx_ir.Value, node: onnx_ir.Node, namer: Namer) -> None:
-    """Make the constant an initializer of the node's graph; where that takes none, a Constant ahead of the node, and a
-    Cast behind it where Constant does not give the type."""
+    """Make the constant an initializer of the node's graph, or a Constant before the node if the graph takes none.
+
+    A Cast follows the Constant if Constant does not give the type.
+    """
     assert node.graph is not None
     if namer.takes_initializers(node.graph):
         node.graph.register_initializer(constant)
@@ -150,7 +156,7 @@ def _name_node(node: onnx_ir.Node, namer: Namer) -> None:
 
 
 def _replace_outputs(node: onnx_ir.Node, values: tuple[onnx_ir.Value, ...], namer: Namer) -> list[onnx_ir.Node]:
-    """Let `values` stand in for the outputs of `node` and remove it; returns the nodes that this adds."""
+    """Replace the outputs of `node` by `values` and remove it; return the nodes that this adds."""
     made: list[onnx_ir.Node] = []
     for old, new in zip(node.outputs, values, strict=True):
         if old.is_graph_output():
@@ -165,8 +171,11 @@ def _replace_outputs(node: onnx_ir.Node, values: tuple[onnx_ir.Value, ...], name
 def _hand_over_graph_output(
     old: onnx_ir.Value, new: onnx_ir.Value, node: onnx_ir.Node, namer: Namer
 ) -> list[onnx_ir.Node]:
-    """A graph output keeps its name; only a value that some node of the same graph makes, and no other output is, can
-    take the name over, so for all others an Identity is put between."""
+    """Keep the name of a graph output.
+
+    Only a value that a node of the same graph makes, and that is not another output, can take over the name; for all
+    others an Identity is inserted.
+    """
     name, made = old.name, list[onnx_ir.Node]()
     if not _can_be_renamed(new, node):
         identity = onnx_ir.node("Identity", [new], name=namer.fresh(f"castsmith_output_{name}"))
@@ -183,14 +192,17 @@ def _hand_over_graph_output(
 
 
 def _can_be_renamed(value: onnx_ir.Value, node: onnx_ir.Node) -> bool:
-    """Whether the value can take over the name of an output of the node."""
+    """True if the value can take over the name of an output of the node."""
     producer = value.producer()
     return producer is not None and producer.graph is node.graph and not value.is_graph_output()
 
 
 def take_declaration(old: onnx_ir.Value, new: onnx_ir.Value) -> None:
-    """Let a value that becomes a graph output declare the shape that the output has declared, if any: what is known
-    beyond that is not the interface of the model. Of the type a rewrite says itself where it is another one."""
+    """Make a value that becomes a graph output declare the shape of the output, if any.
+
+    Anything known beyond that shape does not belong to the interface of the model. A rewrite to another type declares
+    it.
+    """
     new.type, new.shape = new.type or old.type, old.shape
 
 
@@ -202,15 +214,19 @@ def lacking_identity(
     target: Target | None,
     made: Container[onnx_ir.Node] = (),
 ) -> str | None:
-    """Why the values can not stand in for the outputs of the node: one would become a graph output, only an Identity
-    could give it the name, and the schema or the target has none for the type. None where they can.
+    """Return the reason why the values cannot replace the outputs of the node, or None.
 
-    values: None for a new constant. made: nodes that will stand in the graph of the node.
+    The reason is an output that only an Identity could name, which the schema or the target lacks for the type.
+
+    Args:
+        values: The replacements; None for a new constant.
+        made: Nodes that will be in the graph of the node.
     """
     for old, new in zip(node.outputs, values, strict=False):
         dtype = inference.type_of(old)
         producer = None if new is None else new.producer()
         renamed = new is not None and producer is not None and (producer in made or _can_be_renamed(new, node))
         if old.is_graph_output() and dtype is not None and not renamed and not takes_identity(dtype, imports, target):
-            return f"the output {old.name} would need an Identity of {type_name(dtype)}, for which there is no kernel"
+            lacks = f"an Identity of {type_name(dtype)}, for which the target has no kernel"
+            return f"the output {old.name} would need {lacks}"
     return None

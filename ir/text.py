@@ -19,7 +19,7 @@ from castsmith.numerics.types import type_name
 
 
 def origin(value: onnx_ir.Value) -> str:
-    """What gives the value: an input, an initializer, or the node that makes it."""
+    """Describe the origin of the value: an input, an initializer, or the node that makes it."""
     node = value.producer()
     if node is not None:
         if node.op_type == "Constant":
@@ -31,7 +31,7 @@ def origin(value: onnx_ir.Value) -> str:
 
 
 def operands_text(operands: Iterable[tuple[onnx_ir.Value | None, DataType]]) -> str:
-    """`x (float, an input) and w (int64, made by mul (Mul))`."""
+    """List the operands: `x (float, an input) and w (int64, made by mul (Mul))`."""
     return " and ".join(
         f"{value.name} ({type_name(dtype)}, {origin(value)})" if value is not None else type_name(dtype)
         for value, dtype in operands
@@ -41,7 +41,7 @@ def operands_text(operands: Iterable[tuple[onnx_ir.Value | None, DataType]]) -> 
 def located(
     site: Site, what: str, operands: Iterable[tuple[onnx_ir.Value | None, DataType]], error: PromotionError
 ) -> PromotionError:
-    """The error with its place, its operands and their origins in front."""
+    """Return the error with its place, its operands and their origins in front."""
     rule = f" [rule {error.rule}]" if error.rule else ""
     text = f"{site}: {what} {operands_text(operands)}: {str(error).rstrip('.')}{rule}."
     return PromotionError(text, lhs=error.lhs, rhs=error.rhs, rule=error.rule, option=error.option)
@@ -52,11 +52,11 @@ _MOST_ELEMENTS = 8
 
 
 Types = Mapping[onnx_ir.Value, DataType]
-"""Element types of values, such as inference has them, for those that declare none."""
+"""Element types of values that declare none, such as those of an inference."""
 
 
 def node_item(node: onnx_ir.Node, types: Types | None = None) -> NodeItem:
-    """The node in short form; types: as of this module."""
+    """Return the node in short form; `types` as in this module."""
     attributes = node.attributes.items()
     return NodeItem(
         node.op_type,
@@ -69,17 +69,17 @@ def node_item(node: onnx_ir.Node, types: Types | None = None) -> NodeItem:
 
 
 def node_items(nodes: Iterable[onnx_ir.Node], types: Types | None = None) -> list[NodeItem]:
-    """The nodes in short form; types: as of this module."""
+    """Return the nodes in short form; `types` as in this module."""
     return [node_item(node, types) for node in nodes]
 
 
 def value_item(value: onnx_ir.Value, role: str = "") -> ValueItem:
-    """The value with its declared type in short form; role: as of ValueItem."""
+    """Return the value with its declared type in short form; `role` as in ValueItem."""
     return ValueItem(value.name or "", *_type(value, None), role=role)
 
 
 def constant_item(value: onnx_ir.Value, role: str = "") -> ValueItem:
-    """A constant in short form, elided when long: `float[3] w = {1, 2.5, ...}`; role: as of ValueItem."""
+    """Return a constant in short form, elided if long: `float[3] w = {1, 2.5, ...}`; `role` as in ValueItem."""
     tensor = value.const_value
     if tensor is None:
         return value_item(value, role)
@@ -92,22 +92,22 @@ def constant_item(value: onnx_ir.Value, role: str = "") -> ValueItem:
 
 
 def node_text(node: onnx_ir.Node, types: Types | None = None) -> str:
-    """One line such as `y = Cast <to = float> (x)  # (int64[N]) -> float[N]`; types: as of this module."""
+    """Return one line such as `y = Cast <to = float> (x)  # (int64[N]) -> float[N]`; `types` as in this module."""
     return item_text(node_item(node, types))
 
 
 def type_text(value: onnx_ir.Value) -> str:
-    """The value's element type and shape as ONNX text writes them, such as `float[N, 4]`; `?` where unknown."""
+    """Return the value's element type and shape in ONNX text, such as `float[N, 4]`; `?` if unknown."""
     return "".join(_type(value, None))
 
 
 def constant_text(value: onnx_ir.Value) -> str:
-    """A constant as ONNX text declares it, elided when long: `float[3] w = {1, 2.5, ...}`."""
+    """Return a constant as ONNX text declares it, elided if long: `float[3] w = {1, 2.5, ...}`."""
     return item_text(constant_item(value))
 
 
 def site_of(node: onnx_ir.Node) -> Site:
-    """Where the node stands."""
+    """Return the place of the node."""
     graph = node.graph
     return Site(graph.name or "" if graph is not None else "", node.name or "", node.op_type)
 
@@ -117,7 +117,7 @@ def _dims(shape: onnx_ir.Shape) -> Iterable[int | str | None]:
 
 
 def _type(value: onnx_ir.Value, types: Types | None) -> tuple[str, str]:
-    """The element type and the shape in brackets; of a value that declares no type, the one in `types` alone."""
+    """Return the element type and the shape in brackets; of a value that declares no type, the one in `types`."""
     if value.dtype is None or value.dtype == DataType.UNDEFINED:
         if value.type is not None:
             return str(value.type), ""
@@ -128,7 +128,7 @@ def _type(value: onnx_ir.Value, types: Types | None) -> tuple[str, str]:
 
 
 def _operand(value: onnx_ir.Value, types: Types | None) -> ValueItem:
-    """The value; of a constant with a single element the element too, since that is what a reader wants to see."""
+    """Return the value; for a constant with a single element, the element too, which readers want to see."""
     tensor, content = value.const_value, None
     if tensor is not None and tensor.size == 1 and not isinstance(tensor, onnx_ir.ExternalTensor):
         content = f"{tensor.numpy().ravel()[0]}"
@@ -136,7 +136,7 @@ def _operand(value: onnx_ir.Value, types: Types | None) -> ValueItem:
 
 
 def attribute_text(attribute: onnx_ir.Attr) -> str:
-    """The value of the attribute; for a Cast's `to` the name of the type that its number stands for, if it is one."""
+    """Return the value of the attribute; for a Cast's `to` the name of the type that its number stands for."""
     if attribute.is_ref():
         return f"@{attribute.ref_attr_name}"
     is_number = attribute.type == onnx_ir.AttributeType.INT

@@ -1,8 +1,15 @@
-"""Whether a model hangs together: every value is given by something, every name is text, no function calls itself.
+"""Validation of a model: every value has a producer, every name is text, no function calls itself, nodes fit schemas.
 
-onnx_ir reads a model of which this is not so, with a warning in its log. Nothing that follows could then be trusted, so
-it is refused here, in one sentence that names the place. Nodes out of order, which ONNX does not allow and runtimes
-accept, are put in order. Graphs and calls that nest deeper than any walk can follow are refused too.
+onnx_ir reads an invalid model with a warning in its log. Later steps rely on validity, so an invalid model is refused
+here, in one sentence that names the place. Nodes out of order, which ONNX forbids and runtimes accept, are sorted.
+Graphs and calls that nest deeper than walks can follow are refused too.
+
+A node is checked against the schema of its operator: the number of inputs and outputs, no empty required input, the
+kind of each attribute, required attributes, and subgraphs that fit their node. Types are not checked: Castsmith repairs
+them. A node whose operator has no schema conforms, and so do attributes that its schema does not define.
+
+    Cast <to = 1.0> (x)     "the attribute to of Cast is FLOAT, expected INT"
+    Add (x)                 "Add has 1 input, expected 2"
 """
 
 from __future__ import annotations
@@ -28,15 +35,6 @@ from castsmith.ir.ops import (
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, graphs_in
 
-# Whether a node is what the schema of its operator allows, as far as later code takes it for granted.
-#
-# That is: as many inputs and outputs as the operator has, none empty that it needs, each attribute of the right kind,
-# those without a default present, and subgraphs that fit their node. Types are not looked at: repairing them is what
-# Castsmith is for. A node whose operator has no schema conforms, and so do attributes that its schema does not know.
-#
-#     Cast <to = 1.0> (x)     "the attribute to of Cast is FLOAT, and has to be INT"
-#     Add (x)                 "Add has 1 input, and takes 2"
-
 
 @dataclass(frozen=True, slots=True)
 class _Form:
@@ -46,13 +44,13 @@ class _Form:
     attributes: Mapping[str, AttributeType]
     required: tuple[str, ...]
     may_be_undefined: frozenset[str] = frozenset()
-    """Attributes whose default is 0, which stands for no element type."""
+    """Attributes whose default is 0, which is not an element type."""
 
 
 def nonconformity(
     node: onnx_ir.Node, imports: Mapping[str, int], functions: Mapping[onnx_ir.OperatorIdentifier, onnx_ir.Function]
 ) -> str | None:
-    """What about the node its schema, or the function that it calls, does not allow; None where it conforms."""
+    """Return how the node violates its schema, or the function that it calls; None if it conforms."""
     opset = opset_of(imports, node.domain)
     form = _QONNX if node.domain in QONNX_DOMAINS else _form(node.domain, node.op_type, opset or 0)
     if form is None:
@@ -65,11 +63,11 @@ def nonconformity(
         return wrong
     for index in form.needed:
         if index < len(node.inputs) and node.inputs[index] is None:
-            return f"{node.op_type} needs its input {index}, which is empty"
+            return f"{node.op_type} lacks the required input {index}"
     attributes = node.attributes.data
     for name in form.required:
         if name not in attributes:
-            return f"{node.op_type} has no attribute {name}, which it needs"
+            return f"{node.op_type} lacks the required attribute {name}"
     for name, attribute in attributes.items():
         expected = form.attributes.get(name)
         if expected is not None and not attribute.is_ref():
@@ -86,7 +84,7 @@ def _misfit(node: onnx_ir.Node, inputs: tuple[int, int], outputs: tuple[int, int
     ):
         if not least <= has <= most:
             takes = f"{least}" if least == most else f"at least {least}" if has < least else f"at most {most}"
-            return f"{node.op_type} has {has} {what}{'' if has == 1 else 's'}, and takes {takes}"
+            return f"{node.op_type} has {has} {what}{'' if has == 1 else 's'}, expected {takes}"
     return None
 
 
@@ -95,7 +93,7 @@ def _wrong_attribute(
 ) -> str | None:
     op_type = node.op_type
     if attribute.type != expected:
-        return f"the attribute {attribute.name} of {op_type} is {attribute.type.name}, and has to be {expected.name}"
+        return f"the attribute {attribute.name} of {op_type} is {attribute.type.name}, expected {expected.name}"
     if expected == AttributeType.STRING and isinstance(attribute.value, bytes) and op_type != "Constant":
         return f"the attribute {attribute.name} of {op_type}, {attribute.value!r}, is not UTF-8"
     if attribute.name not in type_attributes(node.domain, op_type):
@@ -108,7 +106,7 @@ def _wrong_attribute(
 
 
 def _unfit_subgraphs(node: onnx_ir.Node) -> str | None:
-    """Subgraphs whose inputs and outputs are not as many as their node passes on."""
+    """Return how the number of inputs or outputs of the node's subgraphs is wrong; None if it is right."""
     if node.op_type == "If":
         for name in ("then_branch", "else_branch"):
             returned = len(node.attributes[name].as_graph().outputs)
@@ -123,7 +121,7 @@ def _unfit_subgraphs(node: onnx_ir.Node) -> str | None:
         expected = f"{2 + states} inputs and {1 + max(states, len(node.outputs))} outputs"
         return None if fits else _body_text("Loop", body, expected)
     scanned = node.attributes["num_scan_inputs"].as_int()
-    first = len(node.inputs) - len(body.inputs)  # in opset 8 sequence_lens come first
+    first = len(node.inputs) - len(body.inputs)  # in opset 8 sequence_lens is the first input
     fits = first in (0, 1) and 1 <= scanned <= len(body.inputs) and len(body.outputs) == len(node.outputs)
     expected = f"{len(node.inputs)} inputs, at least {scanned} of them scanned, and {len(node.outputs)} outputs"
     return None if fits else _body_text("Scan", body, expected)
@@ -142,7 +140,7 @@ _QONNX = _Form(
     {"rounding_mode": AttributeType.STRING, **dict.fromkeys(_FLAGS, AttributeType.INT)},
     (),
 )
-"""What Quant, IntQuant, BipolarQuant, FloatQuant and Trunc have in common; QONNX registers no schemas."""
+"""Common form of Quant, IntQuant, BipolarQuant, FloatQuant and Trunc; QONNX registers no schemas."""
 
 
 @cache
@@ -155,7 +153,7 @@ def _form(domain: str, op_type: str, opset: int) -> _Form | None:
         return None
     single = onnx.defs.OpSchema.FormalParameterOption.Single
     attributes = _attributes(schema)
-    # One that came later is of no effect, and is read all the same.
+    # An attribute of a later opset has no effect, and is accepted.
     known = {**_attributes(onnx.defs.get_schema(op_type, domain)), **attributes}
     return _Form(
         (schema.min_input, schema.max_input),
@@ -180,18 +178,18 @@ def _defaults_to_zero(attribute: onnx.defs.OpSchema.Attribute) -> bool:
     return {onnx.AttributeProto.INT: default.i, onnx.AttributeProto.FLOAT: default.f}.get(default.type) == 0
 
 
-# The order of nodes: ONNX wants each after those whose results it uses, and inference relies on it.
+# The order of nodes: ONNX requires each after those whose results it uses, and inference relies on it.
 
 
 def require_order(model: onnx_ir.Model) -> None:
-    """Raise OrderError where a node uses a result that is made after it."""
+    """Raise OrderError if a node uses a result that is made after it."""
     seen: set[onnx_ir.Node] = set()
     for node in all_nodes(model):
         for value in node.inputs:
             producer = None if value is None else value.producer()
             if value is not None and producer is not None and producer not in seen:
                 raise OrderError(
-                    f"{site_of(node)} uses {value.name}, which a later node makes: nodes must stand in the order in"
+                    f"{site_of(node)} uses {value.name}, which a later node makes: nodes must be in the order in"
                     " which they run (onnx_ir's TopologicalSortPass sorts them)."
                 )
         seen.add(node)
@@ -202,15 +200,15 @@ Scope = onnx_ir.Graph | onnx_ir.Function
 _TEXT = (str, type(None))
 
 _GRAPHS = 33
-"""How deep graphs may nest in one another: protobuf reads no file in which they nest deeper."""
+"""Largest nesting depth of graphs: protobuf reads no file with deeper ones."""
 
 _LEVELS = 100
-"""How deep calls of functions may nest, the subgraphs around them included: walks of a model are recursive."""
+"""Largest depth of function calls, including the subgraphs around them: walks of a model are recursive."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """What a graph stands in: how errors name it, the opset imports in force and the functions that it may call."""
+    """Context of a graph: its name in errors, the opset imports in force and the functions that it may call."""
 
     place: str
     imports: Mapping[str, int]
@@ -218,10 +216,11 @@ class _Around:
 
 
 def require_sound(model: onnx_ir.Model, place: str, *, sort: bool = False) -> None:
-    """Check the model; `place` names it in errors, as a rule by its path. sort: put nodes in order that are not.
+    """Check the model; `place` names it in errors, as a rule by its path. sort: sort nodes that are out of order.
 
-    Raises ModelError for a value that nothing gives, a name that is not UTF-8, two inputs of one name, nodes out of
-    order where they are not to be sorted or feed each other in a circle, and functions that call themselves.
+    Raises:
+        ModelError: A value has no producer, a name is not UTF-8, two inputs share a name, nodes are out of order and
+            not to be sorted or form a cycle, or functions call themselves.
     """
     if model.functions:
         _require_calls_end(model, place)
@@ -235,7 +234,7 @@ def require_sound(model: onnx_ir.Model, place: str, *, sort: bool = False) -> No
 
 
 def _is_in_order(scope: Scope, seen: set[onnx_ir.Node], around: _Around, depth: int = 0) -> bool:
-    """Whether nodes stand after those they read from. Raises ModelError where something they read is not there."""
+    """True if nodes follow those they read from. Raises ModelError for a value that does not exist."""
     in_order, place = True, around.place
     _require_shallow(depth, place)
     _require_names(scope, place)
@@ -251,9 +250,7 @@ def _is_in_order(scope: Scope, seen: set[onnx_ir.Node], around: _Around, depth: 
             producer = value.producer()
             if producer is None:
                 if not (value.is_graph_input() or value.is_initializer()):
-                    raise ModelError(
-                        f"{place}: {site_of(node)} reads {value.name!r}, which nothing in the model gives."
-                    )
+                    raise ModelError(f"{place}: {site_of(node)} reads {value.name!r}, which the model does not define.")
             elif producer not in seen:
                 in_order = False
         for attribute in node.attributes.data.values():
@@ -266,7 +263,7 @@ def _is_in_order(scope: Scope, seen: set[onnx_ir.Node], around: _Around, depth: 
             _require_shallow_type(value, place)
     for value in scope.outputs:
         if value.producer() is None and not (value.is_graph_input() or value.is_initializer()):
-            raise ModelError(f"{place}: nothing in graph {scope.name!r} gives its output {value.name!r}.")
+            raise ModelError(f"{place}: graph {scope.name!r} does not define its output {value.name!r}.")
     return in_order
 
 
@@ -285,12 +282,12 @@ def _put_in_order(scope: Scope, place: str) -> None:
     try:
         scope.sort()
     except ValueError:
-        raise ModelError(f"{place}: nodes of graph {scope.name!r} feed each other in a circle.") from None
+        raise ModelError(f"{place}: nodes of graph {scope.name!r} form a cycle.") from None
 
 
 def _require_shallow(depth: int, place: str) -> None:
     if depth > _GRAPHS:
-        raise ModelError(f"{place}: graphs nest deeper than the {_GRAPHS} levels that a model file can hold.")
+        raise ModelError(f"{place}: graphs are nested deeper than the {_GRAPHS} levels of a model file.")
 
 
 def _require_shallow_type(value: onnx_ir.Value, place: str) -> None:
@@ -298,18 +295,20 @@ def _require_shallow_type(value: onnx_ir.Value, place: str) -> None:
     while isinstance(inner, onnx_ir.SequenceType | onnx_ir.OptionalType):
         inner, depth = inner.elem_type, depth + 1
     if depth > _GRAPHS:
-        raise ModelError(f"{place}: the type of {value.name!r} nests deeper than {_GRAPHS} levels.")
+        raise ModelError(f"{place}: the type of {value.name!r} is nested deeper than {_GRAPHS} levels.")
 
 
 def _require_calls_end(model: onnx_ir.Model, place: str) -> None:
-    """Raise ModelError for functions that call themselves, and for calls that nest too deep."""
+    """Raise ModelError for functions that call themselves, and for calls that are nested too deeply."""
     calls = {function: _calls(function, model, place) for function in model.functions.values()}
     levels: dict[onnx_ir.Function, int] = {}
     try:
         order = list(TopologicalSorter(calls).static_order())
     except CycleError as error:
         function: onnx_ir.Function = error.args[1][0]
-        raise ModelError(f"{place}: function {function.domain}::{function.name} calls itself: it never ends.") from None
+        raise ModelError(
+            f"{place}: function {function.domain}::{function.name} calls itself: recursion is not supported."
+        ) from None
     for function in order:
         levels[function] = max((depth + 1 + levels[called] for called, depth in calls[function].items()), default=0)
     for called, depth in _calls(model.graph, model, place).items():
@@ -322,7 +321,7 @@ def _require_calls_end(model: onnx_ir.Model, place: str) -> None:
 
 
 def _calls(scope: Scope, model: onnx_ir.Model, place: str) -> dict[onnx_ir.Function, int]:
-    """The functions that the scope calls, each with how many subgraphs are around the deepest call."""
+    """Return the functions that the scope calls, each with the number of subgraphs around the deepest call."""
     found: dict[onnx_ir.Function, int] = {}
     waiting: list[tuple[Scope, int]] = [(scope, 0)]
     while waiting:

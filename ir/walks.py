@@ -1,4 +1,4 @@
-"""Every tensor that a model holds, wherever it is kept."""
+"""Walks over a model: its nodes, graphs, scopes and tensors."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from onnx_ir import AttributeType
 
 from castsmith.ir.io import file_of
 
-# Walking all nodes and graphs of a model: what every pass does first, so it is kept cheap.
+# Walks over all nodes and graphs, which every pass starts with, so they are kept cheap.
 
 _HOLDING = (AttributeType.GRAPH, AttributeType.GRAPHS)
 
 
 def all_nodes(model: onnx_ir.Model) -> Iterator[onnx_ir.Node]:
-    """Every node of the model: the main graph, its subgraphs, and the model-local functions with theirs."""
+    """Yield every node of the model: of the main graph, its subgraphs, and the model-local functions with theirs."""
     if not model.functions:
         return nodes_of(model.graph)
     return (node for scope in (model.graph, *model.functions.values()) for node in nodes_of(scope))
 
 
 def nodes_of(scope: onnx_ir.Graph | onnx_ir.Function) -> Iterator[onnx_ir.Node]:
-    """The nodes of the scope in order, each followed by those in its subgraphs. The graph may change meanwhile."""
+    """Yield the nodes of the scope in order, each followed by those in its subgraphs; the graph may change."""
     for node in scope:
         yield node
         # `.data` is the dict itself; the mapping around it costs a walk of a large graph a third of its time.
@@ -35,7 +35,7 @@ def nodes_of(scope: onnx_ir.Graph | onnx_ir.Function) -> Iterator[onnx_ir.Node]:
 
 
 def all_values(model: onnx_ir.Model) -> Iterator[onnx_ir.Value]:
-    """Every value of the model: inputs and initializers of each scope, and what nodes give. Some come twice."""
+    """Yield every value of the model: inputs and initializers of each scope, and node outputs. Some are repeated."""
     for scope in (model.graph, *model.functions.values()):
         for graph in (scope, *subgraphs_of(scope)):
             yield from graph.inputs
@@ -46,7 +46,7 @@ def all_values(model: onnx_ir.Model) -> Iterator[onnx_ir.Value]:
 
 
 def held_graphs(scope: onnx_ir.Graph | onnx_ir.Function) -> Iterator[tuple[onnx_ir.Node, onnx_ir.Graph]]:
-    """The graphs that the nodes of the scope hold, each with its node, and those that their nodes do, and so on."""
+    """Yield the graphs that the nodes of the scope hold, each with its node, at any depth."""
     for node in scope:
         for attribute in node.attributes.data.values():
             if attribute.type in _HOLDING:
@@ -56,34 +56,36 @@ def held_graphs(scope: onnx_ir.Graph | onnx_ir.Function) -> Iterator[tuple[onnx_
 
 
 def subgraphs_of(scope: onnx_ir.Graph | onnx_ir.Function) -> Iterator[onnx_ir.Graph]:
-    """The graphs that the nodes of the scope hold, and those that their nodes do, and so on."""
+    """Yield the graphs that the nodes of the scope hold, at any depth."""
     return (graph for _, graph in held_graphs(scope))
 
 
 def graphs_in(attribute: onnx_ir.Attr) -> tuple[onnx_ir.Graph, ...]:
-    """The graphs that the attribute of a node holds."""
+    """Return the graphs that the attribute of a node holds."""
     if attribute.type not in _HOLDING or attribute.is_ref():
         return ()
     return (attribute.as_graph(),) if attribute.type == AttributeType.GRAPH else tuple(attribute.as_graphs())
 
 
-# Which graph stands in which, and which opset imports are in force where.
+# Nesting of graphs, and the opset imports in force in each.
 
 Scope = onnx_ir.Graph | onnx_ir.Function
 
 
 def holders(model: onnx_ir.Model) -> dict[onnx_ir.Graph, onnx_ir.Node]:
-    """The node that holds each subgraph of the model in one of its attributes; a graph comes after those around it."""
+    """Return the node that holds each subgraph of the model; outer graphs come before inner ones."""
     return {graph: node for root in (model.graph, *model.functions.values()) for node, graph in held_graphs(root)}
 
 
 def imports_by_scope(
     model: onnx_ir.Model, held: Mapping[onnx_ir.Graph, onnx_ir.Node] | None = None
 ) -> dict[Scope, Mapping[str, int]]:
-    """The opset imports of each graph and subgraph of the model, function bodies included: a subgraph has those of the
-    graph or function around it.
+    """Return the opset imports of each graph and subgraph of the model, including function bodies.
 
-    held: the `holders` of the model, where they are known already.
+    A subgraph has those of the graph or function around it.
+
+    Args:
+        held: The `holders` of the model, if already known.
     """
     imports: dict[Scope, Mapping[str, int]] = {model.graph: model.graph.opset_imports}
     for function in model.functions.values():
@@ -95,7 +97,7 @@ def imports_by_scope(
 
 
 def drop_unused_domains(model: onnx_ir.Model, domains: Iterable[str]) -> None:
-    """Forget the imports of those of the domains that no node is of any more."""
+    """Drop unused opset imports."""
     unused = set(domains) - {node.domain for node in all_nodes(model)}
     for scope in (model.graph, *model.functions.values()):
         for domain in unused:
@@ -107,7 +109,7 @@ _WITH_TENSORS = (AttributeType.TENSOR, AttributeType.TENSORS)
 
 @dataclass(frozen=True)
 class Held:
-    """The place of a tensor in an attribute of a node, or in the default of a function's; index: in a list of them."""
+    """The place of a tensor in an attribute of a node, or in a function's default; `index` in a list of tensors."""
 
     owner: onnx_ir.Node | onnx_ir.Function
     name: str
@@ -115,21 +117,21 @@ class Held:
 
 
 Place = onnx_ir.Value | Held
-"""Where a tensor is kept: an initializer or an attribute."""
+"""Place of a tensor: an initializer or an attribute."""
 
 
 def all_tensors(model: onnx_ir.Model) -> Iterator[onnx_ir.TensorProtocol]:
-    """Initializers of the graph and its subgraphs, and tensors in the attributes of nodes, functions included."""
+    """Yield initializers of all graphs, and tensors in the attributes of nodes, including functions."""
     return (tensor for _, tensor in tensor_places(model))
 
 
 def files_read(model: onnx_ir.Model) -> set[Path]:
-    """The data files that the tensors of the model are in, links followed."""
+    """Return the data files of the model's tensors, links resolved."""
     return {file_of(tensor) for tensor in all_tensors(model) if isinstance(tensor, onnx_ir.ExternalTensor)}
 
 
 def tensor_places(model: onnx_ir.Model) -> Iterator[tuple[Place, onnx_ir.TensorProtocol]]:
-    """Every tensor of the model with its place. Tensors may be put in the places meanwhile."""
+    """Yield every tensor of the model with its place. Tensors may be replaced meanwhile."""
     for graph in graphs_with_initializers(model):
         for value in graph.initializers.values():
             if value.const_value is not None:
@@ -138,7 +140,7 @@ def tensor_places(model: onnx_ir.Model) -> Iterator[tuple[Place, onnx_ir.TensorP
 
 
 def held_tensors(model: onnx_ir.Model) -> Iterator[tuple[Held, onnx_ir.TensorProtocol]]:
-    """The tensors in attributes of nodes, and in the defaults of functions, with their places."""
+    """Yield the tensors in attributes of nodes, and in the defaults of functions, with their places."""
     owners: list[onnx_ir.Node | onnx_ir.Function] = [*model.functions.values()]
     for owner in (*owners, *all_nodes(model)):
         for name, attribute in list(owner.attributes.data.items()):
@@ -150,7 +152,7 @@ def held_tensors(model: onnx_ir.Model) -> Iterator[tuple[Held, onnx_ir.TensorPro
 
 
 def tensor_of(attribute: onnx_ir.Attr) -> onnx_ir.TensorProtocol:
-    """The tensor in an attribute of type TENSOR, without the check of `as_tensor`, which takes 0.1 ms for each."""
+    """Return the tensor in an attribute of type TENSOR, without the check of `as_tensor`, which takes 0.1 ms each."""
     return attribute.value
 
 
@@ -170,14 +172,14 @@ def put_tensor(place: Place, tensor: onnx_ir.TensorProtocol) -> None:
 
 
 def graphs_with_initializers(model: onnx_ir.Model) -> Iterator[onnx_ir.Graph]:
-    """The main graph and every subgraph, those inside model-local functions included."""
+    """Yield the main graph and every subgraph, including those inside model-local functions."""
     yield model.graph
     for scope in (model.graph, *model.functions.values()):
         yield from subgraphs_of(scope)
 
 
 def bind_parameters(node: onnx_ir.Node, values: dict[str, onnx_ir.Attr]) -> None:
-    """Put what the call says in place of the parameters of the function; what it leaves out is left out."""
+    """Replace the parameters of the function by the arguments of the call; an omitted argument stays absent."""
     for name, attribute in list(node.attributes.items()):
         if attribute.is_ref():
             value = values.get(attribute.ref_attr_name or "")
@@ -188,14 +190,14 @@ def bind_parameters(node: onnx_ir.Node, values: dict[str, onnx_ir.Attr]) -> None
 
 
 MOST_INLINED = 1 << 17
-"""Nodes that a model may have once its functions are inlined at each call; those of a larger one are not inlined."""
+"""Largest number of nodes after inlining functions at each call; larger models are not inlined."""
 
 
 def nodes_once_inlined(model: onnx_ir.Model, names: Container[onnx_ir.OperatorIdentifier]) -> int:
     """Count the nodes that the main graph has once all calls of these functions are inlined.
 
     Functions that call others twice double it with each level. Calls nest, so this recurses; how deep they may nest is
-    checked when a model is taken.
+    checked when a model is loaded.
     """
     known: dict[onnx_ir.OperatorIdentifier, int] = {}
 

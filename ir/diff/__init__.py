@@ -1,7 +1,7 @@
-"""The structural comparison of two models: which nodes, tensors and ports are the same, changed, added or removed.
+"""Structural comparison of two models: nodes, tensors and ports that are the same, changed, added or removed.
 
 Call `diff(a, b)`; the `ModelDiff` it returns is true if they differ. `keys` gives each node a key that does not depend
-on names, `match` pairs the nodes, and `graphs` lists what differs between pairs.
+on names, `match` pairs the nodes, and `graphs` lists the differences within pairs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Two graphs compared once their nodes are matched: what differs between the nodes of a pair, and what is left over."""
+"""Comparison of two graphs after their nodes are matched: differences within pairs, and unmatched nodes."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from castsmith.ir.records import Item, Site, ValueItem, item_text
 from castsmith.ir.text import attribute_text, constant_text, node_item, site_of, value_item
 from castsmith.numerics.types import type_name
 
-# The attributes of two matched nodes compared; the graphs among them are left to whoever compares graphs.
+# Attributes of two matched nodes. Graphs in attributes are compared by the caller.
 
 _NESTED = (AttributeType.GRAPH, AttributeType.GRAPHS)
 _NOT_SET = "not set"
 
 
 def attribute_changes(a: onnx_ir.Node, b: onnx_ir.Node, place: str, keys: Keys) -> Iterator[Change]:
-    """Attributes that one node lacks, or that are not equal to the bit."""
+    """Yield the attributes that one node lacks, or that are not bit-identical."""
     kept = keys.attributes(a), keys.attributes(b)
     for name in sorted(kept[0].keys() | kept[1].keys()):
         left, right = a.attributes.get(name), b.attributes.get(name)
@@ -50,7 +50,7 @@ def attribute_changes(a: onnx_ir.Node, b: onnx_ir.Node, place: str, keys: Keys) 
 
 
 def graphs_of(attribute: onnx_ir.Attr) -> list[onnx_ir.Graph]:
-    """The graphs that the attribute holds."""
+    """Return the graphs that the attribute holds."""
     if attribute.is_ref() or attribute.type not in _NESTED:
         return []
     return [attribute.as_graph()] if attribute.type == AttributeType.GRAPH else list(attribute.as_graphs())
@@ -73,11 +73,11 @@ def _text(attribute: onnx_ir.Attr | None) -> str:
     return attribute_text(attribute)
 
 
-# What has no meaning, compared on request: the metadata of nodes, and constants that nothing uses.
+# Without effect, so compared on request only: the metadata of nodes, and unused constants.
 
 
 def metadata_changes(a: onnx_ir.Node, b: onnx_ir.Node, place: str) -> Iterator[Change]:
-    """Entries of metadata that two matched nodes do not share."""
+    """Yield the metadata entries on which two matched nodes differ."""
     for name in sorted(a.metadata_props.keys() | b.metadata_props.keys()):
         before, after = a.metadata_props.get(name, ""), b.metadata_props.get(name, "")
         if before != after or (name in a.metadata_props) != (name in b.metadata_props):
@@ -85,7 +85,7 @@ def metadata_changes(a: onnx_ir.Node, b: onnx_ir.Node, place: str) -> Iterator[C
 
 
 def unused_constant_changes(a: Scope, b: Scope, place: str) -> Iterator[Change]:
-    """Initializers that nothing uses, by name."""
+    """Yield the unused initializers that differ, by name."""
     left, right = _unused(a), _unused(b)
     for name in sorted(left.keys() | right.keys()):
         before, after = left.get(name), right.get(name)
@@ -117,7 +117,7 @@ Node = onnx_ir.Node
 def compare_graphs(
     a: Scope, b: Scope, inputs: Interface, outputs: Interface, keys: Keys, tally: GraphComparison
 ) -> None:
-    """Add what differs between two scopes, their subgraphs included, to `tally`. `keys` knows the values around."""
+    """Add the differences of two scopes, including their subgraphs, to `tally`. `keys` knows the outer values."""
     place = a.name or ""
     tally.changes += interface_changes("input", place, inputs, a.inputs, b.inputs)
     tally.changes += interface_changes("output", place, outputs, a.outputs, b.outputs)
@@ -128,7 +128,7 @@ def compare_graphs(
         tally.changes += unused_constant_changes(a, b, place)
     matching = match_nodes(a, b, keys, outputs.pairs)
     for left, right in outputs.pairs:
-        tally.changes += _source_changes(matching, left, right, place, f"what makes output {left.name}")
+        tally.changes += _source_changes(matching, left, right, place, f"producer of output {left.name}")
     for left, right in _in_order(matching):
         if left is not None and right is not None:
             _compare_nodes(matching, left, right, tally)
@@ -145,13 +145,13 @@ def compare_graphs(
 
 
 def _items_change(kind: str, site: Site, subject: str, removed: Item | None, made: Item | None) -> Change:
-    """A change of nodes or values, whose text is that of the items."""
+    """Return a change of nodes or values, with the text of the items."""
     before, after = ("" if item is None else item_text(item) for item in (removed, made))
     return Change(kind, str(site), subject, before, after, "", removed, made, site)
 
 
 def _in_order(matching: Matching) -> Iterator[tuple[Node | None, Node | None]]:
-    """All nodes in the order of the second graph, what was removed ahead of what followed it in the first."""
+    """Return all nodes in the order of the second graph, removed nodes before those that followed them in the first."""
     removed: dict[Node | None, list[Node]] = {}
     waiting: list[Node] = []
     for node in matching.sides[0]:
@@ -200,7 +200,7 @@ def _operand_changes(matching: Matching, a: onnx_ir.Node, b: onnx_ir.Node, place
 def _source_changes(
     matching: Matching, x: onnx_ir.Value | None, y: onnx_ir.Value | None, place: str, subject: str
 ) -> Iterator[Change]:
-    """The change from the value x to the value y where one of them was expected to be the other."""
+    """Return the change from the value x to the value y, which take the same place in the two graphs."""
     if x is None or y is None:
         if x is not y:
             yield Change("operand-changed", place, subject, _named(x), _named(y))
@@ -229,7 +229,7 @@ def _constant_change(place: str, subject: str, a: onnx_ir.TensorProtocol, b: onn
 
 
 def _same_value(matching: Matching, x: onnx_ir.Value, y: onnx_ir.Value) -> bool:
-    """Whether both are one constant, the outputs of matched nodes, or computed in the same way."""
+    """True if both are one constant, outputs of matched nodes, or computed in the same way."""
     keys, forward = matching.keys, matching.forward
     left, right = keys.constant(x), keys.constant(y)
     if left is not None or right is not None:
@@ -240,7 +240,7 @@ def _same_value(matching: Matching, x: onnx_ir.Value, y: onnx_ir.Value) -> bool:
 
 
 def _default_changes(left: onnx_ir.Value, right: onnx_ir.Value, place: str) -> Iterator[Change]:
-    """The values that inputs have when the caller gives none."""
+    """Yield the differences in the default values of inputs."""
     before, after = left.const_value, right.const_value
     subject = f"default of input {left.name}"
     if before is None or after is None:
@@ -265,6 +265,6 @@ def _named(value: onnx_ir.Value | None) -> str:
 
 
 def _source(value: onnx_ir.Value) -> str:
-    """The operator that makes the value; `constant` or `input` where none does."""
+    """Return the operator that makes the value; `constant` or `input` if no node makes it."""
     node = value.producer()
     return "constant" if constant_tensor(value) is not None else node.op_type if node is not None else "input"

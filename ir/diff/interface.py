@@ -1,6 +1,6 @@
-"""The inputs and outputs of two graphs: which stand for each other, and how they differ.
+"""Inputs and outputs of two graphs: the pairs that correspond, and how they differ.
 
-Those of the main graph are known by their names, those of subgraphs and functions by their places alone.
+Those of the main graph correspond by name, those of subgraphs and functions by position.
 """
 
 from __future__ import annotations
@@ -18,10 +18,16 @@ from castsmith.ir.text import Types, type_text
 
 @dataclass(frozen=True)
 class Change:
-    """`kind` is a stable code. `before` or `after` is empty where there is nothing on that side.
+    """One difference; `kind` is a stable code. `before` or `after` is empty if that side has no counterpart.
 
-    place: the graph and node, empty for the model as a whole. subject: what there differs. detail: how much.
-    removed, made: the node or value of each side in short form, where it is one. site: the node, where it is at one.
+    Attributes:
+        kind: The stable code of the difference.
+        place: The graph and node; empty for the model as a whole.
+        subject: What differs there.
+        detail: The size of the difference.
+        removed: The node or value of the first side in short form, if there is one.
+        made: The node or value of the second side in short form, if there is one.
+        site: The node, if the difference is at one.
     """
 
     kind: str
@@ -37,7 +43,7 @@ class Change:
 
 @dataclass
 class GraphComparison:
-    """Changes found so far, and the nodes counted so far; types: those with which nodes are shown."""
+    """The changes found so far, and the nodes counted so far; `types` are those with which nodes are shown."""
 
     types: Types = field(default_factory=dict[onnx_ir.Value, onnx_ir.DataType])
     changes: list[Change] = field(default_factory=list[Change])
@@ -52,7 +58,7 @@ Value = onnx_ir.Value
 
 @dataclass(frozen=True)
 class Interface:
-    """Pairs of inputs (or outputs), and those of one side alone. named: whether a name is part of what they are."""
+    """Pairs of inputs (or outputs), and those of one side alone. `named`: names are part of the interface."""
 
     pairs: tuple[tuple[Value, Value], ...]
     removed: tuple[Value, ...]
@@ -61,7 +67,7 @@ class Interface:
 
 
 def pair_by_name(a: Sequence[Value], b: Sequence[Value]) -> Interface:
-    """Pairs of one name; then, of what is left, those of one place and type, which are taken to be renamed."""
+    """Pair by name; then pair the rest by position and type, as renamed."""
     names = {value.name: value for value in b}
     partner = {value: names[value.name] for value in a if value.name in names}
     taken = set(partner.values())
@@ -78,7 +84,7 @@ def pair_by_name(a: Sequence[Value], b: Sequence[Value]) -> Interface:
 
 
 def pair_by_index(a: Sequence[Value], b: Sequence[Value]) -> Interface:
-    """Pairs of one place."""
+    """Pair by position."""
     count = min(len(a), len(b))
     return Interface(tuple(zip(a, b, strict=False)), tuple(a[count:]), tuple(b[count:]), named=False)
 
@@ -86,7 +92,7 @@ def pair_by_index(a: Sequence[Value], b: Sequence[Value]) -> Interface:
 def interface_changes(
     what: str, place: str, found: Interface, a: Sequence[Value], b: Sequence[Value]
 ) -> Iterator[Change]:
-    """Inputs or outputs (`what`) added, removed, renamed, of another type, or in another order."""
+    """Yield inputs or outputs (`what`) that are added, removed, renamed, of another type, or in another order."""
     for value in found.removed:
         yield Change(f"{what}-removed", place, f"{what} {value.name}", type_text(value), "")
     for value in found.added:
@@ -104,7 +110,7 @@ def interface_changes(
 
 
 def types_differ(a: Value, b: Value, *, strict: bool) -> bool:
-    """Whether the declared types differ; unless `strict`, what one side alone declares is no difference."""
+    """True if the declared types differ; unless `strict`, a type that only one side declares does not count."""
     if strict:
         return type_text(a) != type_text(b)
     if a.type is not None and b.type is not None and a.type != b.type:

@@ -1,7 +1,7 @@
-"""Keys of nodes and values: equal in two graphs where what is computed is the same, whatever it is called.
+"""Keys of nodes and values: equal in two graphs if the same is computed, whatever the names.
 
-The forward key of a value says how it is computed from the inputs of its graph; the backward key of a node says what
-becomes of its outputs. Each is built once from the keys of its neighbours (hash-consing), so all take linear time. A
+The forward key of a value describes how it is computed from the inputs of its graph; the backward key of a node
+describes the use of its outputs. Each is built once from the keys of its neighbours (hash-consing), in linear time. A
 soft key leaves out attributes and the content of constants, to recognise a node in which those changed.
 """
 
@@ -19,13 +19,13 @@ from castsmith.ir.constants import constant_tensor
 from castsmith.ir.diff.tensors import digest
 from castsmith.ir.ops import DEFAULT_DOMAINS, opset_of
 
-# Questions about graphs that comparing them asks.
+# Properties of graphs that the comparison needs.
 
 Scope = onnx_ir.Graph | onnx_ir.Function
 
 
 def computing_nodes(scope: Scope) -> list[onnx_ir.Node]:
-    """The nodes of the scope, without those that only hold a constant: an initializer is as good."""
+    """Return the nodes of the scope, except those that only hold a constant: an initializer is equivalent."""
     return [node for node in scope if not _holds_constant(node)]
 
 
@@ -39,7 +39,7 @@ def operator_key(node: onnx_ir.Node) -> tuple[str, str, str]:
 
 
 def operands(node: onnx_ir.Node) -> list[onnx_ir.Value | None]:
-    """The inputs, without absent ones at the end."""
+    """Return the inputs without absent ones at the end."""
     inputs = list(node.inputs)
     while inputs and inputs[-1] is None:
         inputs.pop()
@@ -47,7 +47,7 @@ def operands(node: onnx_ir.Node) -> list[onnx_ir.Value | None]:
 
 
 def captured(node: onnx_ir.Node) -> Iterator[onnx_ir.Value]:
-    """All values that the subgraphs of the node use, its own among them."""
+    """Return all values that the subgraphs of the node use, including its own."""
     for graph in subgraphs(node):
         for inner in graph.all_nodes():
             yield from (value for value in inner.inputs if value is not None)
@@ -63,18 +63,18 @@ def subgraphs(node: onnx_ir.Node) -> Iterator[onnx_ir.Graph]:
 
 
 def from_outside(graph: onnx_ir.Graph) -> set[onnx_ir.Value]:
-    """What the graph uses of the graphs around it, constants apart."""
+    """Return the values of outer graphs that the graph uses, except constants."""
     nodes = list(graph.all_nodes())
     made = {value for node in nodes for value in node.outputs}
     used = {value for node in nodes for value in node.inputs if value is not None} | set(graph.outputs)
     return {value for value in used - made if constant_tensor(value) is None}
 
 
-# The attributes that a node has but for those at the default of its operator, which might as well be left out.
+# Attributes of a node without those at the default of its operator, which may as well be absent.
 
 
 def attributes_without_defaults(node: onnx_ir.Node, imports: Mapping[str, int] | None) -> dict[str, onnx_ir.Attr]:
-    """By name; all of them where the opset or the operator is unknown."""
+    """Return the attributes that differ from their defaults, by name; all of them if there is no schema."""
     opset = None if imports is None else opset_of(imports, node.domain)
     if opset is None:
         return dict(node.attributes)
@@ -96,7 +96,7 @@ def _defaults(domain: str, op_type: str, opset: int) -> dict[str, onnx_ir.Attr]:
 
 
 def _same(attribute: onnx_ir.Attr, default: onnx_ir.Attr) -> bool:
-    """Defaults are numbers and texts; repr tells zeros of different sign apart."""
+    """True if equal; defaults are numbers and texts, and repr distinguishes zeros of different sign."""
     return not attribute.is_ref() and attribute.type == default.type and repr(attribute.value) == repr(default.value)
 
 
@@ -106,9 +106,11 @@ _OUTSIDE = -2
 
 @dataclass
 class Keys:
-    """One number for each distinct thing. `of` has the keys of values by which both models know them so far.
+    """One number for each distinct key. `of` maps the values matched so far in both models to their keys.
 
-    imports: the opsets in force in each scope of both. everything: whether to compare what has no meaning, too.
+    Attributes:
+        imports: The opsets in force in each scope of both models.
+        everything: Compare metadata and unused constants too.
     """
 
     table: dict[Hashable, int] = field(default_factory=dict[Hashable, int])
@@ -121,11 +123,11 @@ class Keys:
         return self.table.setdefault(key, len(self.table))
 
     def attributes(self, node: onnx_ir.Node) -> dict[str, onnx_ir.Attr]:
-        """The attributes of the node that are not at their defaults."""
+        """Return the attributes of the node that differ from their defaults."""
         return attributes_without_defaults(node, None if node.graph is None else self.imports.get(node.graph))
 
     def constant(self, value: onnx_ir.Value) -> int | None:
-        """The key of a constant by its content; None for other values."""
+        """Return the key of a constant by its content; None for other values."""
         if value not in self.constants:
             tensor = constant_tensor(value)
             self.constants[value] = None if tensor is None else self.intern("constant", digest(tensor))
@@ -135,7 +137,7 @@ class Keys:
 def forward_keys(
     nodes: Iterable[onnx_ir.Node], keys: Keys, known: MutableMapping[onnx_ir.Value, int], *, soft: bool = False
 ) -> dict[onnx_ir.Node, int]:
-    """The key of each node by its operator, attributes and the keys of its inputs; `known` gains its outputs."""
+    """Return the key of each node by operator, attributes and input keys; the outputs are added to `known`."""
     found: dict[onnx_ir.Node, int] = {}
     for node in nodes:
         inputs = tuple(_input_key(value, keys, known, soft=soft) for value in operands(node))
@@ -153,10 +155,11 @@ def backward_keys(
     *,
     fixed: Mapping[onnx_ir.Node, int] | None = None,
 ) -> dict[onnx_ir.Node, int]:
-    """The key of each node by its operator, attributes, constants, and the consumers of its outputs.
+    """Return the key of each node by its operator, attributes, constants, and the consumers of its outputs.
 
-    marks: which output of the graph a value is. fixed: the keys of nodes that are matched already; with them the
-    others get soft keys.
+    Args:
+        marks: For each value that is an output of the graph, which one.
+        fixed: The keys of nodes that are already matched; the others then get soft keys.
     """
     found: dict[onnx_ir.Node, int] = {}
     consumers: dict[onnx_ir.Value, list[tuple[int, int]]] = {}
@@ -181,13 +184,13 @@ def backward_keys(
 def attribute_keys(
     node: onnx_ir.Node, keys: Keys, known: MutableMapping[onnx_ir.Value, int] | None
 ) -> tuple[Hashable, ...]:
-    """The attributes by name. What subgraphs take from outside has the keys of `known`; without it, none."""
+    """Return the attributes by name. Outer values in subgraphs get their keys from `known`, or none without it."""
     attributes = keys.attributes(node)
     return tuple((name, attribute_key(attributes[name], keys, known)) for name in sorted(attributes))
 
 
 def attribute_key(attribute: onnx_ir.Attr, keys: Keys, known: MutableMapping[onnx_ir.Value, int] | None) -> Hashable:
-    """Equal for attributes of the same type and value, to the bit."""
+    """Return a key that is equal for attributes of the same type and bit-identical value."""
     kind = attribute.type
     if attribute.is_ref():
         return kind, "ref", attribute.ref_attr_name

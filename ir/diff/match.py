@@ -1,8 +1,8 @@
-"""Which node of one graph is which of another: the surest evidence first, then weaker evidence for what is left.
+"""Matching of the nodes of two graphs: strongest evidence first, then weaker evidence for the rest.
 
-First what is computed in the same way, or has the same fate; then what has but for attributes and constants, where
-both or the names agree; then the same operator under the same name; last what is similar and in the same place.
-Among equals the names decide, then the order.
+First nodes that compute the same, or whose results are used in the same way; then those of which this holds except for
+attributes and constants, if both keys or the names agree; then the same operator under the same name; last similar
+nodes in the same position. Ties are resolved by name, then by order.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Pairs = Sequence[tuple[Value, Value]]
 
 @dataclass
 class Matching:
-    """The nodes of two scopes, those of them that are the same, and the keys by which values are known in both.
+    """The nodes of two scopes, the matched pairs, and the keys by which values are known in both.
 
     `forward` has, for the values of both, how each is computed; equal keys are the same computation.
     """
@@ -34,7 +34,7 @@ class Matching:
     forward: dict[Value, int] = field(default_factory=dict[Value, int])
 
     def left(self, side: int) -> list[Node]:
-        """The nodes of one side that have no partner yet."""
+        """Return the unmatched nodes of one side."""
         done = self.taken if side else self.partner
         return [node for node in self.sides[side] if node not in done]
 
@@ -59,9 +59,10 @@ class Matching:
 
 
 def match_nodes(a: Scope, b: Scope, keys: Keys, outputs: Pairs) -> Matching:
-    """Match the nodes of two scopes whose inputs, and outer values, `keys` already knows.
+    """Match the nodes of two scopes; `keys` already knows their inputs and outer values.
 
-    outputs: the outputs that stand for each other.
+    Args:
+        outputs: The pairs of corresponding outputs.
     """
     matching = Matching(keys, (computing_nodes(a), computing_nodes(b)))
     marks = {value: index for index, pair in enumerate(outputs) for value in pair}
@@ -88,12 +89,12 @@ def _match_similar(matching: Matching, marks: dict[Value, int], outputs: Pairs) 
 
 
 def _computes(node: Node, keys: Keys) -> bool:
-    """Whether some operand is no constant: soft keys tell casts of constants, say, not apart."""
+    """True if some operand is not constant: soft keys do not distinguish, for example, casts of constants."""
     return any(value is not None and keys.constant(value) is None for value in node.inputs)
 
 
 def _all_keys(matching: Matching, marks: dict[Value, int], *, soft: bool) -> tuple[dict[Node, int], dict[Node, int]]:
-    """Forward and backward keys of all nodes; soft ones start from what is matched already."""
+    """Return forward and backward keys of all nodes; soft ones start from the pairs matched so far."""
     keys, forward, backward = matching.keys, dict[Node, int](), dict[Node, int]()
     fixed = {node: keys.intern("pair", *pair) for pair in matching.partner.items() for node in pair} if soft else None
     for nodes in matching.sides:
@@ -106,7 +107,7 @@ def _all_keys(matching: Matching, marks: dict[Value, int], *, soft: bool) -> tup
 
 
 def _pair_neighbours(matching: Matching, outputs: Pairs) -> None:
-    """From matched nodes to the unmatched ones that make their inputs or use their outputs, at the same place."""
+    """Pair unmatched producers of inputs and consumers of outputs of matched nodes, by position."""
     free = set(matching.left(0)), set(matching.left(1))
     waiting = list(matching.partner.items())
     found = [(x.producer(), y.producer()) for x, y in outputs]
@@ -129,7 +130,7 @@ def _neighbours(a: Node, b: Node, free_a: set[Node], free_b: set[Node]) -> Itera
 
 
 def _same_uses(x: Value, y: Value, free_a: set[Node], free_b: set[Node]) -> Sequence[tuple[Node, Node]]:
-    """Free nodes of one operator that take x and y as the same operand."""
+    """Yield unmatched nodes of one operator that take x and y as the same operand."""
     places: dict[Hashable, list[Node]] = {}
     for node, index in x.uses():
         if node in free_a:

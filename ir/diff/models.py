@@ -1,8 +1,8 @@
-"""Two models compared by what they mean: the differences as plain data.
+"""Comparison of two models by meaning: the differences as plain data.
 
 Not a difference: the names of intermediate values, nodes and initializers, the order of nodes, whether a constant is
-an initializer or a Constant node, how tensors are stored, attributes at their defaults, constants that nothing uses,
-types declared for intermediate values in one model alone, the producer, and documentation.
+an initializer or a Constant node, how tensors are stored, attributes at their defaults, unused constants, types
+declared for intermediate values in one model alone, the producer, and documentation.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from castsmith.ir.walks import imports_by_scope
 
 @dataclass(frozen=True)
 class ModelDiff:
-    """The changes from one model to another, and how many nodes they touch. It is true if the models differ."""
+    """The changes from one model to another, and the number of nodes affected. It is true if the models differ."""
 
     changes: tuple[Change, ...]
     nodes_same: int
@@ -42,7 +42,7 @@ class ModelDiff:
     def summary(self) -> str:
         """One sentence: the number of differences, and the counts of nodes."""
         if not self.changes:
-            return f"the same: {_counted(self.nodes_same, 'node')} and all that goes with them"
+            return f"the same: {_counted(self.nodes_same, 'node')} and everything else"
         return (
             f"{_counted(len(self.changes), 'difference')}; of the nodes {self.nodes_same} are the same,"
             f" {self.nodes_changed} changed, {self.nodes_added} added, {self.nodes_removed} removed"
@@ -58,26 +58,35 @@ Source = onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str]
 
 
 def diff(a: Source, b: Source, *, everything: bool = False) -> ModelDiff:
-    """Compare two models by what they mean; each is an onnx_ir.Model, a ModelProto or a file. True if they differ.
+    """Compare two models by meaning.
 
     Not a difference: the names of intermediate values, nodes and initializers, the order of nodes, whether a constant
     is an initializer or a Constant node, how tensors are stored, attributes at their defaults, types that one model
     alone declares for intermediate values, the producer and the documentation; and, unless `everything`, the metadata
-    of nodes and constants that nothing uses.
+    of nodes and unused constants.
 
-    Raises ModelError for what cannot be read.
+    Args:
+        a: The first model: an onnx_ir.Model, a ModelProto or a path.
+        b: The second model.
+        everything: Compare the metadata of nodes and unused constants too.
+
+    Returns:
+        The differences, true if there are any.
+
+    Raises:
+        ModelError: A model cannot be read.
     """
     return _compared(as_model(a), as_model(b), everything=everything)
 
 
 def rewrites_between(a: onnx_ir.Model, b: onnx_ir.Model, pass_name: str) -> list[Rewrite]:
-    """Record what a pass that keeps no records changed, by comparing the model before and after it."""
+    """Record the changes of a pass that keeps no records, by comparing the model before and after it."""
     found: list[Rewrite] = []
     for change in _compared(a, b, everything=True).changes:
         site = change.site or Site(change.place or b.graph.name or "")
         before = change.removed if isinstance(change.removed, NodeItem) else change.before
         after = change.made if isinstance(change.made, NodeItem) else change.after
-        reason = f"{change.subject} differs from the model ahead of this pass, which left no record"
+        reason = f"{change.subject} differs from the model before this pass, which left no record"
         found.append(Rewrite(pass_name, "unrecorded-change", site, before, after, reason, Effect.UNKNOWN))
     return found
 

@@ -1,4 +1,4 @@
-"""Two constants compared: whether they hold the same bits, and if not how far apart they are and where."""
+"""Comparison of two constants: equal bits, or the size and position of the largest difference."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MAX_TEXT = 40
 
 @dataclass(frozen=True)
 class TensorDifference:
-    """What two constants are, and where their elements differ most; `detail` is a phrase, empty where shapes differ."""
+    """Types and shapes of two constants, and their largest difference; `detail` is a phrase, empty if shapes differ."""
 
     before: str
     after: str
@@ -29,7 +29,7 @@ class TensorDifference:
 
 
 def digest(tensor: onnx_ir.TensorProtocol) -> Digest:
-    """Equal for tensors of the same type, shape and bits, however they are stored."""
+    """Return a digest that is equal for tensors of the same type, shape and bits, however they are stored."""
     if tensor.dtype == DataType.STRING:
         content = b"".join(len(text).to_bytes(8, "little") + text for text in _texts(tensor))
     else:
@@ -38,7 +38,7 @@ def digest(tensor: onnx_ir.TensorProtocol) -> Digest:
 
 
 def tensor_difference(before: onnx_ir.TensorProtocol, after: onnx_ir.TensorProtocol) -> TensorDifference:
-    """How two tensors differ that do."""
+    """Return the difference of two tensors that differ."""
     left, right = _flat(before), _flat(after)
     detail = ""
     if tuple(before.shape.numpy()) == tuple(after.shape.numpy()) and _comparable(before.dtype, after.dtype):
@@ -86,7 +86,7 @@ def _bits_differ(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> npt.NDArray
 
 
 def _gaps(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """How far apart the elements are: 0 for equal ones and for two NaN, infinite for NaN beside a number."""
+    """Return the distance of the elements: 0 for equal ones and for two NaN, infinite for NaN beside a number."""
     with np.errstate(all="ignore"):
         first, second = _numbers(left), _numbers(right)
         gaps = np.abs(first - second)
@@ -97,7 +97,7 @@ def _gaps(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _numbers(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """As float64, which holds all but 64-bit integers: those as long double."""
+    """Return the elements as float64, which holds all but 64-bit integers; those as long double."""
     if array.dtype.kind == "c":
         return array.astype(np.complex128)
     if array.dtype.kind in "iu" and array.dtype.itemsize == 8:

@@ -1,6 +1,6 @@
-"""Models in files: read without taking the weights into memory, and written so that no reader sees half a file.
+"""Models in files: loaded without reading the weights into memory, and saved so that no reader sees a partial file.
 
-Call `load(path)` and `save(model, path)`. Large weights stay in their file (`file_ranges`) until something needs them,
+Call `load(path)` and `save(model, path)`. Large weights stay in their file (`file_ranges`) until they are needed,
 and are converted and written in pieces (`streaming`).
 """
 

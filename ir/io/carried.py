@@ -1,10 +1,10 @@
-"""Parts of a model that onnx_ir cannot hold, carried through a load and a save untouched.
+"""Parts of a model that onnx_ir cannot represent, carried through a load and a save unchanged.
 
-Types: onnx_ir has no Map and no Opaque type, and none that is left open inside a sequence. A value of such a type gets
-a `CarriedType`: a tensor type without element type that keeps the whole type as its denotation, so that it goes through
-clones, passes and onnx_ir's own serialization. `restore_types` puts the types back.
+Types: onnx_ir has no Map and no Opaque type, and no undefined type inside a sequence. A value of such a type gets
+a `CarriedType`: a tensor type without element type that keeps the whole type as its denotation, so that it survives
+clones, passes and onnx_ir's own serialization. `restore_types` restores the types.
 
-Training information: kept as it is, as long as what it refers to in the graph is as it was.
+Training information: kept unchanged, as long as the parts of the graph that it refers to are unchanged.
 """
 
 from __future__ import annotations
@@ -58,9 +58,10 @@ class CarriedType(TensorType):
 
 @contextmanager
 def as_onnx_ir_reads(proto: onnx.ModelProto) -> Generator[bool]:
-    """For the time of the block the proto has no types that onnx_ir cannot hold, and its attributes state theirs.
+    """Within the block, remove types that onnx_ir cannot represent from the proto, and make attributes state theirs.
 
-    Gives whether it had such types.
+    Yields:
+        True if the proto had such types.
     """
     replaced: list[tuple[onnx.TypeProto, bytes]] = []
     untyped = list(untyped_attributes(proto))
@@ -86,14 +87,14 @@ def as_onnx_ir_reads(proto: onnx.ModelProto) -> Generator[bool]:
 
 
 def name_types(values: Iterator[onnx_ir.Value]) -> None:
-    """Give the values whose types are carried types that can be recognised and shown."""
+    """Give the values of carried types a type that can be recognised and shown."""
     for value in values:
         if isinstance(value.type, TensorType) and (value.type.denotation or "").startswith(_PREFIX):
             value.type = CarriedType(value.type.denotation or "")
 
 
 def restore_types(proto: onnx.ModelProto) -> None:
-    """Put the types that were carried through back in the proto, with the element type where one was declared since."""
+    """Restore the carried types in the proto, with the element type if one was declared since."""
     for found in _types(proto):
         if found.denotation.startswith(_PREFIX):
             declared = found.tensor_type.elem_type
@@ -104,9 +105,10 @@ def restore_types(proto: onnx.ModelProto) -> None:
 
 
 def carry_training(model: onnx_ir.Model, proto: onnx.ModelProto) -> None:
-    """Keep the training information of the proto, with what it refers to, in the model's `meta`.
+    """Keep the training information of the proto, with the parts it refers to, in the model's `meta`.
 
-    Raises ModelError where it keeps weights in data files.
+    Raises:
+        ModelError: The training information keeps weights in data files.
     """
     if not proto.training_info:
         return
@@ -114,7 +116,7 @@ def carry_training(model: onnx_ir.Model, proto: onnx.ModelProto) -> None:
         for tensor in messages_of(info, onnx.TensorProto):
             if tensor.data_location == onnx.TensorProto.EXTERNAL:
                 raise ModelError(
-                    f"{proto.graph.name}: training_info keeps the tensor {tensor.name!r} in a data file; expected it"
+                    f"{proto.graph.name}: training_info keeps the tensor {tensor.name!r} in a data file, expected"
                     " in the model."
                 )
     known = _declared(proto.graph)
@@ -124,7 +126,7 @@ def carry_training(model: onnx_ir.Model, proto: onnx.ModelProto) -> None:
 
 
 def training_of(model: onnx_ir.Model) -> tuple[bytes, ...]:
-    """The training information of the model, each entry as its bytes."""
+    """Return the training information of the model, each entry as bytes."""
     return _training(model)[0]
 
 
@@ -133,13 +135,17 @@ def _training(model: onnx_ir.Model) -> tuple[tuple[bytes, ...], Declared]:
 
 
 def restore_training(model: onnx_ir.Model, proto: onnx.ModelProto) -> None:
-    """Put the training information back. Raises ModelError where what it refers to is no longer as it was."""
+    """Restore the training information.
+
+    Raises:
+        ModelError: A part that it refers to has changed.
+    """
     infos, referred = _training(model)
     known = _declared(proto.graph) if referred else {}
     for name, before in referred.items():
         if known.get(name) != before:
             raise ModelError(
-                f"{proto.graph.name}: training_info refers to {name!r}, which was changed: remove training_info from"
+                f"{proto.graph.name}: training_info refers to {name!r}, which has changed: remove training_info from"
                 " the model, or train it before its types are changed."
             )
     for info in infos:
@@ -147,7 +153,7 @@ def restore_training(model: onnx_ir.Model, proto: onnx.ModelProto) -> None:
 
 
 def type_proto_text(proto: onnx.TypeProto) -> str:
-    """The type as ONNX writes such types, without shapes: `seq(map(int64, float))`."""
+    """Return the type in ONNX text, without shapes: `seq(map(int64, float))`."""
     kind = proto.WhichOneof("value")
     if kind == "map_type":
         return f"map({_element(proto.map_type.key_type)}, {type_proto_text(proto.map_type.value_type)})"
@@ -170,13 +176,13 @@ def _decoded(denotation: str) -> onnx.TypeProto:
 
 
 def _types(proto: onnx.ModelProto) -> Iterator[onnx.TypeProto]:
-    """The types of values and in attributes; not those within others, nor those of training information."""
+    """Yield the types of values and in attributes; not those within others, nor those of training information."""
     for part in (proto.graph, *proto.functions):
         yield from messages_of(part, onnx.TypeProto)
 
 
 def _is_held(proto: onnx.TypeProto) -> bool:
-    """True if onnx_ir gives the type back as it is."""
+    """True if onnx_ir round-trips the type."""
     kind = proto.WhichOneof("value")
     if kind in _SIMPLE:
         inner = getattr(proto, kind)
@@ -201,14 +207,14 @@ def _declared(graph: onnx.GraphProto) -> Declared:
 
 
 def _referred(info: onnx.TrainingInfoProto) -> Iterator[str]:
-    """The names in training information that may be those of the graph."""
+    """Return the names in training information that may be those of the graph."""
     for binding in (*info.initialization_binding, *info.update_binding):
         yield binding.key
     yield from _inputs(info)
 
 
 def _inputs(message: Message) -> Iterator[str]:
-    """The inputs of all nodes in the message."""
+    """Return the inputs of all nodes in the message."""
     for node in messages_of(message, onnx.NodeProto):
         yield from node.input
         for attribute in node.attribute:

@@ -1,6 +1,6 @@
-"""Tensors whose bytes lie in an open file: memory-mapped to be read, copied as ranges when they are saved.
+"""Tensors whose bytes are in an open file: memory-mapped when read, copied as ranges when saved.
 
-The file stays open, so what is read is the file that was loaded, whatever is renamed over its name meanwhile.
+The file stays open, so the content read is that of the file that was loaded, even if another file takes its name.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class FileRange:
 class StoredTensor(onnx_ir.ExternalTensor):
     """External data in a file that was found and checked when the model was loaded.
 
-    onnx_ir reads no file that has several hard links, and none that a symbolic link outside the folder leads to; the
-    caches of model hubs consist of those. Which of them are allowed is decided by `external_path`.
+    onnx_ir does not read files with several hard links, nor those that a symbolic link outside the folder leads to; the
+    caches of model hubs consist of such files. `external_path` decides which of them are allowed.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class StoredTensor(onnx_ir.ExternalTensor):
 
 
 def mapped_tensor(file: IO[bytes], mapping: mmap.mmap, stored: onnx_ir.ExternalTensor) -> onnx_ir.TensorProtocol:
-    """The tensor that `stored` describes, as a view of `mapping`, which maps the whole of `file`."""
+    """Return the tensor that `stored` describes, as a view of `mapping`, which maps the whole of `file`."""
     shape, dtype, offset = stored.shape, stored.dtype, stored.offset or 0
     tensor: onnx_ir.Tensor[np.ndarray] | onnx_ir.PackedTensor[np.ndarray]
     if dtype.bitwidth < 8:
@@ -103,13 +103,16 @@ def mapped_tensor(file: IO[bytes], mapping: mmap.mmap, stored: onnx_ir.ExternalT
 
 
 def range_of(tensor: onnx_ir.TensorProtocol) -> FileRange | None:
-    """The range of an open file that holds the tensor; None for any other tensor, ExternalTensor included."""
+    """Return the range of an open file that holds the tensor; None for any other tensor, including ExternalTensor."""
     return tensor.meta.get(_RANGE)
 
 
 def relabelled(tensor: onnx_ir.TensorProtocol, dtype: onnx_ir.DataType) -> onnx_ir.TensorProtocol | None:
-    """The same bytes as elements of another type of 8 bits or more that has as many, where they lie in a file, and
-    without reading them; None where they do not."""
+    """Return the same bytes as elements of another type of 8 bits or more, without reading them.
+
+    Returns:
+        A tensor of as many elements; None if the bytes are not in a file.
+    """
     place, shape = range_of(tensor), onnx_ir.Shape(tensor.shape.numpy())
     if isinstance(tensor, onnx_ir.ExternalTensor):
         made: onnx_ir.TensorProtocol = stored_as(tensor, dtype, shape)
@@ -124,19 +127,20 @@ def relabelled(tensor: onnx_ir.TensorProtocol, dtype: onnx_ir.DataType) -> onnx_
 
 
 def file_of(tensor: onnx_ir.ExternalTensor) -> Path:
-    """The data file of the tensor, links followed."""
+    """Return the data file of the tensor, links resolved."""
     return tensor.file if isinstance(tensor, StoredTensor) else Path(os.path.realpath(tensor.path))
 
 
 def stored_as(tensor: onnx_ir.ExternalTensor, dtype: onnx_ir.DataType, shape: onnx_ir.Shape) -> onnx_ir.ExternalTensor:
-    """The same bytes of the same data file as elements of another type and shape."""
+    """Return the same bytes of the same data file as elements of another type and shape."""
     return StoredTensor(tensor, file_of(tensor), dtype, shape)
 
 
 def external_path(folder: str | os.PathLike[str], location: str, *, allowed: Sequence[Path] = ()) -> Path | None:
-    """The file that `location` names in the folder; None where that is outside of it, symbolic links followed.
+    """Return the file that `location` names in the folder; None if it is outside, symbolic links resolved.
 
-    allowed: further folders that links may lead to.
+    Args:
+        allowed: Further folders to which links may lead.
     """
     if os.path.isabs(location) or "\0" in location:
         return None
@@ -148,10 +152,10 @@ def external_path(folder: str | os.PathLike[str], location: str, *, allowed: Seq
 
 
 def data_file(model: Path, location: str) -> Path | None:
-    """The file in which the model at `model` keeps data under `location`; None where that is outside its folder.
+    """Return the file in which the model at `model` keeps data under `location`; None if it is outside the folder.
 
     A model that is a symbolic link, as in the caches of model hubs, has two folders: that of the link and that of the
-    file. Data is looked for in both, in that order, and links between them are followed.
+    file. Data is searched for in both, in that order, and links between them are allowed.
     """
     folders = [model.parent]
     if model.is_symlink():
@@ -162,7 +166,11 @@ def data_file(model: Path, location: str) -> Path | None:
 
 
 def open_external(tensor: onnx_ir.ExternalTensor) -> IO[bytes]:
-    """The data file of the tensor. Raises ModelError where it has left the model's folder since it was loaded."""
+    """Open the data file of the tensor.
+
+    Raises:
+        ModelError: The file is no longer in the model's folder.
+    """
     if isinstance(tensor, StoredTensor):
         path = tensor.file if Path(os.path.realpath(tensor.file)) == tensor.file else None
     else:
@@ -173,7 +181,7 @@ def open_external(tensor: onnx_ir.ExternalTensor) -> IO[bytes]:
 
 
 def copy_range(source: FileRange, out: IO[bytes]) -> None:
-    """Append the range to `out`: by the kernel where it can, which shares the blocks where the file system can."""
+    """Append the range to `out`; the kernel copies it if possible, sharing blocks if the file system supports it."""
     out.flush()
     start, done = out.tell(), 0
     while done < source.length:
@@ -191,7 +199,7 @@ def copy_range(source: FileRange, out: IO[bytes]) -> None:
 
 
 def _by_the_kernel(source: FileRange, done: int, out: IO[bytes], start: int) -> int:
-    """How many bytes the kernel copied; 0 where it cannot."""
+    """Return the number of bytes that the kernel copied; 0 if it cannot copy."""
     copy = getattr(os, "copy_file_range", None)
     if copy is None:
         return 0

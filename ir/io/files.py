@@ -1,6 +1,9 @@
-"""Laying weights out in data files beside a model, and writing those.
+"""Data files beside a model, and files that appear under their name complete or not at all.
 
 Every tensor of a page or more begins at a multiple of 64 KiB, so that any system can map it by itself.
+
+A file is written as `.NAME.XXXXXXXX.saving` beside its final place, under a lock that ends with the process, flushed to
+disk and then renamed. Such a file without a lock is debris, which the next writer of NAME removes.
 """
 
 from __future__ import annotations
@@ -21,15 +24,9 @@ import onnx_ir
 from castsmith.ir.errors import ModelError
 from castsmith.ir.io.streaming import write_tensor
 
-# Files that appear under their name whole or not at all, and what a killed run leaves behind, cleared away.
-#
-# A file is written as `.NAME.XXXXXXXX.saving` beside its final place, under a lock that ends with the process, flushed
-# to
-# disk and then renamed. Such a file without a lock is debris: the next writer of NAME removes it.
-
 try:
     import fcntl
-except ImportError:  # Windows has no such locks: debris stays there
+except ImportError:  # Windows has no such locks, so debris stays there
     fcntl = None
 
 _SUFFIX = ".saving"
@@ -38,7 +35,7 @@ _NO_HARD_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
 def destination(path: Path) -> Path:
-    """The file that is written for `path`: `path` itself, or what it is a symbolic link to."""
+    """Return the file to write for `path`: `path` itself, or the target of a symbolic link."""
     if not path.is_symlink():
         return path
     target = Path(os.path.realpath(path))
@@ -49,14 +46,14 @@ def destination(path: Path) -> Path:
 
 @contextmanager
 def new_file(path: Path, suffix: str = _SUFFIX) -> Generator[tuple[IO[bytes], Path]]:
-    """A file to write beside `path`, and its name: gone when the block ends without having renamed it."""
+    """Yield a file to write beside `path`, and its name; it is deleted at the end of the block unless renamed."""
     while True:
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", suffix=suffix, delete=False) as file:
             part = Path(file.name)
             try:
                 with suppress(OSError):
                     _lock(file.file)
-                if os.fstat(file.fileno()).st_nlink:  # else it was cleared away before it was locked
+                if os.fstat(file.fileno()).st_nlink:  # otherwise it was removed before it was locked
                     yield file.file, part
                     return
             finally:
@@ -64,14 +61,14 @@ def new_file(path: Path, suffix: str = _SUFFIX) -> Generator[tuple[IO[bytes], Pa
 
 
 def flush(file: IO[bytes], mode: int) -> None:
-    """Bring what was written to disk, with those permissions."""
+    """Flush the written data to disk, and set the permissions."""
     file.flush()
     os.fsync(file.fileno())
     os.chmod(file.name, mode)
 
 
 def mode_for(path: Path) -> int:
-    """The permissions of the file at `path`; where there is none, those of any new file."""
+    """Return the permissions of the file at `path`, or those of a new file."""
     try:
         return path.stat().st_mode & 0o777
     except OSError:
@@ -79,13 +76,17 @@ def mode_for(path: Path) -> int:
 
 
 def replace(part: Path, path: Path) -> None:
-    """Give the file its name, in place of the file that has it."""
+    """Give the file its name, replacing the file that has it."""
     os.replace(part, path)
     _sync_folder(path.parent)
 
 
 def publish(part: Path, path: Path) -> None:
-    """Give the file its name, if need be instead of the one it has. Raises FileExistsError where a file has it."""
+    """Give the file its name, by renaming if hard links are unsupported.
+
+    Raises:
+        FileExistsError: A file has the name already.
+    """
     try:
         os.link(part, path)
     except OSError as error:
@@ -98,7 +99,7 @@ def publish(part: Path, path: Path) -> None:
 
 
 def unlocked(path: Path, suffix: str = _SUFFIX) -> Iterator[Path]:
-    """The files of killed writers of `path`, or of data files named after it. Each is locked while it is looked at."""
+    """Yield the files of killed writers of `path`, or of data files named after it, each under a lock."""
     named = re.compile(re.escape(f".{path.name}") + rf"(\..*)?{_RANDOM}{re.escape(suffix)}", re.DOTALL)
     if fcntl is None or not path.parent.is_dir():
         return
@@ -110,7 +111,7 @@ def unlocked(path: Path, suffix: str = _SUFFIX) -> Iterator[Path]:
 
 
 def clear_debris(path: Path) -> None:
-    """Remove what killed writers of `path`, or of data files named after it, have left."""
+    """Remove files left by killed writers of `path`, or of data files named after it."""
     for part in unlocked(path):
         part.unlink(missing_ok=True)
 
@@ -121,7 +122,7 @@ def _lock(file: IO[bytes]) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    with suppress(OSError):  # Windows opens no folders
+    with suppress(OSError):  # Windows cannot open folders
         descriptor = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(descriptor)
@@ -142,7 +143,7 @@ _VECTOR = 64
 
 @dataclass(frozen=True, eq=False)
 class Placed:
-    """A tensor and where it begins in its data file."""
+    """A tensor and its offset in its data file."""
 
     tensor: onnx_ir.TensorProtocol
     offset: int
@@ -150,14 +151,14 @@ class Placed:
 
 @dataclass(frozen=True)
 class Draft:
-    """A data file that is written but has not got its name, and the name that it is to have."""
+    """A data file that is written but not yet renamed, and its final name."""
 
     part: Path
     wanted: Path
 
 
 def shards_of(tensors: Iterable[onnx_ir.TensorProtocol], limit: int | None) -> list[list[Placed]]:
-    """The tensors laid out in order, each file of at most `limit` bytes or of a single tensor."""
+    """Lay the tensors out in order, in files of at most `limit` bytes or of a single tensor."""
     shards: list[list[Placed]] = [[]]
     end = 0
     for tensor in tensors:
@@ -172,7 +173,7 @@ def shards_of(tensors: Iterable[onnx_ir.TensorProtocol], limit: int | None) -> l
 
 @contextmanager
 def drafted_shards(folder: Path, name: str, shards: Sequence[Sequence[Placed]], mode: int) -> Generator[list[Draft]]:
-    """Write a data file for each shard, whole and on disk but without its name; gone at the end where it has none."""
+    """Write a data file for each shard, complete and on disk but not yet renamed; deleted at the end unless renamed."""
     drafts: list[Draft] = []
     with ExitStack() as stack:
         for index, shard in enumerate(shards, start=1):
@@ -187,7 +188,7 @@ def drafted_shards(folder: Path, name: str, shards: Sequence[Sequence[Placed]], 
 
 
 def free_names(drafts: Iterable[Draft], reserved: Path) -> list[Path]:
-    """For each draft the first of NAME, NAME.1, NAME.2 ... that no file has, and that is not `reserved`."""
+    """Return for each draft the first of NAME, NAME.1, NAME.2 ... that is neither a file nor `reserved`."""
     names: list[Path] = []
     for draft in drafts:
         count, candidate = 0, draft.wanted
@@ -199,13 +200,13 @@ def free_names(drafts: Iterable[Draft], reserved: Path) -> list[Path]:
 
 
 def same_name(a: Path, b: Path) -> bool:
-    """True if some file system could take the two for names of one file: case and normal form do not count."""
+    """True if a file system could take the two for the same name: case and Unicode normal form are ignored."""
     left, right = (unicodedata.normalize("NFC", os.path.realpath(path)).casefold() for path in (a, b))
     return left == right
 
 
 def external_tensor(placed: Placed, location: str, name: str) -> onnx_ir.ExternalTensor:
-    """The tensor as the entry that names its place in the data file at `location`."""
+    """Return the tensor as an entry that names its position in the data file at `location`."""
     tensor = placed.tensor
     return onnx_ir.ExternalTensor(
         location,

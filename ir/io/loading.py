@@ -1,4 +1,4 @@
-"""Reading a model from disk. A file is untrusted: its paths, offsets and sizes are checked before they are used."""
+"""Loading a model. A file is untrusted: its paths, offsets and sizes are checked before they are used."""
 
 from __future__ import annotations
 
@@ -27,18 +27,22 @@ from castsmith.numerics.arguments import described
 from castsmith.numerics.errors import ArgumentTypeError, ElementTypeError
 from castsmith.numerics.types import element_type
 
-# Whether a tensor of a file holds what its shape says, before memory is taken for it.
+# Checks that the data of a tensor has the size of its shape, before memory is allocated for it.
 
 _TYPED_FIELDS = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data", "string_data")
 
 _MOST_ELEMENTS = 1 << 58
-"""What the dimensions of an array may come to, those of 0 left out: numpy counts its bytes in 63 bits."""
+"""Largest product of the nonzero dimensions of an array: numpy counts its bytes in 63 bits."""
 
 
 def require_external_data(path: Path, folder: Path, tensor: onnx_ir.ExternalTensor) -> Path:
-    """The file that holds the tensor of the model `path`. Raises ModelError unless it is there and long enough.
+    """Return the file that holds the tensor of the model `path`.
 
-    folder: what the place of the data is relative to.
+    Args:
+        folder: The folder to which the location of the data is relative.
+
+    Raises:
+        ModelError: The file is missing or too short.
     """
     location = f"{tensor.location}"
     target = data_file(folder / path.name, location)
@@ -63,7 +67,7 @@ def require_external_data(path: Path, folder: Path, tensor: onnx_ir.ExternalTens
 
 
 def require_inline_data(path: Path, tensor: onnx_ir.TensorProtocol) -> None:
-    """Raise ModelError, which names the model `path`, unless the tensor's data is that of its shape and type."""
+    """Raise ModelError, naming the model `path`, unless the tensor's data fits its shape and type."""
     if isinstance(tensor, onnx_ir.StringTensor):
         needed, has = _count(path, tensor), len(tensor.string_data())
         if has != needed:
@@ -82,7 +86,7 @@ def require_inline_data(path: Path, tensor: onnx_ir.TensorProtocol) -> None:
 
 
 def _check_typed(path: Path, tensor: onnx_ir.serde.TensorProtoTensor) -> None:
-    """Data in a field of its type: onnx_ir would read a tensor without any data as zeros."""
+    """Check data in a typed field: onnx_ir would read a tensor without any data as zeros."""
     count, bits = _count(path, tensor), element_type(tensor.dtype).bits
     if tensor.dtype in (onnx_ir.DataType.COMPLEX64, onnx_ir.DataType.COMPLEX128):
         count *= 2
@@ -105,12 +109,12 @@ def _bytes_needed(path: Path, tensor: onnx_ir.TensorProtocol) -> int:
 
 
 def _count(path: Path, tensor: onnx_ir.TensorProtocol) -> int:
-    """The number of elements, of a type that there is."""
+    """Return the number of elements, and check the type."""
     dims = list(_dims(tensor))
     if any(dim < 0 for dim in dims):
         raise ModelError(f"{path}: tensor {tensor.name!r} has a negative dimension.")
     if math.prod(max(dim, 1) for dim in dims) >= _MOST_ELEMENTS:
-        raise ModelError(f"{path}: tensor {tensor.name!r} has dimensions {dims}, which no array can have.")
+        raise ModelError(f"{path}: tensor {tensor.name!r} has dimensions {dims}, which is too large for an array.")
     try:
         element_type(tensor.dtype)
     except ElementTypeError:
@@ -125,25 +129,29 @@ def _dims(tensor: onnx_ir.TensorProtocol) -> Iterator[int]:
 
 
 _NO_MODEL = (DecodeError, json_format.ParseError, text_format.ParseError, onnx.parser.ParseError, UnicodeDecodeError)
-"""What is raised for a file that is not of the format that its suffix says."""
+"""Errors raised for a file that is not in the format of its suffix."""
 
 _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+"|#[^\n]*+|=>|([<({\[])|[>)}\]]')
-"""What opens or closes something in ONNX text, and what is stepped over because it may only look so."""
+"""Tokens that open or close a bracket in ONNX text, and those that are skipped because they may contain one."""
 
 _DEEPEST_TEXT = 100
-"""Brackets that may be open at once: the parser of ONNX text takes stack for each, and protobuf holds no more."""
+"""Largest number of open brackets: the parser of ONNX text uses stack for each, and protobuf has a limit too."""
 
 _LARGE_FILE = 1 << 24
 _LARGE_WEIGHT = 1 << 16
-"""Bytes from which a file is worth stepping through, and a weight in it worth stepping over."""
+"""Size in bytes from which a file is scanned without parsing, and a weight in it skipped."""
 
 
 def load(path: str | os.PathLike[str]) -> onnx_ir.Model:
-    """The model in the file `path`; weights stay on disk, in the file or beside it, and are memory-mapped when used.
+    """Load the model in the file `path`; weights stay on disk and are memory-mapped when used.
 
-    Raises ModelError, in one sentence that names the file, where it is missing, truncated or not ONNX, where external
-    data is missing, shorter than the tensor that needs it or outside the model's folder, where an initializer holds
-    more or fewer bytes than its shape says, and where the graph is malformed (see castsmith.ir.validation).
+    Args:
+        path: The file, in protobuf, text, JSON or ONNX text format, by its suffix.
+
+    Raises:
+        ModelError: The file is missing, truncated or not ONNX; external data is missing, too short or outside the
+            model's folder; an initializer holds more or fewer bytes than its shape requires; or the graph is malformed
+            (see castsmith.ir.validation). The message is one sentence that names the file.
     """
     if not isinstance(path, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers without types
         raise ArgumentTypeError(f"a model must be an onnx_ir.Model, a ModelProto or a path, not {described(path)}.")
@@ -157,9 +165,10 @@ def load(path: str | os.PathLike[str]) -> onnx_ir.Model:
 
 
 def from_proto(proto: onnx.ModelProto, name: str = "") -> onnx_ir.Model:
-    """The model of a ModelProto in memory, whose external data, if any, is in the current folder.
+    """Return the model of a ModelProto in memory, whose external data, if any, is in the current folder.
 
-    Raises ModelError, which calls the model `name`, where the proto is not a whole model or the data is not there.
+    Raises:
+        ModelError: The proto is incomplete or the data is missing; the message calls the model `name`.
     """
     path = Path(name or proto.graph.name.replace("/", "_") or "the model")
     model = _deserialize(path, proto)
@@ -168,13 +177,13 @@ def from_proto(proto: onnx.ModelProto, name: str = "") -> onnx_ir.Model:
 
 
 def from_bytes(data: bytes, name: str) -> onnx_ir.Model:
-    """The model that the bytes of an ONNX file hold, as `from_proto`. Raises ModelError, which calls it `name`."""
+    """Return the model in the bytes of an ONNX file, as `from_proto`. Raises ModelError, which calls it `name`."""
     if not data:
-        raise ModelError(f"{name}: there is nothing to read, where an ONNX model is expected.")
+        raise ModelError(f"{name}: empty, expected an ONNX model.")
     try:
         proto = onnx.ModelProto.FromString(data)
     except DecodeError:
-        raise ModelError(f"{name}: this is not an ONNX model, or it is cut short.") from None
+        raise ModelError(f"{name}: not an ONNX model, or truncated.") from None
     return from_proto(proto, name)
 
 
@@ -190,7 +199,7 @@ def _find_data(path: Path, folder: Path, model: onnx_ir.Model) -> None:
 
 
 def as_model(model: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str]) -> onnx_ir.Model:
-    """The model itself, or that of a ModelProto or a file. Raises ModelError for what holds none, or is not sound."""
+    """Return the model itself, or that of a ModelProto or a file. Raises ModelError for an invalid model."""
     if isinstance(model, onnx_ir.Model):
         require_sound(model, model.graph.name or "the model")
         return model
@@ -198,7 +207,7 @@ def as_model(model: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str]) ->
 
 
 def read_proto(path: Path) -> onnx.ModelProto:
-    """The model in the file as it is, large weights of the file named as ranges of it. Raises ModelError."""
+    """Return the model in the file as a proto, large weights of the file as ranges of it. Raises ModelError."""
     proto, source = _read(path)
     if source is not None:
         source.close()
@@ -206,11 +215,11 @@ def read_proto(path: Path) -> onnx.ModelProto:
 
 
 def _read(path: Path) -> tuple[onnx.ModelProto, IO[bytes] | None]:
-    """The proto and, where its weights were left where they are, the open file that holds them."""
+    """Return the proto and, if its weights were left in the file, the open file that holds them."""
     if path.is_dir():
-        raise ModelError(f"{path}: this is a folder, not an ONNX file.")
+        raise ModelError(f"{path}: a folder, not an ONNX file.")
     if path.exists() and not path.is_file():
-        raise ModelError(f"{path}: this is not an ordinary file, so no model is read from it.")
+        raise ModelError(f"{path}: not an ordinary file.")
     try:
         if path.stat().st_size > _LARGE_FILE and file_format(path) == "protobuf":
             return _read_skeleton(path)
@@ -219,17 +228,17 @@ def _read(path: Path) -> tuple[onnx.ModelProto, IO[bytes] | None]:
             _require_shallow_text(path)
             return onnx.load_model(path, load_external_data=False), None
     except FileNotFoundError:
-        raise ModelError(f"{path}: there is no such file.") from None
+        raise ModelError(f"{path}: no such file.") from None
     except RecursionError:
-        raise ModelError(f"{path}: what is in the file nests too deep for a model.") from None
+        raise ModelError(f"{path}: the file is nested too deeply.") from None
     except OSError as error:
         raise ModelError(f"{path}: the file cannot be read ({error.strerror}).") from None
     except (*_NO_MODEL, ValueError):
-        raise ModelError(f"{path}: this is not an ONNX model, or it is cut short.") from None
+        raise ModelError(f"{path}: not an ONNX model, or truncated.") from None
 
 
 def _require_shallow_text(path: Path) -> None:
-    """Raise ModelError for ONNX text that nests deeper than its parser can follow."""
+    """Raise ModelError for ONNX text that is nested deeper than its parser can follow."""
     if file_format(path) != "onnxtxt":
         return
     depth = 0
@@ -237,7 +246,7 @@ def _require_shallow_text(path: Path) -> None:
         if found[1]:
             depth += 1
             if depth > _DEEPEST_TEXT:
-                raise ModelError(f"{path}: brackets nest more than {_DEEPEST_TEXT} deep, which no model does.")
+                raise ModelError(f"{path}: brackets are nested more than {_DEEPEST_TEXT} levels deep.")
         elif found[0] in ">)}]":
             depth = max(0, depth - 1)
 
@@ -249,7 +258,7 @@ def _read_skeleton(path: Path) -> tuple[onnx.ModelProto, IO[bytes]]:
 
 
 def _map_own_weights(path: Path, model: onnx_ir.Model, file: IO[bytes]) -> None:
-    """Make external data that is in the model file itself what it is: data of that file."""
+    """Turn external data that is located in the model file itself into ranges of that file."""
     mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     for place, tensor in list(tensor_places(model)):
         if isinstance(tensor, onnx_ir.ExternalTensor) and tensor.location == path.name:
@@ -259,13 +268,13 @@ def _map_own_weights(path: Path, model: onnx_ir.Model, file: IO[bytes]) -> None:
 def _deserialize(path: Path, proto: onnx.ModelProto) -> onnx_ir.Model:
     if not proto.ir_version or not proto.HasField("graph"):
         missing = "graph" if proto.ir_version else "IR version"
-        raise ModelError(f"{path}: this is not an ONNX model: it has no {missing}.")
+        raise ModelError(f"{path}: not an ONNX model: it has no {missing}.")
     if not proto.opset_import:
         raise ModelError(f"{path}: the model imports no operator set, so its operators have no meaning.")
     try:
         model = protos.from_proto(proto)
     except RecursionError:
-        raise ModelError(f"{path}: graphs or types in the model nest too deep.") from None
+        raise ModelError(f"{path}: graphs or types in the model are nested too deeply.") from None
     except ModelError as error:
         raise ModelError(f"{path}: {error}") from None
     except (ValueError, TypeError, KeyError, AttributeError, RuntimeError) as error:

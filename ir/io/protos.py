@@ -1,7 +1,16 @@
-"""Between onnx_ir and protobuf: what would not come back from a load and a save unless it is remembered.
+"""Conversion between onnx_ir and protobuf, with what onnx_ir alone would not round-trip.
 
-onnx_ir writes a value_info for every initializer. An initializer says its own type, so files mostly have none; which
-did is remembered in the `meta` of their values, and the others are left out again.
+onnx_ir writes a value_info for every initializer. An initializer states its own type, so most files have none; the
+values that had one are marked in their `meta`, and the others are left out again.
+
+onnx_ir has no sparse tensors, so sparse constants are expanded into operators:
+
+    Constant <sparse_value = ...> ()    and each sparse initializer
+becomes
+    zeros = Expand (0, shape)
+    y = ScatterND (zeros, indices, values)
+
+This is equivalent from opset 11 on, the first that has sparse constants, and stays as small in the file.
 """
 
 from __future__ import annotations
@@ -24,20 +33,11 @@ from castsmith.ir.io.wire import messages_of
 from castsmith.ir.ops import DEFAULT_DOMAINS
 from castsmith.ir.walks import all_values, graphs_in
 
-# Sparse constants spelled out as operators, since onnx_ir holds no sparse tensors.
-#
-#     Constant <sparse_value = ...> ()    and each sparse initializer
-# becomes
-#     zeros = Expand (0, shape)
-#     y = ScatterND (zeros, indices, values)
-#
-# which means the same from opset 11 on, the first that has sparse constants, and stays as small in the file.
-
 _FIRST_OPSET = 11
 
 
 def has_sparse(proto: onnx.ModelProto) -> bool:
-    """Whether the model has a sparse initializer, or a Constant with a sparse value."""
+    """True if the model has a sparse initializer, or a Constant with a sparse value."""
     return any(
         (isinstance(scope, onnx.GraphProto) and scope.sparse_initializer) or any(map(_sparse_value, scope.node))
         for scope in (*proto.functions, *_graphs_with_sparse(proto))
@@ -45,7 +45,11 @@ def has_sparse(proto: onnx.ModelProto) -> bool:
 
 
 def spelled_out(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy of the model in which every sparse constant is made by operators. Raises ModelError before opset 11."""
+    """Return a copy of the model in which every sparse constant is made by operators.
+
+    Raises:
+        ModelError: The opset is older than 11.
+    """
     imports = {entry.domain: entry.version for entry in proto.opset_import}
     if max(imports.get("", 0), imports.get("ai.onnx", 0)) < _FIRST_OPSET:
         raise ModelError(f"{proto.graph.name}: sparse constants need opset {_FIRST_OPSET}.")
@@ -67,7 +71,7 @@ def _spell_out(node: onnx.NodeProto) -> list[onnx.NodeProto]:
 
 
 def _nodes(tensor: onnx.SparseTensorProto, name: str) -> list[onnx.NodeProto]:
-    """The nodes that make the dense tensor `name`. One index an element counts in the flat tensor."""
+    """Return the nodes that make the dense tensor `name`. One index per element counts in the flattened tensor."""
     zero = TensorProto(data_type=tensor.values.data_type)
     if zero.data_type == TensorProto.STRING:
         zero.string_data.append(b"")
@@ -142,14 +146,15 @@ _OWN = "castsmith.loaded"
 
 
 def file_format(path: Path) -> str:
-    """The format that onnx gives a file by its suffix: protobuf, textproto, json or onnxtxt."""
+    """Return the format that onnx gives a file by its suffix: protobuf, textproto, json or onnxtxt."""
     return onnx.serialization.registry.get_format_from_file_extension(path.suffix) or "protobuf"
 
 
 def from_proto(proto: onnx.ModelProto) -> onnx_ir.Model:
-    """The model of the proto, remembering which initializers have a value_info.
+    """Return the model of the proto; initializers that have a value_info are marked.
 
-    Raises ModelError for what cannot be read without loss, and what onnx_ir raises.
+    Raises:
+        ModelError: The proto cannot be read without loss.
     """
     require_readable(proto)
     if has_sparse(proto):
@@ -168,9 +173,10 @@ def from_proto(proto: onnx.ModelProto) -> onnx_ir.Model:
 
 
 def to_proto(model: onnx_ir.Model) -> onnx.ModelProto:
-    """The proto of the model, with a value_info only for those initializers that had one.
+    """Return the proto of the model, with a value_info only for those initializers that had one.
 
-    Raises ModelError where a text in the model is not UTF-8, as protobuf reads such texts and does not write them.
+    Raises:
+        ModelError: A text in the model is not UTF-8: protobuf reads such texts but does not write them.
     """
     try:
         proto = onnx_ir.to_proto(model)
@@ -197,14 +203,14 @@ def to_proto(model: onnx_ir.Model) -> onnx.ModelProto:
 
 
 def _import_the_last(model: onnx_ir.Model, proto: onnx.ModelProto) -> None:
-    """Let the two names of the standard domain have one version: of several imports, runtimes take the last."""
+    """Give the two names of the standard domain one version: of several imports, runtimes use the last."""
     standard = [entry.version for entry in proto.opset_import if entry.domain in DEFAULT_DOMAINS]
     for domain in model.graph.opset_imports.keys() & set(DEFAULT_DOMAINS):
         model.graph.opset_imports[domain] = standard[-1]
 
 
 def _write_metadata_once(tensor: onnx.TensorProto) -> None:
-    """Undo that onnx_ir writes the metadata of a tensor twice."""
+    """Remove the tensor metadata that onnx_ir writes a second time."""
     if len(tensor.metadata_props) > 1:
         entries = {entry.key: entry.value for entry in tensor.metadata_props}
         del tensor.metadata_props[:]
@@ -213,19 +219,19 @@ def _write_metadata_once(tensor: onnx.TensorProto) -> None:
 
 
 def tensors_of(message: Message) -> Iterator[onnx.TensorProto]:
-    """Every tensor in the message, at any depth."""
+    """Yield every tensor in the message, at any depth."""
     return messages_of(message, onnx.TensorProto)
 
 
 def root_cause(error: BaseException) -> str:
-    """The first line of what the innermost cause of the error says: onnx_ir wraps each in the place where it met it."""
+    """Return the first line of the error's innermost cause: onnx_ir wraps each error in the place where it occurred."""
     while error.__cause__ is not None:
         error = error.__cause__
     return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
 def _graphs(model: onnx_ir.Model, proto: onnx.ModelProto) -> Iterator[tuple[onnx_ir.Graph, onnx.GraphProto]]:
-    """The main graph and all subgraphs, those in functions too, each with its proto."""
+    """Yield the main graph and all subgraphs, including those in functions, each with its proto."""
     yield model.graph, proto.graph
     yield from _subgraphs(model.graph, proto.graph)
     for function, function_proto in zip(model.functions.values(), proto.functions, strict=True):

@@ -1,7 +1,7 @@
-"""What is refused before onnx_ir reads a model: what it would lose without a word, or stumble over.
+"""Checks before onnx_ir reads a model: anything that it would silently lose, or fail on, is refused.
 
-Two entries of one name of which one would win, attributes of no known type, fields that the installed onnx does not
-know, and tensors whose type, dimensions or place in a data file no reader can use.
+Two entries of one name of which one would win, attributes of unknown type, fields that the installed onnx does not
+define, and tensors whose type, dimensions or data file are invalid.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from castsmith.ir.io.wire import messages_of
 from castsmith.ir.ops import NUMBERS_OF_TYPES
 
 _MOST = 2**31 - 1
-"""The largest version of an operator set or of the IR that is read."""
+"""The largest supported version of an operator set or of the IR."""
 
 _MOST_DIMENSIONS = 64
-"""numpy has no arrays of more."""
+"""The largest number of dimensions of a numpy array."""
 
 _MOST_BYTES = 2**63 - 1
 _WIDEST = 16
 
 _TO_COPY = 1 << 26
-"""Bytes up to which a model is copied to look for unknown fields."""
+"""Size in bytes up to which a model is copied to look for unknown fields."""
 
 _VALUES = {
     "f": onnx.AttributeProto.FLOAT,
@@ -45,11 +45,11 @@ _VALUES = {
     "sparse_tensors": onnx.AttributeProto.SPARSE_TENSORS,
     "type_protos": onnx.AttributeProto.TYPE_PROTOS,
 }
-"""The fields of an attribute that hold its value, with the type that each stands for."""
+"""The fields of an attribute that hold its value, with the type of each."""
 
 
 def require_readable(proto: onnx.ModelProto) -> None:
-    """Raise ModelError, in a sentence that names the place but not the file, for what is not read."""
+    """Raise ModelError for anything unsupported; the message names the place but not the file."""
     if not 0 < proto.ir_version <= _MOST:
         raise ModelError(f"unsupported IR version {proto.ir_version}.")
     for scope in (proto, *proto.functions):
@@ -69,7 +69,7 @@ def require_readable(proto: onnx.ModelProto) -> None:
 
 
 def type_of_attribute(attribute: onnx.AttributeProto) -> onnx.AttributeProto.AttributeType | None:
-    """The type of an attribute that states none, as in models of IR version 1: that of the value it holds."""
+    """Return the type of an attribute that states none, as in models of IR version 1: that of the value it holds."""
     found = [_VALUES[field.name] for field, _ in attribute.ListFields() if field.name in _VALUES]
     return found[0] if len(found) == 1 else None
 
@@ -134,7 +134,7 @@ def _require_sparse(tensor: onnx.SparseTensorProto, place: str) -> None:
     if tensor.indices.data_type != onnx.TensorProto.INT64:
         raise ModelError(f"{where} has indices that are not int64.")
     if len(tensor.values.dims) != 1 or list(tensor.indices.dims) not in ([count], [count, len(tensor.dims)]):
-        raise ModelError(f"{where} has indices of other dimensions than its values need.")
+        raise ModelError(f"{where} has indices whose shape does not fit its values.")
 
 
 def _require_dims(dims: Iterable[int], where: str) -> None:
@@ -166,12 +166,12 @@ def _require_known_fields(proto: onnx.ModelProto) -> None:
     lost = proto.ByteSize() - known.ByteSize()
     if lost:
         raise ModelError(
-            f"it holds {lost} bytes of fields that onnx {onnx.__version__} does not know: install a newer onnx."
+            f"it holds {lost} bytes of fields that onnx {onnx.__version__} does not support: install a newer onnx."
         )
 
 
 def untyped_attributes(proto: onnx.ModelProto) -> Iterator[onnx.AttributeProto]:
-    """The attributes that hold a value but do not state its type."""
+    """Return the attributes that hold a value but do not state its type."""
     pending: list[Message] = [proto]
     while pending:
         for attribute in messages_of(pending.pop(), onnx.AttributeProto):

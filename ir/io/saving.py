@@ -1,4 +1,4 @@
-"""Writing a model to disk so that the file under the final name is always whole, the old one or the new."""
+"""Saving a model so that the file under the final name is always complete, the old one or the new one."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ from castsmith.numerics.arguments import described
 from castsmith.numerics.errors import ArgumentTypeError
 
 _INLINE_LIMIT = 2**31 - 2**24
-"""Protobuf refuses messages of 2 GiB; what is left below is for the graph itself."""
+"""Protobuf refuses messages of 2 GiB; the rest below that is for the graph itself."""
 
 _SMALL = 1024
-"""Bytes up to which a tensor stays in the model file even when weights move out: shapes, scalars, axes."""
+"""Size in bytes up to which a tensor stays in the model file even if weights move out: shapes, scalars, axes."""
 
 _LARGE = 1 << 16
-"""Bytes from which a tensor is not made part of a message in memory."""
+"""Size in bytes from which a tensor is not made part of a message in memory."""
 
 Tensors = dict[Place, onnx_ir.TensorProtocol]
 """Tensors by the initializers, or the attributes, that hold them."""
@@ -76,7 +76,7 @@ Staying = Mapping[Place, ExternalTensor]
 
 @dataclass(frozen=True)
 class _Where:
-    """The files to write, links followed: the model, the data file with its usual name, and their permissions."""
+    """The files to write, links resolved: the model, the data file with its usual name, and their permissions."""
 
     model: Path
     data: Path
@@ -85,7 +85,7 @@ class _Where:
 
 @dataclass(frozen=True)
 class _Layout:
-    """What is written for the tensors: another tensor, a place in a new data file, or bytes copied past the message."""
+    """The data to write for the tensors: another tensor, a place in a new data file, or bytes to copy."""
 
     stand_ins: Tensors
     moved: Tensors
@@ -100,22 +100,27 @@ def save(
     reference_data: bool = False,
     shard_bytes: int | None = None,
 ) -> None:
-    """Write the model to `path`, atomically: written to a new file, flushed to disk, then renamed.
+    """Save `model` to `path` atomically: the new file is written, flushed to disk, then renamed.
 
-    A file that is replaced keeps its permissions; where `path` is a symbolic link, the file that it leads to is
-    replaced. `model` is an onnx_ir.Model, a ModelProto or a file.
+    A file that is replaced keeps its permissions; if `path` is a symbolic link, its target is replaced. The model in
+    memory is not changed; a value that would be hidden by another of its name in the file is renamed in the file. A
+    data file that only the replaced model used is deleted if this program made it for that model and nothing else names
+    it; otherwise it is kept, with a UserWarning.
 
-    external_data: name of a file in the folder of `path` for the weights of more than 1 KiB. By default weights stay in
-        the file, but those that were external stay external, large new ones join them, and all move out where the file
-        would pass 2 GiB; the data file is then named after the model. Where a file has that name, a number is added.
-        Weights in a data file that the model replaced at `path` needs already are left where they are.
-    reference_data: weights that are in a data file in the folder of `path` already are not copied: the new model names
-        the same place, and needs that file from then on.
-    shard_bytes: data files are split where they would get larger than this; a single tensor is never split.
+    Args:
+        model: An onnx_ir.Model, a ModelProto or a path.
+        path: The file to write.
+        external_data: Name of a file in the folder of `path` for the weights of more than 1 KiB. By default weights
+            stay
+            in the file, but those that were external stay external, large new ones join them, and all move out if the
+            file would exceed 2 GiB; the data file is then named after the model. If a file has that name already, a
+            number is added. Weights in a data file that the model replaced at `path` already uses are left there.
+        reference_data: Do not copy weights that are already in a data file in the folder of `path`: the new model names
+            the same place, and needs that file from then on.
+        shard_bytes: Largest size of a data file in bytes; larger ones are split, but a single tensor is never split.
 
-    The model in memory is not changed; a value that its name in the file would not find is renamed in the file.
-    A data file that only the replaced model needed is deleted where this program made it for that model and nothing
-    else names it; else it stays, with a UserWarning that says so. Raises ModelError where nothing can be written.
+    Raises:
+        ModelError: The model cannot be written.
     """
     if not isinstance(path, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers without types
         raise ArgumentTypeError(f"path must be a str or an os.PathLike, not {described(path)}.")
@@ -127,7 +132,7 @@ def save(
 
 
 def kept_note(file: Path) -> str:
-    """What to say of a data file that a save leaves behind."""
+    """Return the message for a data file that a save leaves behind."""
     return f"{file}: the saved model no longer needs this data file; it was kept, because other models may use it."
 
 
@@ -140,9 +145,11 @@ def write(
     shard_bytes: int | None = None,
     is_last_use: bool = False,
 ) -> list[Path]:
-    """As `save`; returns the data files of the replaced model that are kept though the new one does not need them.
+    """Save as `save` does; return data files of the replaced model that are kept although now unused.
 
-    is_last_use: nothing in memory is read after this, so that the data files of the model itself can go too.
+    Args:
+        is_last_use: Nothing in memory is read after this, so that the data files of the model itself can be deleted
+            too.
     """
     path = Path(path)
     if has_clashes(model):
@@ -170,9 +177,10 @@ def write(
 
 
 def write_to(model: onnx_ir.Model, stream: IO[bytes], name: str) -> int:
-    """Write the model with all its weights to the stream, and return how many bytes that were.
+    """Write the model with all its weights to the stream, and return the number of bytes.
 
-    Raises ModelError, which calls the stream `name`, where the model is too large for one file.
+    Raises:
+        ModelError: The model is too large for one file; the message calls the stream `name`.
     """
     if has_clashes(model):
         model = model.clone()
@@ -191,9 +199,10 @@ def write_to(model: onnx_ir.Model, stream: IO[bytes], name: str) -> int:
 
 
 def reloaded(model: onnx_ir.Model) -> onnx_ir.Model:
-    """The model as a file of it would be read, names looked up again; its large tensors are shared, not copied.
+    """Return the model as a file of it would be read, names resolved again; large tensors are shared, not copied.
 
-    Raises ModelError where the file would not be read.
+    Raises:
+        ModelError: The file could not be read.
     """
     shared = [(p, t) for p, t in tensor_places(model) if t.nbytes >= _LARGE or isinstance(t, ExternalTensor)]
     shared = [(place, tensor) for place, tensor in shared if tensor.dtype != onnx_ir.DataType.STRING]
@@ -217,11 +226,13 @@ def _where(path: Path, external_data: str | None) -> _Where:
     if external_data is not None:
         data = external_path(folder, name)
         if data is None:
-            raise ModelError(f"{path}: external data may not be kept in {name!r}, outside the model's folder.")
+            raise ModelError(f"{path}: external data cannot be written to {name!r}, outside the model's folder.")
         if data.is_dir():
-            raise ModelError(f"{path}: external data cannot be kept in {name!r}, which is a folder.")
+            raise ModelError(f"{path}: external data cannot be written to {name!r}, which is a folder.")
         if same_name(folder / name, model):
-            raise ModelError(f"{path}: external data cannot be kept in {name!r}, the model itself: give another name.")
+            raise ModelError(
+                f"{path}: external data cannot be written to {name!r}, the model file itself: choose another name."
+            )
     return _Where(model, Path(os.path.normpath(folder / name)), mode_for(model))
 
 
@@ -234,7 +245,7 @@ def _stays(
     *,
     reference_data: bool,
 ) -> bool:
-    """True if the weights in the data file need no copy: the model that is replaced depends on it too, or is to."""
+    """True if the weights in the data file need no copy: the replaced model uses it, or the caller references it."""
     if not file.is_relative_to(where.model.parent):
         return False
     wanted = external_data is None or file == Path(os.path.realpath(where.data))
@@ -275,24 +286,24 @@ def _layout(model: onnx_ir.Model, path: Path, where: _Where, staying: Staying, *
 
 
 def _size_in_file(held: Mapping[Held, onnx_ir.TensorProtocol], path: Path) -> int:
-    """Bytes of the tensors in attributes that have to be in the model file. Raises ModelError for too many."""
+    """Return the bytes of tensors in attributes that must be in the model file. Raises ModelError for too many."""
     size = sum(tensor.nbytes for tensor in held.values() if not isinstance(tensor, ExternalTensor))
     if size > _INLINE_LIMIT:
         raise ModelError(
-            f"{path}: nodes hold {size} bytes of constants in their attributes, more than the 2 GiB of an ONNX file:"
+            f"{path}: node attributes hold {size} bytes of constants, more than the 2 GiB of an ONNX file:"
             " make them initializers, which can be kept beside it."
         )
     return size
 
 
 def _is_new(tensor: onnx_ir.TensorProtocol) -> bool:
-    """Whether the tensor was made since the model was loaded, and is large: it then goes where the others are."""
+    """True if the tensor was made since the model was loaded, and is large: it is then stored beside the others."""
     loaded = isinstance(tensor, onnx_ir.serde.TensorProtoTensor) or range_of(tensor) is not None
     return tensor.nbytes >= _LARGE and not loaded
 
 
 def _in_folder(tensor: ExternalTensor, folder: Path) -> onnx_ir.TensorProtocol:
-    """The tensor as a model in the folder names it."""
+    """Return the tensor as a model in the folder names it."""
     file = file_of(tensor)
     if Path(os.path.realpath(folder / tensor.location)) == file:
         return tensor
@@ -317,7 +328,7 @@ def _location(file: Path, folder: Path) -> str:
 
 
 def _to_copy(model: onnx_ir.Model, tensors: Tensors, path: Path, placed: Tensors) -> Tensors:
-    """The large tensors that stay in the model file and are copied into it past the message."""
+    """Return the large tensors that stay in the model file and are copied into it past the message."""
     if file_format(path) != "protobuf":
         return {}
     own = {value for value in model.graph.initializers.values() if value not in placed and value.name}
@@ -329,7 +340,7 @@ def _to_copy(model: onnx_ir.Model, tensors: Tensors, path: Path, placed: Tensors
 
 
 def _write(model: onnx_ir.Model, where: _Where, layout: _Layout, old: set[Path], shard_bytes: int | None) -> set[Path]:
-    """Write data files and model, so that all are there or none; returns those of the files `old` that were deleted."""
+    """Write data files and model, all or none; return those of the files `old` that were deleted."""
     folder = where.model.parent
     shards = shards_of(layout.moved.values(), shard_bytes) if layout.moved else []
     with drafted_shards(folder, os.path.relpath(where.data, folder), shards, where.mode) as drafts:
@@ -351,7 +362,7 @@ def _write(model: onnx_ir.Model, where: _Where, layout: _Layout, old: set[Path],
 def _put_in_place(
     proto: onnx.ModelProto, where: _Where, copied: Tensors, data: Sequence[tuple[Draft, Path]], old: set[Path]
 ) -> set[Path] | None:
-    """Write the model and give all files their names; None where a name of a data file was taken meanwhile."""
+    """Write the model and rename all files; None if the name of a data file was taken meanwhile."""
     left = left_behind(where.model, old)
     with new_file(where.model) as (file, part):
         _write_proto(proto, file, where.model, {_name(place, tensor): tensor for place, tensor in copied.items()})
@@ -379,7 +390,7 @@ def _write_proto(
 
 
 def _proto(model: onnx_ir.Model, stand_ins: Tensors, copied: Tensors, path: Path) -> onnx.ModelProto:
-    """The model as it is written, with the tensors in `copied` empty."""
+    """Return the model to write, with the tensors in `copied` empty."""
     names = {place: _name(place, tensor) for place, tensor in copied.items()}
     empty = {place: external_tensor(Placed(tensor, 0), "data", names[place]) for place, tensor in copied.items()}
     with _replaced({**stand_ins, **empty}):
@@ -390,7 +401,7 @@ def _proto(model: onnx_ir.Model, stand_ins: Tensors, copied: Tensors, path: Path
             tensor.ClearField("data_location")
     allowed = {f"{tensor.location}" for tensor in stand_ins.values() if isinstance(tensor, ExternalTensor)}
     for location in locations(proto) - allowed:
-        raise ModelError(f"{path}: the model would need data of another model, {location!r}.")
+        raise ModelError(f"{path}: the model would depend on data of another model, {location!r}.")
     return proto
 
 
@@ -400,7 +411,7 @@ def _name(place: Place, tensor: onnx_ir.TensorProtocol) -> str:
 
 @contextmanager
 def _replaced(stand_ins: Tensors) -> Generator[None]:
-    """Put other tensors in those places for the time of the block."""
+    """Within the block, put other tensors in those places."""
     values = [(place, place.const_value) for place in stand_ins if not isinstance(place, Held)]
     held = [(p.owner.attributes, p.name, p.owner.attributes[p.name]) for p in stand_ins if isinstance(p, Held)]
     try:

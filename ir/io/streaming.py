@@ -1,4 +1,4 @@
-"""Large tensors a piece at a time: read from disk, and worked out when they are written, never whole in memory."""
+"""Large tensors in pieces: read from disk, and computed when they are written, never completely in memory."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ Given = TypeVar("Given")
 Made = TypeVar("Made")
 
 PIECE = 1 << 22
-"""Elements in a piece; a multiple of 8, so that no byte of a packed type is in two."""
+"""Elements in a piece; a multiple of 8, so that no byte of a packed type spans two pieces."""
 
 _RECIPE = "castsmith.pieces"
 _THREADS = min(4, os.cpu_count() or 1)
 
 
 def is_large(tensor: onnx_ir.TensorProtocol) -> bool:
-    """Whether the tensor has more than one piece."""
+    """True if the tensor has more than one piece."""
     return tensor.size > PIECE
 
 
 def piece_elements() -> int:
-    """Return the number of elements that a piece holds at most."""
+    """Return the largest number of elements of a piece."""
     return PIECE
 
 
 def pieces(tensor: onnx_ir.TensorProtocol) -> Iterator[Array]:
-    """The elements of the tensor in C order, as one-dimensional arrays of at most PIECE elements each."""
+    """Yield the elements of the tensor in C order, as one-dimensional arrays of at most PIECE elements each."""
     recipe: Callable[[], Iterator[Array]] | None = _recipe(tensor)
     if recipe is not None:
         yield from recipe()
@@ -57,9 +57,11 @@ def pieces(tensor: onnx_ir.TensorProtocol) -> Iterator[Array]:
 def computed(
     source: onnx_ir.TensorProtocol, dtype: onnx_ir.DataType, convert: Callable[[Array], Array], name: str
 ) -> onnx_ir.LazyTensor:
-    """A tensor of the shape of `source` whose elements are `convert` of those of `source`, worked out when asked for.
+    """Return a tensor of the shape of `source` whose elements are `convert` of those of `source`, computed on demand.
 
-    convert: takes and gives an array of one dimension, each element on its own; called from several threads at once.
+    Args:
+        convert: Takes and returns a one-dimensional array, each element on its own; called from several threads at
+            once.
     """
     shape = onnx_ir.Shape(source.shape.numpy(), frozen=True)
 
@@ -74,7 +76,7 @@ def computed(
 def streamed(
     shape: Sequence[int], dtype: onnx_ir.DataType, recipe: Callable[[], Iterator[Array]], name: str
 ) -> onnx_ir.LazyTensor:
-    """A tensor whose elements, in C order, are those of the one-dimensional arrays that `recipe` gives when asked."""
+    """Return a tensor whose elements, in C order, are those of the one-dimensional arrays of `recipe`."""
 
     def whole() -> onnx_ir.TensorProtocol:
         return onnx_ir.tensor(np.concatenate(list(recipe())).reshape(shape), dtype=dtype, name=name)
@@ -87,7 +89,7 @@ def streamed(
 
 
 def regrouped(arrays: Iterable[Array], lengths: Iterable[int]) -> Iterator[Array]:
-    """The elements of one-dimensional arrays as arrays of other lengths, which come to as many in all."""
+    """Yield one-dimensional arrays of the given lengths with the elements of other such arrays, in order."""
     source, left = iter(arrays), np.empty(0)
     for length in lengths:
         parts, missing = [left] if left.size else [], length - left.size
@@ -100,7 +102,7 @@ def regrouped(arrays: Iterable[Array], lengths: Iterable[int]) -> Iterator[Array
 
 
 def in_threads(convert: Callable[[Given], Made], arrays: Iterable[Given]) -> Iterator[Made]:
-    """`convert` of each array, or what holds arrays, in order; of those in memory there is one more than threads."""
+    """Yield `convert` of each item in order; at most one more item than there are threads is in memory."""
     running: deque[Future[Made]] = deque()
     with ThreadPoolExecutor(_THREADS) as pool:
         for array in arrays:

@@ -1,9 +1,9 @@
-"""Data files that a model leaves behind when another is saved over it, and when a save is killed.
+"""Data files that become unused when a model is saved over another, or when a save is killed.
 
-A data file is deleted only where it is proven that this program made it for the model that it replaces and that
-nothing else uses it; else it stays, and the caller is told. The proof has three parts: a mark on the file, which a copy
-or an edited file does not carry; no second hard link; and no file in its folder, or model in a folder above, that names
-it. A journal beside the model says what a save is about to do, so that the next one can undo or finish it.
+A data file is deleted only if it is proven that this program made it for the model that is replaced and that
+nothing else uses it; otherwise it is kept, and the caller is told. The proof has three parts: a mark on the file, which
+a copy or an edited file does not carry; no second hard link; and no file in its folder, or model in a folder above,
+that names it. A journal beside the model states what a save is about to do, so that the next one can undo or finish it.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from castsmith.ir.io.protos import tensors_of
 _MARK = "user.castsmith.made-for"
 _JOURNAL = ".journal.saving"
 _MOST_TO_SEARCH = 1 << 30
-"""Bytes of other files that are searched for a name; where there are more, the data file stays."""
+"""Bytes of other files that are searched for a name; if there are more, the data file is kept."""
 
 
 def data_files_of(path: Path) -> set[Path] | None:
-    """The data files beside the model at `path` that it refers to; None where there is no model to ask."""
+    """Return the data files beside the model at `path` that it refers to; None if there is no readable model."""
     if not path.is_file():
         return None
     try:
@@ -43,7 +43,7 @@ def data_files_of(path: Path) -> set[Path] | None:
 
 
 def locations(proto: onnx.ModelProto) -> set[str]:
-    """The names under which the tensors of the model keep external data."""
+    """Return the names under which the tensors of the model keep external data."""
     return {
         entry.value
         for tensor in tensors_of(proto)
@@ -54,12 +54,12 @@ def locations(proto: onnx.ModelProto) -> set[str]:
 
 
 def left_behind(path: Path, files: Iterable[Path]) -> list[Path]:
-    """Those of the data files of the model at `path`, which is about to be replaced, that can then be deleted."""
+    """Return the data files of the model at `path` that can be deleted once it is replaced."""
     return sorted(file for file in files if is_provably_unused(file, path))
 
 
 def mark(file: Path, model: Path) -> None:
-    """Say on the data file that it was made for the model, where the file system can keep that."""
+    """Mark the data file as made for the model, if the file system can store that."""
     with suppress(OSError, AttributeError):
         os.setxattr(file, _MARK, json.dumps([*_identity(file), model.name]).encode())
 
@@ -74,7 +74,7 @@ def is_provably_unused(file: Path, model: Path) -> bool:
 
 
 def _model_of(file: Path) -> str | None:
-    """The name of the model that the mark on the data file tells; None where it has no mark, or is a copy."""
+    """Return the name of the model in the mark on the data file; None if it has no mark, or is a copy."""
     try:
         *identity, model = json.loads(os.getxattr(file, _MARK))
     except (OSError, ValueError, AttributeError):
@@ -83,13 +83,13 @@ def _model_of(file: Path) -> str | None:
 
 
 def _identity(file: Path) -> list[int]:
-    """What a copy of the file, or another file of the name, does not have."""
+    """Return properties that a copy of the file, or another file of the name, does not have."""
     stat = os.stat(file)
     return [stat.st_ino, stat.st_size, stat.st_mtime_ns]
 
 
 def _is_named_elsewhere(file: Path, model: Path) -> bool:
-    """True if another file in the folder of the data file, or a model in a folder above it, may name the data file."""
+    """True if another file in the data file's folder, or a model in a folder above it, may name the data file."""
     left = _MOST_TO_SEARCH
     for other in _neighbours(file, model):
         if other.is_symlink() and Path(os.path.realpath(other)) == file:
@@ -100,14 +100,14 @@ def _is_named_elsewhere(file: Path, model: Path) -> bool:
         if left < 0:
             return True
         with open(other, "rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            # A model in a folder above names the folders on the way, in one spelling or another.
+            # A model in a folder above names the folders in between, in one spelling or another.
             if all(content.find(part.encode()) >= 0 for part in file.relative_to(other.parent).parts):
                 return True
     return False
 
 
 def _neighbours(file: Path, model: Path) -> Iterator[Path]:
-    """The files that could name `file`: all in the folders from the model's down to its own, and models above."""
+    """Yield the files that could name `file`: all in the folders from the model's down to its own, and models above."""
     for folder in file.parents:
         inside = folder.is_relative_to(model.parent)
         for entry in os.scandir(folder):
@@ -120,9 +120,11 @@ def _neighbours(file: Path, model: Path) -> Iterator[Path]:
 
 @contextmanager
 def journal(model: Path, part: Path, published: Sequence[tuple[Draft, Path]], left: list[Path]) -> Generator[None]:
-    """Note what is about to be done, for the next save to undo or finish if this process is killed.
+    """Write down what is about to be done, for the next save to undo or finish if this process is killed.
 
-    part: the file that will be renamed to `model`. published: data files and the names that they will get.
+    Args:
+        part: The file that will be renamed to `model`.
+        published: Data files and their final names.
     """
     if not published and not left:
         yield
@@ -140,7 +142,7 @@ def journal(model: Path, part: Path, published: Sequence[tuple[Draft, Path]], le
 
 
 def publish_all(published: Sequence[tuple[Draft, Path]]) -> None:
-    """Give each data file its name: all of them or none. Raises FileExistsError where a name was taken meanwhile."""
+    """Give each data file its name: all of them or none. Raises FileExistsError if a name was taken meanwhile."""
     for count, (draft, name) in enumerate(published):
         try:
             publish(draft.part, name)
@@ -150,7 +152,7 @@ def publish_all(published: Sequence[tuple[Draft, Path]]) -> None:
 
 
 def withdraw(published: Sequence[tuple[Draft, Path]]) -> None:
-    """Take the names of the data files back."""
+    """Remove the names of the data files again."""
     for draft, name in published:
         if draft.part.exists():
             name.unlink(missing_ok=True)
@@ -159,7 +161,7 @@ def withdraw(published: Sequence[tuple[Draft, Path]]) -> None:
 
 
 def drop(left: list[Path], model: Path) -> set[Path]:
-    """Delete the data files of the replaced model that can go, if that is still so; returns those."""
+    """Delete the data files of the replaced model that are still provably unused; return those."""
     dropped = {file for file in left if is_provably_unused(file, model)}
     for file in dropped:
         file.unlink(missing_ok=True)

@@ -1,6 +1,10 @@
-"""Writing a model file whose weights are copied into it as ranges and in pieces, never whole in memory.
+"""Writing a model file whose weights are copied into it as ranges and in pieces, never completely in memory.
 
-The protobuf message is the usual one; only who writes the bytes of the weights differs.
+The protobuf message is the usual one; only the bytes of the weights are written separately.
+
+A skeleton is the same model in which each large tensor names a range of the file instead of holding the bytes: an
+initializer, of a subgraph too, or the tensor of an attribute, as of Constant. Reading it costs what the graph costs,
+and the 2 GiB limit of protobuf does not apply.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ from google.protobuf.message import DecodeError, Message
 
 from castsmith.ir.io.streaming import write_tensor
 
-# Finding messages of one kind in a protobuf message, at any depth, without visiting what cannot hold any.
+# Search for messages of one kind in a protobuf message, skipping fields that cannot hold any.
 
 Kind = TypeVar("Kind", bound=Message)
 
@@ -24,7 +28,7 @@ _NONE: frozenset[str] = frozenset()
 
 
 def messages_of(message: Message, kind: type[Kind]) -> Iterator[Kind]:
-    """Every message of the kind in `message`, itself included, but none that is within another of the kind."""
+    """Yield every message of the kind in `message`, itself included, except those within another of the kind."""
     pending = [message]
     while pending:
         current = pending.pop()
@@ -41,7 +45,7 @@ def messages_of(message: Message, kind: type[Kind]) -> Iterator[Kind]:
 
 @cache
 def _towards(within: Descriptor, kind: Descriptor, above: frozenset[str]) -> tuple[FieldDescriptor, ...]:
-    """The fields of a message in which there may be one of the kind."""
+    """Return the fields of a message that may contain one of the kind."""
     above |= {within.full_name}
     return tuple(field for field in within.fields if _may_hold(field.message_type, kind, above))
 
@@ -52,11 +56,7 @@ def _may_hold(found: Descriptor | None, kind: Descriptor, above: frozenset[str])
     return found.full_name not in above and bool(_towards(found, kind, above))
 
 
-# Stepping over the weights of a model file: the protobuf wire format, as far as that needs it.
-#
-# A skeleton is the same model in which each large tensor names a range of the file in place of holding the bytes: an
-# initializer, of a subgraph too, or the tensor of an attribute, as of Constant. Reading it costs what the graph costs,
-# and the 2 GiB that protobuf can parse no longer bind.
+# The protobuf wire format, as far as skipping the weights of a model file needs it.
 
 Buffer = memoryview
 
@@ -77,7 +77,7 @@ _WITHIN = {
         onnx.AttributeProto.GRAPHS_FIELD_NUMBER: _GRAPH,
     },
 }
-"""The fields of each kind of message that can hold a large tensor, and the kind of message that they are."""
+"""The fields of each kind of message that can contain a large tensor, and the kind of message in them."""
 
 _RAW_DATA = onnx.TensorProto.RAW_DATA_FIELD_NUMBER
 _DATA_LOCATION = onnx.TensorProto.DATA_LOCATION_FIELD_NUMBER
@@ -94,20 +94,21 @@ class _Field(NamedTuple):
 
 
 def skeleton(data: Buffer, location: str, larger_than: int) -> bytes:
-    """The model in `data` with its initializers of more than `larger_than` bytes as external data in `location`.
+    """Return the model in `data` with initializers of more than `larger_than` bytes as external data in `location`.
 
-    Raises DecodeError for what is no protobuf message.
+    Raises:
+        DecodeError: `data` is not a protobuf message.
     """
     return b"".join(_message(data, _MODEL, 0, len(data), location, larger_than))
 
 
 def length_delimited(number: int, length: int) -> bytes:
-    """What stands ahead of a field's content: its tag and its length."""
+    """Return the bytes before a field's content: its tag and its length."""
     return varint(number << 3 | _LENGTH_DELIMITED) + varint(length)
 
 
 def varint(value: int) -> bytes:
-    """The variable-length form of a number that is not negative."""
+    """Return the variable-length form of a nonnegative number."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -130,7 +131,7 @@ def _tensor(data: Buffer, tensor: _Field, location: str, larger_than: int) -> by
 
 
 def _message(data: Buffer, kind: str, start: int, end: int, location: str, larger_than: int) -> Iterator[bytes]:
-    """The message between `start` and `end`, in pieces, with the large tensors in it made anew."""
+    """Return the message between `start` and `end` in pieces, with its large tensors replaced."""
     copied, within = start, _WITHIN[kind]
     for field in _fields(data, start, end):
         inner = within.get(field.number)
@@ -159,13 +160,13 @@ def _fields(data: Buffer, start: int, end: int) -> Iterator[_Field]:
         elif wire_type in _FIXED_SIZES:
             size = _FIXED_SIZES[wire_type]
         if wire_type not in (0, 1, 2, 5) or content + size > end:
-            raise DecodeError("the message is cut short or malformed")
+            raise DecodeError("the message is truncated or malformed")
         yield _Field(tag >> 3, wire_type, position, content, content + size)
         position = content + size
 
 
 def _read_varint(data: Buffer, position: int, end: int) -> tuple[int, int]:
-    """The number at `position` and where it ends."""
+    """Return the number at `position` and where it ends."""
     value = 0
     for shift in range(0, 70, 7):
         if position >= end:
@@ -175,7 +176,7 @@ def _read_varint(data: Buffer, position: int, end: int) -> tuple[int, int]:
         position += 1
         if byte < 0x80:
             return value, position
-    raise DecodeError("the message is cut short or malformed")
+    raise DecodeError("the message is truncated or malformed")
 
 
 _MODEL_GRAPH = onnx.ModelProto.GRAPH_FIELD_NUMBER
@@ -186,7 +187,7 @@ _INLINE_DATA = onnx.TensorProto.RAW_DATA_FIELD_NUMBER
 def write_model(out: IO[bytes], proto: onnx.ModelProto, weights: Mapping[str, onnx_ir.TensorProtocol]) -> int:
     """Write `proto`, in which the initializers of the main graph named in `weights` still lack their data.
 
-    Takes the proto apart and returns the bytes written. The caller sees to it that all is below 2 GiB.
+    The proto is taken apart. Returns the number of bytes written. The caller ensures that the total is below 2 GiB.
     """
     heads = [(tensor.SerializeToString(), weights.get(tensor.name)) for tensor in proto.graph.initializer]
     del proto.graph.initializer[:]
@@ -207,9 +208,9 @@ def write_model(out: IO[bytes], proto: onnx.ModelProto, weights: Mapping[str, on
 
 
 def _taken_before_graph(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Take the fields that stand before the graph out of `proto`.
+    """Remove the fields that are written before the graph from `proto`, and return them.
 
-    The fields of a message may come in any order, but OpenVINO looks at the first three of a file, and does not
+    The fields of a message may be in any order, but OpenVINO looks at the first three of a file, and does not
     recognise one in which two opset imports are among them.
     """
     first = onnx.ModelProto()
@@ -221,7 +222,7 @@ def _taken_before_graph(proto: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _frame(head: bytes, weight: onnx_ir.TensorProtocol | None) -> bytes:
-    """An initializer as it stands in a graph, up to where the bytes of its weight begin."""
+    """Return an initializer as it is stored in a graph, up to where the bytes of its weight begin."""
     content, size = head, 0
     if weight is not None:
         size = weight.nbytes

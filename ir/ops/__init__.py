@@ -1,9 +1,9 @@
-"""What is known of the standard's operators beyond their schemas: tables, one row an operator.
+"""Facts about the standard's operators beyond their schemas: tables with one row per operator.
 
-`traits_of` gives the row of an operator (`Traits`), `operators` the operators whose rows are as wanted; MOVERS, CASTS,
-CONVERSIONS, LINEAR, FLOW and GIVES_BOOL are such sets. `type_attributes` and `named_types` tell which attributes name
-element types, `input_kind` tells parameters from operands, and `restriction` gives what an operator's document says
-about types beyond its type constraints. What the schemas say is read from them (`castsmith.ir.ops.schemas`).
+`traits_of` gives the row of an operator (`Traits`), `operators` the operators whose rows satisfy a condition; MOVERS,
+CASTS, CONVERSIONS, LINEAR, FLOW and GIVES_BOOL are such sets. `type_attributes` and `named_types` give the attributes
+that name element types, `input_kind` separates parameters from operands, and `restriction` gives what an operator's
+document says about types beyond its type constraints. Schemas are read by `castsmith.ir.ops.schemas`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Converting a value that may be a sequence of tensors: a sequence is converted element by element, by SequenceMap."""
+"""Conversion of a value that may be a sequence of tensors, which is converted element by element by SequenceMap."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from castsmith.numerics.errors import PromotionError
 from castsmith.numerics.exactness import Collapse, chain_collapses
 from castsmith.numerics.types import type_name
 
-# Cast and CastLike nodes: making them, and reading what they do.
+# Cast and CastLike nodes.
 
 
 @dataclass(frozen=True, slots=True)
 class CastNode:
-    """What a Cast or CastLike does: `to` is None where a CastLike has a second operand of unknown type."""
+    """Meaning of a Cast or CastLike; `to` is None if a CastLike has a second operand of unknown type."""
 
     to: DataType | None
     saturate: bool
@@ -31,9 +31,10 @@ class CastNode:
 
 
 def read_cast(node: onnx_ir.Node, like: DataType | None = None) -> CastNode | None:
-    """The meaning of a Cast or CastLike node; None for other nodes, and where an attribute is a function's parameter.
+    """Return the meaning of a Cast or CastLike node; None for other nodes, or if a function's parameter decides.
 
-    like: the element type of a CastLike's second operand.
+    Args:
+        like: The element type of a CastLike's second operand.
     """
     if node.op_type not in CASTS or node.domain not in DEFAULT_DOMAINS:
         return None
@@ -48,7 +49,7 @@ def read_cast(node: onnx_ir.Node, like: DataType | None = None) -> CastNode | No
 
 
 def cast_target(node: onnx_ir.Node) -> DataType:
-    """The `to` of a Cast: a number, or in opset 1 the name of the type. Raises ModelError where it is not a type."""
+    """Return the `to` of a Cast: a number, or in opset 1 the name of the type. Raises ModelError if invalid."""
     attribute = node.attributes.get("to")
     found = None if attribute is None else named_type(attribute)
     if found is None:
@@ -58,7 +59,7 @@ def cast_target(node: onnx_ir.Node) -> DataType:
 
 
 def cast_node(value: onnx_ir.Value, to: DataType, *, saturate: bool = True, round_mode: str = "up") -> onnx_ir.Node:
-    """A Cast of `value`, its output typed and named after both; owned by no graph yet."""
+    """Return a Cast of `value`, its output typed and named after both; not yet owned by a graph."""
     attributes: dict[str, int | str] = {"to": int(to)}
     if not saturate:
         attributes["saturate"] = 0
@@ -73,7 +74,7 @@ def cast_node(value: onnx_ir.Value, to: DataType, *, saturate: bool = True, roun
 def chain_verdict(
     source: DataType, first: CastNode, last: CastNode, opset: int, *, undefined_free: bool = False
 ) -> Collapse:
-    """Whether two casts in a row, of a value of type `source`, are the last one alone. As `chain_collapses`."""
+    """Decide whether two casts in a row, of a value of type `source`, equal the last one (see `chain_collapses`)."""
     assert first.to is not None
     assert last.to is not None
     return chain_collapses(
@@ -93,14 +94,15 @@ _SEQUENCE_MAP_SINCE = 17
 
 
 def conversion(value: onnx_ir.Value, to: DataType, imports: Mapping[str, int]) -> onnx_ir.Node:
-    """The node that converts the value to elements of type `to`; owned by no graph yet.
+    """Return the node that converts the value to elements of type `to`; not yet owned by a graph.
 
-    Raises PromotionError for a sequence before opset 17, and for types that Cast does not take at the opset.
+    Raises:
+        PromotionError: The value is a sequence before opset 17, or Cast does not support the types at the opset.
     """
     types = [dtype for dtype in (to, value.dtype) if dtype is not None and dtype != DataType.UNDEFINED]
     why = not_cast(types, opset_of(imports, "") or 0)
     if why is not None:
-        raise PromotionError(f"{value.name} has to become {type_name(to)}: {why}", rule="operator")
+        raise PromotionError(f"{value.name} must be cast to {type_name(to)}: {why}", rule="operator")
     if not _is_sequence(value, imports):
         return cast_node(value, to)
     if (opset_of(imports, "") or 0) < _SEQUENCE_MAP_SINCE:

@@ -1,8 +1,12 @@
-"""The bodies of ConvertPromoteTypes: model-local functions of Cast and Identity, so that the model runs anywhere.
+"""ConvertPromoteTypes: the node and its bodies, model-local functions of Cast and Identity, so that it runs anywhere.
 
-One function for each triple of operand types and common type. They are told apart by overload; before IR version 10,
-which has none, and for calls inside of functions, whose overload ONNX Runtime 1.31 loses, by name. Models of an IR
-version before 8, which has no model-local functions, are of version 8 for as long as they have ConvertPromoteTypes.
+The node takes two operands and returns both in their common type. Source: OpenVINO, ConvertPromoteTypes-14. Its domain
+is `castsmith`; attributes at their defaults are left out.
+
+There is one function for each triple of operand types and common type. They are distinguished by overload; before IR
+version 10, which has no overloads, and for calls inside functions, whose overload ONNX Runtime 1.31 loses, by name:
+`ConvertPromoteTypes_int64_float_float`. Models of an IR version before 8, which has no model-local functions, get
+version 8 for as long as they have ConvertPromoteTypes.
 """
 
 from __future__ import annotations
@@ -17,13 +21,6 @@ from castsmith.ir.walks import all_nodes
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import type_name
 
-# ConvertPromoteTypes as a node: two operands in, the same two out in their common type.
-#
-# Source: OpenVINO, ConvertPromoteTypes-14. The node is of the domain `castsmith`; attributes at their defaults stay
-# out.
-# It is a call of a model-local function, `castsmith.ir.ops.promote_types`, whose overload names the types; before IR
-# version 10, which has no overloads, its own name does: `ConvertPromoteTypes_int64_float_float`.
-
 CONVERT_PROMOTE_TYPES = "ConvertPromoteTypes"
 CASTSMITH_DOMAIN = "castsmith"
 
@@ -33,18 +30,18 @@ def is_convert_promote_types(node: onnx_ir.Node) -> bool:
 
 
 def rule_values(rules: PromotionRules) -> dict[str, int | str]:
-    """The rules as the values of attributes."""
+    """Return the rules as attribute values."""
     return {name: value if isinstance(value, str) else int(value) for name, value in asdict(rules).items()}
 
 
 def promotion_attributes(rules: PromotionRules) -> dict[str, int | str]:
-    """The attributes of a ConvertPromoteTypes node under `rules`: those that differ from the operator's defaults."""
+    """Return the attributes of a ConvertPromoteTypes node under `rules`: those that differ from the defaults."""
     defaults = rule_values(PromotionRules())
     return {name: value for name, value in rule_values(rules).items() if value != defaults[name]}
 
 
 def promotion_rules_of(node: onnx_ir.Node) -> PromotionRules:
-    """The rules that a ConvertPromoteTypes node carries in its attributes."""
+    """Return the rules that a ConvertPromoteTypes node carries in its attributes."""
     target = node.attributes.get_int("u64_integer_promotion_target", int(DataType.FLOAT))
     return PromotionRules(
         promote_unsafe=bool(node.attributes.get_int("promote_unsafe", 0)),
@@ -78,9 +75,10 @@ def give_body(model: onnx_ir.Model, node: onnx_ir.Node, lhs: DataType, rhs: Data
 
 
 def drop_unused_bodies(model: onnx_ir.Model) -> bool:
-    """Take the functions of ConvertPromoteTypes out again, and the IR version that they needed, once none is called.
+    """Remove uncalled functions of ConvertPromoteTypes, and restore the IR version if no call is left.
 
-    Returns whether none is.
+    Returns:
+        True if no call is left.
     """
     if any(is_convert_promote_types(node) for node in all_nodes(model)):
         return False

@@ -1,8 +1,8 @@
-"""QONNX nodes: which nodes they are, which version a Trunc is, and what its inputs mean.
+"""QONNX nodes: their operators, the version of a Trunc, and the meaning of its inputs.
 
 Source: qonnx 1.0.0, `custom_op/general/trunc.py` and `docs/qonnx-custom-ops/trunc_v1.md`, `trunc_v2.md`; the documents
-name the domain `qonnx.custom_ops.general`. What an attribute is by default is what the documents say: the executor of
-qonnx refuses a node without one.
+name the domain `qonnx.custom_ops.general`. Defaults of attributes are those of the documents: the executor of qonnx
+refuses a node without an attribute.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ QONNX_DOMAINS = (
 
 TRUNCS = ("Trunc", "TruncQuant")
 QUANTIZERS = frozenset({"Quant", "IntQuant", "BipolarQuant", "FloatQuant", *TRUNCS})
-"""The operators of these domains that are standard operators in a row. Brevitas calls Trunc of version 2 TruncQuant
-where it exports through torch.export."""
+"""Domains whose operators are standard operators in a row. Brevitas exports Trunc of version 2 as TruncQuant."""
 
 DEFAULTS = {
     "signed": 1,
@@ -35,7 +34,7 @@ DEFAULTS = {
     "has_subnormal": 1,
     "saturation": 1,
 }
-"""What the flags of these operators are where a node does not say."""
+"""Default values of the flags of these operators."""
 
 _TRUNC_ROUNDING = "FLOOR"
 _INPUTS_OF_VERSION = {1: 5, 2: 6}
@@ -43,7 +42,7 @@ _INPUTS_OF_VERSION = {1: 5, 2: 6}
 
 @dataclass(frozen=True, slots=True)
 class TruncNode:
-    """What a Trunc node says. `guessed` where its domain is not imported and the version follows from its inputs."""
+    """Meaning of a Trunc node. `guessed`: its domain is not imported and the version follows from its inputs."""
 
     version: int
     guessed: bool
@@ -53,7 +52,7 @@ class TruncNode:
 
 
 def is_quantizer(node: onnx_ir.Node) -> bool:
-    """True for an operator of QONNX that quantizes, Trunc among them."""
+    """True for an operator of QONNX that quantizes, including Trunc."""
     return node.op_type in QUANTIZERS and node.domain in QONNX_DOMAINS
 
 
@@ -63,10 +62,13 @@ def is_trunc(node: onnx_ir.Node) -> bool:
 
 
 def read_trunc(node: onnx_ir.Node, imports: Mapping[str, int]) -> TruncNode:
-    """The version and attributes of a Trunc node. The version is that of the domain's opset import; where the model
-    does not import the domain it follows from the number of inputs, and `guessed` is set.
+    """Return the version and attributes of a Trunc node.
 
-    Raises ModelError where the inputs do not fit the version.
+    The version is that of the domain's opset import; if the model does not import the domain it follows from the number
+    of inputs, and `guessed` is set.
+
+    Raises:
+        ModelError: The inputs do not fit the version.
     """
     count = len(node.inputs)
     imported = imports.get(node.domain) if node.op_type == "Trunc" else max(_INPUTS_OF_VERSION)
@@ -74,8 +76,8 @@ def read_trunc(node: onnx_ir.Node, imports: Mapping[str, int]) -> TruncNode:
     version = by_inputs if imported is None else min(imported, max(_INPUTS_OF_VERSION))
     if version is None or _INPUTS_OF_VERSION.get(version) != count or None in node.inputs:
         raise ModelError(
-            f"{site_of(node)}: {node.op_type} has {count} inputs, which fits no version of it that {node.domain}"
-            f" {'has' if imported is None else f'{imported} has'}."
+            f"{site_of(node)}: {node.op_type} has {count} inputs, which fits no version of it in"
+            f" {node.domain}{'' if imported is None else f' {imported}'}."
         )
     if any(attribute.is_ref() for attribute in node.attributes.values()):
         raise ModelError(f"{site_of(node)}: an attribute of {node.op_type} is a parameter of the function around it.")
@@ -84,12 +86,12 @@ def read_trunc(node: onnx_ir.Node, imports: Mapping[str, int]) -> TruncNode:
 
 
 def flag(node: onnx_ir.Node, name: str) -> bool:
-    """The attribute of a QONNX node, or what it is by default."""
+    """Return the attribute of a QONNX node, or its default."""
     return bool(node.attributes.get_int(name, DEFAULTS[name]))
 
 
 def trunc_operands(node: onnx_ir.Node, version: int) -> dict[str, onnx_ir.Value]:
-    """The inputs by the names that `castsmith.numerics.trunc.trunc` gives them."""
+    """Return the inputs by their parameter names in `castsmith.numerics.trunc.trunc`."""
     names = ("x", "scale", "zero_point", "in_bitwidth", "out_bitwidth")
     if version == 2:
         names = ("x", "scale", "zero_point", "in_bitwidth", "out_scale", "out_bitwidth")

@@ -1,6 +1,6 @@
-"""Facts about operators, read from the ONNX schemas that the installed onnx registers; nothing is written by hand.
+"""Facts about operators, read from the ONNX schemas that the installed onnx registers.
 
-What a node needs of them is computed once for each operator, opset and number of operands.
+Each is computed once for each operator, opset and number of operands.
 """
 
 from __future__ import annotations
@@ -19,15 +19,17 @@ from castsmith.numerics.types import parse_type
 DEFAULT_DOMAINS = ("", "ai.onnx")
 
 OpKey = tuple[str, str, int]
-"""Domain, operator and opset: what a schema is registered under."""
+"""Domain, operator and opset: the key under which a schema is registered."""
 
 _ELEMENTS = re.compile(r"(?:(?:seq|optional)\()*tensor\((\w+)\)+")
 
 
 @dataclass(frozen=True, slots=True)
 class Formal:
-    """A formal parameter: its type variable, or a name of its own where its type is fixed, and the element types that
-    its tensors, sequences of tensors or optional tensors may have."""
+    """A formal parameter: its type variable, or a name of its own if its type is fixed, and its element types.
+
+    The element types are those of its tensors, sequences of tensors or optional tensors.
+    """
 
     variable: str
     allowed: frozenset[DataType]
@@ -35,12 +37,12 @@ class Formal:
     variadic: bool
     sequence: bool
     tensor: bool
-    """True if it takes nothing but tensors."""
+    """True if only tensors are allowed."""
 
 
 @dataclass(frozen=True, slots=True)
 class TypeGroup:
-    """Inputs that one type variable binds, and the element types that it may stand for."""
+    """Inputs that one type variable binds, and the element types that it allows."""
 
     variable: str
     indexes: tuple[int, ...]
@@ -49,7 +51,7 @@ class TypeGroup:
 
 @cache
 def op_formals(domain: str, op_type: str, opset: int) -> tuple[tuple[Formal, ...], tuple[Formal, ...]] | None:
-    """The inputs and outputs of the operator at that opset of its domain; None when no schema is registered for it."""
+    """Return the inputs and outputs of the operator at that opset of its domain; None if no schema is registered."""
     domain = "" if domain in DEFAULT_DOMAINS else domain
     if not onnx.defs.has(op_type, opset, domain):
         return None
@@ -71,19 +73,19 @@ def op_formals(domain: str, op_type: str, opset: int) -> tuple[tuple[Formal, ...
 
 @cache
 def since_version(op_type: str, opset: int) -> int | None:
-    """The opset since which the standard's operator is as it is at that opset; None where it does not exist."""
+    """Return the opset since which the operator is unchanged at that opset; None if it does not exist."""
     return onnx.defs.get_schema(op_type, opset, "").since_version if onnx.defs.has(op_type, opset, "") else None
 
 
 def opset_of(imports: Mapping[str, int], domain: str) -> int | None:
-    """The version that `imports` gives for the domain; None where it does not import it."""
+    """Return the version that `imports` gives for the domain; None if the domain is not imported."""
     if domain in DEFAULT_DOMAINS:
         return imports.get("", imports.get("ai.onnx"))
     return imports.get(domain)
 
 
 def op_key(node: onnx_ir.Node, imports: Mapping[str, int]) -> OpKey | None:
-    """What the node's operator is registered under; None for an operator without schema."""
+    """Return the key under which the node's operator is registered; None for an operator without schema."""
     opset = opset_of(imports, node.domain)
     if opset is None or op_formals(node.domain, node.op_type, opset) is None:
         return None
@@ -91,7 +93,7 @@ def op_key(node: onnx_ir.Node, imports: Mapping[str, int]) -> OpKey | None:
 
 
 def input_types(node: onnx_ir.Node, index: int, imports: Mapping[str, int]) -> frozenset[DataType]:
-    """The element types that input `index` of the node may have by its schema; none for an operator without schema."""
+    """Return the element types that input `index` of the node may have; empty for an operator without schema."""
     key = op_key(node, imports)
     formals = () if key is None or index >= len(node.inputs) else _formals(key)[0]
     if index >= len(formals) and not (formals and formals[-1].variadic):
@@ -101,9 +103,9 @@ def input_types(node: onnx_ir.Node, index: int, imports: Mapping[str, int]) -> f
 
 @cache
 def type_groups(key: OpKey, present: tuple[bool, ...]) -> tuple[TypeGroup, ...]:
-    """The type variables of the operator with the inputs that each binds, of those that are `present`.
+    """Return the type variables of the operator with the inputs that each binds, of those that are `present`.
 
-    A heterogeneous variadic parameter (Loop's state, say) binds nothing.
+    A heterogeneous variadic parameter (Loop's state, for example) binds no input.
     """
     found: dict[str, list[int]] = {}
     allowed: dict[str, frozenset[DataType]] = {}
@@ -112,14 +114,16 @@ def type_groups(key: OpKey, present: tuple[bool, ...]) -> tuple[TypeGroup, ...]:
             found.setdefault(formal.variable, []).append(index)
             allowed[formal.variable] = formal.allowed
     if key[1] == "SequenceInsert" and key[0] in DEFAULT_DOMAINS:
-        # What goes in has the element type of the sequence, which the schema says in words only.
+        # An element of a sequence has the sequence's element type, which the schema states in words only.
         found["S"] += found.pop("T")
     return tuple(TypeGroup(variable, tuple(indexes), allowed[variable]) for variable, indexes in found.items())
 
 
 def groups_for(key: OpKey, inputs: Sequence[DataType | None], present: tuple[bool, ...]) -> tuple[TypeGroup, ...]:
-    """As `type_groups`, with what the types at hand bind too: a mask of Attention that is a float has the type of the
-    query, which the schema says in words only."""
+    """Return the groups of `type_groups`, and those that the actual types bind.
+
+    A float mask of Attention has the type of the query, which the schema states in words only.
+    """
     groups = type_groups(key, present)
     mask = inputs[3] if key[1] == "Attention" and key[0] in DEFAULT_DOMAINS and len(inputs) > 3 else None
     if mask is None or mask not in groups[0].allowed:
@@ -131,14 +135,14 @@ def groups_for(key: OpKey, inputs: Sequence[DataType | None], present: tuple[boo
 
 @cache
 def actual_inputs(key: OpKey, count: int) -> tuple[Formal | None, ...]:
-    """The formal parameter of each of `count` inputs; None beyond those that the operator has."""
+    """Return the formal parameter of each of `count` inputs; None beyond those that the operator has."""
     formals = tuple(_spread(_formals(key)[0], count))
     return formals + (None,) * (count - len(formals))
 
 
 @cache
 def actual_outputs(key: OpKey, count: int) -> tuple[Formal | None, ...]:
-    """The formal parameter of each of `count` outputs; None beyond those that the operator has."""
+    """Return the formal parameter of each of `count` outputs; None beyond those that the operator has."""
     formals = tuple(_spread(_formals(key)[1], count))
     return formals + (None,) * (count - len(formals))
 
@@ -150,7 +154,7 @@ def _formals(key: OpKey) -> tuple[tuple[Formal, ...], tuple[Formal, ...]]:
 
 
 def _spread(formals: Sequence[Formal], count: int) -> Iterator[Formal]:
-    """The formal parameter of each of `count` actual ones; a variadic parameter stands for all that are left."""
+    """Return the formal parameter of each of `count` actual ones; a variadic parameter covers all that remain."""
     for index in range(count):
         if index < len(formals):
             yield formals[index]

@@ -1,8 +1,8 @@
-"""What is known of operators beyond their schemas: one table, one row an operator.
+"""Facts about operators beyond their schemas: one table with one row per operator.
 
-Whatever else depends on the operator is derived from its row: which casts commute with it, what computing it in float
-rounds, what a constant passes through. A test holds each row against the schemas of all opsets, and against execution.
-An operator without a row has no trait: nothing may be assumed of it.
+Everything else that depends on the operator is derived from its row: the casts that commute with it, the rounding of a
+computation in float, the constants that pass through it. A test compares each row with the schemas of all opsets, and
+with execution. An operator without a row has no trait: nothing may be assumed about it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _without_reduction(node: onnx_ir.Node) -> bool:
 
 
 def _fills_with_zero(node: onnx_ir.Node) -> bool:
-    """Before opset 11 the filling is an attribute, which is rounded to the type that is padded."""
+    """True unless a filling is given: before opset 11 it is an attribute, rounded to the type that is padded."""
     return not node.attributes.get_float("value", 0.0)
 
 
@@ -52,7 +52,7 @@ def _picks_nearest(node: onnx_ir.Node) -> bool:
 
 
 def _drops_nothing(node: onnx_ir.Node) -> bool:
-    """The third input, from opset 12 on, asks for training; opset 6 and before have `is_test`."""
+    """True if not in training mode: the third input from opset 12 on, `is_test` up to opset 6."""
     return len(node.outputs) == 1 and len(node.inputs) < 3 and "is_test" not in node.attributes
 
 
@@ -182,7 +182,7 @@ _STANDARD: dict[str, Traits] = {
         types={"output_dtype": Role.RESULT},
         restrictions=(Restriction(1, _NEVER, _with_zero_point, _ALL - {DataType.INT32}, "int32 has no zero point"),),
     ),
-    # what picks elements, or compares them
+    # selections and comparisons of elements
     "Max": replace(_EXTREME_OF_OPERANDS, on_bool="Or"),
     "Min": replace(_EXTREME_OF_OPERANDS, on_bool="And"),
     "MaxPool": replace(_PICK_ORDERED, cast_passes=True, when=_one_output),
@@ -242,7 +242,7 @@ _STANDARD: dict[str, Traits] = {
         ),
         _BY_ELEMENT,
     ),
-    # what draws numbers, windows, normalizations and integer products
+    # random numbers, windows, normalizations and integer products
     "Bernoulli": _RANDOM,
     "Multinomial": _RANDOM,
     "RandomNormal": _RANDOM,
@@ -294,17 +294,17 @@ _NOTHING = Traits()
 
 
 def traits_of(domain: str, op_type: str) -> Traits:
-    """The row of the operator; one without any trait where the table has none."""
+    """Return the row of the operator; one without any trait if the table has none."""
     return TRAITS.get(("" if domain == "ai.onnx" else domain, op_type), _NOTHING)
 
 
 def operators(wanted: Callable[[Traits], object]) -> frozenset[str]:
-    """The operators of the standard's main domain whose row is `wanted`."""
+    """Return the operators of the standard's main domain whose row is `wanted`."""
     return frozenset(op_type for op_type, row in _STANDARD.items() if wanted(row))
 
 
 MOVERS = operators(lambda row: row.moves is not None and not row.computes)
-"""Operators that only move elements, or never look at them, whatever their type."""
+"""Operators that only move elements, or ignore them, whatever their type."""
 CASTS = operators(lambda row: row.conversion is Conversion.CAST)
 CONVERSIONS = operators(lambda row: row.conversion is not None)
 LINEAR = operators(lambda row: row.conversion in (Conversion.QUANTIZE, Conversion.DEQUANTIZE))
@@ -314,7 +314,7 @@ GIVES_BOOL = operators(lambda row: row.answer in (Answer.COMPARISON, Answer.QUES
 
 
 def input_kind(domain: str, op_type: str, index: int) -> Input:
-    """What input `index` is to the operator."""
+    """Return the kind of input `index` of the operator."""
     row = traits_of(domain, op_type)
     if row.stored is None or index in row.stored:
         return Input.STORED
@@ -322,12 +322,12 @@ def input_kind(domain: str, op_type: str, index: int) -> Input:
 
 
 def type_attributes(domain: str, op_type: str) -> Mapping[str, Role]:
-    """The attributes of the operator that name an element type, with what each is the type of."""
+    """Return the attributes of the operator that name an element type, with the role of each."""
     return traits_of(domain, op_type).types or {}
 
 
 def named_types(node: onnx_ir.Node) -> dict[str, DataType | None]:
-    """The types that attributes of the node name; None for one that is a parameter of the function around it."""
+    """Return the types that attributes of the node name; None for a parameter of the enclosing function."""
     found: dict[str, DataType | None] = {}
     for name in type_attributes(node.domain, node.op_type):
         attribute = node.attributes.get(name)
@@ -342,7 +342,7 @@ _NUMBERS = frozenset(int(dtype) for dtype in DataType) - {int(DataType.UNDEFINED
 
 
 def restriction(node: onnx_ir.Node, opset: int) -> Restriction | None:
-    """What the document of the node's operator says about the type of its first input; None where nothing.
+    """Return the operator's documented restriction on the type of its first input; None if unrestricted.
 
     A node is never given a type that a row forbids. A node that has it already is left alone, as the checker accepts
     it.

@@ -1,4 +1,4 @@
-"""What a row of the table of operators (`castsmith.ir.ops.table`) says: the traits, and the words for them."""
+"""The traits in a row of the table of operators (`castsmith.ir.ops.table`), and the words for them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onnx_ir import DataType
 
 
 class Moves(Enum):
-    """How an operator moves elements, whatever their type, without computing with them."""
+    """Kind of movement: elements of any type are moved without computing with them."""
 
     KEEP = "all elements in the same order; done in place or removed by a runtime"
     PERMUTE = "all elements in another order"
@@ -31,14 +31,14 @@ class Moves(Enum):
 
 
 class Rounding(Enum):
-    """What becomes of exact numbers: how many roundings the operator's definition has."""
+    """Effect on exact numbers: the number of roundings in the operator's definition."""
 
-    NONE = "the result is an operand or its negative, a whole number next to it, or no number"
+    NONE = "the result is an operand or its negative, an adjacent integer, or not a number"
     ONCE = "the result is one exact number, rounded once"
 
 
 class Conversion(Enum):
-    """How an operator converts elements to another type."""
+    """Kind of conversion of elements to another type."""
 
     CAST = "to the same numbers, as Cast rounds them"
     BITS = "to the same bits"
@@ -47,24 +47,24 @@ class Conversion(Enum):
 
 
 class Answer(Enum):
-    """What an operator asks of elements, where its result is no number made of them."""
+    """Property of elements that an operator tests, if its result is not a number made of them."""
 
     COMPARISON = "how two elements compare"
-    QUESTION = "one question of each element"
-    LOGIC = "of answers: an answer"
-    PLACES = "where the elements are that are not zero"
-    EXTREME = "where the greatest or least element is"
+    QUESTION = "a predicate of each element"
+    LOGIC = "a logical combination of answers"
+    PLACES = "the positions of nonzero elements"
+    EXTREME = "the position of the greatest or least element"
 
 
 class Indices(Enum):
-    """What the elements of input 1 are."""
+    """Meaning of the elements of input 1."""
 
     ALONG_AXIS = "places along the attribute axis, of either integer type"
     TUPLES = "rows, each a place along the first axes"
 
 
 class Size(Enum):
-    """By what an operator whose result may be larger than its operands says how large."""
+    """Source of the size of a result that may be larger than its operands."""
 
     SHAPE = "the product of the inputs' elements"
     TIMES = "the size of input 0 times the product of the input's elements"
@@ -75,15 +75,17 @@ class Size(Enum):
 
 
 class Role(Enum):
-    """What the type that an attribute names is the type of."""
+    """Owner of the type that an attribute names."""
 
     RESULT = "an output of the node"
     COMPUTE = "steps inside the node, and outputs that are by-products of them"
 
 
 class Input(Enum):
-    """What an input is to its operator. Only an operand may count as a scalar, which takes the type of the tensors
-    beside it: a zero point, a scale or a filling would wrap or round by that."""
+    """Kind of an input. Only an operand may count as a scalar, which takes the type of the tensors beside it.
+
+    A zero point, a scale or a filling would wrap or round by that.
+    """
 
     OPERAND = "a number to compute with"
     STORED = "elements that are kept as they are: a filling, an element of a sequence"
@@ -92,7 +94,7 @@ class Input(Enum):
 
 @dataclass(frozen=True)
 class Restriction:
-    """From opset `since` to `until`, where `applies`, input 0 and what shares its type variable are of `allowed`."""
+    """From opset `since` to `until`, if `applies`, input 0 and what shares its type variable are of `allowed`."""
 
     since: int
     until: int
@@ -109,21 +111,24 @@ Inputs = tuple[int, ...] | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traits:
-    """The row of an operator. elements: the inputs whose elements it moves or picks; others hold conditions, shapes,
-    indices or parameters.
+    """The row of an operator.
 
-    when: True for a node whose attributes and outputs leave it what the row says; None: every node.
-    computes: without `when` it computes with the elements, and is not among the operators that only move.
-    cast_passes: place-casts takes a cast of its elements from before it to after it.
-    carries: fold-constants follows a constant through it.
-    ordered: it picks by the order of the elements.
-    elementwise: an element of a result depends on the elements in its place alone.
-    modular: on integers the result is the exact one, in every type that holds it.
-    never_scalar: neither operands (but Unsqueeze's) nor results have rank 0.
-    on_bool: the operator of logic that the arithmetic is on bool.
-    size: by what it says how much it makes, and in which inputs.
-    types: the attributes that name an element type, by number; 0 is none. (Cast-1 and CastMap name them by text.)
-    stored, scaling: the inputs that are parameters, by `Input`.
+    Attributes:
+        elements: The inputs whose elements it moves or picks; others hold conditions, shapes, indices or parameters.
+        when: True for a node to whose attributes and outputs the row applies; None if it applies to every node.
+        computes: If `when` does not hold it computes with the elements, and does not only move them.
+        cast_passes: place-casts moves a cast of its elements from before it to after it.
+        carries: fold-constants follows a constant through it.
+        ordered: It selects by the order of the elements.
+        elementwise: An element of a result depends only on the elements in the same position.
+        modular: On integers the result is the exact one, in every type that holds it.
+        never_scalar: Neither operands (except Unsqueeze's) nor results have rank 0.
+        on_bool: The logical operator that its arithmetic is on bool.
+        size: What determines the size of its result, and the inputs that hold it.
+        types: The attributes that name an element type, by number; 0 means none. (Cast-1 and CastMap name them by
+            text.)
+        stored: The inputs that are stored values, by `Input`.
+        scaling: The inputs that are scales and zero points, by `Input`.
     """
 
     moves: Moves | None = None
@@ -149,10 +154,10 @@ class Traits:
     scaling: tuple[int, ...] = ()
 
     def holds(self, node: onnx_ir.Node) -> bool:
-        """True if the attributes and outputs of the node leave it what the row says."""
+        """True if the row applies to the attributes and outputs of the node."""
         return self.when is None or self.when(node)
 
     def moved(self, inputs: Sequence[onnx_ir.Value | None]) -> list[onnx_ir.Value | None]:
-        """Those of the inputs that hold elements."""
+        """Return those of the inputs that hold elements."""
         wanted = range(len(inputs)) if self.elements is None else self.elements
         return [inputs[index] for index in wanted if index < len(inputs)]

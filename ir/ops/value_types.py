@@ -1,4 +1,4 @@
-"""The numbers that stand for element types, and changing the declared type of a value, and of no other."""
+"""Numbers of element types in attributes, and changes of the declared type of a single value."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ import onnx_ir
 from onnx_ir import DataType
 
 NUMBERS_OF_TYPES = frozenset(DataType)
-"""What an attribute such as Cast's `to` may hold."""
+"""The allowed numbers of an attribute such as Cast's `to`."""
 
 
 def named_type(attribute: onnx_ir.Attr) -> DataType | None:
-    """The element type that the attribute names by its number, or in Cast of opset 1 by its name in TensorProto, in
-    upper or lower case; None where it names none, and for UNDEFINED."""
+    """Return the element type that the attribute names by number, or in Cast of opset 1 by name, in any case.
+
+    Returns None if it does not name a type, and for UNDEFINED.
+    """
     if attribute.type == onnx_ir.AttributeType.STRING:
         name = str(attribute.value).upper()
         found = DataType[name] if name in DataType.__members__ else None

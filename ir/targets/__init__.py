@@ -1,8 +1,8 @@
-"""What runtimes take, as data: one JSON file a target in `data/`, the one place where kernels are written down.
+"""Facts about runtimes as data: one JSON file per target in `data/`, the only place where kernels are listed.
 
 `load_target` reads a target by name or path, `target_names` lists them, and a Target answers questions (`has_kernel`,
-`wrong_cast`). `takes_type` and `takes_operator` tell a rewrite whether it may give a node another type. The module
-`probe` measures an installed runtime and makes its file.
+`wrong_cast`). `takes_type` and `takes_operator` decide for a rewrite whether it may give a node another type. The
+module `probe` measures an installed runtime and makes its file.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What a rewrite may ask of a target's kernels: whether a node may be given another type and still be loaded.
+"""Queries of rewrites about a target's kernels: whether a node may be given another type and still be loaded.
 
-Where no target is named, or nothing is known of the kernels of the one that is, ONNX Runtime's are asked.
+Without a target, or if the kernels of the target are unknown, those of ONNX Runtime decide.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from castsmith.ir.targets.target import Target
 from castsmith.numerics.types import CODED_TYPES
 
 DEFAULT_TARGET = "onnxruntime-cpu"
-"""The target whose kernels are asked where none is named."""
+"""The default target, whose kernels decide."""
 
 
 def varied_input(op_type: str) -> int:
-    """The first input whose type the rows of a target's `kernels` are about."""
+    """Return the first input whose type the rows of a target's `kernels` describe."""
     return (traits_of("", op_type).elements or (0,))[0]
 
 
@@ -37,9 +37,9 @@ def takes_operator(op_type: str, dtype: DataType, opset: int, target: Target | N
 
 
 def takes_identity(dtype: DataType, imports: Mapping[str, int], target: Target | None) -> bool:
-    """True if a rewrite may add an Identity of the type: the schema gives it, and the target has a kernel.
+    """True if a rewrite may add an Identity of the type: the schema allows it, and the target has a kernel.
 
-    What the target lacks as a whole does not stay what it is, so that the schema alone counts there.
+    A type that the target lacks entirely is replaced later, so that only the schema counts for it.
     """
     opset = opset_of(imports, "") or 0
     formals = op_formals("", "Identity", opset)
@@ -53,7 +53,7 @@ def takes_type(
 ) -> bool:
     """True if input `index` of the node may be of the type, by its schema and by the kernels of the target.
 
-    Inputs of a type variable of their own, such as indices, go by the schema and by what the target lacks.
+    Inputs with their own type variable, such as indices, go by the schema and by the types that the target lacks.
     """
     key, opset = op_key(node, imports), opset_of(imports, node.domain)
     if key is None or opset is None or node.domain not in DEFAULT_DOMAINS:

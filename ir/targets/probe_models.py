@@ -1,4 +1,4 @@
-"""Models of one operator each, as ONNX text, by which a runtime is asked whether it takes the operator of a type."""
+"""Models of one operator each, as ONNX text, with which a runtime is probed for the operator and a type."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ TEXTS: dict[str, str] = {
     **{name: form.format(name) for form, names in _FAMILIES.items() for name in names.split()},
     **_SINGLE,
 }
-"""The operators that are asked about, each with its model: T the type in question."""
+"""The probed operators, each with its model: T is the type in question."""
 
 _UNTIL = {
     "Gemm": (11, "agraph (T[2,2] x, T[2,2] z) => (T[2,2] y) { y = Gemm (x, z, z) }"),
@@ -107,16 +107,16 @@ _UNTIL = {
     ),
     "TopK": (10, "agraph (T[2] x) => (T[A] y, int64[A] i) { y, i = TopK <k = 1> (x) }"),
 }
-"""Operators that take from that opset on as inputs, or leave out, what they did not before; as they were before."""
+"""Operators that take inputs from that opset on, or leave them out, unlike before; their models before it."""
 
 
 def first_opset(dtype: DataType) -> int:
-    """The first opset whose models can have the type."""
+    """Return the first opset whose models can have the type."""
     return max(FIRST_OPSET.get(dtype, OLDEST_OPSET), OLDEST_OPSET)
 
 
 def versions(op_type: str, dtype: DataType, newest: int) -> Iterator[int]:
-    """The opsets from which the operator, or what it takes, changed: one of each suffices to ask about."""
+    """Return the opsets at which the operator, or its types, changed: one of each suffices for probing."""
     last = None
     for opset in range(first_opset(dtype), newest + 1):
         formals = op_formals("", op_type, opset)
@@ -131,7 +131,7 @@ def versions(op_type: str, dtype: DataType, newest: int) -> Iterator[int]:
 
 
 def model_text(op_type: str, dtype: DataType, opset: int, ir_version: int) -> str:
-    """The model that asks about the operator of the type."""
+    """Return the model that probes the operator with the type."""
     same_width = {8: "uint8", 16: "uint16", 32: "int32", 64: "int64"}.get(element_type(dtype).bits, "uint8")
     words = {"T": type_name(dtype), "U": same_width}
     until, older = _UNTIL.get(op_type, (0, ""))

@@ -1,7 +1,7 @@
-"""Asking an installed runtime what it takes: a target's file, as far as it can be measured, made again.
+"""Probing an installed runtime: a target's file is made again as far as it can be measured.
 
-Every operator of `probe_models` is asked about with every element type, at each opset at which the operator changed.
-What cannot be asked so (casts that come out wrong, hazards) is carried over from the file that comes with Castsmith.
+Every operator of `probe_models` is tried with every element type, at each opset at which the operator changed.
+What cannot be measured so (wrong casts, hazards) is copied from the file that comes with Castsmith.
 """
 
 from __future__ import annotations
@@ -26,16 +26,17 @@ Accepts = Callable[[bytes], bool]
 _RELU = "agraph (float[2] x) => (float[2] y) {{ y = Relu (x) }}"
 _NEWEST_IR = 14
 _CRASHES = {"openvino-cpu": (DataType.STRING,)}
-"""Types that make the runtime abort its process when it is asked."""
+"""Types that make the runtime abort its process when they are tried."""
 
 
 def probe(name: str) -> dict[str, Any]:
-    """The content of the target's JSON file, measured anew.
+    """Measure the content of the target's JSON file.
 
-    Raises TargetError for a target that cannot be asked, or whose runtime is not installed.
+    Raises:
+        TargetError: The target cannot be probed, or its runtime is not installed.
     """
     if name not in _RUNTIMES:
-        raise TargetError(f"{name!r} cannot be asked what it takes; only {', '.join(_RUNTIMES)} can.")
+        raise TargetError(f"{name!r} cannot be probed; only {', '.join(_RUNTIMES)} can.")
     version, accepts = _RUNTIMES[name]()
     newest_ir = max(ir for ir in range(4, _NEWEST_IR + 1) if accepts(_binary(_simple(OLDEST_OPSET, ir))))
     newest = max(n for n in range(OLDEST_OPSET, NEWEST_OPSET + 1) if accepts(_binary(_simple(n, newest_ir))))
@@ -47,7 +48,7 @@ def probe(name: str) -> dict[str, Any]:
     measured = {
         "name": name,
         "description": version,
-        "evidence": f"each operator of `probed` asked with each type, at each opset where it changed, of {version}",
+        "evidence": f"each operator of `probed` tried with each type, at each opset where it changed, of {version}",
         "newest_opset": newest,
         "newest_ir_version": newest_ir,
         "lacks": [type_name(dtype) for dtype in lacks],
@@ -59,7 +60,7 @@ def probe(name: str) -> dict[str, Any]:
 
 
 def target_text(data: dict[str, Any]) -> str:
-    """The JSON of a target's file, an entry of a list a line."""
+    """Return the JSON of a target's file, one entry of a list per line."""
     parts = [f"  {json.dumps(key)}: {_value_text(value)}" for key, value in data.items()]
     return "{\n" + ",\n".join(parts) + "\n}\n"
 
@@ -74,7 +75,7 @@ def _value_text(value: Any) -> str:
 
 
 def _row(dtype: DataType, newest: int, ir_version: int, accepts: Accepts) -> dict[str, int]:
-    """The operators that take the type, and the opset from which."""
+    """Return the operators that support the type, and the first opset of each."""
     found: dict[str, int] = {}
     for op_type in TEXTS:
         for opset in versions(op_type, dtype, newest):
@@ -86,7 +87,7 @@ def _row(dtype: DataType, newest: int, ir_version: int, accepts: Accepts) -> dic
 
 
 def _grouped(rows: dict[DataType, dict[str, int]]) -> Iterator[dict[str, Any]]:
-    """Types with the same row together."""
+    """Group types with the same row."""
     groups: dict[str, list[DataType]] = {}
     for dtype, row in rows.items():
         groups.setdefault(json.dumps(row, sort_keys=True), []).append(dtype)
@@ -99,7 +100,7 @@ def _simple(opset: int, ir_version: int) -> str:
 
 
 def _binary(text: str) -> bytes:
-    """The model; empty where this onnx cannot write it."""
+    """Return the model; empty if this onnx cannot write it."""
     try:
         model: onnx.ModelProto = onnx.parser.parse_model(text)
         onnx.checker.check_model(model)
@@ -133,7 +134,7 @@ def _openvino() -> tuple[str, Accepts]:
 def _raises(ask: Callable[[], object]) -> bool:
     try:
         ask()
-    except Exception:  # each runtime has exceptions of its own, of which it says nothing
+    except Exception:  # each runtime has its own, undocumented exceptions
         return True
     return False
 
@@ -142,7 +143,7 @@ def _installed(module: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError:
-        raise TargetError(f"{module} is not installed, so it cannot be asked what it takes.") from None
+        raise TargetError(f"{module} is not installed, so it cannot be probed.") from None
 
 
 _RUNTIMES: dict[str, Callable[[], tuple[str, Accepts]]] = {

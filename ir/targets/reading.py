@@ -1,4 +1,4 @@
-"""Read targets from JSON files: those that come with Castsmith, those of other packages, and those at a path."""
+"""Targets from JSON files: those that come with Castsmith, those of other packages, and those at a path."""
 
 from __future__ import annotations
 
@@ -22,16 +22,21 @@ _NEWEST_IR = 14
 
 
 def target_names() -> list[str]:
-    """The targets that come with Castsmith, and those that other packages add."""
+    """Return the targets that come with Castsmith, and those that other packages add."""
     return sorted({*_own_names(), *(each.name for each in extensions(TARGETS))})
 
 
 def load_target(name_or_path: str) -> Target:
-    """The target of that name, or the one that the JSON file at that path describes.
+    """Return the target of that name, or the one that the JSON file at that path describes.
 
     Other packages add targets as entry points of the group `castsmith.targets`: a Target, or the path of a file.
-    Raises TargetError for a name that is none of these, and for a file that does not describe a target;
-    ExtensionError for what a package adds and cannot be used.
+
+    Args:
+        name_or_path: The name of a target, or the path of its JSON file.
+
+    Raises:
+        TargetError: The name is unknown, or the file does not describe a target.
+        ExtensionError: A package adds an unusable target.
     """
     path = Path(text("target", name_or_path))
     if name_or_path in _own_names():
@@ -41,8 +46,7 @@ def load_target(name_or_path: str) -> Target:
     added = extension(TARGETS, name_or_path, lambda thing: _fit(thing, name_or_path))
     if added is None and not path.is_file():
         raise TargetError(
-            f"{name_or_path!r} is not a target; known targets are {', '.join(target_names())}, "
-            "or give the path of a JSON file."
+            f"unknown target {name_or_path!r}; expected {', '.join(target_names())}, or the path of a JSON file."
         )
     return added or _read(path)
 
@@ -57,13 +61,13 @@ def _own_names() -> list[str]:
 
 
 def _fit(thing: object, name: str) -> Target:
-    """A target as a package gives it: itself, or the path of its file."""
+    """Return a target as a package declares it: itself, or the path of its file."""
     if isinstance(thing, str | os.PathLike):
         thing = _read(Path(cast("str | os.PathLike[str]", thing)))
     if not isinstance(thing, Target):
         raise TypeError("it is neither a Target nor the path of a file")
     if thing.name != name:
-        raise ValueError(f"the target calls itself {thing.name!r}")
+        raise ValueError(f"the target's own name is {thing.name!r}")
     return thing
 
 
@@ -83,7 +87,7 @@ def _target(data: dict[str, Any]) -> Target:
     known = [each.name for each in fields(Target)]
     for key in data:
         if key not in known:
-            raise ValueError(f"{key!r} is none of its keys, which are {', '.join(known)}")
+            raise ValueError(f"unknown key {key!r}; expected {', '.join(known)}")
     return Target(
         name=str(data["name"]),
         description=str(data["description"]),
@@ -115,7 +119,7 @@ def _number(data: dict[str, Any], key: str, unknown: int) -> int:
 
 
 def _unknown(data: dict[str, Any]) -> tuple[str, ...]:
-    """What the file says nobody knows, and what it gives as null."""
+    """Return the fields that the file lists as unknown, and those that are null."""
     nulls = [key for key, value in data.items() if value is None]
     return tuple(dict.fromkeys([*nulls, *(str(key) for key in data.get("unknown", []))]))
 

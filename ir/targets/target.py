@@ -1,4 +1,4 @@
-"""A target: what one runtime accepts, lacks and gets wrong, as its file says."""
+"""A target: the types, operators and limits of one runtime, and its errors, as in its file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from castsmith.numerics.types import CODED_TYPES
 _HAS_ARITHMETIC = "Add"
 
 OLDEST_OPSET = 7
-"""The first opset that runtimes are asked about."""
+"""The first opset at which runtimes are probed."""
 
 
 class TargetError(CastsmithError, ValueError):
@@ -23,10 +23,12 @@ class TargetError(CastsmithError, ValueError):
 
 @dataclass(frozen=True)
 class WrongCast:
-    """Casts that the target computes otherwise than the schema says, and how that was found.
+    """Casts that the target computes differently from the schema, and the evidence.
 
-    saturate: only with this setting, where not None. before_opset: only in models of an older opset, where not None.
-    disputed: others whom one would trust do the same, so the cast is left to the target.
+    Attributes:
+        saturate: Only with this setting, unless None.
+        before_opset: Only in models of an older opset, unless None.
+        disputed: Other trusted implementations do the same, so the cast is left to the target.
     """
 
     sources: frozenset[DataType]
@@ -38,7 +40,7 @@ class WrongCast:
     disputed: bool = False
 
     def covers(self, source: DataType, to: DataType, *, saturate: bool, opset: int) -> bool:
-        """Whether this cast is one of them."""
+        """True if this cast is one of them."""
         return (
             source in self.sources
             and to in self.targets
@@ -49,7 +51,7 @@ class WrongCast:
 
 @dataclass(frozen=True)
 class WrongFusion:
-    """Operators whose fusion with others goes wrong on these types, where they are not of a constant, and how."""
+    """Operators whose fusion with others is wrong on these types, unless they are constant, and the effect."""
 
     types: frozenset[DataType]
     operators: frozenset[str]
@@ -60,15 +62,20 @@ class WrongFusion:
 class Target:
     """One runtime, as its file describes it.
 
-    kernels: for each type the operators that take it, and the opset from which; a type without a row is taken by every
-    operator that the standard gives it, and an operator that was not `probed` takes the types that have arithmetic.
-    operators_without_uint8: operators that only move elements and have no kernel for uint8, in which codes are kept.
-    domains: those of custom operators that the target has itself, such as those of QONNX.
-    sequence_operators: operators outside the common stock that sequences may use, and the opset from which.
-    as_written: how it is known that each operator is computed by itself and rounded to its type, never contracted or
-    re-associated with others; empty where that is not so, or not known. unknown:
-    the fields that nobody has found out yet; where kernels are, the types that can be codes are never left to the
-    target, and a newest opset or IR version is then not claimed to be one. evidence: how the facts were found.
+    Attributes:
+        kernels: For each type the operators that support it, and the first opset of each; a type without a row is
+            supported
+            by every operator whose schema allows it, and an operator that was not `probed` supports the types that have
+            arithmetic.
+        operators_without_uint8: Operators that only move elements and have no kernel for uint8, in which codes are
+            kept.
+        domains: Domains of custom operators that the target supports itself, such as those of QONNX.
+        sequence_operators: Operators outside the common set that encodings may use, and the first opset of each.
+        as_written: Evidence that each operator is computed by itself and rounded to its type, never contracted or
+            re-associated with others; empty if that is false or unknown.
+        unknown: The fields whose values are unknown. If `kernels` is one, types that can be codes are never left to the
+            target; an unknown newest opset or IR version is not enforced.
+        evidence: How the facts were found.
     """
 
     name: str
@@ -90,7 +97,7 @@ class Target:
 
     @property
     def operators_on_float8(self) -> Mapping[str, int]:
-        """The operators that take the most common float8 type, and the opset from which."""
+        """The operators that support the most common float8 type, and the first opset of each."""
         return self.kernels.get(DataType.FLOAT8E4M3FN, {})
 
     @property
@@ -99,8 +106,10 @@ class Target:
         return "transpose-cast-matmul-crashes" in self.hazards
 
     def has_kernel(self, op_type: str, dtype: DataType, opset: int) -> bool:
-        """Whether the operator takes the type in a model of that opset; an opset older than those asked about counts
-        as the oldest of them where the operator has not changed since."""
+        """True if the operator supports the type in a model of that opset.
+
+        An opset older than the probed ones counts as the oldest of them if the operator has not changed since.
+        """
         if "kernels" in self.unknown and dtype in CODED_TYPES:
             return False
         if opset < OLDEST_OPSET and since_version(op_type, opset) == since_version(op_type, OLDEST_OPSET):
@@ -111,11 +120,11 @@ class Target:
         return bool(self.probed) and op_type not in self.probed and _HAS_ARITHMETIC in row
 
     def fusion_defect(self, op_type: str, dtype: DataType) -> str | None:
-        """How the target's fusion of the operator goes wrong on the type; None where none does."""
+        """Return the effect of the target's fusion of the operator on the type; None if it is correct."""
         entries = (entry for entry in self.wrong_fusions if dtype in entry.types and op_type in entry.operators)
         return next((entry.how for entry in entries), None)
 
     def wrong_cast(self, source: DataType, to: DataType, *, saturate: bool, opset: int) -> WrongCast | None:
-        """The entry that says the target computes this cast wrongly, beyond dispute; None where it does not."""
+        """Return the entry that says the target computes this cast wrongly, beyond dispute; None if it is correct."""
         found = (entry for entry in self.wrong_casts if entry.covers(source, to, saturate=saturate, opset=opset))
         return next((entry for entry in found if not entry.disputed), None)

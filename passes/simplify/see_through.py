@@ -42,7 +42,7 @@ from castsmith.numerics.types import Kind, element_type, type_name
 # Operators that do not see a cast: their result is the same for the value before it.
 #
 #   Shape, Size          never look at elements: any cast
-#   IsNaN, IsInf, NonZero  ask one question of each element: casts that never change its answer
+#   IsNaN, IsInf, NonZero  ask a predicate of each element: casts that never change its answer
 #   Equal, Less ...      compare: casts to a type that holds the source, on both sides alike; a constant on the other
 #                        side is narrowed where that changes none of its elements
 #   ArgMax, ArgMin       compare elements: casts to a type that holds the source. Equal elements stay equal, so ties

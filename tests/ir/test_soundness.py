@@ -39,25 +39,25 @@ ONE = branch("one", helper.make_node("Neg", ["x"], ["a"]), outputs=["a"])
 UNSOUND = {
     "undefined": (
         [helper.make_node("Neg", ["q"], ["y"], name="n")],
-        "g: n (Neg) reads 'q', which nothing in the model",
+        "g: n (Neg) reads 'q', which the model does not define",
     ),
-    "no output": ([helper.make_node("Neg", ["x"], ["z"])], "nothing in graph 'g' gives its output 'y'"),
+    "no output": ([helper.make_node("Neg", ["x"], ["z"])], "graph 'g' does not define its output 'y'"),
     "circle": (
         [helper.make_node("Add", ["x", "b"], ["a"]), helper.make_node("Neg", ["a"], ["b"]), if_node(ONE, ONE)],
-        "nodes of graph 'g' feed each other in a circle",
+        "nodes of graph 'g' form a cycle",
     ),
     "holder": (
         [if_node(branch("self", helper.make_node("Neg", ["y"], ["a"]), outputs=["a"]), ONE)],
-        "nodes of graph 'g' feed each other in a circle",
+        "nodes of graph 'g' form a cycle",
     ),
-    "too few inputs": ([helper.make_node("Add", ["x"], ["y"], name="n")], "g: n (Add): Add has 1 input, and takes 2"),
-    "too many outputs": ([helper.make_node("Neg", ["x"], ["y", "z"])], "Neg has 2 outputs, and takes 1"),
-    "empty input": ([helper.make_node("Add", ["", "x"], ["y"])], "Add needs its input 0, which is empty"),
-    "no attribute": ([helper.make_node("Cast", ["x"], ["y"])], "Cast has no attribute to, which it needs"),
-    "kind": ([helper.make_node("Cast", ["x"], ["y"], to=1.5)], "attribute to of Cast is FLOAT, and has to be INT"),
+    "too few inputs": ([helper.make_node("Add", ["x"], ["y"], name="n")], "g: n (Add): Add has 1 input, expected 2"),
+    "too many outputs": ([helper.make_node("Neg", ["x"], ["y", "z"])], "Neg has 2 outputs, expected 1"),
+    "empty input": ([helper.make_node("Add", ["", "x"], ["y"])], "Add lacks the required input 0"),
+    "no attribute": ([helper.make_node("Cast", ["x"], ["y"])], "Cast lacks the required attribute to"),
+    "kind": ([helper.make_node("Cast", ["x"], ["y"], to=1.5)], "attribute to of Cast is FLOAT, expected INT"),
     "kind of a later attribute": (
         [helper.make_node("Cast", ["x"], ["y"], to=1, round_mode=1)],
-        "the attribute round_mode of Cast is INT, and has to be STRING",
+        "the attribute round_mode of Cast is INT, expected STRING",
     ),
     "no type": (
         [helper.make_node("Cast", ["x"], ["y"], to=99)],
@@ -77,11 +77,11 @@ UNSOUND = {
     ),
     "in a branch": (
         [if_node(branch("deep", helper.make_node("Neg", ["q"], ["a"], name="n"), outputs=["a"]), ONE)],
-        "deep: n (Neg) reads 'q', which nothing in the model gives",
+        "deep: n (Neg) reads 'q', which the model does not define",
     ),
     "qonnx": (
         [helper.make_node("Quant", ["x"] * 4, ["y"], domain="qonnx.custom_op.general", signed="yes")],
-        "the attribute signed of Quant is STRING, and has to be INT",
+        "the attribute signed of Quant is STRING, expected INT",
     ),
 }
 
@@ -129,7 +129,7 @@ def test_a_call_with_more_outputs_than_its_function() -> None:
     body = [helper.make_node("Neg", ["a"], ["b"])]
     model.functions.append(helper.make_function("d", "F", ["a"], ["b"], body, opset))
     model.opset_import.extend(opset[:1])
-    with pytest.raises(ModelError, match="F has 2 outputs, and takes at most 1"):
+    with pytest.raises(ModelError, match="F has 2 outputs, expected at most 1"):
         castsmith.optimize(model)
 
 
@@ -256,10 +256,10 @@ def _nested_type(depth: int) -> onnx_ir.Model:
 
 
 NESTED: dict[str, tuple[Callable[[int], onnx_ir.Model], str]] = {
-    "graphs": (_nested_graphs, "graphs nest deeper than"),
+    "graphs": (_nested_graphs, "graphs are nested deeper than"),
     "calls": (lambda depth: _nested_calls(depth, ring=False), "levels deep into calls"),
     "ring": (lambda depth: _nested_calls(depth, ring=True), "calls itself"),
-    "types": (_nested_type, "the type of 'x' nests deeper than"),
+    "types": (_nested_type, "the type of 'x' is nested deeper than"),
 }
 ENTRIES: dict[str, Callable[[onnx_ir.Model], object]] = {
     "optimize": castsmith.optimize,

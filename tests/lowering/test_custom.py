@@ -167,7 +167,7 @@ def test_without_the_operator_or_the_lowering_nothing_happens() -> None:
 
 
 def test_lowerings_without_a_target() -> None:
-    with pytest.raises(castsmith.OptionError, match="lowerings need a target"):
+    with pytest.raises(castsmith.OptionError, match="lowering passes need a target"):
         castsmith.optimize(onnx_ir.from_onnx_text(TWICE), lowerings={"com.example.Twice": twice})
 
 

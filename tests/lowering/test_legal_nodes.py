@@ -142,7 +142,7 @@ def test_what_rounds_ahead_of_a_cast_has_kernels() -> None:
     ("source", "to", "reason"),
     [
         (DataType.DOUBLE, DataType.BFLOAT16, "opset 13 allows it"),
-        (DataType.INT4, DataType.INT4, "an Identity of int4, for which there is no kernel"),
+        (DataType.INT4, DataType.INT4, "an Identity of int4, for which the target has no kernel"),
     ],
 )
 def test_a_castlike_stays_where_the_opset_has_no_cast_of_its_types(source: DataType, to: DataType, reason: str) -> None:

@@ -200,7 +200,7 @@ def test_external_data_of_a_node_goes_along(tmp_path: Path) -> None:
 
 def test_more_constants_in_nodes_than_a_file_can_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(saving, "_INLINE_LIMIT", 1000)
-    with pytest.raises(ModelError, match="nodes hold 1200 bytes of constants in their attributes"):
+    with pytest.raises(ModelError, match="node attributes hold 1200 bytes of constants"):
         castsmith.save(from_proto(nested_model()), tmp_path / "a.onnx")
     assert not list(tmp_path.iterdir())
 

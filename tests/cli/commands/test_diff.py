@@ -276,7 +276,7 @@ def test_the_command(castsmith: Command, tmp_path: Path) -> None:
         onnx.save_model(proto, path)
     same = castsmith("diff", a, c)
     assert (same.code, same.err) == (0, "")
-    assert same.out == "the same: 11 nodes and all that goes with them\n"
+    assert same.out == "the same: 11 nodes and everything else\n"
     different = castsmith("diff", a, b)
     assert (different.code, different.err) == (1, "")
     lines = different.out.splitlines()

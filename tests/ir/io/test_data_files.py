@@ -131,7 +131,7 @@ def test_data_never_takes_the_place_of_the_model(tmp_path: Path, wanted: str) ->
     model = castsmith.load(exported(tmp_path))
     (tmp_path / "sub").mkdir()
     before = sorted(tmp_path.iterdir())
-    with pytest.raises(ModelError, match="external data cannot be kept in"):
+    with pytest.raises(ModelError, match="external data cannot be written to"):
         castsmith.save(model, tmp_path / "b.onnx", external_data=wanted)
     assert sorted(tmp_path.iterdir()) == before
 

@@ -139,7 +139,7 @@ def test_training_information_is_not_left_behind(tmp_path: Path) -> None:
     value = model.graph.initializers["w"]
     value.const_value = onnx_ir.tensor([1.0, 2.0], dtype=onnx_ir.DataType.DOUBLE, name="w")
     value.dtype = onnx_ir.DataType.DOUBLE
-    with pytest.raises(ModelError, match="training_info refers to 'w', which was changed"):
+    with pytest.raises(ModelError, match="training_info refers to 'w', which has changed"):
         castsmith.save(model, tmp_path / "a.onnx")
     assert not list(tmp_path.iterdir())
 

@@ -47,8 +47,8 @@ REFUSED = {
     "no version of Trunc has three inputs": (
         "g () => (float[1] y) <float[1] x = {255}> { y = qonnx.custom_op.general.Trunc"
         ' <rounding_mode = "UP"> (x, x, x) }',
-        "fold-invalid: g: (unnamed) (Trunc): Trunc has 3 inputs, which fits no version of it that"
-        " qonnx.custom_op.general 1 has.",
+        "fold-invalid: g: (unnamed) (Trunc): Trunc has 3 inputs, which fits no version of it in"
+        " qonnx.custom_op.general 1.",
     ),
     "a bit width that is none": (
         "g () => (float[1] y) <float[1] x = {255}, float z = {0}> { y = qonnx.custom_op.general.Trunc"
@@ -177,5 +177,5 @@ def test_a_constant_is_stated_by_a_cast_where_constant_does_not_give_the_type(dt
 
 def test_a_constant_that_no_float_holds_is_refused() -> None:
     tensor = onnx_ir.tensor(np.array([2**53 + 1]), name="w")
-    with pytest.raises(ModelError, match=r"opset 8 has no way to state the constant w of int64"):
+    with pytest.raises(ModelError, match=r"opset 8 cannot express the constant w of int64"):
         constant_nodes(new_constant("w", tensor), 8)
