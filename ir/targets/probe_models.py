@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from onnx_ir import DataType
 
 from castsmith.ir.ops import op_formals, since_version
-from castsmith.ir.targets.target import OLDEST_OPSET
-from castsmith.numerics.cast import FIRST_OPSET
 from castsmith.numerics.types import Kind, element_type, type_name
 
 _SAME = "agraph (T[2,2] x) => (T[A,B] y) {{ y = {} (x) }}"
@@ -91,39 +89,51 @@ TEXTS: dict[str, str] = {
 }
 """The probed operators, each with its model: T is the type in question."""
 
-_UNTIL = {
-    "Gemm": (11, "agraph (T[2,2] x, T[2,2] z) => (T[2,2] y) { y = Gemm (x, z, z) }"),
-    "Clip": (11, "agraph (T[2] x) => (T[2] y) { y = Clip <min = 0.0, max = 1.0> (x) }"),
-    "Split": (13, "agraph (T[2] x) => (T[A] y, T[B] z) { y, z = Split <axis = 0, split = [1, 1]> (x) }"),
-    "Slice": (10, "agraph (T[2] x) => (T[A] y) { y = Slice <starts = [0], ends = [1]> (x) }"),
-    "Squeeze": (13, "agraph (T[1,2] x) => (T[2] y) { y = Squeeze <axes = [0]> (x) }"),
-    "Unsqueeze": (13, "agraph (T[2] x) => (T[1,2] y) { y = Unsqueeze <axes = [0]> (x) }"),
-    "Pad": (11, "agraph (T[2] x) => (T[A] y) { y = Pad <pads = [1, 1]> (x) }"),
-    "ReduceSum": (13, "agraph (T[2,2] x) => (T[A,B] y) { y = ReduceSum <axes = [0]> (x) }"),
-    "Resize": (11, TEXTS["Resize"].replace(", r,", ",").replace(", float[0] r = {}", "")),
-    "Upsample": (
-        9,
-        TEXTS["Upsample"].replace(", s)", ")").replace("<mode", "<scales = [1.0, 1.0, 2.0, 2.0], mode"),
-    ),
-    "TopK": (10, "agraph (T[2] x) => (T[A] y, int64[A] i) { y, i = TopK <k = 1> (x) }"),
+_OLDER: dict[str, Mapping[int, str]] = {
+    "Cast": {
+        6: 'agraph (float[2] x) => (T[2] c, float[2] y) { c = Cast <to = "NAME"> (x) y = Cast <to = "FLOAT"> (c) }'
+    },
+    "Constant": {6: "agraph () => (T[1] y) { y = Constant <value = T[1] {0}> () }"},
+    "Reshape": {5: "agraph (T[2,2] x) => (T[A,B] y) { y = Reshape <shape = [2, 2]> (x) }"},
+    "Tile": {6: "agraph (T[2,2] x) => (T[A,B] y) <T[1] n = {1}, T[1] a = {0}> { y = Tile (x, n, a) }"},
+    "Gemm": {11: "agraph (T[2,2] x, T[2,2] z) => (T[2,2] y) { y = Gemm (x, z, z) }"},
+    "Clip": {11: "agraph (T[2] x) => (T[2] y) { y = Clip <min = 0.0, max = 1.0> (x) }"},
+    "Split": {13: "agraph (T[2] x) => (T[A] y, T[B] z) { y, z = Split <axis = 0, split = [1, 1]> (x) }"},
+    "Slice": {10: "agraph (T[2] x) => (T[A] y) { y = Slice <starts = [0], ends = [1]> (x) }"},
+    "Squeeze": {13: "agraph (T[1,2] x) => (T[2] y) { y = Squeeze <axes = [0]> (x) }"},
+    "Unsqueeze": {13: "agraph (T[2] x) => (T[1,2] y) { y = Unsqueeze <axes = [0]> (x) }"},
+    "Pad": {
+        2: "agraph (T[2] x) => (T[A] y) { y = Pad <paddings = [1, 1]> (x) }",
+        11: "agraph (T[2] x) => (T[A] y) { y = Pad <pads = [1, 1]> (x) }",
+    },
+    "ReduceSum": {13: "agraph (T[2,2] x) => (T[A,B] y) { y = ReduceSum <axes = [0]> (x) }"},
+    "Resize": {11: TEXTS["Resize"].replace(", r,", ",").replace(", float[0] r = {}", "")},
+    "Upsample": {
+        7: "agraph (T[1,1,2,2] x) => (T[A,B,C,D] y) { y = Upsample <height_scale = 2.0, width_scale = 2.0> (x) }",
+        9: TEXTS["Upsample"].replace(", s)", ")").replace("<mode", "<scales = [1.0, 1.0, 2.0, 2.0], mode"),
+    },
+    "TopK": {10: "agraph (T[2] x) => (T[A] y, int64[A] i) { y, i = TopK <k = 1> (x) }"},
 }
-"""Operators that take inputs from that opset on, or leave them out, unlike before; their models before it."""
+"""Operators that take other inputs below an opset; their models below it."""
 
 
-def first_opset(dtype: DataType) -> int:
-    """Return the first opset whose models can have the type."""
-    return max(FIRST_OPSET.get(dtype, OLDEST_OPSET), OLDEST_OPSET)
+_EACH_UNTIL = 7
+"""Up to this opset, the first that ONNX Runtime guarantees, each one is probed."""
 
 
 def versions(op_type: str, dtype: DataType, newest: int) -> Iterator[int]:
-    """Return the opsets at which the operator, or its types, changed: one of each suffices for probing."""
+    """Return the opsets to probe: each of the oldest, then those at which the operator changed.
+
+    A runtime may support an operator of opset 7 and not the same operator of opset 1: ONNX Runtime casts float16
+    where it has no kernel for it, and has no Cast below opset 6.
+    """
     last = None
-    for opset in range(first_opset(dtype), newest + 1):
+    for opset in range(1, newest + 1):
         formals = op_formals("", op_type, opset)
         since = since_version(op_type, opset)
         if (
             formals is not None
-            and since != last
+            and (since != last or opset <= _EACH_UNTIL)
             and any(dtype in formal.allowed for part in formals for formal in part)
         ):
             last = since
@@ -134,8 +144,7 @@ def model_text(op_type: str, dtype: DataType, opset: int, ir_version: int) -> st
     """Return the model that probes the operator with the type."""
     same_width = {8: "uint8", 16: "uint16", 32: "int32", 64: "int64"}.get(element_type(dtype).bits, "uint8")
     words = {"T": type_name(dtype), "U": same_width}
-    until, older = _UNTIL.get(op_type, (0, ""))
-    text = older if opset < until else TEXTS[op_type]
+    text = next((text for until, text in _OLDER.get(op_type, {}).items() if opset < until), TEXTS[op_type])
     if op_type == "Mod" and element_type(dtype).kind is Kind.FLOATING:
         text = text.replace("Mod (", "Mod <fmod = 1> (")
     for letter, name in words.items():
@@ -144,5 +153,9 @@ def model_text(op_type: str, dtype: DataType, opset: int, ir_version: int) -> st
             .replace(f"({letter} ", f"({name} ")
             .replace(f", {letter} ", f", {name} ")
         )
-    text = text.replace("CODE", str(int(dtype))).replace("= V>", f"= {int(DataType[same_width.upper()])}>")
+    text = (
+        text.replace("CODE", str(int(dtype)))
+        .replace("NAME", dtype.name)
+        .replace("= V>", f"= {int(DataType[same_width.upper()])}>")
+    )
     return f'<ir_version: {ir_version}, opset_import: ["" : {opset}]>\n{text}'

@@ -16,15 +16,17 @@ import onnx.parser
 from onnx_ir import DataType
 
 from castsmith.ir.ops import MOVERS
-from castsmith.ir.targets.probe_models import TEXTS, first_opset, model_text, versions
+from castsmith.ir.targets.probe_models import TEXTS, model_text, versions
 from castsmith.ir.targets.reading import TARGETS_FOLDER
-from castsmith.ir.targets.target import OLDEST_OPSET, TargetError
+from castsmith.ir.targets.target import TargetError
 from castsmith.numerics.cast import NEWEST_OPSET
 from castsmith.numerics.types import ELEMENT_TYPES, type_name
 
 Accepts = Callable[[bytes], bool]
 _RELU = "agraph (float[2] x) => (float[2] y) {{ y = Relu (x) }}"
 _NEWEST_IR = 14
+_SETTLED = 7
+"""An opset that every runtime takes."""
 _CRASHES = {"openvino-cpu": (DataType.STRING,)}
 """Types that make the runtime abort its process when they are tried."""
 
@@ -38,8 +40,8 @@ def probe(name: str) -> dict[str, Any]:
     if name not in _RUNTIMES:
         raise TargetError(f"{name!r} cannot be probed; only {', '.join(_RUNTIMES)} can.")
     version, accepts = _RUNTIMES[name]()
-    newest_ir = max(ir for ir in range(4, _NEWEST_IR + 1) if accepts(_binary(_simple(OLDEST_OPSET, ir))))
-    newest = max(n for n in range(OLDEST_OPSET, NEWEST_OPSET + 1) if accepts(_binary(_simple(n, newest_ir))))
+    newest_ir = max(ir for ir in range(4, _NEWEST_IR + 1) if accepts(_binary(_simple(_SETTLED, ir))))
+    newest = max(n for n in range(_SETTLED, NEWEST_OPSET + 1) if accepts(_binary(_simple(n, newest_ir))))
     rows = {
         dtype: _row(dtype, newest, newest_ir, accepts) for dtype in ELEMENT_TYPES if dtype not in _CRASHES.get(name, ())
     }
@@ -81,7 +83,7 @@ def _row(dtype: DataType, newest: int, ir_version: int, accepts: Accepts) -> dic
         for opset in versions(op_type, dtype, newest):
             model = _binary(model_text(op_type, dtype, opset, ir_version))
             if model and accepts(model):
-                found[op_type] = opset if opset > first_opset(dtype) else first_opset(dtype)
+                found[op_type] = opset
                 break
     return found
 

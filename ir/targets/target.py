@@ -7,14 +7,10 @@ from dataclasses import dataclass, field
 
 from onnx_ir import DataType
 
-from castsmith.ir.ops import since_version
 from castsmith.numerics.errors import CastsmithError
 from castsmith.numerics.types import CODED_TYPES
 
 _HAS_ARITHMETIC = "Add"
-
-OLDEST_OPSET = 7
-"""The first opset at which runtimes are probed."""
 
 
 class TargetError(CastsmithError, ValueError):
@@ -106,14 +102,9 @@ class Target:
         return "transpose-cast-matmul-crashes" in self.hazards
 
     def has_kernel(self, op_type: str, dtype: DataType, opset: int) -> bool:
-        """True if the operator supports the type in a model of that opset.
-
-        An opset older than the probed ones counts as the oldest of them if the operator has not changed since.
-        """
+        """True if the operator supports the type in a model of that opset."""
         if "kernels" in self.unknown and dtype in CODED_TYPES:
             return False
-        if opset < OLDEST_OPSET and since_version(op_type, opset) == since_version(op_type, OLDEST_OPSET):
-            opset = OLDEST_OPSET
         row = self.kernels.get(dtype)
         if row is None or op_type in row:
             return row is None or row[op_type] <= opset

@@ -15,8 +15,8 @@ from google.protobuf.message import Message
 _UNORDERED = ("metadata_props", "external_data", "quant_parameter_tensor_names", "quantization_annotation")
 
 
-def normal_form(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """The model without what has no meaning."""
+def normal_form(proto: onnx.ModelProto) -> bytes:
+    """The model without what has no meaning, as bytes: messages that hold a NaN are unlike themselves in protobuf 4."""
     copy = onnx.ModelProto()
     copy.CopyFrom(proto)
     for scope in (copy, *copy.functions):
@@ -25,7 +25,7 @@ def normal_form(proto: onnx.ModelProto) -> onnx.ModelProto:
         for domain in sorted(imports):
             scope.opset_import.add(domain=domain, version=imports[domain])
     _normalise(copy)
-    return copy
+    return copy.SerializeToString(deterministic=True)
 
 
 def _normalise(message: Message) -> None:

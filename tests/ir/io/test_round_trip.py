@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-import google.protobuf
 import onnx
 import onnx_ir
 import pytest
@@ -144,10 +143,6 @@ def test_training_information_is_not_left_behind(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.skipif(
-    tuple(map(int, google.protobuf.__version__.split(".")[:1])) < (5,),
-    reason="with protobuf 4 one tree ensemble of ai.onnx.ml comes back unlike; not looked into",
-)
 def test_models_of_the_standard_come_through() -> None:
     changed: list[str] = []
     for name, case in node_cases("test_").items():

@@ -15,7 +15,7 @@ from onnx_ir import DataType
 
 import castsmith
 from castsmith.ir.targets import TARGETS_FOLDER, TargetError, load_target, target_names
-from castsmith.ir.targets.probe_models import model_text
+from castsmith.ir.targets.probe_models import TEXTS, model_text, versions
 from castsmith.ir.targets.probing import probe, target_text
 from castsmith.lowering.builder import Builder
 from castsmith.lowering.encodings.choose import ARITHMETIC_HAZARDS
@@ -74,6 +74,36 @@ def test_below_the_oldest_opset_asked_about_an_unchanged_operator_has_its_kernel
     """Models of scikit-learn import opset 1 of the standard for their Identity and Cast, and load."""
     unchanged = get_schema(op_type, opset).since_version == get_schema(op_type, 7).since_version
     assert load_target("onnxruntime-cpu").has_kernel(op_type, DataType.FLOAT, opset) == unchanged
+
+
+@pytest.mark.parametrize("opset", [1, 5, 6])
+def test_what_openvino_takes_of_old_opsets_is_what_its_file_says(opset: int) -> None:
+    """Add, Mul and most others are taken from opset 1 on."""
+    openvino = pytest.importorskip("openvino")
+    target, core = load_target("openvino-cpu"), openvino.Core()
+    if openvino.__version__.split("-")[0].rpartition(".")[0] not in target.evidence:
+        pytest.skip("what the file says is of another release")
+    asked = {name for name in TEXTS if opset in versions(name, DataType.FLOAT, 7)}
+    taken = set[str]()
+    for name in asked:
+        model = onnx.parser.parse_model(model_text(name, DataType.FLOAT, opset, 8)).SerializeToString()
+        try:
+            core.compile_model(core.read_model(model), "CPU")
+        except RuntimeError:
+            continue
+        taken.add(name)
+    assert {name for name in asked if target.has_kernel(name, DataType.FLOAT, opset)} == taken
+    assert opset > 1 or {"Add", "Mul", "Relu", "Identity"} <= taken
+
+
+@pytest.mark.parametrize("opset", [1, 6])
+@pytest.mark.parametrize("op_type", ["Add", "Mul", "Sub", "Div", "Sum", "Relu", "Sigmoid", "MatMul"])
+def test_a_model_of_an_old_opset_that_openvino_loads_is_not_refused(op_type: str, opset: int) -> None:
+    operands = "a" if op_type in ("Relu", "Sigmoid") else "a, b"
+    text = f"g (float[2,2] a, float[2,2] b) => (float[2,2] y) {{ y = {op_type} ({operands}) }}"
+    model = onnx.parser.parse_model(f'<ir_version: 3, opset_import: ["": {opset}]> {text}')
+    assert castsmith.check(model, target="openvino-cpu") == []
+    assert not optimize(model, target="openvino-cpu").diagnostics
 
 
 @pytest.mark.parametrize("target", ["onnxruntime-cpu", "openvino-cpu"])
