@@ -43,7 +43,7 @@ def add_to(commands: Commands) -> None:
     parser.add_argument("--seed", metavar="N", type=integer(0), default=0, help="of the random inputs (default: 0)")
     add_inputs(parser)
     parser.add_argument(
-        "--time", metavar="SECONDS", type=_seconds, default=120.0, help="start no set after this time (default: 120)"
+        "--time", metavar="SECONDS", type=_seconds, help="stop after this time (default: 20 to 120, by size)"
     )
     parser.add_argument(
         "--accept",

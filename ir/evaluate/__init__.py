@@ -25,13 +25,12 @@ if TYPE_CHECKING:
     from castsmith.ir.evaluate.engines import ENGINES, OURSELVES, TITLES, Engine, EngineError, Prepared
     from castsmith.ir.evaluate.evaluator import Evaluator, Path
     from castsmith.ir.evaluate.indices import RangeError, Shape, depends_on_inputs, index_bounds
-    from castsmith.ir.evaluate.limits import SECONDS, Budget, LimitError, require_feedable
+    from castsmith.ir.evaluate.limits import Budget, LimitError, require_feedable, seconds_for
     from castsmith.ir.evaluate.promotion import dtype_of
 
 __all__ = [
     "ENGINES",
     "OURSELVES",
-    "SECONDS",
     "TITLES",
     "Budget",
     "Content",
@@ -52,6 +51,7 @@ __all__ = [
     "held_nodes",
     "index_bounds",
     "require_feedable",
+    "seconds_for",
 ]
 
 EngineName = Literal["onnxruntime", "openvino", "reference"]
@@ -66,7 +66,7 @@ if not TYPE_CHECKING:
             "engines": ("ENGINES", "Engine", "EngineError", "OURSELVES", "Prepared", "TITLES"),
             "evaluator": ("Evaluator", "Path"),
             "indices": ("RangeError", "Shape", "depends_on_inputs", "index_bounds"),
-            "limits": ("Budget", "LimitError", "SECONDS", "require_feedable"),
+            "limits": ("Budget", "LimitError", "require_feedable", "seconds_for"),
             "promotion": ("dtype_of",),
         },
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,6 +10,7 @@ import onnx_ir
 from numpy.typing import NDArray
 from onnx_ir import DataType
 
+from castsmith.ir.constants import constant_tensor
 from castsmith.ir.evaluate.conversions import Tensor, bits_of
 from castsmith.ir.evaluate.promotion import Array, dtype_of
 from castsmith.ir.text import site_of
@@ -20,6 +21,7 @@ Calls = tuple[onnx_ir.Node, ...]
 """The calls of functions around a node, outermost first."""
 
 _WAYS = {"If": ("then_branch", "else_branch"), "Loop": ("0", "1", "2"), "Scan": ("1", "2"), "SequenceMap": ("1", "2")}
+_BOUNDING = ("Min", "Max", "Clip")
 _TURNS = {"0": "no turn", "1": "a single turn", "2": "several turns"}
 
 
@@ -63,6 +65,34 @@ class Coverage:
         """Note which rows of a table of so many a Gather reads."""
         rows = self.rows.setdefault(node, np.zeros(size, np.bool_))
         rows[np.unique(indices)] = True
+
+    def chose(self, calls: Calls, node: onnx_ir.Node, operands: Sequence[Array | None], result: Array) -> None:
+        """Note which operands of a Where, and which of two numbers in Min, Max and Clip, elements came from."""
+        if node.op_type == "Where" and operands[0] is not None:
+            flags = np.asarray(operands[0], np.bool_)
+            ways = {"1": bool(flags.any()), "2": not bool(flags.all())}
+        elif node.op_type in _BOUNDING and len(operands) > 1:
+            ways = {
+                str(place): bool(np.any(np.broadcast_to(result == operand, result.shape)))
+                for place, operand in enumerate(operands)
+                if operand is not None and constant_tensor(node.inputs[place]) is not None
+            }
+        else:
+            return
+        for way in (way for way, met in ways.items() if met and result.size):
+            self.took(calls, node, way)
+
+    def unchosen(self, nodes: list[onnx_ir.Node]) -> Iterator[tuple[onnx_ir.Node, int, str]]:
+        """Those of the nodes with an operand that no element came from, its place and a sentence."""
+        known: dict[onnx_ir.Node, set[str]] = {}
+        for (_, node), ways in self.ways.items():
+            known.setdefault(node, set()).update(ways)
+        for node in nodes:
+            places = (1, 2) if node.op_type == "Where" else range(len(node.inputs)) if node.op_type in _BOUNDING else ()
+            for place in places if (node, 0) in self.seen else ():
+                bound = node.op_type == "Where" or constant_tensor(node.inputs[place]) is not None
+                if bound and str(place) not in known.get(node, ()):
+                    yield node, place, f"operand {place + 1} of {site_of(node)} gave no element of its result"
 
     def untaken(self, nodes: list[onnx_ir.Node]) -> Iterator[tuple[onnx_ir.Node, str, str]]:
         """Nodes of those with what they never did, as a word and as a sentence; only what says that code never ran.

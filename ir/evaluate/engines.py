@@ -47,7 +47,7 @@ TITLES = {
 
 _BY_OPENVINO = ("float32", "float16", "int32", "int8", "uint8", "bool")
 _INT32 = np.iinfo(np.int32)
-_LONGEST_CALL, _WATCHED_EVERY = 300.0, 0.5
+_LONGEST_CALL, _SHORTEST_START, _WATCHED_EVERY = 300.0, 10.0, 0.2
 
 
 class EngineError(ModelError):
@@ -61,8 +61,14 @@ class EngineError(ModelError):
     unsupported = False
 
 
+class LimitError(EngineError):
+    """More time or memory than a comparison may take."""
+
+
 class CrashError(EngineError):
-    """The process of the engine ended, or was ended after it had taken too long."""
+    """The process of the engine ended, or was ended after it had taken too long: `late`."""
+
+    late = False
 
 
 class Process:
@@ -85,7 +91,9 @@ class Process:
             done, answer = receive(running.stdout)
         except (EOFError, OSError):
             self._deadline = math.inf
-            raise CrashError(self._cause_of_end(running, seconds)) from None
+            error = CrashError(self._cause_of_end(running, seconds))
+            error.late = self._late
+            raise error from None
         except BaseException:
             self.close()  # what it goes on to answer would be taken for the answer to the next request
             raise
@@ -151,16 +159,16 @@ class Prepared:
     key: int = field(default_factory=_KEYS.__next__)
     turn: int = 0
 
-    def ready(self) -> None:
+    def ready(self, seconds: float = _LONGEST_CALL) -> None:
         """Load the model, unless that is done. Raises EngineError where the engine refuses it."""
         other = process()
         if self.turn != other.turn or not other.turn:
-            other.ask("prepare", self.key, self.kind, self.model, self.fixed)
+            other.ask("prepare", self.key, self.kind, self.model, self.fixed, seconds=seconds)
             self.turn = other.turn
 
     def run(self, feeds: Mapping[str, Array], seconds: float = _LONGEST_CALL) -> list[Any]:
         """The outputs for the inputs by name."""
-        self.ready()
+        self.ready(max(seconds, _SHORTEST_START))
         return process().ask("run", self.key, dict(feeds), seconds=min(seconds, _LONGEST_CALL))
 
 
@@ -217,6 +225,8 @@ class Engine:
             return _placed(node, prepared.run(given, seconds))
         except CrashError as error:
             self.crashes.append(f"{TITLES.get(who, who)} {error} in {node.op_type} on {_types_text(feeds)}")
+            if error.late:
+                raise LimitError(f"{node.op_type} {error} on {_types_text(feeds)} (more with --time).") from None
             if who == "reference":
                 raise EngineError(f"{node.op_type} {error} on {_types_text(feeds)}.") from None
             self._runs[key] = ("reference", Prepared("reference", prepared.model, prepared.fixed))

@@ -43,7 +43,6 @@ Watch = Callable[[Path, onnx_ir.Value, Tensor], None]
 
 _RANDOM = operators(lambda row: row.random)
 _SEED = 1.0
-_LEAST_SECONDS = 10.0
 
 
 class Evaluator:
@@ -130,6 +129,7 @@ class Evaluator:
         return [scope[value] for value in body.outputs]
 
     def _node_into(self, node: onnx_ir.Node, scope: Scope, imports: Imports) -> None:
+        self.budget.require_time()
         inputs = [None if value is None else scope.get(value) for value in node.inputs]
         self._path.append((next((value.name or "" for value in node.outputs), ""), 0))
         try:
@@ -186,6 +186,8 @@ class Evaluator:
             def run(others: list[Array | None]) -> Sequence[Array]:
                 return self._by_engine(node, others, imports)
 
+        if not self._trial and node.domain in DEFAULT_DOMAINS and results:
+            self.coverage.chose(self._calls, self._origin.get(node, node), arrays, results[0])
         marks = spread(node, operands, results, run)
         if self._draws(node, arrays):
             marks = [np.ones(result.shape, np.bool_) if self._unseeded(node) else None for result in results]
@@ -267,7 +269,7 @@ class Evaluator:
         if drawn:
             self.random.add(f"{node.op_type}{' (no seed)' if self._unseeded(node) else ''}")
             extra = {"seed": _SEED} if self._unseeded(node) else {}
-        seconds = max(_LEAST_SECONDS, self.budget.left)
+        seconds = self.budget.call
         try:
             version = opset_of(imports, node.domain)
             schema = onnx.defs.get_schema(node.op_type, version or 1, "" if node.domain == "ai.onnx" else node.domain)

@@ -15,23 +15,23 @@ import numpy as np
 import onnx_ir
 
 from castsmith.ir.errors import ModelError
-from castsmith.ir.evaluate.engines import EngineError
+from castsmith.ir.evaluate.engines import LimitError
 from castsmith.ir.evaluate.promotion import Array
 from castsmith.ir.ops import Size, traits_of
+from castsmith.ir.walks import all_nodes
 from castsmith.numerics.types import element_type
 
-SECONDS = 120.0
-"""How long a comparison may take unless told otherwise; the set of inputs under way is finished."""
+SECONDS, _FEWEST_SECONDS = 120.0, 20.0
+"""How long a comparison of large models, and of small ones, may take unless told otherwise."""
+
+_NODES_A_SECOND, _BYTES_A_SECOND = 10, 1 << 18
+_LONGEST_CALL = 10.0
 
 _STEPS_A_SECOND = 1000
 _MOST_MADE = 1 << 22
 _MOST_FED, _MOST_DIMENSIONS = 1 << 30, 64
 
 Operands = Sequence[Array | None]
-
-
-class LimitError(EngineError):
-    """More time or memory than a comparison may take."""
 
 
 @dataclass
@@ -53,11 +53,32 @@ class Budget:
         """The part of the time that has passed."""
         return 1 - self.left / self.seconds
 
+    @property
+    def call(self) -> float:
+        """How long one operator may take: no more than a part of the time, so that other inputs are tried, too."""
+        return max(0.1, min(self.left, max(_LONGEST_CALL, self.seconds / 4)))
+
+    def require_time(self) -> None:
+        """Raises LimitError where the time is over."""
+        if self.left <= 0:
+            raise LimitError(f"the time is over ({self.seconds:g} s; more with --time).")
+
+    def extend(self) -> None:
+        """Give a quarter more, to find where models differ that are known to differ."""
+        self.seconds += max(_LONGEST_CALL, self.seconds / 4)
+
     def turn(self, what: str, nodes: int) -> None:
         """Count a turn of a loop, or a call of a function, with so many nodes. Raises LimitError for too many."""
         self.steps += nodes + 1
-        if self.steps > self.seconds * _STEPS_A_SECOND * self.part:
+        if self.steps > max(self.seconds, SECONDS) * _STEPS_A_SECOND * self.part:
             raise LimitError(f"{what} does not end within {self.steps} steps on these inputs (more with --time).")
+
+
+def seconds_for(models: Sequence[onnx_ir.Model]) -> float:
+    """How long a comparison of models of that size may take."""
+    nodes = sum(1 for model in models for _ in all_nodes(model))
+    size = sum(v.const_value.nbytes for m in models for v in m.graph.initializers.values() if v.const_value is not None)
+    return min(SECONDS, _FEWEST_SECONDS + nodes / _NODES_A_SECOND + size / _BYTES_A_SECOND)
 
 
 def require_feedable(values: Sequence[onnx_ir.Value], shapes: Mapping[str, tuple[int, ...]]) -> None:
@@ -78,11 +99,11 @@ def require_feedable(values: Sequence[onnx_ir.Value], shapes: Mapping[str, tuple
 
 def refuse_huge(node: onnx_ir.Node, operands: Operands) -> None:
     """Raise EngineError where the node would make more elements than are worth comparing."""
-    size = traits_of("", node.op_type).size
-    if size is None:
+    size, by_shape = traits_of("", node.op_type).size, _BY_SHAPE.get(node.op_type)
+    if size is None and by_shape is None:
         return
     with np.errstate(all="ignore"):
-        elements = _ESTIMATES[size[0]](operands, *size[1])
+        elements = by_shape(operands) if by_shape is not None else _ESTIMATES[size[0]](operands, *size[1])  # type: ignore[index]
     if not elements <= max(_MOST_MADE, 64 * sum(a.size for a in operands if a is not None)):  # NaN is refused, too
         raise LimitError(f"{node.op_type} asks for {elements:g} elements.")
 
@@ -124,6 +145,30 @@ def _frames(operands: Operands, *step_and_length: int) -> float:
     """A step or frame of nothing has no end; ONNX Runtime 1.31 divides by it and takes the process along."""
     return _size(operands) if all((_operand(operands, index) > 0).all() for index in step_and_length) else math.inf
 
+
+def _broadcast(operands: Operands) -> float:
+    shapes = [operand.shape for operand in operands if operand is not None]
+    ranks = max(map(len, shapes), default=0)
+    return math.prod(float(max(shape[-at] for shape in shapes if len(shape) >= at)) for at in range(1, ranks + 1))
+
+
+def _matrices(operands: Operands) -> float:
+    left, right = (() if operand is None else operand.shape for operand in operands[:2])
+    return math.prod(map(float, left[:-1])) * math.prod(map(float, right[:-2])) * (right[-1:] or (1,))[0]
+
+
+def _sampled(operands: Operands) -> float:
+    """RoiAlign reads a number of places of each region that grows with the region."""
+    return float(np.square(np.abs(_operand(operands, 1)).max(initial=1.0)))
+
+
+_BY_SHAPE: Mapping[str, Callable[[Operands], float]] = {
+    **dict.fromkeys(("Add", "Sub", "Mul", "Div", "Pow", "Mod", "Max", "Min", "Where", "Equal", "Less"), _broadcast),
+    **dict.fromkeys(("And", "Or", "Xor", "Greater", "LessOrEqual", "GreaterOrEqual", "Sum", "Mean"), _broadcast),
+    "MatMul": _matrices,
+    "RoiAlign": _sampled,
+}
+"""Operators whose operands' shapes, or numbers, say how much they make or read."""
 
 _ESTIMATES: Mapping[Size, Callable[..., float]] = {
     Size.SHAPE: _product,

@@ -23,8 +23,7 @@ def prove(
     found = dict.fromkeys(same, "computed in the same way")
     strict = nan_bits
     while len(found) < len(a.graph.outputs):
-        book = Normal(strict=strict, rules=rules)
-        ours, theirs = expressions(a, book), expressions(b, book)
+        book, ours, theirs = normal_forms(a, b, rules=rules, strict=strict)
         alike = _alike(ours, theirs) - found.keys()
         exact = {name for name in alike if strict or not _looks_at_nan(book, ours.outputs[name])}
         found |= dict.fromkeys(exact, "by functions known for every element")
@@ -32,6 +31,14 @@ def prove(
             break
         strict = True
     return found
+
+
+def normal_forms(
+    a: onnx_ir.Model, b: onnx_ir.Model, *, rules: PromotionRules | None = None, strict: bool = False
+) -> tuple[Normal, Expressions, Expressions]:
+    """Both models in one book that brings expressions to one form. strict: the payload of a NaN counts."""
+    book = Normal(strict=strict, rules=rules)
+    return book, expressions(a, book), expressions(b, book)
 
 
 def _alike(a: Expressions, b: Expressions) -> set[str]:
@@ -51,10 +58,7 @@ def _looks_at_nan(book: Book, number: int) -> bool:
         if key[0] == "function":
             if key[2].endswith(BITS_OF_NAN):
                 return True
-            stack.append(key[1])
-        elif key[0] == "operator":
-            if key[1][0] or key[1][1] == "BitCast":
-                return True
-            stack += [operand for operand in key[3] if operand is not None]
-            stack += [inner for _, value in key[2] if str(value).startswith("('graph'") for inner in value[2]]
+        elif key[0] == "operator" and (key[1][0] or key[1][1] == "BitCast"):
+            return True
+        stack += book.parts(here)
     return False

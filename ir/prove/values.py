@@ -43,6 +43,18 @@ class Book:
             self.keys.append(key)
         return self._numbers[key]
 
+    def parts(self, number: int) -> list[int]:
+        """The numbers that the expression is made of; what graphs within it give, too."""
+        key = self.keys[number]
+        if key[0] == "function":
+            return [key[1]]
+        if key[0] != "operator":
+            return []
+        operands: tuple[int | None, ...] = key[3]
+        written: tuple[tuple[str, Any], ...] = key[2]
+        graphs: list[tuple[int, ...]] = [value[2] for _, value in written if value[:1] == ("graph",)]
+        return [number for numbers in (operands, *graphs) for number in numbers if number is not None]
+
     def input(self, name: str, dtype: onnx_ir.DataType | None, default: tuple[int, ...]) -> int:
         """The number of a graph input, with the constant that it is by default."""
         return self.number(("input", name, None if dtype is None else int(dtype), *default))
@@ -151,7 +163,7 @@ class _Reader:
         written = _without_defaults(op, opset_of(imports, node.domain), written)
         training = op[1] == "Dropout" and len(inputs) > 2 and inputs[2] is not None
         if (training or op[1] in _DRAWING) and "seed" not in present:
-            written = (*written, ("drawn by", id(node)))
+            written = (*written, ("drawn by", (id(node),)))
         while inputs and inputs[-1] is None:
             inputs = inputs[:-1]
         return [self.book.operator(op, written, inputs, index, len(node.outputs)) for index in range(len(node.outputs))]
@@ -184,15 +196,11 @@ def _tensor_of(attributes: Mapping[str, onnx_ir.Attr]) -> onnx_ir.TensorProtocol
 
 
 _CHANGED = {
-    "Cast",
-    "CastLike",
-    "QuantizeLinear",
-    "DequantizeLinear",
-    "DynamicQuantizeLinear",
-    "Mod",
-    "BatchNormalization",
+    *("Cast", "CastLike", "QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "Mod", "BatchNormalization"),
+    *("PRelu", "OneHot", "ConvTranspose"),
 }
-"""Operators whose versions may mean other things with the same parameters."""
+"""Operators whose versions may mean other things with the same parameters: before opset 7 the slope of PRelu belongs to
+channels, before 11 OneHot has no negative indices, and ConvTranspose pads otherwise."""
 
 _ADDED = {
     **dict.fromkeys(("Reshape", "Shape", "ArgMax", "ArgMin"), ("allowzero", "start", "end", "select_last_index")),

@@ -58,6 +58,9 @@ class Inputs:
                     self.needs[name].narrow(need.low, need.high)
                     self.needs[name].nonzero |= need.nonzero
                     self.needs[name].wanted.update(need.wanted)
+                    self.needs[name].sizes = self.needs[name].sizes or need.sizes
+        for need in self.needs.values():
+            need.narrow_sizes()
 
     def plan(self, count: int) -> Iterator[Set]:
         """`count` sets of adversarial inputs and the mild ones."""

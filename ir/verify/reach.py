@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import onnx_ir
+from onnx_ir import AttributeType
 
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.evaluate import RangeError, Shape, index_bounds
@@ -20,7 +21,7 @@ from castsmith.ir.ops import DEFAULT_DOMAINS
 from castsmith.ir.walks import all_nodes
 from castsmith.numerics.types import Kind, element_type
 
-_MOST_TURNS, _MOST_SIZE, _MOST_CONSTANTS = 4, 4, 32
+_MOST_TURNS, _MOST_SIZE, _MOST_CONSTANTS, _MOST_COUNTED = 4, 4, 32, 100
 
 
 _SIZES: dict[tuple[str, int], tuple[int, int]] = {
@@ -64,7 +65,10 @@ _EXACTLY_CARRIED = {
 }
 """Those of which a bound does not go through, since they bound or add elements themselves."""
 
-_COMPARISONS = {"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Max", "Min", "Clip", "PRelu", "Mod"}
+_COMPARISONS = {
+    *("Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Max", "Min", "Clip", "PRelu", "Mod"),
+    *("BitwiseAnd", "BitwiseOr", "BitwiseXor"),
+}
 
 
 @dataclass
@@ -76,11 +80,19 @@ class Needs:
     wanted: dict[float, None] = field(default_factory=dict[float, None])
     nonzero: bool = False
     """Whether whole numbers are divided by it."""
+    sizes: tuple[float, float] | None = None
+    """Sizes and numbers of turns worth feeding, where it says how much an operator makes."""
 
     def narrow(self, low: float, high: float) -> None:
         """Keep to these bounds too, where that leaves anything."""
         if max(low, self.low) <= min(high, self.high):
             self.low, self.high = max(low, self.low), min(high, self.high)
+
+    def narrow_sizes(self) -> None:
+        """Keep to sizes worth feeding; those that the models compare with are, too."""
+        if self.sizes is not None:
+            low, high = self.sizes
+            self.narrow(low, max(high, *(number + 1 for number in self.wanted if number < _MOST_COUNTED), high))
 
 
 class Reach:
@@ -99,7 +111,7 @@ class Reach:
                 self._bound(node, slot, low, high)
             for (op_type, slot), (low, high) in _SIZES.items():
                 if node.op_type == op_type and node.domain in DEFAULT_DOMAINS and slot < len(node.inputs):
-                    self._bound(node, slot, low, high)
+                    self._bound(node, slot, low, high, sizes=True)
         for node in nodes:
             if node.domain in DEFAULT_DOMAINS:
                 self._compare(node)
@@ -113,10 +125,13 @@ class Reach:
             self._bound(error.node, *error.bound)
         return before != [(each.low, each.high) for each in self.needs.values()]
 
-    def _bound(self, node: onnx_ir.Node, slot: int, low: int, high: int) -> None:
+    def _bound(self, node: onnx_ir.Node, slot: int, low: int, high: int, *, sizes: bool = False) -> None:
         def found(name: str, back: Callable[[float], float | None]) -> None:
             ends = [number for number in (back(low), back(high)) if number is not None]
-            if len(ends) == 2:
+            if len(ends) == 2 and sizes:
+                before = self.needs[name].sizes or (-math.inf, math.inf)
+                self.needs[name].sizes = max(before[0], math.ceil(min(ends))), min(before[1], math.floor(max(ends)))
+            elif len(ends) == 2:
                 self.needs[name].narrow(math.ceil(min(ends)), math.floor(max(ends)))
 
         self._back(node.inputs[slot], lambda number: number, found, bounding=True)
@@ -136,6 +151,8 @@ class Reach:
             self._want(node.inputs[:1], [step * scale for scale in scales for step in steps])
         elif node.op_type in ("If", "Where", "Not", "And", "Or"):
             self._want(node.inputs[:1], [0.0, 1.0])
+        floats = [a.as_float() for a in node.attributes.values() if a.type is AttributeType.FLOAT and not a.is_ref()]
+        self._want(node.inputs[:1], [sign * number for number in floats for sign in (1, -1)])
 
     def _want(self, values: Sequence[onnx_ir.Value | None], numbers: Iterable[float]) -> None:
         for number in numbers:

@@ -20,7 +20,6 @@ import onnx_ir
 from castsmith.ir.errors import ModelError, VerificationError
 from castsmith.ir.evaluate import (
     OURSELVES,
-    SECONDS,
     TITLES,
     Budget,
     Engine,
@@ -30,12 +29,11 @@ from castsmith.ir.evaluate import (
     Path,
     Tensor,
     depends_on_inputs,
-    held_nodes,
+    seconds_for,
 )
 from castsmith.ir.inference import known_types
 from castsmith.ir.io import as_model, reloaded
-from castsmith.ir.ops import GIVES_BOOL
-from castsmith.ir.prove import Book, expressions, prove
+from castsmith.ir.prove import prove
 from castsmith.ir.records import Site
 from castsmith.ir.rewrite_pass import require_known_opset
 from castsmith.ir.text import node_item, site_of
@@ -51,6 +49,7 @@ from castsmith.ir.verify.compare import (
 )
 from castsmith.ir.verify.inputs import Feeds
 from castsmith.ir.verify.sets import SETS, Sets
+from castsmith.ir.verify.unseen import open_ends, unlike
 from castsmith.ir.verify.verdict import Mismatch, Verdict
 from castsmith.ir.verify.whole import Whole
 from castsmith.ir.walks import all_nodes
@@ -60,7 +59,7 @@ from castsmith.numerics.types import type_name
 
 _SETS_AFTER_PASSES = 6
 
-_MOST_WHOLE = 40
+_MOST_WHOLE, _THIRD = 40, 2
 
 
 def verify(
@@ -75,7 +74,7 @@ def verify(
     dims: Mapping[str, int] | None = None,
     inputs: Iterable[tuple[str, Mapping[str, Array]]] | None = None,
     accept: Collection[str] = (),
-    seconds: float = SECONDS,
+    seconds: float | None = None,
     prove: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> Verdict:
@@ -87,7 +86,8 @@ def verify(
         to symbolic dimensions, and `inputs` replaces the sets. nan_bits: whether another NaN differs.
     accept: the inputs and outputs whose element type may be another, or `all`; they are compared through it: codes of
         float8 as uint8, a wider or a narrower type.
-    seconds: no set of inputs is started after that time. prove: call nothing equal but what is proven for all inputs.
+    seconds: how long it may take, by default 20 to 120 by the size of the models.
+    prove: call nothing equal but what is proven for all inputs.
 
     Raises ModelError where a model cannot be read or an opset is unknown, EngineError for an engine that is unknown or
     not installed, PromotionError where the rules refuse.
@@ -101,7 +101,9 @@ def verify(
     verdict = Verdict(engine, interface=list(declared.differences))
     runner = Engine(engine)
     if not verdict.interface:
-        comparison = _Comparison(a, b, rules, runner, Budget(seconds), declared, verdict, nan_bits, seed, prove)
+        comparison = _Comparison(
+            a, b, rules, runner, Budget(seconds or seconds_for((a, b))), declared, verdict, nan_bits, seed, prove
+        )
         tried = comparison.sets
         made = (
             tried.given(inputs)
@@ -170,11 +172,10 @@ class _Comparison:
         self.first = Evaluator(self.a, self.rules, self.runner, self.budget)
         self.second = Evaluator(self.b, self.rules, self.runner, self.budget)
         self.sets = Sets(self.a, self.b, self.first, self.budget, self.declared, self.seed, self.verdict.notes)
-        self.whole = Whole(self.b, self.runner.name) if self.runner.name != "reference" else None
+        self.whole = Whole(self.b, self.runner.name, self.budget.left) if self.runner.name != "reference" else None
         self.verdict.outputs = {value.name or "": Count() for value in self.a.graph.outputs}
         self.confirmed: set[str] = set()
-        book = Book()
-        self.computed = expressions(self.a, book), expressions(self.b, book)
+        self.unlike = unlike(self.a, self.b, self.rules, nan_bits=self.nan_bits)
 
     def all(self, sets: Iterator[tuple[str, Feeds]], progress: Callable[[str], None] | None) -> None:
         """Run the sets until one shows a difference, and draw the conclusions."""
@@ -229,15 +230,18 @@ class _Comparison:
                 self.confirmed.add(output)
         verdict.runs.append(name)
         if self.whole is not None and not verdict.runtime and len(verdict.runs) <= _MOST_WHOLE:
-            seconds = max(1.0, self.budget.left)
-            verdict.runtime += self.whole.differences(name, theirs, found, self.second, self.nan_bits, seconds)
+            verdict.runtime += self.whole.differences(name, theirs, found, self.second, self.nan_bits)
 
     # ---- the place of a difference
 
     def _first_difference(self, name: str, feeds: Feeds, theirs: Feeds) -> Mismatch | None:
         """Both run again with every value kept; the first of B, within loops and calls too, that A has otherwise."""
         known: dict[tuple[Path, str], Tensor] = {}
-        self.first.run(feeds, lambda path, value, tensor: known.update({(path, value.name or ""): tensor}))
+        self.budget.extend()
+        try:
+            self.first.run(feeds, lambda path, value, tensor: known.update({(path, value.name or ""): tensor}))
+        except LimitError:
+            return None
         found: list[Mismatch] = []
         arrays = {key: array for key, array in theirs.items() if isinstance(array, np.ndarray)}
         outputs = set(self.b.graph.outputs)
@@ -258,7 +262,10 @@ class _Comparison:
             if here is not None:
                 found.append(self._mismatch(name, value, here, arrays, tensor.array, path))
 
-        self.second.run(theirs, watch)
+        try:
+            self.second.run(theirs, watch)
+        except LimitError:
+            return None
         return found[0] if found else None
 
     def _mismatch(
@@ -307,10 +314,12 @@ class _Comparison:
             verdict.unsure += dict.fromkeys(self._open_ends())
         if self.prove:
             verdict.unsure += [f"the output {name} is not proven, only tested" for name in tested]
-        if self.sets.unread and not verdict.unsure:
-            verdict.notes.append(self.sets.unread)
-        elif self.sets.unread:
+        if self.sets.unread and (tested or verdict.unsure):
             verdict.unsure.append(self.sets.unread)
+        elif tested and _THIRD * len(verdict.runs) < len(verdict.skipped):
+            verdict.unsure.append(
+                f"the models ran on {len(verdict.runs)} sets of inputs and not on {len(verdict.skipped)}"
+            )
         self._report()
 
     def _declared_types(self) -> None:
@@ -345,32 +354,7 @@ class _Comparison:
 
     def _open_ends(self) -> list[str]:
         """What one model computes in another way than the other and the inputs did not reach."""
-        ours, theirs = self.computed
-        texts: list[str] = []
-        for title, mine, other, evaluator in (
-            ("first", ours, theirs, self.first),
-            ("second", theirs, ours, self.second),
-        ):
-            shared = {number for numbers in other.of.values() for number in numbers}
-            own = [node for node, numbers in mine.of.items() if not numbers <= shared]
-            inner = set(own)
-            coverage = evaluator.coverage
-            for node, way, text in coverage.untaken(own):
-                held = ("body",) if node.op_type != "If" else (way,)
-                if way and any(set(held_nodes(node, name)) & inner or not held_nodes(node, name) for name in held):
-                    texts.append(f"{text} in the {title} model")
-            deciding = [node for node in own if node.op_type in GIVES_BOOL]
-            texts += [
-                f"{text} in the {title} model"
-                for node, text in coverage.flat(deciding)
-                if depends_on_inputs(node.outputs[0])
-            ]
-            for node in own:
-                rows = coverage.rows.get(node)
-                if rows is not None and not rows.all() and node.op_type == "Gather":
-                    count = int(rows.sum())
-                    texts.append(f"{count} of the {rows.size} rows of {site_of(node)} in the {title} model were read")
-        return texts
+        return open_ends(self.unlike, self.first, self.second)
 
     def _report(self) -> None:
         verdict = self.verdict

@@ -80,6 +80,8 @@ class Sets:
             elsewhere = others and (kind == "finite" or (kind, number) == ("mild", 2))
             sizes = others[number % len(others)] if elsewhere else None
             yield f"{kind} {number}", self._feeds(maker, reaches, (kind, number), sizes)
+            if f"{kind} {number}" not in runs and self._late(f"{kind} {number}"):
+                return
         if not runs:
             return
         nodes = sum(1 for model in (self.a, self.b) for _ in all_nodes(model))
@@ -92,11 +94,12 @@ class Sets:
             )
             self.notes.append(f"{text} (--sets)")
         for kind, number in more[:affordable]:
-            if self._late(f"{kind} {number}"):
+            if self.budget.left <= 0:
+                self.notes.append(f"the time was over before inputs {kind} {number} (more with --time)")
                 return
             yield f"{kind} {number}", self._feeds(maker, reaches, (kind, number), None)
         for kind, number in list(maker.uniform())[: min(affordable, _MOST_UNIFORM)]:
-            if not wanting() or self._late(f"{kind} {number}"):
+            if not wanting() or self.budget.left <= 0:
                 return
             yield f"{kind} {number}", self._feeds(maker, reaches, (kind, number), None)
 

@@ -28,6 +28,7 @@ class Whole:
 
     model: onnx_ir.Model
     engine: str
+    seconds: float
     reason: str = ""
     _proto: onnx.ModelProto | None = None
     _runs: dict[str, Prepared] = field(default_factory=dict[str, Prepared])
@@ -46,7 +47,7 @@ class Whole:
         try:
             for level, kind in _LEVELS[self.engine].items():
                 prepared = Prepared(kind, data)
-                prepared.ready()
+                prepared.ready(self.seconds)
                 self._runs[level] = prepared
         except EngineError as error:
             self.reason = str(error)
@@ -58,7 +59,6 @@ class Whole:
         meant: Mapping[str, Content],
         evaluator: Evaluator,
         nan_bits: bool,
-        seconds: float,
     ) -> list[str]:
         """One sentence for each level at which an output is not what the model means, with the node that made it so.
 
@@ -73,7 +73,7 @@ class Whole:
         found: list[str] = []
         for level, run in self._runs.items():
             try:
-                results = run.run(plain, seconds)
+                results = run.run(plain, evaluator.budget.call)
             except EngineError as error:
                 found.append(f"{title}{level}, does not run it whole: {error}")
                 continue
@@ -82,7 +82,7 @@ class Whole:
                 if here is None:
                     continue
                 place = list(here.index) if here.index else ""
-                cause = self._cause(run.kind, evaluator, plain, value, nan_bits, seconds)
+                cause = self._cause(run.kind, evaluator, plain, value, nan_bits)
                 found.append(
                     f"run whole by {title}{level}, {value.name}{place} is {here.b} where the model says {here.a}"
                     f" ({name}; {here.elements} of {here.of} elements){cause}"
@@ -103,7 +103,6 @@ class Whole:
         feeds: Mapping[str, Array],
         output: onnx_ir.Value,
         nan_bits: bool,
-        seconds: float,
     ) -> str:
         """The first node whose result, as the only output of the model, the runtime changes: found by halving."""
         if self._proto is None or self._proto.ByteSize() > _LARGEST_CUT:
@@ -114,18 +113,23 @@ class Whole:
             if len(path) == 1:
                 meant[value.name or ""] = tensor
 
-        evaluator.run(feeds, watch)
+        try:
+            evaluator.run(feeds, watch)
+        except EngineError:
+            return ""
         makers = [node for node in self.model.graph if node.outputs and node.outputs[0].name in meant]
         if output.producer() in makers:
             makers = makers[: makers.index(output.producer()) + 1]  # pyright: ignore[reportArgumentType]
         steps = makers if len(makers) <= _MOST_CUTS else makers[:: len(makers) // _MOST_CUTS + 1]
         for node in steps:
+            if evaluator.budget.left <= 0:
+                break
             try:
                 cut = onnx.ModelProto()
                 cut.CopyFrom(self._proto)
                 del cut.graph.output[:]
                 cut.graph.output.append(onnx.ValueInfoProto(name=node.outputs[0].name or ""))
-                array = Prepared(kind, cut.SerializeToString()).run(feeds, seconds)[0]
+                array = Prepared(kind, cut.SerializeToString()).run(feeds, evaluator.budget.call)[0]
             except EngineError:
                 continue
             if self._difference(meant, node.outputs[0].name or "", array, nan_bits) is not None:

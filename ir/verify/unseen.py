@@ -1,0 +1,146 @@
+"""What the inputs did not show of what two models compute in different ways: why they cannot be called equal.
+
+Only expressions that one model has and the other has not count (`castsmith.ir.prove`), and among them branches that
+were never taken, comparisons that always came out alike, rows of tables that were not read, operands that Where never
+chose, bounds that never applied, and numbers that differ where no output shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import onnx_ir
+
+from castsmith.ir.evaluate import Evaluator, depends_on_inputs, held_nodes
+from castsmith.ir.ops import CONVERSIONS, GIVES_BOOL, LINEAR, operators
+from castsmith.ir.prove import Book, Expressions, expressions, normal_forms
+from castsmith.ir.text import site_of
+from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.types import Kind, element_type
+
+_BY_ELEMENT = operators(lambda row: row.elementwise)
+
+_OF_THE_SHAPE = {"axis", "keepdims", "allowzero", "start", "end", "to", "dtype", "auto_pad", "noop_with_empty_axes"}
+"""Attributes that differ between models that mean the same; what they change shows in shapes, types or places."""
+
+
+@dataclass
+class Unlike:
+    """The expressions of two models in one book. known: of each model, the numbers of all nodes of the other."""
+
+    book: Book
+    ours: Expressions
+    theirs: Expressions
+
+    def sides(self, first: Evaluator, second: Evaluator) -> Iterator[tuple[str, Expressions, set[int], Evaluator]]:
+        """Each model: its title, its expressions, the numbers of the other, and what ran it."""
+        for title, mine, other, evaluator in (
+            ("first", self.ours, self.theirs, first),
+            ("second", self.theirs, self.ours, second),
+        ):
+            yield title, mine, {number for numbers in other.of.values() for number in numbers}, evaluator
+
+
+def unlike(a: onnx_ir.Model, b: onnx_ir.Model, rules: PromotionRules, *, nan_bits: bool) -> Unlike:
+    """What the models have apart; brought to one form first, unless they are written alike."""
+    book = Book()
+    ours, theirs = expressions(a, book), expressions(b, book)
+    if ours.outputs == theirs.outputs:
+        return Unlike(book, ours, theirs)
+    return Unlike(*normal_forms(a, b, rules=rules, strict=nan_bits))
+
+
+def open_ends(found: Unlike, first: Evaluator, second: Evaluator) -> list[str]:
+    """What one model computes in another way than the other and the inputs did not reach."""
+    texts: list[str] = []
+    for title, mine, shared, evaluator in found.sides(first, second):
+        own = [node for node, numbers in mine.of.items() if not numbers <= shared]
+        texts += [f"{text} in the {title} model" for text in _untaken(own, evaluator)]
+        for node in own:
+            rows = evaluator.coverage.rows.get(node)
+            if rows is not None and not rows.all():
+                count = int(rows.sum())
+                texts.append(f"{count} of the {rows.size} rows of {site_of(node)} in the {title} model were read")
+    return [*texts, *_numbers_apart(found)]
+
+
+def _untaken(own: list[onnx_ir.Node], evaluator: Evaluator) -> Iterator[str]:
+    inner, coverage = set(own), evaluator.coverage
+    for node, way, text in coverage.untaken(own):
+        held = ("body",) if node.op_type != "If" else (way,)
+        decided = node.op_type == "If" and node.inputs[0] is not None and node.inputs[0].producer() in inner
+        if way and (decided or any(set(held_nodes(node, name)) & inner or not held_nodes(node, name) for name in held)):
+            yield text
+    for node, text in coverage.flat([node for node in own if node.op_type in GIVES_BOOL]):
+        if depends_on_inputs(node.outputs[0], shapes=True):
+            yield text
+    for node, place, text in coverage.unchosen(own):
+        operand = node.inputs[place]
+        if node.op_type != "Where" or (operand is not None and operand.producer() in inner):
+            yield text
+
+
+# ---- numbers that differ in the same place
+
+
+def _numbers_apart(found: Unlike) -> Iterator[str]:
+    """Operators that are alike but for a number in them: an attribute, or a constant among their operands."""
+    book = found.book
+    reached = [_reached(book, side.outputs.values()) for side in (found.ours, found.theirs)]
+    own = [
+        {number for number in here - there if book.keys[number][0] == "operator"}
+        for here, there in (reached, reached[::-1])
+    ]
+    alike: dict[object, list[int]] = {}
+    for number in sorted(own[1]):
+        alike.setdefault(_place(book, number), []).append(number)
+    for number in sorted(own[0]):
+        for other in alike.get(_place(book, number), ()):
+            text = _apart(book, number, other)
+            if text:
+                node = next((node for node, numbers in found.ours.of.items() if number in numbers), None)
+                where = f" at {site_of(node)}" if node is not None else ""
+                yield f"the models have another {text}{where}, and no output shows it"
+                break
+
+
+def _reached(book: Book, numbers: object) -> set[int]:
+    """The expressions that these are made of, those in graphs within nodes too."""
+    stack: list[int] = [*numbers]  # type: ignore[misc]
+    met: set[int] = set()
+    while stack:
+        here = stack.pop()
+        if here not in met:
+            met.add(here)
+            stack += book.parts(here)
+    return met
+
+
+def _place(book: Book, number: int) -> tuple[object, ...]:
+    """The operator with its operands but for constants, of which the types and shapes count."""
+    _, op, _, inputs, index, count = book.keys[number]
+    operands: tuple[int | None, ...] = inputs
+    held: list[object] = [book.keys[i][:3] if i is not None and i in book.constants else i for i in operands]
+    return (*op[:2], *held, index, count)
+
+
+def _apart(book: Book, number: int, other: int) -> str:
+    """The attribute or the operand in which two operators at one place differ; empty for what need not show."""
+    _, op, mine, inputs, _, _ = book.keys[number]
+    _, _, theirs, others, _, _ = book.keys[other]
+    if op != book.keys[other][1] and op[1] not in CONVERSIONS | LINEAR:
+        return f"version of {op[1]}"
+    ours, given = dict(mine), dict(theirs)
+    for name in sorted(ours.keys() | given.keys()):
+        kind = str((ours.get(name) or given[name])[0])
+        told = kind.startswith(("FLOAT", "STRING")) or (kind == "INT" and name not in _OF_THE_SHAPE)
+        if told and ours.get(name) != given.get(name):
+            return f"{name} of {op[1]}"
+    for place, (left, right) in enumerate(zip(inputs, others, strict=True)):
+        if left == right or left not in book.constants:
+            continue
+        row = element_type(book.constants[left].dtype)
+        if row.kind is not Kind.INTEGER or op[1] in _BY_ELEMENT:
+            return f"constant as operand {place + 1} of {op[1]}"
+    return ""
