@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 import onnx.parser
 import pytest
 
 import castsmith
+from tests.ir.verify.equal_pairs import EQUAL_PAIRS
+from tests.ir.verify.operator_pairs import OPERATOR_PAIRS
 from tests.ir.verify.pairs import PAIRS
 
 INCONCLUSIVE = {
@@ -32,3 +36,39 @@ def test_models_that_differ_are_not_called_equal(name: str) -> None:
     assert verdict.outcome == ("inconclusive" if name in INCONCLUSIVE else "different"), verdict.summary()
     assert not verdict
     assert not castsmith.verify(right, right, sets=2).different
+
+
+SOME = list(OPERATOR_PAIRS) if os.environ.get("CASTSMITH_PAIRS") == "all" else list(OPERATOR_PAIRS)[::4]
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_operators_that_differ_are_not_called_equal(name: str) -> None:
+    verdict = castsmith.verify(*map(onnx.parser.parse_model, OPERATOR_PAIRS[name]))
+    assert not verdict.equal, verdict.summary()
+
+
+@pytest.mark.parametrize("name", EQUAL_PAIRS)
+def test_models_that_mean_the_same_are_called_equal(name: str) -> None:
+    verdict = castsmith.verify(*map(onnx.parser.parse_model, EQUAL_PAIRS[name]))
+    assert verdict.equal, verdict.summary()
+
+
+UNSHOWN = (
+    "Where shape dependent N==7",
+    "Where x exactly big product",
+    "bit test",
+    "loop capped at 20",
+    "LayerNorm stash",
+    "PRelu opset 6/7",
+    "OneHot opset 9/11",
+    "thresholdedrelu",
+    "shrink",
+    "nms iou",
+)
+"""Those that were called equal once."""
+
+
+@pytest.mark.parametrize("name", UNSHOWN)
+def test_what_no_output_shows_is_not_called_equal(name: str) -> None:
+    verdict = castsmith.verify(*map(onnx.parser.parse_model, OPERATOR_PAIRS[name]))
+    assert not verdict.equal, verdict.summary()
