@@ -5,12 +5,8 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import onnx_ir
-
-if TYPE_CHECKING:
-    from castsmith.ir.inference import Inference
 
 
 class Effect(enum.Enum):
@@ -275,11 +271,6 @@ class Records:
 
 @dataclass
 class RewriteResult(onnx_ir.passes.PassResult):
-    """An onnx_ir PassResult that carries the records of the pass.
-
-    Attributes:
-        inference: The element types of the model after the pass, if known (`castsmith.ir.inference.cache`).
-    """
+    """An onnx_ir PassResult that carries the records of the pass."""
 
     records: Records = field(default_factory=Records)
-    inference: Inference | None = None

@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
+from typing import Protocol
 
 import onnx
 import onnx.defs
@@ -27,6 +28,7 @@ import onnx_ir
 from onnx_ir.passes import InPlacePass, PassResult
 
 from castsmith.ir.errors import OpsetError
+from castsmith.ir.inference import Session
 from castsmith.ir.naming import settle_names
 from castsmith.ir.ops import opset_of
 from castsmith.ir.options import check_options
@@ -49,7 +51,19 @@ def require_known_opset(model: onnx_ir.Model) -> None:
             raise OpsetError(f"unsupported opset {opset} of the model: {known}.")
 
 
-_LISTENERS: ContextVar[tuple[Records, ...]] = ContextVar("castsmith_listeners", default=())
+class Listener(Protocol):
+    """Receiver of what the passes of Castsmith do that run inside a block of `listening`."""
+
+    def begins(self, model: onnx_ir.Model) -> None:
+        """Note that a pass is about to run on the model."""
+        ...
+
+    def ended(self, model: onnx_ir.Model, records: Records) -> None:
+        """Note the model that a pass returned, and its records."""
+        ...
+
+
+_LISTENERS: ContextVar[tuple[Listener, ...]] = ContextVar("castsmith_listeners", default=())
 
 
 class RewritePass(InPlacePass):
@@ -69,21 +83,62 @@ class RewritePass(InPlacePass):
     def call(self, model: onnx_ir.Model) -> RewriteResult: ...
 
     def __call__(self, model_or_result: onnx_ir.Model | PassResult, /) -> RewriteResult:
-        before = _header(_model_of(model_or_result))
-        result = super().__call__(model_or_result)
-        assert isinstance(result, RewriteResult)
-        if result.modified:
-            settle_names(result.model)
-        elif _header(result.model) != before:
-            result.records.rewrites.append(_dropped(type(self).__name__, result.model, before))
-            result = replace(result, modified=True)
-        for records in _LISTENERS.get():
-            records.extend(result.records)
+        model = model_or_result.model if isinstance(model_or_result, PassResult) else model_or_result
+        return _completed(type(self).__name__, model, super().__call__)
+
+
+class SessionPass(RewritePass):
+    """A RewritePass that uses what the passes before it found out. Called with a model alone it finds out all itself.
+
+    `optimize` calls `run`; whoever has no session calls the pass itself, as with every pass of onnx_ir.
+    """
+
+    @abstractmethod
+    def rewrite(self, session: Session) -> RewriteResult:
+        """Change the model of the session."""
+
+    def call(self, model: onnx_ir.Model) -> RewriteResult:
+        return self.rewrite(Session(model))
+
+    def run(self, session: Session) -> RewriteResult:
+        """Check what the pass requires, change the model of the session, and leave in it what is still right."""
+        result = _completed(type(self).__name__, session.model, lambda _: self._checked(session))
+        session.end_of_pass(modified=result.modified)
+        return result
+
+    def _checked(self, session: Session) -> RewriteResult:
+        self.requires(session.model)
+        result = self.rewrite(session)
+        self.ensures(result.model)
         return result
 
 
-def _model_of(model_or_result: onnx_ir.Model | PassResult) -> onnx_ir.Model:
-    return model_or_result.model if isinstance(model_or_result, PassResult) else model_or_result
+def _completed(name: str, model: onnx_ir.Model, work: Callable[[onnx_ir.Model], PassResult]) -> RewriteResult:
+    """Run a pass; settle the names in its result, complete its records and tell those who listen."""
+    before = _header(model)
+    announce(model)
+    result = work(model)
+    if not isinstance(result, RewriteResult):
+        raise TypeError(f"the pass {name} returned a {type(result).__name__}, expected a castsmith.RewriteResult.")
+    if result.modified:
+        settle_names(result.model)
+    elif _header(result.model) != before:
+        result.records.rewrites.append(_dropped(name, result.model, before))
+        result = replace(result, modified=True)
+    tell(result.model, result.records)
+    return result
+
+
+def announce(model: onnx_ir.Model) -> None:
+    """Tell all who listen, the innermost first, that a pass is about to run on the model."""
+    for listener in reversed(_LISTENERS.get()):
+        listener.begins(model)
+
+
+def tell(model: onnx_ir.Model, records: Records) -> None:
+    """Tell all who listen what a pass recorded, and the model that it returned."""
+    for listener in _LISTENERS.get():
+        listener.ended(model, records)
 
 
 def _header(model: onnx_ir.Model) -> list[str]:
@@ -106,17 +161,42 @@ def _dropped(class_name: str, model: onnx_ir.Model, before: list[str]) -> Rewrit
 
 
 @contextmanager
+def listening(listener: Listener) -> Generator[None]:
+    """Tell `listener` of every pass of Castsmith that the block runs, in whatever pass manager it does.
+
+    Blocks may be nested; each belongs to the thread or task that opened it.
+    """
+    token = _LISTENERS.set((*_LISTENERS.get(), listener))
+    try:
+        yield
+    finally:
+        _LISTENERS.reset(token)
+
+
+@contextmanager
 def recording() -> Generator[Records]:
     """Collect the records of every pass of Castsmith that runs inside the block, in any pass manager.
 
     One recording may be inside another; each belongs to the thread or task that opened it.
     """
-    records = Records()
-    token = _LISTENERS.set((*_LISTENERS.get(), records))
-    try:
-        yield records
-    finally:
-        _LISTENERS.reset(token)
+    recorder = _Recorder()
+    with listening(recorder):
+        yield recorder.records
+
+
+class _Recorder:
+    """Collects the records of passes."""
+
+    def __init__(self) -> None:
+        self.records = Records()
+
+    def begins(self, model: onnx_ir.Model) -> None:
+        """As of Listener."""
+
+    def ended(self, model: onnx_ir.Model, records: Records) -> None:
+        """As of Listener."""
+        del model
+        self.records.extend(records)
 
 
 RULE, PASS, FROM = "castsmith.rule", "castsmith.pass", "castsmith.from"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import onnx_ir
 
 from castsmith.ir.constants import constant_nodes, drop_if_unused
-from castsmith.ir.inference import Following, Inference
+from castsmith.ir.inference import Inference, Session
 from castsmith.ir.naming import Namer
 from castsmith.ir.records import Effect, Records, Refusal, Rewrite, RewriteResult
 from castsmith.ir.targets import Target, takes_identity
@@ -56,49 +56,33 @@ class Replacement:
 Rule = Callable[[onnx_ir.Node], Replacement | Refusal | None]
 
 
-def run_rules(
-    model: onnx_ir.Model,
-    pass_name: str,
-    namer: Namer,
-    *rules: Rule,
-    following: Following | None = None,
-    types: Types | None = None,
-) -> RewriteResult:
+def run_rules(session: Session, pass_name: str, *rules: Rule, types: Types) -> RewriteResult:
     """Offer every node to the rules, in the order of the graph; the first rule that returns a result is applied.
 
     Args:
-        following: Receives each rewrite, and holds the inference that the result returns.
         types: As in `apply_replacement`.
     """
-    records = Records()
-    for node in all_nodes(model):
+    records, namer = Records(), session.namer()
+    for node in all_nodes(session.model):
         for rule in rules:
             answer = rule(node)
             if isinstance(answer, Replacement):
-                records.rewrites.append(apply_replacement(pass_name, node, answer, namer, following, types))
+                records.rewrites.append(apply_replacement(session, pass_name, node, answer, namer, types))
             elif answer is not None:
                 records.refusals.append(answer)
             if answer is not None:
                 break
-    inference = None if following is None else following.handed_on()
-    return RewriteResult(model, bool(records.rewrites), records, inference)
+    return RewriteResult(session.model, bool(records.rewrites), records)
 
 
 def apply_replacement(
-    pass_name: str,
-    node: onnx_ir.Node,
-    replacement: Replacement,
-    namer: Namer,
-    following: Following | None = None,
-    types: Types | None = None,
+    session: Session, pass_name: str, node: onnx_ir.Node, replacement: Replacement, namer: Namer, types: Types
 ) -> Rewrite:
-    """Change the graph as `replacement` says and record it. Graph outputs keep their names.
+    """Change the graph as `replacement` says, note that in the session, and record it. Graph outputs keep their names.
 
     Args:
-        types: The types with which the record shows values that declare none; by default those being followed.
+        types: The types with which the record shows values that declare none.
     """
-    if types is None and following is not None:
-        types = following.inference.types
     site, before = site_of(node), node_item(node, types)
     old_inputs = [value for value in node.inputs if value is not None]
     if replacement.outputs is not None:
@@ -118,8 +102,7 @@ def apply_replacement(
     after = [*map(constant_item, replacement.constants), *(node_item(each, types) for each in made)]
     if replacement.outputs is None:
         after.append(node_item(node, types))
-    if following is not None:
-        following.rewritten(node, made, replacement.outputs)
+    session.rewritten(node, made, replacement.outputs)
     for value in old_inputs:
         drop_if_unused(value)
     reason, saved = replacement.reason, replacement.saved_bytes

@@ -24,11 +24,10 @@ from numpy.typing import NDArray
 from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor, new_constant
-from castsmith.ir.inference import declared_types, infer_element_types
-from castsmith.ir.naming import Namer
+from castsmith.ir.inference import Session, declared_types, infer_element_types
 from castsmith.ir.ops import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.records import Effect, Refusal, RewriteResult
-from castsmith.ir.rewrite_pass import RewritePass
+from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.rewriting import Replacement, run_rules
 from castsmith.ir.targets import Target
 from castsmith.ir.text import site_of
@@ -141,7 +140,7 @@ class Offers:
 
 
 @dataclass(frozen=True)
-class LowerCustom(RewritePass):
+class LowerCustom(SessionPass):
     """See the module. target: where the model is to run. lowerings: by the operator's name, ahead of the packages'.
 
     Raises ExtensionError where the lowering of a package raises an error of its own.
@@ -150,7 +149,8 @@ class LowerCustom(RewritePass):
     target: Target
     lowerings: Mapping[str, Lowering] = field(default_factory=dict[str, Lowering])
 
-    def call(self, model: onnx_ir.Model) -> RewriteResult:
+    def rewrite(self, session: Session) -> RewriteResult:
+        model = session.model
         chosen = self._chosen({name_of(node) for node in all_nodes(model) if _is_custom(node, model)})
         if not chosen:
             return RewriteResult(model, False)
@@ -158,7 +158,7 @@ class LowerCustom(RewritePass):
         offers = Offers(chosen, self.target)
         inference = infer_element_types(model, PromotionRules(promote_unsafe=True), offers.types)
         offers.refuse_several(function for function, called in inference.signatures.items() if len(called) > 1)
-        result = run_rules(model, NAME, Namer(model), offers.answers.get, types=inference.types)
+        result = run_rules(session, NAME, offers.answers.get, types=inference.types)
         drop_unused_domains(model, [name.rpartition(".")[0] for name in chosen])
         for scope in lacking:
             if not any(node.domain in DEFAULT_DOMAINS for node in scope.all_nodes()):

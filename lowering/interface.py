@@ -7,7 +7,7 @@ from collections.abc import Collection, Container, Mapping, Sequence
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.inference import outdated
+from castsmith.ir.inference import Session
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops import cast_node
 from castsmith.ir.options import Interface
@@ -29,25 +29,26 @@ def wide_type(dtype: DataType) -> DataType:
     return DataType.INT8 if row.signed else DataType.UINT8
 
 
-def widen_interface(model: onnx_ir.Model, pass_name: str, dtypes: Collection[DataType]) -> list[Rewrite]:
+def widen_interface(session: Session, pass_name: str, dtypes: Collection[DataType]) -> list[Rewrite]:
     """Make the graph's inputs and outputs of these types wide. Each number of the type is one of the wider type; an
     input that is fed another number is cast, so it rounds."""
     to, rule, reason = {dtype: wide_type(dtype) for dtype in dtypes}, "widen-interface", "asked to be wide"
-    return [*convert_inputs(model, pass_name, rule, to, reason), *convert_outputs(model, pass_name, rule, to, reason)]
+    inputs = convert_inputs(session, pass_name, rule, to, reason)
+    return [*inputs, *convert_outputs(session, pass_name, rule, to, reason)]
 
 
 def convert_inputs(
-    model: onnx_ir.Model, pass_name: str, rule: str, to: Mapping[DataType, DataType], reason: str
+    session: Session, pass_name: str, rule: str, to: Mapping[DataType, DataType], reason: str
 ) -> list[Rewrite]:
     """Give the graph's inputs of these types others, and cast them back inside."""
-    graph, namer = model.graph, Namer(model)
+    graph, namer = session.model.graph, session.namer()
     found = [value for value in graph.inputs if _is_tensor(value, to) and not value.is_initializer()]
     made = [_convert_input(graph, value, to, namer) for value in found]
-    return _recorded(model, pass_name, rule, reason, made)
+    return _recorded(session, pass_name, rule, reason, made)
 
 
 def convert_outputs(
-    model: onnx_ir.Model,
+    session: Session,
     pass_name: str,
     rule: str,
     to: Mapping[DataType, DataType],
@@ -55,11 +56,11 @@ def convert_outputs(
     only: Collection[onnx_ir.Value] | None = None,
 ) -> list[Rewrite]:
     """Cast the graph's outputs of these types, or only those named, to others."""
-    graph, namer, made = model.graph, Namer(model), list[tuple[onnx_ir.Value, ValueItem]]()
+    graph, namer, made = session.model.graph, session.namer(), list[tuple[onnx_ir.Value, ValueItem]]()
     for index, value in enumerate(list(graph.outputs)):
         if _is_tensor(value, to) and (only is None or value in only):
             made.append(_convert_output(graph, index, value, to, namer))
-    return _recorded(model, pass_name, rule, reason, made)
+    return _recorded(session, pass_name, rule, reason, made)
 
 
 def _is_tensor(value: onnx_ir.Value, dtypes: Container[DataType | None]) -> bool:
@@ -104,15 +105,15 @@ def _name(node: onnx_ir.Node, namer: Namer) -> None:
 
 
 def _recorded(
-    model: onnx_ir.Model, pass_name: str, rule: str, reason: str, made: Sequence[tuple[onnx_ir.Value, ValueItem]]
+    session: Session, pass_name: str, rule: str, reason: str, made: Sequence[tuple[onnx_ir.Value, ValueItem]]
 ) -> list[Rewrite]:
     if made:
-        outdated(model)
+        session.changed()
     return [
         Rewrite(
             pass_name,
             rule,
-            Site(model.graph.name or "", value.name or ""),
+            Site(session.model.graph.name or "", value.name or ""),
             before,
             value_item(value),
             f"inputs and outputs were {reason}",

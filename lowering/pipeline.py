@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import onnx
 import onnx_ir
-from onnx_ir.passes import PassBase, PassResult
+from onnx_ir.passes import PassBase
 
-from castsmith.ir.inference import infer_element_types, lend
+from castsmith.ir.inference import Session
 from castsmith.ir.io import as_model
 from castsmith.ir.options import PASS_OPTIONS, FoldAs, Interface, Options, Storage
-from castsmith.ir.records import Diagnostic, Effect, Records, Refusal, Rewrite, RewriteResult
-from castsmith.ir.rewrite_pass import RewritePass, note_provenance, recording
+from castsmith.ir.records import Diagnostic, Effect, Refusal, Rewrite, RewriteResult
+from castsmith.ir.rewrite_pass import RewritePass, SessionPass, note_provenance
 from castsmith.ir.walks import all_nodes, all_tensors
 from castsmith.lowering.registry import (
     AFTER,
@@ -166,22 +165,22 @@ def _optimize(model: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str], o
     rules, passes, until = rules_of(options), options.passes, options.until
     chosen = _target(options.target) if isinstance(options.target, str) else options.target
     given = as_model(model)
-    result_model = given.clone() if given is model and not options.in_place else given
+    session = Session(given.clone() if given is model and not options.in_place else given, chosen)
     settings: dict[str, Any] = {
         **asdict(rules),
         **{name: getattr(options, name) for name in PASS_OPTIONS},
         "target": chosen,
     }
     verify, provenance = options.verify, options.provenance
-    records, settled, inference = Records(), set[str](), None
-    before, verdict = None if verify is None else result_model.clone(), None
+    settled, verdict = set[str](), None
+    before = None if verify is None else session.model.clone()
     comparing: dict[str, Any] = {
         "engine": verify,
         "promotion": replace(rules, promote_unsafe=True),
         "dims": options.verify_dims,
         "inputs": options.verify_inputs,
     }
-    known = set(all_nodes(result_model)) if provenance else set[onnx_ir.Node]()
+    known = set(all_nodes(session.model)) if provenance else set[onnx_ir.Node]()
     asked = [name for name in ON_REQUEST if options.narrow]
     specs = _specs(passes, until, asked, targeted=chosen is not None)
     whole, rounds = (list(specs) if passes is None and until is None else []), 1
@@ -194,41 +193,33 @@ def _optimize(model: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str], o
             continue
         if options.progress is not None:
             options.progress(name)
-        size = _constant_bytes(result_model) if name == _GROWING else 0
-        with lend(result_model, inference):
-            if isinstance(spec, (str, RewritePass)):
-                outcome = (make_pass(spec, settings) if isinstance(spec, str) else spec)(result_model)
-            else:
-                outcome = _recorded(spec, result_model)
-        handed_on = outcome.inference if isinstance(outcome, RewriteResult) else None
-        same = outcome.model is result_model and not outcome.modified
-        inference = handed_on or (inference if same else None)
-        result_model = outcome.model
+        size = _constant_bytes(session.model) if name == _GROWING else 0
+        outcome = _run(make_pass(spec, settings) if isinstance(spec, str) else spec, name, session)
         settled = set[str]() if outcome.modified else settled | {name}
-        made = outcome.records if isinstance(outcome, RewriteResult) else Records()
-        _add(records, made)
+        session.record(outcome.records)
         if name == _GROWING:
             left = settings["max_total_growth"]
-            settings["max_total_growth"] = left - min(max(_constant_bytes(result_model) - size, 0), left)
+            settings["max_total_growth"] = left - min(max(_constant_bytes(session.model) - size, 0), left)
         if before is not None and outcome.modified:
             from castsmith.ir.verify import require_same
 
-            verdict = require_same(before, result_model, name, accept=retyped(records.rewrites), **comparing)
+            accepted = retyped(session.records.rewrites)
+            verdict = require_same(before, session.model, name, accept=accepted, **comparing)
         if provenance and outcome.modified:
-            note_provenance(result_model, known, made.rewrites)
+            note_provenance(session.model, known, outcome.records.rewrites)
         if passes is None and outcome.modified and specs:
             specs[:0] = AFTER.get(name, ())
     if chosen is not None and passes is None and until is None:
         from castsmith.lowering.check import unreported_errors
 
-        with lend(result_model, inference):
-            final = infer_element_types(result_model, replace(rules, promote_unsafe=True))
-        records.diagnostics += unreported_errors(result_model, final, chosen, records.diagnostics)
+        final, told = session.inference(replace(rules, promote_unsafe=True)), session.records.diagnostics
+        told += unreported_errors(session.model, final, chosen, told)
     if before is not None and verdict is None:
         from castsmith.ir.verify import require_same
 
-        verdict = require_same(before, result_model, "no pass", **comparing)
-    return Result(result_model, records.rewrites, records.refusals, records.diagnostics, verdict)
+        verdict = require_same(before, session.model, "no pass", **comparing)
+    records = session.records
+    return Result(session.model, records.rewrites, records.refusals, records.diagnostics, verdict)
 
 
 def rules_of(options: Options) -> PromotionRules:
@@ -237,30 +228,23 @@ def rules_of(options: Options) -> PromotionRules:
     return PromotionRules.preset(named) if isinstance(named, str) else named or PromotionRules()
 
 
-def _recorded(foreign: PassBase, model: onnx_ir.Model) -> PassResult:
-    """Run a pass from elsewhere; a change of which it leaves no record gets one by comparison."""
-    from castsmith.ir.diff import rewrites_between
+def _run(each: PassBase, name: str, session: Session) -> RewriteResult:
+    """Run a pass of Castsmith in the session, or one from elsewhere, which may change anything, on its model."""
+    if isinstance(each, SessionPass):
+        return each.run(session)
+    if isinstance(each, RewritePass):
+        result = each(session.model)
+    else:
+        from castsmith.passes.managers import run_recorded
 
-    old = model.clone()
-    with recording() as heard:
-        outcome = foreign(model)
-    made = outcome.records if isinstance(outcome, RewriteResult) else heard
-    if made.rewrites:
-        return RewriteResult(outcome.model, True, made)
-    made.rewrites += rewrites_between(old, outcome.model, name_of(foreign))
-    return RewriteResult(outcome.model, outcome.modified or bool(made.rewrites), made)
+        result = run_recorded(each, session.model, name)
+    session.changed(result.model)
+    return result
 
 
 def retyped(rewrites: Iterable[Rewrite]) -> set[str]:
     """The inputs and outputs of the model whose element type the rewrites changed on purpose."""
     return {rewrite.site.node for rewrite in rewrites if rewrite.effect is Effect.INTERFACE}
-
-
-def _add(records: Records, made: Records) -> None:
-    """Add what a pass recorded, but what an earlier run of it refused or noticed already."""
-    records.rewrites += made.rewrites
-    records.refusals += (Counter(made.refusals) - Counter(records.refusals)).elements()
-    records.diagnostics += (Counter(made.diagnostics) - Counter(records.diagnostics)).elements()
 
 
 def _constant_bytes(model: onnx_ir.Model) -> int:

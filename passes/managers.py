@@ -1,31 +1,127 @@
-"""The pass managers of onnx_ir, with results that carry the records of the passes of Castsmith inside."""
+"""The pass managers of onnx_ir, with results that carry the records of the passes inside.
+
+Passes of Castsmith tell their records. What other passes change is recorded by comparing the model before and after
+each of them, also where a pass from elsewhere runs passes of Castsmith among its own changes.
+"""
 
 from __future__ import annotations
 
 import onnx_ir
-from onnx_ir.passes import PassResult
+from onnx_ir.passes import PassBase, PassResult
 
-from castsmith.ir.records import RewriteResult
-from castsmith.ir.rewrite_pass import recording
-
-
-class _Carrying(onnx_ir.passes.Sequential):
-    """What both do beside onnx_ir's: PassManager is a Sequential there, too."""
-
-    def call(self, model: onnx_ir.Model) -> RewriteResult:
-        with recording() as records:
-            result = super().call(model)
-        return RewriteResult(result.model, result.modified, records)
-
-    def __call__(self, model_or_result: onnx_ir.Model | PassResult, /) -> RewriteResult:
-        result = super().__call__(model_or_result)
-        assert isinstance(result, RewriteResult)
-        return result
+from castsmith.ir.records import Records, RewriteResult
+from castsmith.ir.rewrite_pass import RewritePass, announce, listening, recording, tell
 
 
-class Sequential(_Carrying):
+class Sequential(onnx_ir.passes.Sequential):
     """onnx_ir's Sequential: passes of any origin, one after another. An error in one is onnx_ir's PassError."""
 
+    def call(self, model: onnx_ir.Model) -> RewriteResult:
+        return _recorded(onnx_ir.passes.Sequential(*map(_telling, self.passes)), model)
 
-class PassManager(_Carrying, onnx_ir.passes.PassManager):
+    def __call__(self, model_or_result: onnx_ir.Model | PassResult, /) -> RewriteResult:
+        return _with_records(super().__call__(model_or_result))
+
+
+class PassManager(onnx_ir.passes.PassManager):
     """onnx_ir's PassManager: passes of any origin, `steps` times or until nothing changes."""
+
+    def call(self, model: onnx_ir.Model) -> RewriteResult:
+        passes = [_telling(each) for each in self.passes]
+        return _recorded(onnx_ir.passes.PassManager(passes, self.steps, self.early_stop), model)
+
+    def __call__(self, model_or_result: onnx_ir.Model | PassResult, /) -> RewriteResult:
+        return _with_records(super().__call__(model_or_result))
+
+
+def run_recorded(each: PassBase, model: onnx_ir.Model, name: str) -> RewriteResult:
+    """Run a pass that is not of Castsmith, or a manager, with the records of all that it changes.
+
+    Args:
+        each: The pass.
+        model: The model to run it on.
+        name: What records made by comparison call the pass.
+    """
+    with recording() as records:
+        result = _telling(each, name)(model)
+    return RewriteResult(result.model, result.modified, records)
+
+
+def _recorded(manager: onnx_ir.passes.Sequential, model: onnx_ir.Model) -> RewriteResult:
+    with recording() as records:
+        result = manager.call(model)
+    return RewriteResult(result.model, result.modified, records)
+
+
+def _with_records(result: PassResult) -> RewriteResult:
+    if isinstance(result, RewriteResult):
+        return result
+    return RewriteResult(result.model, result.modified)
+
+
+def _telling(each: PassBase, name: str = "") -> PassBase:
+    """The pass, or one that does the same and tells what it changes."""
+    kind = type(each)
+    if isinstance(each, RewritePass) or kind in (Sequential, PassManager):
+        return each
+    if isinstance(each, onnx_ir.passes.PassManager) and kind is onnx_ir.passes.PassManager:
+        return PassManager([*each.passes], each.steps, each.early_stop)
+    if isinstance(each, onnx_ir.passes.Sequential) and kind is onnx_ir.passes.Sequential:
+        return Sequential(*each.passes)
+    return _Compared(each, name or kind.__name__)
+
+
+class _Compared(PassBase):
+    """A pass from elsewhere that tells what it changes, found by comparing the model before and after."""
+
+    def __init__(self, inner: PassBase, name: str) -> None:
+        self.inner, self.name = inner, name
+
+    @property
+    def in_place(self) -> bool:
+        return self.inner.in_place
+
+    @property
+    def changes_input(self) -> bool:
+        return self.inner.changes_input
+
+    def __str__(self) -> str:
+        return str(self.inner)
+
+    def call(self, model: onnx_ir.Model) -> PassResult:
+        announce(model)
+        comparison = _Comparison(model, self.name)
+        with listening(comparison):
+            result = self.inner(model)
+        if isinstance(result, RewriteResult) and not comparison.heard:
+            tell(result.model, result.records)
+            if result.records.rewrites:
+                return PassResult(result.model, True)
+        comparison.begins(result.model)
+        return PassResult(result.model, result.modified or comparison.changed)
+
+
+class _Comparison:
+    """Compares the model whenever a pass of Castsmith begins with what it was when the one before ended.
+
+    Attributes:
+        changed: True if anything was told that changed the model.
+        heard: True if a pass of Castsmith ran.
+    """
+
+    def __init__(self, model: onnx_ir.Model, name: str) -> None:
+        self._last, self._name = model.clone(), name
+        self.changed = self.heard = False
+
+    def begins(self, model: onnx_ir.Model) -> None:
+        """Tell what changed since the last pass of Castsmith ended."""
+        from castsmith.ir.diff import rewrites_between
+
+        found = rewrites_between(self._last, model, self._name)
+        if found:
+            self.changed = True
+            tell(model, Records(found))
+
+    def ended(self, model: onnx_ir.Model, records: Records) -> None:
+        """Remember the model as the pass left it."""
+        self.heard, self.changed, self._last = True, self.changed or bool(records.rewrites), model.clone()

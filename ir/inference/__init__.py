@@ -1,7 +1,7 @@
 """Element types of all values of a model, also of one whose operands disagree, and intervals of its integers.
 
 Call `infer_element_types(model, rules)`; the `Inference` it returns gives the type of each value and lists the operands
-to convert. `intervals` bounds integers; `cache` follows rewrites so that nothing is inferred twice.
+to convert. `intervals` bounds integers. A `Session` keeps what is known of a model from pass to pass.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from castsmith.lazy import door
 
 if TYPE_CHECKING:
-    from castsmith.ir.inference.cache import Following, lend, outdated
     from castsmith.ir.inference.calls import Signature, free_identifier, signature_text
     from castsmith.ir.inference.disagreement import Disagreement, not_cast
     from castsmith.ir.inference.intervals import Range, Ranges
+    from castsmith.ir.inference.session import Session
     from castsmith.ir.inference.walk import (
         Inference,
         called_with_several_types,
@@ -25,19 +25,17 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Disagreement",
-    "Following",
     "Inference",
     "Range",
     "Ranges",
+    "Session",
     "Signature",
     "called_with_several_types",
     "declared_types",
     "free_identifier",
     "infer_element_types",
     "known_types",
-    "lend",
     "not_cast",
-    "outdated",
     "signature_text",
 ]
 
@@ -45,10 +43,10 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = door(
         __name__,
         {
-            "cache": ("Following", "lend", "outdated"),
             "calls": ("Signature", "free_identifier", "signature_text"),
             "disagreement": ("Disagreement", "not_cast"),
             "intervals": ("Range", "Ranges"),
+            "session": ("Session",),
             "walk": ("Inference", "called_with_several_types", "declared_types", "infer_element_types", "known_types"),
         },
     )

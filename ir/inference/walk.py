@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import cast
 
 import onnx
 import onnx.checker
@@ -113,14 +112,15 @@ def _ask_onnx(node: onnx_ir.Node, inputs: Sequence[DataType | None], key: OpKey)
     return [DataType(elem_type) if elem_type else None for elem_type in types]
 
 
-LENT = "castsmith.types"
-"""Where the `meta` of a model holds an inference that is right for it as it is (`castsmith.ir.inference.cache`)."""
-
 _SIGNATURES = 64
 """How many signatures are followed for each function, on average: of functions with n inputs there can be 2**n."""
 
 OutputTypes = Callable[[onnx_ir.Node, Sequence[DataType | None], Mapping[str, int]], Sequence[DataType | None]]
 """From a node, the types of its inputs and the opset imports around it, the types of its outputs."""
+
+
+Plain = dict[Hashable, list[DataType | None]]
+"""Output types by operator, the `to` of a Cast, the number of outputs and the input types."""
 
 
 def called_with_several_types(inference: Inference) -> frozenset[onnx_ir.Graph | onnx_ir.Function]:
@@ -160,8 +160,9 @@ class Inference:
     """Outputs of the subgraphs of If, Loop and Scan that leave as a wider type."""
     ranks: dict[onnx_ir.Value, int | None] = field(default_factory=dict[onnx_ir.Value, int | None])
     """The ranks of the inputs of functions, where the rules look at ranks."""
-    plain: dict[Hashable, list[DataType | None]] = field(default_factory=dict[Hashable, "list[DataType | None]"])
-    """The output types of operators whose inputs agree and fix them: most nodes are like one seen before."""
+    plain: dict[frozenset[tuple[str, int]], Plain] = field(default_factory=dict[frozenset[tuple[str, int]], Plain])
+    """The output types of operators whose inputs agree and fix them, by opset imports: most nodes are like one seen
+    before."""
     calls: Calls = field(default_factory=Calls)
 
     @property
@@ -185,17 +186,17 @@ class Inference:
 
     def walk(self, scope: Iterable[onnx_ir.Node], imports: Mapping[str, int]) -> None:
         """Infer every node of the scope, in order, subgraphs included. Most are like one seen before: see `plain`."""
-        known, plain = self.types, self.plain
+        known, plain = self.types, self.plain.setdefault(frozenset(imports.items()), {})
         for node in scope:
             if self.disagreements or self.illegal:
                 self.disagreements.pop(node, None)
                 self.illegal.pop(node, None)
             inputs = [self.type_of(value) for value in node.inputs]
             operator, outputs = node.op_identifier(), node.outputs
-            call = (operator, _target(node) if operator[1] == "Cast" else None, id(imports), len(outputs), *inputs)
+            call = (operator, _target(node) if operator[1] == "Cast" else None, len(outputs), *inputs)
             types = plain.get(call)
             if types is None:
-                types = self._node(node, inputs, imports, call)
+                types = self._node(node, inputs, imports, plain, call)
             for value, dtype in zip(outputs, types, strict=False):
                 dtype = dtype or _known(value.dtype)
                 if dtype is None:
@@ -204,7 +205,12 @@ class Inference:
                     known[value] = dtype
 
     def _node(
-        self, node: onnx_ir.Node, inputs: list[DataType | None], imports: Mapping[str, int], call: Hashable
+        self,
+        node: onnx_ir.Node,
+        inputs: list[DataType | None],
+        imports: Mapping[str, int],
+        plain: Plain,
+        call: Hashable,
     ) -> Sequence[DataType | None]:
         if is_convert_promote_types(node):
             return self._convert_promote_types(node, inputs)
@@ -246,7 +252,7 @@ class Inference:
         noted = node in self.disagreements or node in self.illegal
         fixed = _target(node) is not None if node.op_type == "Cast" else all(types_by_schema(key, len(types), bound))
         if fixed and not (noted or None in inputs or node.op_type == "Pow"):
-            self.plain[call] = types
+            plain[call] = types
         return [restored.get(index, dtype) for index, dtype in enumerate(types)] if restored else types
 
     def _pow_as_declared(
@@ -329,9 +335,6 @@ def infer_element_types(
 
     unknown: as of Inference.
     """
-    lent = cast("object", model.meta.get(LENT)) if unknown is declared_types else None
-    if isinstance(lent, Inference) and rules.pytorch_scalar_promotion == lent.rules.pytorch_scalar_promotion:
-        return lent
     inference = Inference(rules, model.functions, unknown)
     inference.walk(model.graph, model.graph.opset_imports)
     for function, signatures in inference.calls.live().items():

@@ -9,6 +9,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.constants import new_constant
+from castsmith.ir.inference import Session
 from castsmith.ir.naming import Namer
 from castsmith.ir.records import Effect, Records, Rewrite, Site
 from castsmith.ir.rewriting import Replacement, apply_replacement, place_constant
@@ -42,10 +43,11 @@ _ROUNDED = "the codes are made from floats, so those are rounded in place"
 
 
 def apply_plan(
-    model: onnx_ir.Model, plan: Plan, reasons: Mapping[DataType, str], records: Records, target: Target, *, pack: bool
+    session: Session, plan: Plan, reasons: Mapping[DataType, str], records: Records, target: Target, *, pack: bool
 ) -> None:
     """Do all that the plan says and record it. pack: keep weights of 4 and 2 bits packed."""
-    namer = Namer(model)
+    session.changed()
+    model, namer = session.model, session.namer()
     for value in list(declared_values(model)):
         dtype = plan.types.get(value, value.dtype)
         if dtype is not None and dtype in plan.coded and pack and can_be_packed(value):
@@ -62,7 +64,7 @@ def apply_plan(
         constant.name = namer.fresh(f"castsmith_{constant.name}")
         place_constant(constant, model.graph[0], namer)
     for node in plan.expansions:
-        records.rewrites.append(_apply_expansion(plan, node, namer))
+        records.rewrites.append(_apply_expansion(session, plan, node, namer))
     if plan.new_opset is not None:
         before = model.graph.opset_imports.get("", model.graph.opset_imports.get("ai.onnx"))
         move_to_opset(model, plan.new_opset)
@@ -110,13 +112,13 @@ def _is_interface(model: onnx_ir.Model, value: onnx_ir.Value) -> bool:
     return value.graph is model.graph and (value.is_graph_input() or value.is_graph_output())
 
 
-def _apply_expansion(plan: Plan, node: onnx_ir.Node, namer: Namer) -> Rewrite:
+def _apply_expansion(session: Session, plan: Plan, node: onnx_ir.Node, namer: Namer) -> Rewrite:
     expansion, old = plan.expansions[node], node.outputs[0]
     made = plan.context.encoded.get(old)
     if made is not None and expansion.output is made.x:
         reason = "the codes have no use but to be decoded, which is rounding in place"
         wanted = Replacement("round-in-place", reason, expansion.nodes, outputs=(expansion.output,))
-        return _recorded(plan, node, wanted, namer)
+        return _recorded(session, plan, node, wanted, namer)
     expansion.output.shape = old.shape or expansion.output.shape
     expansion.nodes[-1].outputs[0].name = f"{old.name}_codes" if is_coded(old, plan.types, plan.coded) else old.name
     encodes = is_coded(old, plan.types, plan.coded) and not is_coded(node.inputs[0], plan.types, plan.coded)
@@ -127,12 +129,12 @@ def _apply_expansion(plan: Plan, node: onnx_ir.Node, namer: Namer) -> Rewrite:
     reason = _SEQUENCE_REASONS[plan.context.sequence] if encodes else _ROUNDED if rounds else _DECODED
     effect = Effect.BIT_EXACT_BUT_NAN if inexact else Effect.BIT_EXACT
     wanted = Replacement(f"lower-{node.op_type}", reason, expansion.nodes, outputs=(expansion.output,), effect=effect)
-    return _recorded(plan, node, wanted, namer)
+    return _recorded(session, plan, node, wanted, namer)
 
 
-def _recorded(plan: Plan, node: onnx_ir.Node, wanted: Replacement, namer: Namer) -> Rewrite:
+def _recorded(session: Session, plan: Plan, node: onnx_ir.Node, wanted: Replacement, namer: Namer) -> Rewrite:
     """Apply the replacement; the record shows the node as it was when the plan was made."""
-    made = apply_replacement(NAME, node, wanted, namer, types=plan.types)
+    made = apply_replacement(session, NAME, node, wanted, namer, plan.types)
     return replace(made, before=plan.expansions[node].before)
 
 

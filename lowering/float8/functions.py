@@ -8,7 +8,7 @@ from itertools import zip_longest
 import onnx_ir
 
 from castsmith.ir.constants import constant_node, new_constant
-from castsmith.ir.inference import outdated
+from castsmith.ir.inference import Session
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops import named_types
 from castsmith.ir.records import Rewrite, Site
@@ -152,12 +152,12 @@ def obstacle_to_inlining(model: onnx_ir.Model, names: set[onnx_ir.OperatorIdenti
     return None
 
 
-def inline_functions(model: onnx_ir.Model, names: set[onnx_ir.OperatorIdentifier], pass_name: str) -> Rewrite:
+def inline_functions(session: Session, names: set[onnx_ir.OperatorIdentifier], pass_name: str) -> Rewrite:
     """Put the nodes of these functions in place of each call.
 
     Each caller of one of them is one of them too, so that calls stand in the main graph alone.
     """
-    namer = Namer(model)
+    model, namer = session.model, session.namer()
     waiting = [node for node in nodes_of(model.graph) if node.op_identifier() in names]
     while waiting:
         node = waiting.pop()
@@ -165,11 +165,11 @@ def inline_functions(model: onnx_ir.Model, names: set[onnx_ir.OperatorIdentifier
         for domain, opset in function.opset_imports.items():
             model.opset_imports.setdefault(domain, opset)
         nodes, outputs = _written_out(function, node, namer)
-        apply_replacement(pass_name, node, Replacement("inline-functions", "", nodes, outputs=outputs), namer)
+        apply_replacement(session, pass_name, node, Replacement("", "", nodes, outputs=outputs), namer, {})
         waiting += [inner for each in nodes for inner in _with_those_inside(each) if inner.op_identifier() in names]
     for name in names:
         del model.functions[name]
-    outdated(model)
+    session.changed()
     text = ", ".join(sorted(f"{domain}.{name}" for domain, name, _ in names))
     reason = "what becomes of codes in a function depends on each call"
     return Rewrite(pass_name, "inline-functions", Site(model.graph.name or ""), text, "its nodes, at each call", reason)

@@ -20,14 +20,14 @@ from dataclasses import dataclass
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.inference import infer_element_types
+from castsmith.ir.inference import Session
 from castsmith.ir.ops import (
     LINEAR,
     opset_of,
 )
 from castsmith.ir.options import Encoding, Interface, Storage, choice_info, flag_info, option, shared
 from castsmith.ir.records import Diagnostic, Records, Refusal, RewriteResult, Severity, Site
-from castsmith.ir.rewrite_pass import RewritePass
+from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.targets import Target
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering.encodings import PACKED, declared_values, inferred_declared, mentioned_types
@@ -43,7 +43,7 @@ _FIRST_IR_WITH_FUNCTIONS = 8
 
 
 @dataclass(frozen=True)
-class LowerFloat8(RewritePass):
+class LowerFloat8(SessionPass):
     """See the module.
 
     target: where the model is to run. sequence: `table` (the fastest, 8 or 16 KiB more for each type that is encoded
@@ -62,20 +62,21 @@ class LowerFloat8(RewritePass):
     interface: Interface = shared("interface")
     storage: Storage = shared("storage")
 
-    def call(self, model: onnx_ir.Model) -> RewriteResult:
+    def rewrite(self, session: Session) -> RewriteResult:
         records = Records()
-        changed = self._lower(model, records)
-        return RewriteResult(model, changed, records)
+        changed = self._lower(session, records)
+        return RewriteResult(session.model, changed, records)
 
-    def _lower(self, model: onnx_ir.Model, records: Records) -> bool:
+    def _lower(self, session: Session, records: Records) -> bool:
+        model = session.model
         opset = opset_of(model.graph.opset_imports, "")
         of_interest = {DataType.UNDEFINED, *CODED_TYPES, *self.target.lacks}
         if opset is None or not of_interest & mentioned_types(model):
             return False
-        types = infer_element_types(model, PromotionRules()).types
+        types = session.inference(PromotionRules()).types
         names = functions_with_codes(model, types, self._reasons(model, types, opset) or CODED_TYPES)
         if not names:
-            return self._lower_without_functions(model, opset, records)
+            return self._lower_without_functions(session, opset, records)
         obstacle = obstacle_to_inlining(model, names)
         if obstacle is not None:
             refusal = Refusal(NAME, "inline-functions", Site(model.graph.name or ""), obstacle)
@@ -84,39 +85,40 @@ class LowerFloat8(RewritePass):
             records.diagnostics += [_not_lowered([refusal], reason) for reason in list(reasons.values())[:1]]
             return False
         trial = Records()
-        if not self._lower_without_functions(_inlined(model, names), opset, trial):
+        if not self._lower_without_functions(Session(_inlined(model, names)), opset, trial):
             records.extend(trial)
             return False
-        records.rewrites.append(inline_functions(model, names, NAME))
-        return self._lower_without_functions(model, opset, records)
+        records.rewrites.append(inline_functions(session, names, NAME))
+        return self._lower_without_functions(session, opset, records)
 
-    def _lower_without_functions(self, model: onnx_ir.Model, opset: int, records: Records) -> bool:
+    def _lower_without_functions(self, session: Session, opset: int, records: Records) -> bool:
         """Lower a model of which no function handles codes; False where it is left as it is."""
-        types = infer_element_types(model, PromotionRules()).types
+        model, types = session.model, session.inference(PromotionRules()).types
         with inferred_declared(model, types, shapes=_needs_shapes(model)):
-            return self._lower_declared(model, types, opset, records)
+            return self._lower_declared(session, types, opset, records)
 
-    def _lower_declared(self, model: onnx_ir.Model, types: Types, opset: int, records: Records) -> bool:
+    def _lower_declared(self, session: Session, types: Types, opset: int, records: Records) -> bool:
         """As `_lower_without_functions`, where every value that can declares its type."""
+        model = session.model
         records.diagnostics += other_types_that_target_lacks(model, self.target, types)
         reasons = self._reasons(model, types, opset)
-        plan = make_plan(model, self.target, frozenset(reasons), self.sequence, opset)
+        plan = make_plan(session, self.target, frozenset(reasons), self.sequence, opset)
         records.diagnostics += [_met(model, self.target, hazard) for hazard in sorted(plan.hazards)]
         if plan.refusals:
             records.refusals += plan.refusals
             records.diagnostics.append(_not_lowered(plan.refusals, next(iter(reasons.values()))))
             plan.discard()
             return False
-        if reasons and self.interface == WIDE and (widened := widen_interface(model, NAME, reasons)):
+        if reasons and self.interface == WIDE and (widened := widen_interface(session, NAME, reasons)):
             records.rewrites += widened
             plan.discard()
-            plan = make_plan(model, self.target, frozenset(reasons), self.sequence, opset)
+            plan = make_plan(session, self.target, frozenset(reasons), self.sequence, opset)
         if reasons:
             if self.emit_functions:
                 functions = Functions(model, plan.new_opset or opset)
                 wrap_expansions(plan, functions)
                 model.ir_version = max(model.ir_version, _FIRST_IR_WITH_FUNCTIONS)
-            apply_plan(model, plan, reasons, records, self.target, pack=self.storage == PACKED)
+            apply_plan(session, plan, reasons, records, self.target, pack=self.storage == PACKED)
             assert not leftover(model, reasons)
         return bool(reasons)
 
@@ -133,7 +135,7 @@ class LowerFloat8(RewritePass):
 def _inlined(model: onnx_ir.Model, names: set[onnx_ir.OperatorIdentifier]) -> onnx_ir.Model:
     """A copy of the model, its tensors shared, without these functions: to see whether all of it can be lowered."""
     trial = model.clone()
-    inline_functions(trial, names, NAME)
+    inline_functions(Session(trial), names, NAME)
     return trial
 
 

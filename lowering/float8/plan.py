@@ -12,7 +12,7 @@ from onnx_ir import DataType
 
 from castsmith.ir.constants import new_constant
 from castsmith.ir.errors import ModelError
-from castsmith.ir.inference import Inference, infer_element_types
+from castsmith.ir.inference import Inference, Session
 from castsmith.ir.ops import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.options import Encoding
 from castsmith.ir.records import NodeItem, Refusal
@@ -161,9 +161,9 @@ class Plan:
                     node.replace_input_with(index, None)
 
 
-def make_plan(model: onnx_ir.Model, target: Target, coded: frozenset[DataType], sequence: Encoding, opset: int) -> Plan:
+def make_plan(session: Session, target: Target, coded: frozenset[DataType], sequence: Encoding, opset: int) -> Plan:
     """Decide for every node that touches a type of `coded`. Raises OptionError for a sequence that cannot be had."""
-    inference = infer_element_types(model, PromotionRules())
+    model, inference = session.model, session.inference(PromotionRules())
     types = inference.types
     touching = [node for node in all_nodes(model) if touches_coded(node, types, coded)]
     expanding = {node for node in touching if node.domain in DEFAULT_DOMAINS and node.op_type in EXPANSIONS}

@@ -42,13 +42,13 @@ def worth_it(places: Sequence[Place], inference: Inference) -> list[Place]:
     """All but the stretches of mere moves that are wide where they begin and where they end."""
     made = {place.node.outputs[index]: place for place in places for index in place.outputs}
     graph: networkx.Graph[int] = networkx.Graph()
-    number = {id(place): index for index, place in enumerate(places)}
+    number = {place.node: index for index, place in enumerate(places)}
     graph.add_nodes_from(number.values())
     for place in places:
         for index in place.inputs:
             value = place.node.inputs[index]
             if value is not None and value in made:
-                graph.add_edge(number[id(place)], number[id(made[value])])
+                graph.add_edge(number[place.node], number[made[value].node])
     kept: set[int] = set()
     for component in networkx.connected_components(graph):
         stretch = [places[index] for index in component]

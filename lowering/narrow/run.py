@@ -23,8 +23,7 @@ from dataclasses import dataclass
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.inference import Ranges, infer_element_types, outdated
-from castsmith.ir.naming import Namer
+from castsmith.ir.inference import Ranges, Session
 from castsmith.ir.ops import (
     CASTS,
     DEFAULT_DOMAINS,
@@ -35,7 +34,7 @@ from castsmith.ir.ops import (
 )
 from castsmith.ir.options import narrowed_types, shared
 from castsmith.ir.records import Diagnostic, Records, Refusal, RewriteResult, Severity, Site
-from castsmith.ir.rewrite_pass import RewritePass
+from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.rewriting import Replacement, apply_replacement
 from castsmith.ir.targets import Target, takes_type
 from castsmith.ir.text import site_of
@@ -50,7 +49,7 @@ NAME = "narrow-types"
 
 
 @dataclass(frozen=True)
-class NarrowTypes(RewritePass):
+class NarrowTypes(SessionPass):
     """See the module.
 
     narrow: what to narrow: `int64`, `double`, or both with a `+` between; nothing by default. narrow_interface: graph
@@ -64,23 +63,22 @@ class NarrowTypes(RewritePass):
     largest_dim: int = shared("largest_dim")
     target: Target | None = None
 
-    def call(self, model: onnx_ir.Model) -> RewriteResult:
-        wanted, records = narrowed_types("narrow", self.narrow), Records()
+    def rewrite(self, session: Session) -> RewriteResult:
+        model, wanted, records = session.model, narrowed_types("narrow", self.narrow), Records()
         if not wanted:
             return RewriteResult(model, False, records)
         to, reason = {dtype: NARROWER[dtype] for dtype in wanted}, "asked to be narrow"
         if self.narrow_interface:
-            records.rewrites += convert_inputs(model, NAME, NARROW_INTERFACE, to, reason)
-            outdated(model)
-        inference = infer_element_types(model, PromotionRules())
+            records.rewrites += convert_inputs(session, NAME, NARROW_INTERFACE, to, reason)
+        inference = session.inference(PromotionRules())
         facts = Facts(inference, Ranges(inference, self.largest_dim) if self.largest_dim else Ranges(inference))
         if self.narrow_interface:
             fitting = {value for value in model.graph.outputs if inference.type_of(value) in to and facts.fits(value)}
-            records.rewrites += convert_outputs(model, NAME, NARROW_INTERFACE, to, reason, fitting)
-        places, namer = list(_places(model, facts, wanted, self.target, records)), Namer(model)
+            records.rewrites += convert_outputs(session, NAME, NARROW_INTERFACE, to, reason, fitting)
+        places, namer = list(_places(model, facts, wanted, self.target, records)), session.namer()
         for place in worth_it(places, inference):
             wanted = _narrowed(place)
-            records.rewrites.append(apply_replacement(NAME, place.node, wanted, namer, types=inference.types))
+            records.rewrites.append(apply_replacement(session, NAME, place.node, wanted, namer, inference.types))
         if self.largest_dim and records.rewrites:
             message, site = f"taken as given: no dimension exceeds {self.largest_dim}", Site(model.graph.name or "")
             records.diagnostics.append(Diagnostic("assumed-largest-dim", Severity.NOTE, site, message))

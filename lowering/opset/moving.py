@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 import onnx.defs
 import onnx_ir
 
-from castsmith.ir.inference import outdated
-from castsmith.ir.naming import Namer
+from castsmith.ir.inference import Session
 from castsmith.ir.ops import actual_inputs
 from castsmith.ir.records import Effect, Rewrite
 from castsmith.ir.rewriting import Replacement, apply_replacement
@@ -96,17 +95,15 @@ def _is_legal(node: onnx_ir.Node, opset: int, types: TypeOf) -> bool:
     )
 
 
-def apply_moves(model: onnx_ir.Model, moves: Moves, pass_name: str, to: int, types: TypeOf) -> list[Rewrite]:
+def apply_moves(session: Session, moves: Moves, pass_name: str, to: int, types: TypeOf) -> list[Rewrite]:
     """Replace the nodes, or write them out; the opset is not moved yet. types: as of `apply_replacement`."""
-    namer = Namer(model)
+    namer = session.namer()
     made = [
-        apply_replacement(pass_name, node, wanted, namer, types=types) for node, wanted in moves.replacements.items()
+        apply_replacement(session, pass_name, node, wanted, namer, types) for node, wanted in moves.replacements.items()
     ]
     for node, function in moves.definitions.items():
         nodes, outputs = write_out(function, node)
         reason = f"opset {to} has no such {node.op_type}: the function by which the standard defines it"
         wanted = Replacement("write-out-operator", reason, nodes, outputs=outputs, effect=Effect.AS_DEFINED)
-        made.append(apply_replacement(pass_name, node, wanted, namer, types=types))
-    if made:
-        outdated(model)
+        made.append(apply_replacement(session, pass_name, node, wanted, namer, types))
     return made

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.inference import infer_element_types
+from castsmith.ir.inference import Session
 from castsmith.ir.ops import opset_of
 from castsmith.ir.records import Diagnostic, Records, Refusal, Rewrite, RewriteResult, Severity, Site
-from castsmith.ir.rewrite_pass import RewritePass
+from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.targets import Target
 from castsmith.lowering.encodings import inferred_declared, mentioned_types
 from castsmith.lowering.opset.moving import apply_moves, needs_shapes, plan_moves
@@ -40,14 +40,14 @@ _NEEDS = {
 
 
 @dataclass(frozen=True)
-class LegalizeVersion(RewritePass):
+class LegalizeVersion(SessionPass):
     """See the module. target: where the model is to run."""
 
     target: Target
 
-    def call(self, model: onnx_ir.Model) -> RewriteResult:
-        records = Records()
-        _legalize_opset(model, self.target, records)
+    def rewrite(self, session: Session) -> RewriteResult:
+        model, records = session.model, Records()
+        _legalize_opset(session, self.target, records)
         _legalize_ir_version(model, self.target, records)
         for what in ("newest_opset", "newest_ir_version"):
             if what in self.target.unknown:
@@ -57,22 +57,25 @@ class LegalizeVersion(RewritePass):
         return RewriteResult(model, bool(records.rewrites), records)
 
 
-def _legalize_opset(model: onnx_ir.Model, target: Target, records: Records) -> None:
+def _legalize_opset(session: Session, target: Target, records: Records) -> None:
+    model = session.model
     now, newest = opset_of(model.graph.opset_imports, ""), target.newest_opset
     if now is None or now <= newest:
         return
-    types = infer_element_types(model, PromotionRules()).types
+    types = session.inference(PromotionRules()).types
     with inferred_declared(model, types, shapes=needs_shapes(model, now, newest)):
-        _move_to(model, target, types, now, records)
+        _move_to(session, target, types, now, records)
 
 
-def _move_to(model: onnx_ir.Model, target: Target, types: TypeOf, now: int, records: Records) -> None:
-    site, newest = Site(model.graph.name or ""), target.newest_opset
+def _move_to(session: Session, target: Target, types: TypeOf, now: int, records: Records) -> None:
+    model, newest = session.model, target.newest_opset
+    site = Site(model.graph.name or "")
     moves = plan_moves(model, newest, types)
     found = moves.obstacles
     if not found:
-        records.rewrites += apply_moves(model, moves, PASS_NAME, newest, types)
+        records.rewrites += apply_moves(session, moves, PASS_NAME, newest, types)
         move_to_opset(model, newest)
+        session.changed()
         reason = f"{target.name} accepts opsets up to {newest}; every node means the same under it"
         records.rewrites.append(Rewrite(PASS_NAME, "opset", site, f"opset {now}", f"opset {newest}", reason))
         return

@@ -13,13 +13,13 @@ from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor, new_constant
 from castsmith.ir.errors import ModelError
-from castsmith.ir.inference import infer_element_types, outdated
+from castsmith.ir.inference import Session
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops import QONNX_DOMAINS, QUANTIZERS, is_quantizer, is_trunc, opset_of
 from castsmith.ir.records import Effect, Records, Refusal, Rewrite, RewriteResult, Site
 from castsmith.ir.rewriting import Replacement, place_constant, run_rules
 from castsmith.ir.text import constant_item, site_of
-from castsmith.ir.walks import all_nodes, drop_unused_domains, imports_by_scope
+from castsmith.ir.walks import all_nodes, drop_unused_domains
 from castsmith.lowering.encodings import inferred_declared
 from castsmith.lowering.float8 import inline_functions
 from castsmith.numerics.errors import TruncError
@@ -54,13 +54,13 @@ where nothing exact does."""
 
 
 def lower_quantizers(
-    model: onnx_ir.Model, pass_name: str, operators: Collection[str], lower: LowerQuantizer
+    session: Session, pass_name: str, operators: Collection[str], lower: LowerQuantizer
 ) -> RewriteResult:
     """Replace each node of the operators by what `lower` gives; the parameters that it used become constants."""
-    records = Records()
+    model, records = session.model, Records()
     if names := _functions_with_parameters(model, operators):
-        records.rewrites.append(inline_functions(model, names, pass_name))
-    imports = imports_by_scope(model)
+        records.rewrites.append(inline_functions(session, names, pass_name))
+    imports = session.imports
     used = dict[onnx_ir.Value, None]()
 
     def rule(node: onnx_ir.Node) -> Replacement | Refusal | None:
@@ -79,15 +79,15 @@ def lower_quantizers(
 
     found = [node for node in all_nodes(model) if node.op_type in operators and _is_ours(model, node)]
     if found:
-        types = dict(infer_element_types(model, PromotionRules()).types)
+        types = dict(session.inference(PromotionRules()).types)
         values = [value for node in found for value in node.inputs if value is not None]
         for value in values:
             types.setdefault(value, DataType.FLOAT)  # QONNX: tensor(float32) where nothing else is declared
         with inferred_declared(model, types, tensors=values):
-            records.extend(run_rules(model, pass_name, Namer(model), rule, types=types).records)
+            records.extend(run_rules(session, pass_name, rule, types=types).records)
         records.rewrites += [_made_constant(model, value, pass_name) for value in used]
     if records.rewrites:
-        outdated(model)
+        session.changed()
         _drop_placeholders(model)
         drop_unused_domains(model, QONNX_DOMAINS)
     return RewriteResult(model, bool(records.rewrites), records)

@@ -21,9 +21,10 @@ from numpy.typing import NDArray
 from onnx_ir import DataType
 
 from castsmith.ir.errors import ModelError
+from castsmith.ir.inference import Session
 from castsmith.ir.ops import flag
 from castsmith.ir.records import RewriteResult
-from castsmith.ir.rewrite_pass import RewritePass
+from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.rewriting import Replacement
 from castsmith.ir.targets import Target
 from castsmith.lowering.builder import Builder, at_least, new_constants
@@ -40,13 +41,13 @@ _MOST_MANTISSA_BITS, _MOST_BIAS, _LEAST_EXPONENT = 15, 127, -100
 
 
 @dataclass(frozen=True)
-class LowerQuant(RewritePass):
+class LowerQuant(SessionPass):
     """Lower these operators of the QONNX domains. No target that is known runs them itself."""
 
     target: Target
 
-    def call(self, model: onnx_ir.Model) -> RewriteResult:
-        return lower_quantizers(model, NAME, _WRITERS, _lowered)
+    def rewrite(self, session: Session) -> RewriteResult:
+        return lower_quantizers(session, NAME, _WRITERS, _lowered)
 
 
 def _lowered(node: onnx_ir.Node, _imports: Mapping[str, int], parameters: Parameters) -> Replacement:

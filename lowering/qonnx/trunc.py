@@ -22,13 +22,14 @@ from numpy.typing import NDArray
 from onnx_ir import DataType
 
 from castsmith.ir.errors import ModelError
+from castsmith.ir.inference import Session
 from castsmith.ir.ops import TRUNCS, TruncNode, is_trunc, read_trunc, trunc_operands
 from castsmith.ir.records import Diagnostic, RewriteResult, Severity
-from castsmith.ir.rewrite_pass import RewritePass
+from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.rewriting import Replacement
 from castsmith.ir.targets import Target
 from castsmith.ir.text import site_of
-from castsmith.ir.walks import Scope, all_nodes, imports_by_scope
+from castsmith.ir.walks import Scope, all_nodes
 from castsmith.lowering.builder import Builder, new_constants
 from castsmith.lowering.qonnx.nodes import Parameters, lower_quantizers
 from castsmith.lowering.qonnx.steps import add_zero_point, clip, combine
@@ -94,15 +95,15 @@ does not use its in_bitwidth."""
 
 
 @dataclass(frozen=True)
-class LowerTrunc(RewritePass):
+class LowerTrunc(SessionPass):
     """Lower every Trunc of the QONNX domains to standard operators. No target that is known runs them itself."""
 
     target: Target
 
-    def call(self, model: onnx_ir.Model) -> RewriteResult:
-        imports = imports_by_scope(model)
-        guessed = [_guessed(node) for node in all_nodes(model) if _version_guessed(node, imports)]
-        result = lower_quantizers(model, NAME, TRUNCS, _lowered)
+    def rewrite(self, session: Session) -> RewriteResult:
+        imports = session.imports
+        guessed = [_guessed(node) for node in all_nodes(session.model) if _version_guessed(node, imports)]
+        result = lower_quantizers(session, NAME, TRUNCS, _lowered)
         result.records.diagnostics += guessed
         return result
 

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.inference import Inference, Ranges, infer_element_types
-from castsmith.ir.naming import Namer
+from castsmith.ir.inference import Inference, Ranges, Session
 from castsmith.ir.ops import DEFAULT_DOMAINS, cast_node, opset_of, read_cast
 from castsmith.ir.records import Records, Refusal, Rewrite
 from castsmith.ir.rewriting import Replacement, apply_replacement
 from castsmith.ir.targets import Target, varied_input
 from castsmith.ir.text import site_of
-from castsmith.ir.walks import all_nodes, imports_by_scope
+from castsmith.ir.walks import all_nodes
 from castsmith.lowering.builder import Builder, new_constants
 from castsmith.lowering.encodings import WIDE_INTEGERS, inferred_declared, round_in_place, rounds_since, wide
 from castsmith.lowering.formats import Policy
@@ -28,15 +27,15 @@ from castsmith.numerics.types import HALF_TYPES, type_name
 # perm = [1, 0, 2], the process ends while it loads the model.
 
 
-def cast_before_transpose(model: onnx_ir.Model, target: Target, pass_name: str) -> list[Rewrite]:
+def cast_before_transpose(session: Session, target: Target, pass_name: str) -> list[Rewrite]:
     """Swap each such pair of nodes. Exact: a Transpose moves elements, whatever their type."""
     if not target.breaks_cast_after_transpose:
         return []
-    found = [swapped for node in all_nodes(model) if (swapped := _swapped(node)) is not None]
+    found = [swapped for node in all_nodes(session.model) if (swapped := _swapped(node)) is not None]
     if not found:
         return []
-    namer, types = Namer(model), infer_element_types(model, PromotionRules(promote_unsafe=True)).types
-    return [apply_replacement(pass_name, node, wanted, namer, types=types) for node, wanted in found]
+    namer, types = session.namer(), session.inference(PromotionRules(promote_unsafe=True)).types
+    return [apply_replacement(session, pass_name, node, wanted, namer, types) for node, wanted in found]
 
 
 def _swapped(node: onnx_ir.Node) -> tuple[onnx_ir.Node, Replacement] | None:
@@ -78,27 +77,27 @@ class _Wrong:
     how: str
 
 
-def round_casts_once(model: onnx_ir.Model, target: Target, pass_name: str, records: Records) -> None:
+def round_casts_once(session: Session, target: Target, pass_name: str, records: Records) -> None:
     """Each such cast of a double or a wide integer, rounded in place in double, which then fits the type. Integers that
     are known to fit in float are left to the target; refused where the opset or the target lacks an operator."""
-    inference = infer_element_types(model, PromotionRules())
-    ranges, namer = Ranges(inference), Namer(model)
-    with inferred_declared(model, inference.types):
-        for found in list(_rounded_twice(model, target, inference)):
+    inference = session.inference(PromotionRules())
+    ranges, namer = Ranges(inference), session.namer()
+    with inferred_declared(session.model, inference.types):
+        for found in list(_rounded_twice(session, target, inference)):
             known = ranges.get(found.x)
             if known is not None and known.fits(DataType.FLOAT):
                 continue
             answer = _rounded(found, target)
             if isinstance(answer, Replacement):
-                rewrite = apply_replacement(pass_name, found.node, answer, namer, types=inference.types)
+                rewrite = apply_replacement(session, pass_name, found.node, answer, namer, inference.types)
                 records.rewrites.append(rewrite)
             else:
                 records.refusals.append(Refusal(pass_name, "round-in-place", site_of(found.node), answer))
 
 
-def _rounded_twice(model: onnx_ir.Model, target: Target, inference: Inference) -> Iterator[_Wrong]:
-    imports = imports_by_scope(model)
-    for node in all_nodes(model):
+def _rounded_twice(session: Session, target: Target, inference: Inference) -> Iterator[_Wrong]:
+    imports = session.imports
+    for node in all_nodes(session.model):
         like = inference.type_of(node.inputs[1]) if len(node.inputs) == 2 else None
         meaning, x = read_cast(node, like), node.inputs[0] if node.inputs else None
         source = inference.type_of(x)

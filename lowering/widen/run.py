@@ -21,8 +21,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.errors import ModelError
-from castsmith.ir.inference import Inference, infer_element_types, outdated
-from castsmith.ir.naming import Namer
+from castsmith.ir.inference import Inference, Session
 from castsmith.ir.ops import (
     CASTS,
     DEFAULT_DOMAINS,
@@ -34,11 +33,11 @@ from castsmith.ir.ops import (
 )
 from castsmith.ir.options import Interface, shared
 from castsmith.ir.records import Diagnostic, Records, Refusal, Rewrite, RewriteResult, Severity
-from castsmith.ir.rewrite_pass import RewritePass
+from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.rewriting import Replacement, apply_replacement
 from castsmith.ir.targets import Target
 from castsmith.ir.text import site_of
-from castsmith.ir.walks import all_nodes, imports_by_scope
+from castsmith.ir.walks import all_nodes
 from castsmith.lowering.builder import Builder, new_constants
 from castsmith.lowering.encodings import Sequence, inferred_declared, mentioned_types, retyped_attributes
 from castsmith.lowering.float8 import Context, Types, expand_dequantize, expand_quantize, inline_functions, takes_a_type
@@ -51,19 +50,20 @@ from castsmith.numerics.types import CODED_TYPES, HALF_TYPES, type_name
 # Model-local functions whose types differ from call to call are inlined where operators in them have to be widened.
 
 
-def inline_ambiguous(model: onnx_ir.Model, target: Target, pass_name: str) -> list[Rewrite]:
+def inline_ambiguous(session: Session, target: Target, pass_name: str) -> list[Rewrite]:
     """Inline the functions that may need widening for one call and not, or otherwise, for another."""
+    model = session.model
     if not model.functions:
         return []
     halves = mentioned_types(model) & {DataType.UNDEFINED, *HALF_TYPES}
-    inference = infer_element_types(model, PromotionRules())
+    inference = session.inference(PromotionRules())
     halves = {*HALF_TYPES} if DataType.UNDEFINED in halves else halves
     names = {
         name
         for name, function in model.functions.items()
         if _is_ambiguous(function, inference) and _may_need_widening(function, target, halves)
     }
-    return [inline_functions(model, names, pass_name)] if names else []
+    return [inline_functions(session, names, pass_name)] if names else []
 
 
 def _is_ambiguous(function: onnx_ir.Function, inference: Inference) -> bool:
@@ -109,7 +109,7 @@ Rule = Callable[[onnx_ir.Node, Target, Types, int], Replacement | Refusal | None
 
 
 @dataclass(frozen=True)
-class WidenFloats(RewritePass):
+class WidenFloats(SessionPass):
     """See the module.
 
     target: where the model is to run. interface: `stored` leaves the graph inputs and outputs of a type that the target
@@ -119,36 +119,34 @@ class WidenFloats(RewritePass):
     target: Target
     interface: Interface = shared("interface")
 
-    def call(self, model: onnx_ir.Model) -> RewriteResult:
+    def rewrite(self, session: Session) -> RewriteResult:
         records = Records()
-        if {DataType.UNDEFINED, *HALF_TYPES} & mentioned_types(model):
-            self._widen(model, records)
-        records.rewrites += cast_before_transpose(model, self.target, NAME)
-        return RewriteResult(model, bool(records.rewrites), records)
+        if {DataType.UNDEFINED, *HALF_TYPES} & mentioned_types(session.model):
+            self._widen(session, records)
+        records.rewrites += cast_before_transpose(session, self.target, NAME)
+        return RewriteResult(session.model, bool(records.rewrites), records)
 
-    def _widen(self, model: onnx_ir.Model, records: Records) -> None:
-        records.rewrites += widen_interface(model, NAME, HALF_TYPES if self.interface == WIDE else ())
-        records.rewrites += inline_ambiguous(model, self.target, NAME)
-        _run(model, self.target, _linear, records)
-        round_casts_once(model, self.target, NAME, records)
-        _run(model, self.target, _widened, records)
-        outdated(model)
+    def _widen(self, session: Session, records: Records) -> None:
+        records.rewrites += widen_interface(session, NAME, HALF_TYPES if self.interface == WIDE else ())
+        records.rewrites += inline_ambiguous(session, self.target, NAME)
+        _run(session, self.target, _linear, records)
+        round_casts_once(session, self.target, NAME, records)
+        _run(session, self.target, _widened, records)
         for dtype in HALF_TYPES:
             if dtype in self.target.lacks:
-                widen_storage(model, self.target, dtype, records)
+                widen_storage(session, self.target, dtype, records)
 
 
-def _run(model: onnx_ir.Model, target: Target, rule: Rule, records: Records) -> None:
-    outdated(model)
-    types, namer = infer_element_types(model, PromotionRules()).types, Namer(model)
-    imports = imports_by_scope(model)
+def _run(session: Session, target: Target, rule: Rule, records: Records) -> None:
+    model, types, namer = session.model, session.inference(PromotionRules()).types, session.namer()
+    imports = session.imports
     with inferred_declared(model, types):
         for node in list(all_nodes(model)):
             if node.domain not in DEFAULT_DOMAINS or node.graph is None or node.op_identifier() in model.functions:
                 continue
             answer = rule(node, target, types, opset_of(imports[node.graph], "") or 0)
             if isinstance(answer, Replacement):
-                records.rewrites.append(apply_replacement(NAME, node, answer, namer, types=types))
+                records.rewrites.append(apply_replacement(session, NAME, node, answer, namer, types))
             elif answer is not None:
                 records.refusals.append(answer)
                 message = f"{answer.reason}, and {target.name} has no kernel for it"

@@ -7,7 +7,7 @@ import copy
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.inference import infer_element_types
+from castsmith.ir.inference import Session
 from castsmith.ir.io import computed, is_large
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops import CASTS, CONVERSIONS, DEFAULT_DOMAINS, MOVERS, Rounding, operators, opset_of, read_cast
@@ -53,9 +53,9 @@ _EXACT = MOVERS | operators(lambda row: row.rounding is Rounding.NONE)
 """Operators whose results have no more digits than their operands."""
 
 
-def widen_storage(model: onnx_ir.Model, target: Target, dtype: DataType, records: Records) -> None:
+def widen_storage(session: Session, target: Target, dtype: DataType, records: Records) -> None:
     """Make every value of the type a float; nothing changes where a node stands in the way."""
-    types = infer_element_types(model, PromotionRules()).types
+    model, types = session.model, session.inference(PromotionRules()).types
     nodes = [node for node in all_nodes(model) if touches_coded(node, types, (dtype,))]
     values = [value for value in declared_values(model) if is_coded(value, types, (dtype,))]
     refusals = [
@@ -71,7 +71,8 @@ def widen_storage(model: onnx_ir.Model, target: Target, dtype: DataType, records
     with inferred_declared(model, types):
         for value in values:
             _retype(model, value, target, dtype, records)
-        namer = Namer(model)
+        session.changed()
+        namer = session.namer()
         shared = shared_constants(model, namer, "castsmith_") if namer.takes_initializers(model.graph) else None
         inside = {node for function in model.functions.values() for node in function.all_nodes()}
         for node in nodes:
@@ -80,7 +81,7 @@ def widen_storage(model: onnx_ir.Model, target: Target, dtype: DataType, records
             called = node.op_identifier() in model.functions
             if not called and node.op_type not in _EXACT and any(is_coded(y, types, (dtype,)) for y in node.outputs):
                 records.rewrites.append(
-                    _round_results(node, types, dtype, target, namer, None if node in inside else shared)
+                    _round_results(session, node, types, dtype, target, namer, None if node in inside else shared)
                 )
 
 
@@ -129,7 +130,13 @@ def widened_tensor(tensor: onnx_ir.TensorProtocol) -> onnx_ir.TensorProtocol:
 
 
 def _round_results(
-    node: onnx_ir.Node, types: Types, dtype: DataType, target: Target, namer: Namer, shared: ConstantHome | None
+    session: Session,
+    node: onnx_ir.Node,
+    types: Types,
+    dtype: DataType,
+    target: Target,
+    namer: Namer,
+    shared: ConstantHome | None,
 ) -> Rewrite:
     """The node's results, or what it casts, rounded to the values of the type."""
     constants: list[onnx_ir.Value] = []
@@ -157,4 +164,4 @@ def _round_results(
     reason = f"computed in float and rounded to {type_name(dtype)}, which {target.name} does not have"
     parts = tuple(build.nodes), tuple(constants)
     wanted = Replacement("round-in-place", reason, *parts, outputs=tuple(outputs), effect=effect_in_float(node))
-    return apply_replacement(NAME, node, wanted, namer, types=types)
+    return apply_replacement(session, NAME, node, wanted, namer, types)

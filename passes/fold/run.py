@@ -24,16 +24,16 @@ from dataclasses import dataclass
 import onnx_ir
 
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.inference import Following, called_with_several_types, infer_element_types
+from castsmith.ir.inference import Session, called_with_several_types
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops import DEFAULT_DOMAINS
 from castsmith.ir.options import FoldAs, shared
 from castsmith.ir.records import Diagnostic, Records, Refusal, RewriteResult, Severity
-from castsmith.ir.rewrite_pass import RewritePass
+from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.rewriting import Replacement, apply_replacement
 from castsmith.ir.targets import Target
 from castsmith.ir.text import site_of
-from castsmith.ir.walks import all_nodes, all_tensors, holders, imports_by_scope
+from castsmith.ir.walks import all_nodes, all_tensors
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.status import Definedness
 from castsmith.passes.fold.reading import Reader, may_convert
@@ -66,7 +66,7 @@ _SCRATCH = 1 << 20
 
 
 @dataclass(frozen=True)
-class FoldConstants(RewritePass):
+class FoldConstants(SessionPass):
     """Fold conversions of constants.
 
     max_growth: bytes of tensor data by which folding one node may make the file grow.
@@ -85,23 +85,23 @@ class FoldConstants(RewritePass):
     fold_quantized: bool = shared("fold_quantized")
     target: Target | None = None
 
-    def call(self, model: onnx_ir.Model) -> RewriteResult:
-        namer, records = Namer(model), Records()
-        folding = self._folding(model, namer)
-        following = Following(folding.reader.inference, folding.reader.imports)
+    def rewrite(self, session: Session) -> RewriteResult:
+        model, namer, records = session.model, session.namer(), Records()
+        folding = self._folding(session, namer)
+        types = folding.reader.inference.types
         for node in all_nodes(model):
             if not may_convert(node):
                 continue
             answer = self._keep(node) or folding.fold(node)
             if isinstance(answer, Replacement):
                 operands = [value for value in node.inputs if value is not None]
-                records.rewrites.append(apply_replacement(NAME, node, answer, namer, following))
+                records.rewrites.append(apply_replacement(session, NAME, node, answer, namer, types))
                 for value in operands:
                     folding.forget(value)
             elif answer is not None:
                 records.refusals.append(answer)
         records.diagnostics += [_diagnostic(refusal) for refusal in records.refusals if refusal.rule == UNDEFINED]
-        return RewriteResult(model, bool(records.rewrites), records, following.handed_on())
+        return RewriteResult(model, bool(records.rewrites), records)
 
     def _keep(self, node: onnx_ir.Node) -> Refusal | None:
         if self.fold_quantized or not belongs_to_quantized_operator(node) or constant_tensor(node.inputs[0]) is None:
@@ -114,15 +114,14 @@ class FoldConstants(RewritePass):
     def _largest(self, model: onnx_ir.Model) -> int:
         return sum(tensor.nbytes for tensor in all_tensors(model)) + self.max_growth + _SCRATCH
 
-    def _folding(self, model: onnx_ir.Model, namer: Namer) -> Folding:
-        inference = infer_element_types(model, PromotionRules(promote_unsafe=True))
-        held = holders(model)
-        imports = imports_by_scope(model, held)
+    def _folding(self, session: Session, namer: Namer) -> Folding:
+        inference = session.follow(PromotionRules(promote_unsafe=True))
+        held, imports = session.holders, session.imports
         depths: dict[onnx_ir.Graph, int] = {}
         for graph, node in held.items():
             outer = node.graph
             depths[graph] = 1 + (depths.get(outer, 0) if isinstance(outer, onnx_ir.Graph) else 0)
-        constants = Constants(depths, imports, lambda: self._largest(model))
+        constants = Constants(depths, imports, lambda: self._largest(session.model))
         reader = Reader(constants, inference, imports, called_with_several_types(inference))
         tolerated = Definedness.DISPUTED if self.fold_disputed else Definedness.DEFINED
         limits = self.max_growth, self.max_total_growth

@@ -20,14 +20,14 @@ from dataclasses import dataclass
 
 import onnx_ir
 
-from castsmith.ir.inference import Inference, Ranges, called_with_several_types, infer_element_types
+from castsmith.ir.inference import Inference, Ranges, Session, called_with_several_types
 from castsmith.ir.naming import Namer
 from castsmith.ir.options import count_info, flag_info, option, text_info
 from castsmith.ir.records import Records, Refusal, Rewrite, RewriteResult
-from castsmith.ir.rewrite_pass import RewritePass
+from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.targets import Target
 from castsmith.ir.text import node_items, site_of
-from castsmith.ir.walks import imports_by_scope, subgraphs_of
+from castsmith.ir.walks import subgraphs_of
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.passes.place.apply import apply, needs_identity
 from castsmith.passes.place.choices import Choice
@@ -45,7 +45,7 @@ _ROUNDS = 8
 
 
 @dataclass(frozen=True)
-class PlaceCasts(RewritePass):
+class PlaceCasts(SessionPass):
     """Move casts across moves of elements to where they cost least.
 
     default_size: what a dimension is taken to be that has no number. sizes: what dimensions are taken to be by name,
@@ -59,12 +59,12 @@ class PlaceCasts(RewritePass):
     through_order: bool = option(False, flag_info("move casts through Max, Min, MaxPool and Sign of floats"))
     target: Target | None = None
 
-    def call(self, model: onnx_ir.Model) -> RewriteResult:
-        inference = infer_element_types(model, PromotionRules(promote_unsafe=True))
+    def rewrite(self, session: Session) -> RewriteResult:
+        model, inference = session.model, session.inference(PromotionRules(promote_unsafe=True))
         work = _Work(
             inference,
-            imports_by_scope(model),
-            Namer(model),
+            session.imports,
+            session.namer(),
             Sizes(model, self.default_size, parse_sizes(self.sizes)),
             Ranges(inference),
             self.through_order,

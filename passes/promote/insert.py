@@ -25,16 +25,15 @@ from dataclasses import dataclass
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.inference import Following, Inference, Signature, free_identifier, infer_element_types, signature_text
-from castsmith.ir.naming import Namer
+from castsmith.ir.inference import Inference, Session, Signature, free_identifier, signature_text
 from castsmith.ir.ops import CASTSMITH_DOMAIN, conversion
 from castsmith.ir.options import shared
 from castsmith.ir.records import Effect, Records, Rewrite, RewriteResult
-from castsmith.ir.rewrite_pass import RewritePass
-from castsmith.ir.rewriting import Replacement, apply_replacement
+from castsmith.ir.rewrite_pass import SessionPass
+from castsmith.ir.rewriting import Replacement
 from castsmith.ir.text import Types, node_item, site_of
 from castsmith.ir.validation import require_order
-from castsmith.ir.walks import all_nodes, imports_by_scope, nodes_of
+from castsmith.ir.walks import all_nodes, nodes_of
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import type_name
 from castsmith.passes.promote.declared import convert_joined_output, follow_types
@@ -48,10 +47,10 @@ from castsmith.passes.promote.operands import Work, promote
 # Functions that need nothing converted stay as they are, whatever they are called with.
 
 
-def specialise_functions(pass_name: str, model: onnx_ir.Model, rules: PromotionRules, records: Records) -> Inference:
+def specialise_functions(pass_name: str, session: Session, rules: PromotionRules, records: Records) -> Inference:
     """Copy functions until each that needs conversions is called with one set of types; returns the inference."""
     while True:
-        inference = infer_element_types(model, rules)
+        inference = session.inference(rules)
         wanted = inference.calls.to_specialise()
         if not wanted:
             return inference
@@ -61,9 +60,10 @@ def specialise_functions(pass_name: str, model: onnx_ir.Model, rules: PromotionR
             if not copies:
                 copies[signature] = function.identifier()
             elif signature not in copies:
-                copies[signature] = _copy(model, function, signature)
+                copies[signature] = _copy(session.model, function, signature)
             if copies[signature] != function.identifier():
                 records.rewrites.append(_call(pass_name, node, copies[signature], inference.types))
+        session.changed()
 
 
 def _copy(model: onnx_ir.Model, function: onnx_ir.Function, signature: Signature) -> onnx_ir.OperatorIdentifier:
@@ -87,7 +87,7 @@ NAME = "insert-promote-types"
 
 
 @dataclass(frozen=True)
-class InsertPromoteTypes(RewritePass):
+class InsertPromoteTypes(SessionPass):
     """Make the promotion that mixed operands imply explicit.
 
     promote_unsafe, pytorch_scalar_promotion, u64_integer_promotion_target: as of ConvertPromoteTypes.
@@ -108,20 +108,18 @@ class InsertPromoteTypes(RewritePass):
         super().requires(model)
         require_order(model)
 
-    def call(self, model: onnx_ir.Model) -> RewriteResult:
-        records, rules = Records(), self.rules()
-        inference = specialise_functions(NAME, model, rules, records)
+    def rewrite(self, session: Session) -> RewriteResult:
+        model, records, rules = session.model, Records(), self.rules()
+        inference = specialise_functions(NAME, session, rules, records)
         inside = {graph for f in model.functions.values() for graph in (f.graph, *f.subgraphs())}
-        work = Work(NAME, model, rules, inference, Namer(model), records, inside)
+        work = Work(NAME, session, rules, inference, session.namer(), records, inside)
         _repair_nodes(work)
-        scopes = imports_by_scope(model) if inference.output_conversions else {}
         for (graph, index), dtype in inference.output_conversions.items():
-            wanted = NAME, graph, index, dtype, work.namer, scopes[graph], inference.types
+            wanted = NAME, graph, index, dtype, work.namer, session.imports[graph], inference.types
             records.rewrites.append(convert_joined_output(*wanted))
         follow_types(NAME, model, inference, work.namer, records, keep_output_types=self.keep_output_types)
         _import_domain(model)
-        kept = None if records.rewrites else Following(inference, {}).handed_on()
-        return RewriteResult(model, bool(records.rewrites), records, kept)
+        return RewriteResult(model, bool(records.rewrites), records)
 
     def rules(self) -> PromotionRules:
         return PromotionRules(
@@ -146,8 +144,8 @@ def _repair_nodes(work: Work) -> None:
     marked = {*inference.disagreements, *inference.illegal, *(node for node, _ in inference.conversions)}
     if not marked:
         return
-    scopes = imports_by_scope(work.model)
-    for node in [node for node in all_nodes(work.model) if node in marked]:
+    scopes = work.session.imports
+    for node in [node for node in all_nodes(work.session.model) if node in marked]:
         assert node.graph is not None
         imports = scopes[node.graph]
         for found in (*inference.disagreements.get(node, ()), *inference.illegal.get(node, ())):
@@ -163,4 +161,4 @@ def _convert_entering_state(node: onnx_ir.Node, index: int, imports: Mapping[str
     cast = conversion(operand, dtype, imports)
     reason = f"the body widens this state to {type_name(dtype)}, so it has to enter as that"
     change = Replacement("widen-state", reason, (cast,), (), {index: cast.outputs[0]}, effect=Effect.REPAIR)
-    work.records.rewrites.append(apply_replacement(NAME, node, change, work.namer, types=work.inference.types))
+    work.records.rewrites.append(work.applied(node, change))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.inference import Disagreement, Inference
+from castsmith.ir.inference import Disagreement, Inference, Session
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops import (
     CASTSMITH_DOMAIN,
@@ -33,13 +33,17 @@ class Work:
     """What the repair of a model needs at each node."""
 
     pass_name: str
-    model: onnx_ir.Model
+    session: Session
     rules: PromotionRules
     inference: Inference
     namer: Namer
     records: Records
     function_graphs: set[onnx_ir.Graph]
     """The graphs of functions, and the subgraphs in them."""
+
+    def applied(self, node: onnx_ir.Node, change: Replacement) -> Rewrite:
+        """Change the graph, and return the record."""
+        return apply_replacement(self.session, self.pass_name, node, change, self.namer, self.inference.types)
 
 
 def promote(found: Disagreement, imports: Mapping[str, int], work: Work) -> None:
@@ -51,16 +55,12 @@ def promote(found: Disagreement, imports: Mapping[str, int], work: Work) -> None
         work.records.refusals.append(Refusal(work.pass_name, "promote-operands", site_of(node), _undecided(found)))
     elif found.as_cast:
         change = _as_cast(found, found.common, imports)
-        work.records.rewrites.append(_applied(node, change, work))
+        work.records.rewrites.append(work.applied(node, change))
     elif found.logical is not None:
         change = _logic(found, found.logical, work)
-        work.records.rewrites.append(_applied(node, change, work))
+        work.records.rewrites.append(work.applied(node, change))
     else:
         _convert(found, found.common, imports, work)
-
-
-def _applied(node: onnx_ir.Node, change: Replacement, work: Work) -> Rewrite:
-    return apply_replacement(work.pass_name, node, change, work.namer, types=work.inference.types)
 
 
 def _refuse(found: Disagreement, work: Work) -> None:
@@ -79,7 +79,7 @@ def _convert(found: Disagreement, common: DataType, imports: Mapping[str, int], 
     as_operands = node.op_type != "SequenceInsert" and not (found.kinds and by_rank)
     pair = len(found.indexes) == 2 and found.mixed and found.ruled is None and as_operands
     change = _convert_pair(found, common, work) if pair else _cast_each(found, common, imports)
-    work.records.rewrites.append(_applied(node, change, work))
+    work.records.rewrites.append(work.applied(node, change))
     if found.as_declared:
         set_element_type(node.outputs[0], common)
     for index in found.restored:
@@ -100,7 +100,7 @@ def _convert_pair(found: Disagreement, common: DataType, work: Work) -> Replacem
     )
     for output, operand in zip(convert.outputs, operands, strict=True):
         output.name, output.dtype, output.shape = f"{operand.name}_{type_name(common)}", common, operand.shape
-    give_body(work.model, convert, *found.types, in_function=node.graph in work.function_graphs)
+    give_body(work.session.model, convert, *found.types, in_function=node.graph in work.function_graphs)
     rewired = dict(zip(found.indexes, convert.outputs, strict=True))
     return Replacement("promote-operands", _reason(found, common), (convert,), (), rewired, effect=Effect.REPAIR)
 

@@ -16,11 +16,10 @@ from dataclasses import dataclass
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.inference import Inference, infer_element_types
-from castsmith.ir.naming import Namer
+from castsmith.ir.inference import Inference, Session
 from castsmith.ir.ops import cast_node, drop_unused_bodies, is_convert_promote_types
 from castsmith.ir.records import Refusal, RewriteResult
-from castsmith.ir.rewrite_pass import RewritePass
+from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.rewriting import Replacement, run_rules
 from castsmith.ir.text import site_of
 from castsmith.numerics.promotion import PromotionRules
@@ -32,17 +31,16 @@ Scope = onnx_ir.Graph | onnx_ir.Function
 
 
 @dataclass(frozen=True)
-class ResolvePromoteTypes(RewritePass):
+class ResolvePromoteTypes(SessionPass):
     """Replace each ConvertPromoteTypes by the Casts it stands for. One Cast of a value to a type serves its graph."""
 
-    def call(self, model: onnx_ir.Model) -> RewriteResult:
-        if drop_unused_bodies(model):
-            return RewriteResult(model, modified=False)
-        inference = infer_element_types(model, PromotionRules(promote_unsafe=True))
+    def rewrite(self, session: Session) -> RewriteResult:
+        if drop_unused_bodies(session.model):
+            return RewriteResult(session.model, modified=False)
+        inference = session.inference(PromotionRules(promote_unsafe=True))
         made: dict[tuple[Scope, onnx_ir.Value, DataType], onnx_ir.Value] = {}
-        types = inference.types
-        result = run_rules(model, NAME, Namer(model), lambda node: resolve(node, inference, made), types=types)
-        drop_unused_bodies(model)
+        result = run_rules(session, NAME, lambda node: resolve(node, inference, made), types=inference.types)
+        drop_unused_bodies(session.model)
         return result
 
 

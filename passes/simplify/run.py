@@ -21,14 +21,12 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.inference import (
-    Following,
     Inference,
     Ranges,
+    Session,
     called_with_several_types,
-    infer_element_types,
     not_cast,
 )
-from castsmith.ir.naming import Namer
 from castsmith.ir.ops import (
     CASTS,
     CastNode,
@@ -39,11 +37,10 @@ from castsmith.ir.ops import (
 )
 from castsmith.ir.options import count_info, flag_info, option, text_info
 from castsmith.ir.records import Refusal, RewriteResult
-from castsmith.ir.rewrite_pass import RewritePass
+from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.rewriting import Replacement, lacking_identity, run_rules
 from castsmith.ir.targets import Target
 from castsmith.ir.text import site_of
-from castsmith.ir.walks import holders, imports_by_scope
 from castsmith.numerics.errors import CastError, ElementTypeError
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import type_name
@@ -58,7 +55,7 @@ _OPERATORS = SEEING_THROUGH | CASTS
 
 
 @dataclass(frozen=True)
-class SimplifyCasts(RewritePass):
+class SimplifyCasts(SessionPass):
     """Remove casts that change nothing or that nobody sees, collapse chains that are exact, merge casts made twice;
     CastLike becomes Cast.
 
@@ -72,11 +69,9 @@ class SimplifyCasts(RewritePass):
     undefined_free: bool = option(False, flag_info("shorten chains that the standard leaves open"))
     target: Target | None = None
 
-    def call(self, model: onnx_ir.Model) -> RewriteResult:
-        inference = infer_element_types(model, PromotionRules(promote_unsafe=True))
-        held = holders(model)
-        imports = imports_by_scope(model, held)
-        facts = _Facts(inference, CastTable(held), Ranges(inference), self.undefined_free)
+    def rewrite(self, session: Session) -> RewriteResult:
+        inference, imports = session.follow(PromotionRules(promote_unsafe=True)), session.imports
+        facts = _Facts(inference, CastTable(session.holders), Ranges(inference), self.undefined_free)
         savings = Savings(inference, self.default_size, parse_sizes(self.sizes))
         ambiguous = called_with_several_types(inference)
 
@@ -98,7 +93,7 @@ class SimplifyCasts(RewritePass):
                 answer = answer if lack is None else Refusal(NAME, answer.rule, site_of(node), lack)
             return replace(answer, saved_bytes=savings.of(node, answer)) if isinstance(answer, Replacement) else answer
 
-        return run_rules(model, NAME, Namer(model), rule, following=Following(inference, imports))
+        return run_rules(session, NAME, rule, types=inference.types)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,152 @@
+"""What is known of one model while passes run over it, handed from each pass to the next.
+
+`optimize` makes one `Session` for all its passes; a pass that is called with a model alone makes its own. A pass asks
+the session instead of the model. Each rewrite that `castsmith.ir.rewriting.apply_replacement` does is noted there; a
+pass that changes the model in another way calls `changed`. So nothing is inferred twice, and nothing outlives a change
+that makes it wrong.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import onnx_ir
+
+from castsmith.ir.inference.walk import Inference, infer_element_types
+from castsmith.ir.naming import Namer
+from castsmith.ir.records import Records
+from castsmith.ir.walks import Scope, graphs_in, holders, imports_by_scope
+from castsmith.numerics.promotion import PromotionRules
+
+if TYPE_CHECKING:
+    from castsmith.ir.targets import Target
+
+
+@dataclass
+class Session:
+    """A model, what passes found out about it, and what they recorded.
+
+    Attributes:
+        model: The model as it is now.
+        target: The runtime that the passes work towards, if any.
+        records: The records of all passes so far.
+    """
+
+    model: onnx_ir.Model
+    target: Target | None = None
+    records: Records = field(default_factory=Records)
+    _inference: Inference | None = field(default=None, init=False, repr=False)
+    _followed: Inference | None = field(default=None, init=False, repr=False)
+    _held: dict[onnx_ir.Graph, onnx_ir.Node] | None = field(default=None, init=False, repr=False)
+    _imports: dict[Scope, Mapping[str, int]] | None = field(default=None, init=False, repr=False)
+
+    def inference(self, rules: PromotionRules) -> Inference:
+        """The element types of the model as it is now, by the rules for operands that disagree."""
+        known = self._inference
+        if known is not None and known.rules.pytorch_scalar_promotion == rules.pytorch_scalar_promotion:
+            return known
+        found = infer_element_types(self.model, rules)
+        self._inference = found if _is_the_same_under_all_rules(found) else None
+        return found
+
+    def follow(self, rules: PromotionRules) -> Inference:
+        """The element types, which from now on each rewrite brings up to date, until the pass ends."""
+        self._followed = self.inference(rules)
+        return self._followed
+
+    @property
+    def holders(self) -> Mapping[onnx_ir.Graph, onnx_ir.Node]:
+        """The node that holds each subgraph, as of `castsmith.ir.walks.holders`."""
+        if self._held is None:
+            self._held = holders(self.model)
+        return self._held
+
+    @property
+    def imports(self) -> Mapping[Scope, Mapping[str, int]]:
+        """The opset imports of each graph of the model and each subgraph."""
+        if self._imports is None:
+            self._imports = imports_by_scope(self.model, self.holders)
+        return self._imports
+
+    def namer(self) -> Namer:
+        """A namer for names that the model, as it is now, does not have."""
+        return Namer(self.model)
+
+    def rewritten(
+        self, node: onnx_ir.Node, made: Sequence[onnx_ir.Node], outputs: Sequence[onnx_ir.Value] | None
+    ) -> None:
+        """Note one rewrite that was done.
+
+        Args:
+            node: The node that was replaced or rewired.
+            made: The new nodes, in order.
+            outputs: What stands for the outputs of `node`, which is gone; None if it stays, with other inputs.
+        """
+        if self._followed is not None and self._still_follows(self._followed, node, made, outputs):
+            return
+        self.changed()
+
+    def changed(self, model: onnx_ir.Model | None = None) -> None:
+        """Forget what was known of the model: it was changed, or `model` takes its place."""
+        self.model = self.model if model is None else model
+        self._inference = self._followed = self._held = self._imports = None
+
+    def end_of_pass(self, *, modified: bool) -> None:
+        """Keep what is right for the model after the pass, which is the last thing that it does."""
+        followed, self._followed = self._followed, None
+        if followed is None:
+            if modified:
+                self.changed()
+        elif _is_the_same_under_all_rules(followed):
+            for value in [value for value in followed.types if _is_gone(value)]:
+                del followed.types[value]
+            self._inference = followed
+        else:
+            self._inference = None
+
+    def record(self, made: Records) -> None:
+        """Add what a pass recorded, except for refusals and diagnostics of an earlier pass."""
+        records = self.records
+        records.rewrites += made.rewrites
+        records.refusals += (Counter(made.refusals) - Counter(records.refusals)).elements()
+        records.diagnostics += (Counter(made.diagnostics) - Counter(records.diagnostics)).elements()
+
+    def _still_follows(
+        self,
+        inference: Inference,
+        node: onnx_ir.Node,
+        made: Sequence[onnx_ir.Node],
+        outputs: Sequence[onnx_ir.Value] | None,
+    ) -> bool:
+        """Bring the inference up to date; False if the rewrite changed the types of more than what it put in place."""
+        types = inference.types
+        before = [types.get(value) for value in node.outputs]
+        for each in made if outputs is not None else (*made, node):
+            if each.graph is None or _reaches_further(each, inference):
+                return False
+            inference.walk((each,), self.imports[each.graph])
+        after = [types.get(value) for value in node.outputs]
+        if outputs is not None:
+            after = [inference.type_of(value) for value in outputs]
+            for value in node.outputs:
+                types.pop(value, None)
+        return before == after
+
+
+def _is_the_same_under_all_rules(inference: Inference) -> bool:
+    """True if nothing has to be converted, and each function has one set of types."""
+    return not inference.to_convert and all(len(calls) < 2 for calls in inference.signatures.values())
+
+
+def _reaches_further(node: onnx_ir.Node, inference: Inference) -> bool:
+    """True if what the node gives depends on a function, or on graphs of its own."""
+    held = any(map(graphs_in, node.attributes.data.values()))
+    return held or node.op_identifier() in inference.functions
+
+
+def _is_gone(value: onnx_ir.Value) -> bool:
+    node = value.producer()
+    return node is not None and node.graph is None
