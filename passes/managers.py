@@ -9,8 +9,10 @@ from __future__ import annotations
 import onnx_ir
 from onnx_ir.passes import PassBase, PassResult
 
+from castsmith.ir.errors import OrderError
 from castsmith.ir.records import Records, RewriteResult
 from castsmith.ir.rewrite_pass import RewritePass, announce, listening, recording, tell
+from castsmith.ir.validation import require_order
 
 
 class Sequential(onnx_ir.passes.Sequential):
@@ -110,18 +112,27 @@ class _Comparison:
     """
 
     def __init__(self, model: onnx_ir.Model, name: str) -> None:
-        self._last, self._name = model.clone(), name
+        self._last, self._name = _copied(model), name
         self.changed = self.heard = False
 
     def begins(self, model: onnx_ir.Model) -> None:
         """Tell what changed since the last pass of Castsmith ended."""
         from castsmith.ir.diff import rewrites_between
 
-        found = rewrites_between(self._last, model, self._name)
+        found = [] if self._last is None else rewrites_between(self._last, model, self._name)
         if found:
             self.changed = True
             tell(model, Records(found))
 
     def ended(self, model: onnx_ir.Model, records: Records) -> None:
         """Remember the model as the pass left it."""
-        self.heard, self.changed, self._last = True, self.changed or bool(records.rewrites), model.clone()
+        self.heard, self.changed, self._last = True, self.changed or bool(records.rewrites), _copied(model)
+
+
+def _copied(model: onnx_ir.Model) -> onnx_ir.Model | None:
+    """A copy with the same tensors; None if nodes are not in the order in which they run, which onnx_ir cannot copy."""
+    try:
+        require_order(model)
+    except OrderError:
+        return None
+    return model.clone()

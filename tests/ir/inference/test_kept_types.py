@@ -1,4 +1,4 @@
-"""Passes in a row infer types once: what the next one is lent is what it would have found itself."""
+"""Passes in a row infer types once: what a session keeps is what the next pass would have found itself."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import pytest
 
 import castsmith
 from benchmarks.graphs import cast_graph
-from castsmith.ir.inference.cache import lend
-from castsmith.ir.inference.walk import LENT, Inference, infer_element_types
-from castsmith.ir.rewrite_pass import RewritePass
+from castsmith.ir.inference.session import Session
+from castsmith.ir.inference.walk import Inference, infer_element_types
+from castsmith.ir.rewrite_pass import SessionPass
+from castsmith.ir.walks import imports_by_scope
 from castsmith.numerics.errors import PromotionError
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.passes import FoldConstants, InsertPromoteTypes, PlaceCasts, ResolvePromoteTypes, SimplifyCasts
@@ -25,24 +26,22 @@ GOLDEN = sorted((Path(__file__).parents[2] / "passes" / "golden").glob("*/*.onnx
 UNSAFE = PromotionRules(promote_unsafe=True)
 
 
-def passes() -> list[RewritePass]:
+def passes() -> list[SessionPass]:
     first = InsertPromoteTypes(promote_unsafe=True)
     return [first, ResolvePromoteTypes(), FoldConstants(), SimplifyCasts(), PlaceCasts(), SimplifyCasts()]
 
 
-def handed_on(model: onnx_ir.Model) -> tuple[int, int]:
-    """Run the passes, each with what the one before handed on; how often it was something, after a rewrite too."""
-    inference: Inference | None = None
-    found = after_rewrites = 0
+def kept(model: onnx_ir.Model) -> tuple[int, int]:
+    """Run the passes in one session; how often it knew the types after a pass, and after one that rewrote something."""
+    session, found, after_rewrites = Session(model), 0, 0
     for each in passes():
-        with lend(model, inference):
-            result = each(model)
-        assert LENT not in model.meta
-        inference = result.inference if result.modified else result.inference or inference
+        result = each.run(session)
+        inference = session._inference  # pyright: ignore[reportPrivateUsage]
         if inference is not None:
             found += 1
             after_rewrites += result.modified
             assert known(model, inference) == known(model, infer_element_types(model, UNSAFE)), each
+        assert session.imports == imports_by_scope(model), each
     return found, after_rewrites
 
 
@@ -55,7 +54,7 @@ def known(model: onnx_ir.Model, inference: Inference) -> dict[str | None, onnx_i
 
 
 def test_is_right_on_golden_cases() -> None:
-    counts = [handed_on(read(path).model()) for path in GOLDEN]
+    counts = [kept(read(path).model()) for path in GOLDEN]
     assert sum(found for found, _ in counts) > 4 * len(GOLDEN)
     assert sum(after for _, after in counts) > 50
 
@@ -64,13 +63,13 @@ def test_is_right_on_golden_cases() -> None:
 def test_is_right_on_random_models(seed: int) -> None:
     model = onnx_ir.from_proto(random_model(Random(seed))[0])
     try:
-        handed_on(model)
+        kept(model)
     except PromotionError:
         pytest.skip("operands that no rule brings together")
 
 
 def test_is_right_where_casts_move() -> None:
-    counts = [handed_on(place_regions.random_model(seed, 12)) for seed in range(60)]
+    counts = [kept(place_regions.random_model(seed, 12)) for seed in range(60)]
     assert sum(after for _, after in counts) > 30
 
 
@@ -88,10 +87,32 @@ def test_optimize_infers_each_node_once(monkeypatch: pytest.MonkeyPatch) -> None
     assert len(walked) == len(set(walked)) == len(model.graph.node)
 
 
-def test_is_lent_for_the_time_of_the_block_only() -> None:
+def test_a_change_that_no_rewrite_tells_is_told() -> None:
     model = onnx_ir.from_proto(cast_graph(20, 10))
-    mine = infer_element_types(model, UNSAFE)
-    with lend(model, mine):
-        assert infer_element_types(model, UNSAFE) is mine
-        assert infer_element_types(model, PromotionRules(pytorch_scalar_promotion=True)) is not mine
-    assert infer_element_types(model, UNSAFE) is not mine
+    session = Session(model)
+    mine = session.inference(UNSAFE)
+    assert session.inference(UNSAFE) is mine
+    assert session.inference(PromotionRules(pytorch_scalar_promotion=True)) is not mine
+    mine = session.inference(UNSAFE)
+    session.changed()
+    assert session.inference(UNSAFE) is not mine
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
+def test_a_pass_alone_leaves_nothing_behind_in_the_model(path: Path) -> None:
+    model = read(path).model()
+    for each in passes():
+        each(model)
+        assert not [key for key in model.meta if key != "castsmith.ir_version"]
+
+
+def test_operators_are_told_apart_by_what_is_imported_and_not_where() -> None:
+    """The same mapping, changed: what was inferred by the opset before is not taken for the one after."""
+    model = onnx_ir.from_onnx_text(
+        '''<ir_version: 10, opset_import: ["" : 6]> g (int64[2] x, int64[2] n) => (z) { z = Pow (x, n) }'''
+    )
+    inference = infer_element_types(model, UNSAFE)
+    assert inference.to_convert
+    model.graph.opset_imports[""] = 12
+    inference.walk(model.graph, model.graph.opset_imports)
+    assert not inference.to_convert
