@@ -118,8 +118,5 @@ def test_what_changes_around_passes_of_castsmith_that_a_foreign_pass_runs_has_a_
 
 
 def test_passes_of_castsmith_alone_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    def clone(self: onnx_ir.Model) -> onnx_ir.Model:
-        raise AssertionError("the model is copied")
-
-    monkeypatch.setattr(onnx_ir.Model, "clone", clone)
+    monkeypatch.delattr(onnx_ir.Model, "clone")
     assert told(Sequential(SimplifyCasts())(onnx_ir.from_onnx_text(MIXED))) == [SIMPLIFIED]

@@ -109,7 +109,7 @@ def test_a_pass_alone_leaves_nothing_behind_in_the_model(path: Path) -> None:
 def test_operators_are_told_apart_by_what_is_imported_and_not_where() -> None:
     """The same mapping, changed: what was inferred by the opset before is not taken for the one after."""
     model = onnx_ir.from_onnx_text(
-        '''<ir_version: 10, opset_import: ["" : 6]> g (int64[2] x, int64[2] n) => (z) { z = Pow (x, n) }'''
+        """<ir_version: 10, opset_import: ["" : 6]> g (int64[2] x, int64[2] n) => (z) { z = Pow (x, n) }"""
     )
     inference = infer_element_types(model, UNSAFE)
     assert inference.to_convert
