@@ -20,7 +20,7 @@ from castsmith.ir.evaluate.control_flow import Imports, Scope, run_control_flow
 from castsmith.ir.evaluate.conversions import Content, Tensor, convert, spread
 from castsmith.ir.evaluate.coverage import Calls, Coverage
 from castsmith.ir.evaluate.engines import OURSELVES, Engine, EngineError
-from castsmith.ir.evaluate.indices import RangeError, depends_on_inputs, index_bounds
+from castsmith.ir.evaluate.indices import RangeError, depends_on_inputs, invalid_indices
 from castsmith.ir.evaluate.limits import Budget, refuse_huge
 from castsmith.ir.evaluate.promotion import Array, dtype_of, promote, promote_operands
 from castsmith.ir.ops import (
@@ -30,6 +30,7 @@ from castsmith.ir.ops import (
     operators,
     opset_of,
     promotion_rules_of,
+    traits_of,
 )
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import bind_parameters, graphs_in, nodes_of, subgraphs_of
@@ -237,16 +238,11 @@ class Evaluator:
 
     def _require_indices(self, node: onnx_ir.Node, arrays: Sequence[Array | None]) -> None:
         """Raise RangeError for an index that the operator cannot take, and note which rows of a constant are read."""
-        shapes = [None if array is None else array.shape for array in arrays]
-        for slot, low, high in index_bounds(node, shapes):
-            array = arrays[slot]
-            if array is None or not array.size or array.dtype.kind not in "iu":
-                continue
-            if int(array.min()) < low or int(array.max()) > high:
-                text = f"{node.op_type} gets indices from {int(array.min())} to {int(array.max())}"
-                error = RangeError(f"{text}, and those from {low} to {high} are valid.")
-                error.node, error.bound = self._origin.get(node, node), (slot, low, high)
-                raise error
+        invalid = invalid_indices(node, arrays)
+        if invalid is not None:
+            error = RangeError(invalid[1])
+            error.node, error.bound = self._origin.get(node, node), invalid[0]
+            raise error
         if node.op_type not in ("Gather", "GatherElements") or self._trial or arrays[0] is None or arrays[1] is None:
             return
         original = self._origin.get(node, node)
@@ -290,12 +286,13 @@ def _stored(node: onnx_ir.Node, inputs: Sequence[Array | None]) -> np.dtype[Any]
     """The type that numpy lacks whose elements the node only moves, so that any engine can move their codes."""
     if node.op_type not in MOVERS or node.domain not in DEFAULT_DOMAINS:
         return None
-    present = [array.dtype for array in inputs if array is not None]
-    found = {dtype for dtype in present if dtype.isbuiltin == 2}
-    if len(found) != 1 or any(dtype.kind not in "iub" for dtype in present if dtype.isbuiltin != 2):
-        return None
-    (dtype,) = found
-    return None if DataType.from_numpy(dtype) is DataType.FLOAT8E8M0 else dtype
+    wanted = traits_of("", node.op_type).elements
+    places = range(len(inputs)) if wanted is None else wanted
+    moved = {array.dtype for place, array in enumerate(inputs) if place in places and array is not None}
+    if len(moved) != 1:
+        return None  # operands that are promoted first
+    (dtype,) = moved
+    return dtype if dtype.isbuiltin == 2 and DataType.from_numpy(dtype) is not DataType.FLOAT8E8M0 else None
 
 
 def _array(tensor: onnx_ir.TensorProtocol) -> Array:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
+import numpy as np
 import onnx_ir
+from numpy.typing import NDArray
 
 from castsmith.ir.evaluate.engines import EngineError
-from castsmith.ir.ops import DEFAULT_DOMAINS
+from castsmith.ir.ops import DEFAULT_DOMAINS, Indices, traits_of
 from castsmith.ir.walks import graphs_in
 
 Bound = tuple[int, int, int]
@@ -24,18 +27,45 @@ class RangeError(EngineError):
 
 
 def index_bounds(node: onnx_ir.Node, shapes: Sequence[Shape]) -> Iterator[Bound]:
-    """The inputs of the node that are indices, and what their elements may be for operands of the shapes."""
+    """The inputs of the node that are indices, and numbers that are valid there for operands of the shapes."""
     if node.domain == "com.microsoft" and node.op_type == "EmbedLayerNormalization":
         yield from _rows(shapes, ((0, 2), (1, 4)))
-    if node.domain not in DEFAULT_DOMAINS or not shapes or shapes[0] is None:
-        return
-    shape, axis = shapes[0], node.attributes.get_int("axis", 0) or 0
-    if node.op_type in ("Gather", "GatherElements", "ScatterElements", "Scatter") and -len(shape) <= axis < len(shape):
-        yield 1, -shape[axis], shape[axis] - 1
-    if node.op_type in ("GatherND", "ScatterND") and shapes[1] and shape:
-        start = node.attributes.get_int("batch_dims", 0) or 0
-        size = min(shape[start : start + shapes[1][-1]] or (1,))
-        yield 1, -size, size - 1
+    sizes = _indexed(node, shapes)
+    if sizes:
+        yield 1, -min(sizes), min(sizes) - 1
+
+
+def invalid_indices(node: onnx_ir.Node, arrays: Sequence[NDArray[Any] | None]) -> tuple[Bound, str] | None:
+    """The first input of the node with an index that is out of range, with the bound and a sentence; else None."""
+    shapes = [None if array is None else array.shape for array in arrays]
+    for bound in index_bounds(node, shapes):
+        slot, low, high = bound
+        array = arrays[slot]
+        if array is None or not array.size or array.dtype.kind not in "iu":
+            continue
+        least, most = int(array.min()), int(array.max())
+        sizes = _indexed(node, shapes)
+        if len(sizes) > 1:
+            if array.shape[-1] == len(sizes) and not ((array >= -np.array(sizes)) & (array < np.array(sizes))).all():
+                text = f"{node.op_type} gets indices from {least} to {most}, which are beyond axes of {list(sizes)}."
+                return bound, text
+        elif least < low or most > high:
+            text = f"{node.op_type} gets indices from {least} to {most}, and those from {low} to {high} are valid."
+            return bound, text
+    return None
+
+
+def _indexed(node: onnx_ir.Node, shapes: Sequence[Shape]) -> tuple[int, ...]:
+    """The sizes of the axes that the elements of input 1 are places along."""
+    kind = traits_of(node.domain, node.op_type).indices
+    shape = shapes[0] if shapes else None
+    if kind is None or shape is None or node.domain not in DEFAULT_DOMAINS:
+        return ()
+    if kind is Indices.ALONG_AXIS:
+        axis = node.attributes.get_int("axis", 0) or 0
+        return (shape[axis],) if -len(shape) <= axis < len(shape) else ()
+    start = node.attributes.get_int("batch_dims", 0) or 0
+    return shape[start : start + shapes[1][-1]] if shapes[1] else ()
 
 
 def _rows(shapes: Sequence[Shape], pairs: Iterable[tuple[int, int]]) -> Iterator[Bound]:

@@ -1,8 +1,9 @@
 """The rule of promotion at one operator, applied to arrays: what a mixed-type model means, apart from the passes.
 
 Operands that one type variable of the schema binds are cast to their common type. A type that the operator does not
-take becomes the next that holds it, and the result goes back where the kind of number stayed the same; arithmetic on
-bool is logic. It is written from the schema alone and shares no code with inference, so that it can contradict it.
+take becomes the type declared for the result or else the next that holds it, and the result goes back where the kind of
+number stayed the same and the model does not declare otherwise; arithmetic on bool is logic. It is written from the
+schema alone and shares no code with inference, so that it can contradict it.
 """
 
 from __future__ import annotations
@@ -66,12 +67,14 @@ def promote_operands(
             constant = [constant_tensor(node.inputs[index]) is not None for index in arrays]
             arrays = dict(zip(arrays, promote(list(arrays.values()), rules, constant), strict=True))
         dtype = dtype_of(next(iter(arrays.values())))
-        stand_in = _stand_in(dtype, _allowed(schema, variable))
-        if stand_in is not dtype and dtype is DataType.BOOL and node.op_type in _LOGIC:
+        bound = any(formal.type_str == variable for formal in schema.outputs)
+        declared = node.outputs[0].dtype if bound else None
+        stand_in = _stand_in(dtype, _allowed(schema, variable), declared)
+        if stand_in not in (dtype, declared) and dtype is DataType.BOOL and node.op_type in _LOGIC:
             return Promoted(found, {}, functools.reduce(_LOGIC[node.op_type], arrays.values()))
         if stand_in is not None and stand_in is not dtype:
             arrays = {index: cast(array, stand_in) for index, array in arrays.items()}
-            if element_type(dtype).kind is element_type(stand_in).kind and node.outputs[0].dtype != stand_in:
+            if element_type(dtype).kind is element_type(stand_in).kind and declared != stand_in:
                 back[variable] = dtype
         for index, array in arrays.items():
             found[index] = array
@@ -112,12 +115,15 @@ def _allowed(schema: onnx.defs.OpSchema, variable: str) -> frozenset[DataType]:
     return _ALLOWED[key]
 
 
-def _stand_in(dtype: DataType, allowed: Set[DataType]) -> DataType | None:
-    """`dtype`, or the first type of the lowest kind and then the fewest bits that is allowed and holds it."""
+def _stand_in(dtype: DataType, allowed: Set[DataType], declared: DataType | None) -> DataType | None:
+    """`dtype`, or a type that is allowed and holds it: the one declared for the result, else the first of the lowest
+    kind and then the fewest bits."""
     if dtype in allowed or not allowed or dtype is DataType.STRING:
         return dtype
-    signed = element_type(dtype).signed or dtype is DataType.BOOL
     holding = [other for other in allowed if other is not DataType.STRING and embeds(dtype, other)]
+    if declared in holding:
+        return declared
+    signed = element_type(dtype).signed or dtype is DataType.BOOL
     rows = [(element_type(o).kind, element_type(o).bits, element_type(o).signed != signed, int(o)) for o in holding]
     return holding[rows.index(min(rows))] if holding else None
 

@@ -253,6 +253,23 @@ def test_numbers_that_no_machine_holds_are_not_tried(body: str) -> None:
     assert verdict.same
 
 
+def test_operands_of_a_type_that_numpy_lacks_are_promoted_before_they_are_moved() -> None:
+    mixed = "g (bfloat16[N] x, uint8[N] k) => (y) { y = Concat <axis = 0> (x, k) }"
+    plain = "g (bfloat16[N] x, uint8[N] k) => (y) { c = Cast <to = 16> (k) y = Concat <axis = 0> (x, c) }"
+    assert compared(HEAD + mixed, HEAD + plain, promotion=UNSAFE_RULES).same
+
+
+@pytest.mark.parametrize("operation", ["GatherND (x, places)", "ScatterND (x, places, updates)"])
+def test_indices_of_several_axes_are_within_their_own(operation: str) -> None:
+    """The last row is beyond the shorter axis, and within the one that it indexes."""
+    text = f"g (float[2, 3] x, float[2] updates) => (y) <int64[2, 2] places = {{0, 1, 1, 2}}> {{ y = {operation} }}"
+    verdict = compared(HEAD + text, HEAD + text)
+    assert verdict.runs
+    assert verdict.same
+    beyond = HEAD + text.replace("1, 1, 2", "1, 1, 3")
+    assert "beyond axes of [2, 3]" in compared(beyond, beyond).skipped[0][1]
+
+
 def test_who_computed_what() -> None:
     text = HEAD + "g (float[N] x) => (float16[N] y) { a = Abs (x) y = Cast <to = 10> (a) }"
     for engine in ("onnxruntime", "reference"):
