@@ -66,6 +66,13 @@ def split_by_lengths(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | None:
     return _again(node, [x, build.constant(np.array(lengths, np.int64), "split")], num_outputs=None)
 
 
+def equal_parts(_build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | None:
+    """Split of opset 18 into parts that the standard's own functions take as equal, of an axis of any length."""
+    if len(node.inputs) > 1 and node.inputs[1] is not None:
+        return _again(node, list(node.inputs), num_outputs=None)
+    return _again(node, [node.inputs[0]], num_outputs=None)
+
+
 def pads_of_all_axes(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | None:
     """Pad of opset 18: constant pads of constant axes of an operand of known rank."""
     if len(node.inputs) < 4 or node.inputs[3] is None:

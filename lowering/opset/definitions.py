@@ -12,7 +12,7 @@ from onnx_ir import DataType
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.inference import infer_element_types
 from castsmith.lowering.builder import Builder, new_constants
-from castsmith.lowering.opset.adapters import adapted
+from castsmith.lowering.opset.adapters import adapted, equal_parts
 from castsmith.lowering.opset.obstacles import TypeOf, node_obstacle
 from castsmith.numerics.promotion import PromotionRules
 
@@ -33,19 +33,21 @@ def definition(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> onnx_ir.
     _bind_attributes(copy, node, schema)
     graph = copy.graph
     graph.opset_imports[""] = written
-    for value, dtype in zip(graph.inputs, operands, strict=False):
+    for value, given, dtype in zip(graph.inputs, node.inputs, operands, strict=False):
         if dtype is not None:
             value.type = onnx_ir.TensorType(dtype)
+        value.shape = None if given is None or given.shape is None else given.shape.copy()
     if any(True for _ in graph.subgraphs()):
         return None  # Range, and AffineGrid, whose definition squeezes a batch of 1 away and then fails
     inside = infer_element_types(onnx_ir.Model(graph, ir_version=10), PromotionRules()).types
     for each in list(graph.all_nodes()):
         if each.op_type == node.op_type:
             return None
-        if node_obstacle(each, written, to, inside) is not None and not _adapt(each, written, to, inside):
+        obstacle = node_obstacle(each, written, to, inside)
+        if obstacle is not None and not (_adapt(each, written, to, inside) or _expand(each, written, to, inside)):
             return None
     for value in graph.inputs:
-        value.type = None
+        value.type = value.shape = None
     return copy
 
 
@@ -55,6 +57,25 @@ def is_defined(node: onnx_ir.Node, opset: int) -> bool:
         return False
     schema = onnx.defs.get_schema(node.op_type, opset, "")
     return any(getattr(schema, name) for name in ("has_function", "has_context_dependent_function"))
+
+
+def _expand(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> bool:
+    """Write a node of a function out by its own definition; False if that is impossible."""
+    graph, function = node.graph, definition(node, now, to, types)
+    if graph is None or function is None:
+        return False
+    nodes, outputs = write_out(function, node)
+    graph.insert_before(node, nodes)
+    for old, new in zip(node.outputs, outputs, strict=True):
+        old.replace_all_uses_with(new, replace_graph_outputs=True)
+    graph.remove(node, safe=True)
+    return True
+
+
+def is_branching(node: onnx_ir.Node, opset: int) -> bool:
+    """True if the function that defines the operator has subgraphs, as that of AffineGrid has."""
+    body = onnx.defs.get_schema(node.op_type, opset, "").function_body
+    return any(attribute.HasField("g") for each in body.node for attribute in each.attribute)
 
 
 def _adapt(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> bool:
@@ -68,7 +89,8 @@ def _adapt(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> bool:
         graph.insert_before(node, constant)
         node.replace_input_with(1, constant.outputs[0])
     constants: list[onnx_ir.Value] = []
-    made = adapted(Builder(new_constants(constants, f"{node.outputs[0].name}_")), node, now, to)
+    build = Builder(new_constants(constants, f"{node.outputs[0].name}_"))
+    made = equal_parts(build, node) if node.op_type == "Split" and now >= 18 > to else adapted(build, node, now, to)
     if made is None or constants or node_obstacle(made, to, to, types) is not None:
         return False
     graph.insert_before(node, made)
@@ -81,14 +103,28 @@ def _adapt(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> bool:
 
 
 def _axes_up_to_the_last(value: onnx_ir.Value | None) -> list[int] | None:
-    """The axes from the last but some to the last, counted from the end, where the value is such a Range."""
+    """Return the axes from one to the last, if the value is such a Range: counted from the end, or of a known rank."""
     node = None if value is None else value.producer()
     if node is None or node.op_type != "Range":
         return None
     first, end, step = map(_in_ranks, node.inputs)
-    if first is None or end is None or step != (0, 1) or first[0] != 1 or end != (1, 0):
+    if first is None or end is None or step != (0, 1) or end != (1, 0):
         return None
-    return list(range(first[1], 0)) or None
+    if first[0] == 1:
+        return list(range(first[1], 0)) or None
+    operand = _measured(node.inputs[1])
+    rank = None if operand is None or operand.shape is None else operand.shape.rank()
+    return None if rank is None or first[0] != 0 else list(range(first[1], rank)) or None
+
+
+def _measured(rank: onnx_ir.Value | None) -> onnx_ir.Value | None:
+    """Return the input of the function whose rank the value is."""
+    node = None if rank is None else rank.producer()
+    shape = None if node is None or node.op_type != "Size" or not node.inputs else node.inputs[0]
+    of = None if shape is None else shape.producer()
+    whole = of is not None and of.op_type == "Shape" and not of.attributes
+    operand = of.inputs[0] if of is not None and whole else None
+    return operand if operand is not None and operand.is_graph_input() else None
 
 
 def _in_ranks(value: onnx_ir.Value | None) -> tuple[int, int] | None:
@@ -98,9 +134,10 @@ def _in_ranks(value: onnx_ir.Value | None) -> tuple[int, int] | None:
         return 0, int(tensor.numpy().item())
     if node is None or not node.inputs:
         return None
-    if node.op_type == "Size" and (shape := node.inputs[0]) is not None and (of := shape.producer()) is not None:
-        whole = of.op_type == "Shape" and not of.attributes
-        return (1, 0) if whole and of.inputs[0] is not None and of.inputs[0].is_graph_input() else None
+    if node.op_type == "Identity":
+        return _in_ranks(node.inputs[0])
+    if _measured(value) is not None:
+        return 1, 0
     if node.op_type != "Add":
         return None
     a, b = map(_in_ranks, node.inputs)
@@ -133,13 +170,20 @@ def _function(
     unknown = any(dtype is None and value is not None for dtype, value in zip(operands, node.inputs, strict=True))
     if unknown or not getattr(schema, "has_context_dependent_function"):  # noqa: B009
         return None
-    kinds = [onnx.helper.make_tensor_type_proto(int(dtype or 0), None).SerializeToString() for dtype in operands]
+    kinds = [_kind(value, dtype).SerializeToString() for value, dtype in zip(node.inputs, operands, strict=True)]
     make: Callable[[bytes, list[bytes]], bytes] = getattr(schema, "get_context_dependent_function")  # noqa: B009
     body = make(onnx_ir.to_proto(node).SerializeToString(), kinds)
     if not body:
         return None
     proto.ParseFromString(body)
     return proto
+
+
+def _kind(value: onnx_ir.Value | None, dtype: DataType | None) -> onnx.TypeProto:
+    """Return the type of an operand with its shape: the functions of RotaryEmbedding and others depend on the rank."""
+    shape = None if value is None else value.shape
+    dims = None if shape is None else [dim if isinstance(dim, int) else dim.value for dim in shape]
+    return onnx.helper.make_tensor_type_proto(int(dtype or 0), dims)
 
 
 def _keep_outputs(proto: onnx.FunctionProto, node: onnx_ir.Node) -> bool:

@@ -9,13 +9,13 @@ import onnx.defs
 import onnx_ir
 
 from castsmith.ir.inference import Session
-from castsmith.ir.ops import actual_inputs
+from castsmith.ir.ops import DEFAULT_DOMAINS, actual_inputs
 from castsmith.ir.records import Effect, Rewrite
 from castsmith.ir.rewriting import Replacement, apply_replacement
 from castsmith.ir.text import site_of
 from castsmith.lowering.builder import Builder, new_constants
 from castsmith.lowering.opset.adapters import adapted, has_adapter
-from castsmith.lowering.opset.definitions import definition, is_defined, write_out
+from castsmith.lowering.opset.definitions import definition, is_branching, is_defined, write_out
 from castsmith.lowering.opset.obstacles import Obstacle, TypeOf, node_obstacle, standard_nodes
 
 
@@ -51,6 +51,12 @@ def _of_definition(node: onnx_ir.Node, now: int, to: int) -> str:
     """What to add about an operator that the older opset lacks and that the standard defines by others."""
     if not is_defined(node, now) or onnx.defs.has(node.op_type, to, ""):
         return ""
+    if is_branching(node, now):
+        return (
+            ", and the function by which the standard defines it has branches (that of AffineGrid fails for a batch"
+            " of 1), so it is not written out; export the model with that operator written out, or name a target"
+            f" of opset {onnx.defs.get_schema(node.op_type, now, '').since_version} or newer"
+        )
     return (
         f", and the function by which the standard defines it cannot be written with the operators of opset {to} for"
         " these operands; export the model with that operator written out, or name a target of a newer opset"
@@ -60,9 +66,10 @@ def _of_definition(node: onnx_ir.Node, now: int, to: int) -> str:
 def needs_shapes(model: onnx_ir.Model, now: int, to: int) -> bool:
     """Whether an adapter may have to know a shape that nobody declared."""
     return any(
-        has_adapter(node, now, to) and node.inputs[0] is not None and node.inputs[0].shape is None
+        (has_adapter(node, now, to) or (is_defined(node, now) and not onnx.defs.has(node.op_type, to, "")))
+        and any(value is not None and value.shape is None for value in node.inputs)
         for node in model.graph.all_nodes()
-        if node.inputs
+        if node.domain in DEFAULT_DOMAINS
     )
 
 
@@ -75,8 +82,8 @@ def _moves(moves: Moves, node: onnx_ir.Node, now: int, to: int, types: TypeOf) -
         outputs = tuple(made.outputs)
         moves.replacements[node] = Replacement("adapt-operator", reason, (made,), tuple(constants), outputs=outputs)
         return True
-    key = (node.op_type, now, tuple(None if value is None else types.get(value, value.dtype) for value in node.inputs),
-           len(node.outputs), tuple(sorted(map(str, node.attributes.values()))))  # fmt: skip
+    operands = tuple(None if v is None else (types.get(v, v.dtype), str(v.shape)) for v in node.inputs)
+    key = (node.op_type, now, operands, len(node.outputs), tuple(sorted(map(str, node.attributes.values()))))
     if key not in moves.known:
         moves.known[key] = definition(node, now, to, types)
     function = moves.known[key]

@@ -203,6 +203,30 @@ WRITTEN_OUT = {
         23,
         "agraph (float[2,3,4] x, float[3,4] s) => (float[2,3,4] y) { y = RMSNormalization <axis = -2> (x, s) }",
     ),
+    "RMSNormalization from the second axis on": (
+        23,
+        "agraph (float[2,3,4] x, float[3,4] s) => (float[2,3,4] y) { y = RMSNormalization <axis = 1> (x, s) }",
+    ),
+    "RMSNormalization of all axes of an operand without a declared shape": (
+        23,
+        "agraph (float[2,4] x, float[2,4] s) => (float[2,4] y) { a = Relu (x) y = RMSNormalization <axis = 0> (a, s) }",
+    ),
+    "RotaryEmbedding": (
+        23,
+        "agraph (float[2,3,8,16] x, float[9,8] c, float[9,8] s, int64[2,8] p) => (float[2,3,8,16] y)"
+        " { y = RotaryEmbedding (x, c, s, p) }",
+    ),
+    "RotaryEmbedding of pairs, in part": (
+        23,
+        "agraph (float[2,3,8,16] x, float[2,8,4] c, float[2,8,4] s) => (float[2,3,8,16] y)"
+        " { y = RotaryEmbedding <interleaved = 1, rotary_embedding_dim = 8> (x, c, s) }",
+    ),
+    "RotaryEmbedding of three dimensions": (
+        23,
+        "agraph (float[2,8,48] x, float[9,8] c, float[9,8] s, int64[2,8] p) => (float[2,8,48] y)"
+        " { y = RotaryEmbedding <num_heads = 3> (x, c, s, p) }",
+    ),
+    "SwiGLU": (28, "agraph (float[2,4] x, float[2,4] s) => (float[2,4] y) { y = SwiGLU (x, s) }"),
     "GroupNormalization": (
         21,
         "agraph (float[2,4,8] x, float[4] s) => (float[2,4,8] y) { y = GroupNormalization <num_groups = 2> (x, s, s) }",
@@ -218,7 +242,8 @@ def test_the_nodes_of_a_definition_are_written_as_the_opset_has_them(name: str):
     feeds = dict[str, np.ndarray]()
     for value in model.graph.inputs:
         shape = () if value.shape is None else value.shape.numpy()
-        feeds[value.name or ""] = np.linspace(-1, 2, int(np.prod(shape)), dtype=np.float32).reshape(shape)
+        numbers = np.linspace(-1, 2, int(np.prod(shape)), dtype=np.float32).reshape(shape)
+        feeds[value.name or ""] = numbers if value.dtype == onnx_ir.DataType.FLOAT else np.abs(numbers).astype(np.int64)
     (expected,) = map(np.asarray, ReferenceEvaluator(onnx_ir.to_proto(model)).run(None, feeds))
     result = LegalizeVersion(load_target("iree"))(model)
     assert not result.records.refusals
@@ -231,9 +256,12 @@ def test_the_nodes_of_a_definition_are_written_as_the_opset_has_them(name: str):
 
 
 def test_an_operator_whose_definition_does_not_fit_says_so():
-    body = """agraph (float[2,3,8,16] x, float[2,8,8] c) => (float[2,3,8,16] y) { y = RotaryEmbedding (x, c, c) }"""
+    body = """agraph (float x, int64[N] shape, float s) => (float y) {
+        a = Expand (x, shape) y = RMSNormalization <axis = 0> (a, s) }"""
     records = LegalizeVersion(load_target("iree"))(model_of(body, 23)).records
-    assert "opset 17 has no RotaryEmbedding, and the function by which the standard defines it" in str(records.refusals)
+    assert "opset 17 has no RMSNormalization, and the function by which the standard defines it" in str(
+        records.refusals
+    )
 
 
 def test_an_unknown_operator_keeps_the_opset():
