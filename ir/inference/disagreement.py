@@ -188,6 +188,10 @@ def settle(
     indexes = tuple(index for index, _ in known)
     kinds = _kinds(key, indexes)
     found = promoted(Disagreement(node, indexes, types, None, kinds=kinds), ranks, rules)
+    if found.error is not None and found.error.option == "promote_unsafe" and not rules.promote_unsafe:
+        unsafe = settle(node, key, group, inputs, ranks, replace(rules, promote_unsafe=True))
+        decided = None if unsafe is None else with_legal_casts(unsafe, key[2])
+        return found if decided is None or decided.error is None else decided  # the option alone would not help
     row = restriction(node, key[2]) if 0 in group.indexes else None
     group = group if row is None else replace(group, allowed=group.allowed & row.allowed)
     if found.common is None or found.common in group.allowed:

@@ -8,6 +8,7 @@ import onnx_ir
 import pytest
 from onnx_ir import DataType
 
+import castsmith
 from castsmith.ir.ops import Input, input_kind
 from castsmith.lowering.pipeline import optimize
 from castsmith.numerics.embedding import embeds
@@ -180,3 +181,40 @@ def test_the_weak_scalar_of_a_pad_is_typed_by_the_pass_alone() -> None:
     model = onnx_ir.from_proto(_model("(uint8[4] x, int64[2] p, int8 z) => (y) { y = Pad (x, p, z) }", 21))
     result = InsertPromoteTypes(True, pytorch_scalar_promotion=True, library="torch", weak_scalars=True)(model)
     assert not any(node.domain == "castsmith" for node in result.model.graph)
+
+
+NAMED = {
+    "MatMulInteger": "({0}[2,2] a, {0}[2,2] b, {1} z) => (y) {{ y = MatMulInteger (a, b, z) }}",
+    "MatMulInteger of b": "({0}[2,2] a, {0}[2,2] b, {1} z) => (y) {{ y = MatMulInteger (a, b, , z) }}",
+    "ConvInteger": "({0}[1,1,3,3] a, {0}[1,1,2,2] b, {1} z) => (y) {{ y = ConvInteger (a, b, z) }}",
+    "DequantizeLinear": "({0}[2] a, float s, {1} z) => (y) {{ y = DequantizeLinear (a, s, z) }}",
+    "Mod": "({0}[2] a, {1}[2] b) => (y) {{ y = Mod (a, b) }}",
+    "Add": "({0}[2] a, {1}[2] b) => (y) {{ y = Add (a, b) }}",
+    "BitwiseAnd": "({0}[2] a, {1}[2] b) => (y) {{ y = BitwiseAnd (a, b) }}",
+    "Where": "(bool[2] c, {0}[2] a, {1}[2] b) => (y) {{ y = Where (c, a, b) }}",
+    "Max": "({0}[2] a, {1}[2] b) => (y) {{ y = Max (a, b) }}",
+    "Gemm": "({0}[2,2] a, {1}[2,2] b) => (y) {{ y = Gemm (a, b) }}",
+}
+
+
+def _refusal(model: onnx.ModelProto, rules: PromotionRules) -> PromotionError | None:
+    try:
+        optimize(model, promotion=rules)
+    except PromotionError as error:
+        return error
+    return None
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_a_refusal_names_an_option_only_if_that_option_is_enough(name: str) -> None:
+    refused = 0
+    for pair in [("uint8", "int8"), ("int64", "float"), ("int4", "uint8"), ("float16", "bfloat16"), ("uint64", "int8")]:
+        for opset in (12, 18, 21):
+            model = _model(NAMED[name].format(*pair), opset)
+            findings = " ".join(found.help for found in castsmith.check(model) if found.code == "mixed-operand-types")
+            safe, unsafe = _refusal(model, PromotionRules()), _refusal(model, PromotionRules(promote_unsafe=True))
+            if safe is not None:
+                refused += 1
+                assert ("promote_unsafe" in str(safe)) == (unsafe is None), (pair, opset)
+                assert ("promote_unsafe=True" in findings) == (unsafe is None), (pair, opset)
+    assert refused
