@@ -1,4 +1,4 @@
-"""The text of --passes as a list."""
+"""Arguments that several commands share, JSON output, and the text of --passes as a list."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 # Arguments that several commands share.
 
 Commands = Any
-"""What `add_subparsers` gives: argparse has no public name for it."""
+"""The result of `add_subparsers`: argparse has no public name for it."""
 
 Run = Callable[[argparse.Namespace], int]
 
 
 def add_command(commands: Commands, name: str, run: Run, summary: str) -> argparse.ArgumentParser:
-    """A parser for the command `name`, which `run` carries out; every command takes --json."""
+    """Return a parser for the command `name`, which `run` executes; every command supports --json."""
     parser: argparse.ArgumentParser = commands.add_parser(name, help=summary, description=f"{summary.capitalize()}.")
     parser.set_defaults(run=run)
     parser.epilog = "Exit codes: " + "; ".join(f"{code} {meaning}" for code, meaning in meanings(name).items()) + "."
@@ -32,7 +32,7 @@ def add_command(commands: Commands, name: str, run: Run, summary: str) -> argpar
 
 
 def integer(least: int) -> Callable[[str], int]:
-    """A type of argparse: an integer in ASCII digits, from `least` on, that fits in 64 bits."""
+    """Return an argparse type: an integer in ASCII digits, at least `least`, that fits in 64 bits."""
 
     def parse(text: str) -> int:
         if not re.fullmatch(r"[+-]?[0-9]{1,19}", text) or int(text) >= 2**63:
@@ -45,7 +45,7 @@ def integer(least: int) -> Callable[[str], int]:
 
 
 def canonical_type(text: str) -> str:
-    """A type of argparse: the name in ONNX text of the element type that is named; what names none stays as it is."""
+    """Convert the name of an element type to its name in ONNX text; an unknown name is unchanged. An argparse type."""
     from castsmith.numerics.errors import ElementTypeError
     from castsmith.numerics.types import parse_type, type_name
 
@@ -81,7 +81,7 @@ def add_options(parser: Any, names: Iterable[str]) -> None:
 
 
 def given_options(arguments: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
-    """Return what `add_options` read: each option that was given, by its name in `Options`."""
+    """Return the options that `add_options` parsed, by their names in `Options`."""
     found = {name: getattr(arguments, name, None) for name in names}
     found |= {name: False for name in names if getattr(arguments, f"no_{name}", False)}
     if (text := found.get("passes")) is not None:
@@ -90,32 +90,32 @@ def given_options(arguments: argparse.Namespace, names: Iterable[str]) -> dict[s
 
 
 def add_json(parser: argparse.ArgumentParser, *, nested: bool = False) -> None:
-    """The option --json. nested: on a parser inside another that has it too."""
+    """Add the option --json. nested: on a parser inside another that has it too."""
     default = argparse.SUPPRESS if nested else False
     parser.add_argument("--json", action="store_true", default=default, help="print JSON instead of text")
 
 
 def add_promotion(parser: argparse.ArgumentParser) -> None:
-    """The options of ConvertPromoteTypes."""
+    """Add the options of ConvertPromoteTypes."""
     group = parser.add_argument_group("promotion of operands whose types disagree")
     group.add_argument(
         "--promotion",
         metavar="PRESET",
-        help="the rules of a library: openvino (the default), torch, numpy, jax or tensorflow, or a JSON file of yours",
+        help="rules of openvino (the default), torch, numpy, jax or tensorflow, or of a JSON file",
     )
-    group.add_argument("--promote-unsafe", action="store_true", help="allow promotions that can lose values")
+    group.add_argument("--promote-unsafe", action="store_true", help="allow promotions that can change values")
     group.add_argument(
-        "--pytorch-scalar-promotion", action="store_true", help="scalars give way to operands with dimensions"
+        "--pytorch-scalar-promotion", action="store_true", help="ignore scalars beside operands with dimensions"
     )
     group.add_argument(
         "--u64-integer-promotion-target",
         metavar="TYPE",
-        help="what uint64 with a signed integer becomes when unsafe promotion is allowed (default: float)",
+        help="common type of uint64 and a signed integer if unsafe promotion is allowed (default: float)",
     )
 
 
 def promotion_rules(arguments: argparse.Namespace) -> PromotionRules:
-    """The rules that the options of `add_promotion` ask for: those of the preset, with what is given beside it."""
+    """Return the rules of the options of `add_promotion`: those of the preset, overridden by the other options."""
     from dataclasses import replace
 
     from castsmith.lowering.registry import OptionError
@@ -137,12 +137,12 @@ def promotion_rules(arguments: argparse.Namespace) -> PromotionRules:
 
 
 def print_json(data: dict[str, Any]) -> None:
-    """One JSON document on stdout. The key `schema` is the version of its layout."""
+    """Print one JSON document on stdout. The key `schema` is the version of its layout."""
     print(json_text(data), end="")
 
 
 def json_text(data: dict[str, Any]) -> str:
-    """`data` as an indented JSON document that is ASCII whatever the names in it, ahead of it the layout's version."""
+    """Return `data` as an indented JSON document in ASCII, headed by the version of the layout."""
     return json.dumps({"schema": 1, **data}, indent=2) + "\n"
 
 
@@ -150,5 +150,5 @@ _COMMA_OUTSIDE_BRACES = re.compile(r",(?![^{]*\})")
 
 
 def split_passes(text: str) -> list[str]:
-    """`a,b{x=1}` as `["a", "b{x=1}"]`; a comma within braces separates nothing."""
+    """Split `a,b{x=1}` into `["a", "b{x=1}"]`; a comma within braces does not separate."""
     return [part.strip() for part in _COMMA_OUTSIDE_BRACES.split(text) if part.strip()]

@@ -1,4 +1,4 @@
-"""Files that one run would write twice, or write over what it reads: found before any work is done."""
+"""Files that one run would write twice, or write over its inputs: found before any work is done."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from pathlib import Path
 
 
 def require_apart(others: Mapping[str, Iterable[Path | None]], writes: Mapping[str, Iterable[Path | None]]) -> None:
-    """Raise OptionError where a file to write is one of the others, which are read or written elsewhere.
+    """Raise OptionError if a file to write is also one of the other files read or written.
 
-    others, writes: the files by what they are, such as `the model`; None stands for no file. Paths that lead to one
-    file, by links or by spelling, are one file.
+    Args:
+        others: The other files by description, such as `the model`; None means no file.
+        writes: The files to write by description. Paths that lead to one file, by links or by spelling, are one file.
     """
     from castsmith.lowering.registry import OptionError
 
@@ -20,11 +21,11 @@ def require_apart(others: Mapping[str, Iterable[Path | None]], writes: Mapping[s
         for key in _keys(path):
             if key in seen:
                 other, where = seen[key]
-                raise OptionError(f"{what} {path} would overwrite {other} {where}: give it a name of its own.")
+                raise OptionError(f"{what} {path} would overwrite {other} {where}: choose another name.")
 
 
 def settings_files(target: str | None, promotion: str | None) -> dict[str, list[Path | None]]:
-    """The files that options name as settings, by what they are."""
+    """Return the files that options name as settings, by description."""
     return {
         "the target file": [None if target is None else Path(target)],
         "the promotion file": [None if promotion is None else Path(promotion)],
@@ -32,7 +33,7 @@ def settings_files(target: str | None, promotion: str | None) -> dict[str, list[
 
 
 def place(path: Path) -> str:
-    """What identifies the place that is written: the name with links followed."""
+    """Return the key of the place that is written: the name with links resolved."""
     return os.path.normcase(os.path.realpath(path))
 
 
@@ -41,7 +42,7 @@ def _named(files: Mapping[str, Iterable[Path | None]]) -> list[tuple[str, Path]]
 
 
 def _keys(path: Path) -> set[object]:
-    """What identifies the file: its place, and itself where it is there, as it may have other names (hard links)."""
+    """Return the keys of the file: its place, and its identity if it exists, as hard links give it other names."""
     keys: set[object] = {place(path)}
     try:
         found = os.stat(path)

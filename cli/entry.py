@@ -1,4 +1,4 @@
-"""Where the `castsmith` process starts: streams that are closed, and interrupts, from the first import on."""
+"""Start of the `castsmith` process: closed streams, and interrupts from the first import on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SHOW_CURSOR = b"\x1b[?25h"
 
 def main() -> int:
     """Run the command of the process's own arguments and return its exit code."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else whoever started it wants it ignored
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # otherwise the parent ignores interrupts
         signal.signal(signal.SIGINT, end_at_once)
     _open_closed_streams()
     from castsmith.cli.main import main as run
@@ -21,7 +21,7 @@ def main() -> int:
 
 
 def end_at_once(number: int, frame: object) -> None:
-    """End the process at once: there is nothing to clean up but the cursor, which a progress bar hides."""
+    """End the process immediately; the only cleanup is to show the cursor, which a progress bar hides."""
     del number, frame
     if os.isatty(2):
         os.write(2, _SHOW_CURSOR)
@@ -29,12 +29,12 @@ def end_at_once(number: int, frame: object) -> None:
 
 
 def _open_closed_streams() -> None:
-    """Give a standard stream that is closed to /dev/null: else the next file opened would take its number."""
+    """Open /dev/null for a closed standard stream: otherwise the next file opened would take its number."""
     for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(descriptor)
         except OSError:
-            # It takes the lowest free number, which is this one. What is written to stdout is then an error.
+            # It takes the lowest free number, which is this one. Writing to stdout is then an error.
             os.open(os.devnull, os.O_RDWR if name == "stderr" else os.O_RDONLY)
         if getattr(sys, name) is None:
             setattr(sys, name, open(descriptor, "w" if descriptor else "r", closefd=False))  # noqa: SIM115

@@ -1,4 +1,4 @@
-"""How a command ends: every error becomes one plain sentence on stderr and an exit code, never a traceback."""
+"""Exit codes and errors of commands: every error becomes one plain sentence on stderr and an exit code."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TextIO
 
-# What went wrong, as data: a code, one plain sentence, the file, and the exit code.
+# An error as data: a code, one plain sentence, the file, and the exit code.
 
-DONE, REFUSED, TROUBLE, INCONCLUSIVE, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 130, 143
+DONE, REFUSED, UNUSABLE, INCONCLUSIVE, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 130, 143
 
 EXIT_CODES: Mapping[str, Mapping[int, str]] = {
     "optimize": {
@@ -27,30 +27,33 @@ EXIT_CODES: Mapping[str, Mapping[int, str]] = {
         REFUSED: "a rewrite was refused, or --verify found a difference; nothing is written",
         INCONCLUSIVE: "the model is written, but --verify could not compare all of it",
     },
-    "check": {DONE: "no findings from --fail-on up", REFUSED: "findings from --fail-on up"},
+    "check": {
+        DONE: "no findings of the severity --fail-on or higher",
+        REFUSED: "findings of the severity --fail-on or higher",
+    },
     "diff": {DONE: "the same", REFUSED: "different"},
     "verify": {DONE: "equal", REFUSED: "different", INCONCLUSIVE: "something was not compared"},
     "promote": {DONE: "a common type", REFUSED: "no common type that these options allow"},
 }
-"""What the exit codes of a command say, where it has others than `ANY_COMMAND`."""
+"""The meaning of a command's exit codes that differ from `ANY_COMMAND`."""
 
 ANY_COMMAND: Mapping[int, str] = {
     DONE: "done",
-    TROUBLE: "bad usage, unreadable input, or output that cannot be written; the sentence says what is written",
+    UNUSABLE: "bad usage, unreadable input, or output that cannot be written; the error says what was written",
 }
-"""What they say of any command. Beside them 130 is an interrupt, 141 a closed pipe, 143 SIGTERM, as in a shell."""
+"""The meaning of the exit codes of all commands. Also, as in a shell: 130 interrupt, 141 closed pipe, 143 SIGTERM."""
 
-WORST = (DONE, INCONCLUSIVE, REFUSED, TROUBLE)
+WORST = (DONE, INCONCLUSIVE, REFUSED, UNUSABLE)
 """The exit codes of many models from best to worst; the worst is that of all."""
 
 
 def meanings(command: str) -> dict[int, str]:
-    """What the exit codes of the command say, by number."""
+    """Return the meaning of the exit codes of the command, by number."""
     return dict(sorted({**ANY_COMMAND, **EXIT_CODES.get(command, {})}.items()))
 
 
 def worst(codes: Iterable[int]) -> int:
-    """The exit code of a run over many models, by theirs."""
+    """Return the exit code of a run over many models."""
     return max(codes, key=lambda code: WORST.index(code) if code in WORST else len(WORST), default=DONE)
 
 
@@ -69,7 +72,7 @@ _CODES = {
     "OptionError": "option",
     "CastsmithError": "internal",
 }
-"""The code of each error that is raised on purpose."""
+"""The code of each error that is raised deliberately."""
 
 _PATHS = ("input", "a", "b", "output", "inputs", "report")
 """The arguments that name files, in the order in which a sentence is searched for them."""
@@ -77,7 +80,7 @@ _PATHS = ("input", "a", "b", "output", "inputs", "report")
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a command failed. code: stable, one of those in docs/schema/error-1.json. file: empty where none is named."""
+    """The reason why a command failed. `code` is one of those in docs/schema/error-1.json; `file` may be empty."""
 
     code: str
     message: str
@@ -85,13 +88,13 @@ class Failure:
     exit_code: int
 
     def data(self) -> dict[str, Any]:
-        """The layout of docs/schema/error-1.json, without its version."""
+        """Return the layout of docs/schema/error-1.json, without its version."""
         error = {"code": self.code, "message": self.message, "file": self.file or None, "exit_code": self.exit_code}
         return {"error": error}
 
 
 def failure_of(error: Exception, arguments: Mapping[str, Any]) -> Failure:
-    """What the exception means to whoever ran the command with the arguments."""
+    """Return the failure that the exception means for a command with the arguments."""
     from castsmith.ir.errors import OpsetError, VerificationError
     from castsmith.numerics.errors import CastsmithError, PromotionError
 
@@ -99,26 +102,26 @@ def failure_of(error: Exception, arguments: Mapping[str, Any]) -> Failure:
         message = with_command_options(str(error))
         refused = isinstance(error, PromotionError | VerificationError)
         # diff and verify keep 1 for models that differ.
-        ended = REFUSED if refused and arguments.get("command") not in ("diff", "verify") else TROUBLE
+        ended = REFUSED if refused and arguments.get("command") not in ("diff", "verify") else UNUSABLE
         file = _file(message, arguments)
         if isinstance(error, OpsetError) and file:
             message = f"{file}: {message}"
         return Failure(_code(type(error)), message, file, ended)
     if isinstance(error, OSError) and error.strerror:
         file = "" if error.filename is None else os.fsdecode(error.filename)
-        return Failure("file", f"{file}{': ' if file else ''}{error.strerror}.", file, TROUBLE)
+        return Failure("file", f"{file}{': ' if file else ''}{error.strerror}.", file, UNUSABLE)
     if isinstance(error, MemoryError):
-        return Failure("memory", "there is not enough memory for this.", "", TROUBLE)
+        return Failure("memory", "not enough memory.", "", UNUSABLE)
     if type(error).__name__ == "SerdeError":  # of onnx_ir, which is not imported for its name
         from castsmith.ir.io import root_cause
 
         message = f"text in the model is not UTF-8, or something else in it cannot be written ({root_cause(error)})."
-        return Failure("model", message, _file("", arguments), TROUBLE)
-    return Failure("internal", f"internal error ({_cause(error)}): please report this.", "", TROUBLE)
+        return Failure("model", message, _file("", arguments), UNUSABLE)
+    return Failure("internal", f"internal error ({_cause(error)}): please report this.", "", UNUSABLE)
 
 
 def with_command_options(sentence: str) -> str:
-    """The sentence with Python options and calls as the command line has them.
+    """Return the sentence with Python options and calls in the syntax of the command line.
 
     `promote_unsafe` becomes --promote-unsafe, and `optimize(target='qonnx')` becomes optimize --target qonnx.
     """
@@ -148,12 +151,12 @@ def _option(name: str) -> str:
 
 
 def _code(kind: type[Exception]) -> str:
-    """The code of the error, or of the kind of error that it is."""
+    """Return the code of the error, or of its base class."""
     return next(_CODES[base.__name__] for base in kind.__mro__ if base.__name__ in _CODES)
 
 
 def _file(message: str, arguments: Mapping[str, Any]) -> str:
-    """The file that the sentence begins with; else the only one that there is to read."""
+    """Return the file that the sentence begins with, or the only file to read."""
     from castsmith.cli.models import shown
 
     given = [path for name in _PATHS for path in _listed(arguments.get(name))]
@@ -167,22 +170,22 @@ def _listed(value: str | list[str] | None) -> list[str]:
 
 
 def _cause(error: Exception) -> str:
-    """The kind of error, its text, and the line of code that raised it."""
+    """Return the kind of error, its text, and the line of code that raised it."""
     where = traceback.extract_tb(error.__traceback__)[-1]
     text = str(error).partition("\n")[0]
     return f"{type(error).__name__}{': ' if text else ''}{text} at {os.path.basename(where.filename)}:{where.lineno}"
 
 
 BROKEN_PIPE = 141
-"""128 + SIGPIPE, as of a program that the signal ends."""
+"""128 + SIGPIPE, as for a program that the signal ends."""
 
 
 _OF_A_STREAM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
-"""What writing to a stream, of which no file name is known, fails with."""
+"""Errors of writing to a stream without a file name."""
 
 
 def run_command(arguments: argparse.Namespace) -> int:
-    """Call `arguments.run` and turn whatever it raises into a sentence and an exit code."""
+    """Call `arguments.run` and turn every exception into a sentence and an exit code."""
     _print_any_character()
     _print_only_our_own()
     command: Callable[[argparse.Namespace], int] = arguments.run
@@ -197,7 +200,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     except BrokenPipeError:
         _drop(sys.stdout)
         return BROKEN_PIPE
-    except Exception as error:  # the last resort: what a user sees must be a sentence
+    except Exception as error:  # the last resort: users must see a sentence
         if isinstance(error, OSError) and error.filename is None and error.errno in _OF_A_STREAM:
             _drop(sys.stdout)
             return _tell_unprinted(arguments, str(error.strerror))
@@ -205,19 +208,21 @@ def run_command(arguments: argparse.Namespace) -> int:
 
 
 def end_of_help(code: int) -> int:
-    """The exit code where argparse has printed the help or the version."""
+    """Return the exit code after argparse has printed the help or the version."""
     reason = _print_failure()
     return code if not reason else tell_failure(_unprinted(reason), as_json=False)
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM, in the place where it came."""
+    """SIGTERM, raised where it arrived."""
 
 
 @contextmanager
 def cleaned_up_if_interrupted() -> Generator[None]:
-    """Within the block an interrupt raises KeyboardInterrupt and SIGTERM raises Terminated, which is one too, so that
-    unfinished files are removed; elsewhere both end the process at once."""
+    """Within the block, raise exceptions for an interrupt and SIGTERM, so that unfinished files are removed.
+
+    Outside the block both end the process immediately.
+    """
     import signal
     import threading
 
@@ -239,7 +244,7 @@ def cleaned_up_if_interrupted() -> Generator[None]:
 
 
 def _terminate(number: int, frame: object) -> None:
-    """Raise Terminated, once: what removes unfinished files is not to be ended by another signal of the kind."""
+    """Raise Terminated, once: another signal must not interrupt the removal of unfinished files."""
     import signal
 
     del frame
@@ -248,7 +253,7 @@ def _terminate(number: int, frame: object) -> None:
 
 
 def complain(sentence: str) -> None:
-    """Print one line on stderr; where that cannot be written, the exit code has to do."""
+    """Print one line on stderr; if that fails, only the exit code remains."""
     from castsmith.cli.text import one_line
 
     try:
@@ -258,7 +263,7 @@ def complain(sentence: str) -> None:
 
 
 def _print_failure() -> str:
-    """Why what was printed cannot be written to stdout, which then is dropped; empty where it can."""
+    """Return the reason why the output cannot be written to stdout, which is then dropped; empty if it can."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -270,21 +275,20 @@ def _print_failure() -> str:
 
 
 def _tell_unprinted(arguments: argparse.Namespace, reason: str) -> int:
-    """Say that the result could not be printed; where a model was written nonetheless, and that is what counts, it is
-    done."""
+    """Report that the result could not be printed; a command that wrote a model has still succeeded."""
     written = getattr(arguments, "written", None)
     if written is None:
         return tell_failure(_unprinted(reason), as_json=False)
     complain(f"{written} is written, but standard output cannot be written ({reason}).")
-    return TROUBLE if wants_json(arguments) else DONE
+    return UNUSABLE if wants_json(arguments) else DONE
 
 
 def _unprinted(reason: str) -> Failure:
-    return Failure("file", f"standard output cannot be written ({reason}).", "", TROUBLE)
+    return Failure("file", f"standard output cannot be written ({reason}).", "", UNUSABLE)
 
 
 def tell_failure(failure: Failure, *, as_json: bool) -> int:
-    """One line on stderr for people and, for programs, the failure on stdout; its exit code."""
+    """Print one line on stderr for people and, for programs, the failure on stdout; return its exit code."""
     complain(failure.message)
     if as_json:
         from castsmith.cli.arguments import print_json
@@ -296,24 +300,24 @@ def tell_failure(failure: Failure, *, as_json: bool) -> int:
 
 
 def wants_json(arguments: argparse.Namespace) -> bool:
-    """Whether the command is to print JSON."""
+    """True if the command is to print JSON."""
     return bool(getattr(arguments, "json", False)) or getattr(arguments, "format", None) == "json"
 
 
 def _print_any_character() -> None:
-    """A name in a model may hold what the terminal's encoding lacks: it is then shown escaped."""
+    """Escape characters in names that the terminal's encoding lacks."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
 def _print_only_our_own() -> None:
-    """onnx_ir logs warnings and tracebacks of what is refused here in a sentence, or does no harm."""
+    """Silence the log of onnx_ir: warnings and tracebacks that are either reported in a sentence or harmless."""
     logging.getLogger("onnx_ir").setLevel(logging.CRITICAL)
 
 
 def _drop(stream: TextIO) -> None:
-    """Write what is left to nowhere; without this the interpreter would complain when it flushes at exit."""
+    """Discard remaining output; otherwise the interpreter would complain when it flushes at exit."""
     try:
         descriptor = stream.fileno()
     except (OSError, ValueError):

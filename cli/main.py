@@ -1,4 +1,4 @@
-"""The `castsmith` command: which commands there are, and how each ends.
+"""The `castsmith` command: its subcommands, and how each ends.
 
 The exit codes are listed in `castsmith.cli.exit_codes`. Nothing heavy is imported before a command runs, so that --help
 is quick.
@@ -20,18 +20,16 @@ from types import ModuleType
 from typing import NoReturn
 
 import castsmith
-from castsmith.cli.exit_codes import TROUBLE, USAGE, Failure, end_of_help, run_command, tell_failure
+from castsmith.cli.exit_codes import UNUSABLE, USAGE, Failure, end_of_help, run_command, tell_failure
 
-# What the command does to its own interpreter before it works, so that it starts and ends soon.
-#
-# None of it is done when Castsmith is used as a library.
+# Settings of the command's own interpreter that make it start and end quickly; unused by the library.
 
 _SELDOM_USED = ("sympy", "onnx_ir._symbolic_shapes")
-"""Modules that onnx_ir imports for arithmetic on symbolic dimensions, which takes longer than most models do."""
+"""Modules that onnx_ir imports for arithmetic on symbolic dimensions, which takes longer than most models."""
 
 
 class _Lazily(MetaPathFinder):
-    """Lets the modules that are seldom used be loaded when something in them is."""
+    """Loads modules that are seldom used on first access."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -45,10 +43,10 @@ class _Lazily(MetaPathFinder):
 
 
 def start_quickly() -> None:
-    """Load what is seldom used when it is used, and look for no cycles of garbage, not even at the end.
+    """Load rarely used modules on first use, and disable garbage collection, also at exit.
 
-    A model is one large cycle that lives until the end: looking for garbage in it took a quarter of the time. Nothing
-    here multiplies matrices, so the threads for it are not started either.
+    A model is one large cycle that lives until the end: garbage collection took a quarter of the time. No matrices are
+    multiplied, so the threads for that are not started either.
     """
     gc.disable()
     atexit.register(gc.freeze)
@@ -70,23 +68,23 @@ _COMMANDS = (
     "explain",
     "completion",
 )
-"""Each a module beside this one; where one is named, the others are not imported."""
+"""Each a module in `commands`; if one is named, the others are not imported."""
 
-_PURPOSE = "Make the element types of an ONNX model right for where it will run: exact, explained, repaired."
+_PURPOSE = "Fix the element types of an ONNX model for its target runtime: exact, explained, repaired."
 
 _EPILOG = (
     "Exit codes: 0 done, or no difference; 1 refused, findings, or different; 2 bad usage, unreadable input or output"
-    " that cannot be written; 3 inconclusive. The --help of each command says what they mean there. In the place of a"
+    " that cannot be written; 3 inconclusive. The --help of each command gives their meaning. Instead of a"
     " model, - is standard input or output."
 )
 
 
 class _UsageError(Exception):
-    """Words that are no command."""
+    """Invalid command-line arguments."""
 
 
 class _Parser(argparse.ArgumentParser):
-    """An ArgumentParser whose complaint is one line."""
+    """An ArgumentParser whose error is one line."""
 
     def error(self, message: str) -> NoReturn:
         raise _UsageError(f"{message.rstrip('.')} (see {self.prog} --help).")
@@ -104,27 +102,27 @@ def main(argv: Sequence[str] | None = None) -> int:
         _require_sound(words)
         arguments = parser.parse_args(_spelled_out(words, commands))
     except _UsageError as error:
-        return tell_failure(Failure(USAGE, str(error), "", TROUBLE), as_json="--json" in words)
+        return tell_failure(Failure(USAGE, str(error), "", UNUSABLE), as_json="--json" in words)
     except SystemExit as ending:  # --help or --version
         return end_of_help(ending.code if isinstance(ending.code, int) else 0)
     return run_command(arguments)
 
 
 def _require_sound(words: Sequence[str]) -> None:
-    """Refuse text that no file can be named by, and `--option=--`, of which argparse makes an option with no value."""
+    """Refuse text that cannot be a file name, and `--option=--`, which argparse parses as an option without a value."""
     for word in words:
         try:
             named = b"\0" not in os.fsencode(word)
         except UnicodeEncodeError:
             named = False
         if not named:
-            raise _UsageError(f"argument {word[:80]!r}: there is a character in it that cannot be passed on.")
+            raise _UsageError(f"argument {word[:80]!r}: contains an invalid character.")
         if word.startswith("--") and word.endswith("=--"):
             raise _UsageError(f"argument {word[:-3]}: expected a value (see castsmith --help).")
 
 
 def whole_parser() -> argparse.ArgumentParser:
-    """The parser of every command, for those who want to know what there is."""
+    """Build the complete argument parser."""
     return _parser(_modules(_COMMANDS))
 
 
@@ -133,7 +131,7 @@ def _modules(names: Sequence[str]) -> list[ModuleType]:
 
 
 def _spelled_out(words: list[str], commands: Sequence[ModuleType]) -> list[str]:
-    """The words as argparse can take them, where the one command that they are for knows how."""
+    """Return the arguments in a form that argparse can parse, if the selected command provides one."""
     spell_out = getattr(commands[0], "spell_out", None) if len(commands) == 1 else None
     return words if spell_out is None else spell_out(words)
 

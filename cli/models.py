@@ -13,34 +13,34 @@ if TYPE_CHECKING:
     import onnx_ir
 
 STREAM = "-"
-"""Standard input or output, in the place of a file; a file of that name is `./-`."""
+"""Standard input or output, instead of a file; a file of that name is `./-`."""
 
 STDIN, STDOUT = "standard input", "standard output"
 
 Source = str | bytes
-"""A model to read, as often as it is needed: the path of its file, or what standard input held."""
+"""A model to read, any number of times: the path of its file, or the content of standard input."""
 
 
 def shown(argument: str) -> str:
-    """What messages call the file that the argument names."""
+    """Return the name of the argument's file for messages."""
     return STDIN if argument == STREAM else argument
 
 
 def require_one_stdin(arguments: Iterable[str | None]) -> None:
-    """Raise OptionError where several of the arguments stand for standard input, which can be read only once."""
+    """Raise OptionError if several arguments mean standard input, which can be read only once."""
     from castsmith.lowering.registry import OptionError
 
     if list(arguments).count(STREAM) > 1:
-        raise OptionError("- stands for standard input, which can be read only once: name files for the others.")
+        raise OptionError("- means standard input, which can be read only once: name files for the others.")
 
 
 def source_of(argument: str) -> Source:
-    """The model that the argument names. Standard input is read here, to its end."""
+    """Return the model that the argument names. Standard input is read here, to its end."""
     return read_stdin() if argument == STREAM else argument
 
 
 def read_stdin() -> bytes:
-    """What standard input holds; raises ModelError where it cannot be read."""
+    """Return the content of standard input. Raises ModelError if it cannot be read."""
     from castsmith.ir.errors import ModelError
 
     try:
@@ -50,19 +50,19 @@ def read_stdin() -> bytes:
 
 
 def read_model(source: Source) -> onnx_ir.Model:
-    """The model, as `castsmith.load` gives it. The external data of standard input is in the current folder."""
+    """Return the model as `castsmith.load` does. The external data of standard input is in the current folder."""
     from castsmith.ir.io import from_bytes, load
 
     return from_bytes(source, STDIN) if isinstance(source, bytes) else load(source)
 
 
 def size_of(source: Source) -> int:
-    """Bytes of the file or of what standard input held."""
+    """Return the bytes of the file or of standard input."""
     return len(source) if isinstance(source, bytes) else os.stat(source).st_size
 
 
 def require_redirected() -> None:
-    """Raise OptionError where standard output is a terminal, which no model is written to."""
+    """Raise OptionError if standard output is a terminal."""
     from castsmith.lowering.registry import OptionError
 
     if sys.stdout.isatty():
@@ -70,9 +70,9 @@ def require_redirected() -> None:
 
 
 def write_model(model: onnx_ir.Model) -> int:
-    """Write the model with its weights to standard output, and return how many bytes that were.
+    """Write the model with its weights to standard output, and return the number of bytes.
 
-    It is made in a temporary file first: what fails until then leaves standard output empty.
+    A temporary file is written first: an error until then leaves standard output empty.
     """
     from castsmith.ir.errors import ModelError
     from castsmith.ir.io import write_to

@@ -1,4 +1,4 @@
-"""Where results go: checked before the work starts, and under their final name only once they are whole."""
+"""Output files: checked before the work starts, and under their final name only when complete."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from castsmith.ir.io import destination, flush, mode_for, new_file, replace
 
 
 def require_writable(path: Path) -> None:
-    """Raise ModelError where nothing can be written to `path`, so that nobody waits for work that is then lost."""
+    """Raise ModelError if `path` cannot be written, before any work is done."""
     if path.is_dir():
-        raise ModelError(f"{path}: this is a folder, so no file can be written there.")
+        raise ModelError(f"{path}: a folder, expected a file.")
     if path.exists() and not path.is_file():
-        raise ModelError(f"{path}: this is not an ordinary file, so it is not replaced.")
+        raise ModelError(f"{path}: not an ordinary file, so it is not replaced.")
     folder = destination(path).parent
     if not folder.is_dir():
-        raise ModelError(f"{path}: the file cannot be written, because there is no folder {folder}.")
+        raise ModelError(f"{path}: the file cannot be written, because the folder {folder} does not exist.")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise ModelError(f"{path}: the file cannot be written, because the folder {folder} is read-only.")
 
 
 @contextmanager
 def staged_file(path: Path | None) -> Generator[Callable[[str], None]]:
-    """A function that writes text to a new file beside `path`, which gets its name when the block ends well.
+    """Yield a function that writes text to a new file beside `path`, renamed when the block ends without error.
 
-    Without a path the text goes nowhere.
+    Without a path the text is discarded.
     """
     if path is None:
         yield _discard

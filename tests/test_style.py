@@ -16,13 +16,13 @@ ROOT = Path(__file__).parents[1]
 # Findings that each part still has; the numbers only go down.
 ALLOWED = {
     "castsmith": 0,
-    "cli": 88,
+    "cli": 0,
     "ir": 112,
     "lowering": 121,
     "numerics": 0,
     "passes": 107,
-    "docs": 65,
-    "tests": 130,
+    "docs": 48,
+    "tests": 129,
 }
 
 # Each pattern with what to write in its place.

@@ -1,4 +1,4 @@
-"""Many models in one run: a pool of processes or a Dask cluster, one model a task."""
+"""Many models in one run: a pool of processes or a Dask cluster, one model per task."""
 
 from __future__ import annotations
 

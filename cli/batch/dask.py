@@ -11,7 +11,7 @@ from castsmith.cli.batch.worker import Done, Item, failed, optimize_in_process
 
 
 def on_dask(address: str, items: list[Item]) -> Generator[Done]:
-    """What became of each model, as they end. Raises OptionError where there is no Dask, or no scheduler."""
+    """Yield the outcome of each model as it ends. Raises OptionError if Dask or the scheduler is missing."""
     from castsmith.lowering.registry import OptionError
 
     try:
@@ -21,7 +21,7 @@ def on_dask(address: str, items: list[Item]) -> Generator[Done]:
     try:
         client: Any = distributed.Client(address, timeout="10s")
     except (OSError, ValueError):
-        raise OptionError(f"--dask {address}: no scheduler answers there.") from None
+        raise OptionError(f"--dask {address}: no scheduler answers at this address.") from None
     with client:
         futures = {
             client.submit(optimize_in_process, *_seen_from_afar(item), pure=False, retries=1): item for item in items
@@ -35,6 +35,6 @@ def on_dask(address: str, items: list[Item]) -> Generator[Done]:
 
 
 def _seen_from_afar(item: Item) -> Item:
-    """With paths that do not depend on where a worker runs."""
+    """Return the task with paths that do not depend on the worker's current folder."""
     source, output, options = item
     return str(Path(source).resolve()), str(Path(output).resolve()), options

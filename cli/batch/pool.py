@@ -1,6 +1,6 @@
 """castsmith optimize of many models: a process for each, several at a time or on a Dask cluster, and one report.
 
-A model that cannot be done, or that takes its process down with it, does not stop the others.
+A model that fails, or that crashes its process, does not stop the others.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ _NOT_PASSED_ON = frozenset(["command", "run", "input", "output", "jobs", "dask",
 
 
 def is_batch(arguments: argparse.Namespace) -> bool:
-    """Whether OUT is a folder for what there is IN."""
+    """True if OUT is a folder, given the inputs IN."""
     return len(arguments.input) > 1 or arguments.dask is not None
 
 
 def run_batch(arguments: argparse.Namespace) -> int:
-    """Optimize every model into the folder; the exit code is the worst of theirs."""
+    """Optimize every model into the folder; return the worst exit code of all models."""
     from castsmith.cli.batch.dask import on_dask
     from castsmith.cli.models import STREAM
     from castsmith.cli.output import require_writable, staged_file
     from castsmith.lowering.registry import OptionError
 
     if STREAM in (*arguments.input, arguments.output, arguments.report):
-        raise OptionError("- stands for standard input or output, which many models cannot share: name files.")
+        raise OptionError("- means standard input or output, which several models cannot share: name files.")
     folder = Path(arguments.output)
     items = _items(arguments, folder)
     report = None if arguments.report is None else Path(arguments.report)
@@ -105,7 +105,7 @@ def _items(arguments: argparse.Namespace, folder: Path) -> list[Item]:
 
 
 def _words(arguments: argparse.Namespace) -> Iterator[str]:
-    """The options as they were given, less those that concern all models together."""
+    """Return the options as given, except those that concern all models together."""
     for name, value in vars(arguments).items():
         option = f"--{name.replace('_', '-')}"
         if name in _NOT_PASSED_ON or value is None or value is False or value == "":
@@ -117,7 +117,7 @@ def _words(arguments: argparse.Namespace) -> Iterator[str]:
 
 
 def _here(jobs: int, items: list[Item]) -> Generator[Done]:
-    """Each item in a process, `jobs` at a time; an interrupt, or SIGTERM, ends those that run and starts no other."""
+    """Run each item in a process, `jobs` at a time; an interrupt, or SIGTERM, ends running ones and starts no other."""
     running = set[subprocess.Popen[bytes]]()
     with ThreadPoolExecutor(jobs) as pool:
         futures = [pool.submit(optimize_in_process, *item, running) for item in items]

@@ -1,4 +1,4 @@
-"""Listing what other packages add: one that cannot be used is complained of, and does not hide the others."""
+"""One model of a batch, optimized in a process of its own, here or on a worker of a cluster."""
 
 from __future__ import annotations
 
@@ -9,21 +9,19 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from castsmith.cli.exit_codes import TROUBLE, Failure, complain
-
-# One model of many: optimized in a process of its own, here or on a worker of a cluster.
+from castsmith.cli.exit_codes import UNUSABLE, Failure, complain
 
 Done = dict[str, Any]
-"""What became of one model: its input and output, the exit code, what was said on stderr, the error, and its report."""
+"""Outcome of one model: its input and output, the exit code, the text on stderr, the error, and its report."""
 
 Item = tuple[str, str, list[str]]
-"""A model, where to write it, and the options of the command."""
+"""A model, its output path, and the options of the command."""
 
 
 def optimize_in_process(
     source: str, output: str, options: list[str], running: set[subprocess.Popen[bytes]] | None = None
 ) -> Done:
-    """Optimize one model in a process of its own, which is in `running` meanwhile, and tell what became of it."""
+    """Optimize one model in a process of its own, listed in `running` meanwhile, and return the outcome."""
     command, env = command_of(source, output, options), environment(os.environ)
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, env=env) as ended:
@@ -45,26 +43,29 @@ def optimize_in_process(
 
 
 def command_of(source: str, output: str, options: list[str]) -> list[str]:
-    """The command that optimizes the model; -P keeps Python from importing what lies in the current folder."""
+    """Return the command that optimizes the model; -P keeps Python from importing from the current folder."""
     return [sys.executable, "-P", "-m", "castsmith", "optimize", "--json", *options, "-o", output, "--", source]
 
 
 def environment(given: Mapping[str, str]) -> dict[str, str]:
-    """The environment, with a PYTHONPATH that does not mean the current folder by an empty entry."""
+    """Return the environment, with a PYTHONPATH in which no empty entry means the current folder."""
     path = os.pathsep.join(filter(None, given.get("PYTHONPATH", "").split(os.pathsep)))
     rest = {name: value for name, value in given.items() if name != "PYTHONPATH"}
     return {**rest, "PYTHONPATH": path} if path else rest
 
 
 def failed(source: str, output: str, message: str) -> Done:
-    """What became of a model of which no process tells."""
-    error = Failure("process", message, source, TROUBLE).data()["error"]
-    outcome = {"exit_code": TROUBLE, "messages": [message], "error": error, "report": None}
+    """Return the outcome of a model whose process did not report one."""
+    error = Failure("process", message, source, UNUSABLE).data()["error"]
+    outcome = {"exit_code": UNUSABLE, "messages": [message], "error": error, "report": None}
     return {"input": source, "output": output, **outcome}
 
 
 def usable(names: Iterable[str], load: Callable[[str], object]) -> tuple[list[str], bool]:
-    """The names that `load` takes, and whether those are all."""
+    """Return the names that `load` accepts, and True if all are accepted.
+
+    An unusable extension is reported, and does not hide the others.
+    """
     from castsmith.numerics.extensions import ExtensionError
 
     given, good = list(dict.fromkeys(names)), list[str]()

@@ -1,4 +1,4 @@
-"""The pages of `castsmith explain`: what each code means, why it matters, an example, and what to do."""
+"""The pages of `castsmith explain`: for each code what it does, why it matters, an example, and the advice."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""What every code means: the findings of check, the rules of the passes, and what either refuses.
+"""The explanation of every code: the findings of check, the rules of the passes, and the refusals.
 
-The pages are data in `codes_check`, `codes_passes` and `codes_lowering`; `python -m castsmith.cli.codes` prints them
-all as docs/codes.md has them.
+The pages are data in `check`, `passes` and `lowering`; `python -m castsmith.cli.codes` prints docs/codes.md from them.
 """
 
 from __future__ import annotations
@@ -19,21 +18,21 @@ def all_pages() -> tuple[Page, ...]:
 
 
 def page_of(code: str) -> Page | None:
-    """The page of a code as records have it: `lower-Cast` is on the page `lower-*`."""
+    """Return the page of a code in records: `lower-Cast` is on the page `lower-*`."""
     pages = {page.code: page for page in all_pages()}
     family = f"{code.partition('-')[0]}-*"
     return pages.get(code) or (pages.get(family) if "-" in code else None)
 
 
 def page_text(page: Page) -> str:
-    """The page as a person reads it."""
+    """Return the page as text for people."""
     example = "\n".join(f"    {line}" for line in page.example.splitlines())
     parts = (f"{page.code} ({page.kind})", page.what, f"Why: {page.why}", f"Example:\n{example}")
     return "\n\n".join((*parts, f"What to do: {page.advice}")) + "\n"
 
 
 def markdown() -> Iterator[str]:
-    """docs/codes.md, line by line."""
+    """Yield docs/codes.md, line by line."""
     yield "# Codes"
     yield ""
     yield "Every finding, rewrite and refusal has a code that stays the same from version to version."

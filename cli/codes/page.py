@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Page:
-    """One code. kind: finding, rewrite, or refusal. A code ending in `-*` stands for one for each operator."""
+    """One code; `kind` is finding, rewrite or refusal. A code ending in `-*` covers one code per operator."""
 
     code: str
     kind: str

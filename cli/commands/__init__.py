@@ -1,1 +1,1 @@
-"""The commands of castsmith, one module each: `add_to` declares the arguments, `run` carries it out."""
+"""The commands of castsmith, one module each: `add_to` declares the arguments, `run` executes the command."""

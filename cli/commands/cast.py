@@ -1,4 +1,4 @@
-"""castsmith cast: what Cast makes of some values, and how firmly the standard fixes it."""
+"""castsmith cast: cast values, and show the status of each result in the standard."""
 
 from __future__ import annotations
 
@@ -15,27 +15,28 @@ _NEGATIVE = re.compile(r"-(\d|\.\d|inf|nan)", re.IGNORECASE)
 
 
 def add_to(commands: Commands) -> None:
-    parser = add_command(commands, "cast", run, "what Cast makes of values, by the ONNX standard")
+    parser = add_command(commands, "cast", run, "cast values as the ONNX standard defines it")
     help_text = "a number (-1.5, 6e-8), inf, nan, or 0x and the code bits of the source type"
     parser.add_argument("values", metavar="VALUE", nargs="+", help=help_text)
     parser.add_argument("--from", dest="source", metavar="TYPE", required=True, help="the type of the values")
     parser.add_argument("--to", metavar="TYPE", required=True, help="the type to cast to")
-    parser.add_argument("--no-saturate", action="store_true", help="as the attribute saturate = 0")
-    parser.add_argument("--round-mode", metavar="MODE", default="up", help="for float8e8m0: up, down or nearest")
+    parser.add_argument("--no-saturate", action="store_true", help="do not saturate, as the attribute saturate = 0")
     parser.add_argument(
-        "--opset", metavar="N", type=integer(1), help="the opset whose rules hold (default: the newest)"
+        "--round-mode", metavar="MODE", default="up", help="rounding to float8e8m0: up, down or nearest"
+    )
+    parser.add_argument(
+        "--opset", metavar="N", type=integer(1), help="the opset whose Cast is computed (default: the newest)"
     )
     add_json(parser)
 
 
 def spell_out(words: Sequence[str]) -> list[str]:
-    """The arguments with a blank ahead of -inf, -1e5 and the like: argparse takes those for options, but nothing that
-    starts with a blank."""
+    """Return the arguments with a blank before negative values: argparse takes -inf and -1e5 for options otherwise."""
     return [f" {word}" if _NEGATIVE.match(word) else word for word in words]
 
 
 def given_texts(words: Sequence[str]) -> list[str]:
-    """The values as they were given, without the blanks of `spell_out`."""
+    """Return the values as given, without the blanks of `spell_out`."""
     return [word.removeprefix(" ") if _NEGATIVE.match(word[1:]) else word for word in words]
 
 

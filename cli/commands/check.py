@@ -1,4 +1,4 @@
-"""castsmith check: findings about the types of models, one a line; nothing is written."""
+"""castsmith check: findings about the types of models, one per line; nothing is written."""
 
 from __future__ import annotations
 
@@ -14,23 +14,21 @@ if TYPE_CHECKING:
     from castsmith.numerics.promotion import PromotionRules
 
 _LEVELS = ("NOTE", "WARNING", "ERROR")
-"""The names of `Severity`, from the lowest on; it is not imported for --help."""
+"""The names of `Severity`, lowest first; it is not imported for --help."""
 
 Checked = list[tuple[str, "list[Diagnostic] | Failure"]]
-"""Each file with what was found in it, or why it was not checked."""
+"""Each file with its findings, or the reason why it was not checked."""
 
 
 def add_to(commands: Commands) -> None:
-    parser = add_command(commands, "check", run, "what is wrong with the types of models; exit code 1 if anything is")
-    parser.add_argument(
-        "input", metavar="IN", nargs="+", help="an ONNX model, even one that no runtime accepts; - for standard input"
-    )
-    parser.add_argument("--target", metavar="T", help="a runtime that the model is to run on (see castsmith targets)")
-    select = parser.add_argument_group("which findings (castsmith explain lists the codes)")
-    select.add_argument("--select", metavar="CODES", help="only these, separated by commas")
-    select.add_argument("--ignore", metavar="CODES", help="all but these, such as casts that lose values on purpose")
+    parser = add_command(commands, "check", run, "report invalid types in models; exit code 1 for findings")
+    parser.add_argument("input", metavar="IN", nargs="+", help="an ONNX model, valid or not; - for standard input")
+    parser.add_argument("--target", metavar="T", help="the runtime that the model is for (see castsmith targets)")
+    select = parser.add_argument_group("findings (castsmith explain lists the codes)")
+    select.add_argument("--select", metavar="CODES", help="report only these codes, separated by commas")
+    select.add_argument("--ignore", metavar="CODES", help="do not report these codes, such as intended lossy casts")
     levels = tuple(level.lower() for level in _LEVELS)
-    help_text = "exit with 1 for findings of this severity or a higher one (default: note, which is any)"
+    help_text = "exit with 1 for findings of this severity or higher (default: note, that is any)"
     select.add_argument("--fail-on", choices=levels, default=levels[0], help=help_text)
     add_promotion(parser)
     parser.add_argument("--format", choices=("text", "json", "sarif"), default="text", help="default: text")
@@ -38,7 +36,7 @@ def add_to(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Check every file: one that cannot be read does not keep the others from being checked."""
+    """Check every file; an unreadable file does not keep the others from being checked."""
     from castsmith.cli.models import require_one_stdin
     from castsmith.ir.targets import load_target
 
@@ -65,7 +63,7 @@ def _outcome(
 ) -> list[Diagnostic] | Failure:
     try:
         return _findings(file, rules, target, wanted)
-    except Exception as error:  # one file of many: it is told, and the others are checked
+    except Exception as error:  # one file of many: it is reported, and the others are checked
         failure = failure_of(error, {"command": "check", "input": file})
         complain(failure.message)
         return failure
@@ -86,7 +84,7 @@ def _findings(
 
 
 def _wanted(arguments: argparse.Namespace) -> tuple[frozenset[str] | None, frozenset[str]]:
-    """The codes to select, None for all, and those to ignore."""
+    """Return the codes to select, None for all, and those to ignore."""
     return None if arguments.select is None else _codes(arguments.select), _codes(arguments.ignore or "")
 
 
@@ -97,7 +95,7 @@ def _codes(text: str) -> frozenset[str]:
     codes = frozenset(filter(None, (word.strip() for word in text.split(","))))
     unknown = sorted(codes - {page.code for page in FINDINGS})
     if unknown:
-        raise OptionError(f"{unknown[0]} is no code of a finding; `castsmith explain` lists them all.")
+        raise OptionError(f"unknown code {unknown[0]}; `castsmith explain` lists the codes of findings.")
     return codes
 
 
@@ -119,7 +117,7 @@ def _print(arguments: argparse.Namespace, checked: Checked) -> None:
 
 
 def _data(arguments: argparse.Namespace, checked: Checked) -> dict[str, Any]:
-    """One file as check-1.json has it, many as check-many-1.json has them."""
+    """Return one file in the layout check-1.json, many in check-many-1.json."""
     models = [{"input": file, **_model_data(found)} for file, found in checked]
     if len(checked) == 1:
         return {"input": models[0]["input"], "target": arguments.target, "findings": models[0]["findings"]}

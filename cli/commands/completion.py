@@ -1,7 +1,7 @@
 """castsmith completion: a script that lets a shell complete the command, its options and their values.
 
-The script is made of what argparse knows, so it is right for the version that printed it, and of the targets, presets
-and passes that are installed then. Completing starts no Python.
+The script is generated from the argument parser of the installed version, and from the targets, presets and passes that
+are installed then. Completing starts no Python.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from castsmith.cli.exit_codes import DONE
 
 
 def add_to(commands: Commands) -> None:
-    parser = add_command(commands, "completion", run, "a script for a shell, which then completes this command")
+    parser = add_command(commands, "completion", run, "print a shell script that completes this command")
     parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="bash, zsh or fish")
     add_json(parser)
 

@@ -1,4 +1,4 @@
-"""castsmith diff: what differs between two models in what they mean, whoever wrote them."""
+"""castsmith diff: the differences in meaning between two models, independent of their producers."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from castsmith.cli.exit_codes import DONE, REFUSED
 
 
 def add_to(commands: Commands) -> None:
-    parser = add_command(commands, "diff", run, "what differs between two models; exit code 1 if anything does")
+    parser = add_command(commands, "diff", run, "compare two models; exit code 1 if they differ")
     parser.epilog = (
-        "No difference is: the names of intermediate values and the order of nodes, whether a constant is an"
-        " initializer or a Constant node, attributes at their defaults, who produced the model, documentation; and,"
-        f" unless --all is given, the metadata of nodes and constants that nothing uses. {parser.epilog}"
+        "Ignored: the names of intermediate values, the order of nodes, whether a constant is an"
+        " initializer or a Constant node, attributes at their defaults, the producer and documentation; and,"
+        f" unless --all is given, the metadata of nodes and unused constants. {parser.epilog}"
     )
     parser.add_argument("a", metavar="A", help="an ONNX model; - for standard input")
     parser.add_argument("b", metavar="B", help="the model to compare it with")
-    help_text = "report the metadata of nodes and constants that nothing uses, too"
+    help_text = "also compare the metadata of nodes and unused constants"
     parser.add_argument("--all", action="store_true", help=help_text)
-    help_text = "show every difference, also of many places that changed alike"
+    help_text = "show every difference, including places that changed alike"
     parser.add_argument("--full", action="store_true", help=help_text)
     parser.add_argument("--format", choices=("text", "json", "html"), default="text", help="default: text")
     parser.add_argument("--json", dest="format", action="store_const", const="json", help="the same as --format json")

@@ -1,4 +1,4 @@
-"""castsmith explain: what a code means, why it matters, an example, and what to do."""
+"""castsmith explain: for a code what it does, why it matters, an example, and the advice."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from castsmith.cli.exit_codes import DONE
 
 
 def add_to(commands: Commands) -> None:
-    parser = add_command(commands, "explain", run, "what a code of a finding, rewrite or refusal means")
+    parser = add_command(commands, "explain", run, "explain the code of a finding, rewrite or refusal")
     parser.add_argument(
-        "codes", metavar="CODE", nargs="*", help="a code such as fold-undefined; without any, all are listed"
+        "codes", metavar="CODE", nargs="*", help="a code such as fold-undefined; without one, all are listed"
     )
     add_json(parser)
 
@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     found = [page_of(code) for code in arguments.codes]
     for code, page in zip(arguments.codes, found, strict=True):
         if page is None:
-            raise OptionError(f"{code} is no code; `castsmith explain` lists them all.")
+            raise OptionError(f"unknown code {code}; `castsmith explain` lists all codes.")
     pages = [page for page in found if page is not None]
     if arguments.json:
         print_json({"pages": [asdict(page) for page in pages]})

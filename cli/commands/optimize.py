@@ -1,4 +1,4 @@
-"""castsmith optimize: make the element types of a model right, write it, and say what was done."""
+"""castsmith optimize: fix the element types of a model, write it, and report the changes."""
 
 from __future__ import annotations
 
@@ -39,45 +39,54 @@ _WORK = (
     *("interface", "storage", "emit_functions", "narrow", "narrow_interface", "largest_dim"),
     *("passes", "provenance", "until"),
 )
-"""The options of `castsmith.optimize` that are options of the command as they are, in the order of its help."""
+"""The options of `castsmith.optimize` that the command has under the same names, in the order of its help."""
 
 
 def spell_out(words: Sequence[str]) -> list[str]:
-    """`--diff=full` as an option of its own: one that may or may not have a value would take IN for it."""
+    """Return `--diff=full` as an option of its own: an option with an optional value would consume IN."""
     return [_FULL_DIFF if word == "--diff=full" else word for word in words]
 
 
 def add_to(commands: Commands) -> None:
-    parser = add_command(commands, "optimize", run, "make the element types of a model right, and write it")
-    parser.add_argument("input", metavar="IN", nargs="+", help="an ONNX model, or many; - for standard input")
+    parser = add_command(commands, "optimize", run, "fix the element types of a model, and write it")
+    parser.add_argument("input", metavar="IN", nargs="+", help="an ONNX model, or several; - for standard input")
     parser.add_argument(
         "-o",
         "--output",
         metavar="OUT",
         required=True,
-        help="where to write it; may be IN; - for standard output; a folder for many models",
+        help="the file to write; may be IN; - for standard output; a folder for several models",
     )
     parser.add_argument("--external-data", metavar="NAME", help="file beside OUT for weights of more than 1 KiB")
     parser.add_argument(
-        "--reference-data", action="store_true", help="name data files beside OUT in place of copying their weights"
+        "--reference-data", action="store_true", help="reference data files beside OUT instead of copying their weights"
     )
-    parser.add_argument("--shard-bytes", metavar="N", type=integer(1), help="split data files that would be larger")
-    work = parser.add_argument_group("what is done")
+    parser.add_argument("--shard-bytes", metavar="N", type=integer(1), help="split data files above this size")
+    work = parser.add_argument_group("processing")
     add_options(work, _WORK)
     add_promotion(parser)
     many = parser.add_argument_group("many models")
     many.add_argument(
-        "-j", "--jobs", metavar="N", type=integer(1), default=os.cpu_count() or 1, help="how many at a time"
+        "-j",
+        "--jobs",
+        metavar="N",
+        type=integer(1),
+        default=os.cpu_count() or 1,
+        help="number of models processed at a time",
     )
     many.add_argument("--dask", metavar="ADDRESS", help="scheduler of a Dask cluster that sees the same files")
-    shown = parser.add_argument_group("what is shown")
-    help_text = "each rewrite, before and after; the first of many that are alike, unless --diff=full"
+    shown = parser.add_argument_group("output")
+    help_text = "show each rewrite, before and after; similar ones once, unless --diff=full"
     shown.add_argument("--diff", action="store_const", const="short", help=help_text)
     shown.add_argument(_FULL_DIFF, dest="diff", action="store_const", const="full", help=argparse.SUPPRESS)
-    shown.add_argument("--explain", action="store_true", help="each refusal, with a value that shows the reason")
-    shown.add_argument("--report", metavar="FILE", help="write all that was done as FILE.json, or FILE.html to look at")
+    shown.add_argument(
+        "--explain", action="store_true", help="show each refusal, with a value that demonstrates the reason"
+    )
+    shown.add_argument("--report", metavar="FILE", help="write a report as FILE.json or FILE.html")
     parser.add_argument(
-        "--verify", action="store_true", help="compare the model after each pass and as it is written, bit for bit"
+        "--verify",
+        action="store_true",
+        help="compare the model with the input after each pass and as written, bit for bit",
     )
     add_engine(parser)
     add_inputs(parser)
@@ -118,7 +127,7 @@ def _run_one(arguments: argparse.Namespace) -> int:
     if any(record.severity is Severity.ERROR for record in result.diagnostics):
         if arguments.json:
             print(_json(arguments, None, result, Sizes(before, measure(result.model), rules)), end="")
-        complain(f"the result would not be right for {arguments.target or 'any runtime'}, so nothing was written.")
+        complain(f"the result would be invalid for {arguments.target or 'any runtime'}, so nothing was written.")
         return REFUSED
     with cleaned_up_if_interrupted():
         if arguments.verify:
@@ -128,8 +137,11 @@ def _run_one(arguments: argparse.Namespace) -> int:
 
 
 def _verified(arguments: argparse.Namespace, source: Source, result: Result) -> Result:
-    """The result with what comparing the input and the file that is written says. Raises VerificationError where they
-    differ, before anything is put in place."""
+    """Return the result with the verdict on the input and the file that is written.
+
+    Raises:
+        VerificationError: They differ; raised before any file is replaced.
+    """
     import tempfile
     from dataclasses import replace
 
@@ -154,7 +166,7 @@ def _verified(arguments: argparse.Namespace, source: Source, result: Result) -> 
 
 
 def _steps(arguments: argparse.Namespace) -> int:
-    """How often something is announced: reading, and each pass."""
+    """Return the number of progress steps: reading, and each pass."""
     from castsmith.cli.arguments import split_passes
     from castsmith.lowering.registry import PIPELINE, needs_target
 
@@ -193,7 +205,7 @@ def _optimize(
 
 
 def _write(arguments: argparse.Namespace, result: Result, sizes: Sizes, report: Path | None, drawn: Around) -> None:
-    """Write the model and the report: where either cannot be, the report is not there, and an older one stays."""
+    """Write the model and the report: if either fails, no report is written, and an older one stays."""
     from dataclasses import replace
 
     from castsmith.cli.output import staged_file
@@ -220,7 +232,7 @@ def _write(arguments: argparse.Namespace, result: Result, sizes: Sizes, report: 
 
 
 def _write_model(arguments: argparse.Namespace, model: onnx_ir.Model, output: Path | None) -> tuple[int, list[Path]]:
-    """Write the model; its size, and the data files of a replaced model that are kept without need."""
+    """Write the model; return its size, and the unused data files of a replaced model that are kept."""
     from castsmith.cli.models import write_model
     from castsmith.cli.text import progress
     from castsmith.ir.io import write
@@ -257,12 +269,12 @@ def _html(arguments: argparse.Namespace, drawn: Around, result: Result, sizes: S
     from castsmith.cli.page import html_text, report_page
 
     title = f"{arguments.input} \u2192 {arguments.output}"
-    goal = f"for {arguments.target}" if arguments.target else "for no target in particular"
+    goal = f"for {arguments.target}" if arguments.target else "without a target"
     return html_text(report_page(title, f"castsmith {castsmith.__version__} optimize, {goal}", drawn, result, sizes))
 
 
 def _require_no_data_file(report: Path, arguments: argparse.Namespace, model: onnx_ir.Model) -> None:
-    """Raise OptionError where the report would take the place of weights, those that are read or those to write."""
+    """Raise OptionError if the report would overwrite weights that are read or written."""
     from castsmith.ir.io import same_name
     from castsmith.ir.walks import files_read
     from castsmith.lowering.registry import OptionError
@@ -270,7 +282,7 @@ def _require_no_data_file(report: Path, arguments: argparse.Namespace, model: on
     output = _file(arguments.output)
     data = [output.parent / (arguments.external_data or f"{output.name}.data")] if output else []
     if any(same_name(report, file) for file in (*data, *files_read(model))):
-        raise OptionError(f"--report {report} would overwrite a data file: give it a name of its own.")
+        raise OptionError(f"--report {report} would overwrite a data file: choose another name.")
 
 
 def _is_html(path: Path) -> bool:
@@ -278,14 +290,14 @@ def _is_html(path: Path) -> bool:
 
 
 def _file(argument: str) -> Path | None:
-    """The file that the argument names; None for standard input or output."""
+    """Return the file that the argument names; None for standard input or output."""
     from castsmith.cli.models import STREAM
 
     return None if argument == STREAM else Path(argument)
 
 
 def _require_streams(arguments: argparse.Namespace) -> None:
-    """Raise OptionError for `-` in places, or beside options, where it has no meaning."""
+    """Raise OptionError for `-` in positions, or with options, that do not support it."""
     from castsmith.cli.models import STREAM, require_one_stdin, require_redirected
     from castsmith.lowering.registry import OptionError
 
@@ -296,7 +308,7 @@ def _require_streams(arguments: argparse.Namespace) -> None:
         return
     for option in ("json", "external_data", "reference_data", "shard_bytes"):
         if getattr(arguments, option):
-            reason = "print the report too: use --report FILE" if option == "json" else "have files beside it"
+            reason = "print the report too: use --report FILE" if option == "json" else "write files beside it"
             raise OptionError(
                 f"-o - writes the model alone to standard output, so --{option.replace('_', '-')} cannot {reason}."
             )

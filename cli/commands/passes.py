@@ -1,11 +1,11 @@
-"""castsmith passes: what each pass does, in the order in which optimize runs them."""
+"""castsmith passes: the passes with their summaries, in the order in which optimize runs them."""
 
 from __future__ import annotations
 
 import argparse
 
 from castsmith.cli.arguments import Commands, add_command, add_json, print_json
-from castsmith.cli.exit_codes import DONE, TROUBLE
+from castsmith.cli.exit_codes import DONE, UNUSABLE
 
 
 def add_to(commands: Commands) -> None:
@@ -26,7 +26,7 @@ def run(arguments: argparse.Namespace) -> int:
         ]
         operators = [{"name": each.name, "package": each.package} for each in extensions(LOWERINGS)]
         print_json({"passes": entries, "lowered_operators": operators})
-        return DONE if complete else TROUBLE
+        return DONE if complete else UNUSABLE
     for name in (*PASSES, *added):
         print(f"{name}{' (with --target)' if needs_target(name) else ''}{' (--passes only)' if name in added else ''}")
         print(f"    {summary(name)}")
@@ -35,4 +35,4 @@ def run(arguments: argparse.Namespace) -> int:
         if name == "lower-custom":
             for each in extensions(LOWERINGS):
                 print(f"    lowers {each.name} ({each.package})")
-    return DONE if complete else TROUBLE
+    return DONE if complete else UNUSABLE

@@ -1,4 +1,4 @@
-"""castsmith promote: the common type of some element types, or why there is none."""
+"""castsmith promote: the common type of some element types, or the reason for a refusal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from castsmith.cli.exit_codes import DONE, REFUSED, complain, with_command_optio
 def add_to(commands: Commands) -> None:
     parser = add_command(commands, "promote", run, "the common type of operands of several types")
     parser.add_argument("types", metavar="TYPE", nargs="+", help="an element type, such as float16, bf16 or i64")
-    help_text = "which operands, counted from 0, are scalars (matters to --pytorch-scalar-promotion)"
+    help_text = "indices of scalar operands, from 0 (used by --pytorch-scalar-promotion)"
     parser.add_argument("--scalar", metavar="INDEX", nargs="+", type=integer(0), default=[], help=help_text)
     add_promotion(parser)
     add_json(parser)
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
             print_json({"types": names, "common": None, "refusal": refusal})
         complain(with_command_options(str(error)))
         return REFUSED
-    assert common is not None  # it is left open only where a rank is unknown
+    assert common is not None  # it is undecided only if a rank is unknown
     if arguments.json:
         print_json({"types": names, "common": type_name(common)})
     else:

@@ -1,4 +1,4 @@
-"""castsmith targets: the runtimes that a model can be made legal for, and what is known of each."""
+"""castsmith targets: the runtimes that a model can be legalized for, and the facts about each."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from castsmith.cli.arguments import Commands, add_command, add_json, print_json
-from castsmith.cli.exit_codes import DONE, TROUBLE
+from castsmith.cli.exit_codes import DONE, UNUSABLE
 from castsmith.cli.text import columns, one_line
 
 if TYPE_CHECKING:
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 def add_to(commands: Commands) -> None:
-    parser = add_command(commands, "targets", run, "the targets that optimize and check know")
+    parser = add_command(commands, "targets", run, "list the known targets")
     add_json(parser)
     inner = parser.add_subparsers(metavar="[show NAME | probe NAME]")
-    show = add_command(inner, "show", run_show, "what is known of one target")
+    show = add_command(inner, "show", run_show, "show the facts about one target")
     show.add_argument("name", metavar="NAME", help="a target, or the path of a JSON file that describes one")
     add_json(show, nested=True)
-    probe = add_command(inner, "probe", run_probe, "ask the installed runtime, and print the target's file anew")
+    probe = add_command(inner, "probe", run_probe, "probe the installed runtime, and print a new target file")
     probe.add_argument("name", metavar="NAME", help="onnxruntime-cpu or openvino-cpu")
     add_json(probe, nested=True)
 
@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
         print_json({"targets": [{"name": target.name, "description": target.description} for target in targets]})
     else:
         print("\n".join(columns(((target.name, target.description) for target in targets), indent="")))
-    return DONE if complete else TROUBLE
+    return DONE if complete else UNUSABLE
 
 
 def run_probe(arguments: argparse.Namespace) -> int:
@@ -74,7 +74,7 @@ def _as_text(target: Target) -> list[str]:
     if since:
         lines.append(f"  takes float8 in: {', '.join(since)}")
     if target.wrong_casts:
-        lines.append("  casts that it computes otherwise than the standard:")
+        lines.append("  casts that it computes differently from the standard:")
     for entry in target.wrong_casts:
         lines.append(f"    {_cast_text(entry)}")
         lines.append(f"      {one_line(entry.wrong)}")
@@ -122,7 +122,7 @@ def _as_data(target: Target) -> dict[str, Any]:
 
 
 def _names(types: Iterable[DataType]) -> list[str]:
-    """The names of the types, narrow to wide as the table of types has them."""
+    """Return the names of the types in the order of the table of types, narrow to wide."""
     from castsmith.numerics.types import ELEMENT_TYPES, type_name
 
     chosen = set(types)

@@ -1,4 +1,4 @@
-"""castsmith trunc: what QONNX Trunc makes of some values, version 1 or 2."""
+"""castsmith trunc: compute QONNX Trunc of some values, version 1 or 2."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _WIDEST = 64
 
 
 def add_to(commands: Commands) -> None:
-    parser = add_command(commands, "trunc", run, "what QONNX Trunc makes of values: their low bits cut off")
+    parser = add_command(commands, "trunc", run, "compute QONNX Trunc of values: drop their low bits")
     help_text = "a number (-1.5, 6e-8), inf, nan, or 0x and the code bits of the type"
     parser.add_argument("values", metavar="VALUE", nargs="+", help=help_text)
     parser.add_argument("--scale", metavar="X", default="1", help="the scale of the input (default: 1)")
     parser.add_argument("--zero-point", metavar="X", default="0", help="the zero point of the input (default: 0)")
-    parser.add_argument("--in-bitwidth", metavar="N", type=integer(1), required=True, help="bits at the input")
-    parser.add_argument("--out-bitwidth", metavar="N", type=integer(1), required=True, help="bits at the output")
-    parser.add_argument("--out-scale", metavar="X", help="the scale of the output, which version 2 alone has")
+    parser.add_argument("--in-bitwidth", metavar="N", type=integer(1), required=True, help="bits of the input")
+    parser.add_argument("--out-bitwidth", metavar="N", type=integer(1), required=True, help="bits of the output")
+    parser.add_argument("--out-scale", metavar="X", help="the scale of the output \(version 2 only\)")
     parser.add_argument(
         "--rounding-mode",
         metavar="MODE",
@@ -31,7 +31,9 @@ def add_to(commands: Commands) -> None:
     )
     parser.add_argument("--unsigned", action="store_true", help="version 2: clip to unsigned integers, as signed = 0")
     parser.add_argument("--narrow", action="store_true", help="version 2: clip to the narrow range, as narrow = 1")
-    parser.add_argument("--type", metavar="TYPE", default="float", help="of the numbers: float (the default) or double")
+    parser.add_argument(
+        "--type", metavar="TYPE", default="float", help="type of the numbers: float (the default) or double"
+    )
     add_json(parser)
 
 

@@ -1,4 +1,4 @@
-"""castsmith verify: run two models on inputs made to find differences, and compare them bit by bit."""
+"""castsmith verify: run two models on inputs chosen to find differences, and compare them bit by bit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ _CODES = {"equal": DONE, "different": REFUSED, "inconclusive": INCONCLUSIVE}
 _EPILOG = (
     "Each model is run one operator at a time. Conversions (Cast, CastLike, BitCast, QuantizeLinear, DequantizeLinear),"
     " promotions and QONNX Trunc are computed exactly by Castsmith, since ONNX Runtime merges chains of casts even with"
-    " its optimization off; all else is run by the engine. What a runtime makes of B as a whole is reported apart."
+    " its optimization off; everything else is run by the engine. The result of a runtime for B as a whole is"
+    " reported separately."
 )
 
 
@@ -33,14 +34,16 @@ def add_to(commands: Commands) -> None:
     parser = add_command(commands, "verify", run, summary)
     parser.epilog = f"{_EPILOG} {parser.epilog}"
     parser.add_argument(
-        "a", metavar="A", help="an ONNX model, even one whose operands disagree in type; - for standard input"
+        "a", metavar="A", help="an ONNX model, which may have operands of different types; - for standard input"
     )
-    parser.add_argument("b", metavar="B", help="the model that is to give the same bits")
+    parser.add_argument("b", metavar="B", help="the model that must give the same bits")
     add_engine(parser)
     parser.add_argument(
-        "--sets", metavar="N", type=integer(1), default=12, help="sets of adversarial inputs (default: 12)"
+        "--sets", metavar="N", type=integer(1), default=12, help="number of sets of adversarial inputs (default: 12)"
     )
-    parser.add_argument("--seed", metavar="N", type=integer(0), default=0, help="of the random inputs (default: 0)")
+    parser.add_argument(
+        "--seed", metavar="N", type=integer(0), default=0, help="seed of the random inputs (default: 0)"
+    )
     add_inputs(parser)
     parser.add_argument(
         "--time", metavar="SECONDS", type=_seconds, help="stop after this time (default: 20 to 120, by size)"
@@ -52,19 +55,21 @@ def add_to(commands: Commands) -> None:
         default=[],
         help="an input or output whose element type may differ, compared through its code or value; `all` for any",
     )
-    parser.add_argument("--prove", action="store_true", help="call nothing equal but what is proven for all inputs")
-    parser.add_argument("--nan-bits", action="store_true", help="tell NaN of one sign or payload from another")
+    parser.add_argument("--prove", action="store_true", help="report equality only if it is proven for all inputs")
+    parser.add_argument("--nan-bits", action="store_true", help="distinguish NaN by sign and payload")
     add_promotion(parser)
     add_json(parser)
 
 
 def add_engine(parser: argparse.ArgumentParser) -> None:
-    help_text = "what runs all but conversions: onnxruntime (default), openvino, or reference, which is slower"
+    help_text = (
+        "engine for everything except conversions: onnxruntime (default), openvino, or reference, which is slower"
+    )
     parser.add_argument("--engine", choices=get_args(EngineName), default="onnxruntime", help=help_text)
 
 
 def add_inputs(parser: argparse.ArgumentParser) -> None:
-    """The options that say on which inputs models are run."""
+    """Add the options that choose the inputs on which models are run."""
     parser.add_argument("--dim", metavar="NAME=SIZE", action="append", default=[], help="size of a symbolic dimension")
     parser.add_argument(
         "--inputs", metavar="FILE.npz", help="run on these arrays instead: `name`, or `set/name` for many"
@@ -72,7 +77,7 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
 
 
 def given_inputs(arguments: argparse.Namespace) -> dict[str, Any]:
-    """What `add_inputs` was given, as options of `castsmith.verify`."""
+    """Return the options that `add_inputs` parsed, as options of `castsmith.verify`."""
     inputs = None if arguments.inputs is None else list(_read_inputs(arguments.inputs))
     return {"dims": dict(map(_size, arguments.dim)), "inputs": inputs}
 
@@ -124,7 +129,7 @@ def _size(text: str) -> tuple[str, int]:
 
 
 def _read_inputs(path: str) -> Iterator[tuple[str, dict[str, np.ndarray[Any, Any]]]]:
-    """The arrays of an .npz by set: `in0/x` is the input x of the set in0; sets named `out...` are results."""
+    """Return the arrays of an .npz by set: `in0/x` is the input x of the set in0; sets named `out...` are results."""
     import zipfile
     import zlib
 
@@ -134,7 +139,7 @@ def _read_inputs(path: str) -> Iterator[tuple[str, dict[str, np.ndarray[Any, Any
     from castsmith.ir.errors import ModelError
 
     if path != STREAM and os.path.exists(path) and not os.path.isfile(path):
-        raise ModelError(f"{path}: this is not an ordinary file, so no arrays are read from it.")
+        raise ModelError(f"{path}: not an ordinary file.")
     sets: dict[str, dict[str, Any]] = {}
     try:
         with np.load(io.BytesIO(read_stdin()) if path == STREAM else path, allow_pickle=False) as file:
@@ -142,5 +147,5 @@ def _read_inputs(path: str) -> Iterator[tuple[str, dict[str, np.ndarray[Any, Any
                 name, _, value = key.rpartition("/")
                 sets.setdefault(name, {})[value] = file[key]
     except (ValueError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error, AttributeError, KeyError):
-        raise ModelError(f"{shown(path)}: this is not an .npz file of arrays.") from None
+        raise ModelError(f"{shown(path)}: not an .npz file of arrays.") from None
     yield from ((name or "given", arrays) for name, arrays in sets.items() if not name.startswith("out"))

@@ -1,4 +1,4 @@
-"""Completion scripts for bash, zsh and fish, made of what argparse knows."""
+"""Completion scripts for bash, zsh and fish, generated from the argument parser."""
 
 from __future__ import annotations
 

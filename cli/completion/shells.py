@@ -1,4 +1,4 @@
-"""The completion script for zsh, with the help of commands and options beside them."""
+"""The completion scripts for bash, fish and zsh; fish and zsh show the help of commands and options."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from castsmith.cli.completion.words import Command, Option
 
-# The completion script for bash. A value may stand after `=`, and may be one of several between commas.
+# bash: a value may follow `=`, and may be one of several between commas.
 
 _BASH = """# castsmith in bash: put  eval "$(castsmith completion bash)"  into ~/.bashrc
 _castsmith() {{
@@ -47,7 +47,7 @@ def _bash_words(commands: Sequence[Command]) -> Iterator[str]:
             yield f'        "{command.name} "*) words="{" ".join(command.words)}" ;;'
 
 
-# The completion script for fish, a line for each command and option.
+# fish: a line for each command and option.
 
 _HEAD = "# castsmith in fish: castsmith completion fish > ~/.config/fish/completions/castsmith.fish"
 
@@ -124,6 +124,6 @@ def _zsh_words(commands: Sequence[Command]) -> Iterator[str]:
 
 
 def _zsh_quoted(word: str, help: str = "") -> str:
-    """`word:help` for _describe, which takes the first colon for the one between them, in single quotes."""
+    """Quote `word:help` for _describe in single quotes; other colons are escaped, as the first one separates."""
     text = word.replace(":", "\\:") + (f":{help}" if help else "")
     return "'" + text.replace("'", "'\\''") + "'"

@@ -1,4 +1,4 @@
-"""What can stand where on the command line, as argparse knows it: what the completion scripts are made of."""
+"""Words that are valid at each position of the command line, from the argument parser, for completion scripts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WORD = re.compile(r"[\w.+-]+")
 
 @dataclass(frozen=True)
 class Option:
-    """One option: its flags, its help, and what may stand after it: None for nothing, no words where that is open."""
+    """One option: its flags, its help, and its values: None for no value, empty for any value."""
 
     flags: tuple[str, ...]
     help: str
@@ -22,7 +22,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Command:
-    """One command, and the words that may stand in it beside files; the whole command has no name."""
+    """One command, and the words that are valid in it beside files; the whole command has no name."""
 
     name: str
     help: str
@@ -31,7 +31,7 @@ class Command:
 
 
 def commands_of(parser: argparse.ArgumentParser, known: Mapping[str, Sequence[str]]) -> Iterator[Command]:
-    """The whole command first, then each of its commands. known: the values of options by their metavar."""
+    """Return the whole command first, then each of its commands. known: the values of options by their metavar."""
     inner = _subcommands(parser)
     whole = Command("", parser.description or "", tuple(_options(parser, known)), tuple(inner))
     yield whole
@@ -43,7 +43,7 @@ def commands_of(parser: argparse.ArgumentParser, known: Mapping[str, Sequence[st
 
 
 def known_values() -> dict[str, list[str]]:
-    """What stands for a metavar, as far as it is known."""
+    """Return the values of each metavar, if they can be listed."""
     from castsmith.cli.codes import all_pages
     from castsmith.ir.targets import target_names
     from castsmith.lowering.registry import PASSES, added_passes
@@ -68,7 +68,7 @@ def known_values() -> dict[str, list[str]]:
 
 
 def _actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
-    return parser._actions  # pyright: ignore[reportPrivateUsage]  # argparse has no other way to ask
+    return parser._actions  # pyright: ignore[reportPrivateUsage]  # argparse has no public access
 
 
 def _subcommands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
@@ -93,6 +93,6 @@ def _words(parser: argparse.ArgumentParser, known: Mapping[str, Sequence[str]]) 
 
 
 def _values(action: argparse.Action, known: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """The values, but for those that a shell would take for more than a word."""
+    """Return the values, except those that a shell would split into several words."""
     values = known.get(str(action.metavar), ()) if action.choices is None else map(str, action.choices)
     return tuple(value for value in values if _WORD.fullmatch(value))

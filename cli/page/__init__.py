@@ -1,4 +1,4 @@
-"""The HTML report: one page with the graph around each rewrite, and the assets that it is made of."""
+"""The HTML report: one page with the graph around each rewrite, and its assets."""
 
 from __future__ import annotations
 

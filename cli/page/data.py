@@ -1,4 +1,4 @@
-"""What the HTML page shows, from what optimize did or from what diff found."""
+"""The data of the HTML page, from a run of optimize or a diff."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_CONSUMERS, _MOST_TEXT = 3, 90
 
 
 def report_page(title: str, sub: str, before: Around, result: Result, sizes: Sizes) -> dict[str, Any]:
-    """The page of one run of optimize; `before` is what stood around each value of the model that went in."""
+    """Return the page of one run of optimize; `before` has the neighbours of each value of the input model."""
     nodes = _nodes_at(result.model, [record.site for record in result.refusals])
     items = [
         *map(_diagnostic, result.diagnostics),
@@ -47,7 +47,7 @@ def report_page(title: str, sub: str, before: Around, result: Result, sizes: Siz
 
 
 def diff_page(title: str, a: onnx_ir.Model, b: onnx_ir.Model, found: ModelDiff) -> dict[str, Any]:
-    """The page of one comparison."""
+    """Return the page of one comparison."""
     items = [
         {
             "kind": "change",
@@ -74,7 +74,7 @@ def diff_page(title: str, a: onnx_ir.Model, b: onnx_ir.Model, found: ModelDiff) 
 
 
 def _told(change: Change) -> str:
-    """What changed in one line: a node as it was or is, anything else from what to what."""
+    """Return the change in one line: the node, or the old and new text."""
     is_node = change.subject in ("node", "operator")
     sides = [
         text if item is None or not is_node else item.code
@@ -107,7 +107,7 @@ def _page(
 
 
 def around(model: onnx_ir.Model) -> Around:
-    """For each value of the model by name: the operator that makes it, and some that use it."""
+    """Return for each value of the model, by name, the operator that makes it and some that use it."""
     found: Around = {value.name or "": ("input", []) for value in model.graph.inputs}
     for value in model.graph.initializers.values():
         found[value.name or ""] = ("constant", [])
@@ -125,7 +125,7 @@ def around(model: onnx_ir.Model) -> Around:
 
 
 def _amount(amount: Amount) -> dict[str, str]:
-    """The casts and bytes of a rule as the table shows them."""
+    """Return the casts and bytes of a rule as shown in the table."""
     casts, sizes = ((amount.casts_added, amount.casts_removed), (amount.bytes_added, amount.bytes_removed))
     return {
         "casts": " ".join(f"{sign}{number}" for sign, number in zip("+\u2212", casts, strict=True) if number),
@@ -134,7 +134,7 @@ def _amount(amount: Amount) -> dict[str, str]:
 
 
 def _nodes_at(model: onnx_ir.Model, sites: Iterable[Site]) -> dict[Site, tuple[NodeItem]]:
-    """The nodes at the sites, where they are still there and no other node has the same site."""
+    """Return the nodes at the sites that still exist and are unambiguous."""
     wanted, nodes = set(sites), dict[Site, list[onnx_ir.Node]]()
     for node in all_nodes(model) if wanted else ():
         site = site_of(node)
@@ -171,7 +171,7 @@ def _item(
     *,
     drawn: bool = True,
 ) -> Entry:
-    """`drawn`: whether the items are nodes that a picture can show."""
+    """Return one change. drawn: the items are nodes that a picture can show."""
     keys = ("kind", "group", "rule", "place", "reason", "before", "after")
     texts = items_text(removed), items_text(made)
     entry = dict(zip(keys, (kind, group, rule, str(site), reason, *texts), strict=True))
@@ -179,7 +179,7 @@ def _item(
 
 
 def _drawings(removed: Sequence[Item | None], made: Sequence[Item | None], *, drawn: bool) -> Entry:
-    """What the pictures of both sides show, where there are any."""
+    """Return the content of the pictures of both sides, if any."""
     if not drawn:
         return {"drawn": False}
     sides = {
@@ -190,7 +190,7 @@ def _drawings(removed: Sequence[Item | None], made: Sequence[Item | None], *, dr
 
 
 def _drawing(item: Item) -> Entry:
-    """One box of a picture: the operator, the names and types of what it takes and gives, and a note."""
+    """Return one box of a picture: the operator, the names and types of its operands and results, and a note."""
     if isinstance(item, NodeItem):
         to = next((f"to {text}" for name, text in item.attributes if name == "to"), None)
         return {

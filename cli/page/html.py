@@ -1,6 +1,6 @@
-"""One HTML file that needs no network: the records as JSON within it, drawn by the script within it.
+"""One HTML file that needs no network: the records as JSON, drawn by the script in the file.
 
-Names in models are untrusted. They are only ever in the JSON, in which `<` is escaped so that nothing ends the element
+Names in models are untrusted. They occur only in the JSON, in which `<` is escaped so that nothing ends the element
 around it, and the script makes text nodes of them.
 """
 
@@ -17,7 +17,7 @@ _LARGE = 1 << 18
 
 
 def html_text(data: dict[str, Any]) -> str:
-    """The page that shows `data`, which has what `page.js` reads."""
+    """Return the page that shows `data`, in the layout that `page.js` reads."""
     text = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
     if len(text) > _LARGE:
         text = base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()

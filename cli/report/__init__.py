@@ -1,4 +1,4 @@
-"""What a run did, as JSON data: the rewrites, refusals and diagnostics, with sizes and the savings of each rule."""
+"""The result of a run as JSON data: the rewrites, refusals and diagnostics, with sizes and the savings of each rule."""
 
 from __future__ import annotations
 

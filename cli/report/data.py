@@ -1,4 +1,4 @@
-"""What optimize did, as data: the layout that --json and --report share."""
+"""The result of optimize as data: the layout that --json and --report share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def report_data(source: str, output: str | None, target: str | None, result: Result, sizes: Sizes) -> dict[str, Any]:
-    """Everything about one run of optimize; without an output where nothing was written."""
+    """Return everything about one run of optimize; without an output if nothing was written."""
     return {
         "castsmith": castsmith.__version__,
         "input": source,
@@ -41,7 +41,7 @@ def report_data(source: str, output: str | None, target: str | None, result: Res
 
 
 def comparison_data(found: ModelDiff) -> dict[str, Any]:
-    """What diff found, as data."""
+    """Return the result of diff as data."""
     keys = ("kind", "place", "subject", "before", "after", "detail")
     return {
         "changes": [{key: getattr(change, key) for key in keys} for change in found.changes],
@@ -66,12 +66,12 @@ def _verification(verdict: Verdict) -> dict[str, Any]:
 
 
 def count_by_rule(records: Sequence[Rewrite | Refusal]) -> Counter[tuple[str, str]]:
-    """How many records each rule of each pass made, in the order in which they first appear."""
+    """Return the number of records of each rule of each pass, in the order of first appearance."""
     return Counter((record.pass_name, record.rule) for record in records)
 
 
 def diagnostic_data(record: Diagnostic) -> dict[str, Any]:
-    """A diagnostic or finding as data."""
+    """Return a diagnostic or finding as data."""
     return {
         "code": record.code,
         "severity": record.severity.value,
@@ -124,12 +124,12 @@ def _refusal(record: Refusal) -> dict[str, Any]:
 
 
 def effect_name(record: Rewrite) -> str:
-    """The effect in a word, such as `bit-exact` or `repair`."""
+    """Return the effect in a word, such as `bit-exact` or `repair`."""
     return record.effect.name.lower().replace("_", "-")
 
 
 def effect_text(record: Rewrite) -> str:
-    """The effect, and the bytes that are saved where they were counted: `bit-exact, saves 96 bytes`."""
+    """Return the effect, and the bytes saved if they were counted: `bit-exact, saves 96 bytes`."""
     saved = record.saved_bytes
     return effect_name(record) if saved is None else f"{effect_name(record)}, saves {saved} bytes"
 

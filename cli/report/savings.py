@@ -1,7 +1,8 @@
-"""What each rule comes to in casts and bytes of constants, found by looking at the model between the passes.
+"""Casts and bytes of constants saved, by rule, found by comparing the model between the passes.
 
-What a pass adds belongs to the rewrite that defines its name, what it removes to the last that takes it as an operand;
-what neither names, such as constants that nothing used, to the pass as a whole. A cast is known by what it gives.
+An addition counts for the rewrite that defines its name, a removal for the last rewrite that takes it as an operand;
+anything without a name in a rewrite, such as unused constants, for the pass as a whole. A cast is identified by its
+result.
 """
 
 from __future__ import annotations
@@ -17,18 +18,18 @@ from castsmith.ir.ops import CASTSMITH_DOMAIN, DEFAULT_DOMAINS
 from castsmith.ir.records import Rewrite
 from castsmith.ir.walks import all_nodes, all_tensors, graphs_with_initializers, nodes_of
 
-# What a model amounts to, for the line that compares before and after.
+# Sizes of a model, for the line that compares before and after.
 
 _CASTS = ("Cast", "CastLike")
 
 
 RuleKey = tuple[str, str]
-"""A pass and a rule; the rule is empty for what the pass did beside its rules, such as dropping unused constants."""
+"""A pass and a rule; the rule is empty for changes outside its rules, such as dropping unused constants."""
 
 
 @dataclass(frozen=True)
 class Amount:
-    """What the rewrites of one rule come to: how many, and what they add and remove of casts and bytes of constants."""
+    """Totals of one rule: the number of rewrites, and the casts and bytes of constants added and removed."""
 
     count: int
     casts_added: int
@@ -39,7 +40,7 @@ class Amount:
 
 @dataclass(frozen=True)
 class Measure:
-    """Nodes in graphs, subgraphs and functions; bytes that the tensors hold; bytes of the file, where it is one."""
+    """Nodes in graphs, subgraphs and functions; bytes of the tensors; bytes of the file, if there is one."""
 
     nodes: int
     casts: int
@@ -58,7 +59,7 @@ def measure(model: onnx_ir.Model, file_bytes: int | None = None) -> Measure:
 
 @dataclass(frozen=True)
 class Sizes:
-    """A model before and after, and what each rule did to it in the order in which they first did."""
+    """Sizes of a model before and after, and the amount of each rule in the order of first appearance."""
 
     before: Measure
     after: Measure
@@ -69,28 +70,30 @@ _CASTING = ("Cast", "CastLike")
 
 
 Held = dict[str, tuple[int, bool]]
-"""By the names of constants and of what casts give: the bytes, and whether it is a cast."""
+"""By the names of constants and of results of casts: the bytes, and whether it is a cast."""
 
 
 Known = dict[int, tuple[object, int]]
-"""The sizes of tensors and Constant nodes by their identity, and these so that no other takes it."""
+"""The sizes of tensors and Constant nodes by identity, with references so that no identity is reused."""
 
 
 @dataclass
 class Watched:
-    """The constants and casts of a model, ahead of each pass and after the last."""
+    """The constants and casts of a model, before each pass and after the last."""
 
     model: onnx_ir.Model
     moments: list[tuple[str, Held]] = field(default_factory=list[tuple[str, Held]])
     known: Known = field(default_factory=dict[int, tuple[object, int]])
 
     def note(self, pass_name: str) -> None:
-        """Remember what there is ahead of the pass."""
+        """Record the constants and casts before the pass."""
         self.moments.append((pass_name, dict(_held(self.model, self.known))))
 
     def amounts(self, rewrites: Sequence[Rewrite]) -> dict[RuleKey, Amount]:
-        """What each rule comes to, once all passes have run, in the order in which they first appear; then what passes
-        did beside them. Passes that are run twice are told as one."""
+        """Return casts and bytes saved, by rule, in the order of first appearance, then those outside rules.
+
+        Passes that ran twice are counted as one.
+        """
         if self.moments:
             self.note("")
         counts = Counter((record.pass_name, record.rule) for record in rewrites)
@@ -110,7 +113,7 @@ _NOTHING = (0, False)
 
 
 def _held(model: onnx_ir.Model, known: Known) -> Iterator[tuple[str, tuple[int, bool]]]:
-    """What there is now; `known` has the sizes of tensors and Constant nodes that were asked before."""
+    """Return the constants and casts now; `known` has the sizes of tensors and Constant nodes seen before."""
     for graph in graphs_with_initializers(model):
         for name, value in graph.initializers.items():
             if value.const_value is not None:
@@ -131,7 +134,7 @@ def _size(key: onnx_ir.Node | onnx_ir.TensorProtocol, tensor: onnx_ir.TensorProt
 
 
 def _mentions(rewrites: Iterable[Rewrite]) -> tuple[dict[str, str], dict[str, str]]:
-    """The rules by the names of the values that their rewrites make or take after, and by those before."""
+    """Return the rules by the names of the values in their new items, and by those in their removed items."""
     makers: dict[str, str] = {}
     users: dict[str, str] = {}
     for rewrite in rewrites:

@@ -1,4 +1,4 @@
-"""What the commands print to a terminal, and as SARIF.
+"""Results as text for a terminal, and as SARIF.
 
 `terminal` wraps lines and shows progress; `rewrites`, `diff`, `verify`, `summary` and `findings` render one kind of
 result each.

@@ -1,4 +1,4 @@
-"""Values as the cast command reads and prints them: decimal text or code bits in, shortest text and code bits out."""
+"""Input and output of the cast command: decimal text or code bits in, shortest text and code bits out."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BOOLEANS = {"0": 0, "1": 1, "false": 0, "true": 1}
 
 @dataclass(frozen=True)
 class Conversion:
-    """One cast, as text: codes are hexadecimal, empty for strings; `reason` is empty where the result is DEFINED."""
+    """One cast, as text: codes are hexadecimal, empty for strings; `reason` is empty if the result is DEFINED."""
 
     text: str
     value: str
@@ -33,9 +33,10 @@ class Conversion:
 
 
 def read_value(text: str, source: DataType) -> Array:
-    """The scalar of type `source` that `text` says: code bits after 0x, else a number, rounded once to nearest even.
+    """Return the scalar of type `source` in `text`: code bits after 0x, or a number rounded once to nearest even.
 
-    Raises CastError for text that names no value of the type.
+    Raises:
+        CastError: The text is not a value of the type.
     """
     row = element_type(source)
     if row.kind is Kind.STRING:
@@ -54,7 +55,7 @@ def read_value(text: str, source: DataType) -> Array:
 
 
 def convert(text: str, value: Array, to: DataType, *, saturate: bool, round_mode: str, opset: int) -> Conversion:
-    """The cast of the scalar `value`, which `text` said."""
+    """Return the cast of the scalar `value`, whose text is given."""
     settings: dict[str, Any] = {"saturate": saturate, "round_mode": round_mode, "opset": opset}
     result = cast(value, to, **settings)
     finding = status_reason(value, to, **settings)
@@ -68,14 +69,14 @@ def _from_code(text: str, row: ElementType) -> Array:
     if code > code_mask(row):
         raise CastError(f"{text} is not a code of {row.name}, which has {row.bits} bits.")
     if row.kind is Kind.INTEGER and row.signed and code >> (row.bits - 1):
-        code |= 2 ** (8 * code_dtype(row).itemsize) - 2**row.bits  # numpy wants the sign in the unused bits too
+        code |= 2 ** (8 * code_dtype(row).itemsize) - 2**row.bits  # numpy requires the sign in the unused bits too
     return np.array(code, code_dtype(row)).view(row.dtype.numpy())
 
 
 def _integer(text: str, row: ElementType) -> Array:
     finite = any(character.isdigit() for character in text)
     if not finite or Decimal(text) != Decimal(text).to_integral_value():
-        raise CastError(f"{text} is not a whole number, so {row.name} does not hold it.")
+        raise CastError(f"{text} is not an integer, so {row.name} does not hold it.")
     if not fits(text, row):
         raise CastError(f"{text} is out of range for {row.name}, which holds {row.min} to {row.max}.")
     code = int(Decimal(text)) & (2 ** (8 * code_dtype(row).itemsize) - 1)
@@ -92,7 +93,7 @@ def _float(text: str, row: ElementType) -> Array:
 
 
 def shown(value: Array) -> str:
-    """The shortest text that reads back for float and double; the exact number for narrower types."""
+    """Return the shortest text that round-trips for float and double; the exact number for narrower types."""
     if value.dtype == object:
         return repr(value.item())
     row = element_type(DataType.from_numpy(value.dtype))

@@ -1,4 +1,4 @@
-"""A comparison as lines: changes under the place where they are, what is unchanged only as a count."""
+"""A comparison as lines: changes by place, unchanged nodes only as a count."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ from castsmith.ir.records import Item, NodeItem, ValueItem
 _HANG = 6
 
 _SHOWN, _MOST_PLACES, _MOST_OPERATORS = 3, 4, 8
-"""How many of many places that changed alike are shown, how many more are named, and how many operators are counted."""
+"""Limits for places that changed alike: places shown, further places named, and operators counted."""
 
 Form = tuple[str, ...]
 
 
 def comparison_lines(a: str, b: str, found: ModelDiff, *, full: bool = False) -> Iterator[Line]:
-    """What differs, and at the end how much; for equal models that alone. Unless `full`, of many places that changed
-    alike, but for names and shapes, the first stand for all; constants of other values are always shown."""
+    """Yield the differences, and at the end their number; only the latter for equal models.
+
+    Unless `full`, of places that changed alike except for names and shapes only the first are shown; constants with
+    other values are always shown.
+    """
     if found.changes:
         yield Line((("red", f"--- {one_line(a)}"),))
         yield Line((("green", f"+++ {one_line(b)}"),))
@@ -33,14 +36,14 @@ def comparison_lines(a: str, b: str, found: ModelDiff, *, full: bool = False) ->
             yield from _change_lines(change)
         if others:
             place = ""
-            yield Line((("dim", f"  and in the same way (--full shows it), {_places(others)}"),), 4)
+            yield Line((("dim", f"  and in the same way (shown by --full), {_places(others)}"),), 4)
     for text in _operators(found.changes):
         yield Line((("", text),), 4)
     yield Line((("", found.summary()),), 2)
 
 
 def _by_place(changes: Iterable[Change]) -> list[list[Change]]:
-    """The changes of one node together. Nodes without a name have the places of others: where one starts is told."""
+    """Group the changes of one node. Unnamed nodes may share a place, so each start of a node begins a group."""
     places: list[list[Change]] = []
     for change in changes:
         starts = change.kind in ("node-added", "node-removed", "operator-changed")
@@ -51,7 +54,7 @@ def _by_place(changes: Iterable[Change]) -> list[list[Change]]:
 
 
 def _folded(places: list[list[Change]], *, full: bool) -> Iterator[tuple[list[Change], list[list[Change]]]]:
-    """The places to show, in order; with the last of each form that is shown go those that are not."""
+    """Return the places to show, in order; each last one of a form carries the places that are not shown."""
     alike: dict[Form, list[int]] = {}
     for index, group in enumerate(places):
         alike.setdefault((str(index),) if full else _form(index, group), []).append(index)
@@ -67,7 +70,7 @@ _ALIKE = ("node-added", "node-removed", "operator-changed", "operand-changed", "
 
 
 def _form(index: int, group: list[Change]) -> Form:
-    """What changes of places have in common that differ in names and shapes alone; else the place itself."""
+    """Return a key for places whose changes differ only in names and shapes, or the place itself."""
     if not all(change.kind in _ALIKE or _retyped(change) for change in group):
         return (str(index),)
     site = group[0].site
@@ -80,7 +83,7 @@ def _form(index: int, group: list[Change]) -> Form:
 
 
 def _retyped(change: Change) -> bool:
-    """Whether a constant changed its element type; one that changed its values alone is of interest by itself."""
+    """True if a constant changed its element type; one that changed only its values is shown individually."""
     if change.kind != "constant-changed":
         return False
     return _element(change.removed) != _element(change.made) or (not change.before) != (not change.after)
@@ -91,7 +94,7 @@ def _element(item: Item | None) -> str:
 
 
 def _gist(change: Change, text: str, item: Item | None) -> str:
-    """A node without its names and shapes, an operand without its name, a type without its shape."""
+    """Return a node without names and shapes, an operand without name, a type without shape."""
     if isinstance(item, NodeItem):
         return item.call
     if isinstance(item, ValueItem):
@@ -108,7 +111,7 @@ def _places(others: list[list[Change]]) -> str:
 
 
 def _operators(changes: Sequence[Change]) -> Iterator[str]:
-    """The operators of the nodes removed and added, where there are more than a few."""
+    """Return the operators of the nodes removed and added, if there are more than a few."""
     for kind, word in (("node-removed", "removed"), ("node-added", "added")):
         nodes = [change.removed or change.made for change in changes if change.kind == kind]
         counts = Counter(node.operator for node in nodes if isinstance(node, NodeItem))

@@ -10,13 +10,13 @@ from castsmith.ir.records import Diagnostic
 
 
 def as_command(found: Diagnostic) -> Diagnostic:
-    """The finding with the Python options that it names as the command line has them."""
+    """Return the finding with Python options in the syntax of the command line."""
     message = with_command_options(found.message) if found.code == "mixed-operand-types" else found.message
     return replace(found, message=message, help=with_command_options(found.help))
 
 
 def finding_line(file: str, record: Diagnostic) -> str:
-    """One line, whatever the names in it hold."""
+    """Return one line, with any control characters in names escaped."""
     way_out = f" ({record.help})" if record.help else ""
     place = str(record.site)
     return one_line(f"{file}: {place + ': ' if place else ''}{record.code} {record.message}{way_out}")

@@ -13,13 +13,13 @@ from castsmith.numerics.types import ELEMENT_TYPES, type_name
 _HANG = 8
 
 _LONG, _MOST_PLACES = 6, 4
-"""Lines from which a rewrite is long, and how many of the places where it is repeated are named."""
+"""Lines from which a rewrite is long, and the number of repeated places that are named."""
 
 _SHOWN_LONG, _SHOWN_SHORT = 1, 3
-"""How many of the records of one form are shown where there are many: of long rewrites, and of all else."""
+"""Number of similar records shown: of long rewrites, and of others."""
 
 CODE_PIECES = 4
-"""How many lines of a terminal one node may take."""
+"""Largest number of terminal lines per node."""
 
 _TYPES = frozenset(map(type_name, ELEMENT_TYPES))
 
@@ -28,9 +28,9 @@ R = TypeVar("R", Rewrite, Refusal)
 
 
 def rewrite_lines(rewrites: Sequence[Rewrite], *, full: bool = False) -> Iterator[Line]:
-    """Each rewrite: where, what was there (-), what is there now (+), and why.
+    """Yield each rewrite: its place, the removed items (-), the new items (+), and the reason.
 
-    Unless `full`, of many that differ in nothing but names and shapes the first stand for all.
+    Unless `full`, of rewrites that differ only in names and shapes the first represent all.
     """
     for record, heading, others in _grouped(rewrites, _rewrite_form, full=full):
         yield from heading
@@ -39,29 +39,29 @@ def rewrite_lines(rewrites: Sequence[Rewrite], *, full: bool = False) -> Iterato
         yield from (item_line("    + ", "green", item, _HANG) for item in _by_line(record.made))
         yield Line((("dim", f"    {one_line(record.reason)} [{effect_text(record)}]"),), 4)
         if others:
-            yield Line((("dim", f"    and in the same way (--diff=full shows it), {_places(others)}"),), 4)
+            yield Line((("dim", f"    and in the same way (shown by --diff=full), {_places(others)}"),), 4)
 
 
 def refusal_lines(refusals: Sequence[Refusal], *, full: bool = False) -> Iterator[Line]:
-    """Each refusal: where, why not, and a value that shows it; unless `full`, of many for one reason the first."""
+    """Yield each refusal: its place, the reason, and a witness; unless `full`, of many with one reason the first."""
     for record, heading, others in _grouped(refusals, _refusal_form, full=full):
         yield from heading
         yield Line((("", "  "), ("cyan", one_line(str(record.site)))), 4)
         witness = f" (witness: {one_line(record.witness)})" if record.witness else ""
         yield Line((("yellow", f"    not done: {one_line(record.reason)}"), ("", witness)), 4)
         if others:
-            yield Line((("dim", f"    nor, for the same reason (--diff=full shows it), {_places(others)}"),), 4)
+            yield Line((("dim", f"    also not, for the same reason (shown by --diff=full), {_places(others)}"),), 4)
 
 
 def _rewrite_form(record: Rewrite) -> Form:
-    """What rewrites have in common that differ in names and shapes alone."""
+    """Return a key for rewrites that differ only in names and shapes."""
     sides = (*map(_gist, record.removed), "->", *map(_gist, record.made))
     length = sum(1 for _ in _by_line(record.made))
     return ("long" if length >= _LONG else "short", *_words(record.reason), *sides)
 
 
 def _gist(item: Item) -> str:
-    """A node without its names and shapes, a value without its name and shape; of a text that it is one."""
+    """Return a node without names and shapes, a value without name and shape; for text, that it is text."""
     if isinstance(item, NodeItem):
         return item.call
     return item.role or item.element if isinstance(item, ValueItem) else "text"
@@ -72,7 +72,7 @@ def _refusal_form(record: Refusal) -> Form:
 
 
 def _words(reason: str) -> Iterator[str]:
-    """The words of a reason, without names of values and numbers."""
+    """Return the words of a reason, without names of values and numbers."""
     return (word for word in reason.split() if word.strip(":;,.()").isalpha() or word.strip(":;,.()") in _TYPES)
 
 
@@ -86,8 +86,7 @@ def _places(records: Sequence[Rewrite | Refusal]) -> str:
 def _grouped(
     records: Sequence[R], form_of: Callable[[R], Form], *, full: bool
 ) -> Iterator[tuple[R, list[Line], list[R]]]:
-    """The records to show, each with the heading to print ahead of it, which is there for the first of a pass and
-    rule, and behind it those that are alike and not shown."""
+    """Return the records to show, each with its heading, if any, and the similar records that are not shown."""
     counts = count_by_rule(records)
     groups: dict[tuple[str, str], list[R]] = {key: [] for key in counts}
     for record in records:
@@ -104,7 +103,7 @@ def _grouped(
 
 
 def _in_order(group: Sequence[R], alike: dict[Form, list[R]]) -> Iterator[tuple[R, list[R]]]:
-    """Those of the group that are shown, in its order; with the last of each form that is shown go the others."""
+    """Return the shown records of the group in order; the last one of each form carries the others."""
     shown: dict[int, list[R]] = {}
     for form, records in alike.items():
         most = _SHOWN_LONG if form[0] == "long" else _SHOWN_SHORT
@@ -115,7 +114,7 @@ def _in_order(group: Sequence[R], alike: dict[Form, list[R]]) -> Iterator[tuple[
 
 
 def _by_line(items: Iterable[Item]) -> Iterator[Item]:
-    """The items, a text of several lines as one item each."""
+    """Return the items, a text of several lines as one item each."""
     for item in items:
         if isinstance(item, TextItem):
             yield from map(TextItem, filter(None, item.code.split("\n")))
@@ -124,7 +123,7 @@ def _by_line(items: Iterable[Item]) -> Iterator[Item]:
 
 
 def item_line(mark: str, style: str, item: Item, hang: int) -> Line:
-    """The item behind a mark, its types dim."""
+    """Return the item after a mark, its types dim."""
     parts: list[Part] = [(style, f"{mark}{one_line(item.code)}")]
     if isinstance(item, NodeItem):
         parts.append(("dim", f"  # {one_line(item.comment)}"))

@@ -16,7 +16,7 @@ _LEVEL = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "
 
 
 def sarif_text(found: Sequence[tuple[str, Sequence[Diagnostic]]]) -> str:
-    """One run with its rules and the results of each file, as ASCII."""
+    """Return one run with its rules and the results of each file, as ASCII."""
     codes = list(dict.fromkeys(record.code for _, records in found for record in records))
     driver = {"name": "castsmith", "version": castsmith.__version__, "rules": [_rule(code) for code in codes]}
     results = [_result(file, record, codes) for file, records in found for record in records]

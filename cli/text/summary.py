@@ -1,4 +1,4 @@
-"""The text that optimize prints: the rewrites and refusals asked for, then counts and sizes before and after."""
+"""The text that optimize prints: the requested rewrites and refusals, then counts and sizes before and after."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from castsmith.lowering.pipeline import Result
 
 
 def print_result(arguments: argparse.Namespace, result: Result, sizes: Sizes) -> None:
-    """Print what the options ask for, and the summary last, where the eye is."""
+    """Print the requested parts, and the summary last, where it is visible."""
     print_lines(_lines(arguments, result, sizes))
 
 
@@ -31,7 +31,7 @@ def _lines(arguments: argparse.Namespace, result: Result, sizes: Sizes) -> Itera
 
 
 def _summary(arguments: argparse.Namespace, result: Result, sizes: Sizes) -> Iterator[str]:
-    """Counts by pass and rule, then what the model amounts to before and after."""
+    """Return counts by pass and rule, then the size of the model before and after."""
     output = STDOUT if arguments.output == STREAM else arguments.output
     yield one_line(f"{shown(arguments.input)} -> {output}")
     if not result.rewrites:
@@ -57,14 +57,14 @@ def _summary(arguments: argparse.Namespace, result: Result, sizes: Sizes) -> Ite
 
 
 def _rows(rules: Mapping[RuleKey, Amount]) -> Iterator[tuple[str, ...]]:
-    """A row for each rule: the casts that it adds and removes, and by how much constants grow or shrink."""
+    """Yield a row for each rule: the casts that it adds and removes, and the growth of constants."""
     for (name, rule), amount in rules.items():
         casts = " ".join(
             f"{sign}{number}" for sign, number in (("+", amount.casts_added), ("-", amount.casts_removed)) if number
         )
         change = amount.bytes_added - amount.bytes_removed
         size = f"{'+' if change > 0 else '-'}{size_text(abs(change))}" if change else ""
-        yield name, rule or "(beside its rules)", str(amount.count or ""), casts, size
+        yield name, rule or "(outside its rules)", str(amount.count or ""), casts, size
 
 
 def _change(before: str, after: str) -> str:

@@ -1,4 +1,4 @@
-"""The terminal: its width and colours where there is one, plain text and no wrapping where there is none."""
+"""The terminal: width and colours; plain text without wrapping if output is not a terminal."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-# Text for people: names in a model are untrusted, so what a terminal would obey is shown escaped.
+# Text for people: names in a model are untrusted, so control characters are escaped.
 
 
 def printable(text: str) -> str:
-    """`text` with control characters, escape sequences among them, as Python writes them; newlines stay."""
+    """Return `text` with control characters, including escape sequences, as Python writes them; newlines stay."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
 
 
 def one_line(text: str) -> str:
-    """`text` printable and without line breaks."""
+    """Return `text` printable and without line breaks."""
     return printable(" ".join(text.splitlines()) if "\n" in text else text)
 
 
@@ -29,7 +29,7 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 
 
 def size_text(size: float) -> str:
-    """Bytes as a person reads them: `812 B`, `4.1 KB`, `2.3 GB`."""
+    """Return bytes for people: `812 B`, `4.1 KB`, `2.3 GB`."""
     for unit in ("B", "KB", "MB"):
         if size < 1000:
             return f"{size:.0f} B" if unit == "B" else f"{size:.1f} {unit}"
@@ -38,7 +38,7 @@ def size_text(size: float) -> str:
 
 
 def columns(rows: Iterable[Sequence[str]], indent: str = "  ") -> list[str]:
-    """The rows as lines whose cells are aligned on the left; the last cell is not padded."""
+    """Return the rows as lines whose cells are aligned on the left; the last cell is not padded."""
     table = [[one_line(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     return [
@@ -46,7 +46,7 @@ def columns(rows: Iterable[Sequence[str]], indent: str = "  ") -> list[str]:
     ]
 
 
-# Folding a line of ONNX text to the width of a terminal: between operands, hanging, and elided when very long.
+# Wrapping a line of ONNX text to the width of a terminal: between operands, hanging, and elided if very long.
 
 Part = tuple[str, str]
 """A style and some text in it."""
@@ -55,14 +55,15 @@ _ELLIPSIS = " ..."
 _NARROWEST = 20
 
 _WORD = re.compile(r" *(?:\[[^\[\]]*\]|\S| = )+")
-"""Blanks and what follows them: a shape such as [batch, 1] and an attribute such as axis = 1 stay whole."""
+"""Blanks and the word after them: a shape such as [batch, 1] and an attribute such as axis = 1 stay whole."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """Styled parts that make one line; what does not fit is indented by `hang`, each part but the first anew.
+    """Styled parts that make one line; continuation lines of each part are indented by `hang`.
 
-    most: how many pieces a terminal gets to see of it; 0 for all.
+    Attributes:
+        most: Largest number of terminal lines; 0 for no limit.
     """
 
     parts: tuple[Part, ...]
@@ -75,7 +76,7 @@ class Line:
 
 
 def wrap(line: Line, width: int) -> Iterator[list[Part]]:
-    """The pieces of `line`, each at most `width` wide; beyond `most` of them they are elided."""
+    """Return the pieces of `line`, each at most `width` wide; pieces beyond `most` are elided."""
     width = max(width, line.hang + _NARROWEST)
     if len(line.plain) <= width:
         yield list(line.parts)
@@ -110,7 +111,7 @@ def _length(piece: list[Part]) -> int:
 
 
 def _words(text: str, longest: int) -> Iterator[str]:
-    """The words of `text`; one wider than a whole line is cut."""
+    """Yield the words of `text`; one wider than a whole line is cut."""
     words: list[str] = _WORD.findall(text)
     blanks = " " * (len(text) - len(text.rstrip(" ")))
     if blanks:
@@ -121,7 +122,7 @@ def _words(text: str, longest: int) -> Iterator[str]:
 
 
 def print_lines(lines: Iterator[Line]) -> None:
-    """Print the lines; on a terminal coloured and folded to its width."""
+    """Print the lines; on a terminal coloured and wrapped to its width."""
     if not sys.stdout.isatty():
         for line in lines:
             print(line.plain)
@@ -140,9 +141,10 @@ def print_lines(lines: Iterator[Line]) -> None:
 
 @contextmanager
 def progress(steps: int | None = None) -> Generator[Callable[[str], None]]:
-    """A function to call with the name of what runs now; a bar on stderr as long as that is a terminal.
+    """Yield a function to call with the name of the current step; it moves a bar on stderr if that is a terminal.
 
-    steps: how often it will be called, where that is known.
+    Args:
+        steps: The number of calls, if known.
     """
     if not sys.stderr.isatty():
         yield _say_nothing

@@ -1,4 +1,4 @@
-"""What verify found, as lines and as data."""
+"""The result of verify, as lines and as data."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _MOST_NAMES = 8
 
 
 def verdict_lines(a: str, b: str, verdict: Verdict) -> Iterator[Line]:
-    """The verdict, the difference with the node that makes it, or what was compared; then what else to know of it."""
+    """Yield the verdict, the difference with the node that makes it, or the compared outputs; then notes."""
     style = {"equal": "green", "different": "red", "inconclusive": "yellow"}[verdict.outcome]
     if verdict.mismatch is not None:
         yield Line(((style, "different"), ("", f" on inputs {verdict.mismatch.inputs}")), 2)
         yield from mismatch_lines(a, b, verdict.mismatch)
     elif verdict.interface:
-        yield Line(((style, "different"), ("", ": the interfaces are not the same")), 2)
+        yield Line(((style, "different"), ("", ": the interfaces differ")), 2)
     else:
         yield Line(((style, verdict.outcome), ("", f": {compared_text(verdict)}")), 2)
     for text in (*verdict.interface, *verdict.unsure):
@@ -37,7 +37,7 @@ def verdict_lines(a: str, b: str, verdict: Verdict) -> Iterator[Line]:
 
 
 def compared_text(verdict: Verdict) -> str:
-    """How many elements were compared, and on how many sets of inputs."""
+    """Return the number of elements compared, and the sets of inputs."""
     ran = counted(len(verdict.runs), "set") + " of inputs"
     text = f"{verdict.compared} of {verdict.elements} elements of outputs compared, on {ran}"
     proven = len(verdict.proven)
@@ -45,7 +45,7 @@ def compared_text(verdict: Verdict) -> str:
 
 
 def mismatch_lines(a: str, b: str, found: Mismatch) -> Iterator[Line]:
-    """The first value that differs, what each model makes it by, the element, and the operands at its place."""
+    """Yield the first value that differs, the nodes that make it, the element, and the operands at its position."""
     here = found.difference
     if not found.value:
         yield Line((("", f"  {one_line(b)} {one_line(here.b)}"),), 4)
@@ -54,7 +54,7 @@ def mismatch_lines(a: str, b: str, found: Mismatch) -> Iterator[Line]:
     if found.site.op:
         yield Line((("", "  made by "), ("cyan", one_line(str(found.site)))), 4)
     if found.within:
-        yield Line((("", f"  within what makes {one_line(', '.join(found.within))}"),), 4)
+        yield Line((("", f"  inside the subgraph of {one_line(', '.join(found.within))}"),), 4)
     for mark, style, item in zip(("    - ", "    + "), ("red", "green"), found.nodes, strict=True):
         if item is not None:
             yield item_line(mark, style, item, 8)
@@ -78,7 +78,7 @@ def _notes(verdict: Verdict) -> Iterator[str]:
         yield f"not reached: {len(verdict.not_reached) - _MOST_NAMES} more (--json has all)"
     if verdict.stood_in:
         names = ", ".join(verdict.stood_in)
-        yield f"{TITLES[verdict.engine]} does not run, or would narrow, {names}: the reference did"
+        yield f"{TITLES[verdict.engine]} cannot run, or would narrow, {names}: the reference implementation ran them"
     if verdict.computed:
         yield f"computed by {'; by '.join(f'{_WHO[who]}: {_listed(ops)}' for who, ops in verdict.computed.items())}"
     yield from verdict.notes
@@ -92,7 +92,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def verdict_data(verdict: Verdict) -> dict[str, Any]:
-    """Everything that verify found."""
+    """Return the whole result of verify as data."""
     found = verdict.mismatch
     return {
         "verdict": verdict.outcome,
@@ -126,7 +126,7 @@ def verdict_data(verdict: Verdict) -> dict[str, Any]:
 
 
 def mismatch_data(found: Mismatch) -> dict[str, Any]:
-    """One difference, with the place in the layout that reports use."""
+    """Return one difference, with its place in the layout that reports use."""
     return {
         "set": found.inputs,
         "value": found.value,

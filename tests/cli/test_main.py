@@ -85,7 +85,7 @@ def test_optimize_imports_only_what_it_needs(tmp_path: Path) -> None:
         (RuntimeError("first\nsecond"), 2, "internal error (RuntimeError: first at test_main.py:"),
         (KeyError("x"), 2, "internal error (KeyError: 'x' at test_main.py:"),
         (RecursionError(), 2, "internal error (RecursionError at test_main.py:"),
-        (MemoryError(), 2, "there is not enough memory"),
+        (MemoryError(), 2, "not enough memory"),
         (PermissionError(13, "Permission denied", "there"), 2, "there: Permission denied."),
         (package.PromotionError("No."), 1, "No."),
         (package.ModelError("No \x1b[31mmodel."), 2, "No \\x1b[31mmodel."),

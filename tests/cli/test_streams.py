@@ -84,18 +84,30 @@ def test_arrays_come_from_standard_input(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", x=np.array([1, -1], np.float32))
     ended = run(tmp_path, "verify a.onnx a.onnx --inputs -", (tmp_path / "x.npz").read_bytes())
     assert (ended.returncode, said(ended)) == (0, "")
-    assert "standard input: this is not an .npz" in said(run(tmp_path, "verify a.onnx a.onnx --inputs -", b"x"))
+    assert "standard input: not an .npz" in said(run(tmp_path, "verify a.onnx a.onnx --inputs -", b"x"))
 
 
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
         *[(words, "only once") for words in ("check - -", "diff - -", "verify - -", "verify - a --inputs -")],
-        *[("optimize - -o b --inputs -", "only once"), ("optimize - a -o d", "many"), ("optimize a b -o -", "many")],
-        *[("optimize a b -o d --report -", "many"), ("optimize a -o b --report -", "--json"), ("check ./-", "no such")],
+        *[
+            ("optimize - -o b --inputs -", "only once"),
+            ("optimize - a -o d", "several models"),
+            ("optimize a b -o -", "several models"),
+        ],
+        *[
+            ("optimize a b -o d --report -", "several models"),
+            ("optimize a -o b --report -", "--json"),
+            ("check ./-", "no such"),
+        ],
         *[(f"optimize a -o - {more}", "-o -") for more in ("--json", "--external-data x", "--shard-bytes 9")],
-        *[("optimize a -o - --reference-data", "-o -"), ("check -", "nothing to read")],
-        *[("optimize - -o b", "nothing to read"), ("diff a -", "nothing to read"), ("optimize - -o -", "nothing")],
+        *[("optimize a -o - --reference-data", "-o -"), ("check -", "empty, expected")],
+        *[
+            ("optimize - -o b", "empty, expected"),
+            ("diff a -", "empty, expected"),
+            ("optimize - -o -", "empty, expected"),
+        ],
     ],
 )
 def test_what_has_no_meaning_is_refused_in_a_sentence(tmp_path: Path, words: str, reason: str) -> None:

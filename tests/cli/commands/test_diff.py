@@ -328,7 +328,7 @@ def test_many_places_that_changed_alike_are_told_once(castsmith: Command, tmp_pa
     short, full = castsmith("diff", a, b).out, castsmith("diff", a, b, "--full").out
     assert full.count("+ v") == 40
     assert 1 <= short.count("+ v") <= 6
-    assert "and in the same way (--full shows it), " in short
+    assert "and in the same way (shown by --full), " in short
     last = short.splitlines()[-1]
     assert last == full.splitlines()[-1]
     assert "40 differences" in last

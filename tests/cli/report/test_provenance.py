@@ -56,7 +56,7 @@ def test_long_equal_rewrites_are_shown_once(castsmith: Command, tmp_path: Path) 
     source, out = FOLDER / "float8_transformer.onnx", tmp_path / "b.onnx"
     words = ("optimize", source, "-o", out, "--target", "onnxruntime-android")
     short, full = castsmith(*words, "--diff").out, castsmith(*words, "--diff=full").out
-    assert "in the same way (--diff=full shows it), " in short
+    assert "in the same way (shown by --diff=full), " in short
     assert len(short.splitlines()) < len(full.splitlines())
     assert "in the same way" not in full
 
