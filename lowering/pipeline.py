@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from castsmith.numerics.types import TypeLike
 
 _FIRST_LOWERING = "lower-trunc"
-_GROWING = "fold-constants"
-"""The pass that may make the file larger, within a limit for all its runs together."""
+_GROWING = ("fold-shapes", "fold-constants")
+"""The passes that may make the file larger, within a limit for all their runs together."""
 _MOST_ROUNDS = 8
 """How often the passes run one after the other, as long as they find something: what one makes, another simplifies."""
 
@@ -193,11 +193,11 @@ def _optimize(model: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str], o
             continue
         if options.progress is not None:
             options.progress(name)
-        size = _constant_bytes(session.model) if name == _GROWING else 0
+        size = _constant_bytes(session.model) if name in _GROWING else 0
         outcome = _run(make_pass(spec, settings) if isinstance(spec, str) else spec, name, session)
         settled = set[str]() if outcome.modified else settled | {name}
         session.record(outcome.records)
-        if name == _GROWING:
+        if name in _GROWING:
             left = settings["max_total_growth"]
             settings["max_total_growth"] = left - min(max(_constant_bytes(session.model) - size, 0), left)
         if before is not None and outcome.modified:

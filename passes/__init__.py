@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     from castsmith.passes.managers import PassManager, Sequential
     from castsmith.passes.place import PlaceCasts
     from castsmith.passes.promote import InsertPromoteTypes, ResolvePromoteTypes
+    from castsmith.passes.shapes import FoldShapes
     from castsmith.passes.simplify import SimplifyCasts
 
 
 __all__ = [
     "FoldConstants",
+    "FoldShapes",
     "InsertPromoteTypes",
     "PassManager",
     "PlaceCasts",
@@ -39,6 +41,7 @@ if not TYPE_CHECKING:
             "castsmith.passes.managers": ("PassManager", "Sequential"),
             "castsmith.passes.place": ("PlaceCasts",),
             "castsmith.passes.promote": ("InsertPromoteTypes", "ResolvePromoteTypes"),
+            "castsmith.passes.shapes": ("FoldShapes",),
             "castsmith.passes.simplify": ("SimplifyCasts",),
         },
     )

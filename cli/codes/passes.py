@@ -86,6 +86,22 @@ PASSES = (
         "If refused, declare the types of the model's inputs.",
     ),
     Page(
+        "fold-shape-arithmetic",
+        "rewrite",
+        "What is computed from shapes and small constants becomes constant. Refused where it makes the file too large.",
+        "The declared shapes fix every element: Shape, Gather, Cast, arithmetic of integers and the like.",
+        "- s = Shape (x)  # (float[N, 3, 4])\n- d = Gather (s, 1)\n+ int64 d = {3}",
+        "Nothing; --max-growth 0 keeps arithmetic that makes constants.",
+    ),
+    Page(
+        "fix-shape-operand",
+        "rewrite",
+        "The shape that a Reshape, Expand or Slice is given becomes a constant that asks for the same.",
+        "One dimension need not be said (-1), nor one that the input has in its place (0, or 1 for Expand).",
+        "- y = Reshape (x, Concat (Gather (Shape (x), 0), {2, 4}))\n+ y = Reshape (x, {0, 2, 4})",
+        "Nothing.",
+    ),
+    Page(
         "fold-constant",
         "rewrite",
         "A conversion of a constant, and moves of its elements, become the resulting constant.",

@@ -11,14 +11,18 @@ from typing import TYPE_CHECKING
 from castsmith.lazy import door
 
 if TYPE_CHECKING:
+    from castsmith.passes.fold.movement import Operands, movement_of, moves_elements
+    from castsmith.passes.fold.moves import MoveError, move
     from castsmith.passes.fold.run import FoldConstants
 
-__all__ = ["FoldConstants"]
+__all__ = ["FoldConstants", "MoveError", "Operands", "move", "movement_of", "moves_elements"]
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(
         __name__,
         {
+            "movement": ("Operands", "movement_of", "moves_elements"),
+            "moves": ("MoveError", "move"),
             "run": ("FoldConstants",),
         },
     )

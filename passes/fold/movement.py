@@ -78,13 +78,13 @@ class Operands:
 Rule = Callable[[Operands, Dims], Sequence[Move] | None]
 
 
-def movement(operands: Operands) -> Sequence[Move] | None:
+def movement_of(operands: Operands) -> Sequence[Move] | None:
     """The move for each output of the node."""
     shape = operands.shapes[0] if operands.shapes else None
     return None if shape is None else SHAPE_RULES[operands.node.op_type](operands, shape)
 
 
-def moves(node: onnx_ir.Node) -> bool:
+def moves_elements(node: onnx_ir.Node) -> bool:
     """Whether the node only moves elements, and says how without a parameter of the function around it."""
     known = node.domain in ("", "ai.onnx") and node.op_type in SHAPE_RULES
     return known and not any(attribute.is_ref() for attribute in node.attributes.values())

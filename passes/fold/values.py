@@ -22,7 +22,7 @@ from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops import opset_of
 from castsmith.numerics.cast import Array
 from castsmith.numerics.types import element_bytes
-from castsmith.passes.fold.movement import Operands, movement, moves
+from castsmith.passes.fold.movement import Operands, movement_of, moves_elements
 from castsmith.passes.fold.moves import Dims, Move, MoveError, Way, move
 
 _PARAMETERS = 64
@@ -109,7 +109,7 @@ class Constants:
 
     def _sources(self, value: onnx_ir.Value) -> list[onnx_ir.Value]:
         node = value.producer()
-        if node is None or value.const_value is not None or not moves(node):
+        if node is None or value.const_value is not None or not moves_elements(node):
             return []
         return [operand for operand in node.inputs if operand is not None]
 
@@ -119,7 +119,7 @@ class Constants:
             graph = value.graph
             home = graph if isinstance(graph, onnx_ir.Graph) else None if graph is None else graph.graph
             self.found[value] = Known(tensor.dtype, _dims(tensor), home, tensor=tensor, value=value)
-        elif node is None or not moves(node):
+        elif node is None or not moves_elements(node):
             self.found[value] = None
         else:
             self._settle_outputs(node)
@@ -135,7 +135,7 @@ class Constants:
     def _plan(self, node: onnx_ir.Node, operands: list[Known | None]) -> list[Known] | None:
         shapes = [None if known is None else known.shape for known in operands]
         opset = opset_of(self.imports[node.graph], "") if node.graph is not None else None
-        plan = movement(Operands(node, shapes, lambda index: self._integers(operands[index]), opset or 1))
+        plan = movement_of(Operands(node, shapes, lambda index: self._integers(operands[index]), opset or 1))
         if plan is None:
             return None
         carried = self._carried(node, operands)

@@ -198,4 +198,4 @@ def test_passes_may_be_given_as_themselves() -> None:
 
 def test_the_pass_stands_between_promotion_and_folding() -> None:
     at = PIPELINE.index("lower-custom")
-    assert PIPELINE[at - 1 : at + 2] == ("resolve-promote-types", "lower-custom", "fold-constants")
+    assert PIPELINE[at - 1 : at + 2] == ("resolve-promote-types", "lower-custom", "fold-shapes")

@@ -1,0 +1,29 @@
+"""Shapes, and the arithmetic on them that the declared shapes fix.
+
+Run `FoldShapes`. `Shapes` tells the shape of a value, and its elements where they are few and known: as numbers, or as
+sums of products of the symbols that stand for dimensions (`symbols`). `dims` has the rules for shapes, `contents` those
+for elements; `targets` replaces a shape that an operator is given by a constant that does the same.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from castsmith.lazy import door
+
+if TYPE_CHECKING:
+    from castsmith.passes.shapes.run import FoldShapes
+    from castsmith.passes.shapes.symbols import Poly, Unknown
+    from castsmith.passes.shapes.walk import Shapes
+
+__all__ = ["FoldShapes", "Poly", "Shapes", "Unknown"]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = door(
+        __name__,
+        {
+            "run": ("FoldShapes",),
+            "symbols": ("Poly", "Unknown"),
+            "walk": ("Shapes",),
+        },
+    )

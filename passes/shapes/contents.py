@@ -1,0 +1,256 @@
+"""What operators make of small arrays of which the elements are known: moves, shapes, and what is computed.
+
+Every rule is the operator's definition, the same at every opset that has it; moves of elements are those of
+fold-constants, arithmetic is in `castsmith.passes.shapes.arithmetic`. A test compares each rule with the reference
+implementation.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from itertools import product as places
+from math import prod
+from typing import Any, cast
+
+import numpy as np
+
+from castsmith.ir.ops import CASTS, operators
+from castsmith.passes.fold import MoveError, Operands, move, movement_of, moves_elements
+from castsmith.passes.shapes.arithmetic import BY_ELEMENT, Scalar, cast_content, each_of, elementwise, picked
+from castsmith.passes.shapes.elements import (
+    MOST,
+    Content,
+    Derived,
+    Operation,
+    all_integers,
+    array_of,
+    fitted,
+    is_number,
+    of_tensor,
+)
+from castsmith.passes.shapes.symbols import product
+
+
+def _moved(node: Operation) -> list[Content | None] | None:
+    """What fold-constants knows of moves, done with these arrays."""
+    contents = node.contents
+    shapes = [None if content is None else content.shape for content in contents]
+    if node.node.op_type == "ConstantOfShape":
+        return _filled(node)
+    plan = movement_of(_operands(node, shapes))
+    if plan is None:
+        return None
+    count = {"Concat": len(contents), "Gather": 2, "ScatterND": 3}.get(node.node.op_type, 1)
+    arrays = [content for content in contents[:count] if content is not None]
+    if len(arrays) < count or any(prod(each.shape) > MOST for each in plan):
+        return None
+    if node.node.op_type in ("Gather", "ScatterND"):
+        if node.integers(1) is None and not all_integers(arrays[1]):
+            return None
+        arrays[1] = arrays[1].astype(np.int64)
+    try:
+        return [_as_array(move(what, arrays)) for what in plan]
+    except MoveError:
+        return None
+
+
+def _operands(node: Operation, shapes: Sequence[tuple[int, ...] | None]) -> Operands:
+    return Operands(node.node, shapes, node.integers, node.opset)
+
+
+def _as_array(found: Any) -> Content:
+    """One element alone comes out of numpy as itself."""
+    return cast("Content", found) if isinstance(found, np.ndarray) else array_of([found], ())
+
+
+def _filled(node: Operation) -> list[Content | None] | None:
+    wanted = node.integers(0)
+    if wanted is None or any(dim < 0 for dim in wanted) or prod(wanted) > MOST:
+        return None
+    attribute = node.node.attributes.get("value")
+    filling = array_of([0], (1,)) if attribute is None else of_tensor(attribute.as_tensor())
+    if filling is None or filling.size != 1:
+        return None
+    return [array_of([filling.ravel()[0]] * prod(wanted), wanted)]
+
+
+def _shape(node: Operation) -> Content | None:
+    dims = node.shapes[0]
+    if dims is None:
+        return None
+    start, end = node.integer("start", 0), node.node.attributes.get_int("end", len(dims))
+    picked = dims[slice(start, end)]
+    return array_of(picked, (len(picked),))
+
+
+def _size(node: Operation) -> Content | None:
+    dims = node.shapes[0]
+    return None if dims is None else array_of([product(dims)], ())
+
+
+def _range(node: Operation) -> Content | None:
+    found = [node.integers(index) for index in range(3)]
+    if node.floats or any(each is None or len(each) != 1 for each in found):
+        return None
+    start, limit, delta = (each[0] for each in found if each is not None)
+    if delta == 0 or len(walk := range(start, limit, delta)) > MOST:
+        return None
+    return array_of(walk, (len(walk),))
+
+
+def _tile(node: Operation) -> Content | None:
+    content, repeats = node.content(0), node.integers(1)
+    if content is None or repeats is None or len(repeats) != content.ndim or node.opset < 6:
+        return None
+    if any(times < 0 for times in repeats) or content.size * prod(repeats) > MOST:
+        return None
+    return np.tile(content, repeats)
+
+
+def _gather_elements(node: Operation) -> Content | None:
+    content, indices = node.content(0), node.content(1)
+    if content is None or indices is None or not all_integers(indices) or content.ndim != indices.ndim:
+        return None
+    axis = node.integer("axis", 0)
+    if not -content.ndim <= axis < content.ndim:
+        return None
+    where = indices.astype(np.int64)
+    size = content.shape[axis]
+    if ((where < -size) | (where >= size)).any():
+        return None
+    try:
+        return np.take_along_axis(content, where, axis)
+    except (IndexError, ValueError):
+        return None
+
+
+def _gather_nd(node: Operation) -> Content | None:
+    content, indices = node.content(0), node.content(1)
+    if content is None or indices is None or not all_integers(indices) or node.integer("batch_dims", 0):
+        return None
+    if indices.ndim == 0 or not 1 <= indices.shape[-1] <= content.ndim:
+        return None
+    try:
+        return _as_array(content[tuple(np.moveaxis(indices.astype(np.int64), -1, 0))])
+    except IndexError:
+        return None
+
+
+def _trilu(node: Operation) -> Content | None:
+    content = node.content(0)
+    k = node.integers(1) if node.has(1) else (0,)
+    if content is None or k is None or len(k) != 1 or content.ndim < 2:
+        return None
+    keep = np.triu(np.ones(content.shape, bool), k[0])
+    if not node.integer("upper", 1):
+        keep = np.tril(np.ones(content.shape, bool), k[0])
+    return np.where(keep, content, array_of([0], ()))
+
+
+def _cumulated(node: Operation) -> Content | None:
+    content, axis = node.content(0), node.integers(1)
+    if content is None or axis is None or len(axis) != 1 or node.floats or not -content.ndim <= axis[0] < content.ndim:
+        return None
+    if not content.size:
+        return content
+    backward, exclusive = node.integer("reverse", 0), node.integer("exclusive", 0)
+    lines = np.moveaxis(content, axis[0], 0)
+    lines = lines[::-1] if backward else lines
+    sums = np.add.accumulate(lines, axis=0)
+    sums = sums - lines if exclusive else sums
+    return np.moveaxis(sums[::-1] if backward else sums, 0, axis[0])
+
+
+def _reduced(node: Operation) -> Content | None:
+    """Of integers; over axes that an attribute or an input says, or all."""
+    content, axes = node.content(0), node.parameter("axes", 1)
+    if content is None or node.floats or (axes is None and node.has(1)) or not content.size:
+        return None
+    if not axes:
+        if node.integer("noop_with_empty_axes", 0):
+            return content
+        axes = tuple(range(content.ndim))
+    if any(not -content.ndim <= axis < content.ndim for axis in axes):
+        return None
+    gone = {axis % content.ndim for axis in axes}
+    combine = _REDUCTIONS[node.node.op_type](node.derived)
+    kept = [axis for axis in range(content.ndim) if axis not in gone]
+    lines = content.transpose([*kept, *sorted(gone)]).reshape((*(content.shape[axis] for axis in kept), -1))
+    flat = lines.reshape(-1, lines.shape[-1]).tolist()
+    shape = [
+        1 if axis in gone else size
+        for axis, size in enumerate(content.shape)
+        if axis not in gone or node.integer("keepdims", 1)
+    ]
+    return array_of((reduce(combine, line) for line in flat), shape)
+
+
+_REDUCTIONS: Mapping[str, Callable[[Derived], Scalar]] = {
+    "ReduceSum": lambda _: operator.add,
+    "ReduceProd": lambda _: operator.mul,
+    "ReduceMax": lambda derived: picked(derived, "Max"),
+    "ReduceMin": lambda derived: picked(derived, "Min"),
+}
+
+
+def _places(node: Operation) -> Content | None:
+    content = node.content(0)
+    if content is None or content.ndim == 0 or not all(map(is_number, content.ravel().tolist())):
+        return None
+    found = [place for place in places(*map(range, content.shape)) if content[place]]
+    return array_of((place[axis] for axis in range(content.ndim) for place in found), (content.ndim, len(found)))
+
+
+def _clipped(node: Operation) -> Content | None:
+    content = node.content(0)
+    bounds = [node.content(index) if node.has(index) else None for index in (1, 2)]
+    if content is None or "min" in node.node.attributes or "max" in node.node.attributes or node.opset < 11:
+        return None
+    if any(bound is None and node.has(index) for index, bound in enumerate(bounds, 1)):
+        return None
+    for name, bound in zip(("Max", "Min"), bounds, strict=True):
+        if bound is not None:
+            if bound.size != 1:
+                return None
+            content = each_of(picked(node.derived, name), content, bound.reshape(()))
+    return content
+
+
+_ONE: Mapping[str, Callable[[Operation], Content | None]] = {
+    **dict.fromkeys(BY_ELEMENT, elementwise),
+    **dict.fromkeys(CASTS, cast_content),
+    **dict.fromkeys(_REDUCTIONS, _reduced),
+    "Shape": _shape,
+    "Size": _size,
+    "Range": _range,
+    "Tile": _tile,
+    "GatherElements": _gather_elements,
+    "GatherND": _gather_nd,
+    "Trilu": _trilu,
+    "CumSum": _cumulated,
+    "NonZero": _places,
+    "Clip": _clipped,
+}
+_CARRIED = operators(lambda row: row.carries) | {"ConstantOfShape"}
+
+FOLLOWED = frozenset({*_ONE, *_CARRIED})
+"""The operators whose results are followed."""
+
+COMPUTED = frozenset(_ONE) - CASTS
+"""Those of them that compute: moves and casts of constants alone are the subject of fold-constants."""
+
+
+def contents_of(node: Operation) -> list[Content | None] | None:
+    """The elements of each output, as far as they are known; None where nothing is."""
+    if node.node.op_type not in FOLLOWED or any(a.is_ref() for a in node.node.attributes.values()):
+        return None
+    if node.node.op_type in _CARRIED:
+        found = _moved(node) if moves_elements(node.node) else None
+    else:
+        made = _ONE[node.node.op_type](node)
+        found = None if made is None else [made]
+    if found is None:
+        return None
+    return [None if content is None else fitted(content, node.to, node.derived) for content in found]

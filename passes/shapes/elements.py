@@ -1,0 +1,187 @@
+"""Small arrays of which the elements are known, and a node with what is known of its inputs.
+
+Arrays hold Python ints (bool as 0 or 1), exact Fractions, Polys and UNKNOWN (`castsmith.passes.shapes.symbols`).
+`fitted` takes away what a type does not hold exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import onnx_ir
+from numpy.typing import NDArray
+from onnx_ir import DataType
+
+from castsmith.numerics.types import Kind, element_type
+from castsmith.passes.shapes.symbols import UNKNOWN, Element, Poly, Unknown, high_of, low_of, symbol
+
+Content = NDArray[Any]
+"""An array of objects: the elements of a value."""
+
+Dims = tuple[Element, ...]
+
+MOST = 1 << 14
+"""Elements that an array has at most whose elements are followed."""
+
+_FLOATS = 64
+"""The same for floats: scales of a shape, not weights."""
+
+_PLAIN_FLOATS = (DataType.FLOAT, DataType.DOUBLE, DataType.FLOAT16, DataType.BFLOAT16)
+
+
+@dataclass
+class Derived:
+    """Symbols for what becomes of others: the same for the same."""
+
+    made: dict[object, Poly] = field(default_factory=dict[object, Poly])
+    wrapped: dict[Poly, tuple[Element, DataType]] = field(default_factory=dict[Poly, "tuple[Element, DataType]"])
+    """What symbols that stand for a cast to a narrower integer are made of, and the type."""
+    fitting: set[tuple[Element, DataType]] = field(default_factory=set[tuple[Element, DataType]])
+    """What is known to fit a type, by what the model does with it."""
+
+    def symbol(self, key: tuple[object, ...], low: int | None, high: int | None) -> Element:
+        """The symbol of what `key` says: an operation and what it is of."""
+        if key not in self.made:
+            self.made[key] = symbol("", low, high)
+        return self.made[key]
+
+    def cast(self, element: Element, to: DataType) -> Element:
+        """What a cast makes of an integer that the type may not hold."""
+        if (element, to) in self.fitting:
+            return element
+        row = element_type(to)
+        made = self.symbol(("Cast", to, element), int(row.min), int(row.max))
+        if isinstance(made, Poly):
+            self.wrapped[made] = element, to
+        return made
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A node, with what is known of its inputs.
+
+    types: the element types of the inputs, and `to` that of the first output. opset: of the default domain.
+    """
+
+    node: onnx_ir.Node
+    opset: int
+    types: Sequence[DataType | None]
+    to: DataType | None
+    shapes: Sequence[Dims | None]
+    contents: Sequence[Content | None]
+    derived: Derived
+
+    def content(self, index: int) -> Content | None:
+        return self.contents[index] if index < len(self.contents) else None
+
+    def has(self, index: int) -> bool:
+        return index < len(self.node.inputs) and self.node.inputs[index] is not None
+
+    def integers(self, index: int) -> tuple[int, ...] | None:
+        """The elements of an input, where all of them are numbers that are known."""
+        array = self.content(index)
+        if array is None or array.ndim > 1:
+            return None
+        found = [element for element in array.ravel().tolist() if isinstance(element, int)]
+        return tuple(found) if len(found) == array.size else None
+
+    def parameter(self, name: str, index: int) -> tuple[int, ...] | None:
+        """What early opsets have as an attribute and later ones as an input; None where absent, or not known."""
+        if name in self.node.attributes:
+            return tuple(self.node.attributes[name].as_ints())
+        return self.integers(index) if self.has(index) else None
+
+    def integer(self, name: str, default: int) -> int:
+        return self.node.attributes.get_int(name, default) or 0
+
+    @property
+    def floats(self) -> bool:
+        """Whether the first input is of a floating-point type."""
+        dtype = self.types[0] if self.types else None
+        return dtype is not None and element_type(dtype).kind is Kind.FLOATING
+
+
+def array_of(elements: Iterable[Element], shape: Sequence[int]) -> Content:
+    """The elements as an array."""
+    flat = list(elements)
+    result = np.empty(len(flat), object)
+    result[:] = flat
+    return result.reshape(tuple(shape))
+
+
+def of_tensor(tensor: onnx_ir.TensorProtocol) -> Content | None:
+    """The elements of a constant; None where they are many, or not all numbers that have one zero."""
+    if tensor.size > MOST or element_type(tensor.dtype).kind > Kind.FLOATING:
+        return None
+    kind = element_type(tensor.dtype).kind
+    array = tensor.numpy()
+    if kind is not Kind.FLOATING:
+        return array_of(map(int, array.ravel().tolist()), array.shape)
+    if tensor.dtype not in _PLAIN_FLOATS or tensor.size > _FLOATS:
+        return None
+    numbers = array.astype(np.float64).ravel()
+    if not np.isfinite(numbers).all() or (np.signbit(numbers) & (numbers == 0)).any():
+        return None
+    return array_of(map(_exact, numbers.tolist()), array.shape)
+
+
+def fitted(content: Content, dtype: DataType | None, derived: Derived) -> Content | None:
+    """The content without elements that the type does not hold exactly: an overflow is not followed."""
+    if dtype is None or element_type(dtype).kind > Kind.FLOATING:
+        return None
+    row = element_type(dtype)
+    if row.kind is Kind.FLOATING and dtype not in _PLAIN_FLOATS:
+        return None
+    elements = content.ravel().tolist()
+    if row.kind is Kind.INTEGER and all(isinstance(each, int) for each in elements):
+        low, high = int(row.min), int(row.max)
+        if not elements or (low <= min(elements) and max(elements) <= high):
+            return content
+    kept = (each if holds(each, dtype) or (each, dtype) in derived.fitting else UNKNOWN for each in elements)
+    return array_of(kept, content.shape)
+
+
+def holds(element: Element, dtype: DataType) -> bool:
+    """Whether the type holds the element, exactly. The product of dimensions fits 64 bits, as every runtime asks."""
+    row = element_type(dtype)
+    if isinstance(element, Unknown):
+        return True
+    if isinstance(element, Fraction):
+        return row.kind is Kind.FLOATING and _is_float(element, dtype)
+    low, high = low_of(element), high_of(element)
+    if row.kind is Kind.FLOATING:
+        if isinstance(element, int):
+            return _is_float(Fraction(element), dtype)
+        return low is not None and high is not None and max(-low, high) <= min(2**row.precision, row.max)
+    if isinstance(element, Poly) and dtype == DataType.INT64:
+        return True
+    if isinstance(element, Poly) and dtype == DataType.UINT64:
+        return low is not None and low >= 0
+    return low is not None and high is not None and row.min <= low and high <= row.max
+
+
+def _is_float(number: Fraction, dtype: DataType) -> bool:
+    try:
+        double = float(number)
+    except OverflowError:
+        return False
+    with np.errstate(all="ignore"):
+        return Fraction(double) == number and float(dtype.numpy().type(double)) == double
+
+
+def _exact(number: float) -> Element:
+    return int(number) if number.is_integer() else Fraction(number)
+
+
+def is_number(element: Element) -> bool:
+    """Whether the element is a number that is known."""
+    return isinstance(element, int | Fraction)
+
+
+def all_integers(content: Content) -> bool:
+    """Whether all elements are integers that are known."""
+    return all(isinstance(each, int) for each in content.ravel().tolist())

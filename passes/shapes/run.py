@@ -1,0 +1,254 @@
+"""fold-shapes: what the declared shapes fix becomes constant.
+
+Shape and Size, and what is computed from them and from small constants: Gather, Slice, Concat, Range, Cast, Where,
+Expand, ConstantOfShape, reductions, and the arithmetic and comparisons of integers and bool. Dimensions without a
+number are carried as symbols: `Gather (Shape (x), 1)` of `float[N, 4]` is 4, and a Reshape to `[7*N, 8]` one to
+`[-1, 8]`.
+
+Exact: elements are computed as numbers, and kept only where the type of the result holds them; arithmetic of floats is
+followed where it rounds nothing. Refused: constants by which the file would grow beyond the limits of fold-constants.
+
+    s = Shape (x)  # (float[N, 3, 4])
+    c = Cast <to = int32> (s)
+    d = Gather (c, {1, 2})
+    p = ReduceProd (d)
+becomes
+    int32 p = {12}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.constants import drop_if_unused, new_constant, use_count
+from castsmith.ir.inference import Session, called_with_several_types
+from castsmith.ir.naming import Namer
+from castsmith.ir.ops import DEFAULT_DOMAINS
+from castsmith.ir.options import shared
+from castsmith.ir.records import Records, Refusal, RewriteResult
+from castsmith.ir.rewrite_pass import SessionPass
+from castsmith.ir.rewriting import Replacement, apply_replacement, lacking_identity
+from castsmith.ir.targets import Target
+from castsmith.ir.text import site_of
+from castsmith.ir.walks import all_nodes
+from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.types import type_name
+from castsmith.passes.shapes.contents import COMPUTED, FOLLOWED
+from castsmith.passes.shapes.elements import Content
+from castsmith.passes.shapes.symbols import Poly, Unknown
+from castsmith.passes.shapes.targets import REASONS, WITH_TARGETS, constant_target
+from castsmith.passes.shapes.walk import Shapes
+
+NAME = "fold-shapes"
+RULE = "fold-shape-arithmetic"
+TARGET_RULE = "fix-shape-operand"
+
+_LEARNING = 4
+"""How often what a Reshape says of a dimension is looked at again with what was learned."""
+
+
+@dataclass(frozen=True)
+class FoldShapes(SessionPass):
+    """Fold arithmetic on shapes and small integers.
+
+    max_growth, max_total_growth, target: as of FoldConstants. largest_dim: as of NarrowTypes.
+    """
+
+    max_growth: int = shared("max_growth")
+    max_total_growth: int = shared("max_total_growth")
+    largest_dim: int = shared("largest_dim")
+    target: Target | None = None
+
+    def rewrite(self, session: Session) -> RewriteResult:
+        model, records = session.model, Records()
+        nodes = list(all_nodes(model))
+        if not any(node.op_type in COMPUTED for node in nodes):
+            return RewriteResult(model, False, records)
+        inference = session.follow(PromotionRules(promote_unsafe=True))
+        several = called_with_several_types(inference)
+        nodes = [node for node in nodes if node.graph not in several]
+        shapes = _known(Shapes(model, inference, session.imports, session.holders, self.largest_dim), nodes)
+        _Folding(session, shapes, session.namer(), self, records).run(nodes)
+        return RewriteResult(model, bool(records.rewrites), records)
+
+
+def _known(shapes: Shapes, nodes: Iterable[onnx_ir.Node]) -> Shapes:
+    """What is known once the model's Reshapes have said what they know; without what the model declares of the values
+    on the way where it contradicts the nodes."""
+    for _ in range(_LEARNING):
+        for node in nodes:
+            if node.op_type in FOLLOWED or node.op_type in WITH_TARGETS:
+                for output in node.outputs:
+                    shapes.shape(output)
+        if shapes.contradicted and shapes.declared:
+            return _known(shapes.undeclared(), nodes)
+        if not shapes.learn():
+            break
+    return shapes
+
+
+_Made = tuple[object, DataType, tuple[int, ...], bytes]
+
+
+@dataclass
+class _Folding:
+    """One run over a model."""
+
+    session: Session
+    shapes: Shapes
+    namer: Namer
+    limits: FoldShapes
+    records: Records
+    grown: int = 0
+    made: dict[_Made, onnx_ir.Value] = field(default_factory=dict[_Made, onnx_ir.Value])
+
+    def run(self, nodes: Sequence[onnx_ir.Node]) -> None:
+        """Fold the nodes that others read which are not folded, and give those the shapes that are constants."""
+        read = [node for node in nodes if _is_followed(node) and any(map(use_count, node.outputs))]
+        fixed = {node: tensors for node in nodes if (tensors := self._tensors(node)) is not None}
+        for node in self._read_by_others(nodes, fixed):
+            self._fold(node, fixed[node])
+        for node in nodes:
+            if node.graph is not None and node.op_type in WITH_TARGETS and node.domain in DEFAULT_DOMAINS:
+                self._give_target(node)
+        if self.records.rewrites:
+            _drop_unread(reversed(read))
+
+    def _tensors(self, node: onnx_ir.Node) -> list[onnx_ir.TensorProtocol] | None:
+        """The constants that a node gives, where every element is known."""
+        if not _is_followed(node):
+            return None
+        tensors: list[onnx_ir.TensorProtocol] = []
+        for output in node.outputs:
+            content, dtype = self.shapes.content(output), self.shapes.inference.type_of(output)
+            if content is None or dtype is None or any(isinstance(e, Poly | Unknown) for e in content.ravel().tolist()):
+                return None
+            tensors.append(_tensor(content, dtype))
+        return tensors
+
+    def _read_by_others(
+        self, nodes: Sequence[onnx_ir.Node], fixed: Mapping[onnx_ir.Node, Sequence[onnx_ir.TensorProtocol]]
+    ) -> list[onnx_ir.Node]:
+        """The nodes to fold, in order: constants that come of more than moves and casts, and are read by a node that
+        is not folded itself. Users are asked ahead of what they use."""
+        computed: set[onnx_ir.Node] = set()
+        for node in fixed:
+            operands = (value.producer() for value in node.inputs if value is not None)
+            if node.op_type in COMPUTED or any(each in computed for each in operands):
+                computed.add(node)
+        gone, found = set[onnx_ir.Node](), list[onnx_ir.Node]()
+        for node in reversed(nodes):
+            if node not in computed:
+                continue
+            used = [output.is_graph_output() or bool(output.uses()) for output in node.outputs]
+            kept = any(o.is_graph_output() or any(user not in gone for user, _ in o.uses()) for o in node.outputs)
+            if not any(used):
+                continue
+            if not kept:
+                gone.add(node)
+            elif self._takes(node, fixed[node]):
+                gone.add(node)
+                found.append(node)
+        return found[::-1]
+
+    def _takes(self, node: onnx_ir.Node, tensors: Sequence[onnx_ir.TensorProtocol]) -> bool:
+        """Whether the constants may stand in the place of the node; a refusal says why not."""
+        assert node.graph is not None
+        size, left = sum(tensor.nbytes for tensor in tensors), self.limits.max_total_growth - self.grown
+        reason, rule = None, "fold-growth"
+        if size > self.limits.max_growth:
+            reason = f"the file would grow by {size} bytes, and max_growth is {self.limits.max_growth}"
+        elif size > left:
+            reason = f"the file would grow by {size} bytes, and {left} of max_total_growth are left"
+        elif not all(self.namer.takes_constant(node.graph, tensor.dtype) for tensor in tensors):
+            opset, dtype = self.namer.constant_opset(node.graph), type_name(tensors[0].dtype)
+            reason, rule = f"it would have to be a Constant, which at opset {opset} gives no {dtype}", RULE
+        else:
+            reason, rule = self._lack(node, [None] * len(tensors)), RULE
+        if reason is not None:
+            self.records.refusals.append(Refusal(NAME, rule, site_of(node), reason))
+            return False
+        self.grown += size
+        return True
+
+    def _lack(self, node: onnx_ir.Node, values: Sequence[onnx_ir.Value | None]) -> str | None:
+        assert node.graph is not None
+        imports = self.shapes.imports[node.graph]
+        return lacking_identity(node, values, self.shapes.inference, imports, self.limits.target)
+
+    def _fold(self, node: onnx_ir.Node, tensors: Sequence[onnx_ir.TensorProtocol]) -> None:
+        used = [output.is_graph_output() or bool(output.uses()) for output in node.outputs]
+        values, new = list[onnx_ir.Value](), list[onnx_ir.Value]()
+        for output, tensor, needed in zip(node.outputs, tensors, used, strict=True):
+            name = f"{output.name}_value" if output.is_graph_output() else output.name or "folded"
+            if needed:
+                values.append(self._constant(node, name, tensor, new))
+        first = values[0]
+        rest = iter(values)
+        outputs = tuple(next(rest) if needed else first for needed in used)
+        reason = "the shapes and constants that it is computed from are fixed"
+        self._replace(node, Replacement(RULE, reason, constants=tuple(new), outputs=outputs))
+
+    def _give_target(self, node: onnx_ir.Node) -> None:
+        """Give a Reshape, Expand or Slice a constant that asks for the same as what it is given."""
+        found = constant_target(node, self.shapes)
+        if found is None:
+            return
+        index, elements = found
+        value = node.inputs[index]
+        dtype = self.shapes.inference.type_of(value)
+        assert value is not None
+        if node.graph is None or dtype is None or not self.namer.takes_constant(node.graph, dtype):
+            return
+        new: list[onnx_ir.Value] = []
+        top = np.iinfo(dtype.numpy()).max
+        tensor = onnx_ir.Tensor(np.array([min(each, top) for each in elements], dtype.numpy()), dtype)
+        constant = self._constant(node, f"{value.name}_fixed", tensor, new)
+        made, inputs = tuple(new), {index: constant}
+        self._replace(node, Replacement(TARGET_RULE, REASONS[node.op_type], constants=made, inputs=inputs))
+
+    def _constant(
+        self, node: onnx_ir.Node, name: str, tensor: onnx_ir.TensorProtocol, new: list[onnx_ir.Value]
+    ) -> onnx_ir.Value:
+        """A constant of the graph that holds just that, or a new one."""
+        key = node.graph, tensor.dtype, tuple(tensor.shape.numpy()), tensor.tobytes()
+        found = self.made.get(key)
+        if found is None or not (found.is_initializer() or found in new or _made_here(found)):
+            found = self.made[key] = new_constant(name, tensor)
+            new.append(found)
+        return found
+
+    def _replace(self, node: onnx_ir.Node, replacement: Replacement) -> None:
+        types = self.shapes.inference.types
+        self.records.rewrites.append(apply_replacement(self.session, NAME, node, replacement, self.namer, types))
+
+
+def _is_followed(node: onnx_ir.Node) -> bool:
+    return node.op_type in FOLLOWED and node.domain in DEFAULT_DOMAINS
+
+
+def _made_here(value: onnx_ir.Value) -> bool:
+    node = value.producer()
+    return node is not None and node.graph is not None
+
+
+def _drop_unread(nodes: Iterable[onnx_ir.Node]) -> None:
+    """Remove the shape arithmetic that nothing reads any more; users are asked ahead of what they use."""
+    for node in nodes:
+        if node.graph is None or any(use_count(output) or output.is_graph_output() for output in node.outputs):
+            continue
+        operands = [operand for operand in node.inputs if operand is not None]
+        node.graph.remove(node, safe=True)
+        for operand in operands:
+            drop_if_unused(operand)
+
+
+def _tensor(content: Content, dtype: DataType) -> onnx_ir.TensorProtocol:
+    numbers = [float(each) if isinstance(each, Fraction) else each for each in content.ravel().tolist()]
+    return onnx_ir.Tensor(np.array(numbers).astype(dtype.numpy()).reshape(content.shape), dtype)

@@ -1,0 +1,208 @@
+"""Integers of which only the form is known: sums of products of symbols, such as `7*batch + 1`.
+
+An element of shape arithmetic is an int, an exact Fraction (of a floating-point type), a Poly, or UNKNOWN. All of them
+take `+`, `-` and `*`, so that arrays of them do too; the functions here do the rest. What cannot be told is UNKNOWN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from math import prod
+from typing import Any, Union
+
+_TERMS = 12
+_DEGREE = 8
+"""What a Poly has at most; one that would be larger is UNKNOWN."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Symbol:
+    """A number that is not known: a dimension, or something that becomes of one. Each is itself and no other.
+
+    name: as a model declares it, or empty. low, high: bounds, both included; None where there is none.
+    """
+
+    name: str
+    low: int | None = 0
+    high: int | None = None
+
+
+Monomial = tuple[Symbol, ...]
+"""A product of symbols, in a fixed order."""
+
+
+class Unknown:
+    """The only one of its class is UNKNOWN: whatever is made of it is UNKNOWN too."""
+
+    def __add__(self, _: object) -> Unknown:
+        return self
+
+    __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __add__
+
+    def __neg__(self) -> Unknown:
+        return self
+
+    def __repr__(self) -> str:
+        return "UNKNOWN"
+
+
+UNKNOWN = Unknown()
+
+Element = Union[int, Fraction, "Poly", Unknown]
+
+
+class Poly:
+    """A sum of products of symbols with integer coefficients; equal where it is the same for all numbers."""
+
+    __slots__ = ("_hash", "terms")
+
+    def __init__(self, terms: Mapping[Monomial, int]) -> None:
+        self.terms = terms
+        self._hash: int | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Poly) and self.terms == other.terms
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash(frozenset(self.terms.items()))
+        return self._hash
+
+    def __repr__(self) -> str:
+        return " + ".join(_term_text(monomial, factor) for monomial, factor in self.terms.items())
+
+    def __add__(self, other: object) -> Element:
+        found = _terms(other)
+        if found is None:
+            return UNKNOWN
+        terms = dict(self.terms)
+        for monomial, factor in found.items():
+            terms[monomial] = terms.get(monomial, 0) + factor
+        return _element(terms)
+
+    def __neg__(self) -> Element:
+        return _element({monomial: -factor for monomial, factor in self.terms.items()})
+
+    def __sub__(self, other: object) -> Element:
+        return self + (-other) if isinstance(other, int | Poly) else UNKNOWN
+
+    def __rsub__(self, other: object) -> Element:
+        return -(self - other)
+
+    def __mul__(self, other: object) -> Element:
+        found = _terms(other)
+        if found is None:
+            return UNKNOWN
+        terms: dict[Monomial, int] = {}
+        for mine, factor in self.terms.items():
+            for theirs, times in found.items():
+                monomial = tuple(sorted((*mine, *theirs), key=id))
+                terms[monomial] = terms.get(monomial, 0) + factor * times
+        return _element(terms)
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+    @property
+    def low(self) -> int | None:
+        """The least that it can be, as far as the bounds of its symbols tell."""
+        return _bound(self, lambda symbol: symbol.low, lambda symbol: symbol.high)
+
+    @property
+    def high(self) -> int | None:
+        """The greatest that it can be, as far as the bounds of its symbols tell."""
+        return _bound(self, lambda symbol: symbol.high, lambda symbol: symbol.low)
+
+    def at(self, value: Callable[[Symbol], int]) -> int:
+        """The number that it is where each symbol has a value."""
+        return sum(factor * prod(map(value, monomial)) for monomial, factor in self.terms.items())
+
+
+def _term_text(monomial: Monomial, factor: int) -> str:
+    names = [each.name or "?" for each in monomial]
+    return "*".join(names if factor == 1 and names else [str(factor), *names])
+
+
+def symbol(name: str = "", low: int | None = 0, high: int | None = None) -> Poly:
+    """A new symbol, as a Poly."""
+    return Poly({(Symbol(name, low, high),): 1})
+
+
+def low_of(element: Element) -> int | None:
+    """The least that an integer can be; None where that is not known."""
+    return element if isinstance(element, int) else element.low if isinstance(element, Poly) else None
+
+
+def high_of(element: Element) -> int | None:
+    """The greatest that an integer can be; None where that is not known."""
+    return element if isinstance(element, int) else element.high if isinstance(element, Poly) else None
+
+
+def quotient(a: Element, b: Element) -> Element:
+    """The integer that b times it is a, where there is one for all numbers that b is not 0 for; else UNKNOWN."""
+    numerator, divisor = _terms(a), _terms(b)
+    if numerator is None or divisor is None or len(divisor) != 1:
+        return UNKNOWN
+    ((symbols, factor),) = divisor.items()
+    terms: dict[Monomial, int] = {}
+    for monomial, times in numerator.items():
+        rest = list(monomial)
+        for each in symbols:
+            if each not in rest:
+                return UNKNOWN
+            rest.remove(each)
+        if times % factor:
+            return UNKNOWN
+        terms[tuple(rest)] = times // factor
+    return _element(terms)
+
+
+def compared(a: Element, b: Element) -> Element:
+    """The sign of a - b; UNKNOWN where it is not the same for all numbers."""
+    if isinstance(a, Unknown) or isinstance(b, Unknown):
+        return UNKNOWN
+    difference = a - b
+    if isinstance(difference, int | Fraction):
+        return (difference > 0) - (difference < 0)
+    low, high = low_of(difference), high_of(difference)
+    if low is not None and low > 0:
+        return 1
+    return -1 if high is not None and high < 0 else UNKNOWN
+
+
+def product(elements: Any) -> Element:
+    """The product of elements."""
+    return prod(elements, start=1)
+
+
+def _terms(element: object) -> Mapping[Monomial, int] | None:
+    if isinstance(element, Poly):
+        return element.terms
+    return ({(): int(element)} if element else {}) if isinstance(element, int) else None
+
+
+def _element(terms: Mapping[Monomial, int]) -> Element:
+    """An int where no symbol is left."""
+    terms = {monomial: factor for monomial, factor in terms.items() if factor}
+    if not terms:
+        return 0
+    if len(terms) == 1 and () in terms:
+        return terms[()]
+    if len(terms) > _TERMS or max(map(len, terms)) > _DEGREE:
+        return UNKNOWN
+    return Poly(terms)
+
+
+def _bound(poly: Poly, near: Callable[[Symbol], int | None], far: Callable[[Symbol], int | None]) -> int | None:
+    """Add up the bounds of the terms: those of products of symbols that are not negative."""
+    total = 0
+    for monomial, factor in poly.terms.items():
+        bounds = [(near if factor > 0 else far)(each) for each in monomial]
+        if any(each.low is None or each.low < 0 for each in monomial) and len(monomial) > 1:
+            return None
+        if any(bound is None for bound in bounds):
+            return None
+        total += factor * prod(bound for bound in bounds if bound is not None)
+    return total

@@ -1,0 +1,111 @@
+"""Shapes that operators are given, as constants that ask for the same.
+
+Reshape  as many elements come out as go in, so that one dimension need not be said: -1. A dimension that is the
+         input's own in its place is 0.
+Expand   a dimension that the input has already, or one above 1, need not be said: 1.
+Slice    the end of a dimension is its own size, or anything above it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import onnx_ir
+
+from castsmith.passes.shapes.elements import Dims
+from castsmith.passes.shapes.symbols import Element, Poly, low_of
+from castsmith.passes.shapes.walk import Shapes
+
+_END = 2**63 - 1
+
+
+def constant_target(node: onnx_ir.Node, shapes: Shapes) -> tuple[int, list[int]] | None:
+    """The input of the node that can be a constant, and its elements; None where there is none."""
+    if node.op_type not in _RULES or any(attribute.is_ref() for attribute in node.attributes.values()):
+        return None
+    index, rule = _RULES[node.op_type]
+    value = node.inputs[index] if index < len(node.inputs) else None
+    producer = None if value is None else value.producer()
+    if producer is None or producer.op_type == "Shape":  # nothing is computed there
+        return None
+    wanted = shapes.content(value)
+    if wanted is None or wanted.ndim != 1 or all(isinstance(each, int) for each in wanted.tolist()):
+        return None
+    found = rule(node, wanted.tolist(), shapes.shape(node.inputs[0]), shapes)
+    return None if found is None else (index, found)
+
+
+def _reshape(node: onnx_ir.Node, wanted: list[Element], shape: Dims | None, _: Shapes) -> list[int] | None:
+    if shape is None:
+        return None
+    allow_zero = bool(node.attributes.get_int("allowzero", 0))
+    dims: list[Element] = [*wanted]
+    sizes: list[Element] = []
+    for index, each in enumerate(wanted):
+        own = shape[index] if index < len(shape) else None
+        if isinstance(each, Poly) and each == own and not allow_zero:
+            dims[index] = 0
+        sizes.append(own if dims[index] == 0 and not allow_zero and own is not None else dims[index])
+    missing = [index for index, each in enumerate(dims) if not isinstance(each, int)]
+    if missing:
+        rest = [size for index, size in enumerate(sizes) if index != missing[0]]
+        # Of no elements at all, a -1 would not tell the dimension.
+        if len(missing) > 1 or -1 in dims or not all((low_of(size) or 0) > 0 for size in rest):
+            return None
+        dims[missing[0]] = -1
+    return [each for each in dims if isinstance(each, int)]
+
+
+def _expand(_: onnx_ir.Node, wanted: list[Element], shape: Dims | None, __: Shapes) -> list[int] | None:
+    if shape is None or len(wanted) > len(shape):
+        return None
+    own = shape[len(shape) - len(wanted) :]
+    found: list[int] = []
+    for each, dim in zip(wanted, own, strict=True):
+        if isinstance(each, int):
+            found.append(each)
+        elif each == dim or (low_of(dim) or 0) > 1:
+            found.append(1)
+        else:
+            return None
+    return found
+
+
+def _slice(node: onnx_ir.Node, wanted: list[Element], shape: Dims | None, shapes: Shapes) -> list[int] | None:
+    axes = shapes.content(node.inputs[3]) if len(node.inputs) > 3 else None
+    steps = shapes.content(node.inputs[4]) if len(node.inputs) > 4 else None
+    if shape is None or (axes is None and len(node.inputs) > 3 and node.inputs[3] is not None):
+        return None
+    if steps is None and len(node.inputs) > 4 and node.inputs[4] is not None:
+        return None
+    places: list[Element] = list(range(len(wanted))) if axes is None else axes.ravel().tolist()
+    strides: list[Element] = [1] * len(wanted) if steps is None else steps.ravel().tolist()
+    if not len(places) == len(strides) == len(wanted):
+        return None
+    found: list[int] = []
+    for each, axis, step in zip(wanted, places, strides, strict=True):
+        if isinstance(each, int):
+            found.append(each)
+        elif _ends(each, axis, shape) and (low_of(step) or 0) > 0:
+            found.append(_END)
+        else:
+            return None
+    return found
+
+
+def _ends(each: Element, axis: Element, shape: Dims) -> bool:
+    """Whether an end is the size of the dimension."""
+    return isinstance(axis, int) and -len(shape) <= axis < len(shape) and each == shape[axis]
+
+
+_Rule = Callable[[onnx_ir.Node, "list[Element]", "Dims | None", Shapes], "list[int] | None"]
+_RULES: Mapping[str, tuple[int, _Rule]] = {"Reshape": (1, _reshape), "Expand": (1, _expand), "Slice": (2, _slice)}
+
+WITH_TARGETS = frozenset(_RULES)
+"""The operators that are given a shape."""
+
+REASONS: Mapping[str, str] = {
+    "Reshape": "the number of elements, or the input in its place, fixes the dimension that has no number",
+    "Expand": "the input has the dimension that has no number already",
+    "Slice": "the end is the size of the dimension, whatever that is",
+}

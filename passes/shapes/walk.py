@@ -1,0 +1,244 @@
+"""The shapes and contents of the values of a model, each found when it is asked for, and once.
+
+What is taken as given: the shapes of the model's inputs and initializers, that dimensions of one name are one number,
+and that tensors have fewer than 2**63 elements, as runtimes do. What the model declares of other values is used where
+nothing can be inferred, unless some of it contradicts what is: then a tool has changed the inputs since, and none of it
+is believed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import onnx_ir
+
+from castsmith.ir.constants import constant_tensor
+from castsmith.ir.inference import Inference
+from castsmith.ir.ops import DEFAULT_DOMAINS, FLOW, opset_of
+from castsmith.ir.walks import Scope, graphs_in, nodes_of
+from castsmith.passes.shapes.contents import FOLLOWED, contents_of
+from castsmith.passes.shapes.dims import Names, dims_of
+from castsmith.passes.shapes.elements import Content, Derived, Dims, Operation, of_tensor
+from castsmith.passes.shapes.symbols import Element, Poly, Unknown, product, quotient, symbol
+
+
+@dataclass
+class Shapes:
+    """What is known of shapes and of what is computed from them.
+
+    held: the node that holds each subgraph. largest_dim: what no dimension exceeds that is not known; 0 where nobody
+    knows. declared: whether shapes are used that the model declares of values which nodes give.
+    """
+
+    model: onnx_ir.Model
+    inference: Inference
+    imports: Mapping[Scope, Mapping[str, int]]
+    held: Mapping[onnx_ir.Graph, onnx_ir.Node]
+    largest_dim: int = 0
+    declared: bool = True
+    contradicted: bool = False
+    """Whether the model declares a shape that is not what its nodes give."""
+    _shapes: dict[onnx_ir.Value, Dims | None] = field(default_factory=dict[onnx_ir.Value, "Dims | None"])
+    _contents: dict[onnx_ir.Value, Content | None] = field(default_factory=dict[onnx_ir.Value, "Content | None"])
+    _fresh: dict[tuple[onnx_ir.Value, int], Poly] = field(default_factory=dict[tuple[onnx_ir.Value, int], Poly])
+    _named: dict[tuple[object, str], Poly] = field(default_factory=dict[tuple[object, str], Poly])
+    _names: Names = field(default_factory=Names)
+    _derived: Derived = field(default_factory=Derived)
+
+    def shape(self, value: onnx_ir.Value | None) -> Dims | None:
+        """The shape of the value, every dimension an int or a Poly; None where the number of them is not known."""
+        if value is None:
+            return None
+        self._settle(value)
+        return self._shapes[value]
+
+    def content(self, value: onnx_ir.Value | None) -> Content | None:
+        """The elements of the value, as far as they are known; None where nothing is."""
+        if value is None:
+            return None
+        self._settle(value)
+        return self._contents[value]
+
+    def operation(self, node: onnx_ir.Node) -> Operation:
+        """The node with what is known of its inputs."""
+        imports = self._imports_of(node)
+        to = self.inference.type_of(node.outputs[0]) if node.outputs else None
+        return Operation(
+            node,
+            opset_of(imports, "") or 1,
+            [self.inference.type_of(value) for value in node.inputs],
+            to,
+            [self.shape(value) for value in node.inputs],
+            [self.content(value) for value in node.inputs],
+            self._derived,
+        )
+
+    def _imports_of(self, node: onnx_ir.Node) -> Mapping[str, int]:
+        assert node.graph is not None
+        return self.imports[node.graph]
+
+    def _settle(self, value: onnx_ir.Value) -> None:
+        """Find what is known of the value, and first of all that it depends on. No recursion, since chains are long."""
+        waiting, entered = [value], set[onnx_ir.Value]()
+        while waiting:
+            value = waiting[-1]
+            if value in self._shapes:
+                waiting.pop()
+                continue
+            missing = [each for each in self._sources(value) if each not in self._shapes]
+            if missing and value not in entered:  # a graph that is no model may go round
+                entered.add(value)
+                waiting += missing
+                continue
+            for each in missing:
+                self._shapes[each] = self._contents[each] = None
+            self._find(value)
+
+    def _sources(self, value: onnx_ir.Value) -> list[onnx_ir.Value]:
+        node = value.producer()
+        if node is None or constant_tensor(value) is not None:
+            return []
+        branches = _branches(node) if node.op_type == "If" else []
+        ends = [output for branch in branches for output in branch.outputs]
+        return [each for each in (*node.inputs, *ends) if each is not None]
+
+    def _find(self, value: onnx_ir.Value) -> None:
+        node, tensor = value.producer(), constant_tensor(value)
+        if tensor is not None:
+            self._shapes[value] = tuple(int(dim) for dim in tensor.shape.numpy())
+            self._contents[value] = of_tensor(tensor)
+        elif node is None or node.graph is None:
+            self._contents[value], self._shapes[value] = None, self._given(value)
+        else:
+            self._find_outputs(node)
+
+    def _given(self, value: onnx_ir.Value) -> Dims | None:
+        """The shape of an input: of the model as declared; of a body nothing is known but of Loop's own scalars."""
+        graph = value.graph
+        if graph is self.model.graph or value.const_value is not None:
+            return self._declared(value, self.model.graph)
+        holder = self.held.get(graph) if isinstance(graph, onnx_ir.Graph) else None
+        counted = holder is not None and holder.op_type == "Loop" and graph is not None and value in graph.inputs[:2]
+        return () if counted else None
+
+    def _find_outputs(self, node: onnx_ir.Node) -> None:
+        operation = self.operation(node)
+        found = self._joined(node) if node.op_type in FLOW else dims_of(operation, self._imports_of(node), self._names)
+        contents = contents_of(operation) if node.op_type in FOLLOWED and node.domain in DEFAULT_DOMAINS else None
+        for index, output in enumerate(node.outputs):
+            content = contents[index] if contents is not None and index < len(contents) else None
+            dims = found[index] if index < len(found) else None
+            self._contents[output] = content
+            self._shapes[output] = self._settled(output, content.shape if content is not None else dims, node)
+
+    def _joined(self, node: onnx_ir.Node) -> list[Dims | None]:
+        """The shapes in which both branches of an If agree."""
+        if node.op_type != "If":
+            return [None] * len(node.outputs)
+        branches = _branches(node)
+        found: list[Dims | None] = []
+        for index in range(len(node.outputs)):
+            ends = [self._shapes.get(branch.outputs[index]) for branch in branches if index < len(branch.outputs)]
+            found.append(ends[0] if len(ends) == 2 and ends[0] == ends[1] else None)
+        return found
+
+    def _settled(self, value: onnx_ir.Value, dims: Dims | None, node: onnx_ir.Node) -> Dims | None:
+        """What was inferred, with what is declared where it says nothing."""
+        assert node.graph is not None
+        declared = self._declared(value, node.graph)
+        if dims is None:
+            return declared if self.declared else None
+        if declared is not None and len(declared) != len(dims):
+            self.contradicted, declared = True, None
+        result: list[Element] = []
+        for index, dim in enumerate(dims):
+            said = None if declared is None else declared[index]
+            if isinstance(dim, Unknown):
+                result.append(said if said is not None and self.declared else self._new(value, index))
+                continue
+            if isinstance(said, int) and said != dim:
+                # A number that stands for what is a symbol by the inputs' shapes: left from another shape.
+                self.contradicted = True
+            result.append(dim)
+        return tuple(result)
+
+    def _declared(self, value: onnx_ir.Value, scope: object) -> Dims | None:
+        if value.shape is None:
+            return None
+        dims: list[Element] = []
+        for index, dim in enumerate(value.shape):
+            if isinstance(dim, int):
+                dims.append(dim)
+            elif dim.value:
+                key = scope, str(dim.value)
+                dims.append(self._named.setdefault(key, symbol(key[1], 0, self.largest_dim or None)))
+            else:
+                dims.append(self._new(value, index))
+        return tuple(dims)
+
+    def _new(self, value: onnx_ir.Value, index: int) -> Poly:
+        """The symbol of a dimension of which nothing is known."""
+        key = value, index
+        if key not in self._fresh:
+            self._fresh[key] = symbol("", 0, self.largest_dim or None)
+        return self._fresh[key]
+
+    def undeclared(self) -> Shapes:
+        """The same model, without what it declares of values that nodes give."""
+        return Shapes(self.model, self.inference, self.imports, self.held, self.largest_dim, declared=False)
+
+    def learn(self) -> bool:
+        """Learn from the Reshapes that run whenever the model does; whether more can be found with it.
+
+        A dimension that is cast to int32, x[7*n, 8] reshaped to [int32(n), 7, 8], is the one that was cast, or the
+        Reshape fails; or it is -1, with which a Reshape to [int32(n), -1, 8] fails.
+        """
+        equal, above, before = set[Poly](), set[Poly](), len(self._derived.fitting)
+        for node in _live(self.model.graph) if self._derived.wrapped else ():
+            if node.op_type == "Reshape" and node.domain in DEFAULT_DOMAINS and len(node.inputs) == 2:
+                wanted, shape = self.content(node.inputs[1]), self.shape(node.inputs[0])
+                if wanted is not None and wanted.ndim == 1 and shape is not None:
+                    self._learn(wanted.tolist(), shape, equal, above)
+        for each in equal & above:
+            self._derived.fitting.add(self._derived.wrapped[each])
+        if len(self._derived.fitting) == before:
+            return False
+        self._shapes.clear()
+        self._contents.clear()
+        return True
+
+    def _learn(self, targets: list[Element], shape: Dims, equal: set[Poly], above: set[Poly]) -> None:
+        wrapped = self._derived.wrapped
+        casts = [(place, each) for place, each in enumerate(targets) if isinstance(each, Poly) and each in wrapped]
+        if -1 in targets:
+            above.update(each for _, each in casts)
+        if len(casts) != 1:
+            return
+        ((index, cast),) = casts
+        original, _ = wrapped[cast]
+        rest = [each for place, each in enumerate(targets) if place != index]
+        if not all(isinstance(each, int) and each > 0 for each in rest) or product(shape) != original * product(rest):
+            return
+        # A 0 would mean the dimension of the input in its place, which is another one.
+        times = quotient(shape[index], original) if index < len(shape) else 2
+        if isinstance(times, int) and times > 1:
+            equal.add(cast)
+
+
+def _live(graph: onnx_ir.Graph) -> set[onnx_ir.Node]:
+    """The nodes of the graph on which its outputs depend."""
+    live, waiting = set[onnx_ir.Node](), [value.producer() for value in graph.outputs]
+    while waiting:
+        node = waiting.pop()
+        if node is None or node in live:
+            continue
+        live.add(node)
+        graphs = [each for attribute in node.attributes.data.values() for each in graphs_in(attribute)]
+        held = [each for inner in graphs for each in nodes_of(inner)]
+        waiting += [value.producer() for each in (node, *held) for value in each.inputs if value is not None]
+    return {node for node in live if node.graph is graph}
+
+
+def _branches(node: onnx_ir.Node) -> list[onnx_ir.Graph]:
+    return [node.attributes[name].as_graph() for name in ("then_branch", "else_branch")]
