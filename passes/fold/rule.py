@@ -66,7 +66,9 @@ class Folding:
         new = {each.known: each for each in derivations if each.stands is None}
         kept = {each.stands for each in derivations if each.stands is not None}
         beside = self._within(node, self.constants.innermost(new))
-        as_nodes = self._as_nodes(node, beside, derivations)
+        as_nodes = self._as_nodes(node, derivations)
+        if as_nodes and (beside is not node or kept):
+            return self._own_constant(node, derivations[0])
         refusal = None if as_nodes else self._without_place(node, beside, derivations)
         if refusal is None and new:
             refusal = self._refusal(node, tuple(new.values()), kept)
@@ -132,14 +134,26 @@ class Folding:
             self.refused[key] = refusal
         return replace(self.refused[key], site=site_of(node))
 
-    def _as_nodes(self, node: onnx_ir.Node, beside: onnx_ir.Node, derivations: Sequence[Derivation]) -> bool:
-        """Whether the constant is to be made by a Constant node: it is an output of the graph, and only that can have
-        the output's name where there is no Identity of the type."""
+    def _as_nodes(self, node: onnx_ir.Node, derivations: Sequence[Derivation]) -> bool:
+        """True if a Constant node must give the constant: it is an output of the graph, and without an Identity of the
+        type only that can have the output's name."""
         (output, *others), imports = node.outputs, self.reader.imports[_graph_of(node)]
         dtype, opset = derivations[0].known.dtype, opset_of(imports, "") or 0
-        if others or beside is not node or derivations[0].stands is not None or not output.is_graph_output():
+        if others or not output.is_graph_output() or derivations[0].stands in node.inputs:
             return False
         return dtype in constant_types(opset) and not takes_identity(dtype, imports, self.target)
+
+    def _own_constant(self, node: onnx_ir.Node, made: Derivation) -> Replacement | Refusal:
+        """A Constant node beside the node, in its own graph, of a constant that belongs to an outer graph."""
+        refusal = None if made.known.tensor is not None else self._refusal(node, (made,), ())
+        if refusal is not None:
+            return refusal
+        tensor = made.known.tensor
+        assert tensor is not None
+        self.grown += tensor.nbytes - bytes_of_dropped([node], ())
+        value = new_constant(f"{node.outputs[0].name}_value", tensor)
+        reason = _reason([made], {made.known: made}) + self._runtime_note([made.known])
+        return Replacement("fold-constant", reason, nodes=(constant_node(value),), outputs=(value,))
 
     def _without_place(
         self, node: onnx_ir.Node, beside: onnx_ir.Node, derivations: Sequence[Derivation]

@@ -13,9 +13,11 @@ from onnx_ir import DataType
 from castsmith.ir.constants import constant_nodes, constant_tensor, constant_types, new_constant
 from castsmith.ir.errors import ModelError
 from castsmith.ir.records import RewriteResult
+from castsmith.ir.verify import verify
+from castsmith.ir.walks import all_nodes
 from castsmith.lowering.pipeline import optimize
 from castsmith.numerics.cast import cast
-from castsmith.numerics.types import parse_type
+from castsmith.numerics.types import parse_type, type_name
 from castsmith.passes.fold.run import FoldConstants
 from tests.graphs.golden import model_text
 
@@ -179,3 +181,32 @@ def test_a_constant_that_no_float_holds_is_refused() -> None:
     tensor = onnx_ir.tensor(np.array([2**53 + 1]), name="w")
     with pytest.raises(ModelError, match=r"opset 8 cannot express the constant w of int64"):
         constant_nodes(new_constant("w", tensor), 8)
+
+
+SCOPES = {
+    "branches": """g (bool c) => (T[2] y) <float[2] w = {1, 2}> { y = If (c)
+        <then_branch = t () => (T[2] a) { a = Cast <to = N> (w) },
+         else_branch = e () => (T[2] b) { b = Cast <to = N> (w) }> }""",
+    "beside": """g (bool c) => (T[2] y, T[2] z) <float[2] w = {1, 2}> { z = Cast <to = N> (w) y = If (c)
+        <then_branch = t () => (T[2] a) { a = Cast <to = N> (w) },
+         else_branch = e () => (T[2] b) { b = Cast <to = N> (w) }> }""",
+    "loop": """g (int64 n, bool c) => (T[m,2] y) <float[2] w = {1, 2}> { y = Loop (n, c)
+        <body = b (int64 i, bool d) => (bool e, T[2] s) { e = Identity (d) s = Cast <to = N> (w) }> }""",
+}
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+@pytest.mark.parametrize("dtype", [DataType.INT4, DataType.UINT4, DataType.FLOAT16])
+def test_a_body_gives_a_constant_of_an_outer_graph_without_an_identity(scope: str, dtype: DataType) -> None:
+    """ONNX Runtime has no Identity of the 4-bit types: the constant stands in the body."""
+    text = SCOPES[scope].replace("T[", f"{type_name(dtype)}[").replace("N>", f"{int(dtype)}>")
+    proto = onnx.parser.parse_model(f'<ir_version: 11, opset_import: ["": 23]> {text}')
+    result = optimize(proto)
+    assert not result.refusals
+    assert not any(node.op_type == "Cast" for node in all_nodes(result.model))
+    assert dtype == DataType.FLOAT16 or not any(
+        node.op_type == "Identity" and node.inputs[0] is not None and node.inputs[0].dtype == dtype
+        for node in all_nodes(result.model)
+    )
+    onnx.checker.check_model(onnx_ir.to_proto(result.model), full_check=True)
+    assert verify(proto, onnx_ir.to_proto(result.model), engine="reference").equal
