@@ -8,7 +8,7 @@ from typing import Protocol
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.inference.disagreement import Disagreement, not_passed_on
+from castsmith.ir.inference.disagreement import Disagreement, not_an_operand, not_passed_on
 from castsmith.ir.ops import DEFAULT_DOMAINS, actual_inputs, actual_outputs, op_key, opset_of
 from castsmith.ir.text import located, site_of
 from castsmith.numerics.errors import PromotionError
@@ -137,7 +137,9 @@ def _note_illegal(walk: TypeWalk, node: onnx_ir.Node, imports: Mapping[str, int]
     passed += zip(outputs, actual_outputs(key, len(outputs)), strict=True)
     for dtype, formal in passed:
         if dtype is not None and formal is not None and formal.allowed and dtype not in formal.allowed:
-            error = PromotionError(not_passed_on(key, dtype), rule="operator")
+            only = next(iter(formal.allowed)) if len(formal.allowed) == 1 else None
+            reason = not_passed_on(key, dtype) if only is None else not_an_operand(key, dtype, only)
+            error = PromotionError(reason, rule="operator")
             walk.illegal.setdefault(node, []).append(Disagreement(node, (), (dtype,), None, error))
             return
 

@@ -20,6 +20,7 @@ from castsmith.ir.ops import (
     actual_inputs,
     actual_outputs,
     input_kind,
+    named_types,
     operators,
     restriction,
     traits_of,
@@ -91,6 +92,29 @@ def not_passed_on(key: OpKey, dtype: DataType) -> str:
     """Why control flow cannot hand on a value of the type, with the opset that would allow it."""
     way_out = _way_out(_first_opset(key, lambda found: _gives(found, dtype)))
     return f"{_operator(key)} passes no {type_name(dtype)} on ({way_out})."
+
+
+def not_an_operand(key: OpKey, dtype: DataType, wanted: DataType) -> str:
+    """Return the reason that a condition or count of control flow cannot be of the type."""
+    return f"{_operator(key)} needs {type_name(wanted)}, not {type_name(dtype)}."
+
+
+def contradicted(node: onnx_ir.Node, inputs: Sequence[DataType | None]) -> Disagreement | None:
+    """Return the operand whose type an attribute of the node rules out, by the operator's text; None without one."""
+    named = named_types(node)
+    to, text, index = named.get("to") or named.get("output_dtype"), "", 0
+    if to is None or node.op_type not in ("BitCast", "QuantizeLinear"):
+        return None
+    if node.op_type == "BitCast" and (source := inputs[0]) is not None:
+        widths = element_type(source).bits, element_type(to).bits
+        if widths[0] != widths[1]:
+            text = f"BitCast to {type_name(to)} needs an operand of {widths[1]} bits, not of {widths[0]}."
+    if node.op_type == "QuantizeLinear" and len(inputs) > 2 and inputs[2] not in (None, to):
+        index, text = 2, f"QuantizeLinear to {type_name(to)} by its output_dtype needs a zero point of that type."
+    dtype = inputs[index]
+    if not text or dtype is None:
+        return None
+    return Disagreement(node, (index,), (dtype,), None, PromotionError(text, rule="operator"))
 
 
 def _operator(key: OpKey) -> str:

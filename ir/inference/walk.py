@@ -25,7 +25,15 @@ from castsmith.ir.constants import constant_tensor
 from castsmith.ir.errors import ModelError
 from castsmith.ir.inference.calls import Calls, Signature
 from castsmith.ir.inference.control_flow import infer_control_flow
-from castsmith.ir.inference.disagreement import Disagreement, cast_like, promoted, rank_of, settle, with_legal_casts
+from castsmith.ir.inference.disagreement import (
+    Disagreement,
+    cast_like,
+    contradicted,
+    promoted,
+    rank_of,
+    settle,
+    with_legal_casts,
+)
 from castsmith.ir.ops import (
     DEFAULT_DOMAINS,
     Moves,
@@ -249,6 +257,9 @@ class Inference:
             if first is not None:
                 bound[group.variable] = first
         types = output_types(node, key, inputs, bound)
+        wrong = contradicted(node, inputs) if node.domain in DEFAULT_DOMAINS else None
+        if wrong is not None and node not in self.illegal:
+            self.illegal[node] = [wrong]
         noted = node in self.disagreements or node in self.illegal
         fixed = _target(node) is not None if node.op_type == "Cast" else all(types_by_schema(key, len(types), bound))
         if fixed and not (noted or None in inputs or node.op_type == "Pow"):

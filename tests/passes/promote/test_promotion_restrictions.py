@@ -218,3 +218,36 @@ def test_a_refusal_names_an_option_only_if_that_option_is_enough(name: str) -> N
                 assert ("promote_unsafe" in str(safe)) == (unsafe is None), (pair, opset)
                 assert ("promote_unsafe=True" in findings) == (unsafe is None), (pair, opset)
     assert refused
+
+
+CONTRADICTED = {
+    "BitCast to float needs an operand of 32 bits, not of 64": (
+        26,
+        "(int64[2] x) => (float[2] y) { y = BitCast <to = 1> (x) }",
+    ),
+    "QuantizeLinear to int8 by its output_dtype needs a zero point of that type": (
+        23,
+        "(float[2] x, float s, uint8 z) => (int8[2] y) { y = QuantizeLinear <output_dtype = 3> (x, s, z) }",
+    ),
+    "If of opset 21 needs bool, not int32": (
+        21,
+        "(int32 c, float[2] x) => (float[2] y) { y = If (c) <then_branch = t () => (float[2] a) { a = Abs (x) },"
+        " else_branch = e () => (float[2] b) { b = Neg (x) }> }",
+    ),
+    "Loop of opset 21 needs int64, not float": (
+        21,
+        "(float n, bool c, float[2] x) => (float[2] y) { y = Loop (n, c, x) <body = b (int64 i, bool d, float[2] v)"
+        " => (bool e, float[2] w) { e = Identity (d) w = Abs (v) }> }",
+    ),
+}
+
+
+@pytest.mark.parametrize("reason", CONTRADICTED)
+def test_what_no_cast_sets_right_is_said(reason: str) -> None:
+    """An attribute or the operator's text fixes the type: `check` and `optimize` name both, and nothing is written."""
+    opset, body = CONTRADICTED[reason]
+    model = _model(body, opset)
+    result = optimize(model)
+    for found in (castsmith.check(model), result.diagnostics):
+        assert "type-not-allowed" in {each.code for each in found if reason in each.message}
+    assert not any(node.op_type == "Cast" for node in result.model.graph.all_nodes())
