@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from castsmith.ir.targets import Target, TargetError, load_target
     from castsmith.ir.verify import Verdict, verify
     from castsmith.lowering.check import check
+    from castsmith.lowering.conversion import ConvertResult, convert
     from castsmith.lowering.pipeline import Result, optimize
     from castsmith.numerics.cast import cast
     from castsmith.numerics.errors import (
@@ -42,6 +43,7 @@ __all__ = [
     "CastError",
     "CastsmithError",
     "Change",
+    "ConvertResult",
     "Definedness",
     "Diagnostic",
     "Effect",
@@ -70,6 +72,7 @@ __all__ = [
     "chain_collapses",
     "check",
     "common_type",
+    "convert",
     "diff",
     "is_exact",
     "load",
@@ -101,6 +104,7 @@ _HOMES = {
     "castsmith.ir.targets": ("Target", "TargetError", "load_target"),
     "castsmith.ir.verify": ("Verdict", "verify"),
     "castsmith.lowering.check": ("check",),
+    "castsmith.lowering.conversion": ("ConvertResult", "convert"),
     "castsmith.lowering.pipeline": ("Result", "optimize"),
     "castsmith.numerics.cast": ("cast",),
     "castsmith.numerics.errors": (

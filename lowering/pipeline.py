@@ -181,7 +181,7 @@ def _optimize(model: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str], o
         "inputs": options.verify_inputs,
     }
     known = set(all_nodes(session.model)) if provenance else set[onnx_ir.Node]()
-    asked = [name for name in ON_REQUEST if options.narrow]
+    asked = ["narrow-types"] if options.narrow else []
     specs = _specs(passes, until, asked, targeted=chosen is not None)
     whole, rounds = (list(specs) if passes is None and until is None else []), 1
     while specs or (rounds < _MOST_ROUNDS and set(whole) - settled):

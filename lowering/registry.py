@@ -25,6 +25,7 @@ PASSES: dict[str, str] = {
     "fold-constants": "castsmith.passes.fold:FoldConstants",
     "simplify-casts": "castsmith.passes.simplify:SimplifyCasts",
     "place-casts": "castsmith.passes.place:PlaceCasts",
+    "convert-precision": "castsmith.passes.precision:ConvertPrecision",
     "narrow-types": "castsmith.lowering.narrow:NarrowTypes",
     "lower-trunc": "castsmith.lowering.qonnx:LowerTrunc",
     "lower-quant": "castsmith.lowering.qonnx:LowerQuant",
@@ -38,8 +39,9 @@ _AGAIN = {"place-casts": "simplify-casts", "widen-floats": "simplify-casts"}
 """Passes after which an earlier one has more to do: a cast that was moved may now stand where nobody sees it, and two
 operators that were widened may want the same cast."""
 
-ON_REQUEST: dict[str, tuple[str, ...]] = {"narrow-types": ("simplify-casts", "fold-constants")}
-"""Passes that `optimize` runs only when it is asked to, and what has more to do after each."""
+ON_REQUEST: dict[str, tuple[str, ...]] = {"narrow-types": ("simplify-casts", "fold-constants"), "convert-precision": ()}
+"""Passes that `optimize` runs only when it is asked to, and what has more to do after each. It runs convert-precision,
+which changes values, only where that is among the passes that are named; `castsmith.convert` is made of it."""
 
 PIPELINE: tuple[str, ...] = tuple(
     name for first in PASSES if first not in ON_REQUEST for name in (first, _AGAIN.get(first)) if name is not None

@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from castsmith.passes.fold import FoldConstants
     from castsmith.passes.managers import PassManager, Sequential
     from castsmith.passes.place import PlaceCasts
+    from castsmith.passes.precision import ConvertPrecision
     from castsmith.passes.promote import InsertPromoteTypes, ResolvePromoteTypes
     from castsmith.passes.shapes import FoldShapes
     from castsmith.passes.simplify import SimplifyCasts
 
 
 __all__ = [
+    "ConvertPrecision",
     "FoldConstants",
     "FoldShapes",
     "InsertPromoteTypes",
@@ -40,6 +42,7 @@ if not TYPE_CHECKING:
             "castsmith.passes.fold": ("FoldConstants",),
             "castsmith.passes.managers": ("PassManager", "Sequential"),
             "castsmith.passes.place": ("PlaceCasts",),
+            "castsmith.passes.precision": ("ConvertPrecision",),
             "castsmith.passes.promote": ("InsertPromoteTypes", "ResolvePromoteTypes"),
             "castsmith.passes.shapes": ("FoldShapes",),
             "castsmith.passes.simplify": ("SimplifyCasts",),

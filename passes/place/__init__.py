@@ -13,9 +13,9 @@ from castsmith.lazy import door
 if TYPE_CHECKING:
     from castsmith.passes.place.movable import data_inputs
     from castsmith.passes.place.run import PlaceCasts
-    from castsmith.passes.place.sizes import parse_sizes
+    from castsmith.passes.place.sizes import Sizes, parse_sizes
 
-__all__ = ["PlaceCasts", "data_inputs", "parse_sizes"]
+__all__ = ["PlaceCasts", "Sizes", "data_inputs", "parse_sizes"]
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(
@@ -23,6 +23,6 @@ if not TYPE_CHECKING:
         {
             "movable": ("data_inputs",),
             "run": ("PlaceCasts",),
-            "sizes": ("parse_sizes",),
+            "sizes": ("Sizes", "parse_sizes"),
         },
     )

@@ -110,6 +110,11 @@ class Sizes:
         sizes = (dim if isinstance(dim, int) else self._named.get(dim.value or "", self._default) for dim in shape)
         return min(prod(sizes), _MOST)
 
+    def dims(self, value: onnx_ir.Value) -> tuple[int | None, ...] | None:
+        """The sizes of the axes, None for one that is not a number; None where the shape is unknown."""
+        shape = self._shape(value)
+        return None if shape is None else tuple(dim if isinstance(dim, int) else None for dim in shape)
+
     def note_move(self, operands: Sequence[onnx_ir.Value], outputs: Sequence[onnx_ir.Value]) -> None:
         """Guess the sizes of outputs whose shape is not known in full; called in the order of the graph.
 

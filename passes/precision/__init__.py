@@ -1,0 +1,54 @@
+"""Conversion of a model to another floating-point precision: the one place where values change, and only on request.
+
+Run `ConvertPrecision(to=...)`. `ports` says which inputs and outputs of a node change with it, `operators` which
+operators stay in float by default, `constants` which constants fit, `problem` states the choice for the whole model,
+`cut` makes it at the fewest bytes of casts, and `apply` changes the graph.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from castsmith.lazy import door
+
+if TYPE_CHECKING:
+    from castsmith.passes.precision.operators import SENSITIVE, sensitive_reason
+    from castsmith.passes.precision.patterns import Pattern, parse_patterns
+    from castsmith.passes.precision.run import (
+        Bound,
+        ConvertPrecision,
+        Precision,
+        PrecisionResult,
+        parse_precision,
+        require_something,
+    )
+
+__all__ = [
+    "SENSITIVE",
+    "Bound",
+    "ConvertPrecision",
+    "Pattern",
+    "Precision",
+    "PrecisionResult",
+    "parse_patterns",
+    "parse_precision",
+    "require_something",
+    "sensitive_reason",
+]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = door(
+        __name__,
+        {
+            "operators": ("SENSITIVE", "sensitive_reason"),
+            "patterns": ("Pattern", "parse_patterns"),
+            "run": (
+                "Bound",
+                "ConvertPrecision",
+                "Precision",
+                "PrecisionResult",
+                "parse_precision",
+                "require_something",
+            ),
+        },
+    )

@@ -1,0 +1,434 @@
+"""The graph changed as the choice says: types, attributes, constants, and casts where a value is wanted otherwise."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.constants import new_constant
+from castsmith.ir.naming import Namer
+from castsmith.ir.ops import CASTS, cast_node, opset_of, set_element_type
+from castsmith.ir.records import Effect, Records, Rewrite, Site, ValueItem
+from castsmith.ir.rewriting import place_constant
+from castsmith.ir.text import constant_item, node_item, node_items, site_of, value_item
+from castsmith.numerics.types import type_name
+from castsmith.passes.precision.constants import Fate, fate_of, rounded
+from castsmith.passes.precision.cut import KEPT
+from castsmith.passes.precision.operators import stash_attribute
+from castsmith.passes.precision.problem import ANYTHING, Problem, Scope, Use
+
+_FIRST_NUMBERED_CAST = 6
+"""The opset from which Cast names its type by number; before it is text."""
+
+
+@dataclass
+class Change:
+    """One conversion of a model, while it is made."""
+
+    problem: Problem
+    sides: Sequence[bool]
+    namer: Namer
+    name: str
+    records: Records = field(default_factory=Records)
+    converted: set[onnx_ir.Node] = field(default_factory=set[onnx_ir.Node])
+    casts: list[onnx_ir.Node] = field(default_factory=list[onnx_ir.Node])
+
+    @property
+    def to(self) -> DataType:
+        return self.problem.aim.to
+
+    def made(self, value: onnx_ir.Value) -> bool:
+        """True if the value is made in the precision."""
+        return self.sides[self.problem.made.get(value, KEPT)]
+
+
+def apply(change: Change) -> None:
+    """Change the model as the sides of the variables say, and record it."""
+    problem = change.problem
+    change.converted = {
+        node for node, (variable, ports) in problem.nodes.items() if change.sides[variable] and ports.concerned
+    }
+    lowered_masks = _masks_that_are_cast(change)
+    before = {node: node_item(node, problem.inference.types) for node in change.converted}
+    _convert_constants(change, lowered_masks)
+    _convert_types(change)
+    for value in list(problem.uses):
+        if value not in problem.constants:
+            _cast_where_wanted(change, value)
+    for node in change.converted:
+        _convert_attributes(change, node)
+    _record_regions(change, before)
+
+
+def _masks_that_are_cast(change: Change) -> set[onnx_ir.Value]:
+    """The constants with mask values that are not converted themselves, but what is made of them is: they are lowered
+    where they are, or the cast would make infinities of them."""
+    problem, found = change.problem, set[onnx_ir.Value]()
+    for value, uses in problem.uses.items():
+        masks = () if value in problem.constants else problem.carry_of(value).masks
+        if masks and not change.made(value) and any(use.wants != ANYTHING and change.sides[use.wants] for use in uses):
+            found.update(masks)
+    return found
+
+
+# Constants.
+
+
+def _convert_constants(change: Change, lowered: set[onnx_ir.Value]) -> None:
+    problem = change.problem
+    for value, tensor in problem.constants.items():
+        uses = problem.uses.get(value, [])
+        wanting = [use for use in uses if use.wants != ANYTHING and change.sides[use.wants]]
+        keeping = [use for use in uses if use not in wanting and not _sees_no_elements(use)]
+        if wanting:
+            bounds = [use for use in wanting if _is_bound(problem, use)]
+            plain = [use for use in wanting if use not in bounds]
+            in_place = not keeping and not (bounds and plain) and not value.is_graph_output()
+            for group in filter(None, (plain, bounds)):
+                _round_constant(change, value, tensor, group, in_place=in_place, bound=group is bounds)
+        if value in lowered and keeping:
+            _lower_masks(change, value, tensor)
+
+
+def _sees_no_elements(use: Use) -> bool:
+    """True for a use that looks at the shape alone; a Cast looks at the elements before they are rounded."""
+    return use.wants == ANYTHING and isinstance(use.place, onnx_ir.Node) and use.place.op_type not in CASTS
+
+
+def _is_bound(problem: Problem, use: Use) -> bool:
+    return isinstance(use.place, onnx_ir.Node) and problem.is_bound(use.place, use.index)
+
+
+def _round_constant(
+    change: Change,
+    value: onnx_ir.Value,
+    tensor: onnx_ir.TensorProtocol,
+    uses: Sequence[Use],
+    *,
+    in_place: bool,
+    bound: bool,
+) -> None:
+    problem, to = change.problem, change.to
+    fate = problem.fate(value)
+    is_mask = (fate.is_mask or _is_scaled_mask(problem, value, fate)) and not bound
+    name = value.name or "" if in_place else change.namer.fresh(f"{value.name}_{type_name(to)}")
+    new = _rounded(change, tensor, name, fate, is_mask=is_mask)
+    before = constant_item(value) if value.const_value is not None else value_item(value)
+    site = _site(value)
+    if in_place:
+        _put_constant(value, new)
+        after: onnx_ir.Value = value
+    else:
+        after = new_constant(name, new)
+        _place_beside(change, value, after)
+        for use in uses:
+            _rewire(use, after)
+    made = ValueItem(name, type_name(to), before.dims, role="constant")
+    rule, reason = (
+        ("mask-constant" if is_mask else "round-constant"),
+        _fate_text(fate, to, is_mask=is_mask, bound=bound),
+    )
+    change.records.rewrites.append(
+        Rewrite(change.name, rule, site, before, made, reason, Effect.CONVERTED, _narrowed(tensor, to))
+    )
+
+
+def _is_scaled_mask(problem: Problem, value: onnx_ir.Value, fate: Fate) -> bool:
+    """True if the constant is large and multiplies what is made of integers: `(mask - 1) * 1e9`."""
+    return bool(fate.overflow) and not fate.is_mask and bool(problem.carry_of(value).unfit)
+
+
+def _rounded(
+    change: Change, tensor: onnx_ir.TensorProtocol, name: str, fate: Fate, *, is_mask: bool
+) -> onnx_ir.TensorProtocol:
+    opset = opset_of(change.problem.model.graph.opset_imports, "") or 0
+    if is_mask and not fate.is_mask:
+        array = np.clip(tensor.numpy().astype(np.float64), -_largest(change.to), _largest(change.to))
+        return rounded(onnx_ir.tensor(array.astype(tensor.numpy().dtype)), change.to, opset, name)
+    return rounded(tensor, change.to, opset, name, lowest=change.to if is_mask else None)
+
+
+def _largest(to: DataType) -> float:
+    from castsmith.numerics.types import element_type
+
+    return float(element_type(to).max)
+
+
+def _fate_text(fate: Fate, to: DataType, *, is_mask: bool, bound: bool) -> str:
+    """The effects of rounding on the constant, as text."""
+    name, told = type_name(to), list[str]()
+    if is_mask:
+        told.append(f"{fate.masks or fate.overflow} mask values become {_largest(to) * -1:g}, the lowest of {name}")
+    elif bound and (fate.overflow or fate.masks):
+        told.append(f"{fate.overflow or fate.masks} bounds beyond {name} become infinity, which bounds as much")
+    elif fate.overflow:
+        told.append(f"{fate.overflow} overflow")
+    if fate.subnormal:
+        told.append(f"{fate.subnormal} become subnormal")
+    if fate.lost:
+        told.append(f"{fate.lost} become zero")
+    return f"rounded once to {name}" + (f"; of {fate.elements} elements {', '.join(told)}" if told else "")
+
+
+def _narrowed(tensor: onnx_ir.TensorProtocol, to: DataType) -> int | None:
+    saved = tensor.nbytes - tensor.size * to.itemsize
+    return int(saved) if saved > 0 else None
+
+
+def _site(value: onnx_ir.Value) -> Site:
+    graph = value.graph
+    return Site(graph.name or "" if graph is not None else "", value.name or "", "Constant")
+
+
+def _put_constant(value: onnx_ir.Value, tensor: onnx_ir.TensorProtocol) -> None:
+    """Put the tensor in place of the constant's own."""
+    node = value.producer()
+    if node is None or value.const_value is not None:
+        value.const_value = tensor
+    if node is not None:
+        for name in list(node.attributes):
+            del node.attributes[name]
+        node.attributes["value"] = onnx_ir.AttrTensor("value", tensor)
+    if value.type is not None or node is None:
+        set_element_type(value, tensor.dtype)
+
+
+def _place_beside(change: Change, value: onnx_ir.Value, new: onnx_ir.Value) -> None:
+    graph, node = value.graph, value.producer()
+    if node is None and isinstance(graph, onnx_ir.Graph) and change.namer.takes_initializers(graph):
+        graph.register_initializer(new)
+        return
+    beside = node or next(iter(graph)) if graph is not None else None
+    assert beside is not None
+    place_constant(new, beside, change.namer)
+
+
+def _lower_masks(change: Change, value: onnx_ir.Value, tensor: onnx_ir.TensorProtocol) -> None:
+    """Raise the mask values of a constant that stays in its type to the lowest number of the precision."""
+    fate = change.problem.fate(value)
+    before, name = constant_item(value), value.name or ""
+    if fate.is_mask:
+        new = rounded(tensor, tensor.dtype, 13, name, lowest=change.to)
+    else:
+        largest = _largest(change.to)
+        array = np.clip(tensor.numpy(), -largest, largest).astype(tensor.numpy().dtype)
+        new = onnx_ir.tensor(array, dtype=tensor.dtype, name=name)
+    _put_constant(value, new)
+    reason = f"what is made of it is cast to {type_name(change.to)}, where the mask value would become infinity"
+    change.records.rewrites.append(
+        Rewrite(change.name, "mask-constant", _site(value), before, constant_item(value), reason, Effect.CONVERTED)
+    )
+
+
+# Values and nodes.
+
+
+def _convert_types(change: Change) -> None:
+    """Declare what is made in the precision to be of it; weights that are inputs by old rules are rounded."""
+    problem, to = change.problem, change.to
+    for value, variable in problem.made.items():
+        if not change.sides[variable]:
+            continue
+        before = value_item(value, "input")
+        tensor = value.const_value
+        if tensor is not None and value.is_graph_input():
+            fate = fate_of(tensor, to)
+            opset = opset_of(problem.model.graph.opset_imports, "") or 0
+            value.const_value = rounded(tensor, to, opset, value.name or "")
+            reason = _fate_text(fate, to, is_mask=False, bound=False)
+            change.records.rewrites.append(
+                Rewrite(
+                    change.name, "round-constant", _site(value), before, value_item(value), reason, Effect.CONVERTED
+                )
+            )
+        if value.type is not None or value.is_graph_input() or value.is_graph_output():
+            _set_type(value, to)
+        if tensor is None and value.is_graph_input() and value.graph is problem.model.graph:
+            _record_port(change, before, value_item(value, "input"), value)
+
+
+def _set_type(value: onnx_ir.Value, to: DataType) -> None:
+    if value.type is None:
+        value.type = onnx_ir.TensorType(to)
+    else:
+        set_element_type(value, to)
+
+
+def _record_port(change: Change, before: ValueItem, after: ValueItem, value: onnx_ir.Value) -> None:
+    site = Site(change.problem.model.graph.name or "", value.name or "")
+    reason = "an input or output that was asked to change its type"
+    change.records.rewrites.append(
+        Rewrite(change.name, "convert-interface", site, before, after, reason, Effect.INTERFACE)
+    )
+
+
+def _cast_where_wanted(change: Change, value: onnx_ir.Value) -> None:
+    """Cast the value for those who want it in the other type: one cast for all of them."""
+    problem = change.problem
+    made = change.made(value)
+    others = [use for use in problem.uses[value] if use.wants != ANYTHING and change.sides[use.wants] != made]
+    main = problem.model.graph
+    as_outputs = [use for use in problem.uses[value] if use.place is main]
+    if as_outputs and made and not any(use in others for use in as_outputs):
+        _record_port(change, _as_before(change, value), value_item(value, "output"), value)
+    if not others:
+        return
+    source = problem.source(value)
+    assert source is not None
+    to = source if made else change.to
+    leaving = [use for use in others if use.place is main]
+    node = _cast(change, value, to)
+    result = node.outputs[0]
+    if leaving and not value.is_graph_input() and not value.is_initializer():
+        _hand_name_over(change, value, node)
+        if not made:
+            _record_port(change, _as_before(change, value), value_item(result, "output"), result)
+    for use in others:
+        _rewire(use, result)
+    _insert(change, value, node)
+    change.casts.append(node)
+    who = ", ".join(dict.fromkeys(_who(use) for use in others[:3])) + (", ..." if len(others) > 3 else "")
+    reason = f"{who} {'wants' if len(others) == 1 else 'want'} {type_name(to)}"
+    change.records.rewrites.append(
+        Rewrite(change.name, "cast-at-border", site_of(node), (), node_item(node), reason, Effect.CONVERTED)
+    )
+
+
+def _as_before(change: Change, value: onnx_ir.Value) -> ValueItem:
+    item, source = value_item(value, "output"), change.problem.source(value)
+    return ValueItem(item.name, "?" if source is None else type_name(source), item.dims, role="output")
+
+
+def _who(use: Use) -> str:
+    if isinstance(use.place, onnx_ir.Node):
+        return f"{use.place.name or use.place.op_type} ({use.place.op_type})"
+    return f"output {use.value.name}"
+
+
+def _cast(change: Change, value: onnx_ir.Value, to: DataType) -> onnx_ir.Node:
+    node = cast_node(value, to)
+    opset = opset_of(_imports(change, value), "") or 0
+    if opset < _FIRST_NUMBERED_CAST:
+        node.attributes["to"] = onnx_ir.AttrString("to", to.name)
+    node.name = change.namer.fresh(node.name or "castsmith_cast")
+    node.outputs[0].name = change.namer.fresh(node.outputs[0].name or node.name)
+    return node
+
+
+def _imports(change: Change, value: onnx_ir.Value) -> Mapping[str, int]:
+    graph = value.graph
+    found = change.problem.imports.get(graph) if graph is not None else None
+    return found if found is not None else change.problem.model.graph.opset_imports
+
+
+def _hand_name_over(change: Change, value: onnx_ir.Value, node: onnx_ir.Node) -> None:
+    """Let the cast of an output of the model have its name and declaration."""
+    result, name = node.outputs[0], value.name
+    own, other = result.name, name
+    value.name, result.name = own if own is None else _inner_name(change, value), other
+    change.namer.release(own)
+    result.shape = value.shape
+
+
+def _inner_name(change: Change, value: onnx_ir.Value) -> str:
+    dtype = change.to if change.made(value) else change.problem.source(value)
+    return change.namer.fresh(f"{value.name}_{type_name(dtype) if dtype is not None else 'value'}")
+
+
+def _rewire(use: Use, value: onnx_ir.Value) -> None:
+    if isinstance(use.place, onnx_ir.Node):
+        use.place.replace_input_with(use.index, value)
+    else:
+        use.place.outputs[use.index] = value
+
+
+def _insert(change: Change, value: onnx_ir.Value, node: onnx_ir.Node) -> None:
+    """Put the cast behind what gives the value: its node, or the start of its graph."""
+    producer, graph = value.producer(), value.graph
+    if producer is not None:
+        producer.append(node)
+        return
+    scope: Scope = graph if graph is not None else change.problem.model.graph
+    first = next(iter(scope), None)
+    if first is None:
+        scope.append(node)
+    else:
+        first.prepend(node)
+
+
+def _convert_attributes(change: Change, node: onnx_ir.Node) -> None:
+    """Set the attributes by which the node names its types, and keep in float what the node can keep inside it."""
+    problem = change.problem
+    _, ports = problem.nodes[node]
+    graph = node.graph
+    assert graph is not None
+    opset = opset_of(problem.imports[graph], "") or 0
+    for name in ports.attributes:
+        text = node.op_type == "Cast" and opset < _FIRST_NUMBERED_CAST
+        node.attributes[name] = (
+            onnx_ir.AttrString(name, change.to.name) if text else onnx_ir.AttrInt64(name, int(change.to))
+        )
+    if node.op_type == "ConstantOfShape" and ports.gives:
+        _convert_filling(change, node)
+    stash = stash_attribute(node, opset)
+    if stash == "softmax_precision" and stash not in node.attributes:
+        node.attributes[stash] = onnx_ir.AttrInt64(stash, int(DataType.FLOAT))
+
+
+def _convert_filling(change: Change, node: onnx_ir.Node) -> None:
+    attribute = node.attributes.get("value")
+    tensor = onnx_ir.tensor(np.zeros(1, np.float32)) if attribute is None else attribute.as_tensor()
+    fate = fate_of(tensor, change.to)
+    new = rounded(tensor, change.to, 13, tensor.name or "", lowest=change.to if fate.is_mask else None)
+    node.attributes["value"] = onnx_ir.AttrTensor("value", new)
+
+
+# Records.
+
+
+def _record_regions(change: Change, before: Mapping[onnx_ir.Node, object]) -> None:
+    """One record for each region: converted nodes of one graph that hand values to each other."""
+    for nodes in regions(change.converted):
+        first = nodes[0]
+        reason = f"{len(nodes)} {'node' if len(nodes) == 1 else 'nodes'} computed in {type_name(change.to)}"
+        removed = [before[node] for node in nodes]
+        change.records.rewrites.append(
+            Rewrite(
+                change.name,
+                "convert-region",
+                site_of(first),
+                removed,  # pyright: ignore[reportArgumentType]
+                node_items(nodes),
+                reason,
+                Effect.CONVERTED,
+            )
+        )
+
+
+def regions(nodes: set[onnx_ir.Node]) -> list[list[onnx_ir.Node]]:
+    """The nodes by the regions in which they hand values to each other, graph by graph, each in order."""
+    parent: dict[onnx_ir.Node, onnx_ir.Node] = {node: node for node in nodes}
+
+    def root(node: onnx_ir.Node) -> onnx_ir.Node:
+        while parent[node] is not node:
+            parent[node] = parent[parent[node]]
+            node = parent[node]
+        return node
+
+    for node in nodes:
+        for value in node.inputs:
+            producer = None if value is None else value.producer()
+            if producer is not None and producer in parent and producer.graph is node.graph:
+                parent[root(producer)] = root(node)
+    found: dict[onnx_ir.Node, list[onnx_ir.Node]] = defaultdict(list)
+    graphs = dict.fromkeys(node.graph for node in nodes)
+    for graph in filter(None, graphs):
+        for node in graph:
+            if node in parent:
+                found[root(node)].append(node)
+    return list(found.values())

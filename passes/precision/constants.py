@@ -1,0 +1,149 @@
+"""Constants in another precision: what rounding does to them, which fit, and the rounded tensors, made when written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import onnx_ir
+from numpy.typing import NDArray
+from onnx_ir import DataType
+
+from castsmith.ir.io import computed, in_threads, is_large, pieces
+from castsmith.numerics.cast import cast
+from castsmith.numerics.types import element_type, type_name
+
+Array = NDArray[Any]
+
+MASK = -1e5
+"""A constant of no more than this that the precision lacks masks scores; attention fills with -1e9 or finfo.min."""
+
+MOST_LOST, MOST_SUBNORMAL = 0.01, 0.1
+"""The shares of a constant's elements that may lose all their bits, and some of them, before it stays as it is."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The numbers at which rounding to a type changes its nature, as double.
+
+    overflow: the least magnitude that becomes infinity. vanish: the greatest that becomes zero. normal: the least
+    normal number. lowest: the least finite number.
+    """
+
+    overflow: float
+    vanish: float
+    normal: float
+    lowest: float
+
+
+@cache
+def limits(to: DataType) -> Limits:
+    """The limits of a floating-point type."""
+    row = element_type(to)
+    ulp = float(row.max) - float(row.max) / 2 if row.mantissa_bits == 0 else None
+    step = ulp or 2.0 ** (row.bias - row.mantissa_bits)
+    quantum = float(row.quantum)
+    return Limits(float(row.max) + step / 2, quantum / 2, 2.0**row.min_exponent, -float(row.max))
+
+
+@dataclass(frozen=True)
+class Fate:
+    """The effects of rounding on the elements of a constant.
+
+    overflow: finite ones that become infinity. masks: those of them, and negative infinities, that are mask values.
+    lost: ones that become zero. subnormal: ones that keep fewer bits. plain: the others are 0 and 1. greatest: the
+    largest magnitude.
+    """
+
+    elements: int
+    overflow: int = 0
+    masks: int = 0
+    lost: int = 0
+    subnormal: int = 0
+    plain: bool = True
+    greatest: float = 0.0
+
+    @property
+    def is_mask(self) -> bool:
+        """True if all that overflows are mask values, and the others are 0 or 1."""
+        return self.masks > 0 and self.overflow <= self.masks and self.plain
+
+
+def fate_of(tensor: onnx_ir.TensorProtocol, to: DataType) -> Fate:
+    """The effects of rounding the constant to the type; it is read once, a piece at a time."""
+    bounds = limits(to)
+    total = Fate(tensor.size)
+    for each in _fates(tensor, bounds):
+        total = Fate(
+            total.elements,
+            total.overflow + each.overflow,
+            total.masks + each.masks,
+            total.lost + each.lost,
+            total.subnormal + each.subnormal,
+            total.plain and each.plain,
+            max(total.greatest, each.greatest),
+        )
+    return total
+
+
+def _fates(tensor: onnx_ir.TensorProtocol, bounds: Limits) -> Iterator[Fate]:
+    if is_large(tensor):
+        yield from in_threads(lambda piece: _fate(piece, bounds), pieces(tensor))
+    else:
+        yield from (_fate(piece, bounds) for piece in pieces(tensor))
+
+
+def _fate(piece: Array, bounds: Limits) -> Fate:
+    if not piece.size:
+        return Fate(0)
+    if piece.dtype.itemsize < 4 or piece.dtype.kind != "f":
+        piece = piece.astype(np.float32)
+    sizes = np.abs(piece)
+    greatest = float(np.fmax.reduce(sizes))
+    small = int(np.count_nonzero(sizes < bounds.normal))
+    zeros = piece.size - int(np.count_nonzero(piece)) if small else 0
+    lost = int(np.count_nonzero(sizes <= bounds.vanish)) - zeros if small else 0
+    subnormal = small - zeros - lost
+    if not greatest >= bounds.overflow:
+        plain = piece.size <= 1 << 16 and bool(np.all((piece == 0) | (piece == 1)))
+        return Fate(piece.size, lost=lost, subnormal=subnormal, plain=plain, greatest=greatest)
+    beyond = sizes >= bounds.overflow
+    overflow = int(np.count_nonzero(beyond & np.isfinite(piece)))
+    masks = (piece <= MASK) & beyond
+    rest = piece[~masks]
+    plain = bool(np.all((rest == 0) | (rest == 1)))
+    finite_masks = int(np.count_nonzero(masks))
+    return Fate(piece.size, overflow, finite_masks, lost, subnormal, plain, greatest)
+
+
+def unfit(name: str, fate: Fate, to: DataType) -> str:
+    """The reason to leave the constant in its type; empty where it fits the precision."""
+    if fate.overflow:
+        return f"{fate.overflow} of {fate.elements} elements of {name} exceed {type_name(to)}"
+    if fate.lost > MOST_LOST * fate.elements:
+        return f"{fate.lost} of {fate.elements} elements of {name} become zero in {type_name(to)}"
+    if fate.subnormal + fate.lost > MOST_SUBNORMAL * fate.elements:
+        lost = fate.subnormal + fate.lost
+        return f"{lost} of {fate.elements} elements of {name} lose bits in {type_name(to)}"
+    return ""
+
+
+def rounded(
+    tensor: onnx_ir.TensorProtocol, to: DataType, opset: int, name: str, *, lowest: DataType | None = None
+) -> onnx_ir.TensorProtocol:
+    """The constant rounded once to the type; a large one when it is written.
+
+    lowest: the type below whose lowest number nothing goes; None: what overflows becomes infinity.
+    """
+
+    def convert(array: Array) -> Array:
+        if lowest is not None:
+            array = np.maximum(array, np.asarray(limits(lowest).lowest, array.dtype))
+        return array if DataType.from_numpy(array.dtype) == to else cast(array, to, opset=max(opset, 6))
+
+    if is_large(tensor):
+        return computed(tensor, to, convert, name)
+    return onnx_ir.tensor(np.array(convert(tensor.numpy()), order="C"), dtype=to, name=name)

@@ -1,0 +1,120 @@
+"""Operators in 16 bits: those that stay in float by default, each with the reason, and those that gain most.
+
+Sources: PyTorch, "CUDA ops that can autocast to float32" (softmax, norms, losses, exp, log, pow, sums, cumulative sums,
+reciprocal, trigonometry that overflows); ONNX Runtime `float16.py` and onnxconverter-common, DEFAULT_OP_BLOCK_LIST
+(CumSum, Range, RandomUniform); ONNX schemas, whose `stash_type` and `softmax_precision` let a node keep its statistics
+in float by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.ops import DEFAULT_DOMAINS, traits_of
+
+_EXPONENTIAL = "its results span more orders of magnitude than 16 bits hold"
+_SUM = "it adds up many elements, and small ones are lost in a large sum"
+_NORM = "its statistics add up squares, which overflow or vanish in 16 bits"
+_SOFTMAX = "it divides by a sum of exponentials"
+_LOSS = "a loss adds up logarithms"
+_DRAWN = "other numbers would be drawn in another type"
+_COUNT = "its results count, and 16 bits skip integers beyond 2048 (float16) or 256 (bfloat16)"
+_POLE = "its results grow without bound near a pole"
+_PLACES = "its operands are places between elements, which 16 bits move"
+
+SENSITIVE: dict[str, str] = {
+    **dict.fromkeys(("Softmax", "LogSoftmax"), _SOFTMAX),
+    **dict.fromkeys(("Exp", "Pow", "Log", "Softplus", "Sinh", "Cosh"), _EXPONENTIAL),
+    **dict.fromkeys(("Reciprocal", "Tan", "Acos", "Asin", "Acosh", "Atanh"), _POLE),
+    **dict.fromkeys(("ReduceSum", "ReduceProd", "ReduceLogSum", "ReduceLogSumExp", "CumSum", "CumProd"), _SUM),
+    **dict.fromkeys(("ReduceL1", "ReduceL2", "ReduceSumSquare", "LpNormalization", "LpPool", "GlobalLpPool"), _NORM),
+    **dict.fromkeys(("InstanceNormalization", "GroupNormalization", "MeanVarianceNormalization", "LRN"), _NORM),
+    **dict.fromkeys(("LayerNormalization", "RMSNormalization"), _NORM),
+    **dict.fromkeys(("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"), _LOSS),
+    **dict.fromkeys(("Det", "DFT", "STFT", "MelWeightMatrix", "HannWindow", "HammingWindow", "BlackmanWindow"), _SUM),
+    **dict.fromkeys(("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"), _DRAWN),
+    **dict.fromkeys(("Bernoulli", "Multinomial"), _DRAWN),
+    "Range": _COUNT,
+    **dict.fromkeys(("AffineGrid", "GridSample", "RoiAlign", "MaxRoiPool", "DeformConv"), _PLACES),
+}
+"""Operators of the standard that stay in float by default, each with the reason."""
+
+HEAVY = frozenset({"MatMul", "Gemm", "Conv", "ConvTranspose", "Einsum", "LSTM", "GRU", "RNN", "Attention"})
+"""Operators that multiply matrices: most of the time and most of the weights of a model are theirs."""
+
+BOUNDS = {"Clip": (1, 2), "Max": None, "Min": None}
+"""The inputs that may bound the others; None: every input. A bound beyond all numbers of a type bounds nothing."""
+
+_LONG_SUM = 256
+"""Elements from which a mean counts as a long sum."""
+
+IN_FLOAT_INSIDE: dict[str, tuple[str, int]] = {
+    "LayerNormalization": ("stash_type", 1),
+    "RMSNormalization": ("stash_type", 1),
+    "GroupNormalization": ("stash_type", 1),
+    "Attention": ("softmax_precision", 0),
+}
+"""Operators with an attribute that lets them compute what is sensitive in float, and its default, 0 for none."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """The facts that decide if a node is sensitive: its opset, and the sizes of the axes of a value."""
+
+    opset: int
+    dims: Callable[[onnx_ir.Value], tuple[int | None, ...] | None]
+
+
+def sensitive_reason(node: onnx_ir.Node, place: Place) -> str:
+    """The reason for which the node stays in float by default; empty where it does not."""
+    if node.domain not in DEFAULT_DOMAINS:
+        return ""
+    if stash_attribute(node, place.opset) is not None:
+        return ""
+    if node.op_type in ("ReduceMean", "GlobalAveragePool"):
+        count = _averaged(node, place)
+        return "" if count is not None and count < _LONG_SUM else _SUM
+    if node.op_type == "BatchNormalization":
+        return _NORM if node.attributes.get_int("training_mode", 0) or len(node.outputs) > 1 else ""
+    return SENSITIVE.get(node.op_type, "")
+
+
+def stash_attribute(node: onnx_ir.Node, opset: int) -> str | None:
+    """The attribute by which the node keeps in float what is sensitive inside it; None where it has none."""
+    name, default = IN_FLOAT_INSIDE.get(node.op_type, ("", 0))
+    if not name or node.domain not in DEFAULT_DOMAINS or (node.op_type == "GroupNormalization" and opset < 21):
+        return None
+    return name if node.attributes.get_int(name, default) in (0, int(DataType.FLOAT)) else None
+
+
+def _averaged(node: onnx_ir.Node, place: Place) -> int | None:
+    """The number of elements of one mean; None where the shape leaves it open."""
+    dims = None if node.inputs[0] is None else place.dims(node.inputs[0])
+    if dims is None:
+        return None
+    axes: list[int] = list(range(len(dims)))
+    if node.op_type == "GlobalAveragePool":
+        axes = axes[2:]
+    elif "axes" in node.attributes and not node.attributes["axes"].is_ref():
+        axes = list(node.attributes["axes"].as_ints())
+    elif len(node.inputs) > 1 and node.inputs[1] is not None:
+        tensor = node.inputs[1].const_value
+        if tensor is None:
+            return None
+        axes = [int(axis) for axis in tensor.numpy().ravel()]
+    total = 1
+    for axis in axes:
+        size = dims[axis] if -len(dims) <= axis < len(dims) else None
+        if size is None:
+            return None
+        total *= size
+    return total
+
+
+def is_random(node: onnx_ir.Node) -> bool:
+    """True if the node draws numbers."""
+    return traits_of(node.domain, node.op_type).random

@@ -1,0 +1,116 @@
+"""Patterns by which a user names nodes: a name, an operator or a path of modules, with `*`, `?` and `[]`.
+
+/encoder/layer.0/attn/MatMul   a node by its name
+Softmax, com.microsoft.Gelu    an operator
+encoder.layer.0                a module and all in it, by the names of nodes or the metadata of PyTorch's exporter
+op:Softmax, name:conv*, path:encoder.*   only that
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import translate
+from functools import cached_property
+
+import onnx_ir
+
+from castsmith.numerics.errors import OptionError
+
+_KINDS = ("op", "name", "path")
+_SCOPES = ("pkg.torch.onnx.name_scopes", "namespace", "pkg.torch.onnx.namespace")
+"""The metadata of a node in which exporters keep the modules that it stands in."""
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A pattern of nodes. kind: what it is matched with; empty: the operator, the name and the path."""
+
+    text: str
+    kind: str
+    glob: str
+
+    def matches(self, node: onnx_ir.Node) -> bool:
+        """True if the node is one of those that are meant."""
+        return (
+            (self.kind in ("", "op") and any(self._is(each) for each in _operators(node)))
+            or (self.kind in ("", "name") and self._is(node.name or ""))
+            or (self.kind in ("", "path") and any(self._leads(each) for each in paths_of(node)))
+        )
+
+    @cached_property
+    def _whole(self) -> re.Pattern[str]:
+        return re.compile(translate(self.glob))
+
+    @cached_property
+    def _steps(self) -> tuple[re.Pattern[str], ...]:
+        return tuple(re.compile(translate(step)) for step in steps_of(self.glob))
+
+    def _is(self, text: str) -> bool:
+        return bool(text) and self._whole.match(text) is not None
+
+    def _leads(self, path: tuple[str, ...]) -> bool:
+        """True if the steps of the pattern are the first steps of the path."""
+        wanted = self._steps
+        return 0 < len(wanted) <= len(path) and all(step.match(here) for step, here in zip(wanted, path, strict=False))
+
+
+def parse_patterns(given: str | Iterable[str], option: str) -> tuple[Pattern, ...]:
+    """The patterns of an option: texts, each of which may be several between commas. Raises OptionError."""
+    texts = [given] if isinstance(given, str) else list(given)
+    found: list[Pattern] = []
+    for text in texts:
+        if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise OptionError(f"invalid value {text!r} for {option}; expected names, operators or paths as text.")
+        for part in (part.strip() for part in text.split(",")):
+            kind, colon, glob = part.partition(":")
+            known = bool(colon) and kind in _KINDS and not glob.startswith(":")
+            kind, glob = (kind, glob) if known else ("", part)
+            if not glob:
+                raise OptionError(f"invalid value {text!r} for {option}; a pattern is empty.")
+            found.append(Pattern(part, kind, glob))
+    return tuple(found)
+
+
+def require_matches(patterns: Sequence[Pattern], nodes: Sequence[onnx_ir.Node], option: str) -> None:
+    """Raise OptionError for a pattern that matches no node of the model."""
+    for pattern in patterns:
+        if not any(map(pattern.matches, nodes)):
+            raise OptionError(
+                f"{option} {pattern.text!r} matches no node; give a node name, an operator, or a module path."
+            )
+
+
+def steps_of(path: str) -> tuple[str, ...]:
+    """The modules in a path: `/encoder/layer.0/` and `encoder.layer.0` both are encoder, layer, 0."""
+    return tuple(step for step in re.split(r"[./]+", path) if step)
+
+
+def paths_of(node: onnx_ir.Node) -> Iterator[tuple[str, ...]]:
+    """The paths of the modules in which the node stands, by its metadata and by its name."""
+    if "/" in (node.name or ""):
+        yield steps_of((node.name or "").rpartition("/")[0])
+    for key in _SCOPES:
+        text = node.metadata_props.get(key)
+        if not text:
+            continue
+        if text.startswith("["):
+            scopes = _literal(text)
+            if scopes:
+                yield steps_of(scopes[-2] if len(scopes) > 1 else scopes[-1])
+        else:
+            yield steps_of("/".join(part.partition(":")[0] for part in text.split("/") if part.partition(":")[0]))
+
+
+def _literal(text: str) -> list[str]:
+    try:
+        found = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return []
+    return [str(each) for each in found] if isinstance(found, list) else []  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+
+
+def _operators(node: onnx_ir.Node) -> tuple[str, ...]:
+    return (node.op_type, f"{node.domain}.{node.op_type}", f"{node.domain}::{node.op_type}")

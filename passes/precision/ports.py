@@ -1,0 +1,189 @@
+"""The parts of a node that change with its precision: inputs, outputs, attributes, by schema and kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.inference import not_cast
+from castsmith.ir.ops import (
+    CASTS,
+    DEFAULT_DOMAINS,
+    Moves,
+    Role,
+    actual_inputs,
+    actual_outputs,
+    groups_for,
+    op_key,
+    opset_of,
+    restriction,
+    traits_of,
+    type_attributes,
+)
+from castsmith.ir.targets import Target
+from castsmith.ir.walks import graphs_in
+from castsmith.numerics.types import type_name
+
+_NONE: frozenset[int] = frozenset()
+_DEFAULT_TYPES = {"dtype": DataType.FLOAT, "output_datatype": DataType.FLOAT}
+"""The type that an attribute stands for where it is left out and no input gives the type."""
+_FOLLOW_INPUT = frozenset({"EyeLike", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "DequantizeLinear"})
+"""Operators whose type attribute, where it is left out, names the type of an input."""
+_HOLDERS = (Moves.PACK, Moves.UNPACK)
+
+
+@dataclass(frozen=True)
+class Aim:
+    """The precision, the types that become it, and the target.
+
+    to: the precision. sources: the types that become it. target: whose kernels are asked; None: the schema alone.
+    """
+
+    to: DataType
+    sources: frozenset[DataType]
+    target: Target | None
+
+
+@dataclass(frozen=True)
+class Ports:
+    """follows: the inputs that change with the node. anything: inputs that may come in any type. gives: the outputs
+    that change. attributes: the type attributes that change. why_not: why it cannot change; empty where it can."""
+
+    follows: frozenset[int] = _NONE
+    anything: frozenset[int] = _NONE
+    gives: frozenset[int] = _NONE
+    attributes: tuple[str, ...] = ()
+    why_not: str = ""
+
+    @property
+    def concerned(self) -> bool:
+        """True if anything of the node would change."""
+        return bool(self.follows or self.gives)
+
+
+TypeOf = Callable[[onnx_ir.Value | None], DataType | None]
+
+
+def ports_of(node: onnx_ir.Node, type_of: TypeOf, imports: Mapping[str, int], aim: Aim) -> Ports:
+    """The ports of a node that is neither a call of a function nor control flow."""
+    key = op_key(node, imports)
+    floats = [index for index, value in enumerate(node.inputs) if type_of(value) in aim.sources]
+    given = [index for index, value in enumerate(node.outputs) if type_of(value) in aim.sources]
+    if key is None:
+        known = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+        return Ports(why_not=f"the types that {known} takes are unknown")
+    if any(map(graphs_in, node.attributes.data.values())):
+        return Ports(why_not=f"{node.op_type} hands values to a graph of its own")
+    if node.op_type in CASTS and node.domain in DEFAULT_DOMAINS:
+        return _cast(node, type_of, given, imports, aim)
+    row = traits_of(node.domain, node.op_type)
+    if row.moves in (Moves.SHAPE, Moves.CONTENT):
+        return Ports(anything=frozenset(floats))
+    types = [type_of(value) for value in node.inputs]
+    formals_in, formals_out = actual_inputs(key, len(types)), actual_outputs(key, len(node.outputs))
+    follows, variables, refused = set[int](), set[str](), ""
+    for group in groups_for(key, types, tuple(value is not None for value in node.inputs)):
+        concerned = [index for index in group.indexes if types[index] in aim.sources]
+        unknown = [index for index in group.indexes if types[index] is None]
+        if not concerned:
+            continue
+        fixed = len(group.allowed & (aim.sources | {aim.to})) == 1
+        if aim.to not in group.allowed:
+            if not fixed:
+                refused = refused or _not_taken(node, imports, aim)
+            continue
+        if unknown:
+            refused = refused or f"the type of {_name(node, unknown[0])} is unknown"
+        follows |= set(concerned)
+        variables |= {group.variable}
+        variables |= {name for index in concerned if (name := _variable(formals_in[index])) is not None}
+    heterogeneous = [i for i in floats if (f := formals_in[i]) is not None and not f.homogeneous]
+    attributes = _attributes(node, given, aim, inputs_follow=bool(follows))
+    gives = {
+        index
+        for index in given
+        if (formal := formals_out[index]) is not None
+        and (formal.variable in variables or (attributes and aim.to in formal.allowed) or row.moves in _HOLDERS)
+    }
+    if row.moves is Moves.MAKE:
+        gives = {index for index in given if (f := formals_out[index]) is not None and aim.to in f.allowed}
+        refused = refused or ("" if gives or not given else _not_taken(node, imports, aim))
+    if heterogeneous:
+        refused = f"{node.op_type} takes inputs of any types"
+    if attributes is None:
+        refused, attributes = "a parameter of the function around it names its type", ()
+    ports = Ports(frozenset(follows), gives=frozenset(gives), attributes=attributes)
+    if not refused and ports.concerned:
+        refused = _lacking(node, imports, aim) or _unasked(node, aim, inputs_follow=bool(follows))
+    elif not ports.concerned and floats:
+        refused = refused or _not_taken(node, imports, aim)
+    if not ports.concerned:
+        return Ports(why_not=refused)
+    return Ports(ports.follows, gives=ports.gives, attributes=attributes, why_not=refused)
+
+
+def _cast(node: onnx_ir.Node, type_of: TypeOf, given: list[int], imports: Mapping[str, int], aim: Aim) -> Ports:
+    """A Cast takes anything, and gives what its users want where it gave a float before."""
+    if any(attribute.is_ref() for attribute in node.attributes.data.values()):
+        return Ports(anything=frozenset({0}), why_not="a parameter of the function around it names its type")
+    why = not_cast([aim.to], opset_of(imports, "") or 0) or ""
+    if node.op_type == "CastLike":
+        like = frozenset({1}) if type_of(node.inputs[1]) in aim.sources else _NONE
+        return Ports(like, frozenset({0}), frozenset(given) if like else _NONE, why_not=why)
+    return Ports(_NONE, frozenset({0}), frozenset(given), ("to",) if given else (), why)
+
+
+def _attributes(node: onnx_ir.Node, given: list[int], aim: Aim, *, inputs_follow: bool) -> tuple[str, ...] | None:
+    """The attributes that name the type of an output of the node and have to change; None where a function's
+    parameter does."""
+    found: list[str] = []
+    for name, role in type_attributes(node.domain, node.op_type).items():
+        attribute = node.attributes.get(name)
+        if role is not Role.RESULT or not given:
+            continue
+        if attribute is None or (not attribute.is_ref() and not attribute.value):
+            default = None if node.op_type in _FOLLOW_INPUT else _DEFAULT_TYPES.get(name)
+            if default in aim.sources and not inputs_follow:
+                found.append(name)
+        elif attribute.is_ref():
+            return None
+        elif attribute.value in aim.sources:
+            found.append(name)
+    return tuple(found)
+
+
+def _lacking(node: onnx_ir.Node, imports: Mapping[str, int], aim: Aim) -> str:
+    opset = opset_of(imports, "") or 0
+    row = restriction(node, opset)
+    if row is not None and aim.to not in row.allowed:
+        return row.because
+    if aim.target is None or node.domain not in DEFAULT_DOMAINS or aim.target.has_kernel(node.op_type, aim.to, opset):
+        return ""
+    return f"{aim.target.name} has no {node.op_type} of {type_name(aim.to)} at opset {opset}"
+
+
+def _unasked(node: onnx_ir.Node, aim: Aim, *, inputs_follow: bool) -> str:
+    """The reason to leave a node without such inputs whose operator the target was not asked about: runtimes that cast
+    the inputs of what they lack cannot do so here."""
+    target = aim.target
+    if target is None or inputs_follow or not target.probed or node.op_type in target.probed:
+        return ""
+    return f"it is unknown if {target.name} has {node.op_type} of {type_name(aim.to)}"
+
+
+def _not_taken(node: onnx_ir.Node, imports: Mapping[str, int], aim: Aim) -> str:
+    version = opset_of(imports, node.domain)
+    where = f"opset {version}" if node.domain in DEFAULT_DOMAINS else f"version {version} of {node.domain}"
+    return f"{node.op_type} of {where} takes no {type_name(aim.to)}"
+
+
+def _variable(formal: object) -> str | None:
+    return getattr(formal, "variable", None)
+
+
+def _name(node: onnx_ir.Node, index: int) -> str:
+    value = node.inputs[index]
+    return "" if value is None else value.name or ""

@@ -1,0 +1,595 @@
+"""The choice of precisions for a whole model: one variable for each node and each place where control flow joins.
+
+A value is made in the type of the variable that gives it; a use wants it in the type of another. Where the two differ
+there has to be a cast, which costs the bytes that it reads and writes. A converted node saves half the bytes that go
+through it, and one that multiplies matrices more. Constants are had in either type for nothing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.constants import constant_tensor
+from castsmith.ir.inference import Inference, called_with_several_types
+from castsmith.ir.ops import (
+    DEFAULT_DOMAINS,
+    FLOW,
+    Answer,
+    Moves,
+    actual_outputs,
+    op_key,
+    opset_of,
+    traits_of,
+)
+from castsmith.ir.walks import graphs_in
+from castsmith.numerics.embedding import embeds
+from castsmith.numerics.types import type_name
+from castsmith.passes.place import Sizes
+from castsmith.passes.precision.constants import Fate, fate_of, limits, unfit
+from castsmith.passes.precision.cut import CONVERTED, KEPT, Costs
+from castsmith.passes.precision.operators import BOUNDS, HEAVY, Place, sensitive_reason
+from castsmith.passes.precision.ports import Aim, Ports, ports_of
+
+Scope = onnx_ir.Graph | onnx_ir.Function
+ANYTHING = -1
+"""The wish of a use that takes a value in either type."""
+
+_CAST_OVERHEAD = 16.0
+"""Bytes that a cast costs beside those of its elements: of two placements as good, the one with fewer casts."""
+
+_FOLLOWED = frozenset({Moves.KEEP, Moves.PERMUTE, Moves.SELECT, Moves.SPLIT, Moves.REPEAT, Moves.JOIN, Moves.CHOOSE})
+"""Moves of elements, which are constants still, only elsewhere."""
+
+_MASK_PASSES = frozenset({"Add", "Sub", "Mul", "Neg", "Where", "Cast", "Min", "Max", "Div"})
+"""Arithmetic behind which mask values are mask values still."""
+
+
+@dataclass(frozen=True)
+class Use:
+    """A place that wants a value: input `index` of a node, or output `index` of a graph or function."""
+
+    value: onnx_ir.Value
+    place: onnx_ir.Node | Scope
+    index: int
+    wants: int
+
+
+@dataclass(frozen=True)
+class Carried:
+    """Facts about a value that is made of constants. unfit: why it must not be converted. masks: the constants
+    with mask values in it. counts: it is made of integers, answers and constants alone. integers: of integers among
+    them that the precision does not hold."""
+
+    unfit: str = ""
+    masks: tuple[onnx_ir.Value, ...] = ()
+    counts: bool = False
+    integers: bool = False
+    constant: bool = False
+
+
+NOTHING = Carried()
+
+
+@dataclass
+class Wishes:
+    """The wishes of the caller.
+
+    keep, lower: true for nodes to leave, and to convert whatever the default says. converted_ports: the names of the
+    inputs and outputs of the model that are to change. exceeds: why a value does not fit the precision, by what is
+    known of its range; empty where it fits, or nothing is known.
+    """
+
+    keep: Callable[[onnx_ir.Node], str]
+    lower: Callable[[onnx_ir.Node], str]
+    converted_ports: frozenset[str]
+    exceeds: Callable[[onnx_ir.Value], str]
+
+
+@dataclass
+class Problem:
+    """The variables of a model, who gives and wants what, and what each choice costs."""
+
+    model: onnx_ir.Model
+    inference: Inference
+    imports: Mapping[Scope, Mapping[str, int]]
+    aim: Aim
+    wishes: Wishes
+    sizes: Sizes
+    costs: Costs = field(default_factory=Costs)
+    made: dict[onnx_ir.Value, int] = field(default_factory=dict[onnx_ir.Value, int])
+    constants: dict[onnx_ir.Value, onnx_ir.TensorProtocol] = field(
+        default_factory=dict[onnx_ir.Value, onnx_ir.TensorProtocol]
+    )
+    uses: dict[onnx_ir.Value, list[Use]] = field(default_factory=lambda: defaultdict(list))
+    nodes: dict[onnx_ir.Node, tuple[int, Ports]] = field(default_factory=dict[onnx_ir.Node, tuple[int, Ports]])
+    reasons: dict[onnx_ir.Node, str] = field(default_factory=dict[onnx_ir.Node, str])
+    """The reason for which a node is fixed to a side, or cannot change."""
+    carried: dict[onnx_ir.Value, Carried] = field(default_factory=dict[onnx_ir.Value, Carried])
+    masks_used: set[onnx_ir.Value] = field(default_factory=set[onnx_ir.Value])
+    _types: dict[onnx_ir.Value, DataType | None] = field(default_factory=dict[onnx_ir.Value, "DataType | None"])
+    _fates: dict[int, Fate] = field(default_factory=dict[int, Fate])
+    _functions: set[onnx_ir.OperatorIdentifier] = field(default_factory=set[onnx_ir.OperatorIdentifier])
+    _called: dict[onnx_ir.OperatorIdentifier, list[int]] = field(
+        default_factory=dict[onnx_ir.OperatorIdentifier, "list[int]"]
+    )
+
+    @cached_property
+    def _several(self) -> frozenset[Scope]:
+        return called_with_several_types(self.inference)
+
+    def concerns(self, value: onnx_ir.Value | None) -> bool:
+        """True if the value is of a type that is converted."""
+        return self.source(value) in self.aim.sources
+
+    def source(self, value: onnx_ir.Value | None) -> DataType | None:
+        """The type of the value before the conversion."""
+        if value is not None and value not in self._types:
+            self._types[value] = self.inference.type_of(value)
+        return None if value is None else self._types[value]
+
+    def fate(self, value: onnx_ir.Value) -> Fate:
+        """The effects of rounding the constant."""
+        tensor = self.constants[value]
+        if id(tensor) not in self._fates:
+            self._fates[id(tensor)] = fate_of(tensor, self.aim.to)
+        return self._fates[id(tensor)]
+
+    # Stating.
+
+    def state(self) -> None:
+        """State the problem of the whole model."""
+        graph = self.model.graph
+        for value in graph.inputs:
+            if not self.concerns(value):
+                continue
+            if value.const_value is not None and self.model.ir_version < 4:
+                # Before IR version 4 every weight has to be an input too; runtimes take it for a constant.
+                self.made[value] = self.costs.variable()
+                self.constants_as_inputs(value)
+            else:
+                self.made[value] = CONVERTED if value.name in self.wishes.converted_ports else KEPT
+        self.scope(graph)
+        for index, value in enumerate(graph.outputs):
+            wanted = CONVERTED if value.name in self.wishes.converted_ports else KEPT
+            if value in self.constants or value.is_graph_input():
+                # It cannot be renamed, so it leaves as what it is.
+                wanted = self.made.get(value, KEPT)
+            self.use(value, graph, index, wanted)
+        self._price()
+
+    def constants_as_inputs(self, value: onnx_ir.Value) -> None:
+        """A weight that is an input of the graph by the rules of old IR versions alone."""
+        assert value.const_value is not None
+        fate = fate_of(value.const_value, self.aim.to)
+        why = unfit(value.name or "", fate, self.aim.to)
+        if why:
+            self.carried[value] = Carried(unfit=why)
+            self.costs.fix(self.made[value], converted=False)
+
+    def scope(self, scope: Scope) -> None:
+        """State the nodes of a graph or a function, in order."""
+        if isinstance(scope, onnx_ir.Graph):
+            for value in scope.initializers.values():
+                self._constant(value)
+        for node in scope:
+            self._node(node)
+
+    def use(self, value: onnx_ir.Value | None, place: onnx_ir.Node | Scope, index: int, wants: int) -> None:
+        """Note that the place wants the value."""
+        if value is None or not self.concerns(value):
+            return
+        self.uses[value].append(Use(value, place, index, wants))
+        if wants != ANYTHING and value in self.made and self._is_sequence(value):
+            self.costs.join(self.made[value], wants)
+
+    def _constant(self, value: onnx_ir.Value) -> None:
+        tensor = constant_tensor(value)
+        if tensor is None or not self.concerns(value):
+            return
+        self.constants[value] = tensor
+
+    def _node(self, node: onnx_ir.Node) -> None:
+        assert node.graph is not None
+        imports = self.imports[node.graph]
+        if node.op_identifier() in self.model.functions:
+            self._call(node)
+        elif node.domain in DEFAULT_DOMAINS and node.op_type in FLOW:
+            self._flow(node, imports)
+        elif node.domain in DEFAULT_DOMAINS and node.op_type == "Constant":
+            self._constant(node.outputs[0])
+            if node.outputs[0] not in self.constants and self.concerns(node.outputs[0]):
+                self.made[node.outputs[0]] = KEPT
+        else:
+            self._ordinary(node, imports)
+
+    # Nodes.
+
+    def _ordinary(self, node: onnx_ir.Node, imports: Mapping[str, int]) -> None:
+        ports = ports_of(node, self.source, imports, self.aim)
+        variable = self.costs.variable() if ports.concerned else KEPT
+        for index, value in enumerate(node.inputs):
+            wants = ANYTHING if index in ports.anything else variable if index in ports.follows else KEPT
+            self.use(value, node, index, wants)
+        for index, value in enumerate(node.outputs):
+            if self.concerns(value):
+                self.made[value] = variable if index in ports.gives else KEPT
+        if ports.concerned:
+            self.nodes[node] = (variable, ports)
+            self._fix(node, variable, ports, imports)
+        elif ports.why_not:
+            self.reasons[node] = ports.why_not
+        self._carry(node)
+        for attribute in node.attributes.data.values():
+            for graph in graphs_in(attribute):
+                self._closed(graph)
+
+    def _fix(self, node: onnx_ir.Node, variable: int, ports: Ports, imports: Mapping[str, int]) -> None:
+        """Fix the side of the node where something decides it, and say what."""
+        why = ports.why_not or self._inexact(node, ports) or self._unfit_operand(node, ports)
+        asked_to_keep, asked_to_lower = self.wishes.keep(node), self.wishes.lower(node)
+        if why:
+            self.reasons[node] = why
+            self.costs.fix(variable, converted=False)
+            return
+        if asked_to_keep:
+            self.reasons[node] = asked_to_keep
+            self.costs.fix(variable, converted=False)
+            return
+        if asked_to_lower:
+            self.reasons[node] = asked_to_lower
+            self.costs.fix(variable, converted=True)
+            return
+        why = self._exceeding(node, ports)
+        if not why and self.aim.to in _SHORT:
+            place = Place(opset_of(imports, "") or 0, self.sizes.dims)
+            why = sensitive_reason(node, place)
+            why = why and f"{node.op_type} stays in a wider type by default: {why}"
+        if not why and self._counts_in_short(node):
+            why = f"it computes with integers, which {type_name(self.aim.to)} does not hold"
+        if why:
+            self.reasons[node] = why
+            self.costs.fix(variable, converted=False)
+
+    def _counts_in_short(self, node: onnx_ir.Node) -> bool:
+        """True if the node computes with nothing but integers, of which the precision skips some."""
+        inputs = [value for value in node.inputs if value is not None and self.concerns(value)]
+        return self._are_counts(inputs) and any(self.carry_of(value).integers for value in inputs)
+
+    def _are_counts(self, inputs: Sequence[onnx_ir.Value]) -> bool:
+        found = [self.carry_of(value) for value in inputs]
+        return all(each.counts or each.constant for each in found) and any(each.counts for each in found)
+
+    def _exceeding(self, node: onnx_ir.Node, ports: Ports) -> str:
+        for index in sorted(ports.gives):
+            why = self.wishes.exceeds(node.outputs[index])
+            if why:
+                return why
+        for index in sorted(ports.follows):
+            value = node.inputs[index]
+            why = "" if value is None else self.wishes.exceeds(value)
+            if why:
+                return why
+        return ""
+
+    def _inexact(self, node: onnx_ir.Node, ports: Ports) -> str:
+        """The reason for which a Cast of integers keeps its type: the precision does not hold them."""
+        if not ports.gives or node.op_type != "Cast":
+            return ""
+        source = self.source(node.inputs[0])
+        if source is None:
+            return "the type of its operand is unknown"
+        if source in self.aim.sources or source == self.aim.to or source == DataType.BOOL:
+            return ""
+        return (
+            "" if embeds(source, self.aim.to) else f"{type_name(self.aim.to)} does not hold every {type_name(source)}"
+        )
+
+    def _unfit_operand(self, node: onnx_ir.Node, ports: Ports) -> str:
+        for index in sorted(ports.follows):
+            value = node.inputs[index]
+            if value is None:
+                continue
+            carried = self.carry_of(value)
+            if value in self.constants and self.is_bound(node, index) and self._only_overflows(value):
+                continue
+            if carried.masks and self._asks(node):
+                return f"{value.name} holds mask values, with which {node.op_type} compares"
+            if carried.unfit and not (value in self.constants and self._scales_count(node, value)):
+                return carried.unfit
+        return self._unfit_filling(node)
+
+    def _unfit_filling(self, node: onnx_ir.Node) -> str:
+        """The reason for which the filling of a ConstantOfShape does not fit."""
+        attribute = node.attributes.get("value") if node.op_type == "ConstantOfShape" else None
+        if attribute is None or attribute.is_ref() or attribute.as_tensor().dtype not in self.aim.sources:
+            return ""
+        fate = fate_of(attribute.as_tensor(), self.aim.to)
+        return "" if fate.is_mask else unfit("its filling", fate, self.aim.to)
+
+    def is_bound(self, node: onnx_ir.Node, index: int) -> bool:
+        """True if the input bounds the others: what is beyond all numbers bounds nothing, and becomes infinity."""
+        bounds = BOUNDS.get(node.op_type, ()) if node.domain in DEFAULT_DOMAINS else ()
+        return bounds is None or index in bounds
+
+    def _only_overflows(self, value: onnx_ir.Value) -> bool:
+        fate = self.fate(value)
+        return bool(fate.overflow or fate.masks) and not fate.lost
+
+    def _asks(self, node: onnx_ir.Node) -> bool:
+        return traits_of(node.domain, node.op_type).answer in (Answer.COMPARISON, Answer.QUESTION)
+
+    def _scales_count(self, node: onnx_ir.Node, value: onnx_ir.Value) -> bool:
+        """True if a large constant multiplies what is made of integers: `(mask - 1) * 1e9`."""
+        others = [each for each in node.inputs if each is not None and each is not value]
+        return node.op_type == "Mul" and self.constants[value].size == 1 and bool(others) and self._are_counts(others)
+
+    def carry_of(self, value: onnx_ir.Value) -> Carried:
+        """The facts that the value carries of constants."""
+        if value in self.constants and value not in self.carried:
+            fate = self.fate(value)
+            why = "" if fate.is_mask else unfit(value.name or "a constant", fate, self.aim.to)
+            masks = (value,) if fate.is_mask else ()
+            self.carried[value] = Carried(why, masks, constant=True)
+        return self.carried.get(value, NOTHING)
+
+    def _carry(self, node: onnx_ir.Node) -> None:
+        """Note what the outputs of the node carry."""
+        if node.domain not in DEFAULT_DOMAINS:
+            return
+        row = traits_of(node.domain, node.op_type)
+        indexes = range(len(node.inputs)) if row.elements is None else row.elements
+        inputs = [v for i in indexes if i < len(node.inputs) and (v := node.inputs[i]) is not None]
+        concerned = [value for value in inputs if self.concerns(value)]
+        moves = row.moves in _FOLLOWED
+        arithmetic = node.op_type in _MASK_PASSES
+        if not moves and not arithmetic:
+            return
+        found = [self.carry_of(value) for value in concerned]
+        if node.op_type == "Cast" and not concerned:
+            source = self.source(node.inputs[0])
+            counts = source is not None and source != self.aim.to
+            held = source is None or source == DataType.BOOL or embeds(source, self.aim.to)
+            carried = Carried(counts=counts, integers=counts and not held)
+        else:
+            whole = bool(found) and len(concerned) == len(inputs)
+            carried = Carried(
+                next((each.unfit for each in found if each.unfit), "") if moves else "",
+                tuple(dict.fromkeys(mask for each in found for mask in each.masks)),
+                counts=whole and self._are_counts(concerned),
+                integers=any(each.integers for each in found),
+                constant=whole and moves and all(each.constant for each in found),
+            )
+            if arithmetic and node.op_type == "Mul" and len(concerned) == 2:
+                carried = self._with_scaled_count(node, concerned, carried)
+        if carried != NOTHING:
+            for value in node.outputs:
+                if self.concerns(value):
+                    self.carried[value] = carried
+
+    def _with_scaled_count(self, node: onnx_ir.Node, inputs: Sequence[onnx_ir.Value], carried: Carried) -> Carried:
+        large = [v for v in inputs if v in self.constants and self.fate(v).overflow and self._scales_count(node, v)]
+        return replace(carried, masks=(*carried.masks, *large)) if large else carried
+
+    # Functions, control flow.
+
+    def _call(self, node: onnx_ir.Node) -> None:
+        identifier = node.op_identifier()
+        function = self.model.functions[identifier]
+        if function.graph in self._several:
+            self._untouched(node, "the function is called with several types")
+            return
+        if identifier not in self._called:
+            self._called[identifier] = []
+            ins = [self._port(value) for value in function.inputs]
+            self.scope(function)
+            outs = [self._port(value, given=False) for value in function.outputs]
+            for index, (value, variable) in enumerate(zip(function.outputs, outs, strict=True)):
+                self.use(value, function, index, variable)
+            self._called[identifier] = [*ins, *outs]
+        ports = self._called[identifier]
+        for index, value in enumerate(node.inputs):
+            self.use(value, node, index, ports[index])
+        for value, variable in zip(node.outputs, ports[len(function.inputs) :], strict=False):
+            if self.concerns(value):
+                self.made[value] = variable
+
+    def _port(self, value: onnx_ir.Value, *, given: bool = True) -> int:
+        if not self.concerns(value):
+            return KEPT
+        variable = self.costs.variable()
+        if given:
+            self.made[value] = variable
+        return variable
+
+    def _flow(self, node: onnx_ir.Node, imports: Mapping[str, int]) -> None:
+        if node.op_type == "If":
+            self._branches(node, imports)
+            return
+        body = node.attributes["body"].as_graph()
+        if node.op_type == "Loop":
+            states, first_inside, first_end, scanned = len(node.inputs) - 2, 2, 1, 0
+            first_input = 2
+        else:
+            first_input = int(opset_of(imports, "") == 8)
+            scanned = node.attributes["num_scan_inputs"].as_int()
+            states, first_inside, first_end = len(node.inputs) - first_input - scanned, 0, 0
+        variables = self._joints(node, imports)
+        for index in range(first_input):
+            self.use(node.inputs[index], node, index, KEPT)
+        for value in body.inputs[:first_inside]:
+            self._give(value, KEPT)
+        for number in range(states):
+            variable = variables[number]
+            self.use(node.inputs[first_input + number], node, first_input + number, variable)
+            self._give(body.inputs[first_inside + number], variable)
+        for number in range(states, states + scanned):
+            value = node.inputs[first_input + number]
+            variable = self._port(body.inputs[first_inside + number])
+            self.use(value, node, first_input + number, variable)
+        self.scope(body)
+        for index in range(first_end):
+            self.use(body.outputs[index], body, index, KEPT)
+        for number, output in enumerate(node.outputs):
+            self._give(output, variables[number])
+            self.use(body.outputs[first_end + number], body, first_end + number, variables[number])
+
+    def _branches(self, node: onnx_ir.Node, imports: Mapping[str, int]) -> None:
+        variables = self._joints(node, imports)
+        for name in ("then_branch", "else_branch"):
+            branch = node.attributes[name].as_graph()
+            self.scope(branch)
+            for index, variable in enumerate(variables):
+                self.use(branch.outputs[index], branch, index, variable)
+        for output, variable in zip(node.outputs, variables, strict=True):
+            self._give(output, variable)
+
+    def _joints(self, node: onnx_ir.Node, imports: Mapping[str, int]) -> list[int]:
+        """A variable for each output of control flow that may be of the precision, else what is kept."""
+        key = op_key(node, imports)
+        formals = actual_outputs(key, len(node.outputs)) if key is not None else ()
+        found: list[int] = []
+        for value, formal in zip(node.outputs, formals, strict=True):
+            takes = formal is not None and self.aim.to in formal.allowed
+            found.append(self.costs.variable() if takes and self.concerns(value) else KEPT)
+        return found
+
+    def _give(self, value: onnx_ir.Value, variable: int) -> None:
+        if self.concerns(value):
+            self.made[value] = variable
+
+    def _untouched(self, node: onnx_ir.Node, why: str) -> None:
+        """A node that takes and gives what it did."""
+        self.reasons[node] = why
+        for index, value in enumerate(node.inputs):
+            self.use(value, node, index, KEPT)
+        for value in node.outputs:
+            self._give(value, KEPT)
+
+    def _closed(self, graph: onnx_ir.Graph) -> None:
+        """A subgraph of a node whose rules are not known: what goes in and out stays as it is."""
+        for value in graph.inputs:
+            self._give(value, KEPT)
+        self.scope(graph)
+        for index, value in enumerate(graph.outputs):
+            self.use(value, graph, index, KEPT)
+
+    def _is_sequence(self, value: onnx_ir.Value) -> bool:
+        if value.type is not None:
+            return not isinstance(value.type, onnx_ir.TensorType)
+        node = value.producer()
+        if node is None or node.graph is None:
+            return False
+        key = op_key(node, self.imports[node.graph])
+        if key is None:
+            return False
+        formal = actual_outputs(key, len(node.outputs))[value.index() or 0]
+        return formal is not None and not formal.tensor and (formal.sequence or node.op_type == "Optional")
+
+    # Costs.
+
+    def _price(self) -> None:
+        for node, (variable, ports) in self.nodes.items():
+            saved, casts = self._saved(node, ports), self._cast_all(node, ports)
+            # Worth it even alone among others: settled now, which keeps the cut small.
+            self.costs.pay(CONVERTED, variable, saved if saved <= casts else 1e3 * saved + casts)
+        for value, uses in self.uses.items():
+            if value in self.made:
+                self._price_value(value, uses)
+
+    def _price_value(self, value: onnx_ir.Value, uses: Sequence[Use]) -> None:
+        made, cost = self.made[value], self._cast_cost(value)
+        wanted = list(dict.fromkeys(use.wants for use in uses if use.wants != ANYTHING))
+        for use in uses:
+            if use.wants == ANYTHING and isinstance(use.place, onnx_ir.Node) and use.place in self.nodes:
+                variable, ports = self.nodes[use.place]
+                if use.index in ports.anything and use.place.op_type in ("Cast", "CastLike"):
+                    self.costs.pay(made, variable, cost)
+                    self.costs.pay(variable, made, cost)
+        if len(wanted) < 2:
+            for variable in wanted:
+                self.costs.pay(variable, made, cost)
+                self.costs.pay(made, variable, cost)
+            return
+        lowered, raised = self.costs.variable(), self.costs.variable()
+        self.costs.pay(lowered, made, cost)
+        self.costs.pay(made, raised, cost)
+        for variable in wanted:
+            self.costs.pay(variable, lowered, float("inf"))
+            self.costs.pay(raised, variable, float("inf"))
+
+    def _cast_cost(self, value: onnx_ir.Value) -> float:
+        source = self.source(value)
+        width = self.aim.to.itemsize + (source.itemsize if source is not None else 4)
+        return _CAST_OVERHEAD + self.sizes.of(value) * width
+
+    def _cast_all(self, node: onnx_ir.Node, ports: Ports) -> float:
+        values = [node.inputs[index] for index in ports.follows] + [node.outputs[index] for index in ports.gives]
+        made = dict.fromkeys(value for value in values if value is not None and value not in self.constants)
+        return sum(map(self._cast_cost, made))
+
+    def _saved(self, node: onnx_ir.Node, ports: Ports) -> float:
+        """The bytes that need not be read and written, and what is gained by multiplying in the precision."""
+        row = traits_of(node.domain, node.op_type)
+        if row.moves in (Moves.KEEP, Moves.MAKE) or row.conversion is not None:
+            return 0.0
+        saved = 0.0
+        if row.moves is Moves.SELECT:
+            saved = 2.0 * sum(self._narrowing(value) for value in node.outputs)
+        else:
+            inputs = (value for index in ports.follows if (value := node.inputs[index]) is not None)
+            saved = sum(map(self._narrowing, inputs)) + sum(self._narrowing(node.outputs[i]) for i in ports.gives)
+        if node.op_type in HEAVY and not self._quantized(node):
+            saved = 4 * saved + self.sizes.of(node.outputs[0]) * self._terms(node) / 8
+        elif self._quantized(node):
+            saved = 0.0
+        return saved
+
+    def _narrowing(self, value: onnx_ir.Value) -> float:
+        source = self.source(value)
+        return float(self.sizes.of(value) * ((source.itemsize if source is not None else 4) - self.aim.to.itemsize))
+
+    def _terms(self, node: onnx_ir.Node) -> int:
+        """About how many products make one element of the result."""
+        value = node.inputs[1] if len(node.inputs) > 1 else None
+        dims = None if value is None else self.sizes.dims(value)
+        known = [dim or 64 for dim in dims or ()]
+        if len(known) < 2:
+            return 64
+        if node.op_type in ("Conv", "ConvTranspose"):
+            total = 1
+            for dim in known[1:]:
+                total *= dim
+            return total
+        return known[-2]
+
+    def _quantized(self, node: onnx_ir.Node) -> bool:
+        """True if runtimes run the node on integers: all that comes in is dequantized, and what goes out quantized."""
+        sources = [value.producer() for value in node.inputs[:2] if value is not None]
+        users = [user for user, _ in node.outputs[0].uses()] if node.outputs else []
+        return (
+            bool(sources)
+            and all(source is not None and source.op_type == "DequantizeLinear" for source in sources)
+            and any(user.op_type in ("QuantizeLinear", "Relu", "Clip") for user in users)
+        )
+
+
+_SHORT = (DataType.FLOAT16, DataType.BFLOAT16)
+
+
+def all_uses(problem: Problem) -> Iterator[Use]:
+    """Every use of a value of a type that is converted."""
+    for uses in problem.uses.values():
+        yield from uses
+
+
+def exceeding_text(value: onnx_ir.Value, greatest: float, how: str, to: DataType) -> str:
+    """The reason for which a value does not fit: the number that it reaches, and how that is known."""
+    if greatest < limits(to).overflow:
+        return ""
+    return f"{value.name} reaches {greatest:.6g} ({how}), beyond {type_name(to)}"

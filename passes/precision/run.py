@@ -1,0 +1,240 @@
+"""convert-precision: nodes compute in float16, bfloat16 or float, in regions with as few casts between as can be.
+
+Each node is given a precision: that which is asked for, where the schema and the target take it, its constants fit, and
+it is not sensitive (`castsmith.passes.precision.operators`); else what it had. A minimum cut chooses for all others, so
+that what casts cost is less than what they save. Weights are rounded once, when the file is written; constants that
+would overflow, or of which too many elements would vanish, stay, and mask values become the lowest number. The only
+pass that changes values, and it runs only when it is asked for.
+
+    y = MatMul (x, w)  # (float[4,8], float[8,8]) -> float[4,8]
+becomes
+    x1 = Cast <to = float16> (x)
+    y1 = MatMul (x1, w)  # (float16[4,8], float16[8,8]) -> float16[4,8]
+    y = Cast <to = float> (y1)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, cast
+
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.inference import infer_element_types, not_cast
+from castsmith.ir.naming import Namer
+from castsmith.ir.ops import opset_of
+from castsmith.ir.options import OptionInfo, option, text_info
+from castsmith.ir.records import Refusal, RewriteResult
+from castsmith.ir.rewrite_pass import RewritePass
+from castsmith.ir.targets import Target, as_target, load_target
+from castsmith.ir.text import site_of
+from castsmith.ir.walks import all_nodes, all_values, imports_by_scope
+from castsmith.numerics.errors import CastsmithError, OptionError
+from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.types import TypeLike, parse_type, type_name
+from castsmith.passes.place import Sizes
+from castsmith.passes.precision.apply import Change, apply, regions
+from castsmith.passes.precision.cut import solve
+from castsmith.passes.precision.patterns import Pattern, parse_patterns, require_matches
+from castsmith.passes.precision.ports import Aim
+from castsmith.passes.precision.problem import Problem, Wishes, exceeding_text
+
+NAME = "convert-precision"
+SOURCES: dict[DataType, frozenset[DataType]] = {
+    DataType.FLOAT16: frozenset({DataType.FLOAT, DataType.DOUBLE, DataType.BFLOAT16}),
+    DataType.BFLOAT16: frozenset({DataType.FLOAT, DataType.DOUBLE, DataType.FLOAT16}),
+    DataType.FLOAT: frozenset({DataType.DOUBLE, DataType.FLOAT16, DataType.BFLOAT16}),
+}
+"""The precisions that a model can be converted to, and what becomes each."""
+
+How = Literal["proven", "measured", "unknown"]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Between which numbers a value lies, and how that is known."""
+
+    low: float
+    high: float
+    how: How
+
+
+@dataclass(frozen=True)
+class Precision:
+    """The type that a node computes in, the reason, and the number of its region, 0 for one that is not converted."""
+
+    dtype: DataType
+    reason: str
+    region: int = 0
+
+
+@dataclass
+class PrecisionResult(RewriteResult):
+    """A RewriteResult with the precision of every node that computes with floating-point numbers."""
+
+    precisions: dict[onnx_ir.Node, Precision] = field(default_factory=dict[onnx_ir.Node, Precision])
+
+
+def _precision(name: str, value: object) -> object:
+    try:
+        return parse_precision(cast("TypeLike", value))
+    except CastsmithError as error:
+        raise type(error)(f"{name}: {error}") from None
+
+
+def _texts(_: str, value: object) -> object:
+    return value if isinstance(value, str) else tuple(cast("Iterable[object]", value))
+
+
+def _any(_: str, value: object) -> object:
+    return value
+
+
+@dataclass(frozen=True)
+class ConvertPrecision(RewritePass):
+    """See the module.
+
+    to: float16, bfloat16 or float. target: whose kernels are asked; by default those of ONNX Runtime's CPU for float16
+    and float, and the schemas alone for bfloat16. io: `keep` leaves the types of inputs and outputs, `convert` changes
+    them, else the names of those to change, with commas between. keep, lower: patterns of nodes that are left, and that
+    are converted although they are sensitive. bound: what is known of a value by its name; None: nothing.
+    Raises OptionError for a precision that the target or the opset lacks, and for a pattern that matches no node.
+    """
+
+    to: TypeLike = option(DataType.FLOAT16, OptionInfo("the precision: float16, bfloat16 or float", _precision))
+    target: Target | str | None = None
+    io: str = option("keep", text_info("keep or convert the types of inputs and outputs, or names of those to convert"))
+    keep: str | tuple[str, ...] = option((), OptionInfo("patterns of nodes that keep their type", _texts))
+    lower: str | tuple[str, ...] = option((), OptionInfo("patterns of nodes to convert though sensitive", _texts))
+    bound: Callable[[str], Bound | None] | None = option(None, OptionInfo("bounds of a value by its name", _any))
+
+    def call(self, model: onnx_ir.Model) -> RewriteResult:
+        to = parse_precision(self.to)
+        target = as_target(self.target)
+        aim = Aim(to, SOURCES[to], asked_target(target, to))
+        require_possible(model, to, target)
+        keep, lower = parse_patterns(self.keep, "keep"), parse_patterns(self.lower, "lower")
+        nodes = list(all_nodes(model))
+        require_matches(keep, nodes, "keep")
+        require_matches(lower, nodes, "lower")
+        inference = infer_element_types(model, PromotionRules(promote_unsafe=True))
+        sizes = Sizes(model, 64, {})
+        wishes = Wishes(
+            _asked(keep, "kept, as asked by"),
+            _asked(lower, "converted, as asked by"),
+            ports_to_convert(model, self.io),
+            self._exceeds(to),
+        )
+        problem = Problem(model, inference, imports_by_scope(model), aim, wishes, sizes)
+        problem.state()
+        change = Change(problem, solve(problem.costs), Namer(model), NAME)
+        apply(change)
+        precisions = _precisions(change)
+        change.records.refusals += [
+            Refusal(NAME, "convert-node", site_of(node), found.reason)
+            for node, found in precisions.items()
+            if found.dtype != to and node.graph is not None
+        ]
+        return PrecisionResult(model, bool(change.records.rewrites), change.records, precisions=precisions)
+
+    def _exceeds(self, to: DataType) -> Callable[[onnx_ir.Value], str]:
+        bound = self.bound
+
+        def exceeds(value: onnx_ir.Value) -> str:
+            known = None if bound is None else bound(value.name or "")
+            if known is None or known.how == "unknown":
+                return ""
+            return exceeding_text(value, max(abs(known.low), abs(known.high)), known.how, to)
+
+        return exceeds
+
+
+def parse_precision(to: TypeLike) -> DataType:
+    """The precision that is named. Raises OptionError for a type that models are not converted to."""
+    dtype = parse_type(to)
+    if dtype not in SOURCES:
+        known = ", ".join(map(type_name, SOURCES))
+        raise OptionError(f"a model cannot be converted to {type_name(dtype)}; expected one of {known}.")
+    return dtype
+
+
+def asked_target(target: Target | None, to: DataType) -> Target | None:
+    """Whose kernels count: those of ONNX Runtime where no target is named, but for bfloat16, of which it has few."""
+    if target is not None:
+        return None if "kernels" in target.unknown else target
+    return None if to == DataType.BFLOAT16 else load_target("onnxruntime-cpu")
+
+
+def require_possible(model: onnx_ir.Model, to: DataType, target: Target | None) -> None:
+    """Raise OptionError where the target or an opset lacks the precision."""
+    name = type_name(to)
+    if target is not None and to in target.lacks:
+        raise OptionError(f"{target.name} has no {name}; name another precision or target.")
+    for scope in (model.graph, *model.functions.values()):
+        why = not_cast([to], opset_of(scope.opset_imports, "") or 0)
+        if why is not None:
+            raise OptionError(f"the model cannot be converted to {name}: {why}")
+
+
+def require_something(model: onnx_ir.Model, to: DataType) -> None:
+    """Raise OptionError where nothing of the model is left to be converted."""
+    types = infer_element_types(model, PromotionRules(promote_unsafe=True))
+    held = {types.type_of(value) for value in all_values(model)}
+    if not held & SOURCES[to]:
+        already = f"the model is already in {type_name(to)}" if to in held else "the model has no floating-point values"
+        raise OptionError(f"{already}: nothing in it is of {_or(SOURCES[to])}.")
+
+
+def _or(types: Iterable[DataType]) -> str:
+    *names, last = sorted(map(type_name, types))
+    return f"{', '.join(names)} or {last}"
+
+
+def ports_to_convert(model: onnx_ir.Model, io: str) -> frozenset[str]:
+    """The names of the inputs and outputs that change their type. Raises OptionError for an unknown name."""
+    names = [value.name or "" for value in (*model.graph.inputs, *model.graph.outputs)]
+    if io in ("keep", "convert"):
+        return frozenset(names) if io == "convert" else frozenset()
+    wanted = [part.strip() for part in io.split(",")]
+    for name in wanted:
+        if name not in names:
+            raise OptionError(f"io names {name!r}, which is not an input or output; expected {', '.join(names)}.")
+    return frozenset(wanted)
+
+
+def _asked(patterns: tuple[Pattern, ...], what: str) -> Callable[[onnx_ir.Node], str]:
+    def asked(node: onnx_ir.Node) -> str:
+        found = next((pattern for pattern in patterns if pattern.matches(node)), None)
+        return "" if found is None else f"{what} {found.text}"
+
+    return asked
+
+
+def _precisions(change: Change) -> dict[onnx_ir.Node, Precision]:
+    problem, found = change.problem, dict[onnx_ir.Node, Precision]()
+    numbers = {node: number for number, part in enumerate(regions(change.converted), 1) for node in part}
+    to = type_name(change.to)
+    casts = set(change.casts)
+    for node in all_nodes(problem.model):
+        reason = problem.reasons.get(node, "")
+        if node in casts:
+            continue
+        if node in change.converted:
+            found[node] = Precision(change.to, reason or f"{to} is taken, and its constants fit", numbers[node])
+        elif node in problem.nodes:
+            dtype = _type_before(problem, node)
+            found[node] = Precision(dtype, reason or "the casts around it would cost more than it saves")
+        elif reason:
+            found[node] = Precision(_type_before(problem, node), reason)
+    return found
+
+
+def _type_before(problem: Problem, node: onnx_ir.Node) -> DataType:
+    values: Mapping[int, onnx_ir.Value | None] = dict(enumerate((*node.outputs, *node.inputs)))
+    for value in values.values():
+        dtype = problem.source(value)
+        if dtype is not None and dtype in problem.aim.sources:
+            return dtype
+    return DataType.FLOAT
