@@ -114,13 +114,16 @@ def twice(node: onnx_ir.Node, build: castsmith.lowering.NodeBuilder) -> castsmit
 LOWERINGS = {"com.example.Twice": twice}
 
 
+NOT_EXACT = (RewritePass, castsmith.passes.ConvertPrecision)
+
+
 def passes() -> dict[str, PassBase]:
-    """Every public pass, with the promotion that the mixed model needs."""
+    """Every public pass that keeps values, with the promotion that the mixed model needs."""
     found: dict[str, PassBase] = {}
     for module in (castsmith.passes, castsmith.lowering):
         for name in module.__all__:
             kind = getattr(module, name)
-            if inspect.isclass(kind) and issubclass(kind, RewritePass) and kind is not RewritePass:
+            if inspect.isclass(kind) and issubclass(kind, RewritePass) and kind not in NOT_EXACT:
                 options: dict[str, object] = {"target": ANDROID, "promote_unsafe": True, "lowerings": LOWERINGS}
                 known = inspect.signature(kind).parameters
                 found[name] = kind(**{key: value for key, value in options.items() if key in known})

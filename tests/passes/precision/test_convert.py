@@ -8,13 +8,18 @@ from typing import Any
 import numpy as np
 import onnx
 import onnx.checker
+import onnx.numpy_helper
+import onnx.parser
 import onnx_ir
 import onnxruntime
 import pytest
 
-from castsmith import convert
+from castsmith import cast, convert
+from castsmith.ir.io.loading import from_proto
 from castsmith.ir.io.protos import to_proto
 from castsmith.numerics.errors import OptionError
+from castsmith.passes import ConvertPrecision
+from tests.graphs.scoped_graphs import scoped_model
 from tests.passes.precision.models import TEXTS, model
 
 _NUMPY = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(int64)": np.int64, "tensor(bool)": bool}
@@ -121,3 +126,98 @@ def test_names_of_nodes_and_values_stay() -> None:
     assert names > {node.name for node in before.graph.node}
     assert {"w"} == set(after.graph.initializers)
     assert after.graph.initializers["w"].dtype == onnx_ir.DataType.FLOAT16
+
+
+@pytest.mark.parametrize("to", ["float16", "bfloat16", "float"])
+@pytest.mark.parametrize("seed", range(0, 40, 2))
+def test_the_pass_alone_tells_exactly_what_it_did(seed: int, to: str) -> None:
+    found = from_proto(scoped_model(seed, ir_version=(8, 3)[seed % 4 == 0]))
+    before = to_proto(found)
+    try:
+        result = ConvertPrecision(to)(found)
+    except OptionError as refused:
+        assert "bfloat16" in str(refused)  # noqa: PT017
+        return
+    after = to_proto(result.model)
+    assert result.modified == (after != before) == bool(result.records.rewrites)
+    onnx.checker.check_model(after, full_check=True)
+
+
+def test_a_lone_node_is_not_converted_between_two_casts() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    g (float[4,4] x) => (float[4,4] y) { a = Exp (x) b = Relu (a) y = Exp (b) }"""
+    before = onnx.parser.parse_model(text)
+    result = convert(before, to="float16")
+    assert to_proto(result.model) == to_proto(from_proto(before))
+    assert "cost more than" in result.precisions["b"][1]
+    asked = convert(before, to="float16", lower="Relu")
+    assert [node.op_type for node in asked.model.graph] == ["Exp", "Cast", "Relu", "Cast", "Exp"]
+
+
+def test_mask_values_become_the_lowest_number() -> None:
+    result = convert(model("mask"), to="float16")
+    masks = [record for record in result.rewrites if record.rule == "mask-constant"]
+    assert len(masks) == 2
+    assert all("-65504" in record.reason for record in masks)
+
+
+@pytest.mark.parametrize(("name", "node"), [("epsilon", "Add"), ("large constant", "Mul")])
+def test_a_constant_that_does_not_fit_keeps_its_node_in_float(name: str, node: str) -> None:
+    result = convert(model(name), to="float16")
+    (found,) = [value for key, value in result.precisions.items() if key.startswith(f"{node}_")]
+    assert found[0] == onnx_ir.DataType.FLOAT
+    assert "1 of 1 elements" in found[1]
+
+
+def test_integers_that_the_precision_skips_stay_in_float() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    g (int64[4] i, float[4,4] x) => (float[4,4] y, int64[4] z) <float k = {0.5}, float[4,4] w = {WEIGHTS}> {
+      f = Cast <to = 1> (i) a = Mul (f, k) b = Add (a, k) c = Floor (b) z = Cast <to = 7> (c)
+      m = MatMul (x, w) y = Add (m, c)
+    }""".replace("WEIGHTS", ", ".join(["0.5"] * 16))
+    result = convert(onnx.parser.parse_model(text), to="float16")
+    kept = [name for name, (dtype, _) in result.precisions.items() if dtype == onnx_ir.DataType.FLOAT]
+    assert {"f", "a", "b", "c"} <= set(kept)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"to": "int8"}, "cannot be converted to int8; expected one of float16, bfloat16, float"),
+        ({"to": "float"}, "already in float"),
+        ({"to": "bfloat16", "target": "onnxruntime-directml"}, "onnxruntime-directml has no bfloat16"),
+        ({"to": "float16", "keep": "nothing*"}, "keep 'nothing*' matches no node"),
+        ({"to": "float16", "lower": "op:Nothing"}, "lower 'op:Nothing' matches no node"),
+        ({"to": "float16", "keep_io_types": ["q"]}, "'q', which is not an input or output"),
+    ],
+)
+def test_bad_requests_are_refused_in_a_sentence(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(OptionError) as refused:
+        convert(model("chain"), **options)
+    assert message in str(refused.value)
+    assert str(refused.value).count(". ") == 0
+
+
+def test_patterns_name_nodes_operators_and_modules() -> None:
+    before = model("chain")
+    for node, scope in zip(before.graph.node, ("enc/layer.0", "enc/layer.1", "dec"), strict=True):
+        node.name = f"/{scope}/{node.op_type}"
+    for pattern, kept in (
+        ("enc.layer.0", 1),
+        ("enc", 2),
+        ("op:Relu", 1),
+        ("*", 3),
+        ("/dec/*", 1),
+        ("path:enc.layer.*", 2),
+    ):
+        found = convert(before, to="float16", keep=pattern, lower="name:*").precisions
+        assert sum(reason.endswith(pattern) and "kept" in reason for _, reason in found.values()) == kept
+
+
+def test_weights_are_rounded_once_by_the_codec() -> None:
+    before = model("chain")
+    after = convert(before, to="float16").model
+    expected = cast(onnx.numpy_helper.to_array(before.graph.initializer[0]), "float16")
+    found = after.graph.initializers["w"].const_value
+    assert found is not None
+    assert found.numpy().tobytes() == expected.tobytes()
