@@ -73,21 +73,16 @@ Held = dict[str, tuple[int, bool]]
 """By the names of constants and of results of casts: the bytes, and whether it is a cast."""
 
 
-Known = dict[int, tuple[object, int]]
-"""The sizes of tensors and Constant nodes by identity, with references so that no identity is reused."""
-
-
 @dataclass
 class Watched:
     """The constants and casts of a model, before each pass and after the last."""
 
     model: onnx_ir.Model
     moments: list[tuple[str, Held]] = field(default_factory=list[tuple[str, Held]])
-    known: Known = field(default_factory=dict[int, tuple[object, int]])
 
     def note(self, pass_name: str) -> None:
         """Record the constants and casts before the pass."""
-        self.moments.append((pass_name, dict(_held(self.model, self.known))))
+        self.moments.append((pass_name, dict(_held(self.model))))
 
     def amounts(self, rewrites: Sequence[Rewrite]) -> dict[RuleKey, Amount]:
         """Return casts and bytes saved, by rule, in the order of first appearance, then those outside rules.
@@ -112,25 +107,19 @@ class Watched:
 _NOTHING = (0, False)
 
 
-def _held(model: onnx_ir.Model, known: Known) -> Iterator[tuple[str, tuple[int, bool]]]:
-    """Return the constants and casts now; `known` has the sizes of tensors and Constant nodes seen before."""
+def _held(model: onnx_ir.Model) -> Iterator[tuple[str, tuple[int, bool]]]:
+    """Return the constants and casts now."""
     for graph in graphs_with_initializers(model):
         for name, value in graph.initializers.items():
             if value.const_value is not None:
-                yield name, (_size(value.const_value, value.const_value, known), False)
+                yield name, (value.const_value.nbytes, False)
     own = (function for function in model.functions.values() if function.domain != CASTSMITH_DOMAIN)
     for node in (node for scope in (model.graph, *own) for node in nodes_of(scope)):
         if node.op_type in _CASTING:
             yield node.outputs[0].name or "", (0, True)
         elif node.op_type == "Constant":
-            yield node.outputs[0].name or "", (_size(node, None, known), False)
-
-
-def _size(key: onnx_ir.Node | onnx_ir.TensorProtocol, tensor: onnx_ir.TensorProtocol | None, known: Known) -> int:
-    if id(key) not in known:
-        held = constant_tensor(key.outputs[0]) if isinstance(key, onnx_ir.Node) else tensor
-        known[id(key)] = key, 0 if held is None else held.nbytes
-    return known[id(key)][1]
+            tensor = constant_tensor(node.outputs[0])
+            yield node.outputs[0].name or "", (0 if tensor is None else tensor.nbytes, False)
 
 
 def _mentions(rewrites: Iterable[Rewrite]) -> tuple[dict[str, str], dict[str, str]]:

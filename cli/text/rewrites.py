@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from castsmith.cli.report import count_by_rule, effect_text
@@ -94,23 +94,23 @@ def _grouped(
     for index, ((name, rule), group) in enumerate(groups.items()):
         gap = [Line(())] if index else []
         heading = [*gap, Line((("bold", f"{name}, {rule} ({len(group)})"),))]
-        alike: dict[Form, list[R]] = {}
-        for record in group:
-            alike.setdefault((str(len(alike)),) if full else form_of(record), []).append(record)
-        for record, others in _in_order(group, alike):
-            yield record, heading, others
+        alike: dict[Form, list[int]] = {}
+        for place, record in enumerate(group):
+            alike.setdefault((str(len(alike)),) if full else form_of(record), []).append(place)
+        for place, others in _in_order(alike):
+            yield group[place], heading, [group[other] for other in others]
             heading = []
 
 
-def _in_order(group: Sequence[R], alike: dict[Form, list[R]]) -> Iterator[tuple[R, list[R]]]:
-    """Return the shown records of the group in order; the last one of each form carries the others."""
-    shown: dict[int, list[R]] = {}
-    for form, records in alike.items():
+def _in_order(alike: Mapping[Form, Sequence[int]]) -> list[tuple[int, Sequence[int]]]:
+    """Return the places of the shown records of a group in order; the last one of each form carries the others."""
+    shown: list[tuple[int, Sequence[int]]] = []
+    for form, places in alike.items():
         most = _SHOWN_LONG if form[0] == "long" else _SHOWN_SHORT
-        count = most if len(records) > most + (form[0] != "long") else len(records)
-        shown.update((id(record), []) for record in records[:count])
-        shown[id(records[count - 1])] = records[count:]
-    yield from ((record, shown[id(record)]) for record in group if id(record) in shown)
+        count = most if len(places) > most + (form[0] != "long") else len(places)
+        shown += [(place, ()) for place in places[: count - 1]]
+        shown.append((places[count - 1], places[count:]))
+    return sorted(shown, key=lambda each: each[0])
 
 
 def _by_line(items: Iterable[Item]) -> Iterator[Item]:

@@ -107,8 +107,8 @@ def _quantizer(node: onnx_ir.Node, inputs: Sequence[Array | None], imports: Mapp
     """QONNX's Quant (IntQuant), BipolarQuant and Trunc, in the order and the types in which it computes them."""
     if is_trunc(node):
         meaning = read_trunc(node, imports)
-        places = {id(value): array for value, array in zip(node.inputs, inputs, strict=True)}
-        operands: dict[str, Any] = {k: places[id(v)] for k, v in trunc_operands(node, meaning.version).items()}
+        places = dict(zip(node.inputs, inputs, strict=True))
+        operands: dict[str, Any] = {k: places[v] for k, v in trunc_operands(node, meaning.version).items()}
         how: dict[str, Any] = {"signed": meaning.signed, "narrow": meaning.narrow, "version": meaning.version}
         return Tensor(trunc(**operands, rounding_mode=meaning.rounding_mode, **how).astype(np.float32))
     present: list[Any] = [array for array in inputs if array is not None]

@@ -16,7 +16,6 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, get_args
@@ -72,16 +71,26 @@ class CrashError(EngineError):
 
 
 class Process:
-    """The other process. It is started when it is first needed and again after a crash; `turn` counts the starts."""
+    """The other process. It is started when it is first needed and again after a crash.
+
+    Attributes:
+        turn: How often it was started.
+        lock: Held by the thread that asks: the process answers one request after the other.
+    """
 
     def __init__(self) -> None:
         self.turn = 0
+        self.lock = threading.RLock()
         self._running: subprocess.Popen[bytes] | None = None
         self._deadline = math.inf
         self._late = False
 
     def ask(self, *request: object, seconds: float = _LONGEST_CALL) -> Any:
         """The answer to a request. Raises EngineError for one that fails, CrashError where the process ends."""
+        with self.lock:
+            return self._ask(request, seconds)
+
+    def _ask(self, request: tuple[object, ...], seconds: float) -> Any:
         running = self._started()
         assert running.stdin is not None
         assert running.stdout is not None
@@ -138,12 +147,13 @@ class Process:
         return f"crashed its process ({f'signal {-code}' if code < 0 else f'exit code {code}'})"
 
 
-@cache
+_PROCESS = Process()
+atexit.register(_PROCESS.close)
+
+
 def process() -> Process:
-    """The one process of this program: starting one takes as long as many comparisons."""
-    started = Process()
-    atexit.register(started.close)
-    return started
+    """The one process of this program, which all threads share: starting one takes as long as many comparisons."""
+    return _PROCESS
 
 
 _KEYS = itertools.count()
@@ -162,14 +172,16 @@ class Prepared:
     def ready(self, seconds: float = _LONGEST_CALL) -> None:
         """Load the model, unless that is done. Raises EngineError where the engine refuses it."""
         other = process()
-        if self.turn != other.turn or not other.turn:
-            other.ask("prepare", self.key, self.kind, self.model, self.fixed, seconds=seconds)
-            self.turn = other.turn
+        with other.lock:
+            if self.turn != other.turn or not other.turn:
+                other.ask("prepare", self.key, self.kind, self.model, self.fixed, seconds=seconds)
+                self.turn = other.turn
 
     def run(self, feeds: Mapping[str, Array], seconds: float = _LONGEST_CALL) -> list[Any]:
         """The outputs for the inputs by name."""
-        self.ready(max(seconds, _SHORTEST_START))
-        return process().ask("run", self.key, dict(feeds), seconds=min(seconds, _LONGEST_CALL))
+        with process().lock:
+            self.ready(max(seconds, _SHORTEST_START))
+            return process().ask("run", self.key, dict(feeds), seconds=min(seconds, _LONGEST_CALL))
 
 
 @dataclass

@@ -30,9 +30,6 @@ from castsmith.numerics.types import element_type, parse_type
 Array = NDArray[Any]
 Operands = Sequence[Array | None]
 
-_ALLOWED: dict[tuple[str, str, int, str], frozenset[DataType]] = {}
-"""The types of a variable of an operator: each node of a loop asks anew in every turn."""
-
 _LOGIC: dict[str, Callable[[Array, Array], Array]] = {
     **dict.fromkeys(operators(lambda row: row.on_bool == "Or"), np.logical_or),
     **dict.fromkeys(operators(lambda row: row.on_bool == "And"), np.logical_and),
@@ -69,7 +66,8 @@ def promote_operands(
         dtype = dtype_of(next(iter(arrays.values())))
         bound = any(formal.type_str == variable for formal in schema.outputs)
         declared = node.outputs[0].dtype if bound else None
-        stand_in = _stand_in(dtype, _allowed(schema, variable), declared)
+        allowed = _allowed(schema.domain, schema.name, schema.since_version, variable)
+        stand_in = _stand_in(dtype, allowed, declared)
         if stand_in not in (dtype, declared) and dtype is DataType.BOOL and node.op_type in _LOGIC:
             return Promoted(found, {}, functools.reduce(_LOGIC[node.op_type], arrays.values()))
         if stand_in is not None and stand_in is not dtype:
@@ -106,13 +104,13 @@ def _groups(schema: onnx.defs.OpSchema, count: int) -> dict[str, list[int]]:
     return groups
 
 
-def _allowed(schema: onnx.defs.OpSchema, variable: str) -> frozenset[DataType]:
-    key = (schema.domain, schema.name, schema.since_version, variable)
-    if key not in _ALLOWED:
-        constraints = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
-        texts = constraints.get(variable, [variable])
-        _ALLOWED[key] = frozenset(parse_type(text[7:-1]) for text in texts if text.startswith("tensor("))
-    return _ALLOWED[key]
+@functools.cache
+def _allowed(domain: str, op_type: str, version: int, variable: str) -> frozenset[DataType]:
+    """The types of a variable of an operator: each node of a loop asks anew in every turn."""
+    schema = onnx.defs.get_schema(op_type, version, domain)
+    constraints = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
+    texts = constraints.get(variable, [variable])
+    return frozenset(parse_type(text[7:-1]) for text in texts if text.startswith("tensor("))
 
 
 def _stand_in(dtype: DataType, allowed: Set[DataType], declared: DataType | None) -> DataType | None:

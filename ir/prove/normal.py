@@ -57,7 +57,7 @@ class Normal(Book):
     views: dict[int, dict[int, Program]] = field(default_factory=dict[int, dict[int, Program]])
     """Each expression as a function of the elements of others, earlier ones first; of itself, too."""
     _programs: dict[Any, Program] = field(default_factory=dict[Any, Program])
-    _digests: dict[tuple[int, DataType], Any] = field(default_factory=dict[tuple[int, DataType], Any])
+    _digests: dict[tuple[Program, DataType], Any] = field(default_factory=dict[tuple[Program, DataType], Any])
 
     def input(self, name: str, dtype: DataType | None, default: tuple[int, ...]) -> int:
         """The number of a graph input, whose type is part of it."""
@@ -257,7 +257,7 @@ class Normal(Book):
         return self._programs[key]
 
     def _interned(self, name: str, settings: tuple[Any, ...], parts: list[Program]) -> Program:
-        key = (name, settings, *map(id, parts))
+        key = (name, settings, *parts)
         if key not in self._programs:
             self._programs[key] = step(name, settings, parts)
         return self._programs[key]
@@ -266,7 +266,7 @@ class Normal(Book):
         dtype = self.types.get(source)
         if dtype is None:
             return None
-        key = (id(program), dtype)
+        key = (program, dtype)
         if key not in self._digests:
             self._digests[key] = digest(program, dtype, strict=self.strict)
         return self._digests[key]

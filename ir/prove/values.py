@@ -163,7 +163,7 @@ class _Reader:
         written = _without_defaults(op, opset_of(imports, node.domain), written)
         training = op[1] == "Dropout" and len(inputs) > 2 and inputs[2] is not None
         if (training or op[1] in _DRAWING) and "seed" not in present:
-            written = (*written, ("drawn by", (id(node),)))
+            written = (*written, ("drawn by", (node,)))
         while inputs and inputs[-1] is None:
             inputs = inputs[:-1]
         return [self.book.operator(op, written, inputs, index, len(node.outputs)) for index in range(len(node.outputs))]

@@ -190,19 +190,26 @@ def _counted(ranks: Mapping[DataType, Collection[Rank]]) -> list[DataType]:
     return [dtype for dtype, found in ranks.items() if top is None or 1 in found or element_type(dtype).kind > top]
 
 
-@cache
+Rows = tuple[tuple[str, str], ...]
+"""The rows of a library: each type, and those directly above it."""
+
+
 def _least(library: str, names: frozenset[str]) -> str | None:
     if len(names) == 1:
         return next(iter(names))
-    rows = library_of(library).above
-    bounds = frozenset[str].intersection(*(_at_or_above(library, name) for name in names))
-    least = [a for a in bounds if not any(b != a and a in _at_or_above(library, b) for b in bounds)]
-    kinds = {name: element_type(parse_type("f32" if name == STAR else name)).kind for name in least}
-    lowest = [name for name in least if kinds[name] == min(kinds.values())]
-    return lowest[0] if len(lowest) == 1 and names <= rows.keys() else None
+    return _least_of_rows(tuple(library_of(library).above.items()), names)
 
 
 @cache
-def _at_or_above(library: str, name: str) -> frozenset[str]:
-    above = library_of(library).above.get(name, "").split()
-    return frozenset({name}).union(*(_at_or_above(library, higher) for higher in above))
+def _least_of_rows(rows: Rows, names: frozenset[str]) -> str | None:
+    bounds = frozenset[str].intersection(*(_at_or_above(rows, name) for name in names))
+    least = [a for a in bounds if not any(b != a and a in _at_or_above(rows, b) for b in bounds)]
+    kinds = {name: element_type(parse_type("f32" if name == STAR else name)).kind for name in least}
+    lowest = [name for name in least if kinds[name] == min(kinds.values())]
+    return lowest[0] if len(lowest) == 1 and names <= {name for name, _ in rows} else None
+
+
+@cache
+def _at_or_above(rows: Rows, name: str) -> frozenset[str]:
+    above = dict(rows).get(name, "").split()
+    return frozenset({name}).union(*(_at_or_above(rows, higher) for higher in above))

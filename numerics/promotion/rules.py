@@ -56,13 +56,23 @@ def is_promotion_file(name: str) -> bool:
     return name.endswith(".json")
 
 
-@cache
 def promotion_file(path: str) -> PromotionFile:
     """Return the content of the file at that path.
 
     Raises:
         PromotionError: The file does not describe a preset; the message names the file.
     """
+    try:
+        found = os.stat(path)
+    except OSError:
+        return _file_as_of(path, ())
+    return _file_as_of(path, (found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size))
+
+
+@cache
+def _file_as_of(path: str, state: tuple[int, ...]) -> PromotionFile:
+    """Return the content of the file at that path. It is read again if its state is another."""
+    del state
     content = read_json(Path(path), PromotionError)
     try:
         return _read(content, path)

@@ -75,10 +75,8 @@ class Casting:
         return parents
 
 
-@cache
-def casting_of(steps: tuple[CastNode, ...], opset: int) -> Casting:
-    """The casting of these casts: regions that are alike share what was found for one of them."""
-    return Casting(steps, opset)
+Castings = dict[tuple[tuple[CastNode, ...], int], Casting]
+"""The castings of one run of the pass: regions that are alike share what was found for one of them."""
 
 
 def is_fixed(source: DataType, step: CastNode, opset: int) -> bool:

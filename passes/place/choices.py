@@ -14,7 +14,6 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import combinations
 
 from onnx_ir import DataType
@@ -46,10 +45,13 @@ class Choice:
     mode: Mode
 
 
-@cache
+_CHOICES = {(dtype, mode): Choice(dtype, mode) for dtype in DataType for mode in Mode}
+"""All of them, made once: a cache could make one twice where threads ask for it at the same time."""
+
+
 def choice_of(dtype: DataType, mode: Mode) -> Choice:
     """The choice of a type and mode."""
-    return Choice(dtype, mode)
+    return _CHOICES[dtype, mode]
 
 
 Wish = tuple[tuple[DataType, ...], Choice | None]

@@ -18,7 +18,7 @@ from castsmith.ir.targets import Target, takes_type
 from castsmith.numerics.cast import cast, policy_for
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.status import cast_status
-from castsmith.passes.place.chains import Casting, Chain, casting_of, is_fixed, start
+from castsmith.passes.place.chains import Casting, Castings, Chain, is_fixed, start
 from castsmith.passes.place.choices import Choice, Mode, choice_of, keeps_order
 from castsmith.passes.place.movable import ORDER, data_inputs, elements_moved, moves_input
 from castsmith.passes.place.problem import Demand, Move, Problem, Root
@@ -81,6 +81,7 @@ def pose(
     imports: Mapping[str, int],
     sizes: Sizes,
     ranges: Ranges,
+    castings: Castings,
     *,
     through_order: bool = False,
     target: Target | None = None,
@@ -95,7 +96,7 @@ def pose(
     steps = _steps(region.casts.values(), types, opset)
     if isinstance(steps, str):
         return steps
-    casting = casting_of(steps, opset)
+    casting = castings.setdefault((steps, opset), Casting(steps, opset))
     numbers = {node: number for number, node in enumerate(region.moves)}
     histories: dict[onnx_ir.Value, Chain] = {}
     moves: list[Move] = []

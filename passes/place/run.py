@@ -16,12 +16,13 @@ becomes
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import onnx_ir
 
 from castsmith.ir.inference import Inference, Ranges, Session, called_with_several_types
 from castsmith.ir.naming import Namer
+from castsmith.ir.ops import CastNode
 from castsmith.ir.options import count_info, flag_info, option, text_info
 from castsmith.ir.records import Records, Refusal, Rewrite, RewriteResult
 from castsmith.ir.rewrite_pass import SessionPass
@@ -30,6 +31,7 @@ from castsmith.ir.text import node_items, site_of
 from castsmith.ir.walks import subgraphs_of
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.passes.place.apply import apply, needs_identity
+from castsmith.passes.place.chains import Casting, Castings
 from castsmith.passes.place.choices import Choice
 from castsmith.passes.place.flow import cross
 from castsmith.passes.place.problem import IMPOSSIBLE, Problem
@@ -96,6 +98,7 @@ class _Work:
     ranges: Ranges
     through_order: bool
     target: Target | None
+    castings: Castings = field(default_factory=dict[tuple[tuple[CastNode, ...], int], Casting])
 
     def cross(self, graph: onnx_ir.Graph, records: Records) -> bool:
         """Move casts across the control flow of the graph; whether it has any."""
@@ -114,6 +117,7 @@ class _Work:
                 imports,
                 self.sizes,
                 self.ranges,
+                self.castings,
                 through_order=self.through_order,
                 target=self.target,
                 namer=self.namer,

@@ -7,7 +7,7 @@ they are small, and for large ones the best that solving them window by window l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from castsmith.passes.place.choices import Choice, Mode, choice_of
@@ -30,17 +30,17 @@ def improve(problem: Problem, chosen: Sequence[Choice]) -> Sequence[Choice]:
     factors = factors_of(problem)
     if factors is None:
         return chosen
-    touching: dict[int, list[Factor]] = {}
-    for factor in factors:
-        for variable in factor[0]:
-            touching.setdefault(variable, []).append(factor)
+    touching: dict[int, list[int]] = {}
+    for number, (scope, _) in enumerate(factors):
+        for variable in scope:
+            touching.setdefault(variable, []).append(number)
     count = len(problem.moves)
     values = [move.choices.index(choice) for move, choice in zip(problem.moves, chosen, strict=True)]
     left = _WORK * len(factors)
     for _ in range(_ROUNDS):
         before = list(values)
         for first in range(0, count, _WINDOW // 2):
-            left -= _solve_window(range(first, min(first + _WINDOW, count)), count, touching, values)
+            left -= _solve_window(range(first, min(first + _WINDOW, count)), count, factors, touching, values)
             if left < 0:
                 break
         if values == before:
@@ -49,18 +49,20 @@ def improve(problem: Problem, chosen: Sequence[Choice]) -> Sequence[Choice]:
     return result if problem.cost(result) < problem.cost(chosen) else chosen
 
 
-def _solve_window(window: range, moves: int, touching: dict[int, list[Factor]], values: list[int]) -> int:
+def _solve_window(
+    window: range, moves: int, factors: Sequence[Factor], touching: Mapping[int, Sequence[int]], values: list[int]
+) -> int:
     """Choose anew for the moves of the window; the roots that they touch are free, all other moves stay.
 
     Returns how many tables that took: a root that very many use is in very many windows.
     """
-    near = {variable for move in window for scope, _ in touching.get(move, ()) for variable in scope}
+    near = {variable for move in window for number in touching.get(move, ()) for variable in factors[number][0]}
     roots = sorted(variable for variable in near if variable >= moves)
-    held = {id(factor): factor for variable in chain(window, roots) for factor in touching.get(variable, ())}
-    found = minimize([_with_others_fixed(factor, window, moves, values) for factor in held.values()])
-    for move in window if found is not None else ():
-        assert found is not None
-        values[move] = found.get(move, 0)
+    held = dict.fromkeys(number for variable in chain(window, roots) for number in touching.get(variable, ()))
+    found = minimize([_with_others_fixed(factors[number], window, moves, values) for number in held])
+    if found is not None:
+        for move in window:
+            values[move] = found.get(move, 0)
     return len(held)
 
 

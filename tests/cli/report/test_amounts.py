@@ -41,6 +41,22 @@ def test_bytes_go_to_the_rule_that_moves_them(castsmith: Command, tmp_path: Path
     assert "fold-constants  fold-constant  1\n" in castsmith(*words).out
 
 
+def test_bytes_of_a_constant_that_becomes_codes_are_counted_anew(castsmith: Command, tmp_path: Path) -> None:
+    """The node stays, and holds another tensor after the pass."""
+    make, info = onnx.helper.make_node, onnx.helper.make_tensor_value_info
+    weights = onnx.helper.make_tensor("w", onnx.TensorProto.INT4, [6], [1, -2, 3, -4, 5, 7])
+    nodes = [make("Constant", [], ["w"], value=weights), make("Gather", ["w", "i"], ["t"])]
+    nodes += [make("Cast", ["t"], ["y"], to=1), make("Cast", ["w"], ["z"], to=1)]
+    graph = onnx.helper.make_graph(nodes, "g", [info("i", 7, [2])], [info("y", 1, [2]), info("z", 1, [6])])
+    source, imports = tmp_path / "a.onnx", [onnx.helper.make_opsetid("", 21)]
+    onnx.save_model(onnx.helper.make_model(graph, opset_imports=imports, ir_version=10), source)
+    words = ("--target", "openvino-cpu", "--json", "--passes", "lower-float8{always=true}")
+    summary = json.loads(castsmith("optimize", source, "-o", tmp_path / "b.onnx", *words).out)["summary"]
+    before, after = summary["before"]["tensor_bytes"], summary["after"]["tensor_bytes"]
+    assert after != before
+    assert sum(rule["bytes_added"] - rule["bytes_removed"] for rule in summary["rewrites"]) == after - before
+
+
 def duplicates(path: Path, count: int) -> Path:
     """`count` casts of one value to float16, and as many roundings that have to stay."""
     nodes = [onnx.helper.make_node("Cast", ["x"], [f"h{i}"], name=f"cast{i}", to=10) for i in range(count)]

@@ -36,7 +36,7 @@ def problems(model: onnx_ir.Model) -> list[Problem]:
     imports, sizes = imports_by_scope(model), Sizes(model, 64, {})
     ranges = Ranges(inference)
     found = [
-        pose(region, inference, imports[graph], sizes, ranges, namer=Namer(model))
+        pose(region, inference, imports[graph], sizes, ranges, {}, namer=Namer(model))
         for graph in (model.graph, *model.graph.subgraphs())
         for region in find_regions(graph, inference, imports[graph], ranges)
     ]
