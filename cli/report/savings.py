@@ -8,15 +8,14 @@ result.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import onnx_ir
 
-from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops import CASTSMITH_DOMAIN, DEFAULT_DOMAINS
 from castsmith.ir.records import Rewrite
-from castsmith.ir.walks import all_nodes, all_tensors, graphs_with_initializers, nodes_of
+from castsmith.ir.walks import Held, all_nodes, all_tensors, nodes_of, tensor_places
 
 # Sizes of a model, for the line that compares before and after.
 
@@ -66,11 +65,8 @@ class Sizes:
     rules: Mapping[RuleKey, Amount]
 
 
-_CASTING = ("Cast", "CastLike")
-
-
-Held = dict[str, tuple[int, bool]]
-"""By the names of constants and of results of casts: the bytes, and whether it is a cast."""
+Amounts = dict[str, tuple[int, int]]
+"""The bytes of tensors and the number of casts, by the names of the values that hold or give them."""
 
 
 @dataclass
@@ -78,11 +74,11 @@ class Watched:
     """The constants and casts of a model, before each pass and after the last."""
 
     model: onnx_ir.Model
-    moments: list[tuple[str, Held]] = field(default_factory=list[tuple[str, Held]])
+    moments: list[tuple[str, Amounts]] = field(default_factory=list[tuple[str, Amounts]])
 
     def note(self, pass_name: str) -> None:
         """Record the constants and casts before the pass."""
-        self.moments.append((pass_name, dict(_held(self.model))))
+        self.moments.append((pass_name, _held(self.model)))
 
     def amounts(self, rewrites: Sequence[Rewrite]) -> dict[RuleKey, Amount]:
         """Return casts and bytes saved, by rule, in the order of first appearance, then those outside rules.
@@ -98,28 +94,29 @@ class Watched:
             makers, users = _mentions(record for record in rewrites if changed and record.pass_name == name)
             for value in changed:
                 here = found.setdefault((name, makers.get(value) or users.get(value) or ""), [0, 0, 0, 0])
-                for side, (size, is_cast) in ((1, before.get(value, _NOTHING)), (0, after.get(value, _NOTHING))):
-                    here[side] += is_cast
+                for side, (size, casts) in ((1, before.get(value, _NOTHING)), (0, after.get(value, _NOTHING))):
+                    here[side] += casts
                     here[2 + side] += size
         return {key: Amount(counts[key], *amounts) for key, amounts in found.items()}
 
 
-_NOTHING = (0, False)
+_NOTHING = (0, 0)
 
 
-def _held(model: onnx_ir.Model) -> Iterator[tuple[str, tuple[int, bool]]]:
-    """Return the constants and casts now."""
-    for graph in graphs_with_initializers(model):
-        for name, value in graph.initializers.items():
-            if value.const_value is not None:
-                yield name, (value.const_value.nbytes, False)
+def _held(model: onnx_ir.Model) -> Amounts:
+    """Return the tensors and casts now, which are those that `measure` counts; a name may stand in several scopes."""
+    found: Amounts = {}
+    for place, tensor in tensor_places(model):
+        owner = place.owner if isinstance(place, Held) else place
+        name = owner.outputs[0].name if isinstance(owner, onnx_ir.Node) and owner.outputs else owner.name
+        size, casts = found.get(name or "", _NOTHING)
+        found[name or ""] = size + tensor.nbytes, casts
     own = (function for function in model.functions.values() if function.domain != CASTSMITH_DOMAIN)
     for node in (node for scope in (model.graph, *own) for node in nodes_of(scope)):
-        if node.op_type in _CASTING:
-            yield node.outputs[0].name or "", (0, True)
-        elif node.op_type == "Constant":
-            tensor = constant_tensor(node.outputs[0])
-            yield node.outputs[0].name or "", (0 if tensor is None else tensor.nbytes, False)
+        if node.op_type in _CASTS and node.domain in DEFAULT_DOMAINS:
+            size, casts = found.get(node.outputs[0].name or "", _NOTHING)
+            found[node.outputs[0].name or ""] = size, casts + 1
+    return found
 
 
 def _mentions(rewrites: Iterable[Rewrite]) -> tuple[dict[str, str], dict[str, str]]:
