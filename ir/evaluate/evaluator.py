@@ -243,14 +243,18 @@ class Evaluator:
             error = RangeError(invalid[1])
             error.node, error.bound = self._origin.get(node, node), invalid[0]
             raise error
-        if node.op_type not in ("Gather", "GatherElements") or self._trial or arrays[0] is None or arrays[1] is None:
+        table, index = (*arrays, None, None)[:2]
+        if node.op_type not in ("Gather", "GatherElements") or self._trial or table is None or index is None:
+            return
+        axis = node.attributes.get_int("axis", 0) or 0
+        if index.dtype.kind not in "iu" or not -table.ndim <= axis < table.ndim:
             return
         original = self._origin.get(node, node)
         if original not in self._tables:
-            table, index = original.inputs[:2]
-            self._tables[original] = not depends_on_inputs(table) and depends_on_inputs(index)
+            constant, places = original.inputs[:2]
+            self._tables[original] = not depends_on_inputs(constant) and depends_on_inputs(places)
         if self._tables[original]:
-            self.coverage.read(original, arrays[0].shape[node.attributes.get_int("axis", 0) or 0], arrays[1])
+            self.coverage.read(original, table.shape[axis], index)
 
     def _by_engine(self, node: onnx_ir.Node, inputs: Sequence[Array | None], imports: Imports) -> list[Array]:
         refuse_huge(node, inputs)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from random import Random
 
 import numpy as np
@@ -10,7 +12,9 @@ import onnx.helper
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.ir.verify import verify
 from castsmith.lowering.pipeline import optimize
+from castsmith.numerics.errors import CastsmithError
 from castsmith.numerics.types import element_type, type_name
 
 TYPES = (
@@ -56,6 +60,47 @@ def rewritten(model: onnx.ModelProto, random: Random) -> onnx.ModelProto:
     """What the passes make of the model, for a target or for none."""
     result = optimize(model, target=random.choice(TARGETS), provenance=False)
     return onnx_ir.to_proto(result.model)
+
+
+def rewrites(first: int = 0) -> Iterator[tuple[onnx.ModelProto, onnx.ModelProto]]:
+    """Models and what the passes make of them."""
+    for seed in itertools.count(first):
+        random = Random(seed)
+        model = chain(random)
+        try:
+            yield model, rewritten(model, random)
+        except CastsmithError:
+            continue
+
+
+def mutants(first: int = 0) -> Iterator[tuple[int, onnx.ModelProto, onnx.ModelProto, str]]:
+    """Rewrites with one thing changed that changes an element of the output: seed, model, mutant, change.
+
+    That it does is found by execution; a change of the type or the shape of the output would be too easy.
+    """
+    for seed in itertools.count(first):
+        random = Random(seed)
+        model = chain(random)
+        try:
+            other = rewritten(model, random)
+        except CastsmithError:
+            continue
+        for _ in range(3):
+            mutant = onnx.ModelProto()
+            mutant.CopyFrom(other)
+            what = mutate(mutant, random)
+            if what and changes_an_element(model, mutant):
+                yield seed, model, mutant, what
+                break
+
+
+def changes_an_element(model: onnx.ModelProto, mutant: onnx.ModelProto) -> bool:
+    """Whether execution finds an element of the output that differs."""
+    try:
+        found = verify(model, mutant, sets=12, engine="reference").mismatch
+    except CastsmithError:
+        return False
+    return found is not None and bool(found.difference.index)
 
 
 def mutate(model: onnx.ModelProto, random: Random) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-from random import Random
 
 import numpy as np
 import onnx.parser
@@ -14,7 +14,7 @@ import castsmith
 from castsmith.ir.io import as_model
 from castsmith.ir.prove import prove
 from castsmith.ir.prove.tables import SOURCE, constant, digest, step
-from tests.ir.prove.mutants import chain, mutate, rewritten
+from tests.ir.prove.mutants import mutants, rewrites
 
 HEAD = '<ir_version: 10, opset_import: ["" : 23]>\n'
 MUTANTS = int(os.environ.get("CASTSMITH_MUTANTS", "16"))
@@ -107,24 +107,12 @@ def test_numbers_of_one_class_are_not_taken_for_the_same() -> None:
     assert known[0] != "same"
 
 
-def test_no_mutant_is_proven_that_differs() -> None:
-    """Each is a rewrite with one thing changed; those that are proven all the same change nothing that verify finds."""
-    changed = proven_originals = kept = 0
-    for seed in range(4 * MUTANTS):
-        random = Random(seed)
-        model = chain(random)
-        try:
-            other = rewritten(model, random)
-        except castsmith.CastsmithError:
-            continue
-        kept += 1
-        proven_originals += bool(prove(as_model(model), as_model(other)))
-        if not mutate(other, random):
-            continue
-        changed += 1
-        if prove(as_model(model), as_model(other)):
-            assert not castsmith.verify(model, other, sets=24).different, seed
-        if changed == MUTANTS:
-            break
-    assert changed == MUTANTS
-    assert proven_originals > 0.6 * kept
+def test_no_mutant_is_proven() -> None:
+    """Each is a rewrite with one thing changed, which execution finds in an element of the output."""
+    for seed, model, mutant, what in itertools.islice(mutants(), MUTANTS):
+        assert prove(as_model(model), as_model(mutant)) == {}, (seed, what)
+
+
+def test_most_rewrites_are_proven() -> None:
+    found = [prove(*map(as_model, pair)) for pair in itertools.islice(rewrites(), 2 * MUTANTS)]
+    assert sum(map(bool, found)) > 0.8 * len(found)
