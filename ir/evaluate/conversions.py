@@ -34,7 +34,7 @@ from castsmith.ir.ops import (
 )
 from castsmith.numerics.cast import NEWEST_OPSET, bit_cast, cast
 from castsmith.numerics.errors import CastsmithError
-from castsmith.numerics.quantize import dequantize_linear, quantize_linear
+from castsmith.numerics.quantize import dequantize_linear, quantize_linear, quantize_status
 from castsmith.numerics.status import Definedness, cast_status
 from castsmith.numerics.trunc import clip_bounds, rounding_function, trunc
 from castsmith.numerics.types import Kind, element_type
@@ -98,9 +98,10 @@ def _convert(node: onnx_ir.Node, inputs: Sequence[Array | None], opset: int) -> 
     compute = DataType(precision or 0) or None
     settings = {"saturate": bool(saturate), "output_dtype": output, "precision": compute, "opset": opset}
     result = quantize_linear(*operands, **shape, **settings)
-    # NaN has no integer; every other number saturates.
-    whole = element_type(dtype_of(result)).kind is Kind.INTEGER
-    return Tensor(result, _or_none(np.isnan(x.astype(np.float32)))) if whole else Tensor(result)
+    status = quantize_status(*operands, **shape, **settings)
+    # NaN has no integer. Runtimes ignore the zero point of float8, to which the formula adds -0: either zero will do.
+    zero = (status == Definedness.DISPUTED) & (result.astype(np.float32) == 0)
+    return Tensor(result, _or_none((status == Definedness.UNDEFINED) | zero))
 
 
 def _quantizer(node: onnx_ir.Node, inputs: Sequence[Array | None], imports: Mapping[str, int]) -> Tensor | None:

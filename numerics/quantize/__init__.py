@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from castsmith.numerics.quantize.granularity import folded_shape, is_scalar, require_shapes
     from castsmith.numerics.quantize.linear import dequantize_linear, quantize_linear
     from castsmith.numerics.quantize.schema import division_type
-    from castsmith.numerics.quantize.status import dequantize_reason, quantize_reason
+    from castsmith.numerics.quantize.status import dequantize_reason, quantize_reason, quantize_status
 
 __all__ = [
     "dequantize_linear",
@@ -24,6 +24,7 @@ __all__ = [
     "is_scalar",
     "quantize_linear",
     "quantize_reason",
+    "quantize_status",
     "require_shapes",
 ]
 
@@ -34,6 +35,6 @@ if not TYPE_CHECKING:
             "granularity": ("folded_shape", "is_scalar", "require_shapes"),
             "linear": ("dequantize_linear", "quantize_linear"),
             "schema": ("division_type",),
-            "status": ("dequantize_reason", "quantize_reason"),
+            "status": ("dequantize_reason", "quantize_reason", "quantize_status"),
         },
     )
