@@ -21,7 +21,7 @@ import onnx_ir
 from onnx.reference import ReferenceEvaluator
 from onnx_ir import DataType
 
-from castsmith.ir.prove.tables import ELEMENTWISE, SOURCE, Program, constant, digest, evaluated, step
+from castsmith.ir.prove.tables import ELEMENTWISE, SOURCE, Program, agree, constant, digest, evaluated, step
 from castsmith.ir.prove.values import Attributes, Book, version_of
 from castsmith.numerics.cast import NEWEST_OPSET, bit_cast, cast
 from castsmith.numerics.errors import CastsmithError, PromotionError
@@ -53,7 +53,6 @@ class Normal(Book):
     """Whether the payload of a NaN counts."""
     rules: PromotionRules | None = None
     """How operands that disagree in type are promoted."""
-    types: dict[int, DataType] = field(default_factory=dict[int, DataType])
     views: dict[int, dict[int, Program]] = field(default_factory=dict[int, dict[int, Program]])
     """Each expression as a function of the elements of others, earlier ones first; of itself, too."""
     _programs: dict[Any, Program] = field(default_factory=dict[Any, Program])
@@ -272,8 +271,36 @@ class Normal(Book):
         return self._digests[key]
 
     def _root(self, number: int) -> int:
-        """The earliest expression of which this one is a function, element by element: it has the same shape."""
-        return min(self._views(number))
+        """An expression of the same shape: the earliest of which this one is a function, element by element; for what
+        moves elements, the same move of such expressions."""
+        root = min(self._views(number))
+        key = self.keys[root]
+        if key[0] != "operator" or key[1][0] or key[1][1] not in _MOVED:
+            return root
+        operands, places = key[3], _MOVED[key[1][1]]
+        data = range(len(operands)) if places is None else places
+        inner = tuple(self._root(n) if at in data and n is not None else n for at, n in enumerate(operands))
+        return root if inner == operands else self.number((*key[:3], inner, *key[4:]))
+
+    def refines(self, ours: int, theirs: int) -> bool:
+        """Whether the second gives what the first does wherever the standard defines that."""
+        if ours == theirs:
+            return True
+        a, b = self.keys[ours], self.keys[theirs]
+        if a[0] == b[0] == "operator" and not a[1][0] and a[1][1] in _MOVED and (*a[:3], *a[4:]) == (*b[:3], *b[4:]):
+            places = _MOVED[a[1][1]]
+            data = range(len(a[3])) if places is None else places
+            pairs = zip(a[3], b[3], strict=False)
+            return len(a[3]) == len(b[3]) and all(
+                x == y or (at in data and x is not None and y is not None and self.refines(x, y))
+                for at, (x, y) in enumerate(pairs)
+            )
+        common = self._views(ours).keys() & self._views(theirs).keys()
+        return any(
+            agree(self._views(ours)[source], self._views(theirs)[source], self.types[source], strict=self.strict)
+            for source in sorted(common)
+            if source in self.types
+        )
 
     # ---- what moves elements
 
@@ -401,6 +428,9 @@ class Normal(Book):
             return self._to(op[1], dict(attributes), inputs)
         if op[1] == "BitCast":
             return DataType(int(dict(attributes)["to"][1]))
+        graphs = [value[2] for _, value in attributes if value[:1] == ("graph",)]
+        if graphs:
+            return self._type_of_flow(op, attributes, inputs, [list(outputs) for outputs in graphs], index)
         try:
             schema = onnx.defs.get_schema(op[1], op[2], op[0])
         except onnx.defs.SchemaError:
@@ -414,8 +444,23 @@ class Normal(Book):
         bound = [n for at, n in enumerate(inputs) if schema.inputs[min(at, last)].type_str == variable]
         found = {self.types.get(number) for number in bound if number is not None}
         allowed = next((c.allowed_type_strs for c in schema.type_constraints if c.type_param_str == variable), ())
+        if not bound and len(allowed) == 1:
+            return DataType.__members__.get(next(iter(allowed))[7:-1].upper())
         dtype = found.pop() if len(found) == 1 else None
         return dtype if dtype is not None and f"tensor({dtype.name.lower()})" in allowed and op[1] != "Pow" else None
+
+    def _type_of_flow(
+        self, op: Op, attributes: Attributes, inputs: Inputs, graphs: list[list[int]], index: int
+    ) -> DataType | None:
+        """The type of an output of If, Loop or Scan: of all branches, or of a state that keeps its type."""
+        scanned = int(dict(attributes).get("num_scan_inputs", ("INT", "0"))[1])
+        entering = {"If": (), "Loop": inputs[2:], "Scan": inputs[: len(inputs) - scanned]}.get(op[1])
+        place = index + (op[1] == "Loop")
+        if entering is None or any(place >= len(outputs) for outputs in graphs) or (op[1] == "Scan" and op[2] < 9):
+            return None
+        found = {self.types.get(outputs[place]) for outputs in graphs}
+        found |= {self.types.get(number) if number is not None else None for number in entering[index : index + 1]}
+        return found.pop() if len(found) == 1 else None
 
 
 @cache

@@ -83,9 +83,11 @@ def digest(program: Program, source: DataType, *, strict: bool) -> tuple[str, Da
     `same` stands for the function that changes nothing. strict: the payload of a NaN counts, not only its sign.
     """
     try:
+        chain = _chain(program, source, strict=strict)
+        program = program if chain is None else _written_out(chain)
         domain = _domain(program, source)
         if domain is None:
-            return _chain(program, source, strict=strict)
+            return None if chain is None else _chain_text(chain, source)
         result, undefined = _run(program, domain, {})
     except (CastsmithError, ValueError, TypeError, KeyError, IndexError):
         return None
@@ -141,37 +143,67 @@ def _domain(program: Program, source: DataType) -> Array | None:
     return None
 
 
-def _chain(program: Program, source: DataType, *, strict: bool) -> tuple[str, DataType] | None:
-    """The casts that are left of a program that only casts, and what they make."""
+def _chain(program: Program, source: DataType, *, strict: bool) -> list[tuple[Any, ...]] | None:
+    """The casts that are left of a program that only casts; None for any other."""
     casts: list[tuple[Any, ...]] = []
     while program.op == "Cast":
         casts.insert(0, program.settings)
         (program,) = program.arguments
-    if program.op != "source":
+    if program.op != "source" or not casts:
         return None
+    at = 0
+    while at + 1 < len(casts) and not (strict and element_type(source).kind is Kind.FLOATING):
+        before = source if at == 0 else DataType(casts[at - 1][0])
+        if _collapses(before, casts[at], casts[at + 1]):
+            del casts[at]
+            at = max(at - 1, 0)
+        else:
+            at += 1
+    return casts
+
+
+def _written_out(casts: list[tuple[Any, ...]]) -> Program:
+    program = SOURCE
+    for settings in casts:
+        program = step("Cast", settings, [program])
+    return program
+
+
+def _chain_text(casts: list[tuple[Any, ...]], source: DataType) -> tuple[str, DataType]:
     dtype = DataType(casts[-1][0])
-    if not (strict and element_type(source).kind is Kind.FLOATING):
-        at = 0
-        while at + 1 < len(casts):
-            before = source if at == 0 else DataType(casts[at - 1][0])
-            if _collapses(before, casts[at], casts[at + 1]):
-                del casts[at]
-                at = max(at - 1, 0)
-            else:
-                at += 1
-    if len(casts) == 1 and casts[0][0] == source:
+    if len(casts) == 1 and dtype == source:
         return "same", dtype
-    kinds = [policy_for(DataType(to), saturate=s, round_mode=mode, opset=opset) for to, s, mode, opset in casts]
-    return f"casts {int(source)} {[(to, repr(kind)) for (to, *_), kind in zip(casts, kinds, strict=True)]}", dtype
+    return f"casts {int(source)} {[(settings[0], _policy(*settings)) for settings in casts]}", dtype
+
+
+def agree(ours: Program, theirs: Program, source: DataType, *, strict: bool) -> bool:
+    """Whether both give the same for every element for which the first gives what the standard defines."""
+    try:
+        domain = _every(source) if element_type(source).bits <= 16 else _classes(source)
+        if any(domain is not _domain(program, source) for program in (ours, theirs)):
+            return False
+        (a, undefined), (b, _) = (_run(program, domain, {}) for program in (ours, theirs))
+    except (CastsmithError, ValueError, TypeError, KeyError, IndexError):
+        return False
+    if a.dtype != b.dtype or a.shape != domain.shape or b.shape != domain.shape:
+        return False
+    same = _bits(a, strict=strict) == _bits(b, strict=strict)
+    return bool(np.all(same if undefined is None else same | undefined))
 
 
 def _collapses(source: DataType, first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
     """Whether two casts in a row are the second alone."""
-    if first[3] != second[3]:
+    to, saturate, mode, _ = first
+    if _policy(*first) != _policy(to, saturate, mode, second[3]):
         return False
-    how = {"first_saturate": first[1], "first_round_mode": first[2], "opset": first[3]}
+    how = {"first_saturate": saturate, "first_round_mode": mode, "opset": second[3]}
     how |= {"second_saturate": second[1], "second_round_mode": second[2]}
-    return bool(chain_collapses(source, DataType(first[0]), DataType(second[0]), **how))
+    return bool(chain_collapses(source, DataType(to), DataType(second[0]), **how))
+
+
+def _policy(to: int, saturate: bool, mode: str, opset: int) -> str:
+    """How a cast rounds and what becomes of what does not fit, as text."""
+    return repr(policy_for(DataType(to), saturate=saturate, round_mode=mode, opset=opset))
 
 
 def evaluated(program: Program) -> Array | None:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import onnx.defs
 import onnx_ir
-from onnx_ir import AttributeType
+from onnx_ir import AttributeType, DataType
 
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops import DEFAULT_DOMAINS, operators, opset_of
@@ -33,6 +33,8 @@ class Book:
     """All expressions of the models compared, by number. constants: the tensors of those that are constant."""
 
     keys: list[Key] = field(default_factory=list[Key])
+    types: dict[int, onnx_ir.DataType] = field(default_factory=dict[int, onnx_ir.DataType])
+    """The element types of the expressions of which they are known."""
     constants: dict[int, onnx_ir.TensorProtocol] = field(default_factory=dict[int, onnx_ir.TensorProtocol])
     _numbers: dict[Key, int] = field(default_factory=dict[Key, int])
 
@@ -64,6 +66,14 @@ class Book:
         bits = hashlib.sha256(_bytes(tensor)).hexdigest()
         number = self.number(("constant", int(tensor.dtype), tuple(tensor.shape.numpy()), bits))
         self.constants.setdefault(number, tensor)
+        return number
+
+    def parameter(self, depth: int, index: int, known: DataType | None, declared: DataType | None) -> int:
+        """The number of an input of a graph within a node; its type counts where it is known from what enters."""
+        if known is None:
+            return self.number(("parameter", depth, index, str(declared)))
+        number = self.number(("parameter", depth, index, str(known), "known"))
+        self.types[number] = known
         return number
 
     def operator(
@@ -158,7 +168,15 @@ class _Reader:
             return self.body(present[taken].as_graph(), dict(scope), imports, given, depth)
         op = version_of(node.domain, node.op_type, opset_of(imports, node.domain))
         written = tuple(
-            sorted((name, self._attribute(each, scope, imports, given, depth)) for name, each in present.items())
+            sorted(
+                (
+                    name,
+                    self._graph(node, inputs, each.as_graph(), scope, imports, given, depth)
+                    if each.type is AttributeType.GRAPH
+                    else self._attribute(each),
+                )
+                for name, each in present.items()
+            )
         )
         written = _without_defaults(op, opset_of(imports, node.domain), written)
         training = op[1] == "Dropout" and len(inputs) > 2 and inputs[2] is not None
@@ -168,25 +186,39 @@ class _Reader:
             inputs = inputs[:-1]
         return [self.book.operator(op, written, inputs, index, len(node.outputs)) for index in range(len(node.outputs))]
 
-    def _attribute(
+    def _graph(
         self,
-        attribute: onnx_ir.Attr,
+        node: onnx_ir.Node,
+        inputs: tuple[int | None, ...],
+        graph: onnx_ir.Graph,
         scope: dict[onnx_ir.Value, int],
         imports: Mapping[str, int],
         given: Mapping[str, onnx_ir.Attr],
         depth: int,
     ) -> Hashable:
-        match attribute.type:
-            case AttributeType.GRAPH:
-                graph = attribute.as_graph()
-                inner = dict(scope)
-                for index, value in enumerate(graph.inputs):
-                    inner[value] = self.book.number(("parameter", depth, index, str(value.dtype)))
-                return "graph", len(graph.inputs), tuple(self.body(graph, inner, imports, given, depth + 1))
-            case AttributeType.TENSOR:
-                return "tensor", self.book.constant(attribute.as_tensor())
-            case _:
-                return _written(attribute)
+        """A graph within a node: its outputs, by the types that enter it and that each turn gives back."""
+        known = [None if number is None else self.book.types.get(number) for number in inputs]
+        types: list[DataType | None] = []
+        back: dict[int, int] = {}
+        if node.op_type == "Loop":
+            types, back = [DataType.INT64, DataType.BOOL, *known[2:]], {at: at - 1 for at in range(2, len(inputs))}
+        elif node.op_type == "Scan" and "directions" not in node.attributes and (opset_of(imports, "") or 1) > 8:
+            types, back = known, {at: at for at in range(len(inputs) - node.attributes["num_scan_inputs"].as_int())}
+        types += [None] * (len(graph.inputs) - len(types))
+        while True:
+            inner = dict(scope)
+            for index, (value, dtype) in enumerate(zip(graph.inputs, types, strict=False)):
+                inner[value] = self.book.parameter(depth, index, dtype, value.dtype)
+            outputs = self.body(graph, inner, imports, given, depth + 1)
+            wrong = [at for at, out in back.items() if types[at] not in (None, self.book.types.get(outputs[out]))]
+            if not wrong:
+                return "graph", len(graph.inputs), tuple(outputs)
+            types = [None if at in wrong else dtype for at, dtype in enumerate(types)]
+
+    def _attribute(self, attribute: onnx_ir.Attr) -> Hashable:
+        if attribute.type is AttributeType.TENSOR:
+            return "tensor", self.book.constant(attribute.as_tensor())
+        return _written(attribute)
 
 
 def _tensor_of(attributes: Mapping[str, onnx_ir.Attr]) -> onnx_ir.TensorProtocol | None:
@@ -254,8 +286,10 @@ def _without_defaults(op: tuple[str, str, int], opset: int | None, written: Attr
 
 
 def _written(attribute: onnx_ir.Attr) -> tuple[str, str]:
-    """An attribute of numbers or text, as its kind and its text."""
+    """An attribute of numbers or text, as its kind and its text; one of anything else is unlike all others."""
     value: Any = attribute.value
+    if not attribute.type.name.startswith(("FLOAT", "INT", "STRING")):
+        return attribute.type.name, f"{id(attribute)}"
     return attribute.type.name, repr([*value]) if attribute.type.name.endswith("S") else repr(value)
 
 
