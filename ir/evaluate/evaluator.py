@@ -161,7 +161,15 @@ class Evaluator:
             tensor = constant_tensor(node.outputs[0]) if node.op_type == "Constant" else None
             if tensor is not None:
                 return [Tensor(_array(tensor))]
-            flow = run_control_flow(self, node, inputs, scope, imports)
+            try:
+                flow = run_control_flow(self, node, inputs, scope, imports)
+            except (
+                ValueError,
+                IndexError,
+                KeyError,
+                TypeError,
+            ) as error:  # what numpy says of axes
+                raise EngineError(f"{node.op_type} cannot be run: {error}") from None
             if flow is not None:
                 return flow
         if any(isinstance(content, list) for content in inputs):

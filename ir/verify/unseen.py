@@ -7,6 +7,7 @@ chose, bounds that never applied, and numbers that differ where no output shows 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -86,23 +87,22 @@ def _untaken(own: list[onnx_ir.Node], evaluator: Evaluator) -> Iterator[str]:
 
 def _numbers_apart(found: Unlike) -> Iterator[str]:
     """Operators that are alike but for a number in them: an attribute, or a constant among their operands."""
-    book = found.book
-    reached = [_reached(book, side.outputs.values()) for side in (found.ours, found.theirs)]
-    own = [
-        {number for number in here - there if book.keys[number][0] == "operator"}
-        for here, there in (reached, reached[::-1])
-    ]
-    alike: dict[object, list[int]] = {}
-    for number in sorted(own[1]):
-        alike.setdefault(_place(book, number), []).append(number)
-    for number in sorted(own[0]):
-        for other in alike.get(_place(book, number), ()):
-            text = _apart(book, number, other)
+    book, sides = found.book, (found.ours, found.theirs)
+    reached = [_reached(book, side.outputs.values()) for side in sides]
+    nodes = [Counter(_place(book, n) for numbers in side.of.values() for n in numbers) for side in sides]
+    for mine, (here, there) in enumerate((reached, reached[::-1])):
+        places: dict[object, list[int]] = {}
+        for number in sorted(there):
+            places.setdefault(_place(book, number), []).append(number)
+        for number in sorted(here - there):
+            place = _place(book, number)
+            as_often = nodes[0][place] == nodes[1][place]
+            others = [n for n in places.get(place, ()) if place and (as_often or n not in here)]
+            text = next((text for other in others if (text := _apart(book, number, other))), "")
+            node = next((node for node, numbers in sides[mine].of.items() if number in numbers), None)
             if text:
-                node = next((node for node, numbers in found.ours.of.items() if number in numbers), None)
                 where = f" at {site_of(node)}" if node is not None else ""
                 yield f"the models have another {text}{where}, and no output shows it"
-                break
 
 
 def _reached(book: Book, numbers: object) -> set[int]:
@@ -118,7 +118,9 @@ def _reached(book: Book, numbers: object) -> set[int]:
 
 
 def _place(book: Book, number: int) -> tuple[object, ...]:
-    """The operator with its operands but for constants, of which the types and shapes count."""
+    """The operator with its operands but for constants, of which the types and shapes count; empty for none."""
+    if book.keys[number][0] != "operator":
+        return ()
     _, op, _, inputs, index, count = book.keys[number]
     operands: tuple[int | None, ...] = inputs
     held: list[object] = [book.keys[i][:3] if i is not None and i in book.constants else i for i in operands]
