@@ -113,7 +113,7 @@ class Problem:
     carried: dict[onnx_ir.Value, Carried] = field(default_factory=dict[onnx_ir.Value, Carried])
     masks_used: set[onnx_ir.Value] = field(default_factory=set[onnx_ir.Value])
     _types: dict[onnx_ir.Value, DataType | None] = field(default_factory=dict[onnx_ir.Value, "DataType | None"])
-    _fates: dict[int, Fate] = field(default_factory=dict[int, Fate])
+    _fates: dict[onnx_ir.TensorProtocol, Fate] = field(default_factory=dict[onnx_ir.TensorProtocol, Fate])
     _functions: set[onnx_ir.OperatorIdentifier] = field(default_factory=set[onnx_ir.OperatorIdentifier])
     _called: dict[onnx_ir.OperatorIdentifier, list[int]] = field(
         default_factory=dict[onnx_ir.OperatorIdentifier, "list[int]"]
@@ -136,9 +136,9 @@ class Problem:
     def fate(self, value: onnx_ir.Value) -> Fate:
         """The effects of rounding the constant."""
         tensor = self.constants[value]
-        if id(tensor) not in self._fates:
-            self._fates[id(tensor)] = fate_of(tensor, self.aim.to)
-        return self._fates[id(tensor)]
+        if tensor not in self._fates:
+            self._fates[tensor] = fate_of(tensor, self.aim.to)
+        return self._fates[tensor]
 
     # Stating.
 
