@@ -93,6 +93,8 @@ class Normal(Book):
                 return self.operator(op, attributes, once, index, count)
             if self._has_shape(first, once[1]):
                 return first
+            if once[1] in self.constants and 0 not in self.constants[once[1]].numpy():
+                attributes = tuple(each for each in attributes if each[0] != "allowzero")
         if kind == "QuantizeLinear" and self._only_divides(settings, inputs):
             return self._divided(op, settings, inputs)
         if kind == "DequantizeLinear" and all(number in self.constants for number in inputs):

@@ -85,6 +85,10 @@ class Inputs:
         """Sets that hold one number everywhere: constants of the models first, to take branches not taken yet."""
         yield from (("uniform", number) for number in range(1, len(self._everywhere()) + 1))
 
+    def elements(self, sizes: Mapping[str, int]) -> int:
+        """How many elements a set has on these sizes."""
+        return sum(math.prod(self._shape(value, sizes)) for value in self.values)
+
     def make(self, kind: str, number: int, sizes: Mapping[str, int] | None = None) -> Feeds:
         """The arrays of one set by name of input. An input with a default is left to it half of the time."""
         sizes = self.sizes if sizes is None else sizes

@@ -22,7 +22,7 @@ SETS = 12
 _MORE_NODES = 8000
 """How many nodes may be run on sets beyond those asked for: as many sets as that gives, on every machine."""
 
-_MOST_TRIALS, _MOST_VARIANTS, _MOST_UNIFORM = 160, 8, 64
+_MOST_TRIALS, _MOST_VARIANTS, _MOST_UNIFORM, _MOST_TRIED = 160, 8, 64, 1 << 24
 _PATIENCE, _HASTE = 0.25, 0.025
 """The parts of all steps that loops may take on one mild set, and on one of the others."""
 
@@ -144,6 +144,8 @@ class Sets:
 
         def far(sizes: Mapping[str, int]) -> float:
             nonlocal trials
+            if maker.elements(sizes) > _MOST_TRIED:
+                return -1.0
             for _ in range(8):
                 trials += 1
                 try:
@@ -158,7 +160,7 @@ class Sets:
                     return float("inf")
             return self.first.progress
 
-        best = far(maker.sizes)
+        best = max(0.0, far(maker.sizes))
         while made_up and best != float("inf") and trials < _MOST_TRIALS and self.budget.spent < 0.5:
             better = next(
                 (

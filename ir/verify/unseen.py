@@ -22,7 +22,7 @@ from castsmith.numerics.types import Kind, element_type
 
 _BY_ELEMENT = operators(lambda row: row.elementwise)
 
-_OF_THE_SHAPE = {"axis", "keepdims", "allowzero", "start", "end", "to", "dtype", "auto_pad", "noop_with_empty_axes"}
+_OF_THE_SHAPE = {"axis", "keepdims", "start", "end", "to", "dtype", "auto_pad", "noop_with_empty_axes"}
 """Attributes that differ between models that mean the same; what they change shows in shapes, types or places."""
 
 
