@@ -209,17 +209,27 @@ def _optimize(model: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str], o
             note_provenance(session.model, known, outcome.records.rewrites)
         if passes is None and outcome.modified and specs:
             specs[:0] = AFTER.get(name, ())
-    if chosen is not None and passes is None and until is None:
-        from castsmith.lowering.check import unreported_errors
-
-        final, told = session.inference(replace(rules, promote_unsafe=True)), session.records.diagnostics
-        told += unreported_errors(session.model, final, chosen, told)
+    if passes is None and until is None:
+        _report_what_is_left(session, replace(rules, promote_unsafe=True), chosen)
     if before is not None and verdict is None:
         from castsmith.ir.verify import require_same
 
         verdict = require_same(before, session.model, "no pass", **comparing)
     records = session.records
     return Result(session.model, records.rewrites, records.refusals, records.diagnostics, verdict)
+
+
+def _report_what_is_left(session: Session, rules: PromotionRules, target: Target | None) -> None:
+    """Add the errors of the optimized model that no pass reported."""
+    from castsmith.lowering.check import result_findings
+
+    inference, told = session.inference(rules), session.records.diagnostics
+    known = {(each.code, each.site) for each in told}
+    told += [each for each in result_findings(session.model, inference) if (each.code, each.site) not in known]
+    if target is not None:
+        from castsmith.lowering.check import unreported_errors
+
+        told += unreported_errors(session.model, inference, target, told)
 
 
 def rules_of(options: Options) -> PromotionRules:

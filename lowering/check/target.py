@@ -21,7 +21,7 @@ from castsmith.numerics.types import ELEMENT_TYPES, type_name
 def unreported_errors(
     model: onnx_ir.Model, inference: Inference, target: Target, reported: Iterable[Diagnostic]
 ) -> list[Diagnostic]:
-    """The errors that are left in a lowered model, without those that are `reported` already."""
+    """The errors that are left in an optimized model, without those that are `reported` already."""
     known = {(each.code, each.site) for each in reported}
     found = (*target_findings(model, inference, target), *trunc_findings(model))
     return [each for each in found if each.severity is Severity.ERROR and (each.code, each.site) not in known]
