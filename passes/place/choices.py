@@ -15,6 +15,7 @@ import enum
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import cast
 
 from onnx_ir import DataType
 
@@ -26,7 +27,7 @@ from castsmith.passes.place.chains import Casting, Chain, start, type_of
 #
 # A root gives one chain; each demand on it accepts certain chains. A plan is a set of casts that makes, from what is
 # given, a chain for every demand. What it costs for one element depends on types and chains alone, so plans are found
-# once for all roots that are alike.
+# once for all roots that are alike; which of them is the best depends on how many elements there are.
 
 
 class Mode(enum.Enum):
@@ -78,14 +79,12 @@ class Offer:
     sets: tuple[tuple[frozenset[Chain], float], ...]
 
 
-def best_plan(casting: Casting, history: Chain, own: Choice | None, wishes: tuple[Wish, ...]) -> Plan | None:
-    """The cheapest way to grant all wishes; None where there is none."""
+def good_plans(casting: Casting, history: Chain, own: Choice | None, wishes: tuple[Wish, ...]) -> tuple[Plan, ...]:
+    """The ways to grant all wishes, except those that another one beats in bytes and in casts; none if impossible."""
     key = history, own, wishes
     if key not in casting.plans:
-        casting.plans[key] = _best(casting, history, own, wishes)
-    found = casting.plans[key]
-    assert found is None or isinstance(found, Plan)
-    return found
+        casting.plans[key] = _good(casting, history, own, wishes)
+    return cast("tuple[Plan, ...]", casting.plans[key])
 
 
 def offer(casting: Casting, history: Chain, own: Choice | None, wishes: tuple[Wish, ...]) -> Offer | None:
@@ -124,27 +123,29 @@ def chains(casting: Casting, history: Chain, own: Choice | None) -> tuple[Chain 
     return casting.extend(given, type_of(history)), given
 
 
-def _best(casting: Casting, history: Chain, own: Choice | None, wishes: tuple[Wish, ...]) -> Plan | None:
+def _good(casting: Casting, history: Chain, own: Choice | None, wishes: tuple[Wish, ...]) -> tuple[Plan, ...]:
     value, given = chains(casting, history, own)
     if value is None or given is None:
-        return None
+        return ()
     parents = casting.reach(given)
     wanted = [_accepted(casting, value, wish, (given, *parents)) for wish in wishes]
     if not all(wanted):
-        return None
+        return ()
     useful = _useful(given, parents, [accepted for accepted in dict.fromkeys(wanted) if given not in accepted])
-    best: Plan | None = None
+    good: list[Plan] = []
     for count in range(len(useful) + 1):
         for made in combinations(useful, count):
             there = {given, *made}
             if any(accepted.isdisjoint(there) for accepted in wanted):
                 continue
             priced = _priced(casting, given, parents, made)
-            if priced is None or (best is not None and best.unit <= priced[1]):
+            if priced is None or any(plan.unit <= priced[1] for plan in good):
                 continue
             served = tuple(next(chain for chain in (given, *made) if chain in accepted) for accepted in wanted)
-            best = Plan(given, tuple(sorted(priced[0], key=lambda cast: cast[0] != given)), served, priced[1])
-    return best
+            plan = Plan(given, tuple(sorted(priced[0], key=lambda cast: cast[0] != given)), served, priced[1])
+            # More casts come later, so that this one is kept beside those of fewer.
+            good = [each for each in good if len(each.casts) < count or each.unit <= plan.unit] + [plan]
+    return tuple(good)
 
 
 def _useful(given: Chain, parents: Mapping[Chain, Chain], wanted: Sequence[frozenset[Chain]]) -> list[Chain]:
@@ -174,7 +175,7 @@ def _priced(
 ) -> tuple[list[tuple[Chain, Chain]], float] | None:
     """The casts that make just these chains, and their bytes for one element; None where they cannot be made."""
     casts: list[tuple[Chain, Chain]] = []
-    unit = 0.0
+    unit = 0
     for chain in made:
         bases = [base for base in (given, *made) if base != chain and casting.extend(base, type_of(chain)) == chain]
         bases = [base for base in bases if base == given or base == parents[chain]]

@@ -57,7 +57,7 @@ def factors_of(problem: Problem) -> list[Factor] | None:
             return None
         cost, served = found
         itself = len(problem.moves) + number
-        priced = np.where(np.isinf(cost), np.inf, np.where(np.isinf(cost), 0.0, cost) * (root.price * root.elements))
+        priced = _priced(problem, number, cost)
         factors.append(((itself,), priced[0]) if root.move is None else ((root.move, itself), priced))
         factors += [
             ((itself,), table[0]) if move is None else ((move, itself), table)
@@ -66,19 +66,34 @@ def factors_of(problem: Problem) -> list[Factor] | None:
     return factors
 
 
+def _priced(problem: Problem, number: int, rows: list[tuple[int, float, int]]) -> _Table:
+    """What each set of casts costs, under each choice of the root's own."""
+    move = problem.roots[number].move
+    own = 1 if move is None else len(problem.moves[move].choices)
+    cost = np.full((own, max(len(rows), 1)), np.inf)
+    for column, (index, unit, casts) in enumerate(rows):
+        cost[index, column] = problem.price_of_casts(number, unit, casts)
+    return cost
+
+
+_Row = tuple[int, float, int, list[bool]]
+"""A set of casts: the choice of the root's own, bytes for one element, how many casts, and which wishes it grants."""
+
+
 def _tables(
     problem: Problem,
     number: int,
     own: Sequence[Choice | None],
     others: Sequence[tuple[Any, Sequence[Choice] | None]],
-) -> tuple[_Table, list[_Table]] | None:
-    """What each set of casts costs under each choice of the root's own, for one element; and whom each set serves.
+) -> tuple[list[tuple[int, float, int]], list[_Table]] | None:
+    """The sets of casts with the choice of the root's own, the bytes for one element, and how many casts they are; and
+    whom each set serves.
 
     A value of the root's variable is a set of casts together with the chain that is given, so that whom it serves does
     not depend on the choice of its own.
     """
     wishes: list[Wish] = [(path, choice) for path, choices in others for choice in choices or (None,)]
-    rows: list[tuple[int, float, list[bool]]] = []
+    rows: list[_Row] = []
     for index, choice in enumerate(own):
         history = problem.roots[number].history
         if useful_count(problem.casting, history, choice, tuple(wishes)) > _MOST_USEFUL:
@@ -86,12 +101,10 @@ def _tables(
         found = offer(problem.casting, history, choice, tuple(wishes))
         for made, unit in found.sets if found is not None else ():
             assert found is not None
-            rows.append((index, unit, [not accepted.isdisjoint(made) for accepted in found.wanted]))
+            serves = [not accepted.isdisjoint(made) for accepted in found.wanted]
+            rows.append((index, unit, len(made) - 1, serves))
     rows = _undominated(rows)
-    cost = np.full((len(own), max(len(rows), 1)), np.inf)
-    for column, (index, unit, _) in enumerate(rows):
-        cost[index, column] = unit
-    serves = np.array([served for _, _, served in rows], np.bool_).reshape(max(len(rows), 0), len(wishes))
+    serves = np.array([served for *_, served in rows], np.bool_).reshape(max(len(rows), 0), len(wishes))
     served: list[_Table] = []
     place = 0
     for _, choices in others:
@@ -99,20 +112,21 @@ def _tables(
         table = np.where(serves[:, place : place + count].T, 0.0, np.inf)
         served.append(table if rows else np.full((count, 1), np.inf))
         place += count
-    return cost, served
+    return [(index, unit, casts) for index, unit, casts, _ in rows], served
 
 
-def _undominated(rows: list[tuple[int, float, list[bool]]]) -> list[tuple[int, float, list[bool]]]:
-    """The sets that no set of at most their cost outdoes in whom it serves."""
-    kept: list[tuple[int, float, list[bool]]] = []
-    for index, unit, served in sorted(rows, key=lambda row: (row[0], row[1], -sum(row[2]))):
-        beaten = any(
-            index == other and all(theirs >= ours for theirs, ours in zip(better, served, strict=True))
-            for other, _, better in kept
-        )
-        if not beaten:
-            kept.append((index, unit, served))
+def _undominated(rows: list[_Row]) -> list[_Row]:
+    """The sets that no set of at most their bytes and casts outdoes in whom it serves."""
+    kept: list[_Row] = []
+    for row in sorted(rows, key=lambda row: (row[0], row[1], row[2], -sum(row[3]))):
+        if not any(_beats(other, row) for other in kept):
+            kept.append(row)
     return kept
+
+
+def _beats(one: _Row, other: _Row) -> bool:
+    cheaper = one[0] == other[0] and one[1] <= other[1] and one[2] <= other[2]
+    return cheaper and all(theirs >= ours for theirs, ours in zip(one[3], other[3], strict=True))
 
 
 def minimize(factors: list[Factor]) -> dict[int, int] | None:

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.constants import constant_node, constant_tensor, constant_types, new_constant
+from castsmith.ir.constants import constant_node, constant_tensor, constant_types, new_constant, use_count
 from castsmith.ir.inference import Inference
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops import CastNode, actual_outputs, cast_node, chain_verdict, opset_of, set_element_type
@@ -67,7 +67,7 @@ class Flow:
         return step if step is not None and is_fixed(step[1], step[2], self.opset) else None
 
     def same(self, lhs: CastNode, rhs: CastNode) -> bool:
-        """Whether two casts do the same; settings that the target ignores do not count."""
+        """True if two casts do the same; settings that the target ignores do not count."""
         return lhs.to == rhs.to and self._policy(lhs) == self._policy(rhs)
 
     def _policy(self, step: CastNode) -> object:
@@ -142,13 +142,27 @@ def _gains_after(
     meaning: CastNode,
     flow: Flow,
 ) -> bool:
+    """True if there are fewer casts after it, or as many of which one is of what a single turn gives."""
     assert meaning.to is not None
-    undone = _all_swallowed(joint.outside, a, meaning, flow)
-    if joint.inside is not None:
-        return _all_swallowed(joint.inside, a, meaning, flow)
-    if joint.stacked:
-        return undone or a.itemsize < meaning.to.itemsize
-    return undone or sum(each is not None for each in found) > 1
+    gone = sum(each is not None and _serves_once(source) for source, each in zip(joint.sources, found, strict=True))
+    made = 0
+    for value in (joint.inside, joint.outside):
+        if value is not None:
+            undone = len(_undoing(value, a, meaning, flow))
+            gone += undone
+            made += undone < use_count(value) or value.is_graph_output()
+    if joint.inside is not None and not _all_swallowed(joint.inside, a, meaning, flow):
+        return False
+    return made < gone or (joint.stacked and made == gone and a.itemsize < meaning.to.itemsize)
+
+
+def _serves_once(source: Source) -> bool:
+    """True if the value that comes in is used for nothing else, so that its cast can go."""
+    value = source.value
+    if value is None:
+        return False
+    outputs = sum(output is value for output in value.graph.outputs) if value.graph is not None else 0
+    return use_count(value) + outputs == 1
 
 
 def _before(joint: Joint, flow: Flow) -> Iterator[Rewrite]:
@@ -164,12 +178,14 @@ def _before(joint: Joint, flow: Flow) -> Iterator[Rewrite]:
         and (each[1] != step.to or _can_come_in(source, each[0]))
         for source, each in zip(joint.sources, found, strict=True)
     ]
-    ends = [
-        yes for source, yes in zip(joint.sources, swallowed, strict=True) if isinstance(source.place, onnx_ir.Graph)
-    ]
-    if not (any(ends) or (joint.stacked and step.to.itemsize < b.itemsize)):
-        return
     casts = [user for value in (joint.inside, joint.outside) if value is not None for user, _ in value.uses()]
+    gone, fresh = len(casts), 0
+    for source, each, yes in zip(joint.sources, found, swallowed, strict=True):
+        gone += yes and _serves_once(source)
+        free = constant_tensor(source.value) is not None  # it is cast while the model is made
+        fresh += not (free or (yes and each is not None and each[1] == step.to))
+    if fresh > gone or (fresh == gone and not (joint.stacked and step.to.itemsize < b.itemsize)):
+        return
     before = flow.shown([joint.node, *casts])
     made: list[onnx_ir.Node] = []
     for source, each, gone in zip(joint.sources, found, swallowed, strict=True):
@@ -202,7 +218,7 @@ def _common_use(joint: Joint, flow: Flow) -> CastNode | None:
 
 
 def _all_swallowed(value: onnx_ir.Value, a: DataType, meaning: CastNode, flow: Flow) -> bool:
-    """Whether all who use the value cast it, so that the cast from `a` ahead of it does not count."""
+    """True if all who use the value cast it, so that the cast from `a` ahead of it does not count."""
     steps = [flow.cast_of(user.outputs[0]) if user.op_type == "Cast" else None for user, _ in value.uses()]
     return not value.is_graph_output() and all(
         step is not None and chain_verdict(a, meaning, step[2], flow.opset) for step in steps
@@ -210,7 +226,7 @@ def _all_swallowed(value: onnx_ir.Value, a: DataType, meaning: CastNode, flow: F
 
 
 def _can_come_in(source: Source, value: onnx_ir.Value) -> bool:
-    """Whether the value can be the output of the subgraph: made in it, and no output yet."""
+    """True if the value can be the output of the subgraph: made in it, and no output yet."""
     if isinstance(source.place, onnx_ir.Node):
         return True
     producer = value.producer()

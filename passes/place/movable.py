@@ -38,7 +38,9 @@ def moves_input(node: onnx_ir.Node, index: int) -> bool:
 
 
 def elements_moved(node: onnx_ir.Node, indexes: list[int], sizes: Sizes) -> int:
-    """The elements that the node reads and writes."""
+    """The elements that the node reads and writes; none for one that a runtime removes or does in place."""
+    if traits_of("", node.op_type).moves is Moves.KEEP:
+        return 0
     written = sum(sizes.of(output) for output in node.outputs)
     if traits_of("", node.op_type).moves is Moves.SELECT:
         return 2 * written

@@ -1,4 +1,7 @@
-"""The choice that a region leaves: in which type each of its nodes moves its elements, and what that costs in bytes.
+"""The choice that a region leaves: in which type each of its nodes moves its elements, and what that costs in time.
+
+The cost of a node is its launch and the bytes that it reads and writes. Time is counted in bytes: a launch takes as
+long as moving LAUNCH_BYTES.
 
 A node may keep its type (KEEP), move what a cast makes of its elements (AFTER: the cast has gone ahead of it), or move
 something of which a cast makes its elements (BEFORE: the cast has been put off). All that a node moves is in one type,
@@ -8,21 +11,33 @@ so a choice is right when every input can be made, by at most two casts, of what
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.passes.place.chains import Casting, Chain, type_of
-from castsmith.passes.place.choices import Choice, Mode, Plan, best_plan, choice_of
+from castsmith.passes.place.choices import Choice, Mode, Plan, choice_of, good_plans
 
 IMPOSSIBLE = float("inf")
+
+LAUNCH_BYTES = 16384
+"""Bytes that a node moves in the time that its launch takes: `python -m benchmarks.launch_cost` gives 21,000 for Casts
+and 9,400 for Transposes in ONNX Runtime 1.31.1 on one thread of an x86 server."""
+
+_PROHIBITIVE = 1 << 40
+"""A launch that no number of bytes makes up for: the fewest casts, and of those the fewest bytes."""
+
+# Of choices that take the same time the one with fewer casts wins, and then the one that leaves more as it is.
+
+_TIME, _CAST, _CHANGE = 1 << 24, 1 << 12, 1
 
 
 @dataclass(frozen=True)
 class Move:
-    """A node that moves elements, with what it may do and the bytes that go through it at one byte an element."""
+    """A node that moves elements, with what it may do and the bytes that go through it at one byte an element: none
+    for one that a runtime removes or does in place."""
 
     node: onnx_ir.Node
     dtype: DataType
@@ -66,12 +81,17 @@ class Root:
 
 @dataclass
 class Problem:
-    """A region: its moves, its roots, the casts that may be placed, and the bytes that are moved as it stands."""
+    """A region: its moves, its roots, the casts that may be placed, and what it takes as it stands.
+
+    bytes_before, casts_before: the bytes that moves and casts read and write, and the casts of what is not constant.
+    """
 
     moves: Sequence[Move]
     roots: Sequence[Root]
     casting: Casting
-    before: float = 0
+    bytes_before: float = 0
+    casts_before: int = 0
+    launch: int = LAUNCH_BYTES
     _plans: dict[int, dict[tuple[Choice | None, ...], Plan | None]] = field(default_factory=dict)  # pyright: ignore[reportUnknownVariableType]
 
     @cached_property
@@ -79,32 +99,58 @@ class Problem:
         """The choice that leaves every node as it is."""
         return tuple(choice_of(move.dtype, Mode.KEEP) for move in self.moves)
 
+    @property
+    def before(self) -> float:
+        """The cost of the region as it stands."""
+        return _TIME * (self.bytes_before + self.launch * self.casts_before) + _CAST * self.casts_before
+
+    def of_fewest_casts(self) -> Problem:
+        """The same region where casts count first, and bytes only between equals."""
+        return replace(self, launch=_PROHIBITIVE, _plans={})
+
     def cost(self, chosen: Sequence[Choice]) -> float:
-        """The bytes that the moves and the casts of the region read and write; IMPOSSIBLE for a wrong choice."""
+        """The time that the moves and the casts of the region take; IMPOSSIBLE for a wrong choice."""
         return self.cost_of_moves(chosen) + sum(self.cost_of_root(number, chosen) for number in range(len(self.roots)))
 
     def cost_of_moves(self, chosen: Iterable[Choice]) -> float:
         return sum(self.cost_of_move(number, choice) for number, choice in enumerate(chosen))
 
     def cost_of_move(self, number: int, choice: Choice) -> float:
-        return self.moves[number].elements * choice.dtype.itemsize
+        change = 0 if choice.mode is Mode.KEEP else _CHANGE
+        return _TIME * self.moves[number].elements * choice.dtype.itemsize + change
 
     def cost_of_root(self, number: int, chosen: Sequence[Choice]) -> float:
         return self._price(number, self.plan(number, chosen))
 
     def cost_of_serving(self, number: int, own: Choice | None, demand: Demand, other: Choice | None) -> float:
-        """The bytes of the cast that one demand alone needs; IMPOSSIBLE where no single cast serves it."""
-        plan = best_plan(self.casting, self.roots[number].history, own, ((demand.path, other),))
-        return IMPOSSIBLE if plan is None or len(plan.casts) > 1 else self._price(number, plan)
+        """The cost of the cast that one demand alone needs; IMPOSSIBLE where no single cast serves it."""
+        plans = good_plans(self.casting, self.roots[number].history, own, ((demand.path, other),))
+        return min((self._price(number, plan) for plan in plans if len(plan.casts) < 2), default=IMPOSSIBLE)
+
+    def price_of_casts(self, number: int, unit: float, casts: int) -> float:
+        """The cost of casts of a root that read and write `unit` bytes for one element."""
+        root = self.roots[number]
+        return root.price * (_TIME * (unit * root.elements + self.launch * casts) + _CAST * casts)
+
+    def bytes_and_casts(self, chosen: Sequence[Choice]) -> tuple[float, int]:
+        """The bytes that moves and casts read and write, and how many casts of what is not constant there are."""
+        total = sum(move.elements * choice.dtype.itemsize for move, choice in zip(self.moves, chosen, strict=True))
+        casts = 0
+        for number, root in enumerate(self.roots):
+            plan = self.plan(number, chosen)
+            if plan is not None:
+                total, casts = total + root.price * root.elements * plan.unit, casts + root.price * len(plan.casts)
+        return total, casts
 
     def plan(self, number: int, chosen: Sequence[Choice]) -> Plan | None:
-        """The cheapest way to serve all demands on a root; None where there is none."""
+        """The cheapest way to serve all demands on a root; None if impossible."""
         root = self.roots[number]
         key = tuple(None if move is None else chosen[move] for move in self._touched(number))
         plans = self._plans.setdefault(number, {})
         if key not in plans:
             wishes = tuple((demand.path, other) for demand, other in zip(root.demands, key[1:], strict=True))
-            plans[key] = best_plan(self.casting, root.history, key[0], wishes)
+            good = good_plans(self.casting, root.history, key[0], wishes)
+            plans[key] = min(good, key=lambda plan: self._price(number, plan), default=None)
         return plans[key]
 
     def _touched(self, number: int) -> tuple[int | None, ...]:
@@ -113,5 +159,4 @@ class Problem:
         return (root.move, *(demand.move for demand in root.demands))
 
     def _price(self, number: int, plan: Plan | None) -> float:
-        root = self.roots[number]
-        return IMPOSSIBLE if plan is None else plan.unit * root.price * root.elements
+        return IMPOSSIBLE if plan is None else self.price_of_casts(number, plan.unit, len(plan.casts))

@@ -138,9 +138,9 @@ def pose(
     ]
     if target is not None and target.breaks_cast_after_transpose:
         _leave_casts_ahead(moves, roots)
-    before = sum(move.elements * move.dtype.itemsize for move in moves)
-    before += sum(_bytes_of_casts(root.value, region, root.price * root.elements, inference) for root in roots)
-    return Problem(moves, roots, casting, before)
+    before = [_casts_of(root.value, region, root.elements, inference) for root in roots if root.price]
+    total = sum(move.elements * move.dtype.itemsize for move in moves) + sum(moved for moved, _ in before)
+    return Problem(moves, roots, casting, total, sum(casts for _, casts in before))
 
 
 def _leave_casts_ahead(moves: list[Move], roots: Iterable[Root]) -> None:
@@ -263,15 +263,16 @@ def _root(
     return Root(value, chain, number, sizes.of(value), demands, price=0 if free else 1)
 
 
-def _bytes_of_casts(value: onnx_ir.Value, region: Region, elements: int, inference: Inference) -> float:
-    """The bytes that the region's casts of the value, and of what they give, read and write."""
-    total = 0.0
+def _casts_of(value: onnx_ir.Value, region: Region, elements: int, inference: Inference) -> tuple[float, int]:
+    """The bytes that the region's casts of the value, and of what they give, read and write; and how many there are."""
+    total, count = 0.0, 0
     for node in dict.fromkeys(node for node, _ in value.uses()):
         if node in region.casts:
             types = (inference.type_of(value), _to(region.casts[node]))
-            total += elements * sum(dtype.itemsize for dtype in types if dtype is not None)
-            total += _bytes_of_casts(node.outputs[0], region, elements, inference)
-    return total
+            moved, casts = _casts_of(node.outputs[0], region, elements, inference)
+            total += elements * sum(dtype.itemsize for dtype in types if dtype is not None) + moved
+            count += 1 + casts
+    return total, count
 
 
 def _demands(

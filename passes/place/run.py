@@ -34,10 +34,11 @@ from castsmith.passes.place.apply import apply, needs_identity
 from castsmith.passes.place.chains import Casting, Castings
 from castsmith.passes.place.choices import Choice
 from castsmith.passes.place.flow import cross
-from castsmith.passes.place.problem import IMPOSSIBLE, Problem
+from castsmith.passes.place.problem import IMPOSSIBLE, LAUNCH_BYTES, Problem
 from castsmith.passes.place.regions import Region, find_regions, pose
 from castsmith.passes.place.sizes import FLOW, Sizes, parse_sizes
 from castsmith.passes.place.solve import solve
+from castsmith.passes.shapes import Shapes
 
 NAME = "place-casts"
 RULE = "place-casts"
@@ -67,7 +68,9 @@ class PlaceCasts(SessionPass):
             inference,
             session.imports,
             session.namer(),
-            Sizes(model, self.default_size, parse_sizes(self.sizes)),
+            Sizes(
+                Shapes(model, inference, session.imports, session.holders), self.default_size, parse_sizes(self.sizes)
+            ),
             Ranges(inference),
             self.through_order,
             self.target,
@@ -89,7 +92,7 @@ class PlaceCasts(SessionPass):
 
 @dataclass(frozen=True)
 class _Work:
-    """What is known of the model while its graphs are gone through."""
+    """Facts of the model while its graphs are rewritten."""
 
     inference: Inference
     imports: Mapping[onnx_ir.Graph | onnx_ir.Function, Mapping[str, int]]
@@ -140,19 +143,22 @@ def place(region: Region, problem: Problem, inference: Inference, namer: Namer) 
     if problem.cost(problem.kept) == IMPOSSIBLE:
         return "a value goes through more than two casts that each count"
     chosen, proven = solve(problem)
-    best, cost = problem.cost(chosen), problem.before
-    if best >= cost:
+    if problem.bytes_and_casts(chosen)[1] > problem.casts_before:
+        # A model is not given more casts than it has, whatever that saves.
+        chosen, proven = solve(problem.of_fewest_casts())[0], False
+    best, casts = problem.bytes_and_casts(chosen)
+    if problem.cost(chosen) >= problem.before or casts > problem.casts_before:
         return None
     plans = [plan for number in range(len(problem.roots)) if (plan := problem.plan(number, chosen)) is not None]
     if needs_identity(problem, plans):
         return "an output of the graph would be a value that has another name"
-    site, casts = site_of(next(iter(region.nodes))), len(region.casts)
+    site, cost = site_of(next(iter(region.nodes))), problem.bytes_before
     before = node_items(region.nodes, inference.types)
     after = apply(region, problem, chosen, plans, namer, inference.types)
     _retype(problem, chosen, inference)
-    left = sum(root.price * len(plan.casts) for root, plan in zip(problem.roots, plans, strict=True))
-    claim = "the least that is possible" if proven else "the least that was found"
-    reason = f"{best:.0f} bytes are moved in place of {cost:.0f}, {claim}; casts: {left} in place of {casts}"
+    claim = "the least time that is possible" if proven else "the least time that was found"
+    counts = f"casts: {casts} in place of {problem.casts_before}, bytes moved: {best:.0f} in place of {cost:.0f}"
+    reason = f"{counts}; {claim} at these sizes (a launch counts as {LAUNCH_BYTES} bytes)"
     return Rewrite(NAME, RULE, site, before, after, reason, saved_bytes=int(cost - best))
 
 

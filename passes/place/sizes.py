@@ -1,14 +1,11 @@
-"""How many elements values have, as far as shapes tell."""
+"""Numbers of elements of values, as far as shapes tell."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 
-import onnx
-import onnx.helper
-import onnx.shape_inference
 import onnx_ir
 
 from castsmith.ir.ops import (
@@ -16,6 +13,7 @@ from castsmith.ir.ops import (
     FLOW,
     opset_of,
 )
+from castsmith.passes.shapes import Dims, Poly, Shapes, Symbol
 
 # The places where values meet at control flow: outputs of If, states of Loop and Scan, and what these stack up.
 #
@@ -80,35 +78,29 @@ def _turns(node: onnx_ir.Node, states: range, *, first_inside: int, first_end: i
         yield Joint(node, (Source(body, first_end + number),), node.outputs[number], body=body, stacked=True)
 
 
-_SMALL = 1024
-_MOST = 1 << 62
-"""What no array has more elements than; sizes beyond it are not told apart."""
+_MOST = 1 << 40
+"""The most elements of an array; larger sizes count as this one."""
 
 
+@dataclass
 class Sizes:
-    """Element counts: a symbolic dimension has its given size or the default one.
+    """Element counts: exact products of dimensions, where a symbol has its given size or the default one.
 
-    Shapes that the model does not declare are inferred when the first is asked for. Where that fails, a value that
-    moves is taken to be as large as the largest one that it was moved from. Sizes steer what is chosen, never what is
-    right.
+    Shapes are found when they are asked for. A value that moves, of which no more is known, is taken to be as large as
+    the largest one that it was moved from. Sizes steer what is chosen, never what is right.
     """
 
-    def __init__(self, model: onnx_ir.Model, default: int, named: Mapping[str, int]) -> None:
-        self._model = model
-        self._default = default
-        self._named = named
-        self._noted: dict[onnx_ir.Value, int] = {}
-        self._inferred: dict[onnx_ir.Value, onnx_ir.Shape] | None = None
+    shapes: Shapes
+    default: int
+    named: Mapping[str, int]
+    _noted: dict[onnx_ir.Value, int] = field(default_factory=dict[onnx_ir.Value, int])
 
     def of(self, value: onnx_ir.Value) -> int:
         """The number of elements. The sizes of what moves are known once `note_move` has seen its node."""
         if value in self._noted:
             return self._noted[value]
         shape = self._shape(value)
-        if shape is None:
-            return self._default
-        sizes = (dim if isinstance(dim, int) else self._named.get(dim.value or "", self._default) for dim in shape)
-        return min(prod(sizes), _MOST)
+        return self.default if shape is None else self._count(shape)
 
     def dims(self, value: onnx_ir.Value) -> tuple[int | None, ...] | None:
         """The sizes of the axes, None for one that is not a number; None where the shape is unknown."""
@@ -118,34 +110,37 @@ class Sizes:
     def note_move(self, operands: Sequence[onnx_ir.Value], outputs: Sequence[onnx_ir.Value]) -> None:
         """Guess the sizes of outputs whose shape is not known in full; called in the order of the graph.
 
-        A dimension without a name says nothing: `?` elements out of 2 must not count as more than those 2, or a cast
-        would be moved back and forth across a Reshape.
+        A symbol without a name says nothing: `?` elements out of 2 must not count as more than those 2, or a cast would
+        be moved back and forth across a Reshape.
         """
         for output in outputs:
             shape = self._shape(output)
-            if shape is None or any(not isinstance(dim, int) and dim.value is None for dim in shape):
+            if shape is None or any(isinstance(dim, Poly) and dim.has_nameless for dim in shape):
                 self._noted[output] = max(self.of(value) for value in operands)
 
-    def _shape(self, value: onnx_ir.Value) -> onnx_ir.Shape | None:
-        while value.shape is None and (source := _before_cast(value)) is not None:
-            value = source
-        if value.shape is not None:
-            return value.shape
-        if self._inferred is None:
-            self._inferred = _infer(self._model)
-        return self._inferred.get(value) or self._shape_that_comes_in(value)
+    def _count(self, shape: Dims) -> int:
+        return min(prod(dim if isinstance(dim, int) else dim.at(self._size) for dim in _known(shape)), _MOST)
 
-    def _shape_that_comes_in(self, value: onnx_ir.Value) -> onnx_ir.Shape | None:
-        """Of a cast, the shape of what it casts; of an output of control flow, that of the first value that it can be:
-        as good a guess as any."""
+    def _size(self, each: Symbol) -> int:
+        return self.named.get(each.name, self.default)
+
+    def _shape(self, value: onnx_ir.Value) -> Dims | None:
+        while (source := _before_cast(value)) is not None:
+            value = source
+        return self.shapes.shape(value) or self._shape_that_comes_in(value)
+
+    def _shape_that_comes_in(self, value: onnx_ir.Value) -> Dims | None:
+        """Of an output of control flow, the shape of the first value that it can be: as good a guess as any."""
         node = value.producer()
-        if node is not None and node.op_type == "Cast" and node.inputs[0] is not None:
-            return self._shape(node.inputs[0])
         if node is None or node.op_type not in FLOW:
-            return None
-        found = (each for each in joints(node, self._model.opset_imports) if each.outside is value and not each.stacked)
-        source = next((joint.sources[0].value for joint in found), None)
+            return self.shapes.shape(value)
+        found = (each for each in joints(node, self.shapes.model.opset_imports) if each.outside is value)
+        source = next((joint.sources[0].value for joint in found if not joint.stacked), None)
         return None if source is None else self._shape(source)
+
+
+def _known(shape: Dims) -> Iterator[int | Poly]:
+    return (dim for dim in shape if isinstance(dim, int | Poly))
 
 
 def _before_cast(value: onnx_ir.Value) -> onnx_ir.Value | None:
@@ -160,41 +155,3 @@ def parse_sizes(text: str) -> dict[str, int]:
     """The sizes in `batch=1,N=128`. Raises ValueError for text of another form."""
     pairs = (part.partition("=") for part in text.split(",") if part)
     return {name.strip(): int(size) for name, _, size in pairs}
-
-
-def _infer(model: onnx_ir.Model) -> dict[onnx_ir.Value, onnx_ir.Shape]:
-    """The shapes that onnx infers, without a copy of the weights; nothing where it cannot."""
-    graph = onnx.GraphProto(name=model.graph.name or "g")
-    for value in (*model.graph.inputs, *model.graph.outputs):
-        ports = graph.input if value.is_graph_input() else graph.output
-        ports.append(onnx_ir.serde.serialize_value(value))
-    for value in model.graph.initializers.values():
-        tensor = value.const_value
-        if tensor is not None and tensor.nbytes <= _SMALL:
-            graph.initializer.append(onnx_ir.serde.serialize_tensor(tensor))
-        elif tensor is not None and not value.is_graph_input():
-            dims = [int(dim) for dim in tensor.shape.numpy()]
-            graph.input.append(onnx.helper.make_tensor_value_info(value.name or "", int(tensor.dtype), dims))
-    graph.node.extend(onnx_ir.serde.serialize_node(node) for node in model.graph)
-    functions = [onnx_ir.to_proto(function) for function in model.functions.values()]
-    imports = [onnx.OperatorSetIdProto(domain=name, version=opset) for name, opset in model.opset_imports.items()]
-    bare = onnx.ModelProto(ir_version=model.ir_version, graph=graph, functions=functions, opset_import=imports)
-    try:
-        proto = onnx.shape_inference.infer_shapes(bare)
-    except (onnx.shape_inference.InferenceError, ValueError):
-        return {}
-    return dict(_shapes_in(model.graph, proto.graph))
-
-
-def _shapes_in(graph: onnx_ir.Graph, proto: onnx.GraphProto) -> Iterator[tuple[onnx_ir.Value, onnx_ir.Shape]]:
-    """The shapes of a graph and of those inside it: another graph may have the same names."""
-    named = {info.name: info.type.tensor_type for info in proto.value_info if info.type.HasField("tensor_type")}
-    for node, written in zip(graph, proto.node, strict=True):
-        for value in node.outputs:
-            found = named.get(value.name or "")
-            if found is not None and found.HasField("shape"):
-                dims = (dim.dim_value if dim.HasField("dim_value") else dim.dim_param for dim in found.shape.dim)
-                yield value, onnx_ir.Shape(list(dims))
-        for attribute in written.attribute:
-            if attribute.HasField("g"):
-                yield from _shapes_in(node.attributes[attribute.name].as_graph(), attribute.g)

@@ -12,18 +12,20 @@ from typing import TYPE_CHECKING
 from castsmith.lazy import door
 
 if TYPE_CHECKING:
+    from castsmith.passes.shapes.elements import Dims
     from castsmith.passes.shapes.run import FoldShapes
-    from castsmith.passes.shapes.symbols import Poly, Unknown
+    from castsmith.passes.shapes.symbols import Poly, Symbol, Unknown
     from castsmith.passes.shapes.walk import Shapes
 
-__all__ = ["FoldShapes", "Poly", "Shapes", "Unknown"]
+__all__ = ["Dims", "FoldShapes", "Poly", "Shapes", "Symbol", "Unknown"]
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(
         __name__,
         {
+            "elements": ("Dims",),
             "run": ("FoldShapes",),
-            "symbols": ("Poly", "Unknown"),
+            "symbols": ("Poly", "Symbol", "Unknown"),
             "walk": ("Shapes",),
         },
     )

@@ -165,7 +165,7 @@ def _sign(a: Element) -> Element:
 
 
 def elementwise(node: Operation) -> Content | None:
-    """What an operator of BY_ELEMENT gives, where its operands are known."""
+    """Compute the result of an operator of BY_ELEMENT, where its operands are known."""
     scalar = _scalar_of(node)
     operands = [content for content in node.contents if content is not None]
     if scalar is None or len(operands) < len(node.contents) or not operands:
@@ -297,7 +297,7 @@ BY_ELEMENT = frozenset({*_SCALARS, *_OF_FLOATS, "Max", "Min", "Div", "BitShift",
 
 
 def cast_content(node: Operation) -> Content | None:
-    """What a Cast or CastLike gives."""
+    """Compute the result of a Cast or CastLike."""
     content, source, to = node.content(0), node.types[0], node.to
     if content is None or to is None or source is None or element_type(to).kind > Kind.FLOATING:
         return None

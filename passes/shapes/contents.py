@@ -1,4 +1,4 @@
-"""What operators make of small arrays of which the elements are known: moves, shapes, and what is computed.
+"""Results of operators on small arrays of which the elements are known: moves, shapes, and arithmetic.
 
 Every rule is the operator's definition, the same at every opset that has it; moves of elements are those of
 fold-constants, arithmetic is in `castsmith.passes.shapes.arithmetic`. A test compares each rule with the reference
@@ -34,7 +34,7 @@ from castsmith.passes.shapes.symbols import product
 
 
 def _moved(node: Operation) -> list[Content | None] | None:
-    """What fold-constants knows of moves, done with these arrays."""
+    """Move the elements by the rules of fold-constants."""
     contents = node.contents
     shapes = [None if content is None else content.shape for content in contents]
     if node.node.op_type == "ConstantOfShape":

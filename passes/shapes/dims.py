@@ -1,7 +1,7 @@
-"""The shapes of what nodes give, with dimensions as symbols.
+"""Shapes of the outputs of nodes, with dimensions as symbols.
 
-Where a shape depends on the elements of an input, or a dimension is computed from others, the rules here say so; all
-else is asked of onnx, node by node, which carries symbols along as names.
+Where a shape depends on the elements of an input, or a dimension is computed from others, the rules here say so; the
+others are asked of onnx, node by node, which carries symbols along as names.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _flatten(node: Operation) -> Dims | None:
 
 
 def _slice(node: Operation) -> Dims | None:
-    """Where all is known along an axis; a slice from 0 to the end of a dimension, in its own symbol, takes it all."""
+    """Slice dimensions that are known; a slice from 0 to the end of a dimension, in its own symbol, keeps it."""
     shape = node.shapes[0]
     starts, ends = _part(node, "starts", 1), _part(node, "ends", 2)
     if shape is None or starts is None or ends is None:
@@ -163,7 +163,7 @@ def _taken(dim: Element, start: Element, end: Element, step: int) -> Element:
 
 
 _ALL = 2**31 - 1
-"""What exporters write for the end of any dimension."""
+"""The end of any dimension, as exporters write it."""
 
 
 def _part(node: Operation, name: str, index: int) -> list[Element] | None:
@@ -185,7 +185,7 @@ def _range(node: Operation) -> Dims:
 
 
 def _count(node: Operation, index: int) -> int | None:
-    """How many elements a list has that is an input."""
+    """Number of elements of an input that is a list."""
     shape = node.shapes[index] if index < len(node.shapes) else None
     return shape[0] if shape is not None and len(shape) == 1 and isinstance(shape[0], int) else None
 
@@ -227,14 +227,14 @@ class Names:
         return self._names[dim]
 
     def type_of(self, dtype: onnx_ir.DataType | None, shape: Dims | None) -> onnx.TypeProto:
-        """The type as onnx has it."""
+        """The type in the form of onnx."""
         if shape is None:
             return onnx.helper.make_tensor_type_proto(int(dtype or 0), None)
         dims = [self.name(dim) if isinstance(dim, Poly) else dim if isinstance(dim, int) else None for dim in shape]
         return onnx.helper.make_tensor_type_proto(int(dtype or 0), dims)
 
     def dims(self, proto: onnx.TypeProto) -> Dims | None:
-        """The shape that onnx gives; None where it is not known, or the type is no tensor's."""
+        """The shape that onnx gives; None where it is not known, or the type is not a tensor's."""
         if not proto.HasField("tensor_type") or not proto.tensor_type.HasField("shape"):
             return None
         return tuple(self._dim(dim) for dim in proto.tensor_type.shape.dim)

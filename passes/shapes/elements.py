@@ -39,9 +39,9 @@ class Derived:
 
     made: dict[object, Poly] = field(default_factory=dict[object, Poly])
     wrapped: dict[Poly, tuple[Element, DataType]] = field(default_factory=dict[Poly, "tuple[Element, DataType]"])
-    """What symbols that stand for a cast to a narrower integer are made of, and the type."""
+    """Symbols that stand for a cast to a narrower integer: the operand and the type."""
     fitting: set[tuple[Element, DataType]] = field(default_factory=set[tuple[Element, DataType]])
-    """What is known to fit a type, by what the model does with it."""
+    """Elements that are known to fit a type, by how the model uses them."""
 
     def symbol(self, key: tuple[object, ...], low: int | None, high: int | None) -> Element:
         """The symbol of what `key` says: an operation and what it is of."""
@@ -50,7 +50,7 @@ class Derived:
         return self.made[key]
 
     def cast(self, element: Element, to: DataType) -> Element:
-        """What a cast makes of an integer that the type may not hold."""
+        """Result of a cast of an integer that the type may not hold."""
         if (element, to) in self.fitting:
             return element
         row = element_type(to)
@@ -90,7 +90,7 @@ class Operation:
         return tuple(found) if len(found) == array.size else None
 
     def parameter(self, name: str, index: int) -> tuple[int, ...] | None:
-        """What early opsets have as an attribute and later ones as an input; None where absent, or not known."""
+        """The parameter that is an attribute in early opsets and an input in later ones; None if absent or unknown."""
         if name in self.node.attributes:
             return tuple(self.node.attributes[name].as_ints())
         return self.integers(index) if self.has(index) else None
@@ -100,7 +100,7 @@ class Operation:
 
     @property
     def floats(self) -> bool:
-        """Whether the first input is of a floating-point type."""
+        """True if the first input is of a floating-point type."""
         dtype = self.types[0] if self.types else None
         return dtype is not None and element_type(dtype).kind is Kind.FLOATING
 
@@ -146,7 +146,7 @@ def fitted(content: Content, dtype: DataType | None, derived: Derived) -> Conten
 
 
 def holds(element: Element, dtype: DataType) -> bool:
-    """Whether the type holds the element, exactly. The product of dimensions fits 64 bits, as every runtime asks."""
+    """True if the type holds the element, exactly. The product of dimensions fits 64 bits, as every runtime asks."""
     row = element_type(dtype)
     if isinstance(element, Unknown):
         return True
@@ -178,10 +178,10 @@ def _exact(number: float) -> Element:
 
 
 def is_number(element: Element) -> bool:
-    """Whether the element is a number that is known."""
+    """True if the element is a number that is known."""
     return isinstance(element, int | Fraction)
 
 
 def all_integers(content: Content) -> bool:
-    """Whether all elements are integers that are known."""
+    """True if all elements are integers that are known."""
     return all(isinstance(each, int) for each in content.ravel().tolist())

@@ -50,7 +50,7 @@ RULE = "fold-shape-arithmetic"
 TARGET_RULE = "fix-shape-operand"
 
 _LEARNING = 4
-"""How often what a Reshape says of a dimension is looked at again with what was learned."""
+"""Rounds of inference with the facts that Reshapes gave."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,8 @@ class FoldShapes(SessionPass):
 
 
 def _known(shapes: Shapes, nodes: Iterable[onnx_ir.Node]) -> Shapes:
-    """What is known once the model's Reshapes have said what they know; without what the model declares of the values
-    on the way where it contradicts the nodes."""
+    """Infer until the Reshapes give no further fact; without the declared shapes of intermediate values where one of
+    them contradicts the nodes."""
     for _ in range(_LEARNING):
         for node in nodes:
             if node.op_type in FOLLOWED or node.op_type in WITH_TARGETS:
@@ -158,7 +158,7 @@ class _Folding:
         return found[::-1]
 
     def _takes(self, node: onnx_ir.Node, tensors: Sequence[onnx_ir.TensorProtocol]) -> bool:
-        """Whether the constants may stand in the place of the node; a refusal says why not."""
+        """True if the constants may stand in the place of the node; a refusal says why not."""
         assert node.graph is not None
         size, left = sum(tensor.nbytes for tensor in tensors), self.limits.max_total_growth - self.grown
         reason, rule = None, "fold-growth"

@@ -14,14 +14,14 @@ from typing import Any, Union
 
 _TERMS = 12
 _DEGREE = 8
-"""What a Poly has at most; one that would be larger is UNKNOWN."""
+"""The limits of a Poly; a larger one is UNKNOWN."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Symbol:
     """A number that is not known: a dimension, or something that becomes of one. Each is itself and no other.
 
-    name: as a model declares it, or empty. low, high: bounds, both included; None where there is none.
+    name: as a model declares it, or empty. low, high: bounds, both included; None if unbounded.
     """
 
     name: str
@@ -114,6 +114,11 @@ class Poly:
     def high(self) -> int | None:
         """The greatest that it can be, as far as the bounds of its symbols tell."""
         return _bound(self, lambda symbol: symbol.high, lambda symbol: symbol.low)
+
+    @property
+    def has_nameless(self) -> bool:
+        """True if one of its symbols has no name: nothing is known of that one."""
+        return any(not each.name for monomial in self.terms for each in monomial)
 
     def at(self, value: Callable[[Symbol], int]) -> int:
         """The number that it is where each symbol has a value."""

@@ -20,7 +20,7 @@ _END = 2**63 - 1
 
 
 def constant_target(node: onnx_ir.Node, shapes: Shapes) -> tuple[int, list[int]] | None:
-    """The input of the node that can be a constant, and its elements; None where there is none."""
+    """The input of the node that can be a constant, and its elements; None if no input can."""
     if node.op_type not in _RULES or any(attribute.is_ref() for attribute in node.attributes.values()):
         return None
     index, rule = _RULES[node.op_type]
@@ -94,7 +94,7 @@ def _slice(node: onnx_ir.Node, wanted: list[Element], shape: Dims | None, shapes
 
 
 def _ends(each: Element, axis: Element, shape: Dims) -> bool:
-    """Whether an end is the size of the dimension."""
+    """True if an end is the size of the dimension."""
     return isinstance(axis, int) and -len(shape) <= axis < len(shape) and each == shape[axis]
 
 

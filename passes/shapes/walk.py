@@ -2,8 +2,8 @@
 
 What is taken as given: the shapes of the model's inputs and initializers, that dimensions of one name are one number,
 and that tensors have fewer than 2**63 elements, as runtimes do. What the model declares of other values is used where
-nothing can be inferred, unless some of it contradicts what is: then a tool has changed the inputs since, and none of it
-is believed.
+nothing can be inferred, unless some of it contradicts what is: then a tool has changed the inputs since, and all of it
+is ignored.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from castsmith.passes.shapes.symbols import Element, Poly, Unknown, product, quo
 
 @dataclass
 class Shapes:
-    """What is known of shapes and of what is computed from them.
+    """Shapes of a model, and the elements that are computed from them.
 
-    held: the node that holds each subgraph. largest_dim: what no dimension exceeds that is not known; 0 where nobody
-    knows. declared: whether shapes are used that the model declares of values which nodes give.
+    held: the node that holds each subgraph. largest_dim: what no dimension exceeds that is not known; 0 if unknown.
+    declared: whether shapes are used that the model declares of values which nodes give.
     """
 
     model: onnx_ir.Model
@@ -38,7 +38,7 @@ class Shapes:
     largest_dim: int = 0
     declared: bool = True
     contradicted: bool = False
-    """Whether the model declares a shape that is not what its nodes give."""
+    """True if the model declares a shape that is not what its nodes give."""
     _shapes: dict[onnx_ir.Value, Dims | None] = field(default_factory=dict[onnx_ir.Value, "Dims | None"])
     _contents: dict[onnx_ir.Value, Content | None] = field(default_factory=dict[onnx_ir.Value, "Content | None"])
     _fresh: dict[tuple[onnx_ir.Value, int], Poly] = field(default_factory=dict[tuple[onnx_ir.Value, int], Poly])
@@ -87,7 +87,7 @@ class Shapes:
                 waiting.pop()
                 continue
             missing = [each for each in self._sources(value) if each not in self._shapes]
-            if missing and value not in entered:  # a graph that is no model may go round
+            if missing and value not in entered:  # a malformed graph may have a cycle
                 entered.add(value)
                 waiting += missing
                 continue
@@ -144,7 +144,7 @@ class Shapes:
         return found
 
     def _settled(self, value: onnx_ir.Value, dims: Dims | None, node: onnx_ir.Node) -> Dims | None:
-        """What was inferred, with what is declared where it says nothing."""
+        """The inferred shape, with declared dimensions where it has unknown ones."""
         assert node.graph is not None
         declared = self._declared(value, node.graph)
         if dims is None:

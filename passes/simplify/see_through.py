@@ -16,7 +16,7 @@ import onnx_ir
 from numpy.typing import NDArray
 from onnx_ir import DataType
 
-from castsmith.ir.constants import constant_tensor, new_constant
+from castsmith.ir.constants import constant_tensor, new_constant, use_count
 from castsmith.ir.inference import Inference, Range, Ranges
 from castsmith.ir.ops import (
     DEFAULT_DOMAINS,
@@ -152,7 +152,7 @@ _NARROW_FLOAT = 8
 
 
 def harmless(known: Range, start: DataType, first: CastNode, last: CastNode) -> bool:
-    """Whether casting integers of the range on from the middle type is casting them from `start`.
+    """True if casting integers of the range on from the middle type is casting them from `start`.
 
     The middle type holds every one of them, so both casts are of the same numbers. They follow one rule where both
     are of integers, where the target holds all of the range, where it is bool, and where it is a floating-point type
@@ -169,7 +169,7 @@ def harmless(known: Range, start: DataType, first: CastNode, last: CastNode) -> 
 
 
 def held(values: Iterable[onnx_ir.Value], ranges: Ranges, source: DataType, meaning: CastNode) -> bool:
-    """Whether all the values are known to be integers which the cast from `source` leaves as they are."""
+    """True if all the values are known to be integers which the cast from `source` leaves as they are."""
     known = [ranges.get(value) for value in values]
     return all(
         each is not None and each.fits(source) and meaning.to is not None and each.fits(meaning.to) for each in known
@@ -284,7 +284,7 @@ def _unlike(
     node: onnx_ir.Node, left: _Step, right: _Step, imports: Mapping[str, int], target: Target | None
 ) -> Replacement | None:
     """Compare two types cast to a third in the one of them that holds the other."""
-    if left[2].to != right[2].to:
+    if left[2].to != right[2].to or not any(_dies_with(value) for value in node.inputs):
         return None
     for index, (wide, narrow) in enumerate(((left, right), (right, left))):
         holds = embeds(narrow[1], wide[1]) and wide[2].to is not None and embeds(wide[1], wide[2].to)
@@ -295,6 +295,11 @@ def _unlike(
             reason = f"{type_name(wide[1])} holds every {type_name(narrow[1])}, as {type_name(wide[2].to)} does both"
             return Replacement(RULE, f"{reason}, so {node.op_type} gives the same", (made,), inputs=operands)
     return None
+
+
+def _dies_with(value: onnx_ir.Value | None) -> bool:
+    """True if the cast that makes an operand is for this operand alone, so that one cast replaces another."""
+    return value is not None and use_count(value) == 1 and not value.is_graph_output()
 
 
 def _reason(seen: object, node: onnx_ir.Node, source: DataType, to: DataType) -> str:

@@ -101,7 +101,7 @@ WRAPPING: list[Case] = [
     ("ReduceSum", [[100, 100]], {}),
     ("ReduceProd", [[100, 100]], {}),
 ]
-"""What overflows int8, or has no meaning: it is not followed."""
+"""Overflows of int8, and operands without a result: they are not followed."""
 
 
 def _models() -> Iterator[tuple[str, onnx.ModelProto]]:

@@ -1,0 +1,76 @@
+"""The number of casts never rises, a second run finds nothing, and what is claimed is what is counted."""
+
+from __future__ import annotations
+
+from random import Random
+
+import onnx_ir
+import pytest
+
+import castsmith
+from castsmith.ir.walks import all_nodes
+from castsmith.passes.place.problem import LAUNCH_BYTES
+from tests.graphs.random_graphs import random_model as mixed_model
+from tests.graphs.random_valid import random_valid_model
+from tests.graphs.scoped_graphs import scoped_model
+from tests.passes.place.place_regions import random_model
+
+_IDENTITIES = """<ir_version: 10, opset_import: ["": 21]>
+g (float16[2] x) => (float[2] y, float[2] z) { a = Cast <to = 1> (x) y = Identity (a) z = Identity (a) }"""
+_SHAPE_VECTOR = """<ir_version: 10, opset_import: ["": 21]>
+g (int32[4] x, float[4] d, int64[1] i, int64[1] j) => (float[N] y, float[M] z)
+{ a = Cast <to = 7> (x) b = Gather (a, i) c = Gather (a, j) y = Expand (d, b) z = Expand (d, c) }"""
+_LARGE = """<ir_version: 10, opset_import: ["": 21]>
+g (float16[64, 1024, 1024] x, int64[1] i, int64[1] j) => (float[A, B, C] y, float[D, E, F] z)
+{ a = Cast <to = 1> (x) y = Gather (a, i) z = Gather (a, j) }"""
+_FLATTEN = """<ir_version: 10, opset_import: ["": 21]>
+g (float16[batch, seq] x) => (float[A, B] y) { a = Cast <to = 1> (x) f = Flatten (a) y = Transpose (f) }"""
+_SHARED = """<ir_version: 10, opset_import: ["": 21]>
+g (float16[4] x, bool c) => (float[4] y, float[4] z) {
+  a = Cast <to = 1> (x)
+  y = If (c) <then_branch = t () => (float[4] p) { p = Identity (a) },
+              else_branch = e () => (float[4] q) { q = Neg (a) }>
+  z = Relu (a)
+}"""
+
+
+def casts(model: onnx_ir.Model) -> int:
+    return sum(node.op_type in ("Cast", "CastLike") for node in all_nodes(model))
+
+
+@pytest.mark.parametrize("text", [_IDENTITIES, _SHAPE_VECTOR, _LARGE, _FLATTEN, _SHARED])
+def test_never_more_casts(text: str) -> None:
+    model = onnx_ir.from_onnx_text(text)
+    assert casts(castsmith.optimize(model).model) <= casts(model)
+
+
+def test_a_dimension_counts_as_often_as_it_is_there() -> None:
+    result = castsmith.optimize(onnx_ir.from_onnx_text(_FLATTEN), passes=["place-casts"])
+    (rewrite,) = result.rewrites
+    # 64 * 64 elements: the cast reads 2 bytes and writes 4, the Transpose reads and writes 2 in place of 4.
+    assert f"bytes moved: {4096 * (6 + 4)} in place of {4096 * (6 + 8)}" in rewrite.reason
+    assert f"at these sizes (a launch counts as {LAUNCH_BYTES} bytes)" in rewrite.reason
+
+
+def _again(model: onnx_ir.Model) -> None:
+    try:
+        result = castsmith.optimize(model, promotion=castsmith.PromotionRules(promote_unsafe=True))
+    except castsmith.CastsmithError:
+        return  # operands for which there is no common type
+    again = castsmith.optimize(result.model, promotion=castsmith.PromotionRules(promote_unsafe=True))
+    assert [(each.rule, each.before, each.after) for each in again.rewrites] == []
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_second_run_finds_nothing(seed: int) -> None:
+    _again(random_model(seed, 12))
+    _again(onnx_ir.from_proto(scoped_model(seed)))
+    _again(onnx_ir.from_proto(random_valid_model(Random(seed))))
+    _again(onnx_ir.from_proto(mixed_model(Random(seed))[0]))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_valid_models_get_no_more_casts(seed: int) -> None:
+    protos = scoped_model(seed), random_valid_model(Random(seed))
+    for model in (random_model(seed, 12), *map(onnx_ir.from_proto, protos)):
+        assert casts(castsmith.optimize(model).model) <= casts(model)
