@@ -1,6 +1,6 @@
-"""What makes a model legal for a target: the targets, and the passes that work towards one; each is an onnx_ir pass.
+"""Legalization of a model for a target: targets, and the passes that need one; each is an onnx_ir pass.
 
-Imported when first used: a model that is for no target in particular needs none of it.
+Imported on first use: a model without a target does not need it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Writing a sequence of nodes as arithmetic: numbers become constants of their neighbour's type, results are typed."""
+"""Nodes written as arithmetic: numbers become constants of their neighbour's type, results are typed."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from castsmith.ir.rewriting import place_constant
 from castsmith.numerics.types import CODED_TYPES
 
 ConstantHome = Callable[[str, npt.NDArray[Any]], onnx_ir.Value]
-"""Gives a constant array a value that the nodes may use; equal arrays may share one."""
+"""Returns a value for a constant array that the nodes may use; equal arrays may share one."""
 
 Operand = onnx_ir.Value | int | float
 
 
 def new_constants(into: list[onnx_ir.Value], prefix: str = "") -> ConstantHome:
-    """A home that makes each array a new constant, and collects them in `into`."""
+    """Return a function that makes each array a new constant, and collects them in `into`."""
 
     def home(name: str, array: npt.NDArray[Any]) -> onnx_ir.Value:
         into.append(new_constant(f"{prefix}{name}", onnx_ir.tensor(np.asarray(array))))
@@ -33,7 +33,7 @@ def new_constants(into: list[onnx_ir.Value], prefix: str = "") -> ConstantHome:
 
 
 def shared_constants(model: onnx_ir.Model, namer: Namer, prefix: str) -> ConstantHome:
-    """A home in the main graph, where all subgraphs see it; equal arrays share one."""
+    """Return a function that makes constants in the main graph, visible in all subgraphs; equal arrays share one."""
     made: dict[tuple[str, tuple[int, ...], bytes], onnx_ir.Value] = {}
 
     def home(name: str, array: npt.NDArray[Any]) -> onnx_ir.Value:
@@ -50,7 +50,8 @@ def shared_constants(model: onnx_ir.Model, namer: Namer, prefix: str) -> Constan
 class Builder:
     """Collects nodes. Every result has the type that the operator gives and the broadcast shape of its operands.
 
-    flat_look_up: look up with GatherElements on a flat index instead of with Gather, from opset 14 on.
+    Attributes:
+        flat_look_up: Look up with GatherElements on a flat index instead of with Gather, from opset 14 on.
     """
 
     def __init__(self, constant_home: ConstantHome, *, flat_look_up: bool = False) -> None:
@@ -59,13 +60,13 @@ class Builder:
         self._flat_look_up = flat_look_up
 
     def constant(self, array: npt.NDArray[Any], name: str = "constant") -> onnx_ir.Value:
-        """A value that holds `array`."""
+        """Return a value that holds `array`."""
         return self._constant_home(name, array)
 
     def op(self, op_type: str, *operands: Operand, dtype: DataType | None = None, **attributes: Any) -> onnx_ir.Value:
-        """One node. A number among the operands becomes a constant of the type of the tensors beside it.
+        """Add one node. A number among the operands becomes a constant of the type of the other tensors.
 
-        `dtype` is the type of the numbers and of the result where no tensor tells it: Where with two numbers.
+        `dtype` is the type of the numbers and of the result if no operand is a tensor: Where with two numbers.
         """
         beside = operands[1:] if op_type == "Where" else operands
         tensors = [operand for operand in beside if isinstance(operand, onnx_ir.Value)]
@@ -77,17 +78,17 @@ class Builder:
         return self._append(op_type, values, gives, shape, attributes)
 
     def cast(self, value: onnx_ir.Value, to: DataType, op_type: str = "Cast") -> onnx_ir.Value:
-        """Cast (or BitCast) to the type; nothing where the value has it already."""
+        """Cast (or BitCast) to the type; return the value itself if it already has the type."""
         if value.dtype == to:
             return value
         return self._append(op_type, [value], to, value.shape, {"to": int(to)})
 
     def cast_codes(self, codes: onnx_ir.Value) -> onnx_ir.Value:
-        """Codes, whatever type their value still declares, as whole numbers in float."""
+        """Return codes, whatever type their value still declares, as integers in float."""
         return self._append("Cast", [codes], DataType.FLOAT, codes.shape, {"to": int(DataType.FLOAT)})
 
     def look_up(self, table: onnx_ir.Value, index: onnx_ir.Value) -> onnx_ir.Value:
-        """table[index], by element."""
+        """Return table[index], by element."""
         assert table.dtype is not None
         if not self._flat_look_up:
             index = self.cast(index, DataType.INT32)
@@ -125,10 +126,10 @@ class Builder:
 
 
 def at_least(build: Builder, x: onnx_ir.Value, bound: Operand) -> onnx_ir.Value:
-    """x >= bound, by element, false for NaN, without GreaterOrEqual, which came with opset 12.
+    """Return x >= bound, by element, false for NaN, without GreaterOrEqual, which needs opset 12.
 
-    What is above the number before a constant is at least the constant; for 0 that number is subnormal, which
-    some targets flush. Equal takes floats from opset 11 on.
+    A number greater than the predecessor of a constant is at least the constant; for 0 the predecessor is subnormal,
+    which some targets flush. Equal supports floats from opset 11 on.
     """
     assert x.dtype is not None
     if isinstance(bound, onnx_ir.Value) or bound == 0:
@@ -138,7 +139,7 @@ def at_least(build: Builder, x: onnx_ir.Value, bound: Operand) -> onnx_ir.Value:
 
 
 def _broadcast(shapes: list[onnx_ir.Shape | None]) -> onnx_ir.Shape | None:
-    """The shape that operands of these shapes broadcast to; None where one is unknown."""
+    """Return the shape that operands of these shapes broadcast to; None if one is unknown."""
     known = [shape for shape in shapes if shape is not None]
     if len(known) < len(shapes):
         return None

@@ -1,15 +1,18 @@
-"""lower-custom: operators of other domains become what the lowerings that are registered for them make of them.
+"""lower-custom: Replace operators of other domains by the lowerings registered for them.
 
-A lowering is a function of a node and a builder to write its nodes with; it gives a replacement, a refusal, or nothing
-to leave the node as it is. It goes by the operator's name as ONNX text has it, `com.example.ScaledFloat8Cast`, and
-comes with the pass or as an entry point of an installed package, in the group `castsmith.lowerings`. What it makes is
-then promoted, folded and lowered like the rest. Exact: as far as the lowering says. An operator that a function of the
-model defines is left to that.
+A lowering is a function of a node and a builder to write its nodes with; it returns a replacement, a refusal, or None
+to leave the node unchanged. It is registered under the operator's name in ONNX text, `com.example.ScaledFloat8Cast`, by
+the pass or as an entry point of an installed package, in the group `castsmith.lowerings`. Its nodes are then promoted,
+folded and lowered like the rest. Exact: as far as the lowering says. An operator that a function of the model defines
+is not replaced.
 
     y = com.example.ScaledFloat8Cast (x, scale)
 becomes, by the lowering of the worked example,
     quotient = Div (x, scale)
     y = Cast <to = float8e4m3fn> (quotient)
+
+The result types of an operator of another domain are known only from its replacement, and later nodes depend on them:
+lowerings are called in the order of the graph during inference, when the types of the node's inputs are known.
 """
 
 from __future__ import annotations
@@ -36,16 +39,16 @@ from castsmith.lowering.builder import Builder
 from castsmith.numerics.extensions import LOWERINGS, ExtensionError, clause, extensions, loaded
 from castsmith.numerics.promotion import PromotionRules
 
-# What a lowering of an operator of one's own domain is, and what it writes its nodes with.
-
 NAME = "lower-custom"
 
 
 class NodeBuilder(Builder):
-    """What a lowering writes the nodes with that stand in for one node.
+    """The builder with which a lowering writes the nodes that replace one node.
 
-    node: what is lowered; the types of its inputs are set where they can be inferred. opset: of the default domain
-    where the node stands. target: where the model is to run.
+    Attributes:
+        node: The node to lower; the types of its inputs are set if they can be inferred.
+        opset: The opset of the default domain in the node's scope.
+        target: The runtime that the model is for.
     """
 
     def __init__(self, node: onnx_ir.Node, opset: int, target: Target) -> None:
@@ -54,19 +57,19 @@ class NodeBuilder(Builder):
         self._constants: list[onnx_ir.Value] = []
 
     def known(self, value: onnx_ir.Value | None) -> NDArray[Any] | None:
-        """The elements of a value that is constant; None for any other."""
+        """Return the elements of a constant value; None for any other."""
         tensor = None if value is None else constant_tensor(value)
         return None if tensor is None else tensor.numpy()
 
     def replace(self, *outputs: onnx_ir.Value, reason: str, effect: Effect = Effect.BIT_EXACT) -> Replacement:
-        """The nodes written so far, and what stands in for each output of the node."""
+        """Return the nodes written so far as the replacement, with a value for each output of the node."""
         for old, new in zip(self.node.outputs, outputs, strict=True):
             if new.producer() in self.nodes and new.name is None:
                 new.name = old.name
         return Replacement(NAME, reason, tuple(self.nodes), tuple(self._constants), outputs=outputs, effect=effect)
 
     def refuse(self, reason: str, witness: str = "") -> Refusal:
-        """Leave the node as it is, and say why."""
+        """Leave the node unchanged, and give the reason."""
         return Refusal(NAME, NAME, site_of(self.node), reason, witness)
 
     def _home(self, name: str, array: NDArray[Any]) -> onnx_ir.Value:
@@ -77,21 +80,14 @@ class NodeBuilder(Builder):
 Lowering = Callable[[onnx_ir.Node, NodeBuilder], Replacement | Refusal | None]
 
 
-# What lowerings answer for each node that they are for, asked while element types are inferred.
-#
-# What an operator of another domain gives is known only from what stands in for it, and what follows depends on that:
-# so
-# each lowering is asked in the order of the graph, when the types of the node's inputs are known.
-
-
 def name_of(node: onnx_ir.Node) -> str:
-    """The operator with its domain, as ONNX text has it."""
+    """Return the operator with its domain, as in ONNX text."""
     return f"{node.domain}.{node.op_type}"
 
 
 @dataclass
 class Offers:
-    """The answers, by node. lowerings: by the names of operators, none of which a function of the model defines."""
+    """The results of lowerings, by node. `lowerings` are by operator name, without those that the model defines."""
 
     lowerings: Mapping[str, Lowering]
     target: Target
@@ -103,7 +99,7 @@ class Offers:
     def types(
         self, node: onnx_ir.Node, inputs: Sequence[DataType | None], imports: Mapping[str, int]
     ) -> Sequence[DataType | None]:
-        """The types of the outputs of what stands in for the node; asks again where its inputs have others now."""
+        """Return the types of the replacement's outputs; the lowering is called again if its input types changed."""
         lowering = self.lowerings.get(name_of(node))
         if lowering is None:
             return declared_types(node)
@@ -122,9 +118,9 @@ class Offers:
         return declared_types(node)
 
     def refuse_several(self, functions: Iterable[onnx_ir.Function]) -> None:
-        """Refuse what stands in functions that are called with operands of several types, as each needs its own."""
+        """Refuse nodes in functions that are called with operands of several types, as each call needs its own."""
         for node in [node for function in functions for node in function.all_nodes() if node in self.answers]:
-            refusal = self._builders[node].refuse("the function around it is called with operands of several types")
+            refusal = self._builders[node].refuse("the enclosing function is called with operands of several types")
             self._drop(node)
             self.answers[node] = refusal
 
@@ -133,7 +129,7 @@ class Offers:
             self._forget_nodes(self._builders[node])
 
     def _forget_nodes(self, build: NodeBuilder) -> None:
-        """Nodes that were written in vain no longer count as uses of the model's values."""
+        """Discard nodes that are not used after all, so that they no longer count as uses of the model's values."""
         for node in build.nodes:
             for index in range(len(node.inputs)):
                 node.replace_input_with(index, None)
@@ -141,9 +137,14 @@ class Offers:
 
 @dataclass(frozen=True)
 class LowerCustom(SessionPass):
-    """See the module. target: where the model is to run. lowerings: by the operator's name, ahead of the packages'.
+    """Replace operators of other domains by their lowerings.
 
-    Raises ExtensionError where the lowering of a package raises an error of its own.
+    Attributes:
+        target: The runtime that the model is for.
+        lowerings: Lowerings by operator name; they take precedence over those of packages.
+
+    Raises:
+        ExtensionError: The lowering of a package raises an error of its own.
     """
 
     target: Target
@@ -166,7 +167,9 @@ class LowerCustom(SessionPass):
         return result
 
     def _import_standard(self, model: onnx_ir.Model) -> list[Scope]:
-        """Let every scope import the standard operators, as what stands in is made of them; those that did not."""
+        """Import the standard operators, of which replacements consist, in every scope; return those that
+        lacked them.
+        """
         newest = min(self.target.newest_opset, onnx.defs.onnx_opset_version())
         version = opset_of(model.graph.opset_imports, "") or newest
         scopes: tuple[Scope, ...] = (model.graph, *model.functions.values())
@@ -188,7 +191,7 @@ def _from_packages(names: set[str]) -> dict[str, Lowering]:
     found: dict[str, Lowering] = {}
     for each in extensions(LOWERINGS):
         if each.name in found:
-            raise ExtensionError(f"{each} is there twice: uninstall one of the packages that add it.")
+            raise ExtensionError(f"{each} is added twice: uninstall one of the packages that add it.")
         if each.name in names:
             found[each.name] = _guarded(loaded(each, _fit), str(each))
     return found
@@ -201,17 +204,17 @@ def _fit(thing: object) -> Lowering:
 
 
 def _guarded(lowering: Lowering, origin: str) -> Lowering:
-    """The lowering of a package, whose errors name the package and the node."""
+    """Return the lowering of a package, with errors that name the package and the node."""
 
     def guarded(node: onnx_ir.Node, build: NodeBuilder) -> Replacement | Refusal | None:
         try:
             answer = lowering(node, build)
-        except Exception as error:  # whatever a function of others may raise
+        except Exception as error:  # a foreign function may raise anything
             raise ExtensionError(f"{origin} failed at {site_of(node)}: {clause(error)}.") from error
         if answer is None or isinstance(answer, Replacement | Refusal):  # pyright: ignore[reportUnnecessaryIsInstance]
             return answer
         raise ExtensionError(
-            f"{origin} gave a {type(answer).__name__} for {site_of(node)}: not a replacement or refusal."
+            f"{origin} returned a {type(answer).__name__} for {site_of(node)}; expected a replacement, refusal or None."
         )
 
     return guarded

@@ -1,4 +1,4 @@
-"""What a sequence must know of a narrow format: that it is kept as codes, and the codes at the corners."""
+"""Facts about narrow formats that encodings need: storage as codes, and the codes at the limits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from castsmith.numerics.types import ElementType, Specials, element_type
 
 @dataclass(frozen=True)
 class Policy:
-    """What a Cast to a narrow format is asked to do: its attributes, and the opset whose tables rule."""
+    """The settings of a Cast to a narrow format: its attributes, and the opset whose tables apply."""
 
     saturate: bool = True
     opset: int = 28
@@ -25,7 +25,7 @@ class Policy:
 
 @dataclass(frozen=True)
 class Corners:
-    """The positive codes of a format at the edges of its range.
+    """The positive codes of a format at the limits of its range.
 
                    e4m3fn  e5m2  e4m3fnuz, e5m2fnuz  e2m1  e2m3, e3m2
     largest         0x7e   0x7b   0x7f                0x7   0x1f
@@ -43,7 +43,7 @@ class Corners:
 
 @cache
 def corners(to: DataType, policy: Policy) -> Corners:
-    """The corners of the format under the policy: the codec's answers for MAX, 2 MAX, infinity and NaN."""
+    """Return the limits of the format under the policy: the codec's results for MAX, 2 MAX, infinity and NaN."""
     largest = float(element_type(to).max)
     probes = np.array([largest, 2 * largest, np.inf, np.nan], np.float32)
     found = Corners(*(int(code) for code in encode_array(probes, to, policy)))
@@ -53,7 +53,7 @@ def corners(to: DataType, policy: Policy) -> Corners:
 
 
 def encode_array(array: npt.NDArray[Any], to: DataType, policy: Policy) -> npt.NDArray[np.uint8]:
-    """The uint8 codes of the values, as the codec gives them."""
+    """Return the uint8 codes of the values, by the codec."""
     row = element_type(to)
     opset = max(policy.opset, FIRST_OPSET[to])
     codes = cast(array, to, saturate=policy.saturate, round_mode=policy.round_mode, opset=opset).view(np.uint8)
@@ -61,17 +61,17 @@ def encode_array(array: npt.NDArray[Any], to: DataType, policy: Policy) -> npt.N
 
 
 def sign_bit(row: ElementType) -> int:
-    """The bit of a code that holds the sign."""
+    """Return the bit of a code that holds the sign."""
     return 1 << (row.bits - 1)
 
 
 def all_codes(dtype: DataType) -> npt.NDArray[Any]:
-    """The values of the bytes 0 to 255 in a format of at most 8 bits; higher bits than it has do not count."""
+    """Return the values of the bytes 0 to 255 in a format of at most 8 bits; higher bits are ignored."""
     codes = np.arange(256, dtype=np.uint8) & np.uint8(2 ** element_type(dtype).bits - 1)
     return codes.view(dtype.numpy())
 
 
 def top_exponent(row: ElementType) -> int:
-    """The exponent of the binade that holds the largest finite value."""
+    """Return the exponent of the binade that holds the largest finite value."""
     fields = 2**row.exponent_bits - 1
     return fields - row.bias - (row.specials is Specials.IEEE)

@@ -1,4 +1,4 @@
-"""Graph inputs and outputs of other types than the values inside, with casts just inside of the model's border."""
+"""Graph inputs and outputs with types other than the values inside, with casts at the border of the model."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from castsmith.numerics.types import Kind, element_type, type_name
 NARROW_INTERFACE = "narrow-interface"
 """The rule that narrow-types names for inputs and outputs."""
 WIDE: Interface = "wide"
-"""Inputs and outputs are numbers of a type that all runtimes have."""
+"""Inputs and outputs are numbers of a type that all runtimes support."""
 
 
 def wide_type(dtype: DataType) -> DataType:
-    """float for a type of floating point, a byte for an integer."""
+    """Return float for a floating-point type, uint8 or int8 for an integer type."""
     row = element_type(dtype)
     if row.kind is Kind.FLOATING:
         return DataType.FLOAT
@@ -30,9 +30,11 @@ def wide_type(dtype: DataType) -> DataType:
 
 
 def widen_interface(session: Session, pass_name: str, dtypes: Collection[DataType]) -> list[Rewrite]:
-    """Make the graph's inputs and outputs of these types wide. Each number of the type is one of the wider type; an
-    input that is fed another number is cast, so it rounds."""
-    to, rule, reason = {dtype: wide_type(dtype) for dtype in dtypes}, "widen-interface", "asked to be wide"
+    """Make the graph's inputs and outputs of these types wide.
+
+    Each number of the type is one of the wider type; another number fed to an input is cast, and so rounded.
+    """
+    to, rule, reason = {dtype: wide_type(dtype) for dtype in dtypes}, "widen-interface", "requested to be wide"
     inputs = convert_inputs(session, pass_name, rule, to, reason)
     return [*inputs, *convert_outputs(session, pass_name, rule, to, reason)]
 
@@ -40,7 +42,7 @@ def widen_interface(session: Session, pass_name: str, dtypes: Collection[DataTyp
 def convert_inputs(
     session: Session, pass_name: str, rule: str, to: Mapping[DataType, DataType], reason: str
 ) -> list[Rewrite]:
-    """Give the graph's inputs of these types others, and cast them back inside."""
+    """Change the type of the graph's inputs of these types, and cast them back inside."""
     graph, namer = session.model.graph, session.namer()
     found = [value for value in graph.inputs if _is_tensor(value, to) and not value.is_initializer()]
     made = [_convert_input(graph, value, to, namer) for value in found]
@@ -55,7 +57,7 @@ def convert_outputs(
     reason: str,
     only: Collection[onnx_ir.Value] | None = None,
 ) -> list[Rewrite]:
-    """Cast the graph's outputs of these types, or only those named, to others."""
+    """Cast the graph's outputs of these types, or only those named, to other types."""
     graph, namer, made = session.model.graph, session.namer(), list[tuple[onnx_ir.Value, ValueItem]]()
     for index, value in enumerate(list(graph.outputs)):
         if _is_tensor(value, to) and (only is None or value in only):
@@ -76,7 +78,7 @@ def _convert_input(
     # Infinity is a value of float8e5m2, which a saturating cast would not keep.
     node = cast_node(value, dtype, saturate=dtype.bitwidth > 8 or not element_type(dtype).has_infinity)
     _name(node, namer)
-    # An input that is an output too is both under its one name, so it stays the output, in the type that it has now.
+    # An input that is also an output has one name, so it stays the output, in its present type.
     for user, index in list(value.uses()):
         if user is not node:
             user.replace_input_with(index, node.outputs[0])

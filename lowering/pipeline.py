@@ -1,4 +1,4 @@
-"""optimize: the passes in their order, with the records of all of them."""
+"""optimize: Run the passes in order, with the records of all of them."""
 
 from __future__ import annotations
 
@@ -42,12 +42,20 @@ _FIRST_LOWERING = "lower-trunc"
 _GROWING = ("fold-shapes", "fold-constants")
 """The passes that may make the file larger, within a limit for all their runs together."""
 _MOST_ROUNDS = 8
-"""How often the passes run one after the other, as long as they find something: what one makes, another simplifies."""
+"""Largest number of rounds of the passes while they find something: the result of one may be simplified by another."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """The optimized model, and what was done, refused and noticed on the way, in order; the verdict of `verify`."""
+    """The optimized model, the rewrites, refusals and diagnostics in order, and the verdict of `verify`.
+
+    Attributes:
+        model: The optimized model.
+        rewrites: The changes that were made.
+        refusals: The changes that were not made, each with its reason.
+        diagnostics: Findings about the model.
+        verdict: The result of `verify`, or None.
+    """
 
     model: onnx_ir.Model
     rewrites: list[Rewrite] = field(default_factory=list[Rewrite])
@@ -56,7 +64,7 @@ class Result:
     verdict: Verdict | None = None
 
     def summary(self) -> str:
-        """One sentence: the counts of rewrites, refusals and diagnostics, and what `verify` concluded."""
+        """Return one sentence: the counts of rewrites, refusals and diagnostics, and the outcome of `verify`."""
         counts = {"rewrite": self.rewrites, "refusal": self.refusals, "diagnostic": self.diagnostics}
         text = ", ".join(f"{len(records)} {name}{'' if len(records) == 1 else 's'}" for name, records in counts.items())
         return text if self.verdict is None else f"{text}; verified: {self.verdict.summary()}"
@@ -102,34 +110,53 @@ def optimize(
     verify_inputs: Sequence[tuple[str, Mapping[str, NDArray[Any]]]] | None = Options.verify_inputs,
     provenance: bool = Options.provenance,
 ) -> Result:
-    """Make the element types of `model` right, and legal for `target` where one is named.
+    """Fix the element types of `model`, and legalize it for `target` if given.
 
-    model: an onnx_ir.Model, which is left as it is (the result shares its tensors), a ModelProto, or a file.
-    target: the runtime to make the model legal for, or its name; by default none in particular.
-    promotion: the rules for operands that disagree, or the name of a preset of PromotionRules; by default those of
-        ConvertPromoteTypes, nothing unsafe.
-    keep_output_types: as of InsertPromoteTypes.
-    max_growth, max_total_growth, fold_disputed, fold_as, fold_quantized: as of FoldConstants.
-    interface: `stored` has graph inputs and outputs of a type that the target lacks as they are kept, uint8 codes or,
-        of 16 bits, floats; `wide` has those of at most 8 bits that the target lacks, and all float16 and bfloat16, as
-        floats, or bytes for integers.
-    storage, emit_functions: as of LowerFloat8.
-    narrow: the types to narrow, `int64`, `double` or both, where no value can tell; nothing by default.
-    narrow_interface, largest_dim: as of NarrowTypes.
-    in_place: change an onnx_ir.Model itself, which saves the time of copying it.
-    passes: the passes to run, in order, by name, with options as `name{option=value}`, or themselves; by default all
-        that apply.
-    lowerings: what to make of operators of your own domains on the way to the target, as of LowerCustom.
-    until: the name of the pass to stop after.
-    progress: called with the name of each pass before it runs.
-    verify: an engine (`onnxruntime`, `openvino` or `reference`) that runs the model before all and after each pass, as
-        a file of it would be read; the result says what was compared. verify_dims, verify_inputs: as of
-        `castsmith.verify`.
-    provenance: whether new nodes say in their metadata which rule made them.
+    Args:
+        model: An onnx_ir.Model, which is not changed (the result shares its tensors), a ModelProto, or a path.
+        target: The runtime to legalize the model for, or its name; none by default.
+        promotion: The rules for operands that disagree, or the name of a preset of PromotionRules; by default those of
+            ConvertPromoteTypes, without unsafe promotion.
+        keep_output_types: Cast outputs back to their declared types.
+        max_growth: Bytes by which folding one node may grow the file.
+        max_total_growth: Bytes by which all folding may grow the file.
+        fold_disputed: Fold casts on which runtimes disagree, too.
+        fold_as: Fold casts that the standard leaves open as `onnxruntime` or `reference` computes them.
+        fold_quantized: Fold the weights of quantized operators, too.
+        interface: Replacement of graph inputs and outputs of a type that the target lacks: `stored` keeps them as
+            stored,
+            uint8 codes or, of 16 bits, floats; `wide` makes those of at most 8 bits that the target lacks, and all
+                float16
+            and bfloat16, floats, or bytes for integers.
+        storage: Storage of weights of 4 and 2 bits that the target lacks: `packed` or `byte`.
+        emit_functions: Emit lowered conversions as model-local functions.
+        narrow: The types to narrow, `int64`, `double` or both, where the result is identical for every input; none by
+            default.
+        narrow_interface: Narrow graph inputs too, and outputs that are known to fit.
+        largest_dim: Upper bound of every dimension that the model does not fix; 0 if unknown.
+        in_place: Change an onnx_ir.Model itself, which saves the time of copying it.
+        passes: The passes to run, in order, by name, with options as `name{option=value}`, or as objects; by default
+            all
+            that apply.
+        lowerings: Lowerings of custom operators by operator name, as in LowerCustom.
+        until: The name of the last pass to run.
+        progress: Called with the name of each pass before it runs.
+        verify: An engine (`onnxruntime`, `openvino` or `reference`) that compares the model before and after each pass,
+            as
+            read from a file; the result lists what was compared.
+        verify_dims: Sizes of symbolic dimensions by name, as in `castsmith.verify`.
+        verify_inputs: The inputs to compare on, as in `castsmith.verify`.
+        provenance: Note in the metadata of new nodes which rule made them.
 
-    Raises CastsmithError: ModelError for what cannot be read, PromotionError for a promotion that the rules refuse,
-    TargetError for an unknown target, OptionError for an unknown pass or a value that an option does not take,
-    VerificationError where bits change.
+    Returns:
+        The optimized model with the records of all passes.
+
+    Raises:
+        ModelError: The model cannot be read.
+        PromotionError: The rules refuse a promotion.
+        TargetError: The target is unknown.
+        OptionError: A pass is unknown, or an option does not support its value.
+        VerificationError: The results of the model changed.
     """
     return _optimize(
         model,
@@ -233,13 +260,13 @@ def _report_what_is_left(session: Session, rules: PromotionRules, target: Target
 
 
 def rules_of(options: Options) -> PromotionRules:
-    """The rules for operands whose types disagree. Raises PromotionError for an unknown preset."""
+    """Return the rules for operands whose types disagree. Raises PromotionError for an unknown preset."""
     named = options.promotion
     return PromotionRules.preset(named) if isinstance(named, str) else named or PromotionRules()
 
 
 def _run(each: PassBase, name: str, session: Session) -> RewriteResult:
-    """Run a pass of Castsmith in the session, or one from elsewhere, which may change anything, on its model."""
+    """Run a pass of Castsmith in the session, or a foreign pass, which may change anything, on its model."""
     if isinstance(each, SessionPass):
         return each.run(session)
     if isinstance(each, RewritePass):
@@ -253,7 +280,7 @@ def _run(each: PassBase, name: str, session: Session) -> RewriteResult:
 
 
 def retyped(rewrites: Iterable[Rewrite]) -> set[str]:
-    """The inputs and outputs of the model whose element type the rewrites changed on purpose."""
+    """Return the inputs and outputs of the model whose element type the rewrites changed intentionally."""
     return {rewrite.site.node for rewrite in rewrites if rewrite.effect is Effect.INTERFACE}
 
 
@@ -262,7 +289,7 @@ def _constant_bytes(model: onnx_ir.Model) -> int:
 
 
 def name_of(spec: str | PassBase) -> str:
-    """What the pass is called: by its name where it has one, else as its class is."""
+    """Return the name of the pass, or of its class if it has none."""
     if isinstance(spec, str):
         return pass_name(spec)
     kind = type(spec)
@@ -282,7 +309,7 @@ def _specs(
     if until is None:
         return list(passes)
     if until not in names:
-        raise OptionError(f"{until!r} is not one of the passes to run, which are {', '.join(names)}.")
+        raise OptionError(f"unknown pass {until!r} for until; expected {', '.join(names)}.")
     return list(passes[: names.index(until) + 1])
 
 

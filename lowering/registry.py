@@ -1,4 +1,4 @@
-"""The passes by name, in the order in which `optimize` runs them, and the text form of one with its options."""
+"""The passes by name, in the order in which `optimize` runs them, and the text form of a pass with its options."""
 
 from __future__ import annotations
 
@@ -33,15 +33,19 @@ PASSES: dict[str, str] = {
     "widen-floats": "castsmith.lowering.widen:WidenFloats",
     "legalize-version": "castsmith.lowering.opset:LegalizeVersion",
 }
-"""Every pass, in the order of the pipeline, and where its class is: one that does not run is not imported."""
+"""Every pass, in the order of the pipeline, and its module: one that does not run is not imported."""
 
 _AGAIN = {"place-casts": "simplify-casts", "widen-floats": "simplify-casts"}
-"""Passes after which an earlier one has more to do: a cast that was moved may now stand where nobody sees it, and two
-operators that were widened may want the same cast."""
+"""Passes after which an earlier one may find more.
+
+A moved cast may become removable, and two widened operators may share a cast.
+"""
 
 ON_REQUEST: dict[str, tuple[str, ...]] = {"narrow-types": ("simplify-casts", "fold-constants"), "convert-precision": ()}
-"""Passes that `optimize` runs only when it is asked to, and what has more to do after each. It runs convert-precision,
-which changes values, only where that is among the passes that are named; `castsmith.convert` is made of it."""
+"""Passes that `optimize` runs only on request, and the passes that may find more after each.
+
+convert-precision changes values, so it runs only if named among the passes; `castsmith.convert` uses it.
+"""
 
 PIPELINE: tuple[str, ...] = tuple(
     name for first in PASSES if first not in ON_REQUEST for name in (first, _AGAIN.get(first)) if name is not None
@@ -49,25 +53,25 @@ PIPELINE: tuple[str, ...] = tuple(
 """The passes that `optimize` runs, in order."""
 
 AFTER: dict[str, tuple[str, ...]] = {"lower-custom": ("insert-promote-types", "resolve-promote-types")}
-"""Passes to run after one that changed something: what an operator of another domain gives had no type before."""
+"""Passes to run after one that changed something: the result of a custom operator had no type before."""
 
 _SPEC = re.compile(r"(?P<name>[a-z0-9-]+)(\{(?P<options>[^{}]*)\})?")
 
 
 def needs_target(name: str) -> bool:
-    """Whether the pass works towards a target and cannot run without one."""
-    if name in PASSES:  # all of ours that do are in that package; a test asks their fields
+    """True if the pass cannot run without a target."""
+    if name in PASSES:  # all of ours that do are in that package; a test checks their fields
         return name not in ON_REQUEST and PASSES[name].startswith("castsmith.lowering.")
     return any(field.name == "target" for field in _fields(name))
 
 
 def option_names(name: str) -> list[str]:
-    """The options that the text form of the pass takes: the fields whose default tells how to read them."""
+    """Return the options in the text form of the pass: the fields whose default determines how to parse them."""
     return [field.name for field in _fields(name) if isinstance(field.default, bool | int | str | tuple)]
 
 
 def summary(name: str) -> str:
-    """What the pass does: the first sentence of its module's documentation, of its own for one that a package adds."""
+    """Return the first sentence of the documentation of the pass's module, or of the class for a package's pass."""
     if name not in PASSES:
         return " ".join((inspect.getdoc(pass_class(name)) or "").split("\n\n")[0].split())
     doc = inspect.getdoc(inspect.getmodule(pass_class(name))) or ""
@@ -75,23 +79,23 @@ def summary(name: str) -> str:
 
 
 def added_passes() -> list[str]:
-    """The names of the passes that other packages add, as entry points of the group `castsmith.passes`."""
+    """Return the names of the passes that other packages add, as entry points of the group `castsmith.passes`."""
     return [each.name for each in extensions(ADDED)]
 
 
 def pass_class(name: str) -> type[PassBase]:
-    """The pass of that name. Raises OptionError for an unknown one, ExtensionError for one that cannot be used."""
+    """Return the pass of that name. Raises OptionError for an unknown one, ExtensionError for an unusable one."""
     if name in PASSES:
         module, _, kind = PASSES[name].partition(":")
         return getattr(import_module(module), kind)
     found = extension(ADDED, name, _fit)
     if found is None:
-        raise OptionError(f"{name!r} is not a pass; the passes are {', '.join((*PASSES, *added_passes()))}.")
+        raise OptionError(f"unknown pass {name!r}; expected {', '.join((*PASSES, *added_passes()))}.")
     return found
 
 
 def pass_name(spec: str) -> str:
-    """The name in `name{option=value ...}`. Raises OptionError for text of another form or an unknown name."""
+    """Return the name in `name{option=value ...}`. Raises OptionError for text of another form or an unknown name."""
     match = _SPEC.fullmatch(spec.strip())
     name = spec if match is None else match["name"]
     if name not in PASSES:
@@ -100,9 +104,10 @@ def pass_name(spec: str) -> str:
 
 
 def make_pass(spec: str, settings: Mapping[str, Any]) -> PassBase:
-    """The pass that `spec` names, with the `settings` it has fields for and, over them, the options in `spec`.
+    """Return the pass that `spec` names, with those of the `settings` that it has, overridden by the options in `spec`.
 
-    Raises OptionError for an unknown pass or option, a value of the wrong type, or a pass that lacks its target.
+    Raises:
+        OptionError: The pass or an option is unknown, a value is invalid, or a required target is missing.
     """
     name = pass_name(spec)
     known = {field.name: field for field in _fields(name)}
@@ -118,7 +123,7 @@ def make_pass(spec: str, settings: Mapping[str, Any]) -> PassBase:
 
 def _fit(thing: object) -> type[PassBase]:
     if not (inspect.isclass(thing) and issubclass(thing, PassBase)):
-        raise TypeError("it is no subclass of onnx_ir.passes.PassBase")
+        raise TypeError("it is not a subclass of onnx_ir.passes.PassBase")
     if dataclasses.is_dataclass(thing):
         required = [field.name for field in dataclasses.fields(thing) if _is_required(field) and field.name != "target"]
     else:
@@ -137,7 +142,7 @@ def _is_required(field: dataclasses.Field[Any]) -> bool:
 
 
 def _fields(name: str) -> tuple[dataclasses.Field[Any], ...]:
-    """The options of the pass: a class that is no dataclass has none."""
+    """Return the options of the pass; a class that is not a dataclass has none."""
     found = pass_class(name)
     return dataclasses.fields(found) if dataclasses.is_dataclass(found) else ()
 

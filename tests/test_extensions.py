@@ -51,7 +51,7 @@ BAD = {
         ("promote", "i8", "--promotion", "bad"),
         "No such file",
     ),
-    "no pass": ("passes", "added_by_test:NUMBER", RUN, "no subclass of onnx_ir.passes"),
+    "no pass": ("passes", "added_by_test:NUMBER", RUN, "not a subclass of onnx_ir.passes"),
     "an option without default": (
         "passes",
         "added_by_test:Needs",

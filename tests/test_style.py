@@ -28,7 +28,7 @@ ALLOWED = {
 # Each pattern with what to write in its place.
 QUESTION = re.compile(r"(Whether|What|How|Which|Where|Why|Who|When)\b")
 FORBIDDEN = {
-    r"(?<!there )\b(is|are|was|were|be) (no|none)\b(?! (longer|more|less|fewer|later|earlier|larger|smaller|greater"
+    r"(?<![Tt]here )\b(is|are|was|were|be) (no|none)\b(?! (longer|more|less|fewer|later|earlier|larger|smaller|greater"
     r"|wider|better))": "say what it is, or 'is not'",
     r"\bthere (is|are|was|were) none\b": "say what happens",
     r"\bnone (of|is|are|can|does|do|may|has|have|that|other)\b": "'no X', 'not any', or 'without'",

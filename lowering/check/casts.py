@@ -1,7 +1,7 @@
-"""Casts one after another that lose what one cast keeps, each with a value that shows it.
+"""Chains of casts that lose values that one cast would keep, each with a witness value.
 
-Two casts are one after another also where the values between them are only moved. A chain that is one cast by proof
-(`castsmith.ir.ops.casts.chain_verdict`), or for the integers that are known to go through it, is no finding.
+Two casts also form a chain if the values between them are only moved. A chain that is proven to be equal to one cast
+(`castsmith.ir.ops.casts.chain_verdict`), or is so for the integers that can reach it, is not reported.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from castsmith.passes.place import data_inputs
 from castsmith.passes.simplify import cast_before, harmless
 
 _TELLING = (0.1, 1 / 3, 3, 1 + 2**-11 + 2**-40, 1e5, 300, 70_000, 2**24 + 1, 2**31 + 5, 2**53 + 1, -1)
-"""Numbers to show a loss by, if one of them does: easier to follow than the witness of the proof, a subnormal."""
+"""Numbers that may show a loss: easier to follow than the witness of the proof, a subnormal."""
 
 _NEAR = 2
-"""How far from the largest number of a type a bound may be that is meant to saturate it."""
+"""Largest relative distance between a saturating bound and the largest number of a type."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class _Chain:
 
 
 def cast_findings(model: onnx_ir.Model, inference: Inference) -> Iterator[Diagnostic]:
-    """Chains of casts that lose values, round twice or lose NaN, and NaN lost by saturating ahead of a cast."""
+    """Yield chains of casts that lose values, round twice or lose NaN, and NaN lost by saturating before a cast."""
     imports, ranges = imports_by_scope(model), Ranges(inference)
     ambiguous = called_with_several_types(inference)
     for node in all_nodes(model):
@@ -69,12 +69,12 @@ def cast_findings(model: onnx_ir.Model, inference: Inference) -> Iterator[Diagno
         if found is not None:
             yield found
         elif value is not None and (text := _saturates(value, last.to, inference)):
-            way_out = "leave saturation to the cast where it saturates, or put NaN back after it with IsNaN and Where"
+            way_out = "leave saturation to the cast if it saturates, or restore NaN after it with IsNaN and Where"
             yield Diagnostic("nan-lost-by-clip", Severity.WARNING, site_of(node), text, way_out)
 
 
 def _unmoved(value: onnx_ir.Value | None) -> onnx_ir.Value | None:
-    """What the elements of the value are before they are moved."""
+    """Return the value whose elements are moved to give this one."""
     while value is not None and (node := value.producer()) is not None:
         indexes = data_inputs(node)
         if indexes is None or len(indexes) != 1:
@@ -101,27 +101,29 @@ def _chain_finding(
     try:
         verdict = chain_verdict(chain.source, chain.first, last, opset)
     except (ElementTypeError, CastError):
-        return None  # a type that Cast does not take, which is a finding of its own
+        return None  # a type that Cast does not support, which is a separate finding
     return None if verdict else _classified(node, chain, verdict)
 
 
 def _classified(node: onnx_ir.Node, chain: _Chain, verdict: Collapse) -> Diagnostic | None:
-    """The chain by what it loses: NaN, a rounding too many, or values that one cast would keep."""
+    """Return the finding for the chain: NaN lost, a second rounding, or values lost that one cast would keep."""
     a, b, c = map(element_type, chain.types)
     site = site_of(node)
     if _floats(a, c) and a.has_nan and c.has_nan and not b.has_nan:
         message = f"{chain} loses NaN, which {type_name(b.dtype)} does not have"
-        way_out = "round in the floating-point type, as with Floor or Round, where NaN is to stay"
+        way_out = "round in the floating-point type, for example with Floor or Round, to keep NaN"
         return Diagnostic("nan-lost-in-chain", Severity.NOTE, site, message, way_out)
     if verdict.witness is None:
         return None
     value, through, at_once = _example(chain, verdict.witness)
     if embeds(a.dtype, c.dtype):
         message = f"{chain} loses values that {type_name(c.dtype)} holds: {value} becomes {through}"
-        return Diagnostic("lossy-cast-chain", Severity.NOTE, site, message, "remove both unless the rounding is meant")
+        return Diagnostic(
+            "lossy-cast-chain", Severity.NOTE, site, message, "remove both unless the rounding is intended"
+        )
     if _floats(a, b, c) and not embeds(a.dtype, b.dtype) and not embeds(b.dtype, c.dtype):
         message = f"{chain} rounds twice: {value} becomes {through}, and by one cast {at_once}"
-        way_out = f"cast from {type_name(a.dtype)} to {type_name(c.dtype)} at once where one rounding is meant"
+        way_out = f"cast from {type_name(a.dtype)} to {type_name(c.dtype)} directly if one rounding is intended"
         return Diagnostic("double-rounding", Severity.WARNING, site, message, way_out)
     return None
 
@@ -131,7 +133,7 @@ def _floats(*rows: ElementType) -> bool:
 
 
 def _example(chain: _Chain, witness: float) -> tuple[str, str, str]:
-    """A value of the source, what the chain makes of it, and what the direct cast does."""
+    """Return a value of the source, the result of the chain, and the result of the direct cast."""
     source, middle, last = chain.types
     row = element_type(source)
     telling = [x for x in _TELLING if row.kind is Kind.FLOATING or (x == int(x) and row.min <= x <= row.max)]
@@ -148,7 +150,7 @@ def _whole(values: list[float], row: ElementType) -> np.ndarray[tuple[int], np.d
 
 
 def _saturates(value: onnx_ir.Value, to: DataType, inference: Inference) -> str:
-    """Why a bound ahead of the cast to `to` is saturation by which NaN may be lost; empty where it is none."""
+    """Return how a bound before the cast to `to` saturates so that NaN may be lost; empty if it does not."""
     node, row, source = value.producer(), element_type(to), inference.type_of(value)
     if node is None or node.domain not in DEFAULT_DOMAINS or node.op_type not in ("Clip", "Min", "Max"):
         return ""
@@ -160,4 +162,4 @@ def _saturates(value: onnx_ir.Value, to: DataType, inference: Inference) -> str:
     largest = float(row.max)
     if not any(largest / _NEAR <= bound <= largest * _NEAR for bound in bounds):
         return ""
-    return f"{node.op_type} saturates what is cast to {type_name(to)}, and some runtimes make NaN a bound there"
+    return f"{node.op_type} saturates before a cast to {type_name(to)}, and some runtimes turn NaN into a bound there"

@@ -1,4 +1,4 @@
-"""The operators of a model that one target would refuse or get wrong for the type they are of, by the target's file."""
+"""Operators of a model that one target would refuse or compute wrongly for their type, by the target's file."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ _OF_RESULT = operators(
 
 @dataclass
 class _Found:
-    """Where something is first found, and how often it is."""
+    """The first place of a finding, and the number of its nodes."""
 
     first: Site
     nodes: set[onnx_ir.Node] = field(default_factory=set[onnx_ir.Node])
 
     def more(self) -> str:
-        """How many nodes there are, where there are more than one."""
-        return "" if len(self.nodes) == 1 else f", in {len(self.nodes)} nodes, this the first of them"
+        """Return the number of nodes, if there are several."""
+        return "" if len(self.nodes) == 1 else f", in {len(self.nodes)} nodes, of which this is the first"
 
 
 def kernel_findings(model: onnx_ir.Model, inference: Inference, target: Target) -> Iterator[Diagnostic]:
-    """One finding for each operator and type, at the first node; a type that the target lacks has one of its own."""
+    """Yield one finding for each operator and type, at the first node; a type that the target lacks has its own."""
     imports, lacking, misfused = imports_by_scope(model), dict[str, _Found](), dict[str, _Found]()
     unknown = dict[DataType, None]()
     for node in all_nodes(model):
@@ -56,30 +56,30 @@ def kernel_findings(model: onnx_ir.Model, inference: Inference, target: Target) 
                 lacking.setdefault(reason, _Found(site_of(node))).nodes.add(node)
             elif (reason := fused_wrongly(node, dtype, target)) is not None:
                 misfused.setdefault(reason, _Found(site_of(node))).nodes.add(node)
-    way_out = f"{lowering_to(target)} replaces what has an exact replacement"
+    way_out = f"{lowering_to(target)} replaces it if there is an exact replacement"
     for reason, found in lacking.items():
         yield Diagnostic("target-lacks-kernel", Severity.ERROR, found.first, reason + found.more(), way_out)
     for reason, found in misfused.items():
         yield Diagnostic("target-misfuses", Severity.WARNING, found.first, reason + found.more(), way_out)
     if unknown:
         names = ", ".join(type_name(dtype) for dtype in unknown)
-        message = f"what of {target.name} takes {names} is not known"
-        way_out = f"{lowering_to(target)} leaves none of it to the target"
+        message = f"the operators of {target.name} that support {names} are unknown"
+        way_out = f"{lowering_to(target)} replaces all of them"
         yield Diagnostic("target-unknown", Severity.WARNING, Site(model.graph.name or ""), message, way_out)
 
 
 def lowering_to(target: Target) -> str:
-    """The call that lowers a model to the target, as Python code; the command line shows its own options instead."""
+    """Return the call that lowers a model to the target, as Python code; the command line shows its own options."""
     return f"`optimize(target={target.name!r})`"
 
 
 def types_asked_about(
     node: onnx_ir.Node, type_of: Callable[[onnx_ir.Value | None], DataType | None], target: Target
 ) -> list[DataType]:
-    """The types of the node that the rows of the target's `kernels` are about.
+    """Return the types of the node that the rows of the target's `kernels` describe.
 
-    Of an operator that was probed, the type that was varied in doing so: of its first operand in most. Of another one,
-    all its narrow types, whose kernels are few, and of which the lowering goes by the same rows.
+    For a probed operator, the type that the probe varied: that of its first operand in most cases. For others, all
+    narrow types, which have few kernels, and for which the lowering uses the same rows.
     """
     if node.op_type in target.probed:
         if node.op_type == "Cast":

@@ -1,4 +1,4 @@
-"""The findings of `check`. Inference and the passes are asked; the model is left as it is."""
+"""The findings of `check`, from inference and the passes; the model is not changed."""
 
 from __future__ import annotations
 
@@ -33,28 +33,35 @@ def check(
     target: str | Target | None = None,
     promotion: PromotionRules | str | None = None,
 ) -> list[Diagnostic]:
-    """List what is wrong with the element types of a model; an empty list if nothing is.
+    """List the findings about the element types of a model.
 
-    model: an onnx_ir.Model, a ModelProto, or a file, even one that no runtime accepts; it is left as it is.
-    target: the runtime that the model is for, by name, by its JSON file, or as a Target: what it would refuse or get
-        wrong is listed too.
-    promotion: the rules for operands that disagree, or the name of a preset of PromotionRules.
+    Args:
+        model: An onnx_ir.Model, a ModelProto or a path, valid or not; it is not changed.
+        target: The runtime that the model is for, by name, by its JSON file, or as a Target: types and operators that
+            it
+            would refuse or compute wrongly are listed too.
+        promotion: The rules for operands that disagree, or the name of a preset of PromotionRules.
 
-    Each finding has a stable `code`, a `severity`, a place (`site`), a `message`, and in `help` the way out.
+    Returns:
+        The findings, empty for a correct model. Each has a stable `code`, a `severity`, a place (`site`), a `message`,
+            and
+        in `help` the way out.
 
-    Raises ModelError for what cannot be read or an unknown opset, TargetError for an unknown target, PromotionError for
-    an unknown preset.
+    Raises:
+        ModelError: The model cannot be read, or its opset is unsupported.
+        TargetError: The target is unknown.
+        PromotionError: The preset is unknown.
     """
     return list(findings(as_model(model), as_rules(promotion), as_target(target)))
 
 
 def findings(model: onnx_ir.Model, rules: PromotionRules, target: Target | None) -> Iterator[Diagnostic]:
-    """Everything found in the model, by kind and then in the order of the graph. Raises OpsetError."""
+    """Return everything found in the model, by kind and then in the order of the graph. Raises OpsetError."""
     require_known_opset(model)
     try:
-        # Past a promotion that the rules refuse, types are followed as if it were allowed: one cause, one finding.
+        # After a promotion that the rules refuse, types are inferred as if it were allowed: one cause, one finding.
         inference = infer_element_types(model, replace(rules, promote_unsafe=True))
-    except PromotionError as error:  # string or complex where branches or states join: no one node is at fault
+    except PromotionError as error:  # string or complex in joined branches or states: not the fault of one node
         text = str(error).rstrip(".")
         yield Diagnostic("mixed-operand-types", Severity.ERROR, Site(model.graph.name or ""), text)
         inference = None
@@ -71,20 +78,23 @@ def findings(model: onnx_ir.Model, rules: PromotionRules, target: Target | None)
 
 
 def _constant_findings(model: onnx_ir.Model) -> Iterator[Diagnostic]:
-    """Casts of constants that the standard does not fix: refusals which folding disputed ones lifts are disputed."""
+    """Yield casts of constants that the standard does not fix; those that fold_disputed would fold are disputed."""
     try:
         refused = _fold_refusals(model, disputed=False)
         undefined = Counter(_fold_refusals(model, disputed=True))
     except ModelError:
-        return  # a Trunc that cannot be read, which is a finding of its own
+        return  # an unreadable Trunc, which is a separate finding
     except CastsmithError as error:
         yield Diagnostic("constant-malformed", Severity.ERROR, Site(model.graph.name or ""), str(error).rstrip("."))
         return
     for refusal in refused:
         kind = "undefined" if undefined[refusal] else "disputed"
         undefined[refusal] -= 1
-        message = f"what this cast gives is {kind}: {refusal.reason}"
-        way_out = {"undefined": "change the constant", "disputed": "`fold_disputed` takes the schema's own table"}[kind]
+        message = f"the result of this cast is {kind}: {refusal.reason}"
+        way_out = {
+            "undefined": "change the constant",
+            "disputed": "`fold_disputed` folds it by the schema's own table",
+        }[kind]
         yield Diagnostic(f"{kind}-constant-cast", Severity.WARNING, refusal.site, message, way_out)
 
 

@@ -1,4 +1,4 @@
-"""What stands between a model and one target, as far as the target's description tells."""
+"""Obstacles between a model and one target, as far as the target's file describes it."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from castsmith.numerics.types import ELEMENT_TYPES, type_name
 def unreported_errors(
     model: onnx_ir.Model, inference: Inference, target: Target, reported: Iterable[Diagnostic]
 ) -> list[Diagnostic]:
-    """The errors that are left in an optimized model, without those that are `reported` already."""
+    """Return the errors that remain in an optimized model, except those in `reported`."""
     known = {(each.code, each.site) for each in reported}
     found = (*target_findings(model, inference, target), *trunc_findings(model))
     return [each for each in found if each.severity is Severity.ERROR and (each.code, each.site) not in known]
 
 
 def target_findings(model: onnx_ir.Model, inference: Inference | None, target: Target) -> Iterator[Diagnostic]:
-    """Versions, element types and operators on them that the target does not take or gets wrong."""
+    """Yield the versions, element types and operators that the target does not support or gets wrong."""
     yield from _version_findings(model, target)
     yield from _type_findings(model, inference, target)
     yield from _operator_findings(model, target)
@@ -40,7 +40,7 @@ def target_findings(model: onnx_ir.Model, inference: Inference | None, target: T
 def _version_findings(model: onnx_ir.Model, target: Target) -> Iterator[Diagnostic]:
     site = Site(model.graph.name or "")
     opset = opset_of(model.graph.opset_imports, "") or 0
-    way_out = f"{lowering_to(target)} lowers it where nothing changes by that"
+    way_out = f"{lowering_to(target)} lowers it if that changes nothing"
     if opset > target.newest_opset:
         message = f"the model is of opset {opset} and {target.name} accepts at most {target.newest_opset}"
         yield Diagnostic("opset-too-new", Severity.ERROR, site, message, way_out)
@@ -51,7 +51,7 @@ def _version_findings(model: onnx_ir.Model, target: Target) -> Iterator[Diagnost
 
 
 def _type_findings(model: onnx_ir.Model, inference: Inference | None, target: Target) -> Iterator[Diagnostic]:
-    """One finding a type, with the first value that has it: a model of such a type has it everywhere."""
+    """Yield one finding per type, with the first value that has it."""
     where: dict[DataType, list[str]] = {dtype: [] for dtype in ELEMENT_TYPES if dtype in target.lacks}
     for value in dict.fromkeys(_values(model)):
         dtype = inference.type_of(value) if inference is not None else None
@@ -61,11 +61,11 @@ def _type_findings(model: onnx_ir.Model, inference: Inference | None, target: Ta
     for dtype, names in where.items():
         if names:
             have = "has" if len(names) == 1 else "have"
-            more = "" if len(names) == 1 else f", {names[0]} the first of them"
+            more = "" if len(names) == 1 else f", of which {names[0]} is the first"
             subject = f"the value {names[0]}" if len(names) == 1 else f"{len(names)} values"
             message = f"{target.name} has no {type_name(dtype)}, which {subject} {have}{more}"
             site = Site(model.graph.name or "")
-            way_out = f"{lowering_to(target)} lowers the types it can"
+            way_out = f"{lowering_to(target)} lowers the supported types"
             yield Diagnostic("target-lacks-type", Severity.ERROR, site, message, way_out)
 
 
@@ -80,12 +80,12 @@ def _values(model: onnx_ir.Model) -> Iterator[onnx_ir.Value]:
 
 
 def _operator_findings(model: onnx_ir.Model, target: Target) -> Iterator[Diagnostic]:
-    """The operators of QONNX, which no runtime has but those that say so. Other domains may be registered there."""
+    """Yield the operators of QONNX, unless the target supports them. Other domains may be registered in the runtime."""
     for node in all_nodes(model):
         function = model.functions.get(node.op_identifier())
         if is_quantizer(node) and node.domain not in target.domains and (function is None or not len(function)):
             message = f"{target.name} has no operator {node.op_type} of {node.domain}"
-            way_out = f"{lowering_to(target)} replaces it where its parameters are constants"
+            way_out = f"{lowering_to(target)} replaces it if its parameters are constant"
             yield Diagnostic("target-lacks-operator", Severity.ERROR, site_of(node), message, way_out)
 
 

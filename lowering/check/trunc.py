@@ -1,4 +1,4 @@
-"""QONNX Trunc nodes that cannot be read, or whose parameters hardly mean what somebody wanted."""
+"""QONNX Trunc nodes that are malformed or have suspicious parameters."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FINN = "finn.custom_op.general"
 
 
 def trunc_findings(model: onnx_ir.Model) -> Iterator[Diagnostic]:
-    """Trunc nodes of no version, of a guessed one, and suspicious ones."""
+    """Yield Trunc nodes of no version, of a guessed one, and suspicious ones."""
     imports = imports_by_scope(model)
     for node in all_nodes(model):
         if not is_trunc(node) or node.graph is None:
@@ -37,23 +37,28 @@ def trunc_findings(model: onnx_ir.Model) -> Iterator[Diagnostic]:
             yield Diagnostic("trunc-malformed", Severity.ERROR, site_of(node), text)
             continue
         if meaning.guessed:
-            message = f"{node.domain} is not imported, so Trunc is taken for version {meaning.version} by its inputs"
+            message = (
+                f"{node.domain} is not imported, so version {meaning.version} of Trunc is inferred from its inputs"
+            )
             yield Diagnostic("trunc-version-guessed", Severity.WARNING, site_of(node), message, "import the domain")
         for message, way_out in _suspicions(node, meaning):
             yield Diagnostic("trunc-suspicious", Severity.WARNING, site_of(node), message, way_out)
 
 
 def _suspicions(node: onnx_ir.Node, meaning: TruncNode) -> Iterator[tuple[str, str]]:
-    """What is odd about the node, and the way out. Facts: qonnx 1.0.0, `custom_op/general/trunc.py`."""
+    """Yield suspicious parameters of the node, each with the way out.
+
+    Source: qonnx 1.0.0, `custom_op/general/trunc.py`.
+    """
     if node.domain == _FINN and meaning.version > 1:
         yield f"QONNX runs Trunc of {_FINN} as version 1, whatever is imported", "use qonnx.custom_op.general"
     constants = {name: constant_tensor(value) for name, value in trunc_operands(node, meaning.version).items()}
     known = {n: np.asarray(t.numpy(), np.float64) for n, t in constants.items() if t is not None and t.size}
     yield from _odd_widths(known, meaning)
     if "scale" in known and not (known["scale"] > 0).all():
-        yield f"scale is {known['scale'].min():g}, which is no step between numbers", "export the model again"
+        yield f"scale is {known['scale'].min():g}, expected a positive finite number", "export the model again"
     if meaning.version == 1 and (known.get("zero_point", np.zeros(1)) != 0).any():
-        message = "version 1 takes the zero point off unscaled, after the division by 2**(in_bitwidth - out_bitwidth)"
+        message = "version 1 subtracts the zero point unscaled, after the division by 2**(in_bitwidth - out_bitwidth)"
         yield message, "use version 2, which divides it too"
     if meaning.version > 1 and "scale" in known and "out_scale" in known:
         yield from _odd_ratio(known)
@@ -63,26 +68,29 @@ def _odd_widths(known: Parameters, meaning: TruncNode) -> Iterator[tuple[str, st
     for name in ("in_bitwidth", "out_bitwidth"):
         widths = known.get(name, np.ones(1))
         if not (np.isfinite(widths) & (widths >= 1) & (widths == np.floor(widths))).all():
-            yield f"{name} is {widths.reshape(-1)[0]:g}, which is no number of bits", "export the model again"
+            yield f"{name} is {widths.reshape(-1)[0]:g}, expected a number of bits", "export the model again"
     if not {"in_bitwidth", "out_bitwidth"} <= known.keys():
         return
     wide, narrow = known["in_bitwidth"].min(), known["out_bitwidth"].max()
     if narrow > wide:
-        yield f"{wide:g} bits in and {narrow:g} out: nothing is cut off", "swap the widths, or remove the node"
+        yield f"{wide:g} bits in and {narrow:g} out: nothing is truncated", "swap the widths, or remove the node"
     elif narrow == wide and meaning.version == 1:
         yield f"{wide:g} bits in and out: it only rounds", "remove the node, or correct the widths"
 
 
 def _odd_ratio(known: Parameters) -> Iterator[tuple[str, str]]:
-    """Version 2 divides by the power of two nearest out_scale / scale, and multiplies by out_scale itself."""
+    """Yield a suspicious ratio: version 2 divides by the power of two nearest out_scale / scale.
+
+    It multiplies by out_scale itself.
+    """
     with np.errstate(all="ignore"):
         ratio = (known["out_scale"] / known["scale"]).reshape(-1)
     for value in ratio[np.isfinite(ratio) & (ratio > 0)].tolist():
         nearest = 2.0 ** round(math.log2(value))
         if not math.isclose(value, nearest, rel_tol=1e-5):
-            message = f"out_scale is {value:g} times scale, no power of two: it divides by {nearest:g} all the same"
+            message = f"out_scale is {value:g} times scale, not a power of two: it divides by {nearest:g}"
             yield message, "make out_scale a power of two times scale"
             return
         if value < 1:
-            yield f"out_scale is {value:g} times scale, so nothing is cut off", "make out_scale the larger"
+            yield f"out_scale is {value:g} times scale, so nothing is truncated", "make out_scale the larger"
             return

@@ -1,4 +1,4 @@
-"""Types at odds: operands that disagree, types that an operator does not take, declarations that are not so."""
+"""Wrong types: operands that disagree, types that an operator does not support, declarations that are false."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from castsmith.numerics.errors import PromotionError
 from castsmith.numerics.promotion import PromotionRules, common_type
 from castsmith.numerics.types import type_name
 
-# Nodes whose operator nobody has defined: what they give is unknown, and runtimes refuse the model.
+# Nodes of undefined operators: their results are unknown, and runtimes refuse the model.
 
 
 def operator_findings(model: onnx_ir.Model) -> Iterator[Diagnostic]:
-    """Standard operators that the opset does not have, and operators of domains that the model does not import."""
+    """Yield standard operators that the opset lacks, and operators of domains that the model does not import."""
     imports = imports_by_scope(model)
     for node in all_nodes(model):
         if node.graph is None or node.op_identifier() in model.functions:
             continue
         opset = opset_of(imports[node.graph], node.domain)
         if opset is None and is_trunc(node):
-            continue  # its version is guessed, which is a finding of its own
+            continue  # its version is guessed, which is a separate finding
         if opset is None:
             message, way_out = f"the domain {node.domain} of {node.op_type} is not imported", "import it"
         elif node.domain in DEFAULT_DOMAINS and op_formals(node.domain, node.op_type, opset) is None:
             message = f"opset {opset} of ONNX has no operator {node.op_type}"
-            way_out = "import the opset that has it, or give the node the domain that defines it"
+            way_out = "import the opset that has it, or set the node's domain to the one that defines it"
         else:
             continue
         yield Diagnostic("unknown-operator", Severity.WARNING, site_of(node), message, way_out)
@@ -43,7 +43,7 @@ _UNSAFE = "`optimize(promotion=PromotionRules(promote_unsafe=True))`"
 
 
 def operand_findings(model: onnx_ir.Model, inference: Inference, rules: PromotionRules) -> Iterator[Diagnostic]:
-    """Operands of several types, and of one that the operator does not take."""
+    """Yield operands of several types, and operands of a type that the operator does not support."""
     for node in all_nodes(model):
         for disagreement in inference.disagreements.get(node, ()):
             yield _mixed(disagreement, rules)
@@ -51,17 +51,18 @@ def operand_findings(model: onnx_ir.Model, inference: Inference, rules: Promotio
             yield _not_taken(disagreement)
     for (node, index), dtype in inference.conversions.items():
         value = node.inputs[index]
-        message = (
-            f"the state {value.name if value else index} is widened by the body and has to enter as {_name(dtype)}"
-        )
+        state = value.name if value else index
+        message = f"the state {state} is widened by the body, so its initial value must be cast to {_name(dtype)}"
         yield Diagnostic("mixed-operand-types", Severity.ERROR, site_of(node), message, "optimize casts it")
     for (graph, index), dtype in inference.output_conversions.items():
-        message = f"the output {graph.outputs[index].name} has to leave as {_name(dtype)}, as what it meets elsewhere"
+        message = (
+            f"the output {graph.outputs[index].name} must be cast to {_name(dtype)} to match the other branch or state"
+        )
         yield Diagnostic("mixed-operand-types", Severity.ERROR, Site(graph.name or ""), message, "optimize casts it")
 
 
 def result_findings(model: onnx_ir.Model, inference: Inference) -> Iterator[Diagnostic]:
-    """Types that an operator gives, by its attributes say, but not at the opset of the model."""
+    """Yield types that the attributes of an operator request and the opset of the model does not support."""
     imports = imports_by_scope(model)
     for node in all_nodes(model):
         key = op_key(node, imports[node.graph]) if node.graph is not None else None
@@ -71,13 +72,13 @@ def result_findings(model: onnx_ir.Model, inference: Inference) -> Iterator[Diag
             dtype = inference.types.get(value)
             if dtype is not None and formal is not None and formal.allowed and dtype not in formal.allowed:
                 where = f"opset {key[2]}" if key[0] in DEFAULT_DOMAINS else f"version {key[2]} of {key[0]}"
-                message = f"{node.op_type} of {where} gives no {_name(dtype)}, which {value.name} is"
+                message = f"{node.op_type} of {where} does not support {_name(dtype)}, the type of {value.name}"
                 way_out = "raise the opset, or choose another type in the model"
                 yield Diagnostic("type-not-allowed", Severity.ERROR, site_of(node), message, way_out)
 
 
 def declared_findings(model: onnx_ir.Model, inference: Inference) -> Iterator[Diagnostic]:
-    """Types that the model declares and its nodes do not give; a function called with several types declares none."""
+    """Yield declared types that differ from those of the nodes; a function called with several types declares none."""
     several = {function for function, calls in inference.signatures.items() if len(calls) > 1}
     for scope in (model.graph, *(f for f in model.functions.values() if f not in several)):
         for node in scope.all_nodes():
@@ -89,37 +90,39 @@ def declared_findings(model: onnx_ir.Model, inference: Inference) -> Iterator[Di
                 if value.is_graph_output():
                     what, code = "output", "output-type-mismatch"
                 message = f"the {what} {value.name} is declared {_name(value.dtype)} but is {_name(found)}"
-                yield Diagnostic(code, Severity.ERROR, site_of(node), message, "optimize corrects what is declared")
+                yield Diagnostic(code, Severity.ERROR, site_of(node), message, "optimize corrects the declaration")
 
 
 def _mixed(disagreement: Disagreement, rules: PromotionRules) -> Diagnostic:
     node = disagreement.node
     pairs = zip(disagreement.indexes, disagreement.types, strict=True)
     operands = " and ".join(f"{value.name if (value := node.inputs[i]) else i} ({_name(dtype)})" for i, dtype in pairs)
-    asked = "is declared to give their common type" if disagreement.as_declared else "needs operands of one type"
+    asked = "is declared with their common type" if disagreement.as_declared else "needs operands of one type"
     message = f"{node.op_type} {asked}, but has {operands}"
     return Diagnostic("mixed-operand-types", Severity.ERROR, site_of(node), message, _way_out(disagreement, rules))
 
 
 def _not_taken(found: Disagreement) -> Diagnostic:
-    """A type that the operator does not take, which optimize widens where there is a type to widen it to."""
+    """Return the finding for an unsupported type, which optimize widens if there is a type to widen it to."""
     node, site = found.node, site_of(found.node)
-    # What an operator with subgraphs passes on is not always one of its own inputs.
+    # A value that an operator with subgraphs passes on is not always one of its own inputs.
     value = node.inputs[found.indexes[0]] if found.indexes else None
     operand = operands_text([(value, found.types[0])])
     if found.common is None:
         message = (
-            f"{operand}: {str(found.error).rstrip('.')}" if found.error else f"{node.op_type} does not take {operand}"
+            f"{operand}: {str(found.error).rstrip('.')}"
+            if found.error
+            else f"{node.op_type} does not support {operand}"
         )
         return Diagnostic("type-not-allowed", Severity.ERROR, site, message, "raise the opset or cast it in the model")
     as_what = f"makes it {found.logical}" if found.logical else f"computes it in {_name(found.common)}"
-    message = f"{node.op_type} does not take {operand} at this opset"
+    message = f"{node.op_type} does not support {operand} at this opset"
     return Diagnostic("type-not-allowed", Severity.ERROR, site, message, f"optimize {as_what}")
 
 
 def _way_out(disagreement: Disagreement, rules: PromotionRules) -> str:
     if disagreement.common is None:
-        reason = disagreement.error or "their ranks are unknown, and the rule needs to know which are scalars"
+        reason = disagreement.error or "their ranks are unknown, and the rule depends on which are scalars"
         return str(reason).rstrip(".")
     makes = f"makes them {_name(disagreement.common)}"
     operands = [

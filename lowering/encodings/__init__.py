@@ -1,6 +1,6 @@
-"""Conversions to and from types that a target lacks, as sequences of operators that it has.
+"""Conversions to and from types that a target lacks, as encodings: series of operators that it has.
 
-Call `encode` and `decode` with a sequence chosen for the target; `choose` lists the sequences with the hazards that
+Call `encode` and `decode` with an encoding chosen for the target; `choose` lists the encodings with the hazards that
 each withstands. `storage` keeps narrow weights as bytes.
 """
 

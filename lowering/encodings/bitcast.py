@@ -1,4 +1,4 @@
-"""Encoding by integer arithmetic on the bits, for targets with BitCast (opset 26): every code right, NaN signs too."""
+"""Encoding by integer arithmetic on the bits, for targets with BitCast (opset 26): every code exact, NaN signs too."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from castsmith.numerics.types import ElementType, element_type
 
 
 def encode_bitcast(build: Builder, x: onnx_ir.Value, to: DataType, policy: Policy) -> onnx_ir.Value:
-    """The uint8 codes of the signed format `to`, of at most 8 bits, for a float or double tensor.
+    """Return the uint8 codes of the signed format `to`, of at most 8 bits, for a float or double tensor.
 
     Exact for every bit pattern of the source, NaN included. Needs BitCast, BitShift and the bitwise operators; there
     is no floating-point operation that a compiler could contract, re-associate or flush.
@@ -28,16 +28,16 @@ def encode_bitcast(build: Builder, x: onnx_ir.Value, to: DataType, policy: Polic
     sign = build.op("BitwiseAnd", build.op("BitShift", word, 32 - row.bits, direction="RIGHT"), sign_bit(row))
     if not row.has_negative_zero:
         sign = build.op("Where", build.op("Equal", code, 0), code, sign)
-    # Without a NaN of its own a format gives -0 for NaN, and +0 for -NaN.
+    # Formats without NaN give -0 for NaN, and +0 for -NaN.
     return build.cast(build.op("BitwiseOr" if row.has_nan else "BitwiseXor", code, sign), DataType.UINT8)
 
 
 def word_of(build: Builder, x: onnx_ir.Value) -> tuple[onnx_ir.Value, int, ElementType]:
-    """The value in a uint32, how many of its bits are mantissa, and the row that says where its exponent is.
+    """Return the value in a uint32, the number of mantissa bits, and the row that locates its exponent.
 
-    A double keeps its upper word, its lower one OR-ed into the last bit. That is rounding to odd with 21 bits: a value
-    between two representable ones becomes the odd one, so later rounding to 4 bits or fewer still sees on which side
-    of a tie it was, and rounds as from the double itself.
+    A double keeps its upper word, with its lower one OR-ed into the last bit. That is rounding to odd with 21 bits: a
+    value between two representable ones becomes the odd one, so that later rounding to 4 bits or fewer still
+    distinguishes the sides of a tie, and gives the same as rounding the double itself.
     """
     assert x.dtype is not None
     if x.dtype == DataType.FLOAT:
@@ -54,7 +54,7 @@ def word_of(build: Builder, x: onnx_ir.Value) -> tuple[onnx_ir.Value, int, Eleme
 def _rounded_code(
     build: Builder, magnitude: onnx_ir.Value, mantissa_bits: int, source: ElementType, row: ElementType
 ) -> onnx_ir.Value:
-    """The code of the magnitude rounded to nearest even, running on past the largest code.
+    """Return the code of the magnitude rounded to nearest even, continuing past the largest code.
 
     With m and p mantissa bits, the significand (implicit bit at m) is shifted right until its last bit is worth one
     step of the format: by m - p in a normal binade, by one more for each binade below. From p + 2 more on the result

@@ -1,4 +1,4 @@
-"""Casts to and from the types of at most 8 bits as sequences of operators on uint8 codes; one entry each way.
+"""Casts to and from the types of at most 8 bits as operators on uint8 codes; one entry point each way.
 
 `encode` makes codes from a tensor of any numeric type, `decode` makes a tensor of any numeric type from codes.
 """
@@ -23,7 +23,7 @@ from castsmith.numerics.types import CODED_TYPES, Kind, Specials, element_type, 
 
 
 class Sequence(enum.Enum):
-    """How codes are made from floats."""
+    """An encoding: how codes are made from floats."""
 
     BITCAST = "bitcast"
     TABLE = "table"
@@ -32,7 +32,7 @@ class Sequence(enum.Enum):
 
 
 NEEDS_BITCAST = frozenset({Sequence.BITCAST, Sequence.TABLE})
-"""Those that keep a NaN's sign, and want opset 26."""
+"""Encodings that keep a NaN's sign, and need opset 26."""
 _NOTHING_TO_BREAK = frozenset({
     "reassociates-constants", "contracts-to-fma", "division-by-constant-is-reciprocal", "flushes-subnormals",
     "constant-mul-loses-negative-zero", "double-constant-seen-as-float", "minmax-swallows-nan",
@@ -44,9 +44,9 @@ WITHSTANDS: dict[Sequence, frozenset[str]] = {
     Sequence.UFP: _NOTHING_TO_BREAK - {"reassociates-constants", "contracts-to-fma"},
     Sequence.LADDER: _NOTHING_TO_BREAK,
 }
-"""The hazards of targets that change no bit of a sequence. In `double-is-float` ufp and ladder round a double twice."""
+"""Hazards of targets that each encoding withstands. Under `double-is-float` ufp and ladder round a double twice."""
 ARITHMETIC_HAZARDS = frozenset[str]().union(*WITHSTANDS.values())
-"""Hazards that could change what a sequence computes; others concern operators that no sequence has."""
+"""Hazards that could change the result of an encoding; others concern operators that no encoding uses."""
 _ENCODERS = {
     Sequence.BITCAST: encode_bitcast,
     Sequence.TABLE: encode_table,
@@ -64,17 +64,19 @@ _SCALE_ENCODERS = {
 def encode(
     build: Builder, x: onnx_ir.Value, to: DataType, policy: Policy, sequence: Sequence, stored: DataType | None = None
 ) -> onnx_ir.Value:
-    """The uint8 codes of `x` in the type `to`, with one rounding whatever the type of `x`.
+    """Return the uint8 codes of `x` in the type `to`, with one rounding whatever the type of `x`.
 
-    `stored` is the type that a uint8 `x` holds the codes of, where it does: then a table of 256 entries gives
-    the answer. Raises ModelError for a source with no exact way (string, complex).
+    If `x` is uint8 and holds codes, `stored` is their type: then a table of 256 entries gives the result.
+
+    Raises:
+        ModelError: The source has no exact encoding (string, complex).
     """
     if stored is not None:
         return decode(build, x, stored, to, policy)
     row = element_type(to)
     if not can_encode(x.dtype, to):
         source = "an unknown type" if x.dtype is None else type_name(x.dtype)
-        raise ModelError(f"A cast from {source} to {type_name(to)} has no exact sequence.")
+        raise ModelError(f"A cast from {source} to {type_name(to)} has no exact encoding.")
     if row.kind is Kind.INTEGER:
         return encode_integer(build, x, to)
     encoders = _SCALE_ENCODERS if row.specials is Specials.E8M0 else _ENCODERS
@@ -84,14 +86,16 @@ def encode(
 def decode(
     build: Builder, codes: onnx_ir.Value, stored: DataType, to: DataType, policy: Policy | None = None
 ) -> onnx_ir.Value:
-    """The values of the codes of the type `stored`, cast to `to`: a table of 256 entries made by the codec.
+    """Return the values of the codes of the type `stored`, cast to `to`: a table of 256 entries made by the codec.
 
     For a type `to` of at most 8 bits the values are its uint8 codes. Exact for every code; where the standard leaves
-    the result undefined (NaN to an integer) the table holds what the codec writes. Raises ModelError for string and
-    complex.
+    the result undefined (NaN to an integer) the table holds the result of the codec.
+
+    Raises:
+        ModelError: `to` is string or complex.
     """
     if element_type(to).kind > Kind.FLOATING:
-        raise ModelError(f"A cast from {type_name(stored)} to {type_name(to)} has no exact sequence.")
+        raise ModelError(f"A cast from {type_name(stored)} to {type_name(to)} has no exact encoding.")
     name = f"{type_name(stored)}_to_{type_name(to)}"
     if to in CODED_TYPES:
         return build.look_up(build.constant(encode_array(all_codes(stored), to, policy or Policy()), name), codes)
@@ -99,16 +103,16 @@ def decode(
 
 
 def can_encode(source: DataType | None, to: DataType) -> bool:
-    """Whether `encode` takes a tensor of this type to codes of `to`, one of CODED_TYPES."""
+    """True if `encode` supports a tensor of this type and codes of `to`, one of CODED_TYPES."""
     exact = source in EXACT_IN_FLOAT or source in WIDE_INTEGERS or source == DataType.DOUBLE
     return to in CODED_TYPES and (exact or source in CODED_TYPES)
 
 
 def _as_float(build: Builder, x: onnx_ir.Value, to: DataType) -> onnx_ir.Value:
-    """The same number in float or double, wherever the cast to `to` can tell.
+    """Return the number in float or double, in a form that the cast to `to` does not distinguish from it.
 
-    An integer of 32 or 64 bits is first brought within +-2**k, the first power of two beyond the largest value of the
-    format: what lies outside overflows just as the bound does, and inside a float holds every integer exactly. Not for
+    An integer of 32 or 64 bits is first clamped to +-2**k, the first power of two beyond the largest value of the
+    format: a number outside overflows like the bound, and inside a float holds every integer exactly. Not for
     float8e8m0, whose range is wider than theirs.
     """
     assert x.dtype is not None

@@ -1,4 +1,4 @@
-"""Numbers of any type as floats wide enough for one rounding that comes after: the sources of casts to narrow types."""
+"""Encoding of integers below 8 bits, and numbers of any type as floats wide enough for one later rounding."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from castsmith.ir.errors import ModelError
 from castsmith.lowering.builder import Builder
 from castsmith.numerics.types import Kind, element_type, type_name
 
-# Encoding the integers below 8 bits: int4, uint4, int2 and uint2, as two's complement in the low bits of a byte.
+# int4, uint4, int2 and uint2 are two's complement in the low bits of a byte.
 
 
 def encode_integer(build: Builder, x: onnx_ir.Value, to: DataType) -> onnx_ir.Value:
-    """The uint8 codes of `x` in the integer type `to`: integers wrap, floats are cut off toward zero.
+    """Return the uint8 codes of `x` in the integer type `to`: integers wrap, floats are truncated.
 
-    Exact wherever the schema defines the result. Elsewhere as the codec: out of range gives the nearest end, NaN 0.
+    Exact wherever the schema defines the result. Elsewhere as the codec: out of range gives the nearest extreme, NaN 0.
 
         int4    x     7.9  -7.9  100  NaN    (int32) 23   -1
                 code  0x7  0x9   0x7  0x0            0x7  0xf
@@ -30,12 +30,12 @@ def encode_integer(build: Builder, x: onnx_ir.Value, to: DataType) -> onnx_ir.Va
 
 
 def number(build: Builder, x: onnx_ir.Value) -> onnx_ir.Value:
-    """`x`, NaN as 0."""
+    """Return `x` with NaN replaced by 0."""
     return build.op("Where", build.op("IsNaN", x), 0.0, x)
 
 
 def clamped(build: Builder, x: onnx_ir.Value, to: DataType) -> onnx_ir.Value:
-    """`x`, which is no NaN, within the range of the integer type."""
+    """Return `x`, which has no NaN, clamped to the range of the integer type."""
     row = element_type(to)
     return build.op("Max", build.op("Min", x, float(row.max)), float(row.min))
 
@@ -50,18 +50,20 @@ _CUT = 12
 
 
 def rounds_since(source: DataType | None) -> tuple[int, str]:
-    """The opset from which numbers of the type can be rounded in place, and the operator that came with it."""
+    """Return the opset from which numbers of the type can be rounded in place, and the operator that needs it."""
     if source is not None and source in WIDE_INTEGERS and source.bitwidth == 64:
         return 12, f"Min of {type_name(source)}"
     return 11, "Round"
 
 
 def wide(build: Builder, x: onnx_ir.Value) -> onnx_ir.Value:
-    """The same numbers in float, or else in double; integers that no double holds, rounded to odd.
+    """Return the same numbers in float or double; integers that double does not hold are rounded to odd.
 
-    What is rounded to odd with 42 digits or more is on the same side of every number and every tie of a type of up to
-    40 as it was, so rounding it to such a type gives what rounding the integer would. Raises ModelError for a type
-    that has no such form (string, complex).
+    A number rounded to odd with 42 digits or more stays on the same side of every number and every tie of a type of up
+    to 40 digits, so rounding it to such a type gives the same as rounding the integer.
+
+    Raises:
+        ModelError: The type has no such form (string, complex).
     """
     if x.dtype in (DataType.FLOAT, DataType.DOUBLE):
         return x
@@ -69,14 +71,14 @@ def wide(build: Builder, x: onnx_ir.Value) -> onnx_ir.Value:
         return build.cast(x, DataType.FLOAT)
     if x.dtype is None or x.dtype not in WIDE_INTEGERS:
         source = "an unknown type" if x.dtype is None else type_name(x.dtype)
-        raise ModelError(f"A cast from {source} has no exact sequence.")
+        raise ModelError(f"A cast from {source} has no exact encoding.")
     if x.dtype.bitwidth == 32:
         return build.cast(x, DataType.DOUBLE)
     return _rounded_to_odd(build, x)
 
 
 def _rounded_to_odd(build: Builder, x: onnx_ir.Value) -> onnx_ir.Value:
-    """A 64-bit integer in double: from 2**53 on 2 for each 2**12 in it, and 1 for what is left, times 2**11.
+    """Return a 64-bit integer in double: from 2**53 on (2 * quotient by 2**12 + 1 if there is a rest) * 2**11.
 
     x                quotient by 2**12   what is left   2 * quotient + 1 or 0, times 2**11
     2**53 + 2**12    2**41 + 1           0              (2**42 + 2) * 2**11, exact

@@ -14,17 +14,17 @@ from castsmith.lowering.formats import Policy, corners, sign_bit, top_exponent
 from castsmith.lowering.qonnx import round_as
 from castsmith.numerics.types import ElementType, Specials, element_type
 
-# Rounding in place: a float made one of the values of a narrower format, and left a float.
+# Rounding in place: a float becomes a value of a narrower format, and stays a float.
 
 _FLOAT_TOP = 127
 
 
 def round_in_place(build: Builder, x: onnx_ir.Value, to: DataType, policy: Policy) -> onnx_ir.Value:
-    """What a Cast to the signed format `to` and back would give, for a float or double tensor.
+    """Return the result of a Cast to the signed format `to` and back, for a float or double tensor.
 
-    Exact for every number, both zeros and both infinities; NaN stays the NaN it is. Every product is by a power of two
-    and exact, Round stands between any two that could be contracted, and the sign is never taken apart, so that -0
-    stays. Formats without negative zero get +0.
+    Exact for every number, both zeros and both infinities; NaN is unchanged. Every product is by a power of two
+    and exact, a Round separates any two that could be contracted, and the sign is never split off, so that -0
+    is kept. Formats without negative zero get +0.
     """
     assert x.dtype in (DataType.FLOAT, DataType.DOUBLE), x.dtype
     return with_specials(build, x, to_the_grid(build, x, element_type(to)), to, policy)
@@ -39,8 +39,10 @@ def with_specials(
     *,
     clipped: bool = False,
 ) -> onnx_ir.Value:
-    """What x becomes, where `rounded` is the nearest on the grid of the format without end above, or already clipped
-    to its largest: overflow, infinity, zeros without sign, NaN."""
+    """Return x with overflow, infinity, unsigned zeros and NaN handled.
+
+    `rounded` is the nearest number on the unbounded grid of the format, or already clipped to its largest.
+    """
     row = element_type(to)
     if not clipped:
         over = build.op("Greater", build.op("Abs", rounded), float(row.max))
@@ -62,7 +64,7 @@ def to_the_grid(
     mode: str = "ROUND",
     ends: Callable[[int, int], NDArray[Any]] | None = None,
 ) -> onnx_ir.Value:
-    """x to a multiple of the step of its binade, by default the nearest with ties to even, without end above.
+    """Round x to a multiple of the step of its binade, by default to nearest with ties to even, without an upper bound.
 
     t = |x| / 2**emin is brought into [0, 2) by dividing it by 2**k for k = ..., 8, 4, 2, 1 wherever t >= 2**k. The same
     divisions, and a product by 2**(p - emin), bring x to y, where a step is 1; Round(y) times what undoes them is the
@@ -90,7 +92,7 @@ def to_the_grid(
         if ends is not None:
             binade = build.op("Where", large, -float(row.min_exponent), 0.0, dtype=x.dtype)
     t = build.op("Mul", magnitude, ups)
-    # x meets no constant, since a product with one may lose the sign of a zero: they go into the factors it chooses.
+    # x is not multiplied by a constant, which may lose the sign of a zero: constants go into the factors instead.
     y, there, back_again = (x, up, down) if downs is None else (build.op("Mul", x, ups), 1.0, 1.0)
     there, back_again = there * 2.0**p, back_again * 2.0**-p
     back: onnx_ir.Value | None = None
@@ -117,7 +119,7 @@ def to_the_grid(
 
 
 def _beyond(build: Builder, x: onnx_ir.Value, row: ElementType, saturate: bool) -> onnx_ir.Value | float:
-    """What a number beyond the largest becomes."""
+    """Return the result for a number beyond the largest."""
     saturates = row.bits < 8 or (row.bits == 8 and saturate)
     if not saturates and not row.has_infinity:
         return float("nan")
@@ -126,11 +128,11 @@ def _beyond(build: Builder, x: onnx_ir.Value, row: ElementType, saturate: bool) 
 
 
 def encode_ladder(build: Builder, x: onnx_ir.Value, to: DataType, policy: Policy) -> onnx_ir.Value:
-    """The uint8 codes of the signed format `to`, of at most 8 bits, for a float or double tensor.
+    """Return the uint8 codes of the signed format `to`, of at most 8 bits, for a float or double tensor.
 
-    Exact for every number, both zeros and both infinities; a NaN gives the POSITIVE NaN code, since no operator before
-    BitCast can see a NaN's sign. Every product is by a power of two and exact, no product feeds an addition, and no
-    constant meets another, so contraction to FMA, re-association and flushed float subnormals change nothing.
+    Exact for every number, both zeros and both infinities; a NaN gives the POSITIVE NaN code, since before BitCast no
+    operator distinguishes a NaN's sign. Every product is by a power of two and exact, no product feeds an addition, and
+    constants are never combined, so contraction to FMA, re-association and flushed float subnormals change nothing.
     Only Abs, Min, Mul, Round, Add, Where, comparisons, IsNaN and Cast are used, all in the source's own type.
     """
     assert x.dtype in (DataType.FLOAT, DataType.DOUBLE), x.dtype
@@ -148,7 +150,7 @@ def encode_ladder(build: Builder, x: onnx_ir.Value, to: DataType, policy: Policy
 
 
 def _rounded_code(build: Builder, magnitude: onnx_ir.Value, row: ElementType) -> onnx_ir.Value:
-    """The code of the magnitude rounded to nearest even, as a float, running on past the largest code.
+    """Return the code of the magnitude rounded to nearest even, as a float, continuing past the largest code.
 
     t = |x| / 2**emin is brought into [0, 2) by dividing it by 2**k for k = ..., 8, 4, 2, 1 wherever t >= 2**k; the
     sum of the k is how many binades x lies above the first normal one. Then t * 2**p, with p mantissa bits, counts
@@ -174,14 +176,14 @@ def _rounded_code(build: Builder, magnitude: onnx_ir.Value, row: ElementType) ->
 
 
 def _rungs(binades: int) -> list[int]:
-    """Powers of two, falling, whose sum reaches `binades`: 15 -> 8, 4, 2, 1."""
+    """Return decreasing powers of two whose sum reaches `binades`: 15 -> 8, 4, 2, 1."""
     return [2**bit for bit in reversed(range(binades.bit_length()))]
 
 
 def _is_negative(build: Builder, x: onnx_ir.Value, code: onnx_ir.Value, row: ElementType) -> onnx_ir.Value:
-    """Where the sign bit of the code must be set. A negative zero shows by its reciprocal, negative infinity.
+    """Return where the sign bit of the code must be set; a reciprocal reveals a negative zero.
 
-    For a type without negative zero, where the code is 0 the bit must stay clear: then x < 0 and code > 0.
+    For a type without negative zero, the bit must be clear if the code is 0: then x < 0 and code > 0.
     """
     below = build.op("Less", x, 0.0)
     if not row.has_negative_zero:

@@ -1,7 +1,7 @@
-"""Weights of 4 and 2 bits packed in bytes as they are in a file, and unpacked by the graph.
+"""Values of at most 8 bits stored as uint8 codes, and weights of 4 and 2 bits packed, which the graph unpacks.
 
 Two or four codes are in each byte, the first in the lowest bits. With the bytes as a column, shifted by a row of 0, 4
-or of 0, 2, 4, 6, and all but the low bits masked out, the codes lie in their order; where the target is not known to
+or of 0, 2, 4, 6, and all but the low bits masked out, the codes are in order; if the target is not known to
 shift bytes, each byte is looked up in a table of its codes.
 
     w_packed [n, 1]   0x21 0x43      BitShift by [0, 4]   0x21 0x02      BitwiseAnd 15   1 2     Reshape   1 2 3 4
@@ -40,18 +40,20 @@ if TYPE_CHECKING:
     from castsmith.ir.targets import Target
 
 
-# Values of at most 8 bits kept as uint8 codes, a byte each, wherever a model declares or holds them.
+# Values of at most 8 bits stored as uint8 codes, a byte each, wherever a model declares or holds them.
 
 Convert = Callable[[onnx_ir.TensorProtocol], onnx_ir.TensorProtocol]
 
 
 _NO_TENSORS = operators(lambda row: row.moves is Moves.PACK)
-"""Operators that give an optional value or a sequence, whose type, where it is not declared, is not to be guessed."""
+"""Operators that give an optional value or a sequence, whose undeclared type must not be guessed."""
 
 
 def as_codes(tensor: onnx_ir.TensorProtocol) -> onnx_ir.TensorProtocol:
-    """The tensor's codes as uint8: of 8-bit types the same bytes, not copied, left in the file where they are in one;
-    narrower ones are unpacked, a byte each."""
+    """Return the tensor's codes as uint8.
+
+    Codes of 8-bit types are the same bytes, not copied, and stay in the file; narrower ones are unpacked, a byte each.
+    """
     row = element_type(tensor.dtype)
     same = relabelled(tensor, DataType.UINT8) if row.bits == 8 else None
     if same is not None:
@@ -63,7 +65,7 @@ def as_codes(tensor: onnx_ir.TensorProtocol) -> onnx_ir.TensorProtocol:
 
 
 def retype_as_codes(value: onnx_ir.Value, coded: Collection[DataType]) -> None:
-    """Declare the value, a tensor or a sequence of tensors, to hold uint8; re-label the tensor it may hold."""
+    """Declare the value, a tensor or a sequence of tensors, to hold uint8; relabel the tensor it may hold."""
     node = value.producer()
     if value.type is not None or node is None or node.op_type not in _NO_TENSORS:
         declared = copy.deepcopy(value.type) if value.type is not None else onnx_ir.TensorType(DataType.UINT8)
@@ -74,7 +76,7 @@ def retype_as_codes(value: onnx_ir.Value, coded: Collection[DataType]) -> None:
 
 
 def retype_attributes(node: onnx_ir.Node, coded: Collection[DataType]) -> bool:
-    """Re-label what the node's attributes hold or declare of such types: Constant, ConstantOfShape, SequenceEmpty."""
+    """Relabel such types in the node's attributes: Constant, ConstantOfShape, SequenceEmpty."""
     changed = False
     for name, attribute in list(node.attributes.items()):
         if attribute.is_ref():
@@ -94,8 +96,7 @@ def retyped_attributes(
     to: DataType,
     convert: Convert,
 ) -> list[onnx_ir.Attr]:
-    """The node's attributes with `to` for `dtype` where they name it, and the tensors of `dtype` that they hold
-    converted."""
+    """Return the node's attributes with `to` for `dtype` where they name it, and their tensors of `dtype` converted."""
     changed: list[onnx_ir.Attr] = []
     named = named_types(node)
     for name, attribute in node.attributes.items():
@@ -111,9 +112,9 @@ def retyped_attributes(
 
 
 def mentioned_types(model: onnx_ir.Model) -> set[DataType]:
-    """Every element type that the model names: of declared values, of tensors, in attributes such as Cast's `to`.
+    """Return every element type that the model names, in values, tensors, and attributes such as Cast's `to`.
 
-    A type that none of these names cannot occur. UNDEFINED stands for a type that is an argument of a function.
+    A type that is not named in these cannot occur. UNDEFINED represents a type that is an argument of a function.
     """
     found = {value.dtype for value in declared_values(model) if value.dtype is not None}
     found |= {tensor.dtype for tensor in all_tensors(model)}
@@ -130,11 +131,13 @@ def inferred_declared(
     shapes: bool = False,
     tensors: Iterable[onnx_ir.Value] = (),
 ) -> Generator[None]:
-    """Declare the inferred element type, and with `shapes` the shape, of each tensor that declares none, for the time
-    of the block. tensors: values that are tensors, though no schema says so.
+    """Within the block, declare the inferred element type, and with `shapes` the shape, of each undeclared tensor.
 
-    Sequences of nodes are written by the types that values declare. What the block does not retype itself declares
-    nothing again after it, so that a pass which does nothing leaves the model as it is.
+    Encodings are written by the types that values declare. Values that the block does not retype are undeclared again
+    after it, so that a pass without changes leaves the model unchanged.
+
+    Args:
+        tensors: Values that are tensors although no schema says so.
     """
     inferred = _inferred_shapes(model) if shapes else {}
     lent_types: dict[onnx_ir.Value, tuple[onnx_ir.TypeProtocol | None, onnx_ir.TypeProtocol]] = {}
@@ -158,7 +161,7 @@ def inferred_declared(
 
 
 def _inferred_shapes(model: onnx_ir.Model) -> dict[onnx_ir.Value, onnx_ir.Shape]:
-    """The shapes that follow from those declared, found on a copy: onnx_ir would declare sequences as tensors."""
+    """Return the shapes that follow from those declared, found on a copy: onnx_ir would declare sequences wrongly."""
     copied = model.clone()
     ShapeInferencePass(check_type=False, strict_mode=False, data_prop=False)(copied)
     pairs = zip(declared_values(model), declared_values(copied), strict=True)
@@ -166,7 +169,7 @@ def _inferred_shapes(model: onnx_ir.Model) -> dict[onnx_ir.Value, onnx_ir.Shape]
 
 
 def _tensors(model: onnx_ir.Model) -> Iterator[onnx_ir.Value]:
-    """The values that are tensors because an operator takes or gives nothing else in their place."""
+    """Return the values that are tensors because their operators allow only tensors there."""
     imports = imports_by_scope(model)
     for node in all_nodes(model):
         key = None if node.graph is None else op_key(node, imports[node.graph])
@@ -178,7 +181,7 @@ def _tensors(model: onnx_ir.Model) -> Iterator[onnx_ir.Value]:
 
 
 def declared_values(model: onnx_ir.Model) -> Iterator[onnx_ir.Value]:
-    """Every value of the model once: inputs and initializers of each graph, inputs of functions, outputs of nodes."""
+    """Yield every value of the model once: inputs and initializers of each graph, inputs of functions, node outputs."""
     seen: set[onnx_ir.Value] = set()
     for graph in graphs_with_initializers(model):
         for value in (*graph.inputs, *graph.initializers.values()):
@@ -193,11 +196,11 @@ def declared_values(model: onnx_ir.Model) -> Iterator[onnx_ir.Value]:
 
 PACKED: Storage = "packed"
 _LEAST_SAVED = 1024
-"""Bytes below which a few nodes more are not worth it."""
+"""Size in bytes below which additional nodes are not worthwhile."""
 
 
 def can_be_packed(value: onnx_ir.Value) -> bool:
-    """Whether packing saves a KiB: of an initializer of 4 or 2 bits that is no input or output."""
+    """True if packing saves a KiB: an initializer of 4 or 2 bits that is neither input nor output."""
     tensor = value.const_value
     if tensor is None or not value.is_initializer() or value.is_graph_input() or value.is_graph_output():
         return False
@@ -206,7 +209,7 @@ def can_be_packed(value: onnx_ir.Value) -> bool:
 
 
 def packed_tensor(tensor: onnx_ir.TensorProtocol) -> onnx_ir.TensorProtocol:
-    """The bytes of the tensor's file form as a column of uint8; an external tensor stays where it is."""
+    """Return the bytes of the tensor's file form as a column of uint8; an external tensor stays in its file."""
     count = math.ceil(tensor.size * element_type(tensor.dtype).bits / 8)
     if isinstance(tensor, onnx_ir.ExternalTensor):
         packed = stored_as(tensor, DataType.UINT8, onnx_ir.Shape([count, 1]))
@@ -222,7 +225,7 @@ def packed_tensor(tensor: onnx_ir.TensorProtocol) -> onnx_ir.TensorProtocol:
 def unpacked(
     packed: onnx_ir.Value, dtype: DataType, shape: onnx_ir.Shape, target: Target, opset: int, home: ConstantHome
 ) -> tuple[list[onnx_ir.Node], onnx_ir.Value]:
-    """The nodes that give the codes, a byte each and in `shape`, of the type of 4 or 2 bits that is packed."""
+    """Return the nodes that unpack the codes, a byte each and in `shape`, of the packed type of 4 or 2 bits."""
     build, bits = Builder(home), element_type(dtype).bits
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
     if all(_shifts_bytes(target, op_type, opset) for op_type in ("BitShift", "BitwiseAnd")):

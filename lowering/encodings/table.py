@@ -13,16 +13,15 @@ from castsmith.lowering.formats import Policy, encode_array
 from castsmith.numerics.cast import cast
 from castsmith.numerics.types import Specials, element_type, type_name
 
-# Encoding float8e8m0, a power of two without sign or zero, in the three rounding modes of the Cast schema.
-#
-# `up` and `down` take the next power of two on either side and `nearest` breaks ties upward; what is outside of 2**-127
-# to 2**127 gives the end of the range, or NaN where not saturating. A negative number gives NaN, -0 what 0 gives.
+# float8e8m0 is a power of two without sign or zero. `up` and `down` take the next power of two on that side and
+# `nearest` breaks ties upward; numbers outside 2**-127 to 2**127 give the end of the range, or NaN without saturation.
+# A negative number gives NaN, -0 the same as 0.
 
 _NAN, _LARGEST, _BIAS = 255, 254, 127
 
 
 def encode_scale_bits(build: Builder, x: onnx_ir.Value, _to: DataType, policy: Policy) -> onnx_ir.Value:
-    """The codes by integer arithmetic: the exponent field, and one more where the mantissa asks for it.
+    """Return the codes by integer arithmetic: the exponent field, plus one if the mantissa requires it.
 
     float        exponent  mantissa   up    down  nearest
     1.0          127       0          127   127   127
@@ -32,7 +31,7 @@ def encode_scale_bits(build: Builder, x: onnx_ir.Value, _to: DataType, policy: P
     """
     word, m, source = word_of(build, x)
     magnitude = build.op("BitwiseAnd", word, 0x7FFFFFFF)
-    # `room` takes a mantissa over into the exponent: 2**m - 1 wherever it is not 0, half of 2**m from the tie on.
+    # Adding `room` carries a mantissa into the exponent: 2**m - 1 unless it is 0, half of 2**m from the tie on.
     room = {"up": 2**m - 1, "down": 0, "nearest": 2 ** (m - 1)}[policy.round_mode]
     field = build.op("BitShift", build.op("Add", magnitude, room), m, direction="RIGHT")
     lowest = source.bias - _BIAS
@@ -54,15 +53,15 @@ def encode_scale_bits(build: Builder, x: onnx_ir.Value, _to: DataType, policy: P
 
 
 def encode_scale_ladder(build: Builder, x: onnx_ir.Value, _to: DataType, policy: Policy) -> onnx_ir.Value:
-    """The codes by exact products of powers of two, for opsets before BitCast.
+    """Return the codes by exact products of powers of two, for opsets before BitCast.
 
     t = x, or x * 2**127 below 1, is brought below 2 by dividing it by 2**k for k = 64, 32, ..., 1 wherever t >= 2**k;
-    the sum of the k, and 127 for x >= 1, is the exponent's code. What is left of t decides about one more.
+    the sum of the k, and 127 for x >= 1, is the exponent's code. The remaining t decides whether one is added.
 
         x           t at first  rungs taken  t     code
-        3.0         3.0         1            1.5   128, and one more for `up` and `nearest`
+        3.0         3.0         1            1.5   128, plus one for `up` and `nearest`
         2**-127     1.0                      1.0   0
-        2**-149     2**-22                   ..    0: below 1, nothing more
+        2**-149     2**-22                   ..    0: below 1, nothing is added
     """
     assert x.dtype in (DataType.FLOAT, DataType.DOUBLE), x.dtype
     smallest, largest = float(element_type(DataType.FLOAT8E8M0).min), float(element_type(DataType.FLOAT8E8M0).max)
@@ -90,14 +89,14 @@ _FLOAT = element_type(DataType.FLOAT)
 
 
 def encode_table(build: Builder, x: onnx_ir.Value, to: DataType, policy: Policy) -> onnx_ir.Value:
-    """The uint8 codes of the format `to`, of at most 8 bits, for a float tensor; a double goes the way of bitcast.
+    """Return the uint8 codes of the format `to`, of at most 8 bits, for a float tensor; a double is encoded by bitcast.
 
-    With p mantissa bits in the format, the sign, the exponent and p + 2 bits of the mantissa of a float, a 1 OR-ed into
-    the last of them where any lower bit is set, are the value rounded to odd. Rounding that to p bits gives what
-    rounding the float would: what was above, below or on a tie still is. So the codec's codes of the 2**(p + 11) floats
-    whose other bits are zero are all there is: 16 KiB for p = 3, 8 KiB for p = 2.
+    With p mantissa bits in the format, the sign, the exponent and p + 2 bits of the mantissa of a float, the last of
+    them set if any lower bit is, are the value rounded to odd. Rounding that to p bits gives the same as rounding the
+    float: a value above, below or on a tie stays so. The codec's codes of the 2**(p + 11) floats whose other bits are
+    zero are therefore sufficient: 16 KiB for p = 3, 8 KiB for p = 2.
 
-        x                   upper 14, sticky  the float it stands for  e4m3fn
+        x                   upper 14, sticky  the corresponding float  e4m3fn
         1.0625              0x0fe2            1.0625, a tie            0x38 = 1.0
         1.0625 + 2**-20     0x0fe3            1.09375                  0x39 = 1.125
         NaN 0xff800001      0x3fe1            NaN, negative            0xff
@@ -110,16 +109,16 @@ def encode_table(build: Builder, x: onnx_ir.Value, to: DataType, policy: Policy)
 
 
 def round_by_table(build: Builder, x: onnx_ir.Value, to: DataType, policy: Policy) -> onnx_ir.Value:
-    """What a Cast of the float tensor to `to` and back gives, by the same look-up: the codes in the table, decoded."""
+    """Return the result of a Cast of the float tensor to `to` and back, by the same look-up with decoded codes."""
     codes = encode_array(_floats(to), to, policy).view(to.numpy())
     table = build.constant(cast(codes, DataType.FLOAT), f"float_as_{type_name(to)}")
     return build.look_up(table, _index(build, x, to))
 
 
 def _shift(to: DataType) -> int:
-    """How many low bits of a float only matter as to whether any is set."""
+    """Return the number of low bits of a float that matter only as one sticky bit."""
     row = element_type(to)
-    # float8e8m0 goes on where a float is subnormal, and has one bit of its mantissa less.
+    # float8e8m0 also covers subnormal floats, and has one mantissa bit less.
     guards = 2 if row.min_exponent >= _FLOAT.min_exponent else 3
     return _FLOAT.mantissa_bits - row.mantissa_bits - guards
 

@@ -17,21 +17,21 @@ from castsmith.numerics.types import ElementType, element_type
 
 
 def encode_ufp(build: Builder, x: onnx_ir.Value, to: DataType, policy: Policy) -> onnx_ir.Value:
-    """The uint8 codes of the signed format `to`, of at most 8 bits, for a float tensor; a double goes by ladder.
+    """Return the uint8 codes of the signed format `to`, of at most 8 bits, for a float tensor; a double uses ladder.
 
-    Exact for every number, both zeros and both infinities; a NaN gives the POSITIVE NaN code, since no operator before
-    BitCast can see a NaN's sign. With p mantissa bits, and step, the distance of two values around x, a power of two:
-    code = |x / step| rounded + 2**p * log2(step / smallest step). The logarithm is known to be whole, so one that is
-    right to 1 % of a unit does.
+    Exact for every number, both zeros and both infinities; a NaN gives the POSITIVE NaN code, since before BitCast no
+    operator distinguishes a NaN's sign. With p mantissa bits, and step, the distance of two values around x, a power of
+    two: code = |x / step| rounded + 2**p * log2(step / smallest step). The logarithm is an integer, so an approximation
+    within 1 % of a unit is sufficient.
     """
     if x.dtype != DataType.FLOAT:
-        # ONNX Runtime takes a factor of 1 - 2**-53 for one of 1 and leaves it out: it looks at it as a float.
+        # ONNX Runtime treats a factor of 1 - 2**-53 as 1 and removes it: it compares in float.
         return encode_ladder(build, x, to, policy)
     row, corner = element_type(to), corners(to, policy)
     steps, step = _steps(build, x, row, policy)
     per_binade, smallest = 2.0**row.mantissa_bits, row.min_exponent - row.mantissa_bits
     level = build.op("Mul", build.op("Log", step), per_binade / math.log(2.0))
-    # The half makes the Cast to integer round, where the logarithm is a little off.
+    # The half makes the Cast to integer round if the logarithm is slightly inexact.
     code = build.op("Add", build.op("Abs", steps), build.op("Add", level, 0.5 - per_binade * smallest))
     negative = build.op("Less", build.op("Reciprocal", steps) if row.has_negative_zero else steps, 0.0)
     if corner.overflow == sign_bit(row):
@@ -46,14 +46,14 @@ def encode_ufp(build: Builder, x: onnx_ir.Value, to: DataType, policy: Policy) -
 
 
 def round_by_ufp(build: Builder, x: onnx_ir.Value, to: DataType, policy: Policy) -> onnx_ir.Value:
-    """What a Cast to the signed format `to` and back would give, for a float tensor, a NaN as it is."""
+    """Return the result of a Cast to the signed format `to` and back, for a float tensor; NaN is unchanged."""
     row = element_type(to)
     steps, step = _steps(build, x, row, policy)
     return with_specials(build, x, build.op("Mul", steps, step), to, policy, clipped=_saturates(to, policy))
 
 
 def _steps(build: Builder, x: onnx_ir.Value, row: ElementType, policy: Policy) -> tuple[onnx_ir.Value, onnx_ir.Value]:
-    """x, cut off beyond the largest value, in steps of the format rounded to nearest even; and the step.
+    """Return x, clipped to the largest value, in steps of the format rounded to nearest even; and the step.
 
     The unit in the first place of x, which is 2**floor(log2(|x|)), is |q - (1 - u) q| for q = (1 / 2u + 1) x and
     u = 2**-24 in arithmetic that rounds to nearest (Rump, Error estimation of floating-point summation and dot

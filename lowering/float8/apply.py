@@ -1,4 +1,4 @@
-"""Carrying out a plan of lower-float8: types become uint8 everywhere, expansions take their nodes' places."""
+"""Application of a plan of lower-float8: types become uint8 everywhere, expansions replace their nodes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from castsmith.numerics.types import element_type
 _SEQUENCE_REASONS = {
     Sequence.BITCAST: "the schema's rounding, as integer arithmetic on the bits",
     Sequence.TABLE: "the schema's rounding of every value of the upper 16 bits, the lower ones kept as one sticky bit",
-    Sequence.UFP: "the schema's rounding, to whole steps of the format, as Rump's unit in the first place gives them",
+    Sequence.UFP: "the schema's rounding, to integer steps of the format, by Rump's unit in the first place",
     Sequence.LADDER: "the schema's rounding, as exact products of powers of two and one Round",
 }
 _DECODERS = ("Cast", "CastLike", "DequantizeLinear")
@@ -45,7 +45,7 @@ _ROUNDED = "the codes are made from floats, so those are rounded in place"
 def apply_plan(
     session: Session, plan: Plan, reasons: Mapping[DataType, str], records: Records, target: Target, *, pack: bool
 ) -> None:
-    """Do all that the plan says and record it. pack: keep weights of 4 and 2 bits packed."""
+    """Carry out the plan and record it. pack: keep weights of 4 and 2 bits packed."""
     session.changed()
     model, namer = session.model, session.namer()
     for value in list(declared_values(model)):
@@ -56,7 +56,7 @@ def apply_plan(
             _retype(model, value, plan, reasons[dtype], records)
     for node, before in plan.moves.items():
         retype_attributes(node, plan.coded)
-        text = "moves elements without looking at them, so it does the same to their codes"
+        text = "only moves elements, so it moves their codes in the same way"
         records.rewrites.append(Rewrite(NAME, "move", site_of(node), before, node_item(node, plan.types), text))
     for constant in plan.constants.values():
         if not constant.uses():
@@ -68,13 +68,13 @@ def apply_plan(
     if plan.new_opset is not None:
         before = model.graph.opset_imports.get("", model.graph.opset_imports.get("ai.onnx"))
         move_to_opset(model, plan.new_opset)
-        text = "BitCast is new in this opset; every other node means the same under it"
+        text = "this opset introduces BitCast; every other node has the same meaning under it"
         site = Site(model.graph.name or "")
         records.rewrites.append(Rewrite(NAME, "opset", site, f"opset {before}", f"opset {plan.new_opset}", text))
 
 
 def _retype(model: onnx_ir.Model, value: onnx_ir.Value, plan: Plan, reason: str, records: Records) -> None:
-    """Declare the value as codes; a record where it is the model's interface or one of its weights."""
+    """Declare the value as codes; add a record if it belongs to the model's interface or is one of its weights."""
     before, interface = value_item(value), _is_interface(model, value)
     retype_as_codes(value, plan.coded)
     if not interface and not value.is_initializer():
@@ -86,7 +86,7 @@ def _retype(model: onnx_ir.Model, value: onnx_ir.Value, plan: Plan, reason: str,
 
 
 def _pack(plan: Plan, value: onnx_ir.Value, target: Target, namer: Namer, reason: str) -> Rewrite:
-    """Keep the weight packed, and let nodes at the start of its graph unpack it."""
+    """Keep the weight packed, and add nodes that unpack it at the start of its graph."""
     graph, tensor, before = value.graph, value.const_value, value_item(value)
     assert isinstance(graph, onnx_ir.Graph)
     assert tensor is not None
@@ -116,7 +116,7 @@ def _apply_expansion(session: Session, plan: Plan, node: onnx_ir.Node, namer: Na
     expansion, old = plan.expansions[node], node.outputs[0]
     made = plan.context.encoded.get(old)
     if made is not None and expansion.output is made.x:
-        reason = "the codes have no use but to be decoded, which is rounding in place"
+        reason = "the codes are only decoded, which is rounding in place"
         wanted = Replacement("round-in-place", reason, expansion.nodes, outputs=(expansion.output,))
         return _recorded(session, plan, node, wanted, namer)
     expansion.output.shape = old.shape or expansion.output.shape
@@ -145,5 +145,5 @@ def _loses_nan_sign(plan: Plan, node: onnx_ir.Node) -> bool:
 
 
 def leftover(model: onnx_ir.Model, coded: Collection[DataType]) -> list[onnx_ir.Value]:
-    """The values that still have one of these types: none, after a plan is carried out."""
+    """Return the values that still have one of these types: none after a complete plan."""
     return [value for value in declared_values(model) if value.dtype in coded]

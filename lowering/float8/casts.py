@@ -1,4 +1,4 @@
-"""Casts to, from and between types kept as codes, and IsNaN and IsInf of them."""
+"""Casts to, from and between types stored as codes, and IsNaN and IsInf of them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from castsmith.lowering.encodings import (
 from castsmith.lowering.formats import Policy
 from castsmith.numerics.types import CODED_TYPES, Kind, element_type, type_name
 
-# Operators that only move elements about, or never look at them: they act on codes just as they do on values.
+# Operators that only move elements, or ignore them: they act on codes as on values.
 
 _WAYS = (
     *(Moves.KEEP, Moves.PERMUTE, Moves.SELECT, Moves.REPEAT),
@@ -36,14 +36,14 @@ _WITH_ONE_TENSOR = MOVERS & operators(lambda row: row.moves in _WAYS)
 
 
 def takes_detour(node: onnx_ir.Node, target: Target, opset: int) -> bool:
-    """Whether the codes go through the node as floats, whole numbers, since the target takes those and not uint8."""
+    """True if the codes pass through the node as integers in float, since the target supports those and not uint8."""
     lacking = node.op_type in target.operators_without_uint8 and node.op_type in _WITH_ONE_TENSOR
     moves = lacking and node.domain in DEFAULT_DOMAINS and traits_of("", node.op_type).holds(node)
     return moves and target.has_kernel(node.op_type, DataType.FLOAT, opset)
 
 
 def expand_detour(build: Builder, node: onnx_ir.Node, context: Context) -> onnx_ir.Value:
-    """The same node on the codes as floats, and back."""
+    """Return the same node on the codes as floats, and back."""
     inputs = [
         value if value is None or context.type_of(value) not in context.coded else build.cast_codes(value)
         for value in node.inputs
@@ -55,14 +55,14 @@ def expand_detour(build: Builder, node: onnx_ir.Node, context: Context) -> onnx_
 
 
 def refuses_to_move(node: onnx_ir.Node, target: Target) -> str | None:
-    """Why the node cannot act on codes in place of values; None where it can."""
+    """Return the reason why the node cannot act on codes instead of values; None if it can."""
     if node.domain not in DEFAULT_DOMAINS or node.op_type not in MOVERS:
         name = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
-        return f"{name} computes with values kept as codes, and no exact sequence for it is known"
+        return f"{name} computes with values stored as codes, and has no exact replacement"
     if node.attributes.get_string("reduction", "none") != "none":
-        return f"{node.op_type} with a reduction computes with values kept as codes"
+        return f"{node.op_type} with a reduction computes with values stored as codes"
     if node.op_type in target.operators_without_uint8:
-        return f"{target.name} has no {node.op_type} of uint8, in which the codes are kept"
+        return f"{target.name} has no {node.op_type} of uint8, in which the codes are stored"
     return None
 
 
@@ -71,7 +71,7 @@ _ROUNDERS = {Sequence.TABLE: round_by_table, Sequence.UFP: round_by_ufp, Sequenc
 
 @dataclass(frozen=True)
 class Encoded:
-    """What codes are made from: a float tensor, the type, and the policy."""
+    """The source of codes: a float tensor, the type, and the policy."""
 
     x: onnx_ir.Value
     to: DataType
@@ -80,11 +80,14 @@ class Encoded:
 
 @dataclass(frozen=True)
 class Context:
-    """What every expansion must know.
+    """Facts that every expansion needs.
 
-    types: the element types that values had before some became codes. coded: the types that become codes. sequence:
-    how codes are made. opset: whose tables rule, which is the model's opset when the pass began. encoded: the codes
-    that are made from floats, with those floats.
+    Attributes:
+        types: The element types of values before some became codes.
+        coded: The types that become codes.
+        sequence: The encoding.
+        opset: The opset whose tables apply: that of the model when the pass began.
+        encoded: The codes that are made from floats, with those floats.
     """
 
     types: Mapping[onnx_ir.Value, DataType]
@@ -94,7 +97,7 @@ class Context:
     encoded: dict[onnx_ir.Value, Encoded] = field(default_factory=dict[onnx_ir.Value, "Encoded"])
 
     def type_of(self, value: onnx_ir.Value) -> DataType:
-        """The type of a value; ModelError where it is unknown."""
+        """Return the type of a value. Raises ModelError if it is unknown."""
         dtype = self.types.get(value, value.dtype)
         if dtype is None:
             raise ModelError(f"the element type of {value.name} is unknown")
@@ -102,7 +105,7 @@ class Context:
 
 
 def expand_cast(build: Builder, node: onnx_ir.Node, context: Context) -> onnx_ir.Value:
-    """Cast and CastLike: encode, decode, or both at once by a table of 256 codes."""
+    """Expand Cast and CastLike: encode, decode, or both at once by a table of 256 codes."""
     x = _operand(node, 0)
     source = context.type_of(x)
     like = context.type_of(_operand(node, 1)) if node.op_type == "CastLike" else None
@@ -121,13 +124,13 @@ def expand_cast(build: Builder, node: onnx_ir.Node, context: Context) -> onnx_ir
             context.encoded[node.outputs[0]] = Encoded(x, meaning.to, policy)
         return encode(build, x, meaning.to, policy, context.sequence, stored)
     if stored is None:
-        # CastLike, of which only the second operand, whose elements do not matter, becomes codes.
+        # CastLike, of which only the second operand, whose elements are ignored, becomes codes.
         return build.cast(x, meaning.to)
     return decoded(build, x, meaning.to, context)
 
 
 def decoded(build: Builder, codes: onnx_ir.Value, to: DataType, context: Context) -> onnx_ir.Value:
-    """The values of the codes; where they were made from floats and become floats, those floats rounded in place."""
+    """Return the values of the codes; codes made from floats that become floats are rounded in place instead."""
     made = context.encoded.get(codes)
     if made is None or not rounds_in_place(codes, to, context):
         return decode(build, codes, context.type_of(codes), to)
@@ -135,7 +138,7 @@ def decoded(build: Builder, codes: onnx_ir.Value, to: DataType, context: Context
 
 
 def rounds_in_place(codes: onnx_ir.Value | None, to: DataType, context: Context) -> bool:
-    """Whether these codes were made from floats, become floats, and the sequence gains by rounding in place."""
+    """True if these codes are made from floats, become floats, and rounding in place is cheaper for the encoding."""
     made = None if codes is None else context.encoded.get(codes)
     if made is None or to != DataType.FLOAT:
         return False
@@ -146,7 +149,7 @@ def rounds_in_place(codes: onnx_ir.Value | None, to: DataType, context: Context)
 
 
 def expand_test(build: Builder, node: onnx_ir.Node, context: Context) -> onnx_ir.Value:
-    """IsNaN and IsInf: the same test on the decoded values."""
+    """Expand IsNaN and IsInf: the same test on the decoded values."""
     x = _operand(node, 0)
     values = decode(build, x, context.type_of(x), DataType.FLOAT)
     attributes: dict[str, Any] = {name: attribute.as_int() for name, attribute in node.attributes.items()}
@@ -155,7 +158,7 @@ def expand_test(build: Builder, node: onnx_ir.Node, context: Context) -> onnx_ir
 
 def _require(source: DataType, to: DataType) -> None:
     if (to in CODED_TYPES and not can_encode(source, to)) or element_type(to).kind > Kind.FLOATING:
-        raise ModelError(f"a cast from {type_name(source)} to {type_name(to)} has no exact sequence")
+        raise ModelError(f"a cast from {type_name(source)} to {type_name(to)} has no exact encoding")
 
 
 def _operand(node: onnx_ir.Node, index: int) -> onnx_ir.Value:

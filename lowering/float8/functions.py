@@ -1,4 +1,7 @@
-"""Model-local functions that handle codes are inlined: a function has neither types of its own nor initializers."""
+"""Model-local functions: encodings as functions, and inlining of functions that handle codes.
+
+Functions that handle codes are inlined: a function has neither types of its own nor initializers.
+"""
 
 from __future__ import annotations
 
@@ -16,21 +19,21 @@ from castsmith.ir.rewriting import Replacement, apply_replacement
 from castsmith.ir.walks import MOST_INLINED, all_nodes, bind_parameters, graphs_in, nodes_of, nodes_once_inlined
 from castsmith.lowering.float8.needs import Coded, Types, is_coded, touches_coded
 
-# Each sequence as one model-local function, so that the graph shows one node where the model had one.
+# Each encoding as one model-local function, so that the graph shows one node per original node.
 
 DOMAIN = "castsmith.lowering"
 _LARGEST_INSIDE = 1
 
 
 class Functions:
-    """The functions made so far: equal sequences share one. Tables stay outside, as operands all can share."""
+    """The functions made so far: equal encodings share one. Tables stay outside, as shared operands."""
 
     def __init__(self, model: onnx_ir.Model, opset: int) -> None:
         self._model, self._opset = model, opset
         self._by_text: dict[str, onnx_ir.Function] = {}
 
     def wrap(self, name: str, nodes: tuple[onnx_ir.Node, ...], output: onnx_ir.Value) -> tuple[onnx_ir.Node, ...]:
-        """One call that gives what `nodes` give in `output`; the nodes themselves where there is but one."""
+        """Return one call that gives what `nodes` give in `output`; a single node is returned unchanged."""
         if len(nodes) < 2 or output.producer() not in nodes or _used_outside(nodes, output):
             return nodes
         outer = list(dict.fromkeys(_operands(nodes)))
@@ -77,7 +80,7 @@ class Functions:
 
 
 def _operands(nodes: Iterable[onnx_ir.Node]) -> Iterable[onnx_ir.Value]:
-    """What the nodes take from outside: all but small constants, which a function can hold itself."""
+    """Return the outer values of the nodes except small constants, which a function can hold itself."""
     made = {output for node in nodes for output in node.outputs}
     for node in nodes:
         for value in node.inputs:
@@ -86,18 +89,18 @@ def _operands(nodes: Iterable[onnx_ir.Node]) -> Iterable[onnx_ir.Value]:
 
 
 def _used_outside(nodes: tuple[onnx_ir.Node, ...], output: onnx_ir.Value) -> bool:
-    """Whether another sequence goes on from the middle of this one: from the quotient of a QuantizeLinear."""
+    """True if another encoding uses an intermediate value of this one: the quotient of a QuantizeLinear."""
     inner = (value for node in nodes for value in node.outputs if value is not output)
     return any(user not in nodes for value in inner for user, _ in value.uses())
 
 
 def _is_small(value: onnx_ir.Value) -> bool:
-    """Whether the value is a new constant, in no graph yet, of one element."""
+    """True if the value is a new constant, not yet in a graph, of one element."""
     return value.graph is None and value.const_value is not None and value.const_value.size <= _LARGEST_INSIDE
 
 
 def _text(nodes: tuple[onnx_ir.Node, ...], names: dict[onnx_ir.Value, str], output: onnx_ir.Value) -> str:
-    """The sequence written out, the same for all that do the same."""
+    """Return the nodes as text, the same for equal encodings."""
     lines: list[str] = []
     for node in nodes:
         operands: list[str] = []
@@ -113,14 +116,16 @@ def _text(nodes: tuple[onnx_ir.Node, ...], names: dict[onnx_ir.Value, str], outp
 
 
 _FEW_NODES, _GROWTH = 1 << 12, 100
-"""How many nodes a model may have with its functions inlined: few always, and else so many times what it has, up to
-`MOST_INLINED`. Functions that call others twice double with each level."""
+"""Limit on nodes after inlining: a small number, or this multiple of the model's own up to `MOST_INLINED`.
+
+Functions that call others twice double with each level.
+"""
 
 
 def functions_with_codes(model: onnx_ir.Model, types: Types, coded: Coded) -> set[onnx_ir.OperatorIdentifier]:
-    """The functions that take or make values of these types, and all that call one of them.
+    """Return the functions that use or make values of these types, and all that call one of them.
 
-    All functions, where one takes a type as an argument of the call: then types beyond it are not known.
+    If a function has a type as an argument, all functions are returned, since the types after it are unknown.
     """
     if any(takes_a_type(node) for function in model.functions.values() for node in function.all_nodes()):
         return set(model.functions)
@@ -137,25 +142,27 @@ def functions_with_codes(model: onnx_ir.Model, types: Types, coded: Coded) -> se
 
 
 def obstacle_to_inlining(model: onnx_ir.Model, names: set[onnx_ir.OperatorIdentifier]) -> str | None:
-    """Why these functions cannot be inlined; None where they can."""
+    """Return the reason why these functions cannot be inlined; None if they can."""
     for name in sorted(names):
         function = model.functions[name]
         for domain, opset in function.opset_imports.items():
             if model.opset_imports.get(domain, opset) != opset:
-                what = f"opset {opset} of {domain or 'ai.onnx'}, and the model opset {model.opset_imports[domain]}"
+                what = (
+                    f"opset {opset} of {domain or 'ai.onnx'}, but the model imports opset {model.opset_imports[domain]}"
+                )
                 return f"function {name[0]}::{name[1]} imports {what}"
     now = sum(1 for _ in all_nodes(model))
     most = min(MOST_INLINED, max(_FEW_NODES, _GROWTH * now))
     if nodes_once_inlined(model, names) > most:
         text = ", ".join(f"{domain}::{name}" for domain, name, _ in sorted(names)[:3])
-        return f"the {now} nodes of the model would become more than {most} with {text} inlined at each call"
+        return f"inlining {text} at each call would turn the {now} nodes of the model into more than {most}"
     return None
 
 
 def inline_functions(session: Session, names: set[onnx_ir.OperatorIdentifier], pass_name: str) -> Rewrite:
-    """Put the nodes of these functions in place of each call.
+    """Replace each call of these functions by their nodes.
 
-    Each caller of one of them is one of them too, so that calls stand in the main graph alone.
+    Each caller of one of them is one of them too, so that calls are in the main graph only.
     """
     model, namer = session.model, session.namer()
     waiting = [node for node in nodes_of(model.graph) if node.op_identifier() in names]
@@ -171,14 +178,14 @@ def inline_functions(session: Session, names: set[onnx_ir.OperatorIdentifier], p
         del model.functions[name]
     session.changed()
     text = ", ".join(sorted(f"{domain}.{name}" for domain, name, _ in names))
-    reason = "what becomes of codes in a function depends on each call"
+    reason = "the lowering of codes in a function depends on each call"
     return Rewrite(pass_name, "inline-functions", Site(model.graph.name or ""), text, "its nodes, at each call", reason)
 
 
 def _written_out(
     function: onnx_ir.Function, node: onnx_ir.Node, namer: Namer
 ) -> tuple[tuple[onnx_ir.Node, ...], tuple[onnx_ir.Value, ...]]:
-    """The nodes of the function for this call, owned by no graph yet, and what they give."""
+    """Return the nodes of the function for this call, not yet owned by a graph, and their results."""
     body = function.clone().graph
     given = {name: node.attributes.get(name) or default for name, default in function.attributes.items()}
     operands = dict(zip_longest(body.inputs, node.inputs))
@@ -204,7 +211,7 @@ def _written_out(
 
 
 def _with_those_inside(node: onnx_ir.Node) -> list[onnx_ir.Node]:
-    """The node, and those of its subgraphs."""
+    """Yield the node, and those of its subgraphs."""
     graphs = [graph for attribute in node.attributes.values() for graph in graphs_in(attribute)]
     return [node, *(inner for graph in graphs for inner in nodes_of(graph))]
 
@@ -216,7 +223,7 @@ def _rename(node: onnx_ir.Node, namer: Namer) -> None:
 
 
 def takes_a_type(node: onnx_ir.Node) -> bool:
-    """Whether an attribute that names a type is a parameter of the function."""
+    """True if an attribute that names a type is a parameter of the function."""
     return None in named_types(node).values()
 
 

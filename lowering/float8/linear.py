@@ -1,10 +1,10 @@
 """QuantizeLinear and DequantizeLinear on uint8 codes: per tensor, per axis and blocked.
 
-QuantizeLinear divides in one type (the attribute `precision`, else the type of the scale), then casts; to an integer it
+QuantizeLinear divides in one type (the attribute `precision`, or the type of the scale), then casts; to an integer it
 rounds to even, adds the zero point and saturates. A float16 or bfloat16 quotient is that of float, rounded: float has
-more than twice their precision and two bits, so the second rounding gives what one alone would. DequantizeLinear
-multiplies in the type of its output, likewise; there the product of 5 and 11 bits even fits in a float. A zero point of
-zero is left out, as runtimes do.
+more than twice their precision and two bits, so the two roundings equal one. DequantizeLinear
+multiplies in the type of its output in the same way; a product of 5 and 11 bits even fits in a float. A zero point of
+zero is left out, as in runtimes.
 """
 
 from __future__ import annotations
@@ -26,13 +26,15 @@ _COMPUTES_IN = (DataType.FLOAT, DataType.FLOAT16, DataType.BFLOAT16)
 
 
 def expand_quantize(build: Builder, node: onnx_ir.Node, context: Context) -> onnx_ir.Value:
-    """Divide, round to the stated precision, encode."""
+    """Expand QuantizeLinear: divide, round to the stated precision, encode."""
     x, scale = _two_operands(node)
     to = context.type_of(node.outputs[0])
     stated = DataType(node.attributes.get_int("precision", 0)) or None
     precision = division_type(context.type_of(x), context.type_of(scale), stated)
     if precision not in _COMPUTES_IN or not context.type_of(x).is_floating_point():
-        raise ModelError(f"division of {type_name(context.type_of(x))} in {type_name(precision)} has no exact sequence")
+        raise ModelError(
+            f"division of {type_name(context.type_of(x))} in {type_name(precision)} has no exact replacement"
+        )
     wide = build.cast(build.cast(x, precision), DataType.FLOAT)
     by = _spread(build, node, _values(build, scale, context, precision), x)
     quotient = build.cast(build.op("Div", wide, build.cast(by, DataType.FLOAT)), precision)
@@ -47,11 +49,11 @@ def expand_quantize(build: Builder, node: onnx_ir.Node, context: Context) -> onn
 
 
 def expand_dequantize(build: Builder, node: onnx_ir.Node, context: Context) -> onnx_ir.Value:
-    """Decode, multiply, round to the type of the output."""
+    """Expand DequantizeLinear: decode, multiply, round to the type of the output."""
     x, scale = _two_operands(node)
     gives, quantized = context.type_of(node.outputs[0]), context.type_of(x)
     if gives not in _COMPUTES_IN or quantized == DataType.INT32:
-        raise ModelError(f"a product of {type_name(quantized)} in {type_name(gives)} has no exact sequence")
+        raise ModelError(f"a product of {type_name(quantized)} in {type_name(gives)} has no exact replacement")
     values = _values(build, x, context, DataType.FLOAT)
     if element_type(quantized).kind is Kind.INTEGER:
         values = _with_zero_point(build, node, "Sub", values, x, context)
@@ -62,7 +64,7 @@ def expand_dequantize(build: Builder, node: onnx_ir.Node, context: Context) -> o
 
 
 def _values(build: Builder, value: onnx_ir.Value, context: Context, to: DataType) -> onnx_ir.Value:
-    """What the value, codes or not, stands for, in the type `to`."""
+    """Return the numbers of the value, codes or not, in the type `to`."""
     stored = context.type_of(value)
     return decoded(build, value, to, context) if stored in context.coded else build.cast(value, to)
 
@@ -70,26 +72,26 @@ def _values(build: Builder, value: onnx_ir.Value, context: Context, to: DataType
 def _with_zero_point(
     build: Builder, node: onnx_ir.Node, op_type: str, y: onnx_ir.Value, x: onnx_ir.Value, context: Context
 ) -> onnx_ir.Value:
-    """y with the zero point added or taken off in float: exact, or so large that it saturates anyway."""
+    """Return y with the zero point added or subtracted in float: exact, or so large that it saturates anyway."""
     zero = node.inputs[2] if len(node.inputs) > 2 else None
     tensor = constant_tensor(zero)
     if zero is None or (tensor is not None and not np.any(tensor.numpy().astype(np.int32))):
         return y
     if context.type_of(zero).bitwidth > 16:
-        raise ModelError(f"a zero point of {type_name(context.type_of(zero))} has no exact sequence")
+        raise ModelError(f"a zero point of {type_name(context.type_of(zero))} has no exact replacement")
     return build.op(op_type, y, _spread(build, node, _values(build, zero, context, DataType.FLOAT), x))
 
 
 def _saturated(build: Builder, total: onnx_ir.Value, to: DataType) -> onnx_ir.Value:
     if to.bitwidth > 16:
-        raise ModelError(f"quantization to {type_name(to)} has no exact sequence")
+        raise ModelError(f"quantization to {type_name(to)} has no exact replacement")
     return build.cast(clamped(build, total, to), to)
 
 
 def _spread(build: Builder, node: onnx_ir.Node, scale: onnx_ir.Value, x: onnx_ir.Value) -> onnx_ir.Value:
-    """The scale in a shape that broadcasts against x as the granularity asks."""
+    """Return the scale in a shape that broadcasts against x by its granularity."""
     if scale.shape is None:
-        raise ModelError("the rank of the scale is unknown, so the granularity is")
+        raise ModelError("the rank of the scale is unknown, so its granularity is unknown")
     rank = scale.shape.rank()
     if rank == 0 or (rank == 1 and scale.shape[0] == 1 and not node.attributes.get_int("block_size", 0)):
         return scale if rank == 0 else _reshaped(build, scale, [])
@@ -116,7 +118,7 @@ def _reshaped(build: Builder, scale: onnx_ir.Value, shape: list[int]) -> onnx_ir
 
 
 def _repeated(build: Builder, scale: onnx_ir.Value, shape: onnx_ir.Shape, axis: int, block: int) -> onnx_ir.Value:
-    """Each scale, `block` times along the axis: a Gather by 0, 0, ..., 1, 1, ..., as long as the input."""
+    """Return each scale repeated `block` times along the axis: a Gather by 0, 0, ..., 1, 1, ..., of input length."""
     length = shape[axis]
     if not isinstance(length, int):
         raise ModelError("the length of the blocked axis is unknown")
@@ -136,10 +138,10 @@ def _moved_by_zero_point(
     context: Context,
     precision: DataType,
 ) -> onnx_ir.Value:
-    """y with the zero point of a floating-point type added or taken off, rounded once to `precision`.
+    """Return y with the floating-point zero point added or subtracted, rounded once to `precision`.
 
-    A constant of zero is left out, as runtimes do, though by the schema's formula it would turn -0 into +0; what is
-    only known at run time is added as the formula says.
+    A constant of zero is left out, as in runtimes, although by the schema's formula it would turn -0 into +0; a zero
+    point known only at run time is added as the formula says.
     """
     zero = node.inputs[2] if len(node.inputs) > 2 else None
     tensor = constant_tensor(zero)

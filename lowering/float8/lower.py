@@ -1,10 +1,10 @@
-"""lower-float8: values of float8, and of all below 8 bits, become uint8 codes, and what computes with them sequences.
+"""lower-float8: Store float8 and all types below 8 bits as uint8 codes, and expand operators that compute with them.
 
-Done for each type that the target lacks, has no kernel of for what the model does with it, or computes wrongly, and
-for those that meet one in a node; all values of the type become codes, graph inputs and outputs too (their names
+Done for each type that the target lacks, has no kernel of for a node of the model, or computes wrongly, and
+for those that share a node with one; all values of the type become codes, graph inputs and outputs too (their names
 stay). Operators that only move elements act on the codes. Cast, CastLike, QuantizeLinear, DequantizeLinear, IsNaN and
 IsInf expand, exactly as the schema of the model's opset says; without BitCast (opset 26) a NaN loses its sign.
-Refused, and the model left as it is: any other operator on them, casts from and to string, nodes of unknown types.
+Refused, with the model unchanged: any other operator on them, casts from and to string, nodes of unknown types.
 
     c = Cast <to = float8e4m3fn> (x)
     y = Cast <to = float> (c)
@@ -44,20 +44,26 @@ _FIRST_IR_WITH_FUNCTIONS = 8
 
 @dataclass(frozen=True)
 class LowerFloat8(SessionPass):
-    """See the module.
+    """Store float8 and all types below 8 bits that the target lacks as uint8 codes.
 
-    target: where the model is to run. sequence: `table` (the fastest, 8 or 16 KiB more for each type that is encoded
-    and 32 or 64 for each that is rounded in place), `bitcast` (no tables), `ufp` (no BitCast, the fewest operators),
-    `ladder` (for targets that contract or re-associate), or `auto`: table where the target has BitCast and the model
-    is at, or can be moved to, its opset, else ufp where the target computes as written, else ladder. always: lower even
-    what the target can do itself. emit_functions: each sequence as one model-local function. interface: `stored` has
-    graph inputs and outputs as codes, `wide` as floats, or as bytes for integers.
-    storage: `packed` keeps large weights of 4 and 2 bits packed, which the graph unpacks, `byte` one code in each byte.
+    Attributes:
+        target: The runtime that the model is for.
+        sequence: The encoding: `table` (the fastest, 8 or 16 KiB more for each type that is encoded and 32 or 64 for
+            each
+            that is rounded in place), `bitcast` (no tables), `ufp` (no BitCast, the fewest operators), `ladder` (for
+            targets that contract or re-associate), or `auto`: table if the target has BitCast and the model is at, or
+                can
+            be moved to, its opset, else ufp if the target computes as written, else ladder.
+        always: Lower even what the target supports itself.
+        emit_functions: Make each encoding one model-local function.
+        interface: `stored` makes graph inputs and outputs codes, `wide` makes them floats, or bytes for integers.
+        storage: `packed` keeps large weights of 4 and 2 bits packed, which the graph unpacks, `byte` one code in each
+            byte.
     """
 
     target: Target
-    sequence: Encoding = option("auto", choice_info("how conversions are written", Encoding))
-    always: bool = option(False, flag_info("lower even what the target can do itself"))
+    sequence: Encoding = option("auto", choice_info("encoding of conversions", Encoding))
+    always: bool = option(False, flag_info("lower even supported types and operators"))
     emit_functions: bool = shared("emit_functions")
     interface: Interface = shared("interface")
     storage: Storage = shared("storage")
@@ -92,13 +98,13 @@ class LowerFloat8(SessionPass):
         return self._lower_without_functions(session, opset, records)
 
     def _lower_without_functions(self, session: Session, opset: int, records: Records) -> bool:
-        """Lower a model of which no function handles codes; False where it is left as it is."""
+        """Lower a model in which no function handles codes; False if it is left unchanged."""
         model, types = session.model, session.inference(PromotionRules()).types
         with inferred_declared(model, types, shapes=_needs_shapes(model)):
             return self._lower_declared(session, types, opset, records)
 
     def _lower_declared(self, session: Session, types: Types, opset: int, records: Records) -> bool:
-        """As `_lower_without_functions`, where every value that can declares its type."""
+        """As `_lower_without_functions`, with declared types for all values that can declare one."""
         model = session.model
         records.diagnostics += other_types_that_target_lacks(model, self.target, types)
         reasons = self._reasons(model, types, opset)
@@ -123,30 +129,30 @@ class LowerFloat8(SessionPass):
         return bool(reasons)
 
     def _reasons(self, model: onnx_ir.Model, types: Types, opset: int) -> dict[DataType, str]:
-        """The types to lower, each with the reason."""
+        """Return the types to lower, each with the reason."""
         reasons = reasons_to_lower(model, self.target, types, opset)
         if self.always:
             there = {types.get(value, value.dtype) for value in declared_values(model) if is_coded(value, types)}
-            told = "the pass was told always to lower it"
+            told = "the option `always` requests it"
             reasons |= {dtype: told for dtype in CODED_TYPES if dtype in there and dtype not in reasons}
         return reasons
 
 
 def _inlined(model: onnx_ir.Model, names: set[onnx_ir.OperatorIdentifier]) -> onnx_ir.Model:
-    """A copy of the model, its tensors shared, without these functions: to see whether all of it can be lowered."""
+    """Return a copy of the model, with shared tensors, without these functions: a test whether all can be lowered."""
     trial = model.clone()
     inline_functions(Session(trial), names, NAME)
     return trial
 
 
 def _needs_shapes(model: onnx_ir.Model) -> bool:
-    """Whether a quantization has operands of unknown rank, which its granularity depends on."""
+    """True if a quantization has operands of unknown rank, which its granularity depends on."""
     linear = (node for node in all_nodes(model) if node.op_type in LINEAR)
     return any(value is not None and value.shape is None for node in linear for value in node.inputs[:2])
 
 
 def _met(model: onnx_ir.Model, target: Target, hazard: str) -> Diagnostic:
-    message = f"{target.name} may change what the sequence computes: {target.hazards[hazard]}"
+    message = f"{target.name} may change the result of the encoding: {target.hazards[hazard]}"
     return Diagnostic("sequence-at-risk", Severity.WARNING, Site(model.graph.name or ""), message)
 
 
@@ -154,5 +160,5 @@ def _not_lowered(refusals: list[Refusal], reason: str) -> Diagnostic:
     first, others = refusals[0], len(refusals) - 1
     message = f"the values must become codes, because {reason}, but {first.reason}"
     if others:
-        message += f"; {others} more nodes stand in the way"
+        message += f"; {others} more nodes cannot be replaced"
     return Diagnostic("float8-not-lowered", Severity.ERROR, first.site, message)

@@ -1,4 +1,4 @@
-"""Why values of the types that can be codes cannot stay with a target: each reason, and where it shows."""
+"""Reasons why values of the types that can be codes must be lowered for a target, and their places."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Coded = Collection[DataType]
 
 @dataclass(frozen=True)
 class Need:
-    """One reason to keep a type as codes, and where it shows."""
+    """One reason to store a type as codes, and its place."""
 
     dtype: DataType
     site: Site
@@ -31,26 +31,26 @@ class Need:
 
 
 def is_coded(value: onnx_ir.Value | None, types: Types, coded: Coded = CODED_TYPES) -> bool:
-    """Whether the value is a tensor, or a sequence of tensors, of one of the types."""
+    """True if the value is a tensor, or a sequence of tensors, of one of the types."""
     return value is not None and types.get(value, value.dtype) in coded
 
 
 def touches_coded(node: onnx_ir.Node, types: Types, coded: Coded = CODED_TYPES) -> bool:
-    """Whether the node takes or gives one of the types."""
+    """True if the node uses or makes one of the types."""
     return any(is_coded(value, types, coded) for value in (*node.inputs, *node.outputs))
 
 
 def coded_types(node: onnx_ir.Node, types: Types) -> dict[DataType, None]:
-    """The types that can be codes among the node's operands and results, in their order."""
+    """Return the types that can be codes among the node's operands and results, in their order."""
     values = (value for value in (*node.inputs, *node.outputs) if value is not None)
     found = (types.get(value, value.dtype) for value in values)
     return {dtype: None for dtype in found if dtype is not None and dtype in CODED_TYPES}
 
 
 def reasons_to_lower(model: onnx_ir.Model, target: Target, types: Types, opset: int) -> dict[DataType, str]:
-    """The types that must become codes, each with the first reason.
+    """Return the types that must become codes, each with the first reason.
 
-    Those that the target lacks, has no kernel for or gets wrong; and those that meet one of them in a node, so that
+    Those that the target lacks, has no kernel for or gets wrong; and those that share a node with one of them, so that
     no node has codes of one type and values of another.
     """
     reasons: dict[DataType, str] = {}
@@ -64,7 +64,7 @@ def reasons_to_lower(model: onnx_ir.Model, target: Target, types: Types, opset: 
             first = next((dtype for dtype in found if dtype in reasons), None)
             for dtype in found if first is not None else ():
                 if dtype not in reasons and first is not None:
-                    reasons[dtype] = f"it meets {type_name(first)}, and {reasons[first]}"
+                    reasons[dtype] = f"it shares a node with {type_name(first)}, and {reasons[first]}"
                     spreading = True
     return reasons
 
@@ -86,26 +86,26 @@ def _needs(model: onnx_ir.Model, target: Target, types: Types, opset: int) -> It
 
 
 def other_types_that_target_lacks(model: onnx_ir.Model, target: Target, types: Types) -> list[Diagnostic]:
-    """An error for each type in the model that the target lacks and that no sequence replaces, at its first value."""
+    """Yield an error for each type that the target lacks and that has no encoding, at its first value."""
     found: dict[DataType, Diagnostic] = {}
     for value in declared_values(model):
         dtype = types.get(value, value.dtype)
         if dtype is not None and dtype in target.lacks and dtype not in (*CODED_TYPES, *HALF_TYPES, *found):
-            message = f"{value.name} is {type_name(dtype)}, which {target.name} lacks and Castsmith cannot replace"
+            message = f"{value.name} is {type_name(dtype)}, which {target.name} lacks and which has no replacement"
             site = Site(model.graph.name or "", value.name or "")
             found[dtype] = Diagnostic("type-not-in-target", Severity.ERROR, site, message)
     return list(found.values())
 
 
 def lacks_kernel(node: onnx_ir.Node, dtype: DataType, target: Target, opset: int) -> str | None:
-    """Why the node of this type cannot stay with the target; None where it has a kernel for it."""
+    """Return the reason why the target cannot run the node of this type; None if it has a kernel for it."""
     if target.has_kernel(node.op_type, dtype, opset):
         return None
     return f"{target.name} has no {node.op_type} of {type_name(dtype)} at opset {opset}"
 
 
 def fused_wrongly(node: onnx_ir.Node, dtype: DataType, target: Target) -> str | None:
-    """How the target fuses the node of this type with others, where that goes wrong."""
+    """Return the effect of the target's fusion of the node of this type, if it is wrong."""
     how = target.fusion_defect(node.op_type, dtype)
     if how is None or constant_tensor(node.inputs[0]) is not None:
         return None
@@ -123,7 +123,7 @@ def _computes_wrongly(node: onnx_ir.Node, target: Target, types: Types, opset: i
 
 
 def _conversion(node: onnx_ir.Node, types: Types) -> tuple[DataType | None, DataType | None, bool]:
-    """The types between which the node converts, and whether it saturates; None and None where it converts nothing."""
+    """Return the types between which the node converts, and whether it saturates; None and None for other nodes."""
     operands = [None if value is None else types.get(value, value.dtype) for value in node.inputs]
     meaning = read_cast(node, operands[1] if node.op_type == "CastLike" else None)
     if meaning is not None:

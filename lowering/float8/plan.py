@@ -1,4 +1,4 @@
-"""What lower-float8 will do, decided before anything changes: which nodes move, which expand, and by which sequence."""
+"""Plan of lower-float8, made before anything changes: the nodes that move, those that expand, and the encoding."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from castsmith.numerics.errors import OptionError
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import type_name
 
-# Which sequence makes codes from floats, and the opset that it asks the model to move to.
+# The encoding that makes codes from floats, and the opset that it needs.
 
 
 def choose_sequence(
@@ -49,9 +49,12 @@ def choose_sequence(
     coded: Coded,
     expanding: Collection[onnx_ir.Node],
 ) -> tuple[Sequence, int | None]:
-    """The sequence that `name` asks for, and the opset to move the model to for it, None where it can stay.
+    """Return the encoding that `name` selects, and the opset to move the model to for it, None if it can stay.
 
-    `expanding` are the nodes that will be gone by then. Raises OptionError where one is asked for that cannot be.
+    `expanding` are the nodes that will be removed by then.
+
+    Raises:
+        OptionError: The selected encoding is impossible.
     """
     by_arithmetic = Sequence.UFP if target.as_written else Sequence.LADDER
     if name in (Sequence.UFP.value, Sequence.LADDER.value):
@@ -69,19 +72,19 @@ def choose_sequence(
         if reason is None:
             return wanted, first
     if name != "auto":
-        raise OptionError(f"The sequence {name} cannot be had: {reason}.")
+        raise OptionError(f"encoding {name!r} is impossible: {reason}.")
     return by_arithmetic, None
 
 
 def hazards_met(model: onnx_ir.Model, target: Target, sequence: Sequence, types: Types) -> frozenset[str]:
-    """Those of the target's hazards that could change what the sequence computes in this model."""
+    """Return the hazards of the target that could change the result of the encoding in this model."""
     met = ARITHMETIC_HAZARDS & target.hazards.keys() - WITHSTANDS[sequence]
     has_double = any(types.get(value, value.dtype) == DataType.DOUBLE for value in declared_values(model))
     return met if has_double else met - {"double-is-float"}
 
 
 def _makes_codes(node: onnx_ir.Node, types: Types, coded: Coded) -> bool:
-    """Whether codes are made from what is not codes already."""
+    """True if the node makes codes from values that are not codes."""
     return is_coded(node.outputs[0], types, coded) and not is_coded(node.inputs[0], types, coded)
 
 
@@ -111,7 +114,7 @@ EXPANSIONS: dict[str, Expand] = {
 
 @dataclass(frozen=True)
 class Expansion:
-    """The nodes that stand for one node, not yet in any graph, and the value that stands for its output."""
+    """The nodes that replace one node, not yet in a graph, and the value that replaces its output."""
 
     before: NodeItem
     nodes: tuple[onnx_ir.Node, ...]
@@ -120,7 +123,7 @@ class Expansion:
 
 @dataclass
 class Plan:
-    """All nodes that touch codes, as they were before anything changes, and the constants that expansions share."""
+    """All nodes that use or make codes, before any change, and the constants that expansions share."""
 
     context: Context
     new_opset: int | None
@@ -142,19 +145,19 @@ class Plan:
         return self.context.coded
 
     def type_text(self, value: onnx_ir.Value | None) -> str:
-        """The name of the type that the value had before anything changed."""
+        """Return the name of the type that the value had before any change."""
         dtype = None if value is None else self.types.get(value, value.dtype)
         return "unknown" if dtype is None else type_name(dtype)
 
     def share(self, name: str, array: npt.NDArray[Any]) -> onnx_ir.Value:
-        """The one value of the model that holds this array."""
+        """Return the one value of the model that holds this array."""
         key = (str(array.dtype), array.shape, array.tobytes())
         if key not in self.constants:
             self.constants[key] = new_constant(name, onnx_ir.tensor(array, name=name))
         return self.constants[key]
 
     def discard(self) -> None:
-        """Give up the expansions, so that their nodes no longer count as uses of the model's values."""
+        """Discard the expansions, so that their nodes no longer count as uses of the model's values."""
         for expansion in self.expansions.values():
             for node in expansion.nodes:
                 for index in range(len(node.inputs)):
@@ -162,7 +165,7 @@ class Plan:
 
 
 def make_plan(session: Session, target: Target, coded: frozenset[DataType], sequence: Encoding, opset: int) -> Plan:
-    """Decide for every node that touches a type of `coded`. Raises OptionError for a sequence that cannot be had."""
+    """Decide for every node that has a type of `coded`. Raises OptionError for an impossible encoding."""
     model, inference = session.model, session.inference(PromotionRules())
     types = inference.types
     touching = [node for node in all_nodes(model) if touches_coded(node, types, coded)]
@@ -186,7 +189,7 @@ def make_plan(session: Session, target: Target, coded: frozenset[DataType], sequ
 
 
 def wrap_expansions(plan: Plan, functions: Functions) -> None:
-    """Put each expansion of several nodes into a function, and a call in its place."""
+    """Replace each expansion of several nodes by a call of a function."""
     for node, expansion in plan.expansions.items():
         x = plan.type_text(node.inputs[0])
         name = f"{node.op_type}_{x}_to_{plan.type_text(node.outputs[0])}"
@@ -200,13 +203,13 @@ def wrap_expansions(plan: Plan, functions: Functions) -> None:
 
 
 def _replace_operand(old: onnx_ir.Value, new: onnx_ir.Value) -> None:
-    """Other expansions may round what this one computes."""
+    """Replace an operand: other expansions may use its rounded value."""
     for user, index in list(old.uses()):
         user.replace_input_with(index, new)
 
 
 def _drop_unused_codes(plan: Plan, codes: onnx_ir.Value) -> None:
-    """Where every use of the codes was replaced by rounding in place, leave out the nodes that make them."""
+    """Remove the nodes that make codes whose every use was replaced by rounding in place."""
     node = codes.producer()
     if node is None or node not in plan.expansions or codes.is_graph_output():
         return
@@ -221,7 +224,7 @@ def _drop_unused_codes(plan: Plan, codes: onnx_ir.Value) -> None:
 
 
 def _expand(plan: Plan, node: onnx_ir.Node, expand: Expand) -> str | None:
-    """Write the expansion of the node; the reason where there is none."""
+    """Return the expansion of the node, or the reason for a refusal."""
     build = Builder(plan.share, flat_look_up=plan.flat_look_up)
     before = node_item(node, plan.types)
     try:
@@ -234,12 +237,12 @@ def _expand(plan: Plan, node: onnx_ir.Node, expand: Expand) -> str | None:
 
 
 def _unsettled(node: onnx_ir.Node, inference: Inference) -> str | None:
-    """Whether the node's result has the type it has only once its operands are converted, which nobody did yet."""
+    """Return the reason if the node's result has its type only after its operands are converted."""
     found = (*inference.disagreements.get(node, ()), *inference.illegal.get(node, ()))
     wanted = next((each.common for each in found if each.common is not None and not each.restored), None)
     if wanted is None:
         return None
-    return f"the operands of {node.op_type} have to become {type_name(wanted)} first: run insert-promote-types"
+    return f"the operands of {node.op_type} must be cast to {type_name(wanted)} first: run insert-promote-types"
 
 
 def _move(plan: Plan, node: onnx_ir.Node, target: Target) -> str | None:

@@ -1,4 +1,4 @@
-"""Which values of a wide type are known to be values of the narrower one, whatever the model is fed."""
+"""Values of a wide type that are provably values of the narrower one for every input of the model."""
 
 from __future__ import annotations
 
@@ -17,14 +17,12 @@ from castsmith.numerics.cast import cast
 from castsmith.numerics.exactness import is_exact
 from castsmith.numerics.types import type_name
 
-# Which operators give the same in int32 as in int64, or in float as in double, once all that enters and leaves fits.
-#
-# int32 arithmetic is that of int64 modulo 2**32, so where every exact result is an int32 it is the same. Of doubles
-# that
-# are floats, operators that pick, compare or negate give floats again; a sum or product may need more digits.
+# Operators that give the same in int32 as in int64, or in float as in double, if all operands and results fit. int32
+# arithmetic is that of int64 modulo 2**32, so it is the same if every exact result is an int32. For doubles that are
+# floats, operators that pick, compare or negate give floats again; a sum or product may need more digits.
 
 NARROWER = {DataType.INT64: DataType.INT32, DataType.DOUBLE: DataType.FLOAT}
-"""What each wide type may become."""
+"""The narrower type of each wide type."""
 
 _OTHER_MOVES = (Moves.FLOW, Moves.MAKE, Moves.PACK, Moves.UNPACK, Moves.SHAPE, Moves.CONTENT)
 MOVING = MOVERS - operators(lambda row: row.moves in _OTHER_MOVES)
@@ -41,14 +39,14 @@ SAME: dict[DataType, frozenset[str]] = {
 """The operators, by wide type, other than Cast."""
 
 KEEPS_FLOATS = MOVING | _PICKING
-"""Operators on doubles whose results are floats where all their operands are."""
+"""Operators on doubles whose results are floats if all their operands are."""
 
 _FLOAT_LACKS = "1 + 2**-30"
 
 
 @dataclass
 class Facts:
-    """What is known of values, found on demand."""
+    """Facts about values, found on demand."""
 
     inference: Inference
     ranges: Ranges
@@ -56,7 +54,7 @@ class Facts:
     constants: dict[onnx_ir.Value, bool] = field(default_factory=dict[onnx_ir.Value, bool])
 
     def fits(self, value: onnx_ir.Value) -> bool:
-        """Whether the narrower type holds every element that the value, of a wide type, can have."""
+        """True if the narrower type holds every element that the value, of a wide type, can have."""
         dtype = self.inference.type_of(value)
         if dtype is None or dtype not in NARROWER:
             return False
@@ -66,7 +64,7 @@ class Facts:
         return self._is_float(value) if dtype == DataType.DOUBLE else self._constant_fits(value, dtype)
 
     def witness(self, value: onnx_ir.Value) -> str:
-        """A number that the value could be, as far as is known, and that the narrower type lacks."""
+        """Return a number that the value could be, as far as is known, and that the narrower type lacks."""
         dtype, tensor = self.inference.type_of(value), constant_tensor(value)
         if dtype is not None and tensor is not None and tensor.dtype == dtype:
             return str(next(iter(tensor.numpy()[_changed(tensor.numpy(), dtype)]), ""))
@@ -78,7 +76,7 @@ class Facts:
         return str(2**31)
 
     def _is_float(self, value: onnx_ir.Value) -> bool:
-        """Follow the value back to what is a float; no recursion, since chains are long."""
+        """Follow the value back to a float; no recursion, since chains are long."""
         waiting, entered = [value], set[onnx_ir.Value]()
         while waiting:
             last = waiting[-1]
@@ -87,7 +85,7 @@ class Facts:
                 continue
             sources = self._sources(last)
             missing = [each for each in sources or () if each not in self.floats]
-            if missing and last not in entered:  # a graph that is no model may go round
+            if missing and last not in entered:  # an invalid graph may have cycles
                 entered.add(last)
                 waiting += missing
                 continue
@@ -96,7 +94,7 @@ class Facts:
         return self.floats[value]
 
     def _sources(self, value: onnx_ir.Value) -> list[onnx_ir.Value] | None:
-        """The doubles of which the value's elements are; None where they may be others."""
+        """Return the doubles of which the value's elements are; None if there may be others."""
         node = value.producer()
         if node is None or node.domain not in DEFAULT_DOMAINS or node.op_type not in KEEPS_FLOATS:
             return None
@@ -127,12 +125,12 @@ class Facts:
 
 
 def _changed(array: NDArray[Any], dtype: DataType) -> NDArray[np.bool_]:
-    """Which elements a cast to the narrower type and back does not give again, bit for bit."""
+    """Return a mask of the elements that a cast to the narrower type and back changes."""
     with np.errstate(over="ignore"):
         again = cast(cast(array, NARROWER[dtype]), dtype)
     return again.view(np.uint64) != array.view(np.uint64)
 
 
 def refusal_text(value: onnx_ir.Value, dtype: DataType) -> str:
-    """Why the value stays as it is."""
-    return f"{value.name}, {type_name(dtype)}, is not known to hold values of {type_name(NARROWER[dtype])} only"
+    """Return the reason why the value is not narrowed."""
+    return f"{value.name}, {type_name(dtype)}, may hold values that are not in {type_name(NARROWER[dtype])}"

@@ -1,4 +1,4 @@
-"""The places of a model where a narrower type would do, and which of them are worth their casts."""
+"""The places of a model where a narrower type is possible, and the selection of those worth their casts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from castsmith.numerics.exactness import is_exact
 
 @dataclass(frozen=True)
 class Place:
-    """A node, its inputs and outputs that would become narrow, by index, and from which type."""
+    """A node, the indices of its inputs and outputs to narrow, and their wide type."""
 
     node: onnx_ir.Node
     dtype: DataType
@@ -29,7 +29,7 @@ class Place:
 def groups_of(
     node: onnx_ir.Node, key: OpKey, dtype: DataType, inference: Inference
 ) -> Iterator[tuple[TypeGroup, tuple[int, ...], tuple[int, ...]]]:
-    """The type variables that stand for the wide type and may stand for the narrower one; their inputs and outputs."""
+    """Return the inputs and outputs of type variables that allow the wide and the narrower type."""
     formals = actual_outputs(key, len(node.outputs))
     for group in type_groups(key, tuple(value is not None for value in node.inputs)):
         if NARROWER[dtype] not in group.allowed or inference.type_of(node.inputs[group.indexes[0]]) != dtype:
@@ -39,7 +39,7 @@ def groups_of(
 
 
 def worth_it(places: Sequence[Place], inference: Inference) -> list[Place]:
-    """All but the stretches of mere moves that are wide where they begin and where they end."""
+    """Return all places except stretches of mere moves that are wide at both ends."""
     made = {place.node.outputs[index]: place for place in places for index in place.outputs}
     graph: networkx.Graph[int] = networkx.Graph()
     number = {place.node: index for index, place in enumerate(places)}
@@ -59,7 +59,7 @@ def worth_it(places: Sequence[Place], inference: Inference) -> list[Place]:
 
 
 def _pays_to_enter(stretch: Collection[Place], made: Collection[onnx_ir.Value], inference: Inference) -> bool:
-    """Whether something has to be cast on its way in, that is neither a constant nor was narrow before."""
+    """True if an operand must be cast that is neither constant nor was narrow before."""
     for place in stretch:
         for value in (place.node.inputs[index] for index in place.inputs):
             if value is None or value in made or constant_tensor(value) is not None:
@@ -72,7 +72,7 @@ def _pays_to_enter(stretch: Collection[Place], made: Collection[onnx_ir.Value], 
 
 
 def _pays_to_leave(stretch: Collection[Place]) -> bool:
-    """Whether something has to be cast on its way out, to a user that is no cast itself."""
+    """True if a result must be cast for a user that is not a cast itself."""
     inside = {place.node for place in stretch}
     for place in stretch:
         for value in (place.node.outputs[index] for index in place.outputs):

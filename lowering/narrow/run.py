@@ -1,11 +1,11 @@
-"""narrow-types: on request, int64 becomes int32 and double becomes float, wherever no value can tell.
+"""narrow-types: On request, narrow int64 to int32 and double to float where the result is identical for every input.
 
-Exact: an operator is narrowed when everything of the wide type that enters or leaves it is known to fit: constants
-whose every element survives, indices, counts and what is computed from them within int32, doubles that were cast from
-float or less and only picked, moved or compared since. Operators whose schema demands the wide type keep it, behind
-casts, as do graph inputs and outputs unless `narrow_interface` asks otherwise; a stretch of mere moves that is wide at
-both of its ends stays. Bodies of functions stay too. Refused, with a number that shows why: operators that something
-enters or leaves which may not fit.
+Exact: an operator is narrowed if all its operands and results of the wide type are known to fit: constants
+whose every element fits, indices, counts and values computed from them within int32, doubles that were cast from
+float or less and since then only picked, moved or compared. Operators whose schema requires the wide type keep it,
+behind casts, as do graph inputs and outputs unless `narrow_interface` is set; a stretch of mere moves that is wide at
+both of its ends stays. Bodies of functions stay too. Refused, with a number that shows why: operators with an operand
+or result that may not fit.
 
     n = Shape (x)                      # float[2, 3, N], so that N may be anything: with largest_dim = 2147483647
     y = Gather (table, Add (n, one))
@@ -50,12 +50,13 @@ NAME = "narrow-types"
 
 @dataclass(frozen=True)
 class NarrowTypes(SessionPass):
-    """See the module.
+    """Narrow int64 to int32 and double to float where the result is identical for every input.
 
-    narrow: what to narrow: `int64`, `double`, or both with a `+` between; nothing by default. narrow_interface: graph
-    inputs become narrow too, and outputs that are known to fit. largest_dim: what no dimension of a tensor exceeds that
-    the model does not fix; 0 where nobody knows.
-    target: as of SimplifyCasts.
+    Attributes:
+        narrow: The types to narrow: `int64`, `double`, or both joined by `+`; none by default.
+        narrow_interface: Narrow graph inputs too, and outputs that are known to fit.
+        largest_dim: Upper bound of every dimension that the model does not fix; 0 if unknown.
+        target: As in SimplifyCasts.
     """
 
     narrow: TypeLike | Sequence[TypeLike] = shared("narrow")
@@ -67,7 +68,7 @@ class NarrowTypes(SessionPass):
         model, wanted, records = session.model, narrowed_types("narrow", self.narrow), Records()
         if not wanted:
             return RewriteResult(model, False, records)
-        to, reason = {dtype: NARROWER[dtype] for dtype in wanted}, "asked to be narrow"
+        to, reason = {dtype: NARROWER[dtype] for dtype in wanted}, "requested to be narrow"
         if self.narrow_interface:
             records.rewrites += convert_inputs(session, NAME, NARROW_INTERFACE, to, reason)
         inference = session.inference(PromotionRules())
@@ -80,7 +81,7 @@ class NarrowTypes(SessionPass):
             wanted = _narrowed(place)
             records.rewrites.append(apply_replacement(session, NAME, place.node, wanted, namer, inference.types))
         if self.largest_dim and records.rewrites:
-            message, site = f"taken as given: no dimension exceeds {self.largest_dim}", Site(model.graph.name or "")
+            message, site = f"assumed: no dimension exceeds {self.largest_dim}", Site(model.graph.name or "")
             records.diagnostics.append(Diagnostic("assumed-largest-dim", Severity.NOTE, site, message))
         return RewriteResult(model, bool(records.rewrites), records)
 
@@ -88,7 +89,7 @@ class NarrowTypes(SessionPass):
 def _places(
     model: onnx_ir.Model, facts: Facts, wanted: Collection[DataType], target: Target | None, records: Records
 ) -> Iterator[Place]:
-    """Where each type can be narrowed; the refusals of the other nodes that have it and could do with less."""
+    """Return the places where each type can be narrowed, and the refusals of other nodes that could use less."""
     imports = model.graph.opset_imports
     for node in model.graph.all_nodes():
         key = op_key(node, imports) if node.domain in DEFAULT_DOMAINS else None
@@ -112,18 +113,18 @@ def _places(
 
 
 _ON_EITHER = CASTS | FLOW | operators(lambda row: row.moves is Moves.SHAPE) | {"Identity"}
-"""Operators that take the narrower type as it comes, or that carry values for others."""
+"""Operators that accept the narrower type unchanged, or that only pass values on."""
 
 
 def _obstacle(
     node: onnx_ir.Node, dtype: DataType, inputs: tuple[int, ...], outputs: tuple[int, ...], facts: Facts
 ) -> Refusal | None:
-    """Why the node cannot have the narrower type there, with a number that shows it."""
+    """Return the reason why the node cannot have the narrower type there, with a number that shows it."""
     values = [*(node.inputs[index] for index in inputs), *(node.outputs[index] for index in outputs)]
     loose = next((value for value in values if value is not None and not facts.fits(value)), None)
     if node.op_type not in SAME[dtype]:
         witness = facts.witness(loose) if loose is not None else ""
-        reason = f"{node.op_type} of {type_name(dtype)} may give other bits in {type_name(NARROWER[dtype])}"
+        reason = f"{node.op_type} of {type_name(dtype)} may give different bits in {type_name(NARROWER[dtype])}"
         return Refusal(NAME, "narrow", site_of(node), reason, witness)
     if loose is not None:
         return Refusal(NAME, "narrow", site_of(node), refusal_text(loose, dtype), facts.witness(loose))
@@ -131,7 +132,7 @@ def _obstacle(
 
 
 def _narrowed(place: Place) -> Replacement:
-    """The node in the narrower type, with casts of its operands and results, which simplify-casts takes away again."""
+    """Return the node in the narrower type, with casts around it, which simplify-casts removes again."""
     node, to = place.node, NARROWER[place.dtype]
     build = Builder(new_constants([]))
     inputs = list(node.inputs)
@@ -149,5 +150,5 @@ def _narrowed(place: Place) -> Replacement:
         new.name = f"{old.name}_{type_name(to)}" if becomes else old.name
         outputs.append(build.cast(new, place.dtype) if becomes else new)
         outputs[-1].name = old.name
-    reason = f"everything of {type_name(place.dtype)} that enters or leaves is known to fit {type_name(to)}"
+    reason = f"all operands and results of {type_name(place.dtype)} are known to fit {type_name(to)}"
     return Replacement("narrow", reason, tuple(build.nodes), outputs=tuple(outputs))

@@ -1,6 +1,6 @@
-"""The pass that moves a model to the opset and IR version of a target, where its operators mean the same there.
+"""The pass that moves a model to the opset and IR version of a target, if its operators mean the same there.
 
-Run `LegalizeVersion(target=...)`. `obstacles` knows what changed between opsets, `moving` rewrites the nodes.
+Run `LegalizeVersion(target=...)`. `obstacles` lists changes between opsets, `moving` rewrites the nodes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Nodes that would mean something else under an older opset, written as that opset has them.
+"""Nodes whose meaning differs under an older opset, rewritten in its form.
 
-One function for each change that real models meet, found by the schemas of opsets 17 to 28: each gives the nodes that
-mean the same there, or nothing where the values it would need are not constants or the older opset cannot say it.
+One function for each change that occurs in real models, found by the schemas of opsets 17 to 28: each returns
+equivalent nodes, or None if a required value is not constant or the older opset cannot express it.
 
     opset  operator            now                            before
     18     ReduceMax, ...      input axes                     attribute axes (ReduceSum has had the input since 13)
@@ -29,7 +29,7 @@ def _ints(value: onnx_ir.Value | None) -> list[int] | None:
 
 
 def _again(node: onnx_ir.Node, inputs: list[onnx_ir.Value | None], **attributes: onnx_ir.Attr | None) -> onnx_ir.Node:
-    """The node with these inputs, and with these attributes changed, or gone where None."""
+    """Return the node with these inputs, and with these attributes changed, or removed if None."""
     kept = {name: attribute for name, attribute in node.attributes.items() if name not in attributes}
     changed = {name: attribute for name, attribute in attributes.items() if attribute is not None}
     while inputs and inputs[-1] is None:
@@ -41,7 +41,7 @@ def _again(node: onnx_ir.Node, inputs: list[onnx_ir.Value | None], **attributes:
 
 
 def axes_as_attribute(_build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | None:
-    """Reduce operators of opset 18: constant axes; none of them reduce all, unless `noop_with_empty_axes`."""
+    """Adapt Reduce operators of opset 18: constant axes; no axes reduce all, unless `noop_with_empty_axes`."""
     given = node.inputs[1] if len(node.inputs) > 1 else None
     axes = [] if given is None else _ints(given)
     if axes is None or (not axes and node.attributes.get_int("noop_with_empty_axes", 0)):
@@ -51,7 +51,7 @@ def axes_as_attribute(_build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | Non
 
 
 def split_by_lengths(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | None:
-    """Split of opset 18: parts of equal length, the last one shorter, of an axis of known length."""
+    """Adapt Split of opset 18: parts of equal length, the last one shorter, of an axis of known length."""
     x, count = node.inputs[0], node.attributes.get_int("num_outputs", 0) or len(node.outputs)
     if len(node.inputs) > 1 and node.inputs[1] is not None:
         return _again(node, list(node.inputs), num_outputs=None)
@@ -67,14 +67,14 @@ def split_by_lengths(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | None:
 
 
 def equal_parts(_build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | None:
-    """Split of opset 18 into parts that the standard's own functions take as equal, of an axis of any length."""
+    """Adapt Split of opset 18 into parts that the standard's own functions make equal, of an axis of any length."""
     if len(node.inputs) > 1 and node.inputs[1] is not None:
         return _again(node, list(node.inputs), num_outputs=None)
     return _again(node, [node.inputs[0]], num_outputs=None)
 
 
 def pads_of_all_axes(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | None:
-    """Pad of opset 18: constant pads of constant axes of an operand of known rank."""
+    """Adapt Pad of opset 18: constant pads of constant axes of an operand of known rank."""
     if len(node.inputs) < 4 or node.inputs[3] is None:
         return None
     x, pads, axes = node.inputs[0], _ints(node.inputs[1]), _ints(node.inputs[3])
@@ -88,7 +88,7 @@ def pads_of_all_axes(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | None:
 
 
 def modes_of_images(_build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | None:
-    """GridSample of opset 20, of images: only the names of the modes differ."""
+    """Adapt GridSample of opset 20, of images: only the names of the modes differ."""
     x, names = node.inputs[0], {"linear": "bilinear", "cubic": "bicubic", "nearest": "nearest"}
     if x is None or x.shape is None or x.shape.rank() != 4:
         return None
@@ -99,24 +99,24 @@ def modes_of_images(_build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | None:
 _REDUCTIONS = ("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin",
                "ReduceProd", "ReduceSumSquare")  # fmt: skip
 _OLDEST = 13
-"""Of older opsets these operators have more than the texts below say."""
+"""In older opsets these operators have features beyond the texts below."""
 ADAPTERS: dict[str, tuple[int, Adapter]] = {
     **dict.fromkeys(_REDUCTIONS, (18, axes_as_attribute)),
     "Split": (18, split_by_lengths),
     "Pad": (18, pads_of_all_axes),
     "GridSample": (20, modes_of_images),
 }
-"""For each operator the opset that changed it, and what makes a node of a newer opset one of an older."""
+"""For each operator the opset that changed it, and the function that adapts a node to an older opset."""
 
 
 def has_adapter(node: onnx_ir.Node, now: int, to: int) -> bool:
-    """True if the operator changed between the opsets in a way that an adapter knows."""
+    """True if the operator changed between the opsets in a way that an adapter covers."""
     since, _ = ADAPTERS.get(node.op_type, (0, None))
     return _OLDEST <= to < since <= now
 
 
 def adapted(build: Builder, node: onnx_ir.Node, now: int, to: int) -> onnx_ir.Node | None:
-    """The node as opset `to` has it, with constants made by `build`; None where no adapter can."""
+    """Return the node in the form of opset `to`, with constants made by `build`; None if no adapter can."""
     if not has_adapter(node, now, to) or any(attribute.is_ref() for attribute in node.attributes.values()):
         return None
     return ADAPTERS[node.op_type][1](build, node)

@@ -1,4 +1,4 @@
-"""Operators that an older opset lacks, written out as the standard defines them: the function of their schema."""
+"""Operators that an older opset lacks, expanded to the function of their schema."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ from castsmith.numerics.promotion import PromotionRules
 
 
 def definition(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> onnx_ir.Function | None:
-    """The function that the schema at opset `now` gives for the node, its nodes as opset `to` has them; None where they
-    cannot be."""
+    """Return the function that the schema at opset `now` gives for the node, its nodes in the form of opset `to`.
+
+    Returns None if that is impossible.
+    """
     operands = [None if value is None else types.get(value, value.dtype) for value in node.inputs]
     if not onnx.defs.has(node.op_type, now, ""):
         return None
@@ -60,7 +62,7 @@ def is_defined(node: onnx_ir.Node, opset: int) -> bool:
 
 
 def _expand(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> bool:
-    """Write a node of a function out by its own definition; False if that is impossible."""
+    """Replace a node of a function by its own definition; False if that is impossible."""
     graph, function = node.graph, definition(node, now, to, types)
     if graph is None or function is None:
         return False
@@ -73,13 +75,13 @@ def _expand(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> bool:
 
 
 def is_branching(node: onnx_ir.Node, opset: int) -> bool:
-    """True if the function that defines the operator has subgraphs, as that of AffineGrid has."""
+    """True if the function that defines the operator has subgraphs, as for AffineGrid."""
     body = onnx.defs.get_schema(node.op_type, opset, "").function_body
     return any(attribute.HasField("g") for each in body.node for attribute in each.attribute)
 
 
 def _adapt(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> bool:
-    """Write a node of a function as opset `to` has it, its constants as nodes; False where that cannot be."""
+    """Rewrite a node of a function in the form of opset `to`, its constants as nodes; False if that is impossible."""
     graph = node.graph
     axes = _axes_up_to_the_last(node.inputs[1]) if node.op_type.startswith("Reduce") and len(node.inputs) > 1 else None
     if graph is None:
@@ -128,7 +130,7 @@ def _measured(rank: onnx_ir.Value | None) -> onnx_ir.Value | None:
 
 
 def _in_ranks(value: onnx_ir.Value | None) -> tuple[int, int] | None:
-    """How many times the rank of an input, and what more, the number is; None where it is not known."""
+    """Return the number as a multiple of the rank of an input, plus a rest; None if unknown."""
     node, tensor = None if value is None else value.producer(), constant_tensor(value)
     if tensor is not None and tensor.size == 1:
         return 0, int(tensor.numpy().item())
@@ -147,7 +149,7 @@ def _in_ranks(value: onnx_ir.Value | None) -> tuple[int, int] | None:
 def write_out(
     function: onnx_ir.Function, node: onnx_ir.Node
 ) -> tuple[tuple[onnx_ir.Node, ...], tuple[onnx_ir.Value, ...]]:
-    """The nodes of the function on the operands of the node, owned by no graph yet, and what they give."""
+    """Return the nodes of the function on the operands of the node, not yet owned by a graph, and their results."""
     body = function.clone().graph
     for index, formal in enumerate(list(body.inputs)):
         operand = node.inputs[index] if index < len(node.inputs) else None
@@ -187,8 +189,10 @@ def _kind(value: onnx_ir.Value | None, dtype: DataType | None) -> onnx.TypeProto
 
 
 def _keep_outputs(proto: onnx.FunctionProto, node: onnx_ir.Node) -> bool:
-    """Drop the function's outputs that the node does not have: the bodies of some operators, such as Attention, leave
-    those out. False where one that the node has is missing."""
+    """Drop the function's outputs that the node does not have; False if one that the node has is missing.
+
+    The bodies of some operators, such as Attention, leave outputs out.
+    """
     formal = proto.output[: len(node.outputs)]
     wanted = [name for name, value in zip(formal, node.outputs, strict=True) if value.name]
     del proto.output[:]
@@ -198,7 +202,7 @@ def _keep_outputs(proto: onnx.FunctionProto, node: onnx_ir.Node) -> bool:
 
 
 def _bind_attributes(function: onnx_ir.Function, node: onnx_ir.Node, schema: onnx.defs.OpSchema) -> None:
-    """Put what the node says, or the schema where it says nothing, in place of the function's parameters."""
+    """Replace the function's parameters by the node's attributes, or the schema's defaults."""
     for each in function.all_nodes():
         for name, attribute in list(each.attributes.items()):
             if not attribute.is_ref():

@@ -1,4 +1,4 @@
-"""Moving a model to an older opset: nodes that can stay do, others are adapted or written out by their definition."""
+"""Moving a model to an older opset: nodes that can stay do, others are adapted or expanded to their definition."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from castsmith.lowering.opset.obstacles import Obstacle, TypeOf, node_obstacle, 
 
 @dataclass
 class Moves:
-    """What has to be done to nodes before the opset can be `to`, and what stands in the way."""
+    """The changes to nodes that moving to opset `to` requires, and the obstacles."""
 
     replacements: dict[onnx_ir.Node, Replacement] = field(default_factory=dict[onnx_ir.Node, Replacement])
     definitions: dict[onnx_ir.Node, onnx_ir.Function] = field(default_factory=dict[onnx_ir.Node, onnx_ir.Function])
     known: dict[Hashable, onnx_ir.Function | None] = field(default_factory=dict[Hashable, "onnx_ir.Function | None"])
-    """The definitions of nodes that are alike."""
+    """The definitions of similar nodes."""
     obstacles: list[Obstacle] = field(default_factory=list[Obstacle])
 
     def discard(self) -> None:
-        """Give up the new nodes, so that they no longer count as uses of the model's values."""
+        """Discard the new nodes, so that they no longer count as uses of the model's values."""
         for replacement in self.replacements.values():
             for node in replacement.nodes:
                 for index in range(len(node.inputs)):
@@ -38,7 +38,7 @@ class Moves:
 
 
 def plan_moves(model: onnx_ir.Model, to: int, types: TypeOf) -> Moves:
-    """Decide for every node, those of functions included."""
+    """Decide for every node, including those of functions."""
     moves = Moves()
     for node, now in standard_nodes(model):
         reason = node_obstacle(node, now, to, types)
@@ -48,7 +48,7 @@ def plan_moves(model: onnx_ir.Model, to: int, types: TypeOf) -> Moves:
 
 
 def _of_definition(node: onnx_ir.Node, now: int, to: int) -> str:
-    """What to add about an operator that the older opset lacks and that the standard defines by others."""
+    """Return a note for an operator that the older opset lacks and that the standard defines by others."""
     if not is_defined(node, now) or onnx.defs.has(node.op_type, to, ""):
         return ""
     if is_branching(node, now):
@@ -64,7 +64,7 @@ def _of_definition(node: onnx_ir.Node, now: int, to: int) -> str:
 
 
 def needs_shapes(model: onnx_ir.Model, now: int, to: int) -> bool:
-    """Whether an adapter may have to know a shape that nobody declared."""
+    """True if an adapter may need a shape that is not declared."""
     return any(
         (has_adapter(node, now, to) or (is_defined(node, now) and not onnx.defs.has(node.op_type, to, "")))
         and any(value is not None and value.shape is None for value in node.inputs)
@@ -78,7 +78,7 @@ def _moves(moves: Moves, node: onnx_ir.Node, now: int, to: int, types: TypeOf) -
     build = Builder(new_constants(constants, f"{node.outputs[0].name}_"))
     made = adapted(build, node, now, to)
     if made is not None and _is_legal(made, to, types):
-        reason = f"{node.op_type} as opset {to} has it"
+        reason = f"{node.op_type} in the form of opset {to}"
         outputs = tuple(made.outputs)
         moves.replacements[node] = Replacement("adapt-operator", reason, (made,), tuple(constants), outputs=outputs)
         return True
@@ -93,7 +93,7 @@ def _moves(moves: Moves, node: onnx_ir.Node, now: int, to: int, types: TypeOf) -
 
 
 def _is_legal(node: onnx_ir.Node, opset: int, types: TypeOf) -> bool:
-    """Whether the operator of that opset takes the node's operands."""
+    """True if the operator of that opset supports the node's operands."""
     formals = actual_inputs(("", node.op_type, opset), len(node.inputs))
     operands = [None if value is None else types.get(value, value.dtype) for value in node.inputs]
     return all(
@@ -103,14 +103,14 @@ def _is_legal(node: onnx_ir.Node, opset: int, types: TypeOf) -> bool:
 
 
 def apply_moves(session: Session, moves: Moves, pass_name: str, to: int, types: TypeOf) -> list[Rewrite]:
-    """Replace the nodes, or write them out; the opset is not moved yet. types: as of `apply_replacement`."""
+    """Replace or expand the nodes; the opset is not changed yet. types: as in `apply_replacement`."""
     namer = session.namer()
     made = [
         apply_replacement(session, pass_name, node, wanted, namer, types) for node, wanted in moves.replacements.items()
     ]
     for node, function in moves.definitions.items():
         nodes, outputs = write_out(function, node)
-        reason = f"opset {to} has no such {node.op_type}: the function by which the standard defines it"
+        reason = f"opset {to} lacks this {node.op_type}: replaced by the function by which the standard defines it"
         wanted = Replacement("write-out-operator", reason, nodes, outputs=outputs, effect=Effect.AS_DEFINED)
         made.append(apply_replacement(session, pass_name, node, wanted, namer, types))
     return made

@@ -1,8 +1,8 @@
-"""Whether a model means the same under another opset: decided node by node, from the schemas at both.
+"""Equivalence of a model under another opset, decided node by node from the schemas at both.
 
-A node may stay as it is when no newer version of its operator lies between the opsets, or when the two versions have
-the same parameters in the places that the node uses, know its attributes, give the same defaults to those it leaves
-out, allow the types in use, and `opset_changes` lists no change of meaning that touches it. Anything else is an
+A node may stay unchanged if no newer version of its operator lies between the opsets, or if the two versions have
+the same parameters in the positions that the node uses, define its attributes, have the same defaults for those it
+leaves out, allow its types, and the table below lists no change of meaning that affects it. Anything else is an
 obstacle. Versions up to opset 13 must have the same text too, since their changes are in no table.
 """
 
@@ -18,18 +18,18 @@ from onnx_ir import DataType
 from castsmith.ir.ops import DEFAULT_DOMAINS, opset_of, restriction
 from castsmith.ir.records import Site
 
-# Where an operator's meaning changed between opsets though its signature does not show it; found by reading the
-# schema texts of every operator from opset 14 to 28 side by side. Older texts were not read: see `opset.py`.
+# Changes of an operator's meaning between opsets that its signature does not show; found by comparing the schema texts
+# of every operator from opset 14 to 28. Older texts were not read.
 
 Types = Sequence[DataType | None]
-"""The element types of a node's inputs and then of its outputs; None where unknown."""
+"""The element types of a node's inputs and then of its outputs; None if unknown."""
 
 LAST_UNREAD = 13
 
 
 @dataclass(frozen=True)
 class Change:
-    """From opset `since` on, `op_type` means something else for the nodes that `touches` picks."""
+    """From opset `since` on, `op_type` has a different meaning for the nodes that `touches` selects."""
 
     op_type: str
     since: int
@@ -72,7 +72,7 @@ def _says(attribute: str, *texts: str) -> Callable[[onnx_ir.Node, Types], bool]:
 
 _LACKS_MODE = _lacks("coordinate_transformation_mode")
 _INFINITY = "infinity saturates to the largest value of the fnuz types from opset 24 on, and gave NaN before"
-_WINDOW = "with ceil_mode, windows that start in the right padding are left out from opset {} on"
+_WINDOW = "with ceil_mode, windows that start in the right padding are omitted from opset {} on"
 _SOFTMAX = "it normalises over one axis from opset 13 on, and over all axes from `axis` before"
 
 CHANGES: tuple[Change, ...] = (
@@ -95,17 +95,17 @@ CHANGES: tuple[Change, ...] = (
     Change("MaxPool", 22, _WINDOW.format(22), _ceil_mode),
     Change("DFT", 20, "the axis became an input and its default the last but one", _always),
     Change("GridSample", 20, "the modes were renamed (bilinear is now linear) and volumes added", _always),
-    Change("GroupNormalization", 21, "scale and bias are per channel, and were per group", _always),
+    Change("GroupNormalization", 21, "scale and bias are per channel; they were per group", _always),
     Change("Attention", 24, "the causal mask is aligned by the cached keys; fully masked rows were redefined", _always),
     Change("Attention", 25, "causal alignment and fully masked rows were corrected", _always),
-    Change("Mod", 28, "fmod = 0 of floats and fmod = 1 of integers are defined, and were not", _fmod_of_the_other_kind),
+    Change("Mod", 28, "fmod = 0 of floats and fmod = 1 of integers became defined", _fmod_of_the_other_kind),
 )  # fmt: skip
 
 
 def changes_between(node: onnx_ir.Node, types: Types, low: int, high: int) -> list[Change]:
-    """The changes after opset `low` and up to `high` that touch the node.
+    """Return the changes after opset `low` and up to `high` that affect the node.
 
-    An attribute that refers to a function's parameter could be anything, so then every change is taken to touch it.
+    An attribute that refers to a function's parameter may have any value, so every change is assumed to affect it.
     """
     unknown = any(attribute.is_ref() for attribute in node.attributes.values())
     crossed = (change for change in CHANGES if change.op_type == node.op_type and low < change.since <= high)
@@ -119,14 +119,14 @@ TypeOf = Mapping[onnx_ir.Value, DataType]
 
 @dataclass(frozen=True)
 class Obstacle:
-    """A node that would mean something else, or nothing, under the other opset."""
+    """A node that would have a different meaning, or none, under the other opset."""
 
     site: Site
     reason: str
 
 
 def standard_nodes(model: onnx_ir.Model) -> Iterator[tuple[onnx_ir.Node, int]]:
-    """The nodes of standard operators, those of functions included, each with the opset that it is written in."""
+    """Yield the nodes of standard operators, including those of functions, each with the opset of its scope."""
     for scope in (model.graph, *model.functions.values()):
         now = opset_of(scope.opset_imports, "")
         for node in scope.all_nodes():
@@ -135,7 +135,7 @@ def standard_nodes(model: onnx_ir.Model) -> Iterator[tuple[onnx_ir.Node, int]]:
 
 
 def move_to_opset(model: onnx_ir.Model, to: int) -> None:
-    """Relabel the model and its functions, once no node stands in the way."""
+    """Relabel the model and its functions, once there is no obstacle."""
     for scope in (model.graph, *model.functions.values()):
         key = "ai.onnx" if "ai.onnx" in scope.opset_imports else ""
         if key in scope.opset_imports:
@@ -144,7 +144,7 @@ def move_to_opset(model: onnx_ir.Model, to: int) -> None:
 
 
 def _drop_unknown_attributes(model: onnx_ir.Model, scope: onnx_ir.Graph | onnx_ir.Function, to: int) -> None:
-    """Leave out the attributes, all at their defaults, that an operator does not have under opset `to`."""
+    """Remove attributes, all at their defaults, that an operator does not have under opset `to`."""
     for node in scope.all_nodes():
         if node.domain not in DEFAULT_DOMAINS or node.op_identifier() in model.functions or not node.attributes:
             continue
@@ -154,7 +154,7 @@ def _drop_unknown_attributes(model: onnx_ir.Model, scope: onnx_ir.Graph | onnx_i
 
 
 def node_obstacle(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> str | None:
-    """Why the node cannot move between the two opsets as it is; None where it can."""
+    """Return the reason why the node cannot move between the two opsets unchanged; None if it can."""
     if not onnx.defs.has(node.op_type, now, ""):
         return f"opset {now} has no {node.op_type}"
     if not onnx.defs.has(node.op_type, to, ""):
@@ -169,13 +169,13 @@ def node_obstacle(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> str |
 
 
 def _forbidden(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> str | None:
-    """Why the document of the operator forbids the node's type under opset `to`, and not under the one it is in."""
+    """Return why the operator's document forbids the node's type under opset `to`, but not under its present one."""
     value = node.inputs[0] if node.inputs else None
     dtype = None if value is None else types.get(value, value.dtype)
     before, after = restriction(node, now), restriction(node, to)
     if after is None or after is before or dtype in after.allowed:
         return None
-    return f"{node.op_type} of opset {to} does not take {_named(dtype)}: {after.because}"
+    return f"{node.op_type} of opset {to} does not support {_named(dtype)}: {after.because}"
 
 
 def _differences(node: onnx_ir.Node, old: onnx.defs.OpSchema, new: onnx.defs.OpSchema, types: TypeOf) -> Iterator[str]:
@@ -192,7 +192,7 @@ def _differences(node: onnx_ir.Node, old: onnx.defs.OpSchema, new: onnx.defs.OpS
 
 
 def _unread_change(op_type: str, low: int, high: int) -> bool:
-    """Whether the text of the operator changed, from opset `low` on, in a version that is too old for the table."""
+    """Return a change of the operator's text, from opset `low` on, in a version too old for the table."""
     docs = [onnx.defs.get_schema(op_type, opset, "").doc or "" for opset in range(low, min(high, LAST_UNREAD) + 1)]
     return len({tuple(doc.split()) for doc in docs}) > 1
 
@@ -210,7 +210,7 @@ def _parameter_differences(
                 return
             dtype = in_use[offset + index] if index < len(values) else None
             if index < len(values) and values[index] is not None and not _allows(mine, other, dtype):
-                yield f"{node.op_type} of opset {new.since_version} does not take {_named(dtype)} as {what} {index}"
+                yield f"{node.op_type} of opset {new.since_version} does not support {_named(dtype)} as {what} {index}"
                 return
 
 
@@ -224,11 +224,11 @@ def _attribute_differences(node: onnx_ir.Node, old: onnx.defs.OpSchema, new: onn
             yield f"the default of attribute {name} of {node.op_type} changed by opset {new.since_version}"
     for name in sorted(set(after) - set(before) - set(node.attributes)):
         if after[name].required:
-            yield f"{node.op_type} of opset {new.since_version} needs attribute {name}"
+            yield f"{node.op_type} of opset {new.since_version} requires attribute {name}"
 
 
 def _at_default(node: onnx_ir.Node, name: str, schema: onnx.defs.OpSchema) -> bool:
-    """Whether the attribute has the value that it would have if it were left out."""
+    """True if the attribute has its default value."""
     attribute, known = node.attributes[name], schema.attributes.get(name)
     if known is None or attribute.is_ref() or not known.default_value.name:
         return False
@@ -248,7 +248,7 @@ def _required(formals: Sequence[FormalParameter]) -> int:
 
 
 def _allows(old: FormalParameter, new: FormalParameter, dtype: DataType | None) -> bool:
-    """Whether the new parameter takes the type; where that is unknown, whether it takes all that the old one took."""
+    """True if the new parameter supports the type; for an unknown type, all types of the old parameter."""
     if dtype is None:
         return old.types <= new.types
     text = f"tensor({_named(dtype)})"
@@ -256,4 +256,4 @@ def _allows(old: FormalParameter, new: FormalParameter, dtype: DataType | None) 
 
 
 def _named(dtype: DataType | None) -> str:
-    return "every type it took" if dtype is None else dtype.name.lower()
+    return "all of its types" if dtype is None else dtype.name.lower()

@@ -1,9 +1,9 @@
-"""legalize-version: the opset and the IR version become ones that the target accepts.
+"""legalize-version: Change the opset and the IR version to ones that the target accepts.
 
-Exact: a node, in subgraphs and model-local functions too, stays where it means the same under the other opset
-(`opset.py` says how that is decided); is written as that opset has it (`opset_adapters.py`); or, where that opset has
-no such operator, as the function by which the standard defines it. Refused, naming each node that stands in the way,
-else; the model then keeps its opset and a diagnostic says that the target will not take it.
+Exact: a node, in subgraphs and model-local functions too, stays if it has the same meaning under the other opset (see
+`obstacles`); is rewritten in the form of that opset (`adapters`); or, if that opset lacks the operator, is expanded to
+the function by which the standard defines it. Refused otherwise, naming each such node; the model then keeps its opset
+and a diagnostic says that the target will not accept it.
 
     <ir_version: 14, opset_import: ["" : 28]>
 becomes, for ONNX Runtime 1.31,
@@ -41,7 +41,11 @@ _NEEDS = {
 
 @dataclass(frozen=True)
 class LegalizeVersion(SessionPass):
-    """See the module. target: where the model is to run."""
+    """Change the opset and the IR version to ones that the target accepts.
+
+    Attributes:
+        target: The runtime that the model is for.
+    """
 
     target: Target
 
@@ -51,7 +55,7 @@ class LegalizeVersion(SessionPass):
         _legalize_ir_version(model, self.target, records)
         for what in ("newest_opset", "newest_ir_version"):
             if what in self.target.unknown:
-                message = f"the {what.replace('_', ' ')} of {self.target.name} is not known, so nothing was moved to it"
+                message = f"the {what.replace('_', ' ')} of {self.target.name} is unknown, so the model was not changed"
                 site = Site(model.graph.name or "")
                 records.diagnostics.append(Diagnostic("target-unknown", Severity.WARNING, site, message))
         return RewriteResult(model, bool(records.rewrites), records)
@@ -76,13 +80,13 @@ def _move_to(session: Session, target: Target, types: TypeOf, now: int, records:
         records.rewrites += apply_moves(session, moves, PASS_NAME, newest, types)
         move_to_opset(model, newest)
         session.changed()
-        reason = f"{target.name} accepts opsets up to {newest}; every node means the same under it"
+        reason = f"{target.name} accepts opsets up to {newest}; every node has the same meaning under it"
         records.rewrites.append(Rewrite(PASS_NAME, "opset", site, f"opset {now}", f"opset {newest}", reason))
         return
     moves.discard()
     records.refusals += [Refusal(PASS_NAME, "opset", obstacle.site, obstacle.reason) for obstacle in found]
     message = f"the model is of opset {now} and {target.name} accepts at most {newest}"
-    way_out = f"{len(found)} nodes would not mean the same under opset {newest}; see the refusals"
+    way_out = f"{len(found)} nodes would have a different meaning under opset {newest}; see the refusals"
     records.diagnostics.append(Diagnostic("opset-too-new", Severity.ERROR, site, message, way_out))
 
 
@@ -90,18 +94,18 @@ def _legalize_ir_version(model: onnx_ir.Model, target: Target, records: Records)
     now, newest, needed = model.ir_version, target.newest_ir_version, needed_ir_version(model)
     site = Site(model.graph.name or "")
     if needed > newest:
-        message = f"the model holds what IR version {needed} introduced and {target.name} accepts at most {newest}"
+        message = f"the model needs IR version {needed} and {target.name} accepts at most {newest}"
         records.diagnostics.append(Diagnostic("ir-version-too-new", Severity.ERROR, site, message))
     elif now > newest:
         model.ir_version = newest
-        reason = f"{target.name} accepts IR versions up to {newest}; nothing in the model is newer than {needed}"
+        reason = f"{target.name} accepts IR versions up to {newest}; the model needs only {needed}"
         records.rewrites.append(
             Rewrite(PASS_NAME, "ir-version", site, f"IR version {now}", f"IR version {newest}", reason)
         )
 
 
 def needed_ir_version(model: onnx_ir.Model) -> int:
-    """The oldest IR version that has what the model uses: functions, overloads, element types."""
+    """Return the oldest IR version with the features of the model: functions, overloads, element types."""
     needs = [4]
     if model.functions:
         needs.append(10 if any(identifier[2] for identifier in model.functions) else 8)

@@ -1,7 +1,4 @@
-"""The nodes of QONNX that are lowered, and their parameters: which are known, and which become known.
-
-The passes lower-trunc and lower-quant say what stands for one node; what they have in common is here.
-"""
+"""The lowered nodes of QONNX and their parameters: the common part of lower-trunc and lower-quant."""
 
 from __future__ import annotations
 
@@ -31,17 +28,17 @@ _FIRST_OPSET = 11
 
 @dataclass
 class Parameters:
-    """The inputs of QONNX nodes that have to be numbers which are known, as they are asked for.
+    """The parameters of QONNX nodes that must be known numbers, as they are requested.
 
-    An initializer that is a graph input too counts: QONNX means its operators' parameters to be constants, and
-    exporters that list every initializer as an input leave no other kind. Those that were used are kept, to be made
-    constants.
+    An initializer that is also a graph input counts: QONNX requires its operators' parameters to be constant, and
+    exporters that list every initializer as an input leave no alternative. The parameters used are collected, to be
+    made constants.
     """
 
     overridable: dict[onnx_ir.Value, None] = field(default_factory=dict[onnx_ir.Value, None])
 
     def tensor(self, value: onnx_ir.Value) -> onnx_ir.TensorProtocol | None:
-        """The constant that the value is, or is by default; None where it is computed."""
+        """Return the constant or default of the value; None if it is computed."""
         if value.is_graph_input() and value.is_initializer():
             self.overridable[value] = None
             return value.const_value
@@ -49,14 +46,16 @@ class Parameters:
 
 
 LowerQuantizer = Callable[[onnx_ir.Node, Mapping[str, int], Parameters], Replacement]
-"""From a node, the opset imports around it and its parameters, what stands for it. Raises ModelError or TruncError
-where nothing exact does."""
+"""Returns the replacement of a node, given the opset imports in force and its parameters.
+
+Raises ModelError or TruncError if there is no exact replacement.
+"""
 
 
 def lower_quantizers(
     session: Session, pass_name: str, operators: Collection[str], lower: LowerQuantizer
 ) -> RewriteResult:
-    """Replace each node of the operators by what `lower` gives; the parameters that it used become constants."""
+    """Replace each node of the operators by the result of `lower`; the parameters that it used become constants."""
     model, records = session.model, Records()
     if names := _functions_with_parameters(model, operators):
         records.rewrites.append(inline_functions(session, names, pass_name))
@@ -94,14 +93,16 @@ def lower_quantizers(
 
 
 def _is_ours(model: onnx_ir.Model, node: onnx_ir.Node) -> bool:
-    """True for an operator of QONNX that the model itself does not define. A function without nodes, which exporters
-    put there as a placeholder, defines nothing."""
+    """True for an operator of QONNX that the model does not define.
+
+    Functions without nodes, which exporters add as placeholders, define nothing.
+    """
     function = model.functions.get(node.op_identifier())
     return is_quantizer(node) and not (function is not None and len(function) > 0)
 
 
 def _functions_with_parameters(model: onnx_ir.Model, operators: Collection[str]) -> set[onnx_ir.OperatorIdentifier]:
-    """All functions, where one hands an input or attribute of its own on as a parameter of such an operator."""
+    """Return all functions, if one passes an input or attribute of its own on as a parameter of such an operator."""
     for function in model.functions.values():
         inputs = set(function.inputs)
         for node in function.all_nodes():
@@ -113,7 +114,7 @@ def _functions_with_parameters(model: onnx_ir.Model, operators: Collection[str])
 
 
 def _drop_placeholders(model: onnx_ir.Model) -> None:
-    """Remove the functions without nodes that stood for such operators and that nothing calls any more."""
+    """Remove placeholder functions of such operators that are no longer called."""
     called = {node.op_identifier() for node in all_nodes(model)}
     for name, function in list(model.functions.items()):
         if name[0] in QONNX_DOMAINS and name[1] in QUANTIZERS and not len(function) and name not in called:
@@ -121,7 +122,7 @@ def _drop_placeholders(model: onnx_ir.Model) -> None:
 
 
 def _made_constant(model: onnx_ir.Model, value: onnx_ir.Value, pass_name: str) -> Rewrite:
-    """Make a graph input with a default the constant that it is by default, where something still uses it."""
+    """Turn a graph input with a default into that constant, if it is still used."""
     before, after = (constant_item(value, role) for role in ("input", "constant"))
     graph, site = model.graph, Site(model.graph.name or "", value.name or "")
     graph.inputs.remove(value)
@@ -133,5 +134,5 @@ def _made_constant(model: onnx_ir.Model, value: onnx_ir.Value, pass_name: str) -
         made = new_constant(value.name or "", value.const_value)
         value.replace_all_uses_with(made)
         place_constant(made, graph[0], Namer(model))
-    reason = "a parameter of a quantization has to be known: the default counts, and a caller can not replace it"
+    reason = "a parameter of a quantization must be constant: the default is used, and a caller cannot replace it"
     return Rewrite(pass_name, "make-constant", site, before, after, reason, Effect.INTERFACE)

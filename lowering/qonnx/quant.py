@@ -1,8 +1,8 @@
-"""lower-quant: QONNX Quant (IntQuant), BipolarQuant and FloatQuant as standard operators.
+"""lower-quant: Replace QONNX Quant (IntQuant), BipolarQuant and FloatQuant by standard operators.
 
 Exact: each step of the operator becomes one operator, in the order and the type in which QONNX computes; a FloatQuant,
-which QONNX computes by a logarithm, becomes the ladder, with a table of how far below a power of two that logarithm
-takes a number for the power. Refused: bit widths and, for FloatQuant, parameters that are no constants; opsets before
+which QONNX computes by a logarithm, becomes the ladder, with a table of the distance below a power of two from which
+that logarithm gives the power. Refused: bit widths and, for FloatQuant, parameters that are not constant; opsets before
 11, which have no Round.
 
     y = qonnx.custom_op.general.Quant <signed = 1, narrow = 0> (x, scale, zeropt, bitwidth)
@@ -42,7 +42,11 @@ _MOST_MANTISSA_BITS, _MOST_BIAS, _LEAST_EXPONENT = 15, 127, -100
 
 @dataclass(frozen=True)
 class LowerQuant(SessionPass):
-    """Lower these operators of the QONNX domains. No target that is known runs them itself."""
+    """Replace these operators of the QONNX domains by standard operators.
+
+    Attributes:
+        target: The runtime that the model is for.
+    """
 
     target: Target
 
@@ -52,7 +56,7 @@ class LowerQuant(SessionPass):
 
 def _lowered(node: onnx_ir.Node, _imports: Mapping[str, int], parameters: Parameters) -> Replacement:
     if any(attribute.is_ref() for attribute in node.attributes.values()):
-        raise ModelError("an attribute is a parameter of the function around it")
+        raise ModelError("an attribute is a parameter of the enclosing function")
     constants: list[onnx_ir.Value] = []
     build = Builder(new_constants(constants, f"{node.outputs[0].name}_"))
     y = build.cast(_WRITERS[node.op_type](build, node, parameters), node.outputs[0].dtype or DataType.FLOAT)
@@ -82,29 +86,31 @@ def _bipolar(build: Builder, node: onnx_ir.Node, _parameters: Parameters) -> onn
 
 
 def _sign(build: Builder, y: onnx_ir.Value) -> onnx_ir.Value:
-    """1 for what is at least 0, -1 for the rest, NaN too."""
+    """Return 1 for numbers of at least 0, -1 otherwise, including NaN."""
     return build.op("Where", at_least(build, y, 0.0), 1.0, -1.0, dtype=y.dtype)
 
 
 def _float(build: Builder, node: onnx_ir.Node, parameters: Parameters) -> onnx_ir.Value:
-    """The quotient on the grid of a float format without special codes, clipped; QONNX makes NaN of infinity."""
+    """Return the quotient on the grid of a float format without special codes, clipped; infinity gives NaN."""
     mode = (node.attributes.get_string("rounding_mode", "ROUND") or "ROUND").upper()
     names = ("exponent_bitwidth", "mantissa_bitwidth", "exponent_bias", "max_val")
     exponent, mantissa, bias, largest = (
         float(_known(node, index, name, parameters)) for index, name in enumerate(names, 2)
     )
     if not all(value.is_integer() for value in (exponent, mantissa, bias)) or mantissa > _MOST_MANTISSA_BITS:
-        raise ModelError(f"a format of {exponent} exponent and {mantissa} mantissa bits has no exact sequence")
+        raise ModelError(f"a format of {exponent} exponent and {mantissa} mantissa bits has no exact replacement")
     if not 1 <= exponent <= 8 or abs(bias) > _MOST_BIAS:
-        raise ModelError(f"an exponent of {exponent} bits with bias {bias} goes beyond what a float holds")
+        raise ModelError(f"an exponent of {exponent} bits with bias {bias} exceeds the range of float")
     bits = 1 + int(exponent) + int(mantissa)
     row = ElementType(DataType.FLOAT, Kind.FLOATING, bits, True, int(exponent), int(mantissa), int(bias))
     x, scale = _operand(node, 0), _operand(node, 1)
     quotient = combine(build, "Div", x, scale)
     if quotient.dtype != DataType.FLOAT:
-        raise ModelError("operands of other types than float have no exact sequence")
+        raise ModelError("only operands of type float have an exact replacement")
     if mode not in _TO_NEAREST and row.min_exponent < _LEAST_EXPONENT:
-        raise ModelError(f"with bias {bias}, {mode} sees the 2**-126 that QONNX adds ahead of its logarithm")
+        raise ModelError(
+            f"with bias {bias}, the 2**-126 that QONNX adds before its logarithm changes the result of {mode}"
+        )
     if mode not in _TO_NEAREST and mantissa == 0:
         raise ModelError(f"without mantissa bits, QONNX's {mode} of numbers beyond the format's range may give 0")
     y = to_the_grid(build, quotient, row, mode, None if mode in _TO_NEAREST else binade_ends)

@@ -1,4 +1,4 @@
-"""Steps of QONNX operators in standard ones, each with the bits that numpy gives in the qonnx executor."""
+"""Steps of QONNX operators in standard ones, each bit-identical to numpy in the qonnx executor."""
 
 from __future__ import annotations
 
@@ -13,12 +13,10 @@ from onnx_ir import DataType
 from castsmith.ir.constants import constant_tensor
 from castsmith.lowering.builder import Builder
 
-# Where the binades of QONNX's FloatQuant end: it takes floor(log2(x)) in float, whose log2 is rounded.
-#
+# Ends of the binades of QONNX's FloatQuant, which computes floor(log2(x)) in float, where log2 is rounded.
 # Just below 2**k the logarithm rounds up to k, so that such a number has the exponent k. The nearest float below k is
-# k - u, and what lies at the middle rounds to k, whose last digit is even: from x = 2**(k - u/2) on. That is n floats
+# k - u, and the midpoint rounds to k, whose last digit is even: from x = 2**(k - u/2) on. That is n floats
 # below 2**k, with (1 - n * 2**-24) >= 2**(-u/2). numpy 2 agrees at every k from -100 to 127, with and without AVX-512.
-#
 #     k    -100  -64  -16  -8  -2  -1  0  1  2  3  4  5  8  9  16  17  64  127
 #     n      44   44   11   5   1   0  0  0  0  1  1  2  2  5   5  11  22   44
 
@@ -26,33 +24,36 @@ _DIGITS = 24
 
 
 def floats_below(k: int) -> int:
-    """How many floats just below 2**k have a logarithm, in float, of k."""
+    """Return the number of floats just below 2**k whose logarithm, in float, is k."""
     power = np.float32(k)
     half_step = (float(power) - float(np.nextafter(power, np.float32(-np.inf)))) / 2
     return math.floor(-math.expm1(-half_step * math.log(2)) * 2**_DIGITS)
 
 
 def binade_ends(first: int, count: int) -> NDArray[np.float32]:
-    """For each of `count` binades from 2**first on, the x / 2**exponent from which it is taken for the next."""
+    """Return for each of `count` binades from 2**first on the x / 2**exponent from which it counts as the next."""
     ends = [2 - floats_below(k + 1) * 2.0 ** (1 - _DIGITS) for k in range(first, first + count)]
     return np.array(ends, np.float32)
 
 
 def combine(build: Builder, op_type: str, lhs: onnx_ir.Value, rhs: onnx_ir.Value) -> onnx_ir.Value:
-    """The operator in the type to which numpy promotes the two, as in QONNX's executor."""
+    """Add the operator in the type to which numpy promotes the two, as in QONNX's executor."""
     dtype = DataType.from_numpy(np.result_type(dtype_of(lhs).numpy(), dtype_of(rhs).numpy()))
     return build.op(op_type, build.cast(lhs, dtype), build.cast(rhs, dtype))
 
 
 def add_zero_point(build: Builder, y: onnx_ir.Value, zero: onnx_ir.Value, known: NDArray[Any] | None) -> onnx_ir.Value:
-    """y + zero_point. Adding zero turns -0 into +0, but optimizers drop an addition of zero: Where does it instead."""
+    """Return y + zero_point.
+
+    Adding zero turns -0 into +0, but optimizers drop an addition of zero: Where is used instead.
+    """
     if known is None or known.any():
         return combine(build, "Add", y, zero)
     return build.op("Where", build.op("Equal", y, 0.0), 0.0, y)
 
 
 def clip(build: Builder, y: onnx_ir.Value, lower: NDArray[Any], upper: NDArray[Any]) -> onnx_ir.Value:
-    """QONNX clips with two selections, which leave NaN and -0 as they are; the Clip operator promises neither."""
+    """Clip by two selections as QONNX does, which keep NaN and -0; the Clip operator guarantees neither."""
     dtype = dtype_of(y).numpy()
     top, bottom = build.constant(upper.astype(dtype), "max"), build.constant(lower.astype(dtype), "min")
     y = build.op("Where", build.op("Greater", y, top), top, y)

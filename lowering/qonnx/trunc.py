@@ -1,8 +1,8 @@
-"""lower-trunc: QONNX Trunc as standard operators, for runtimes that know no other domain.
+"""lower-trunc: Replace QONNX Trunc by standard operators, for runtimes that support no other domain.
 
 Exact: each step of the operator becomes one operator, in the order and the type in which QONNX computes, so the bits
 are the qonnx executor's; signs of zero are kept where a runtime's optimizer would lose them. Refused: bit widths, or
-for version 2 scales, that are no constants, since the power of two between them must be known; opsets before 11,
+for version 2 scales, that are not constant, since the power of two between them must be known; opsets before 11,
 which have no Round.
 
     y = qonnx.custom_op.general.Trunc <rounding_mode = "FLOOR"> (x, scale, zeropt, in_bitwidth, out_bitwidth)
@@ -35,10 +35,8 @@ from castsmith.lowering.qonnx.nodes import Parameters, lower_quantizers
 from castsmith.lowering.qonnx.steps import add_zero_point, clip, combine
 from castsmith.numerics.trunc import clip_bounds, power_of_two, rounding_function
 
-# The seven rounding modes of QONNX in ONNX operators, signs of zero included.
-#
-# ONNX Runtime's Where turns -0 into +0 when it comes from the branch of a true condition, so no branch that can be -0
-# stands there: see DOWN, where Floor of what is greater than 0 cannot be.
+# The seven rounding modes of QONNX in ONNX operators, signs of zero included. ONNX Runtime's Where turns -0 into +0 in
+# the branch of a true condition, so no branch that can be -0 is used there: in DOWN, Floor of a positive number cannot.
 
 Rounding = Callable[[Builder, onnx_ir.Value], onnx_ir.Value]
 
@@ -75,11 +73,11 @@ ROUNDINGS: dict[str, Rounding] = {
     "HALF_UP": _half_up,
     "HALF_DOWN": _half_down,
 }
-"""Each mode as in `castsmith.numerics.trunc.ROUNDING_MODES`, whose names these are."""
+"""Each mode under its name in `castsmith.numerics.trunc.ROUNDING_MODES`."""
 
 
 def round_as(build: Builder, x: onnx_ir.Value, mode: str) -> onnx_ir.Value:
-    """`x` rounded by the mode, in any case of letters. Raises TruncError for a mode that QONNX does not have."""
+    """Round `x` by the mode, in upper or lower case. Raises TruncError for an unknown mode."""
     rounding_function(mode)
     return ROUNDINGS[mode.upper()](build, x)
 
@@ -90,13 +88,19 @@ _FOR_RATIO = {
     1: ("in_bitwidth", "out_bitwidth"),
     2: ("scale", "out_scale", "out_bitwidth"),
 }
-"""What must be constant, by version: the power of two is made of it, and in version 2 the bounds of the clip. Version 2
-does not use its in_bitwidth."""
+"""The parameters that must be constant, by version, for the power of two and, in version 2, the clip bounds.
+
+Version 2 does not use its in_bitwidth.
+"""
 
 
 @dataclass(frozen=True)
 class LowerTrunc(SessionPass):
-    """Lower every Trunc of the QONNX domains to standard operators. No target that is known runs them itself."""
+    """Replace every Trunc of the QONNX domains by standard operators.
+
+    Attributes:
+        target: The runtime that the model is for.
+    """
 
     target: Target
 
@@ -116,7 +120,7 @@ def _version_guessed(node: onnx_ir.Node, imports: Mapping[Scope, Mapping[str, in
 
 
 def _lowered(node: onnx_ir.Node, imports: Mapping[str, int], parameters: Parameters) -> Replacement:
-    """The operators that stand for one Trunc."""
+    """Return the operators that replace one Trunc."""
     meaning = read_trunc(node, imports)
     operands, needed = trunc_operands(node, meaning.version), _FOR_RATIO[meaning.version]
     found = {name: parameters.tensor(operands[name]) for name in needed}
@@ -151,6 +155,6 @@ def _expand(
 
 
 def _guessed(node: onnx_ir.Node) -> Diagnostic:
-    message = f"the domain {node.domain} is not imported, so the version of Trunc follows from its number of inputs"
+    message = f"the domain {node.domain} is not imported, so the version of Trunc is inferred from its number of inputs"
     help = "import the domain with version 1 or 2"
     return Diagnostic("trunc-version-guessed", Severity.WARNING, site_of(node), message, help)

@@ -1,4 +1,4 @@
-"""The pass that computes in float what a target has no 16-bit or double kernel for.
+"""The pass that computes in float if the target has no 16-bit kernel, and rounds wrong casts once.
 
 Run `WidenFloats(target=...)`.
 """

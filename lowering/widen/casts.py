@@ -1,4 +1,4 @@
-"""Casts to float16 and bfloat16 which the target rounds twice, by way of float: rounded once ahead of it."""
+"""Casts to float16 and bfloat16 which the target rounds twice, by way of float: rounded once before it."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ from castsmith.lowering.formats import Policy
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import HALF_TYPES, type_name
 
-# A Cast between Transpose and MatMul goes ahead of the Transpose, for targets that break the other order.
-#
-# ONNX Runtime 1.31 swaps the two itself to fuse Transpose and MatMul; where the leading axes are permuted, as by
+# A Cast between Transpose and MatMul is moved before the Transpose, for targets that fail on the other order. ONNX
+# Runtime 1.31 swaps the two itself to fuse Transpose and MatMul; if the leading axes are permuted, as by
 # perm = [1, 0, 2], the process ends while it loads the model.
 
 
@@ -39,7 +38,7 @@ def cast_before_transpose(session: Session, target: Target, pass_name: str) -> l
 
 
 def _swapped(node: onnx_ir.Node) -> tuple[onnx_ir.Node, Replacement] | None:
-    """The nodes that stand for a Cast which only a MatMul uses, of a Transpose which only the Cast uses."""
+    """Return the nodes that replace a Cast which only a MatMul uses, of a Transpose which only the Cast uses."""
     meaning, x = read_cast(node), node.inputs[0] if node.inputs else None
     transpose = None if x is None else x.producer()
     if meaning is None or meaning.to is None or x is None or transpose is None or transpose.op_type != "Transpose":
@@ -53,7 +52,7 @@ def _swapped(node: onnx_ir.Node) -> tuple[onnx_ir.Node, Replacement] | None:
     last = onnx_ir.Node("", "Transpose", first.outputs, list(transpose.attributes.values()))
     last.outputs[0].type, last.outputs[0].shape = onnx_ir.TensorType(meaning.to), y.shape or x.shape
     last.outputs[0].name = y.name
-    reason = "the target breaks the order Transpose, Cast, MatMul; elements are cast alike before they move"
+    reason = "the target fails on the order Transpose, Cast, MatMul; casting before the Transpose gives the same"
     return node, Replacement("cast-before-transpose", reason, (first, last), outputs=tuple(last.outputs))
 
 
@@ -67,7 +66,7 @@ _SOURCES = (DataType.DOUBLE, *WIDE_INTEGERS)
 
 @dataclass(frozen=True)
 class _Wrong:
-    """A cast of `x` that the target gets wrong."""
+    """A cast of `x` that the target computes wrongly."""
 
     node: onnx_ir.Node
     x: onnx_ir.Value
@@ -78,8 +77,11 @@ class _Wrong:
 
 
 def round_casts_once(session: Session, target: Target, pass_name: str, records: Records) -> None:
-    """Each such cast of a double or a wide integer, rounded in place in double, which then fits the type. Integers that
-    are known to fit in float are left to the target; refused where the opset or the target lacks an operator."""
+    """Round each such cast of a double or a wide integer in place in double, so that the result fits the type.
+
+    Integers that are known to fit in float are left to the target. Refused if the opset or the target lacks an
+    operator.
+    """
     inference = session.inference(PromotionRules())
     ranges, namer = Ranges(inference), session.namer()
     with inferred_declared(session.model, inference.types):
@@ -112,11 +114,11 @@ def _rounded_twice(session: Session, target: Target, inference: Inference) -> It
 
 
 def _rounded(found: _Wrong, target: Target) -> Replacement | str:
-    """The cast, rounded ahead of it; or why that cannot be."""
+    """Return the cast, rounded before it; or the reason why that is impossible."""
     casts = f"{target.name} casts {type_name(found.source)} to {type_name(found.to)} wrongly"
     since, operator = rounds_since(found.source)
     if found.opset < since:
-        return f"{casts}, and rounding ahead of it takes {operator}: raise the opset from {found.opset} to {since}"
+        return f"{casts}, and rounding before it needs {operator}: raise the opset from {found.opset} to {since}"
     constants: list[onnx_ir.Value] = []
     build = Builder(new_constants(constants, f"{found.node.outputs[0].name}_"))
     rounded = round_in_place(build, wide(build, found.x), found.to, Policy())
@@ -127,13 +129,13 @@ def _rounded(found: _Wrong, target: Target) -> Replacement | str:
         for node in build.nodes:  # they no longer count as uses of the model's values
             for index in range(len(node.inputs)):
                 node.replace_input_with(index, None)
-        return f"{casts}, and it has no kernel of {lacking}, which rounding ahead of it takes"
+        return f"{casts}, and it has no kernel of {lacking}, which rounding before it needs"
     reason = f"{casts}: {found.how}"
     return Replacement("round-in-place", reason, tuple(build.nodes), tuple(constants), outputs=(y,))
 
 
 def _lacking_kernel(nodes: Iterable[onnx_ir.Node], target: Target, opset: int) -> str:
-    """The first operator and type among the nodes for which the target has no kernel; empty where it has them all."""
+    """Return the first operator and type among the nodes for which the target has no kernel; empty if it has all."""
     for node in nodes:
         value = node.inputs[varied_input(node.op_type)]
         if value is not None and value.dtype is not None and not target.has_kernel(node.op_type, value.dtype, opset):

@@ -1,9 +1,9 @@
-"""widen-floats: operators on float16 or bfloat16 for which the target has no kernel compute in float instead.
+"""widen-floats: Compute operators on float16 or bfloat16 in float if the target has no kernel for them.
 
-Where the target keeps the type but lacks the operator, the operands are cast to float and the result back: the
+If the target supports the type but lacks the operator, the operands are cast to float and the result back: the
 operator's result in float, rounded once. For +, -, *, / and square root that is the result in the type itself, since
 float has more than twice its precision and two bits; for others, whose last bits the standard leaves to runtimes, it is
-the usual meaning. Where the target lacks the type, its values become floats and each result is rounded in place. Casts
+the usual meaning. If the target lacks the type, its values become floats and each result is rounded in place. Casts
 to these types that the target rounds twice are rounded once.
 
     y = Add (a, b)
@@ -47,11 +47,11 @@ from castsmith.lowering.widen.storage import effect_in_float, widen_storage, wid
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import CODED_TYPES, HALF_TYPES, type_name
 
-# Model-local functions whose types differ from call to call are inlined where operators in them have to be widened.
+# Model-local functions with several signatures are inlined if operators in them must be widened.
 
 
 def inline_ambiguous(session: Session, target: Target, pass_name: str) -> list[Rewrite]:
-    """Inline the functions that may need widening for one call and not, or otherwise, for another."""
+    """Inline the functions that may need widening for one call but not for another."""
     model = session.model
     if not model.functions:
         return []
@@ -82,12 +82,15 @@ def _may_need_widening(function: onnx_ir.Function, target: Target, halves: set[D
     )
 
 
-# QuantizeLinear and DequantizeLinear of float16 and bfloat16 in float, each rounding where the schema has it.
+# QuantizeLinear and DequantizeLinear of float16 and bfloat16 in float, with each rounding of the schema.
 
 
 def expand_linear(node: onnx_ir.Node, target: Target, types: Types, opset: int, dtype: DataType) -> Replacement:
-    """Divide, round to the type, add, saturate; or take off, multiply, round. Raises ModelError where that has no exact
-    sequence: to a type of which codes are made, which is for lower-float8."""
+    """Divide, round to the type, add, saturate; or subtract, multiply, round.
+
+    Raises:
+        ModelError: The target type is stored as codes, which lower-float8 handles.
+    """
     quantized = node.outputs[0] if node.op_type == "QuantizeLinear" else node.inputs[0]
     kept = None if quantized is None else types.get(quantized, quantized.dtype)
     if kept is None or (kept in CODED_TYPES and node.op_type == "QuantizeLinear"):
@@ -103,17 +106,20 @@ def expand_linear(node: onnx_ir.Node, target: Target, types: Types, opset: int, 
 
 NAME = "widen-floats"
 _HOLDERS = operators(lambda row: row.moves in (Moves.FLOW, Moves.PACK, Moves.UNPACK, Moves.CONTENT))
-"""Operators that carry values about as they are, and whose kernels do not depend on the element type."""
+"""Operators that pass values on unchanged, and whose kernels do not depend on the element type."""
 
 Rule = Callable[[onnx_ir.Node, Target, Types, int], Replacement | Refusal | None]
 
 
 @dataclass(frozen=True)
 class WidenFloats(SessionPass):
-    """See the module.
+    """Compute operators on float16 or bfloat16 in float if the target has no kernel for them.
 
-    target: where the model is to run. interface: `stored` leaves the graph inputs and outputs of a type that the target
-    has as they are, `wide` makes them float. Those of a type that it lacks are float in any case.
+    Attributes:
+        target: The runtime that the model is for.
+        interface: `stored` keeps the graph inputs and outputs of a type that the target has, `wide` makes them float.
+            Those
+            of a type that it lacks become float in any case.
     """
 
     target: Target
@@ -154,14 +160,14 @@ def _run(session: Session, target: Target, rule: Rule, records: Records) -> None
 
 
 def _lacking(node: onnx_ir.Node, target: Target, types: Types, opset: int) -> list[DataType]:
-    """The half types of the node for which the target, which has them, has no kernel of it."""
+    """Return the half types of the node that the target supports but has no kernel of the node for."""
     values = [value for value in (*node.inputs, *node.outputs) if value is not None]
     there = {types.get(value, value.dtype) for value in values} & {*HALF_TYPES} - target.lacks
     return [dtype for dtype in HALF_TYPES if dtype in there and not target.has_kernel(node.op_type, dtype, opset)]
 
 
 def _linear(node: onnx_ir.Node, target: Target, types: Types, opset: int) -> Replacement | Refusal | None:
-    """QuantizeLinear and DequantizeLinear, which round in the middle, step by step."""
+    """Expand QuantizeLinear and DequantizeLinear, which round in the middle, step by step."""
     if node.op_type not in LINEAR:
         return None
     values = [value for value in (*node.inputs, *node.outputs) if value is not None]
@@ -177,7 +183,7 @@ def _linear(node: onnx_ir.Node, target: Target, types: Types, opset: int) -> Rep
 
 
 def _widened(node: onnx_ir.Node, target: Target, types: Types, opset: int) -> Replacement | Refusal | None:
-    """The node in float, where the target has no kernel of a half type for it."""
+    """Return the node in float, if the target has no kernel of a half type for it."""
     lacking = [] if node.op_type in _HOLDERS else _lacking(node, target, types, opset)
     if not lacking:
         return None
@@ -208,7 +214,7 @@ def _obstacle(node: onnx_ir.Node, dtype: DataType, target: Target, types: Types,
     for index, value in enumerate(node.inputs):
         narrow = value is not None and types.get(value, value.dtype) == dtype
         if narrow and DataType.FLOAT not in input_types(node, index, imports):
-            return f"{node.op_type} takes no float as input {index}"
+            return f"{node.op_type} does not support float as input {index}"
     if not target.has_kernel(node.op_type, DataType.FLOAT, opset):
-        return f"{node.op_type} of float is lacking too"
+        return f"{target.name} lacks {node.op_type} of float too"
     return None

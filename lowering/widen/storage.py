@@ -1,4 +1,4 @@
-"""A 16-bit float type that the target lacks, kept in float: each value exact, each result rounded in place."""
+"""A 16-bit float type that the target lacks, stored in float: each value exact, each result rounded in place."""
 
 from __future__ import annotations
 
@@ -31,16 +31,18 @@ from castsmith.numerics.cast import cast
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import type_name
 
-# What computing an operator of float16 or bfloat16 in float, rounded once, does to its values.
+# Effect of computing an operator of float16 or bfloat16 in float, rounded once.
 
 _EXACTLY_ROUNDED = operators(lambda row: row.rounding is not None)
-"""Operators whose result is one number rounded once, or one of the operands. float has at least twice the precision of
-these types and two bits more, and their quotients and products are no nearer to the middle between two subnormal
-numbers than float can tell, so that rounding to float first makes no difference."""
+"""Operators whose result is one number rounded once, or one of the operands.
+
+float has at least twice the precision of these types and two bits more, and their quotients and products are not closer
+to the midpoint of two subnormal numbers than float resolves, so that rounding to float first makes no difference.
+"""
 
 
 def effect_in_float(node: onnx_ir.Node) -> Effect:
-    """BIT_EXACT where one rounding is all that the operator's definition leaves to do."""
+    """Return BIT_EXACT if the operator's definition leaves only one rounding."""
     adds_up = node.attributes.get_string("reduction", "none") not in ("none", "max", "min")
     exact = node.op_type in _EXACTLY_ROUNDED or (node.op_type in MOVERS and not adds_up)
     return Effect.BIT_EXACT if exact else Effect.IN_WIDER_TYPE
@@ -54,7 +56,7 @@ _EXACT = MOVERS | operators(lambda row: row.rounding is Rounding.NONE)
 
 
 def widen_storage(session: Session, target: Target, dtype: DataType, records: Records) -> None:
-    """Make every value of the type a float; nothing changes where a node stands in the way."""
+    """Make every value of the type a float; nothing changes if a node cannot be computed so."""
     model, types = session.model, session.inference(PromotionRules()).types
     nodes = [node for node in all_nodes(model) if touches_coded(node, types, (dtype,))]
     values = [value for value in declared_values(model) if is_coded(value, types, (dtype,))]
@@ -92,15 +94,15 @@ def _obstacle(node: onnx_ir.Node, types: Types, dtype: DataType, model: onnx_ir.
     cast_from = types.get(x, x.dtype) if node.op_type in ("Cast", "CastLike") and (x := node.inputs[0]) else None
     since, operator = rounds_since(cast_from)
     if opset < since and node.op_type not in _EXACT and any(is_coded(y, types, (dtype,)) for y in node.outputs):
-        return f"rounding the result of {node.op_type} takes {operator}: raise the opset from {opset} to {since}"
+        return f"rounding the result of {node.op_type} needs {operator}: raise the opset from {opset} to {since}"
     if node.domain not in DEFAULT_DOMAINS:
-        return f"{node.domain}.{node.op_type} is not known to compute the same in float"
+        return f"{node.domain}.{node.op_type} may compute something else in float"
     meaning = read_cast(node, types.get(node.inputs[1]) if node.op_type == "CastLike" and node.inputs[1] else None)
     if meaning is not None:
         x = node.inputs[0]
         source = None if x is None else types.get(x, x.dtype)
         if meaning.to == dtype and source in _NOT_NUMBERS:
-            return f"a cast to {type_name(dtype)} from {type_name(source) if source else '?'} has no exact sequence"
+            return f"a cast to {type_name(dtype)} from {type_name(source) if source else '?'} has no exact replacement"
         return None
     if node.op_type in _EXACT:
         return None
@@ -123,7 +125,7 @@ def _retype(model: onnx_ir.Model, value: onnx_ir.Value, target: Target, dtype: D
 
 
 def widened_tensor(tensor: onnx_ir.TensorProtocol) -> onnx_ir.TensorProtocol:
-    """The same numbers in float; those of a large tensor are worked out when it is saved."""
+    """Return the same numbers in float; those of a large tensor are computed when it is saved."""
     if is_large(tensor):
         return computed(tensor, DataType.FLOAT, lambda array: cast(array, DataType.FLOAT), tensor.name or "")
     return onnx_ir.tensor(cast(tensor.numpy(), DataType.FLOAT), name=tensor.name, doc_string=tensor.doc_string)
@@ -138,7 +140,7 @@ def _round_results(
     namer: Namer,
     shared: ConstantHome | None,
 ) -> Rewrite:
-    """The node's results, or what it casts, rounded to the values of the type."""
+    """Round the node's results, or the operand of a cast, to the values of the type."""
     constants: list[onnx_ir.Value] = []
     build = Builder(shared or new_constants(constants))
     if node.op_type in CASTS:
@@ -161,7 +163,7 @@ def _round_results(
         rounds = narrow and old.name != ""
         outputs.append(build.cast(round_in_place(build, result, dtype, Policy()), DataType.FLOAT) if rounds else result)
         outputs[-1].name = old.name
-    reason = f"computed in float and rounded to {type_name(dtype)}, which {target.name} does not have"
+    reason = f"computed in float and rounded to {type_name(dtype)}, which {target.name} lacks"
     parts = tuple(build.nodes), tuple(constants)
     wanted = Replacement("round-in-place", reason, *parts, outputs=tuple(outputs), effect=effect_in_float(node))
     return apply_replacement(session, NAME, node, wanted, namer, types)

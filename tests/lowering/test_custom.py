@@ -119,7 +119,7 @@ def test_a_function_called_with_several_types_is_refused() -> None:
         onnx_ir.from_onnx_text(SEVERAL), target=ANDROID, lowerings={"com.example.Twice": double_or_float}
     )
     (refusal,) = result.refusals
-    assert refusal.reason == "the function around it is called with operands of several types"
+    assert refusal.reason == "the enclosing function is called with operands of several types"
     assert not result.rewrites
 
 

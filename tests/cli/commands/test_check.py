@@ -184,7 +184,7 @@ def test_branches_that_disagree(castsmith: Command, tmp_path: Path) -> None:
     }"""
     ended = castsmith("check", write_model(tmp_path / "a.onnx", text))
     assert ended.code == 1
-    assert "two: mixed-operand-types the output b has to leave as float" in ended.out
+    assert "two: mixed-operand-types the output b must be cast to float" in ended.out
 
 
 def test_operands_without_a_common_type(castsmith: Command, tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def test_an_operator_is_found_once_with_the_number_of_its_nodes():
     (finding,) = found(ADDITIONS, "onnxruntime-cpu")
     assert finding == (
         "target-lacks-kernel", "additions: (unnamed) (Add)",
-        "onnxruntime-cpu has no Add of bfloat16 at opset 21, in 2 nodes, this the first of them",
+        "onnxruntime-cpu has no Add of bfloat16 at opset 21, in 2 nodes, of which this is the first",
     )  # fmt: skip
 
 
@@ -87,7 +87,7 @@ def test_where_kernels_are_unknown_that_is_said_of_narrow_types():
         .replace("Add (a, x)", "Identity (x)")
     )
     (finding,) = found(text, "openvino-gpu")
-    assert finding[::2] == ("target-unknown", "what of openvino-gpu takes float8e5m2 is not known")
+    assert finding[::2] == ("target-unknown", "the operators of openvino-gpu that support float8e5m2 are unknown")
     assert found(ADDITIONS, "openvino-gpu") == []
 
 

@@ -63,13 +63,13 @@ OBSTACLES = [
     (13, 18, "agraph (float[4] x) => (float[2] y, float[2] z) { y, z = Split (x) }", "changed in opset 18"),
     (26, 25, "agraph (float[N] x) => (int32[N] y) { y = BitCast <to = 6> (x) }", "opset 25 has no BitCast"),
     (28, 26, 'agraph (int32[N] x) => (int32[N] y) { y = BitShift <direction = "LEFT"> (x, x) }',
-     "does not take int32"),
-    (28, 26, "agraph (float[N] x) => (float6e2m3[N] y) { y = Cast <to = 27> (x) }", "does not take float6e2m3"),
+     "does not support int32"),
+    (28, 26, "agraph (float[N] x) => (float6e2m3[N] y) { y = Cast <to = 27> (x) }", "does not support float6e2m3"),
     (17, 22, "agraph (float[N, C, H] x) => (float[N, C, K] y) { y = MaxPool <kernel_shape = [2], ceil_mode = 1> (x)}",
      "right padding"),
     (10, 16, "agraph (float[1,1,4,4] x, float[1,4] r, int64[1] i) => (float[A,B,C,D] y) { y = RoiAlign (x, r, i) }",
      "changed in opset 16"),
-    (28, 26, "agraph (float[N] x) => (float[N] y) { y = Mod (x, x) }", "Mod of opset 26 does not take float:"),
+    (28, 26, "agraph (float[N] x) => (float[N] y) { y = Mod (x, x) }", "Mod of opset 26 does not support float:"),
     (9, 13, "agraph (float[N] x, float[2] v) => (float[N] y) { y = Clip <min = 0.0> (x) }", "description of Clip"),
 ]  # fmt: skip
 

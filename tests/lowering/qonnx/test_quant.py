@@ -75,7 +75,7 @@ FORMATS: list[tuple[int, int, int, float]] = [
     (8, 5, 90, 3e38),
     (6, 0, 31, 1e9),
 ]
-TINY_IS_ADDED = "sees the 2**-126"
+TINY_IS_ADDED = "the 2**-126 that QONNX adds"
 
 
 @pytest.mark.parametrize("mode", MODES)
