@@ -1,25 +1,27 @@
-"""Docstrings as Markdown: the lines `name: what it is` become a list."""
+"""Google-style docstrings as Markdown, for the pages that docs/reference.py makes itself."""
 
 from __future__ import annotations
 
 import inspect
 import re
 
-_ITEM = re.compile(r"([a-z_]\w*(?:, [a-z_]\w*)*): +(.*)")
+_SECTION = re.compile(r"(Args|Attributes|Raises|Returns|Yields):$")
+_ITEM = re.compile(r"    (\*{0,2}[A-Za-z_]\w*): +(.*)")
 
 
 def as_markdown(text: str) -> str:
-    """The docstring with each described name as an item, its further lines with it, and the rest as paragraphs."""
+    """Return the docstring with a bold heading and a list for each section; other paragraphs are unchanged."""
     lines: list[str] = []
     inside = False
     for line in inspect.cleandoc(text).splitlines():
-        item = _ITEM.match(line)
-        if item is not None:
-            names = ", ".join(f"`{name}`" for name in item[1].split(", "))
-            lines += [*([] if inside else [""]), f"- {names}: {item[2]}"]
-        elif inside and not line.startswith(" ") and line:
-            lines += ["", line]
+        if section := _SECTION.match(line):
+            inside = True
+            lines += [f"**{section[1]}**", ""]
+        elif inside and (item := _ITEM.match(line)):
+            lines.append(f"- `{item[1]}`: {item[2]}")
+        elif inside and line.startswith("    "):
+            lines.append(f"  {line.strip()}")
         else:
-            lines.append(f"  {line.strip()}" if inside else line)
-        inside = item is not None or (inside and line.startswith(" "))
+            inside = inside and not line
+            lines.append(line)
     return "\n".join(lines)

@@ -176,7 +176,7 @@ def types() -> Iterator[str]:
 def api() -> Iterator[str]:
     """Every public name, by mkdocstrings."""
     yield "# Python\n"
-    yield "Everything public, with what it takes, gives and raises. Errors raised on purpose are `CastsmithError`s.\n"
+    yield "Every public name, with parameters, results and errors. Errors raised deliberately are `CastsmithError`s.\n"
     grouped = {name for names in GROUPS.values() for name in names}
     errors = [name for name in castsmith.__all__ if name.endswith("Error")]
     rest = [name for name in castsmith.__all__ if name not in grouped and name not in errors]

@@ -56,15 +56,20 @@ def test_every_target_and_type_is_there() -> None:
     assert all(f"\n| {type_name(dtype)} |" in text("types") for dtype in ELEMENT_TYPES)
 
 
-def test_a_docstring_becomes_a_list_of_what_it_describes() -> None:
-    docstring = """What it does.
+def test_the_sections_of_a_docstring_become_lists() -> None:
+    docstring = """Summary.
 
-    first, second: two things,
-        on two lines.
-    third: another.
-    Raises an error.
+    Args:
+        first: One thing,
+            on two lines.
+        second: Another.
+
+    Raises:
+        ValueError: An invalid value.
+
+    More.
     """
     assert as_markdown(docstring).splitlines() == [
-        *("What it does.", "", ""),
-        *("- `first`, `second`: two things,", "  on two lines.", "- `third`: another.", "", "Raises an error."),
+        *("Summary.", "", "**Args**", "", "- `first`: One thing,", "  on two lines.", "- `second`: Another.", ""),
+        *("**Raises**", "", "- `ValueError`: An invalid value.", "", "More."),
     ]
