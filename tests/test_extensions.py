@@ -69,7 +69,7 @@ BAD = {
         "lowerings",
         "added_by_test:gives_text",
         (*OPTIMIZE, "--target", "iree"),
-        "gave a str",
+        "returned a str",
     ),
 }
 

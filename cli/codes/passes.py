@@ -88,7 +88,7 @@ PASSES = (
     Page(
         "fold-shape-arithmetic",
         "rewrite",
-        "What is computed from shapes and small constants becomes constant. Refused where it makes the file too large.",
+        "Arithmetic on shapes and small constants becomes constant. Refused if it makes the file too large.",
         "The declared shapes fix every element: Shape, Gather, Cast, arithmetic of integers and others.",
         "- s = Shape (x)  # (float[N, 3, 4])\n- d = Gather (s, 1)\n+ int64 d = {3}",
         "Nothing; --max-growth 0 keeps arithmetic that makes constants.",
