@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING
 from castsmith.lazy import door
 
 if TYPE_CHECKING:
-    from castsmith.ir.prove.proof import normal_forms, prove
+    from castsmith.ir.prove.proof import Held, normal_forms, prove
     from castsmith.ir.prove.values import Book, Expressions, expressions
 
-__all__ = ["Book", "Expressions", "expressions", "normal_forms", "prove"]
+__all__ = ["Book", "Expressions", "Held", "expressions", "normal_forms", "prove"]
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(
         __name__,
         {
-            "proof": ("normal_forms", "prove"),
+            "proof": ("Held", "normal_forms", "prove"),
             "values": ("Book", "Expressions", "expressions"),
         },
     )

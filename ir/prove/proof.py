@@ -2,28 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 import onnx_ir
+from onnx_ir import DataType
 
 from castsmith.ir.prove.normal import Normal
 from castsmith.ir.prove.tables import BITS_OF_NAN
 from castsmith.ir.prove.values import Book, Expressions, expressions
+from castsmith.numerics.cast import NEWEST_OPSET
+from castsmith.numerics.embedding import embeds
 from castsmith.numerics.promotion import PromotionRules
 
 
+@dataclass(frozen=True)
+class Held:
+    """How two models hold an input or an output in two types. by_code: as bits of the other type, not as its number."""
+
+    a: DataType
+    b: DataType
+    by_code: bool
+
+
 def prove(
-    a: onnx_ir.Model, b: onnx_ir.Model, *, rules: PromotionRules | None = None, nan_bits: bool = False
+    a: onnx_ir.Model,
+    b: onnx_ir.Model,
+    *,
+    rules: PromotionRules | None = None,
+    nan_bits: bool = False,
+    held: Mapping[str, Held] | None = None,
 ) -> dict[str, str]:
     """The outputs of two models of one interface that are equal for all inputs, each with the reason.
 
     rules: how operands that disagree are promoted. nan_bits: whether another NaN is a difference; without it the
-    payload of a NaN counts only where something looks at it.
+    payload of a NaN counts only where something looks at it. held: the inputs and outputs that are of two types.
     """
     plain = Book()
-    same = _alike(expressions(a, plain), expressions(b, plain))
+    same = _alike(expressions(a, plain), expressions(b, plain)) if not held else set[str]()
     found = dict.fromkeys(same, "computed in the same way")
     strict = nan_bits
     while len(found) < len(a.graph.outputs):
-        book, ours, theirs = normal_forms(a, b, rules=rules, strict=strict)
+        book, ours, theirs = normal_forms(a, b, rules=rules, strict=strict, held=held)
         alike = {
             name
             for name, number in ours.outputs.items()
@@ -42,11 +62,32 @@ def prove(
 
 
 def normal_forms(
-    a: onnx_ir.Model, b: onnx_ir.Model, *, rules: PromotionRules | None = None, strict: bool = False
+    a: onnx_ir.Model,
+    b: onnx_ir.Model,
+    *,
+    rules: PromotionRules | None = None,
+    strict: bool = False,
+    held: Mapping[str, Held] | None = None,
 ) -> tuple[Normal, Expressions, Expressions]:
     """Both models in one book that brings expressions to one form. strict: the payload of a NaN counts."""
-    book = Normal(strict=strict, rules=rules)
-    return book, expressions(a, book), expressions(b, book)
+    book, known = Normal(strict=strict, rules=rules), held or {}
+    ours = expressions(a, book)
+    inputs = {value.name or "": book.input(value.name or "", value.dtype, ()) for value in a.graph.inputs}
+    entering = {name: _converted(book, inputs[name], how, how.b) for name, how in known.items() if name in inputs}
+    theirs = expressions(b, book, entering)
+    for name, how in known.items():
+        if name not in ours.outputs or name not in theirs.outputs:
+            continue
+        if how.by_code or embeds(how.a, how.b):
+            ours.outputs[name] = _converted(book, ours.outputs[name], how, how.b)
+        else:
+            theirs.outputs[name] = _converted(book, theirs.outputs[name], how, how.a)
+    return book, ours, theirs
+
+
+def _converted(book: Normal, number: int, how: Held, dtype: DataType) -> int:
+    op = ("", "BitCast" if how.by_code else "Cast", NEWEST_OPSET)
+    return book.operator(op, (("to", ("INT", str(int(dtype)))),), (number,), 0, 1)
 
 
 def _alike(a: Expressions, b: Expressions) -> set[str]:

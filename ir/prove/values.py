@@ -92,8 +92,8 @@ class Expressions:
     of: dict[onnx_ir.Node, set[int]]
 
 
-def expressions(model: onnx_ir.Model, book: Book) -> Expressions:
-    """The expressions of a model, written into the book.
+def expressions(model: onnx_ir.Model, book: Book, entering: Mapping[str, int] | None = None) -> Expressions:
+    """The expressions of a model, written into the book; `entering`: what inputs are, where they are not inputs there.
 
     Of a model whose functions call others so often that there would be too many, each value is unlike all others.
     """
@@ -106,7 +106,8 @@ def expressions(model: onnx_ir.Model, book: Book) -> Expressions:
     scope: dict[onnx_ir.Value, int] = {}
     for value in model.graph.inputs:
         default = () if value.const_value is None else (book.constant(value.const_value),)
-        scope[value] = book.input(value.name or "", value.dtype, default)
+        known = (entering or {}).get(value.name or "")
+        scope[value] = book.input(value.name or "", value.dtype, default) if known is None else known
     found = reader.body(model.graph, scope, model.graph.opset_imports, {}, 0)
     names = [value.name or "" for value in model.graph.outputs]
     return Expressions(dict(zip(names, found, strict=True)), reader.of)

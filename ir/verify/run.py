@@ -33,7 +33,7 @@ from castsmith.ir.evaluate import (
 )
 from castsmith.ir.inference import known_types
 from castsmith.ir.io import as_model, reloaded
-from castsmith.ir.prove import prove
+from castsmith.ir.prove import Held, prove
 from castsmith.ir.records import Site
 from castsmith.ir.rewrite_pass import require_known_opset
 from castsmith.ir.text import node_item, site_of
@@ -175,7 +175,9 @@ class _Comparison:
         self.whole = Whole(self.b, self.runner.name, self.budget.left) if self.runner.name != "reference" else None
         self.verdict.outputs = {value.name or "": Count() for value in self.a.graph.outputs}
         self.confirmed: set[str] = set()
-        self.unlike = unlike(self.a, self.b, self.rules, nan_bits=self.nan_bits)
+        recoded = self.declared.recoded.items()
+        self.held = {name: Held(how.a, how.b, how.through == "code") for name, how in recoded}
+        self.unlike = unlike(self.a, self.b, self.rules, nan_bits=self.nan_bits, held=self.held)
 
     def all(self, sets: Iterator[tuple[str, Feeds]], progress: Callable[[str], None] | None) -> None:
         """Run the sets until one shows a difference, and draw the conclusions."""
@@ -297,8 +299,7 @@ class _Comparison:
     def _conclude(self) -> None:
         verdict = self.verdict
         self._declared_types()
-        proven = prove(self.a, self.b, rules=self.rules, nan_bits=self.nan_bits)
-        verdict.proven = {name: how for name, how in proven.items() if name not in self.declared.recoded}
+        verdict.proven = prove(self.a, self.b, rules=self.rules, nan_bits=self.nan_bits, held=self.held)
         tested = [name for name in verdict.outputs if name not in verdict.proven]
         if not verdict.outputs:
             verdict.unsure.append("the models have no outputs, so there is nothing to compare")

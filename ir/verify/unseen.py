@@ -8,14 +8,14 @@ chose, bounds that never applied, and numbers that differ where no output shows 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import onnx_ir
 
 from castsmith.ir.evaluate import Evaluator, depends_on_inputs, held_nodes
 from castsmith.ir.ops import CONVERSIONS, GIVES_BOOL, LINEAR, operators
-from castsmith.ir.prove import Book, Expressions, expressions, normal_forms
+from castsmith.ir.prove import Book, Expressions, Held, expressions, normal_forms
 from castsmith.ir.text import site_of
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import Kind, element_type
@@ -43,13 +43,15 @@ class Unlike:
             yield title, mine, {number for numbers in other.of.values() for number in numbers}, evaluator
 
 
-def unlike(a: onnx_ir.Model, b: onnx_ir.Model, rules: PromotionRules, *, nan_bits: bool) -> Unlike:
+def unlike(
+    a: onnx_ir.Model, b: onnx_ir.Model, rules: PromotionRules, *, nan_bits: bool, held: Mapping[str, Held]
+) -> Unlike:
     """What the models have apart; brought to one form first, unless they are written alike."""
     book = Book()
     ours, theirs = expressions(a, book), expressions(b, book)
     if ours.outputs == theirs.outputs:
         return Unlike(book, ours, theirs)
-    return Unlike(*normal_forms(a, b, rules=rules, strict=nan_bits))
+    return Unlike(*normal_forms(a, b, rules=rules, strict=nan_bits, held=held))
 
 
 def open_ends(found: Unlike, first: Evaluator, second: Evaluator) -> list[str]:

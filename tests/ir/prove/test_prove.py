@@ -12,7 +12,7 @@ from onnx_ir import DataType
 
 import castsmith
 from castsmith.ir.io import as_model
-from castsmith.ir.prove import prove
+from castsmith.ir.prove import Held, prove
 from castsmith.ir.prove.tables import SOURCE, constant, digest, step
 from tests.ir.prove.mutants import mutants, rewrites
 
@@ -93,6 +93,29 @@ def test_a_lowered_cast_is_proven(source: str, to: int, target: str) -> None:
     text = f"g ({source}[N, 3] x) => ({source}[N, 3] y) {{ q = Cast <to = {to}> (x) y = Cast <to = {number}> (q) }}"
     model = onnx.parser.parse_model(HEAD + text)
     assert set(prove(as_model(model), castsmith.optimize(model, target=target).model)) == {"y"}
+
+
+@pytest.mark.parametrize("saturate", [0, 1])
+def test_codes_are_proven_to_be_those_of_the_values(saturate: int) -> None:
+    text = f"g (float[N] x) => (float8e4m3fn[N] y) {{ y = Cast <to = 17, saturate = {saturate}> (x) }}"
+    model = onnx.parser.parse_model(HEAD + text)
+    lowered = castsmith.optimize(model, target="onnxruntime-android", interface="stored").model
+    held = {"y": Held(DataType.FLOAT8E4M3FN, DataType.UINT8, by_code=True)}
+    assert set(prove(as_model(model), lowered, held=held)) == {"y"}
+    other = onnx.parser.parse_model(HEAD + text.replace(f"saturate = {saturate}", f"saturate = {1 - saturate}"))
+    assert prove(as_model(other), lowered, held=held) == {}
+    verdict = castsmith.verify(model, lowered, accept=["y"])
+    assert verdict.equal, verdict.summary()
+    assert verdict.proven
+
+
+def test_a_loop_that_promotes_its_state_is_proven() -> None:
+    text = """g (float[2] x, int64 n) => (float[2] y) { t = Constant <value = bool {1}> () y = Loop (n, t, x)
+        <body = step (int64 i, bool c, float[2] a) => (bool d, float[2] b) {
+            d = Identity (c) k = Constant <value = float16 {15360}> () b = Mul (a, k) }> }"""
+    written = text.replace("b = Mul (a, k)", "w = Cast <to = 1> (k) b = Mul (a, w)")
+    assert set(proven(text, written)) == {"y"}
+    assert proven(text, written.replace("(a, w)", "(w, w)")) == {}
 
 
 def test_numbers_of_one_class_are_not_taken_for_the_same() -> None:
