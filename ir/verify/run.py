@@ -313,6 +313,14 @@ class _Comparison:
                 verdict.unsure.append(f"the output {name} was NaN wherever it was compared")
         if tested:
             verdict.unsure += dict.fromkeys(self._open_ends())
+        if (
+            self.whole is not None
+            and self.whole.invalid
+            and not Whole(self.a, self.runner.name, self.budget.call).reason
+        ):
+            verdict.unsure.append(
+                f"{TITLES[self.runner.name]} takes the first model and not the second: {self.whole.reason}"
+            )
         if self.prove:
             verdict.unsure += [f"the output {name} is not proven, only tested" for name in tested]
         if self.sets.unread and (tested or verdict.unsure):

@@ -18,6 +18,7 @@ _LEVELS = {
     "onnxruntime": {"": "onnxruntime", ", with its default optimization": "onnxruntime optimized"},
     "openvino": {"": "openvino whole"},
 }
+_INVALID = ("Type Error", "INVALID_GRAPH", "bound to different types")
 _MOST_CUTS = 48
 _LARGEST_CUT = 1 << 26
 
@@ -51,6 +52,11 @@ class Whole:
                 self._runs[level] = prepared
         except EngineError as error:
             self.reason = str(error)
+
+    @property
+    def invalid(self) -> bool:
+        """Whether the runtime refuses the model as one that is not valid, and not for want of a kernel."""
+        return any(word in self.reason for word in _INVALID)
 
     def differences(
         self,

@@ -64,6 +64,7 @@ UNSHOWN = (
     "thresholdedrelu",
     "shrink",
     "nms iou",
+    "operands that only agree by promotion",
 )
 """Those that were called equal once."""
 
