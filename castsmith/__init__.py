@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from castsmith.ir.rewrite_pass import recording
     from castsmith.ir.targets import Target, TargetError, load_target
     from castsmith.ir.verify import Verdict, verify
+    from castsmith.lowering.accuracy import Accuracy, OutputError
     from castsmith.lowering.check import check
     from castsmith.lowering.conversion import ConvertResult, convert
     from castsmith.lowering.pipeline import Result, optimize
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Accuracy",
     "ArgumentTypeError",
     "CastError",
     "CastsmithError",
@@ -53,6 +55,7 @@ __all__ = [
     "ModelError",
     "OptionError",
     "Options",
+    "OutputError",
     "PromotionError",
     "PromotionRules",
     "Records",
@@ -104,6 +107,7 @@ _HOMES = {
     "castsmith.ir.targets": ("Target", "TargetError", "load_target"),
     "castsmith.ir.verify": ("Verdict", "verify"),
     "castsmith.lowering.check": ("check",),
+    "castsmith.lowering.accuracy": ("Accuracy", "OutputError"),
     "castsmith.lowering.conversion": ("ConvertResult", "convert"),
     "castsmith.lowering.pipeline": ("Result", "optimize"),
     "castsmith.numerics.cast": ("cast",),

@@ -27,6 +27,10 @@ EXIT_CODES: Mapping[str, Mapping[int, str]] = {
         REFUSED: "a rewrite was refused, or --verify found a difference; nothing is written",
         INCONCLUSIVE: "the model is written, but --verify could not compare all of it",
     },
+    "convert": {
+        DONE: "the model is written",
+        REFUSED: "the result would be invalid; nothing is written",
+    },
     "check": {
         DONE: "no findings of the severity --fail-on or higher",
         REFUSED: "findings of the severity --fail-on or higher",

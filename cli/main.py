@@ -57,6 +57,7 @@ def start_quickly() -> None:
 
 _COMMANDS = (
     "optimize",
+    "convert",
     "check",
     "diff",
     "verify",

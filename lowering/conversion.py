@@ -1,10 +1,10 @@
-"""convert: a whole model in another precision: repaired, converted, cleaned of casts that change nothing, checked."""
+"""convert: a whole model in another precision: repaired, converted, cleaned of casts that change nothing, measured."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import onnx
@@ -14,13 +14,24 @@ from onnx_ir import DataType
 from castsmith.ir.inference import infer_element_types
 from castsmith.ir.io import as_model
 from castsmith.ir.records import Diagnostic, Records, Severity
-from castsmith.ir.rewrite_pass import RewritePass, note_provenance
+from castsmith.ir.rewrite_pass import note_provenance
 from castsmith.ir.targets import as_target
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes
-from castsmith.lowering.pipeline import Result
+from castsmith.lowering.accuracy import Accuracy, Inputs, Reference, measure, reference
+from castsmith.lowering.pipeline import Result, name_of
+from castsmith.numerics.errors import OptionError
 from castsmith.numerics.promotion import PromotionRules
-from castsmith.passes.precision import Bound, ConvertPrecision, PrecisionResult, parse_precision, require_something
+from castsmith.passes.precision import (
+    Bound,
+    ConvertPrecision,
+    Pattern,
+    PrecisionResult,
+    exact_pattern,
+    parse_patterns,
+    parse_precision,
+    require_something,
+)
 from castsmith.passes.promote import InsertPromoteTypes, ResolvePromoteTypes
 from castsmith.passes.simplify import SimplifyCasts
 
@@ -28,17 +39,37 @@ if TYPE_CHECKING:
     from castsmith.ir.targets import Target
     from castsmith.numerics.types import TypeLike
 
+MOST_ATTEMPTS = 16
+"""Conversions that the search for `max_error` tries at most."""
+
 
 @dataclass(frozen=True)
 class ConvertResult(Result):
     """The converted model, with what was done, refused and noticed.
 
     precisions: what each node computes in, by its name, and the reason. regions: the number of the region that each
-    converted node is in, by its name.
+    converted node is in, by its name. error: the measured error, None where nothing was measured. attempts: how many
+    conversions the search for `max_error` tried.
     """
 
     precisions: Mapping[str, tuple[DataType, str]] = field(default_factory=dict[str, tuple[DataType, str]])
     regions: Mapping[str, int] = field(default_factory=dict[str, int])
+    error: Accuracy | None = None
+    attempts: int = 1
+
+
+@dataclass(frozen=True)
+class Request:
+    """The wishes of a caller of `convert`, checked."""
+
+    to: DataType
+    target: Target | None
+    io: str
+    keep: tuple[Pattern, ...]
+    lower: tuple[Pattern, ...]
+    bound: Callable[[str], Bound | None] | None
+    provenance: bool
+    progress: Callable[[str], None]
 
 
 def convert(
@@ -50,6 +81,10 @@ def convert(
     keep: str | Sequence[str] = (),
     lower: str | Sequence[str] = (),
     ranges: Mapping[str, tuple[float, float]] | None = None,
+    inputs: Inputs | None = None,
+    max_error: float | None = None,
+    dims: Mapping[str, int] | None = None,
+    io: str | None = None,
     provenance: bool = True,
     in_place: bool = False,
     progress: Callable[[str], None] | None = None,
@@ -64,31 +99,104 @@ def convert(
         keep: Patterns of nodes that keep their type, by name, operator, or path of modules.
         lower: Patterns of nodes that are converted although their operator is sensitive.
         ranges: Between which numbers values lie, by name; one beyond the precision is not converted.
+        inputs: Arrays to measure the error on: by name, several sets, an .npz, a folder, or `made-up`.
+        max_error: The relative error that outputs may have: the fewest nodes that reach it keep their type. It is
+            measured on `inputs`, by default on made-up ones.
+        dims: Sizes of symbolic dimensions, for inputs that are made up.
+        io: `keep`, `convert`, or the names of inputs and outputs to convert; in place of `keep_io_types`.
         provenance: Whether new nodes say in their metadata which rule made them.
         in_place: Change an onnx_ir.Model itself.
         progress: Called with the name of each step before it runs.
 
     Raises:
-        CastsmithError: OptionError for a precision that the target lacks, a model that is in it already, or a pattern
-            that matches nothing; ModelError for a model that cannot be read; TargetError for an unknown target.
+        CastsmithError: OptionError for a precision that the target lacks, a model that is in it already, a pattern
+            that matches nothing, inputs that do not fit, or an error that cannot be reached; ModelError for a model
+            that cannot be read; TargetError for an unknown target.
     """
-    chosen = as_target(target)
     given = as_model(model)
-    work = given.clone() if given is model and not in_place else given
-    require_something(work, parse_precision(to))
-    known = set(all_nodes(work)) if provenance else set[onnx_ir.Node]()
+    wanted = parse_precision(to)
+    require_something(given, wanted)
+    measured = inputs if inputs is not None or max_error is None else "made-up"
+    request = Request(
+        wanted,
+        as_target(target),
+        io_choice(given, keep_io_types) if io is None else io,
+        parse_patterns(keep, "keep"),
+        parse_patterns(lower, "lower"),
+        _bounds(ranges),
+        provenance,
+        progress or (lambda _: None),
+    )
+    known = None
+    if measured is not None:
+        request.progress("measuring")
+        known = reference(given.clone(), measured, dims)
+    if known is None or max_error is None:
+        work = given.clone() if given is model and not in_place else given
+        return _measured(_attempt(work, request, ()), known)
+    return _search(given, request, known, max_error)
+
+
+def _measured(result: ConvertResult, known: Reference | None) -> ConvertResult:
+    return result if known is None else replace(result, error=measure(known, result.model))
+
+
+def _search(model: onnx_ir.Model, request: Request, known: Reference, most: float) -> ConvertResult:
+    """Keep the fewest nodes, in the order of the error that they add, with which the error is at most `most`.
+
+    The number of nodes doubles until it suffices, then halves the interval; `MOST_ATTEMPTS` conversions at most.
+    """
+    first = _measured(_attempt(model.clone(), request, ()), known)
+    assert first.error is not None
+    if first.error.worst <= most:
+        return first
+    order = sorted(first.error.contributions.items(), key=lambda each: -each[1])
+    names = [name for name, _ in order]
+    low, high, best, attempts, least = 0, 1, None, 1, first.error.worst
+    while attempts < MOST_ATTEMPTS and (best is None or high - low > 1):
+        count = min(high, len(names)) if best is None else (low + high) // 2
+        attempts += 1
+        found = _measured(_attempt(model.clone(), request, names[:count], most), known)
+        assert found.error is not None
+        least = min(least, found.error.worst)
+        if found.error.worst <= most:
+            best, high = found, count
+        elif best is None:
+            if count == len(names):
+                break
+            low, high = count, 2 * count
+        else:
+            low = count
+    if best is None:
+        raise OptionError(
+            f"max_error {most:g} is not reached: the error is {first.error.worst:.3g}, and {least:.3g} at best"
+            f" after {attempts} attempts."
+        )
+    return replace(best, attempts=attempts)
+
+
+def _attempt(work: onnx_ir.Model, request: Request, kept: Sequence[str], most: float = 0.0) -> ConvertResult:
+    """Convert the model itself; kept: nodes to leave, by their first result, so that the error stays below `most`."""
+    known = set(all_nodes(work)) if request.provenance else set[onnx_ir.Node]()
+    why = f"kept so that the error stays below {most:g}"
+    keep = (*request.keep, *(exact_pattern(name, why) for name in kept))
     records, found = Records(), PrecisionResult(work, False)
-    for step in _steps(to, chosen, io_choice(work, keep_io_types), keep, lower, ranges):
-        if progress is not None:
-            progress(_name(step))
+    steps = (
+        InsertPromoteTypes(promote_unsafe=True),
+        ResolvePromoteTypes(),
+        ConvertPrecision(request.to, request.target, request.io, keep, request.lower, bound=request.bound),
+        SimplifyCasts(target=request.target),
+    )
+    for step in steps:
         if isinstance(step, InsertPromoteTypes) and not _needs_repair(work):
             continue
+        request.progress(name_of(step))
         outcome = step(work)
         work = outcome.model
         records.extend(outcome.records)
         if isinstance(outcome, PrecisionResult):
             found = outcome
-        if provenance and outcome.modified:
+        if request.provenance and outcome.modified:
             note_provenance(work, known, outcome.records.rewrites)
     records.diagnostics += _left_mixed(work)
     names = _names(found)
@@ -102,31 +210,12 @@ def convert(
     )
 
 
-def _steps(
-    to: TypeLike,
-    target: Target | None,
-    io: str,
-    keep: str | Sequence[str],
-    lower: str | Sequence[str],
-    ranges: Mapping[str, tuple[float, float]] | None,
-) -> tuple[RewritePass, ...]:
-    def bound(name: str) -> Bound | None:
-        found = (ranges or {}).get(name)
-        return None if found is None else Bound(float(found[0]), float(found[1]), "proven")
-
-    patterns = [each if isinstance(each, str) else tuple(each) for each in (keep, lower)]
-    return (
-        InsertPromoteTypes(promote_unsafe=True),
-        ResolvePromoteTypes(),
-        ConvertPrecision(to, target, io, *patterns, bound=bound if ranges else None),
-        SimplifyCasts(target=target),
-    )
-
-
-def _name(step: RewritePass) -> str:
-    from castsmith.lowering.pipeline import name_of
-
-    return name_of(step)
+def _bounds(ranges: Mapping[str, tuple[float, float]] | None) -> Callable[[str], Bound | None] | None:
+    """The bounds that the caller states, by the names of values."""
+    if not ranges:
+        return None
+    known = {name: Bound(float(low), float(high), "proven") for name, (low, high) in ranges.items()}
+    return known.get
 
 
 def io_choice(model: onnx_ir.Model, keep: bool | str | Sequence[str]) -> str:
@@ -164,9 +253,8 @@ def _left_mixed(model: onnx_ir.Model) -> list[Diagnostic]:
 def _names(found: PrecisionResult) -> dict[onnx_ir.Node, str]:
     """A name for each node: its own, or that of its first result where it has none or shares it."""
     names, used = dict[onnx_ir.Node, str](), set[str]()
-    for node in found.precisions:
-        outputs = (value.name for value in node.outputs)
-        base = next(filter(None, (node.name, *outputs)), node.op_type)
+    for node, each in found.precisions.items():
+        base = node.name or each.result or node.op_type
         name, count = base, 0
         while name in used:
             count += 1

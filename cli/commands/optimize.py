@@ -50,18 +50,7 @@ def spell_out(words: Sequence[str]) -> list[str]:
 def add_to(commands: Commands) -> None:
     parser = add_command(commands, "optimize", run, "fix the element types of a model, and write it")
     parser.add_argument("input", metavar="IN", nargs="+", help="an ONNX model, or several; - for standard input")
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="OUT",
-        required=True,
-        help="the file to write; may be IN; - for standard output; a folder for several models",
-    )
-    parser.add_argument("--external-data", metavar="NAME", help="file beside OUT for weights of more than 1 KiB")
-    parser.add_argument(
-        "--reference-data", action="store_true", help="reference data files beside OUT instead of copying their weights"
-    )
-    parser.add_argument("--shard-bytes", metavar="N", type=integer(1), help="split data files above this size")
+    add_output(parser, "the file to write; may be IN; - for standard output; a folder for several models")
     work = parser.add_argument_group("processing")
     add_options(work, _WORK)
     add_promotion(parser)
@@ -75,14 +64,7 @@ def add_to(commands: Commands) -> None:
         help="number of models processed at a time",
     )
     many.add_argument("--dask", metavar="ADDRESS", help="scheduler of a Dask cluster that sees the same files")
-    shown = parser.add_argument_group("output")
-    help_text = "show each rewrite, before and after; similar ones once, unless --diff=full"
-    shown.add_argument("--diff", action="store_const", const="short", help=help_text)
-    shown.add_argument(_FULL_DIFF, dest="diff", action="store_const", const="full", help=argparse.SUPPRESS)
-    shown.add_argument(
-        "--explain", action="store_true", help="show each refusal, with a value that demonstrates the reason"
-    )
-    shown.add_argument("--report", metavar="FILE", help="write a report as FILE.json or FILE.html")
+    add_shown(parser)
     parser.add_argument(
         "--verify",
         action="store_true",
@@ -93,14 +75,41 @@ def add_to(commands: Commands) -> None:
     add_json(parser)
 
 
+def add_output(parser: argparse.ArgumentParser, help_text: str) -> None:
+    """Add the options that say where the model is written, and how."""
+    parser.add_argument("-o", "--output", metavar="OUT", required=True, help=help_text)
+    parser.add_argument("--external-data", metavar="NAME", help="file beside OUT for weights of more than 1 KiB")
+    parser.add_argument(
+        "--reference-data", action="store_true", help="reference data files beside OUT instead of copying their weights"
+    )
+    parser.add_argument("--shard-bytes", metavar="N", type=integer(1), help="split data files above this size")
+
+
+def add_shown(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say what is shown of the work."""
+    shown = parser.add_argument_group("output")
+    help_text = "show each rewrite, before and after; similar ones once, unless --diff=full"
+    shown.add_argument("--diff", action="store_const", const="short", help=help_text)
+    shown.add_argument(_FULL_DIFF, dest="diff", action="store_const", const="full", help=argparse.SUPPRESS)
+    shown.add_argument(
+        "--explain", action="store_true", help="show each refusal, with a value that demonstrates the reason"
+    )
+    shown.add_argument("--report", metavar="FILE", help="write a report as FILE.json or FILE.html")
+
+
 def run(arguments: argparse.Namespace) -> int:
     if is_batch(arguments):
         return run_batch(arguments)
     (arguments.input,) = arguments.input
-    return _run_one(arguments)
+    return run_one(arguments, _optimize, _steps(arguments))
 
 
-def _run_one(arguments: argparse.Namespace) -> int:
+Work = Callable[[argparse.Namespace, "onnx_ir.Model", "Watched", Callable[[str], None]], "Result"]
+"""The work of a command on one model: it takes the model, which it may change, and announces its steps."""
+
+
+def run_one(arguments: argparse.Namespace, work: Work, steps: int) -> int:
+    """Read the model, do the work, and write the result and what is asked for beside it."""
     from castsmith.cli.models import read_model, shown, size_of, source_of
     from castsmith.cli.output import require_writable
     from castsmith.cli.report import Sizes, Watched, measure
@@ -108,19 +117,19 @@ def _run_one(arguments: argparse.Namespace) -> int:
     from castsmith.ir.records import Severity
 
     _require_streams(arguments)
-    output, report = _file(arguments.output), _report_path(arguments)
+    output, report = file_of(arguments.output), _report_path(arguments)
     for path in filter(None, (output, report)):
         require_writable(path)
-    with progress(_steps(arguments)) as announce:
+    with progress(steps) as announce:
         announce(f"reading {shown(Path(arguments.input).name)}")
         source = source_of(arguments.input)
         model = read_model(source)
         if report is not None:
-            _require_no_data_file(report, arguments, model)
+            _require_no_datafile_of(report, arguments, model)
         before = measure(model, size_of(source))
-        drawn = _drawn(model) if report is not None and _is_html(report) else {}
+        drawn = _drawn(model) if report is not None and is_html(report) else {}
         watched = Watched(model)
-        result = _optimize(arguments, model, watched, announce)
+        result = work(arguments, model, watched, announce)
         rules = watched.amounts(result.rewrites)
     for record in result.diagnostics:
         print(finding_line(shown(arguments.input), record), file=sys.stderr)
@@ -150,7 +159,7 @@ def _verified(arguments: argparse.Namespace, source: Source, result: Result) -> 
     from castsmith.ir.verify import require_no_difference, verify
     from castsmith.lowering.pipeline import retyped
 
-    output = _file(arguments.output)
+    output = file_of(arguments.output)
     with tempfile.TemporaryDirectory(dir=output and output.parent, prefix=".castsmith-verify-") as folder:
         written = Path(folder) / (output.name if output else "model.onnx")
         save(result.model, written, external_data=arguments.external_data, shard_bytes=arguments.shard_bytes)
@@ -212,12 +221,12 @@ def _write(arguments: argparse.Namespace, result: Result, sizes: Sizes, report: 
     from castsmith.cli.text import print_result
     from castsmith.ir.io import kept_note
 
-    output = _file(arguments.output)
+    output = file_of(arguments.output)
     with staged_file(report) as write_report:
         size, kept = _write_model(arguments, result.model, output)
         sizes = replace(sizes, after=replace(sizes.after, file_bytes=size))
         if report is not None:
-            as_html = _is_html(report)
+            as_html = is_html(report)
             write_report(
                 _html(arguments, drawn, result, sizes) if as_html else _json(arguments, arguments.output, result, sizes)
             )
@@ -270,26 +279,28 @@ def _html(arguments: argparse.Namespace, drawn: Around, result: Result, sizes: S
 
     title = f"{arguments.input} \u2192 {arguments.output}"
     goal = f"for {arguments.target}" if arguments.target else "without a target"
-    return html_text(report_page(title, f"castsmith {castsmith.__version__} optimize, {goal}", drawn, result, sizes))
+    return html_text(
+        report_page(title, f"castsmith {castsmith.__version__} {arguments.command}, {goal}", drawn, result, sizes)
+    )
 
 
-def _require_no_data_file(report: Path, arguments: argparse.Namespace, model: onnx_ir.Model) -> None:
+def _require_no_datafile_of(report: Path, arguments: argparse.Namespace, model: onnx_ir.Model) -> None:
     """Raise OptionError if the report would overwrite weights that are read or written."""
     from castsmith.ir.io import same_name
     from castsmith.ir.walks import files_read
     from castsmith.lowering.registry import OptionError
 
-    output = _file(arguments.output)
+    output = file_of(arguments.output)
     data = [output.parent / (arguments.external_data or f"{output.name}.data")] if output else []
     if any(same_name(report, file) for file in (*data, *files_read(model))):
         raise OptionError(f"--report {report} would overwrite a data file: choose another name.")
 
 
-def _is_html(path: Path) -> bool:
+def is_html(path: Path) -> bool:
     return path.suffix.lower() in (".html", ".htm")
 
 
-def _file(argument: str) -> Path | None:
+def file_of(argument: str) -> Path | None:
     """Return the file that the argument names; None for standard input or output."""
     from castsmith.cli.models import STREAM
 
@@ -319,7 +330,7 @@ def _report_path(arguments: argparse.Namespace) -> Path | None:
     from castsmith.cli.collisions import require_apart, settings_files
 
     settings = settings_files(arguments.target, arguments.promotion)
-    source, output = _file(arguments.input), _file(arguments.output)
+    source, output = file_of(arguments.input), file_of(arguments.output)
     report = None if arguments.report is None else Path(arguments.report)
     require_apart(settings, {"OUT": [output]})
     require_apart({**settings, "the model": [source, output]}, {"--report": [report]})

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import castsmith
 from castsmith.cli.report.savings import Sizes
 from castsmith.ir.records import Diagnostic, Item, NodeItem, Refusal, Rewrite, Site, ValueItem
+from castsmith.lowering.accuracy import Accuracy
+from castsmith.lowering.conversion import ConvertResult
 from castsmith.lowering.pipeline import Result
+from castsmith.numerics.types import type_name
 
 if TYPE_CHECKING:
     from castsmith.ir.diff import ModelDiff
@@ -37,7 +41,36 @@ def report_data(source: str, output: str | None, target: str | None, result: Res
         "refusals": [_refusal(record) for record in result.refusals],
         "diagnostics": [diagnostic_data(record) for record in result.diagnostics],
         "verification": None if result.verdict is None else _verification(result.verdict),
+        **(_conversion(result) if isinstance(result, ConvertResult) else {}),
     }
+
+
+def _conversion(result: ConvertResult) -> dict[str, Any]:
+    """The precision of each node with its reason, and the measured error."""
+    precisions = [
+        {"node": name, "type": type_name(dtype), "region": result.regions.get(name, 0), "reason": reason}
+        for name, (dtype, reason) in result.precisions.items()
+    ]
+    return {"conversion": {"precisions": precisions, "attempts": result.attempts, "error": _accuracy(result.error)}}
+
+
+def _accuracy(error: Accuracy | None) -> dict[str, Any] | None:
+    """The measured error; None where nothing was measured. A number that JSON lacks is text."""
+    if error is None:
+        return None
+    leap = None if error.leap is None else {"node": error.leap[0], "error": _number(error.leap[1])}
+    outputs = [{key: _number(value) for key, value in asdict(each).items()} for each in error.outputs]
+    return {
+        "sets": list(error.sets),
+        "outputs": outputs,
+        "leap": leap,
+        "overflows": list(error.overflows),
+        "notes": list(error.notes),
+    }
+
+
+def _number(value: object) -> object:
+    return str(value) if isinstance(value, float) and not isfinite(value) else value
 
 
 def comparison_data(found: ModelDiff) -> dict[str, Any]:

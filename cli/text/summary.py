@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping
 
 from castsmith.cli.models import STDOUT, STREAM, shown
 from castsmith.cli.report import Amount, RuleKey, Sizes
+from castsmith.cli.text.conversion import conversion_lines
 from castsmith.cli.text.rewrites import refusal_lines, rewrite_lines
 from castsmith.cli.text.terminal import Line, columns, counted, one_line, print_lines, size_text
+from castsmith.lowering.conversion import ConvertResult
 from castsmith.lowering.pipeline import Result
 
 
@@ -46,6 +48,8 @@ def _summary(arguments: argparse.Namespace, result: Result, sizes: Sizes) -> Ite
         f" tensors {_change(size_text(before.tensor_bytes), size_text(after.tensor_bytes))},"
         f" file {_change(size_text(before.file_bytes or 0), size_text(after.file_bytes or 0))}"
     )
+    if isinstance(result, ConvertResult):
+        yield from conversion_lines(result)
     if result.refusals:
         how = "" if arguments.explain else " (--explain shows them)"
         yield f"  {counted(len(result.refusals), 'refusal')}{how}"

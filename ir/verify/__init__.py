@@ -18,15 +18,17 @@ from castsmith.lazy import door
 
 if TYPE_CHECKING:
     from castsmith.ir.verify.run import require_no_difference, require_same, verify
+    from castsmith.ir.verify.sets import mild_sets
     from castsmith.ir.verify.verdict import Mismatch, Verdict
 
-__all__ = ["Mismatch", "Verdict", "require_no_difference", "require_same", "verify"]
+__all__ = ["Mismatch", "Verdict", "mild_sets", "require_no_difference", "require_same", "verify"]
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(
         __name__,
         {
             "run": ("require_no_difference", "require_same", "verify"),
+            "sets": ("mild_sets",),
             "verdict": ("Mismatch", "Verdict"),
         },
     )

@@ -9,7 +9,7 @@ import onnx_ir
 
 from castsmith.ir.errors import ModelError
 from castsmith.ir.evaluate import Budget, Content, EngineError, Evaluator, RangeError
-from castsmith.ir.verify.compare import Interfaces
+from castsmith.ir.verify.compare import Interfaces, interfaces
 from castsmith.ir.verify.inputs import Feeds, Inputs, Set
 from castsmith.ir.verify.reach import Reach
 from castsmith.ir.walks import all_nodes
@@ -202,3 +202,11 @@ def _neighbours(sizes: Mapping[str, int], names: list[str], model: onnx_ir.Model
                 yield {**sizes, name: size}
     for size in known:
         yield {**sizes, **dict.fromkeys(names, size)}
+
+
+def mild_sets(
+    model: onnx_ir.Model, first: Evaluator, budget: Budget, dims: Mapping[str, int]
+) -> Iterator[tuple[str, Feeds]]:
+    """Make the sets of ordinary numbers on which the model runs, with sizes for its symbolic dimensions."""
+    sets = Sets(model, model, first, budget, interfaces(model, model, ()), 0, [])
+    return sets.made(0, dims, (), lambda: False)

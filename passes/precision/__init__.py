@@ -13,7 +13,7 @@ from castsmith.lazy import door
 
 if TYPE_CHECKING:
     from castsmith.passes.precision.operators import SENSITIVE, sensitive_reason
-    from castsmith.passes.precision.patterns import Pattern, parse_patterns
+    from castsmith.passes.precision.patterns import Pattern, exact_pattern, parse_patterns
     from castsmith.passes.precision.run import (
         Bound,
         ConvertPrecision,
@@ -30,6 +30,7 @@ __all__ = [
     "Pattern",
     "Precision",
     "PrecisionResult",
+    "exact_pattern",
     "parse_patterns",
     "parse_precision",
     "require_something",
@@ -41,7 +42,7 @@ if not TYPE_CHECKING:
         __name__,
         {
             "operators": ("SENSITIVE", "sensitive_reason"),
-            "patterns": ("Pattern", "parse_patterns"),
+            "patterns": ("Pattern", "exact_pattern", "parse_patterns"),
             "run": (
                 "Bound",
                 "ConvertPrecision",

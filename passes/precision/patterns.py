@@ -26,17 +26,21 @@ _SCOPES = ("pkg.torch.onnx.name_scopes", "namespace", "pkg.torch.onnx.namespace"
 
 @dataclass(frozen=True)
 class Pattern:
-    """A pattern of nodes. kind: what it is matched with; empty: the operator, the name and the path."""
+    """A pattern of nodes. kind: what it is matched with; empty: the operator, the name and the path; `value`: the name
+    of the first result, as it is. why: the reason to give for the nodes that it matches, by default the pattern."""
 
     text: str
     kind: str
     glob: str
+    why: str = ""
 
     def matches(self, node: onnx_ir.Node) -> bool:
         """True if the node is one of those that are meant."""
+        if self.kind == "value":
+            return bool(node.outputs) and node.outputs[0].name == self.glob
         return (
             (self.kind in ("", "op") and any(self._is(each) for each in _operators(node)))
-            or (self.kind in ("", "name") and self._is(node.name or ""))
+            or (self.kind in ("", "name") and any(self._is(each) for each in _names(node)))
             or (self.kind in ("", "path") and any(self._leads(each) for each in paths_of(node)))
         )
 
@@ -57,11 +61,19 @@ class Pattern:
         return 0 < len(wanted) <= len(path) and all(step.match(here) for step, here in zip(wanted, path, strict=False))
 
 
-def parse_patterns(given: str | Iterable[str], option: str) -> tuple[Pattern, ...]:
+def exact_pattern(name: str, why: str) -> Pattern:
+    """The pattern of the node whose first result has the name."""
+    return Pattern(name, "value", name, why)
+
+
+def parse_patterns(given: str | Iterable[str | Pattern], option: str) -> tuple[Pattern, ...]:
     """The patterns of an option: texts, each of which may be several between commas. Raises OptionError."""
     texts = [given] if isinstance(given, str) else list(given)
     found: list[Pattern] = []
     for text in texts:
+        if isinstance(text, Pattern):
+            found.append(text)
+            continue
         if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise OptionError(f"invalid value {text!r} for {option}; expected names, operators or paths as text.")
         for part in (part.strip() for part in text.split(",")):
@@ -110,6 +122,11 @@ def _literal(text: str) -> list[str]:
     except (ValueError, SyntaxError):
         return []
     return [str(each) for each in found] if isinstance(found, list) else []  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+
+
+def _names(node: onnx_ir.Node) -> Iterator[str]:
+    """The name of the node, or those of its results where it has none."""
+    yield from (node.name,) if node.name else (value.name or "" for value in node.outputs)
 
 
 def _operators(node: onnx_ir.Node) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ becomes
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, cast
 
 import onnx_ir
@@ -63,11 +63,15 @@ class Bound:
 
 @dataclass(frozen=True)
 class Precision:
-    """The type that a node computes in, the reason, and the number of its region, 0 for one that is not converted."""
+    """The type that a node computes in, the reason, and the number of its region, 0 for one that is not converted.
+
+    result: the name that its first result had before.
+    """
 
     dtype: DataType
     reason: str
     region: int = 0
+    result: str = ""
 
 
 @dataclass
@@ -106,8 +110,10 @@ class ConvertPrecision(RewritePass):
     to: TypeLike = option(DataType.FLOAT16, OptionInfo("the precision: float16, bfloat16 or float", _precision))
     target: Target | str | None = None
     io: str = option("keep", text_info("keep or convert the types of inputs and outputs, or names of those to convert"))
-    keep: str | tuple[str, ...] = option((), OptionInfo("patterns of nodes that keep their type", _texts))
-    lower: str | tuple[str, ...] = option((), OptionInfo("patterns of nodes to convert though sensitive", _texts))
+    keep: str | tuple[str | Pattern, ...] = option((), OptionInfo("patterns of nodes that keep their type", _texts))
+    lower: str | tuple[str | Pattern, ...] = option(
+        (), OptionInfo("patterns of nodes to convert though sensitive", _texts)
+    )
     bound: Callable[[str], Bound | None] | None = option(None, OptionInfo("bounds of a value by its name", _any))
 
     def call(self, model: onnx_ir.Model) -> RewriteResult:
@@ -129,9 +135,12 @@ class ConvertPrecision(RewritePass):
         )
         problem = Problem(model, inference, imports_by_scope(model), aim, wishes, sizes)
         problem.state()
+        results = {node: next((value.name or "" for value in node.outputs), "") for node in nodes}
         change = Change(problem, solve(problem.costs), Namer(model), NAME)
         apply(change)
-        precisions = _precisions(change)
+        precisions = {
+            node: replace(found, result=results[node]) for node, found in _precisions(change).items() if node in results
+        }
         change.records.refusals += [
             Refusal(NAME, "convert-node", site_of(node), found.reason)
             for node, found in precisions.items()
@@ -207,7 +216,7 @@ def ports_to_convert(model: onnx_ir.Model, io: str) -> frozenset[str]:
 def _asked(patterns: tuple[Pattern, ...], what: str) -> Callable[[onnx_ir.Node], str]:
     def asked(node: onnx_ir.Node) -> str:
         found = next((pattern for pattern in patterns if pattern.matches(node)), None)
-        return "" if found is None else f"{what} {found.text}"
+        return "" if found is None else found.why or f"{what} {found.text}"
 
     return asked
 

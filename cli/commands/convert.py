@@ -1,0 +1,94 @@
+"""castsmith convert: a whole model in another floating-point precision, written with a report of the changes."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from castsmith.cli.arguments import Commands, add_command, add_json
+from castsmith.cli.commands import optimize
+from castsmith.cli.commands.optimize import add_output, add_shown, run_one
+from castsmith.cli.commands.verify import add_inputs, given_inputs
+
+if TYPE_CHECKING:
+    import onnx_ir
+
+    from castsmith.cli.report import Watched
+    from castsmith.lowering.pipeline import Result
+
+_STEPS = 6
+
+
+def spell_out(words: Sequence[str]) -> list[str]:
+    """Return `--diff=full` as an option of its own, as optimize does."""
+    return optimize.spell_out(words)
+
+
+def add_to(commands: Commands) -> None:
+    parser = add_command(commands, "convert", run, "convert a model to another precision, and write it")
+    parser.epilog = (
+        "A pattern is a node name, an operator such as Softmax or op:Softmax, or a path of modules such as"
+        f" encoder.layer.0; it may contain * and ?. {parser.epilog}"
+    )
+    parser.add_argument("input", metavar="IN", help="an ONNX model; - for standard input")
+    add_output(parser, "the file to write; may be IN; - for standard output")
+    parser.add_argument("--to", metavar="TYPE", required=True, help="float16, bfloat16 or float")
+    work = parser.add_argument_group("processing")
+    work.add_argument("--target", metavar="T", help="the runtime to convert for (see castsmith targets)")
+    help_text = "keep (default) or convert the types of inputs and outputs, or the names of those to convert"
+    work.add_argument("--io", metavar="WHICH", default="keep", help=help_text)
+    help_text = "patterns of nodes that keep their type"
+    work.add_argument("--keep", metavar="PATTERN", action="append", default=[], help=help_text)
+    help_text = "patterns of nodes to convert although their operator is sensitive"
+    work.add_argument("--lower", metavar="PATTERN", action="append", default=[], help=help_text)
+    help_text = "keep in their type the fewest nodes that reach this relative error; needs inputs or makes them up"
+    work.add_argument("--max-error", metavar="E", type=_error, help=help_text)
+    work.add_argument("--measure", action="store_true", help="measure the error on made-up inputs")
+    add_shown(parser)
+    add_inputs(parser)
+    add_json(parser)
+    parser.set_defaults(verify=False, promotion=None)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    return run_one(arguments, _convert, _STEPS)
+
+
+def _convert(
+    arguments: argparse.Namespace, model: onnx_ir.Model, watched: Watched, announce: Callable[[str], None]
+) -> Result:
+    from castsmith.lowering.conversion import convert
+
+    looked_at = bool(arguments.diff or arguments.report or arguments.json)
+
+    def ahead_of(name: str) -> None:
+        announce(name)
+        if looked_at:
+            watched.note(name)
+
+    given = given_inputs(arguments)
+    made_up = arguments.measure or arguments.max_error is not None
+    return convert(
+        model,
+        to=arguments.to,
+        target=arguments.target,
+        io=arguments.io,
+        keep=arguments.keep,
+        lower=arguments.lower,
+        inputs=given["inputs"] if given["inputs"] is not None or not made_up else "made-up",
+        dims=given["dims"],
+        max_error=arguments.max_error,
+        in_place=True,
+        progress=ahead_of,
+    )
+
+
+def _error(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number above 0")
+    return number

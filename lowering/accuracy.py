@@ -1,0 +1,258 @@
+"""The error of a converted model, measured: both models run on the same inputs, one operator at a time.
+
+Values keep their names when a model is converted, so that each can be compared with what it was before: the output
+that is furthest off, the first node at which the error grows by leaps, and every value that became infinite or NaN,
+even if a later node absorbs it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import numpy as np
+import onnx_ir
+from numpy.typing import NDArray
+
+from castsmith.ir.errors import ModelError
+from castsmith.ir.evaluate import Budget, Engine, EngineError, EngineName, Evaluator, Tensor, seconds_for
+from castsmith.ir.evaluate import Path as Route
+from castsmith.ir.verify import mild_sets
+from castsmith.numerics.errors import OptionError
+from castsmith.numerics.promotion import PromotionRules
+
+Array = NDArray[Any]
+Inputs = (
+    Literal["made-up"]
+    | str
+    | os.PathLike[str]
+    | Mapping[str, Array]
+    | Sequence[Mapping[str, Array]]
+    | Sequence[tuple[str, Mapping[str, Array]]]
+)
+"""Inputs to measure on: arrays by name, several sets of them, an .npz, a folder, or `made-up`."""
+
+_MOST_BYTES = 256 << 20
+"""Bytes of intermediate values of one run that are kept for comparison."""
+
+_LEAP, _NOTABLE = 8.0, 1e-3
+"""The error of a node leaps where it is so many times that of its inputs, and notable at all."""
+
+_LOGITS = 2
+"""Elements along the last axis from which an output may be scores, of which the greatest counts."""
+
+
+@dataclass(frozen=True)
+class OutputError:
+    """The error of one output: the largest difference, that as a part of the largest element, the cosine of both, and
+    the part of rows whose greatest element is the same, None where the output has no rows."""
+
+    name: str
+    absolute: float
+    relative: float
+    cosine: float
+    top1: float | None
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """The error of a converted model on `sets` of inputs.
+
+    outputs: the worst error of each output. leap: the first node at which the error leaps, with the error. overflows:
+    the values that became infinite or NaN though they were finite, in order. contributions: for each node, by how much
+    its error exceeds that of its inputs.
+    """
+
+    sets: tuple[str, ...] = ()
+    outputs: tuple[OutputError, ...] = ()
+    leap: tuple[str, float] | None = None
+    overflows: tuple[str, ...] = ()
+    contributions: Mapping[str, float] = field(default_factory=dict[str, float])
+    notes: tuple[str, ...] = ()
+
+    @property
+    def worst(self) -> float:
+        """The largest relative error of an output."""
+        return max((each.relative for each in self.outputs), default=0.0)
+
+
+@dataclass
+class Reference:
+    """The model before the conversion, with its results on each set of inputs."""
+
+    model: onnx_ir.Model
+    engine: Engine
+    budget: Budget
+    runs: list[tuple[str, Any, dict[tuple[Route, str], Array]]] = field(default_factory=list[Any])
+    notes: list[str] = field(default_factory=list[str])
+
+    @property
+    def outputs(self) -> list[str]:
+        return [value.name or "" for value in self.model.graph.outputs]
+
+
+def reference(
+    model: onnx_ir.Model, inputs: Inputs, dims: Mapping[str, int] | None = None, engine: EngineName = "onnxruntime"
+) -> Reference:
+    """Run the model on the inputs and keep its values. Raises ModelError where it runs on no set of inputs."""
+    budget = Budget(2 * seconds_for((model,)))
+    found = Reference(model, Engine(engine), budget)
+    evaluator = Evaluator(model, PromotionRules(promote_unsafe=True), found.engine, budget)
+    sets = mild_sets(model, evaluator, budget, dims or {}) if inputs == "made-up" else _sets(model, inputs)
+    for name, feeds in sets:
+        try:
+            found.runs.append((name, feeds, _values(evaluator, feeds)))
+        except EngineError as error:
+            found.notes.append(f"not run on {name}: {error}")
+    if not found.runs:
+        why = found.notes[0] if found.notes else "there are no inputs"
+        raise ModelError(f"the error cannot be measured: {why.rstrip('.')}.")
+    return found
+
+
+def measure(before: Reference, after: onnx_ir.Model) -> Accuracy:
+    """Run the converted model on the inputs of the reference and compare all values that both have."""
+    evaluator = Evaluator(after, PromotionRules(promote_unsafe=True), before.engine, before.budget)
+    outputs: dict[str, OutputError] = {}
+    errors: dict[str, float] = {}
+    overflows: dict[str, None] = {}
+    notes = list(before.notes)
+    for name, feeds, known in before.runs:
+        try:
+            found = _values(evaluator, feeds)
+        except EngineError as error:
+            notes.append(f"the result does not run on {name}: {error}")
+            continue
+        for key, expected in known.items():
+            here = found.get(key)
+            if here is None or here.shape != expected.shape or expected.dtype.kind not in "fV":
+                continue
+            error = _error(key[1], expected, here)
+            if np.isfinite(_wide(expected)).all() and not np.isfinite(_wide(here)).all():
+                overflows[key[1]] = None
+            errors[key[1]] = max(errors.get(key[1], 0.0), error.relative)
+            if not key[0] and key[1] in before.outputs:
+                worst = outputs.get(key[1])
+                outputs[key[1]] = error if worst is None else _worse(worst, error)
+    contributions = dict(_contributions(before.model, errors))
+    leap = next(((n, e) for n, e in contributions.items() if e > _NOTABLE and _leaps(before.model, n, e, errors)), None)
+    names = tuple(name for name, *_ in before.runs)
+    return Accuracy(names, tuple(outputs.values()), leap, tuple(overflows), contributions, tuple(notes))
+
+
+def _values(evaluator: Evaluator, feeds: Any) -> dict[tuple[Route, str], Array]:
+    """The floating-point values of one run of the model, the outputs under the empty route."""
+    found: dict[tuple[Route, str], Array] = {}
+    left = _MOST_BYTES
+
+    def watch(route: Route, value: onnx_ir.Value, tensor: Tensor) -> None:
+        nonlocal left
+        if tensor.array.dtype.kind in "fV" and tensor.array.nbytes <= left:
+            left -= tensor.array.nbytes
+            found[route, value.name or ""] = tensor.array
+
+    results = evaluator.run(feeds, watch)
+    for name, content in results.items():
+        if isinstance(content, Tensor):
+            found[(), name] = content.array
+    return found
+
+
+def _wide(array: Array) -> Array:
+    return np.asarray(array, dtype=np.float64)
+
+
+def _error(name: str, expected: Array, found: Array) -> OutputError:
+    a, b = _wide(expected).ravel(), _wide(found).ravel()
+    if not a.size:
+        return OutputError(name, 0.0, 0.0, 1.0, None)
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    with np.errstate(invalid="ignore", over="ignore"):
+        difference = np.where(same, 0.0, np.abs(a - b))
+    difference: Array = np.where(np.isnan(difference), np.inf, difference)
+    finite = np.abs(a[np.isfinite(a)])
+    scale = float(cast("float", finite.max())) if finite.size else 0.0
+    absolute = float(cast("float", difference.max()))
+    relative = absolute / scale if scale else (0.0 if absolute == 0.0 else float("inf"))
+    return OutputError(name, absolute, relative, _cosine(a, b), _top1(expected, found))
+
+
+def _cosine(a: Array, b: Array) -> float:
+    usable = np.isfinite(a) & np.isfinite(b)
+    a, b = a[usable], b[usable]
+    lengths = float(np.linalg.norm(a)) * float(np.linalg.norm(b))
+    return float(np.dot(a, b)) / lengths if lengths else 1.0
+
+
+def _top1(expected: Array, found: Array) -> float | None:
+    if expected.ndim < 2 or expected.shape[-1] <= _LOGITS:
+        return None
+    return float(np.mean(_wide(expected).argmax(-1) == _wide(found).argmax(-1)))
+
+
+def _worse(a: OutputError, b: OutputError) -> OutputError:
+    top1 = None if a.top1 is None or b.top1 is None else min(a.top1, b.top1)
+    return OutputError(a.name, max(a.absolute, b.absolute), max(a.relative, b.relative), min(a.cosine, b.cosine), top1)
+
+
+def _contributions(model: onnx_ir.Model, errors: Mapping[str, float]) -> Iterator[tuple[str, float]]:
+    """For each node of the main graph, by its first result, the error that it adds to that of its inputs."""
+    for node in model.graph:
+        if not node.outputs or node.outputs[0].name not in errors:
+            continue
+        yield node.outputs[0].name or "", max(0.0, errors[node.outputs[0].name or ""] - _before(node, errors))
+
+
+def _before(node: onnx_ir.Node, errors: Mapping[str, float]) -> float:
+    return max((errors.get(value.name or "", 0.0) for value in node.inputs if value is not None), default=0.0)
+
+
+def _leaps(model: onnx_ir.Model, name: str, added: float, errors: Mapping[str, float]) -> bool:
+    node = next(node for node in model.graph if node.outputs and node.outputs[0].name == name)
+    return added > _LEAP * _before(node, errors)
+
+
+# Inputs as callers give them.
+
+
+def _sets(model: onnx_ir.Model, inputs: Inputs) -> Iterator[tuple[str, Any]]:
+    known = [value.name or "" for value in model.graph.inputs]
+    needed = [value.name or "" for value in model.graph.inputs if value.const_value is None]
+    for name, feeds in _named(inputs):
+        unknown = sorted(set(feeds) - set(known))
+        if unknown:
+            raise OptionError(f"the inputs are for {unknown[0]!r}; expected {', '.join(known)}.")
+        missing = [each for each in needed if each not in feeds]
+        if missing:
+            raise OptionError(f"the inputs of {name} lack {missing[0]!r}.")
+        yield name, dict(feeds)
+
+
+def _named(inputs: Inputs) -> Iterator[tuple[str, Mapping[str, Array]]]:
+    if isinstance(inputs, str | os.PathLike):
+        yield from _from_files(Path(inputs))
+    elif isinstance(inputs, Mapping):
+        yield "the inputs", inputs
+    else:
+        for number, each in enumerate(cast("Iterable[Any]", inputs), 1):
+            yield each if isinstance(each, tuple) else (f"set {number}", each)
+
+
+def _from_files(path: Path) -> Iterator[tuple[str, Mapping[str, Array]]]:
+    """The sets in a folder of .npz, one each, or of .npy, one input each, or in one .npz."""
+    files = sorted(path.glob("*.npz")) if path.is_dir() else [path]
+    try:
+        if path.is_dir() and not files:
+            yield path.name, {each.stem: np.load(each, allow_pickle=False) for each in sorted(path.glob("*.npy"))}
+        for file in files:
+            with np.load(file, allow_pickle=False) as arrays:
+                sets: dict[str, dict[str, Array]] = {}
+                for key in arrays.files:
+                    name, _, value = key.rpartition("/")
+                    sets.setdefault(name or file.stem, {})[value] = arrays[key]
+            yield from sets.items()
+    except (OSError, ValueError, EOFError) as error:
+        raise ModelError(f"{path}: the inputs cannot be read ({error}).") from None

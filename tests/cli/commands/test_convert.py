@@ -1,0 +1,88 @@
+"""castsmith convert: the file that it writes, what it prints, and how it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.checker
+import pytest
+
+from castsmith.cli.main import main
+from tests.passes.precision.models import model
+
+
+def written(tmp_path: Path, *words: str) -> tuple[int, Path]:
+    source, output = tmp_path / "in.onnx", tmp_path / "out.onnx"
+    onnx.save(model("softmax"), source)
+    return main(["convert", str(source), "-o", str(output), *words]), output
+
+
+def test_it_writes_a_valid_model_and_says_what_it_did(tmp_path: Path, capsys: Any) -> None:
+    code, output = written(tmp_path, "--to", "float16")
+    assert code == 0
+    found = onnx.load(output)
+    onnx.checker.check_model(found, full_check=True)
+    assert found.graph.input[0].type.tensor_type.elem_type == onnx.TensorProto.FLOAT
+    text = capsys.readouterr().out
+    assert "2 float16, 1 float" in text
+    assert "error: not measured" in text
+
+
+def test_it_measures_where_asked(tmp_path: Path, capsys: Any) -> None:
+    np.savez(tmp_path / "data.npz", x=np.ones((4, 4), np.float32))
+    assert written(tmp_path, "--to", "f16", "--inputs", str(tmp_path / "data.npz"))[0] == 0
+    assert "error on 1 set of inputs" in capsys.readouterr().out
+
+
+def test_json_has_the_precision_of_every_node(tmp_path: Path, capsys: Any) -> None:
+    assert written(tmp_path, "--to", "float16", "--json", "--measure")[0] == 0
+    found = json.loads(capsys.readouterr().out)["conversion"]
+    assert [each["type"] for each in found["precisions"]] == ["float16", "float", "float16"]
+    assert all(each["reason"] for each in found["precisions"])
+    assert found["error"]["outputs"][0]["name"] == "y"
+
+
+def test_explain_tells_why_a_node_is_left(tmp_path: Path, capsys: Any) -> None:
+    assert written(tmp_path, "--to", "float16", "--explain")[0] == 0
+    assert "Softmax stays in a wider type by default" in capsys.readouterr().out
+
+
+def test_patterns_choose_nodes(tmp_path: Path, capsys: Any) -> None:
+    code, output = written(tmp_path, "--to", "float16", "--lower", "op:Softmax", "--io", "convert")
+    assert code == 0
+    assert "Cast" not in {node.op_type for node in onnx.load(output).graph.node}
+    assert "3 float16" in capsys.readouterr().out
+
+
+def test_the_report_has_the_regions(tmp_path: Path) -> None:
+    assert written(tmp_path, "--to", "float16", "--report", str(tmp_path / "report.html"))[0] == 0
+    assert "Softmax" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--to", "int8"], "cannot be converted to int8"),
+        (["--to", "float"], "already in float"),
+        (["--to", "float16", "--keep", "nothing"], "matches no node"),
+        (["--to", "bfloat16", "--target", "onnxruntime-directml"], "has no bfloat16"),
+        (["--to", "float16", "--io", "q"], "'q', which is not an input or output"),
+        (["--to", "float16", "--max-error", "-1"], "not a number above 0"),
+        (["--to", "float16", "--target", "nowhere"], "nowhere"),
+        (["--to", "float17"], "float17"),
+    ],
+)
+def test_bad_requests_are_one_sentence_and_write_nothing(
+    words: list[str], message: str, tmp_path: Path, capsys: Any
+) -> None:
+    code, output = written(tmp_path, *words)
+    assert code == 2
+    assert not output.exists()
+    error = capsys.readouterr().err
+    assert message in error
+    assert "Traceback" not in error
+    assert error.count("\n") == 1

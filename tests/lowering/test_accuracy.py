@@ -1,0 +1,99 @@
+"""The measured error of a conversion: per output, where it leaps, what overflows, and the search for a bound."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.parser
+import onnx_ir
+import pytest
+
+from castsmith import convert
+from castsmith.ir.errors import ModelError
+from castsmith.numerics.errors import OptionError
+
+_HALVES = ", ".join(["0.5"] * 16)
+CHAIN = f"""<ir_version: 8, opset_import: ["" : 17]>
+g (float[4,4] x) => (float[4,4] y, float[4,4] z) <float[4,4] w = {{{_HALVES}}}, float k = {{300}}> {{
+  a = MatMul (x, w) b = Mul (a, k) c = Mul (b, k) d = Tanh (c) y = MatMul (d, w) z = Relu (a)
+}}"""
+
+
+def feeds(scale: float = 1.0) -> dict[str, Any]:
+    return {"x": (np.linspace(0.1, 1, 16).reshape(4, 4) * scale).astype(np.float32)}
+
+
+def test_nothing_is_measured_without_inputs() -> None:
+    assert convert(onnx.parser.parse_model(CHAIN), to="float16").error is None
+
+
+def test_each_output_has_its_error() -> None:
+    found = convert(onnx.parser.parse_model(CHAIN), to="float16", inputs=feeds(0.001)).error
+    assert found is not None
+    assert [each.name for each in found.outputs] == ["y", "z"]
+    assert all(each.relative < 0.01 and each.cosine > 0.999 for each in found.outputs)
+    assert 0 < found.outputs[1].relative == found.worst
+    assert found.overflows == ()
+
+
+def test_an_overflow_that_is_absorbed_is_found() -> None:
+    found = convert(onnx.parser.parse_model(CHAIN), to="float16", inputs=feeds()).error
+    assert found is not None
+    assert found.worst < 0.01
+    assert found.overflows == ("c",)
+
+
+def test_a_stated_range_keeps_a_node_in_float() -> None:
+    result = convert(onnx.parser.parse_model(CHAIN), to="float16", inputs=feeds(), ranges={"c": (0, 2e5)})
+    assert result.error is not None
+    assert result.error.overflows == ()
+    assert result.precisions["c"] == (onnx_ir.DataType.FLOAT, "c reaches 200000 (proven), beyond float16")
+
+
+def test_the_search_keeps_as_few_nodes_as_reach_the_error() -> None:
+    model = onnx.parser.parse_model(CHAIN)
+    plain = convert(model, to="float16", inputs=feeds(0.001))
+    assert plain.error is not None
+    most = plain.error.worst / 4
+    result = convert(model, to="float16", inputs=feeds(0.001), max_error=most)
+    assert result.error is not None
+    assert result.error.worst <= most
+    assert 1 < result.attempts <= 16
+    assert any("error stays below" in reason for _, reason in result.precisions.values())
+
+
+@pytest.mark.parametrize("kind", ["npz", "folder of npz", "folder of npy", "sets", "pairs"])
+def test_inputs_come_in_every_form(kind: str, tmp_path: Path) -> None:
+    np.savez(tmp_path / "one.npz", **feeds())
+    np.save(tmp_path / "x.npy", feeds()["x"])
+    inputs: Any = {"npz": tmp_path / "one.npz", "sets": [feeds(), feeds(0.5)], "pairs": [("a", feeds())]}.get(
+        kind, tmp_path
+    )
+    if kind == "folder of npy":
+        (tmp_path / "one.npz").unlink()
+    found = convert(onnx.parser.parse_model(CHAIN), to="float16", inputs=inputs).error
+    assert found is not None
+    assert len(found.sets) == (2 if kind == "sets" else 1)
+
+
+def test_inputs_are_made_up_where_asked() -> None:
+    found = convert(onnx.parser.parse_model(CHAIN), to="float16", inputs="made-up").error
+    assert found is not None
+    assert found.sets
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [({"q": np.zeros(1)}, "are for 'q'; expected x"), ({}, "lack 'x'")],
+)
+def test_inputs_that_do_not_fit_are_refused(inputs: dict[str, Any], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        convert(onnx.parser.parse_model(CHAIN), to="float16", inputs=inputs)
+
+
+def test_inputs_on_which_the_model_does_not_run_are_refused() -> None:
+    with pytest.raises(ModelError, match="cannot be measured"):
+        convert(onnx.parser.parse_model(CHAIN), to="float16", inputs={"x": np.zeros((3, 3), np.float32)})
