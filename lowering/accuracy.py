@@ -190,7 +190,8 @@ def _cosine(a: Array, b: Array) -> float:
 def _top1(expected: Array, found: Array) -> float | None:
     if expected.ndim < 2 or expected.shape[-1] <= _LOGITS:
         return None
-    return float(np.mean(_wide(expected).argmax(-1) == _wide(found).argmax(-1)))
+    same: Array = _wide(expected).argmax(-1) == _wide(found).argmax(-1)
+    return float(np.count_nonzero(same)) / max(same.size, 1)
 
 
 def _worse(a: OutputError, b: OutputError) -> OutputError:

@@ -30,7 +30,7 @@ from castsmith.ir.records import Refusal, RewriteResult
 from castsmith.ir.rewrite_pass import RewritePass
 from castsmith.ir.targets import Target, as_target, load_target
 from castsmith.ir.text import site_of
-from castsmith.ir.walks import all_nodes, all_values, imports_by_scope
+from castsmith.ir.walks import all_nodes, all_values, holders, imports_by_scope
 from castsmith.numerics.errors import CastsmithError, OptionError
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import TypeLike, parse_type, type_name
@@ -40,6 +40,7 @@ from castsmith.passes.precision.cut import solve
 from castsmith.passes.precision.patterns import Pattern, parse_patterns, require_matches
 from castsmith.passes.precision.ports import Aim
 from castsmith.passes.precision.problem import Problem, Wishes, exceeding_text
+from castsmith.passes.shapes import Shapes
 
 NAME = "convert-precision"
 SOURCES: dict[DataType, frozenset[DataType]] = {
@@ -126,14 +127,16 @@ class ConvertPrecision(RewritePass):
         require_matches(keep, nodes, "keep")
         require_matches(lower, nodes, "lower")
         inference = infer_element_types(model, PromotionRules(promote_unsafe=True))
-        sizes = Sizes(model, 64, {})
+        held = holders(model)
+        imports = imports_by_scope(model, held)
+        sizes = Sizes(Shapes(model, inference, imports, held), 64, {})
         wishes = Wishes(
             _asked(keep, "kept, as asked by"),
             _asked(lower, "converted, as asked by"),
             ports_to_convert(model, self.io),
             self._exceeds(to),
         )
-        problem = Problem(model, inference, imports_by_scope(model), aim, wishes, sizes)
+        problem = Problem(model, inference, imports, aim, wishes, sizes)
         problem.state()
         results = {node: next((value.name or "" for value in node.outputs), "") for node in nodes}
         change = Change(problem, solve(problem.costs), Namer(model), NAME)
