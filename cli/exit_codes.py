@@ -99,17 +99,21 @@ class Failure:
 
 def failure_of(error: Exception, arguments: Mapping[str, Any]) -> Failure:
     """Return the failure that the exception means for a command with the arguments."""
-    from castsmith.ir.errors import OpsetError, VerificationError
+    from castsmith.ir.errors import ModelError, VerificationError
     from castsmith.numerics.errors import CastsmithError, PromotionError
 
     if isinstance(error, CastsmithError):
+        from castsmith.cli.models import shown
+        from castsmith.ir.evaluate import EngineError
+
         message = with_command_options(str(error))
         refused = isinstance(error, PromotionError | VerificationError)
         # diff and verify keep 1 for models that differ.
         ended = REFUSED if refused and arguments.get("command") not in ("diff", "verify") else UNUSABLE
         file = _file(message, arguments)
-        if isinstance(error, OpsetError) and file:
-            message = f"{file}: {message}"
+        of_model = isinstance(error, ModelError | PromotionError) and not isinstance(error, EngineError)
+        if of_model and file and not message.startswith(f"{shown(file)}:"):
+            message = f"{shown(file)}: {message}"
         return Failure(_code(type(error)), message, file, ended)
     if isinstance(error, OSError) and error.strerror:
         file = "" if error.filename is None else os.fsdecode(error.filename)

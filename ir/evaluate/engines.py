@@ -317,7 +317,7 @@ def _alone(
     """A model of this node alone, with more attributes."""
     proto = onnx.NodeProto(op_type=node.op_type, domain=node.domain)
     proto.attribute.extend(onnx.helper.make_attribute(name, number) for name, number in extra.items())
-    proto.attribute.extend(onnx_ir.to_proto(attribute) for attribute in node.attributes.values())
+    proto.attribute.extend(onnx_ir.serde.serialize_node(node).attribute)
     proto.input.extend("" if array is None else f"i{index}" for index, array in enumerate(operands))
     proto.output.extend(f"o{index}" if value.name else "" for index, value in enumerate(node.outputs))
     inputs = [

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx_ir
 
+from castsmith.ir.constants import constant_tensor
 from castsmith.ir.errors import ModelError
 from castsmith.ir.evaluate.engines import LimitError
 from castsmith.ir.evaluate.promotion import Array
@@ -29,7 +30,7 @@ _LONGEST_CALL = 10.0
 
 _STEPS_A_SECOND = 1000
 _MOST_MADE = 1 << 22
-_MOST_FED, _MOST_DIMENSIONS = 1 << 30, 64
+_MOST_FED, _MOST_TAKEN, _MOST_DIMENSIONS = 1 << 30, 1 << 29, 64
 
 Operands = Sequence[Array | None]
 
@@ -98,7 +99,11 @@ def require_feedable(values: Sequence[onnx_ir.Value], shapes: Mapping[str, tuple
 
 
 def refuse_huge(node: onnx_ir.Node, operands: Operands) -> None:
-    """Raise EngineError where the node would make more elements than are worth comparing."""
+    """Raise EngineError where the node takes or would make more than is worth comparing; constants have no limit."""
+    computed = (a for v, a in zip(node.inputs, operands, strict=False) if a is not None and not _is_constant(v))
+    taken = sum(array.nbytes for array in computed)
+    if taken > _MOST_TAKEN:
+        raise LimitError(f"{node.op_type} gets {taken} bytes, more than the {_MOST_TAKEN} that are compared.")
     size, by_shape = traits_of("", node.op_type).size, _BY_SHAPE.get(node.op_type)
     if size is None and by_shape is None:
         return
@@ -106,6 +111,10 @@ def refuse_huge(node: onnx_ir.Node, operands: Operands) -> None:
         elements = by_shape(operands) if by_shape is not None else _ESTIMATES[size[0]](operands, *size[1])  # type: ignore[index]
     if not elements <= max(_MOST_MADE, 64 * sum(a.size for a in operands if a is not None)):  # NaN is refused, too
         raise LimitError(f"{node.op_type} asks for {elements:g} elements.")
+
+
+def _is_constant(value: onnx_ir.Value | None) -> bool:
+    return constant_tensor(value) is not None
 
 
 def _operand(operands: Operands, index: int) -> Array:

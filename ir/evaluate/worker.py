@@ -18,6 +18,8 @@ from typing import IO, Any
 Run = Callable[[Mapping[str, Any]], Sequence[Any]]
 
 _LENGTH = struct.Struct("<Q")
+_FREE, _TIMES = 4 << 30, 8
+"""The memory that engines may take: so many bytes, and so many times what they were given."""
 
 
 def send(stream: IO[bytes], message: object) -> None:
@@ -43,15 +45,36 @@ def receive(stream: IO[bytes]) -> Any:
 def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     """Answer requests until there are no more."""
     prepared: dict[int, Run] = {}
+    held = 0
     while True:
         try:
             what, *words = receive(requests)
         except EOFError:
             return
+        size = sum(map(_size, words))
+        held = held + size if what == "prepare" else held
+        _limit_memory(held + size)
         try:
             send(answers, (True, _answer(prepared, what, *words)))
         except Exception as error:  # each engine raises classes of its own, ONNX Runtime one for each status code
             send(answers, (False, " ".join(f"{error or type(error).__name__}".split())[:200]))
+
+
+def _size(word: Any) -> int:
+    """The bytes of a model, or of arrays by name."""
+    if isinstance(word, bytes):
+        return len(word)
+    return sum(getattr(array, "nbytes", 0) for array in word.values()) if hasattr(word, "values") else 0
+
+
+def _limit_memory(size: int) -> None:
+    """Let this process take no more than models and arrays of that size may need: an engine that reads a small model,
+    such as one that doubles a constant shape forty times, may ask for all there is."""
+    if sys.platform == "linux":
+        resource = import_module("resource")
+        most = _FREE + _TIMES * size
+        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        resource.setrlimit(resource.RLIMIT_DATA, (most if hard < 0 else min(most, hard), hard))
 
 
 def _answer(prepared: dict[int, Run], what: str, *words: Any) -> Any:

@@ -23,8 +23,11 @@ COMMANDS = {
     "lower": ("optimize", "IN", "-o", "OUT", "--target", "onnxruntime-android", "--narrow", "int64", "--diff=full"),
     "check": ("check", "IN", "--target", "onnxruntime-android"),
     "diff": ("diff", "IN", "IN"),
-    "verify": ("verify", "IN", "IN"),
+    "batch": ("optimize", "IN", "GOOD", "-o", "FOLDER", "-j", "1"),
+    "verify": ("verify", "IN", "IN", "--time", "10"),
 }
+GOOD = '<ir_version: 10, opset_import: ["": 21]> g (float[2] x) => (float[2] y) { y = Relu (x) }'
+"""A model of which nothing is wrong, beside the file in a batch."""
 _NEEDED = (
     *("cli.commands.check", "cli.commands.diff", "cli.commands.optimize", "cli.commands.verify"),
     *("lowering.pipeline", "passes.place.run"),
@@ -50,12 +53,13 @@ def run_bounded(files: Sequence[Path], commands: Sequence[str]) -> Iterator[Ende
     """Run each command on each file, in a process that may take 30 seconds of the processor and 2 GiB of memory."""
     for module in _NEEDED:
         import_module(f"castsmith.{module}")
-    with tempfile.TemporaryDirectory() as folder:
-        for file in files:
-            for command in commands:
-                output = Path(folder) / "out.onnx"
-                yield _run(file, command, [{"IN": str(file), "OUT": str(output)}.get(w, w) for w in COMMANDS[command]])
-                output.unlink(missing_ok=True)
+    for file in files:
+        for command in commands:
+            with tempfile.TemporaryDirectory() as folder:
+                names = {"IN": file, "OUT": Path(folder, "out.onnx"), "GOOD": Path(folder, "good.onnxtxt")}
+                names["GOOD"].write_text(GOOD)
+                names["FOLDER"] = Path(folder, "out")
+                yield _run(file, command, [str(names.get(word, word)) for word in COMMANDS[command]])
 
 
 def _run(file: Path, command: str, words: list[str]) -> Ended:
