@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx_ir
 import pytest
 
+from castsmith.ir.inference import Session
+from castsmith.ir.records import RewriteResult
 from castsmith.passes import SimplifyCasts
 from tests.cli.helpers import CHAIN, CLEAN, MIXED, Command, is_one_sentence, write_model
 
@@ -89,9 +90,9 @@ def test_optimize_verifies_each_pass(castsmith: Command, tmp_path: Path, monkeyp
     out.unlink()
 
     class Wrong(SimplifyCasts):
-        def call(self, model: onnx_ir.Model) -> Any:
-            result = super().call(model)
-            next(node for node in model.graph if node.op_type == "Relu").op_type = "Abs"
+        def rewrite(self, session: Session) -> RewriteResult:
+            result = super().rewrite(session)
+            next(node for node in session.model.graph if node.op_type == "Relu").op_type = "Abs"
             return result
 
     monkeypatch.setattr("castsmith.passes.simplify.SimplifyCasts", Wrong)
