@@ -13,14 +13,11 @@ from dataclasses import dataclass, field
 
 import onnx_ir
 
-from castsmith.ir.ops import CASTSMITH_DOMAIN, DEFAULT_DOMAINS
+from castsmith.ir.ops import CASTS, CASTSMITH_DOMAIN, DEFAULT_DOMAINS
 from castsmith.ir.records import Rewrite
 from castsmith.ir.walks import Held, all_nodes, all_tensors, nodes_of, tensor_places
 
 # Sizes of a model, for the line that compares before and after.
-
-_CASTS = ("Cast", "CastLike")
-
 
 RuleKey = tuple[str, str]
 """A pass and a rule; the rule is empty for changes outside its rules, such as dropping unused constants."""
@@ -52,7 +49,7 @@ def measure(model: onnx_ir.Model, file_bytes: int | None = None) -> Measure:
     nodes = casts = 0
     for node in all_nodes(model):
         nodes += 1
-        casts += node.op_type in _CASTS and node.domain in DEFAULT_DOMAINS
+        casts += node.op_type in CASTS and node.domain in DEFAULT_DOMAINS
     return Measure(nodes, casts, sum(tensor.nbytes for tensor in all_tensors(model)), file_bytes)
 
 
@@ -113,7 +110,7 @@ def _held(model: onnx_ir.Model) -> Amounts:
         found[name or ""] = size + tensor.nbytes, casts
     own = (function for function in model.functions.values() if function.domain != CASTSMITH_DOMAIN)
     for node in (node for scope in (model.graph, *own) for node in nodes_of(scope)):
-        if node.op_type in _CASTS and node.domain in DEFAULT_DOMAINS:
+        if node.op_type in CASTS and node.domain in DEFAULT_DOMAINS:
             size, casts = found.get(node.outputs[0].name or "", _NOTHING)
             found[node.outputs[0].name or ""] = size, casts + 1
     return found

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from castsmith.ir.evaluate.coverage import held_nodes
     from castsmith.ir.evaluate.engines import ENGINES, OURSELVES, TITLES, Engine, EngineError, Prepared
     from castsmith.ir.evaluate.evaluator import Evaluator, Path
-    from castsmith.ir.evaluate.indices import RangeError, Shape, depends_on_inputs, index_bounds
+    from castsmith.ir.evaluate.indices import Bound, RangeError, Shape, depends_on_inputs, index_bounds
     from castsmith.ir.evaluate.limits import Budget, LimitError, require_feedable, seconds_for
     from castsmith.ir.evaluate.promotion import dtype_of
 
@@ -32,6 +32,7 @@ __all__ = [
     "ENGINES",
     "OURSELVES",
     "TITLES",
+    "Bound",
     "Budget",
     "Content",
     "Engine",
@@ -65,7 +66,7 @@ if not TYPE_CHECKING:
             "coverage": ("held_nodes",),
             "engines": ("ENGINES", "Engine", "EngineError", "OURSELVES", "Prepared", "TITLES"),
             "evaluator": ("Evaluator", "Path"),
-            "indices": ("RangeError", "Shape", "depends_on_inputs", "index_bounds"),
+            "indices": ("Bound", "RangeError", "Shape", "depends_on_inputs", "index_bounds"),
             "limits": ("Budget", "LimitError", "require_feedable", "seconds_for"),
             "promotion": ("dtype_of",),
         },

@@ -13,6 +13,7 @@ from onnx_ir import DataType
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.evaluate.conversions import Tensor, bits_of
 from castsmith.ir.evaluate.promotion import Array, dtype_of
+from castsmith.ir.ops import RUNS_GRAPHS
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import graphs_in, nodes_of
 from castsmith.numerics.types import Kind, element_type
@@ -20,7 +21,11 @@ from castsmith.numerics.types import Kind, element_type
 Calls = tuple[onnx_ir.Node, ...]
 """The calls of functions around a node, outermost first."""
 
-_WAYS = {"If": ("then_branch", "else_branch"), "Loop": ("0", "1", "2"), "Scan": ("1", "2"), "SequenceMap": ("1", "2")}
+_WAYS = {
+    **dict.fromkeys(RUNS_GRAPHS, ("1", "2")),
+    "If": ("then_branch", "else_branch"),
+    "Loop": ("0", "1", "2"),
+}
 _BOUNDING = ("Min", "Max", "Clip")
 _TURNS = {"0": "no turn", "1": "a single turn", "2": "several turns"}
 

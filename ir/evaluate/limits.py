@@ -18,7 +18,7 @@ from castsmith.ir.constants import constant_tensor
 from castsmith.ir.errors import ModelError
 from castsmith.ir.evaluate.engines import LimitError
 from castsmith.ir.evaluate.promotion import Array
-from castsmith.ir.ops import Size, traits_of
+from castsmith.ir.ops import Size, operators, traits_of
 from castsmith.ir.walks import all_nodes
 from castsmith.numerics.types import element_type
 
@@ -172,8 +172,8 @@ def _sampled(operands: Operands) -> float:
 
 
 _BY_SHAPE: Mapping[str, Callable[[Operands], float]] = {
-    **dict.fromkeys(("Add", "Sub", "Mul", "Div", "Pow", "Mod", "Max", "Min", "Where", "Equal", "Less"), _broadcast),
-    **dict.fromkeys(("And", "Or", "Xor", "Greater", "LessOrEqual", "GreaterOrEqual", "Sum", "Mean"), _broadcast),
+    **dict.fromkeys(operators(lambda row: row.elementwise and row.conversion is None), _broadcast),
+    "Where": _broadcast,
     "MatMul": _matrices,
     "RoiAlign": _sampled,
 }

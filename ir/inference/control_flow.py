@@ -9,14 +9,12 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.inference.disagreement import Disagreement, not_an_operand, not_passed_on
-from castsmith.ir.ops import DEFAULT_DOMAINS, actual_inputs, actual_outputs, op_key, opset_of
+from castsmith.ir.ops import DEFAULT_DOMAINS, RUNS_GRAPHS, actual_inputs, actual_outputs, op_key, opset_of
 from castsmith.ir.text import located, site_of
 from castsmith.numerics.errors import PromotionError
 from castsmith.numerics.promotion import PromotionRules, common_type
 
 Types = list[DataType | None]
-
-_OPERATORS = ("If", "Loop", "Scan", "SequenceMap")
 
 
 class TypeWalk(Protocol):
@@ -34,7 +32,7 @@ class TypeWalk(Protocol):
 
 def infer_control_flow(walk: TypeWalk, node: onnx_ir.Node, imports: Mapping[str, int]) -> Types | None:
     """The output types of a node with subgraphs, with what must be converted noted in `walk`; None for others."""
-    if node.domain not in DEFAULT_DOMAINS or node.op_type not in _OPERATORS:
+    if node.domain not in DEFAULT_DOMAINS or node.op_type not in RUNS_GRAPHS:
         return None
     outputs = _outputs(walk, node, imports)
     _note_illegal(walk, node, imports, outputs)

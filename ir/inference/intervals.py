@@ -28,7 +28,7 @@ from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.inference.walk import Inference
-from castsmith.ir.ops import CASTS, DEFAULT_DOMAINS, Moves, operators, read_cast, traits_of
+from castsmith.ir.ops import CASTS, DEFAULT_DOMAINS, Answer, Moves, operators, read_cast, traits_of
 from castsmith.numerics.types import Kind, element_type
 
 # What the arithmetic of integers makes of intervals, as if integers had no end: the caller sees whether it fits.
@@ -293,8 +293,9 @@ def _arithmetic(node: onnx_ir.Node, known: Ranges) -> Range | None:
     return Range(*found) if found is not None and Range(*found).fits(dtype) else None
 
 
+_PLACES = (Answer.PLACES, Answer.EXTREME)
 _RULES: Mapping[str, _Rule] = {
-    **dict.fromkeys(("Shape", "ArgMax", "ArgMin", "NonZero"), _indices),
+    **dict.fromkeys(operators(lambda row: row.answer in _PLACES or row.moves is Moves.SHAPE), _indices),
     "Size": _count,
     **dict.fromkeys(CASTS, _cast),
     "Clip": _clip,

@@ -1,9 +1,10 @@
 """Facts about the standard's operators beyond their schemas: tables with one row per operator.
 
 `traits_of` gives the row of an operator (`Traits`), `operators` the operators whose rows satisfy a condition; MOVERS,
-CASTS, CONVERSIONS, LINEAR, FLOW and GIVES_BOOL are such sets. `type_attributes` and `named_types` give the attributes
-that name element types, `input_kind` separates parameters from operands, and `restriction` gives what an operator's
-document says about types beyond its type constraints. Schemas are read by `castsmith.ir.ops.schemas`.
+CASTS, CONVERSIONS, LINEAR, FLOW, RUNS_GRAPHS and GIVES_BOOL are such sets. `type_attributes` and `named_types` give the
+attributes that name element types, `input_kind` separates parameters from operands, and `restriction` gives what an
+operator's document says about types beyond its type constraints. `changes_between` lists what an operator computes
+otherwise between two opsets. Schemas are read by `castsmith.ir.ops.schemas`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from castsmith.lazy import door
 
 if TYPE_CHECKING:
     from castsmith.ir.ops.casts import CastNode, cast_node, cast_target, chain_verdict, conversion, read_cast
+    from castsmith.ir.ops.changes import CHANGES, changes_between
     from castsmith.ir.ops.promote_types import (
         CASTSMITH_DOMAIN,
         CONVERT_PROMOTE_TYPES,
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
         GIVES_BOOL,
         LINEAR,
         MOVERS,
+        RUNS_GRAPHS,
         TRAITS,
         input_kind,
         named_types,
@@ -80,6 +83,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CASTS",
     "CASTSMITH_DOMAIN",
+    "CHANGES",
     "CONVERSIONS",
     "CONVERT_PROMOTE_TYPES",
     "DEFAULT_DOMAINS",
@@ -90,6 +94,7 @@ __all__ = [
     "NUMBERS_OF_TYPES",
     "QONNX_DOMAINS",
     "QUANTIZERS",
+    "RUNS_GRAPHS",
     "TRAITS",
     "TRUNCS",
     "Answer",
@@ -111,6 +116,7 @@ __all__ = [
     "cast_node",
     "cast_target",
     "chain_verdict",
+    "changes_between",
     "conversion",
     "drop_unused_bodies",
     "flag",
@@ -145,6 +151,7 @@ if not TYPE_CHECKING:
         __name__,
         {
             "casts": ("CastNode", "cast_node", "cast_target", "chain_verdict", "conversion", "read_cast"),
+            "changes": ("CHANGES", "changes_between"),
             "promote_types": (
                 "CASTSMITH_DOMAIN",
                 "CONVERT_PROMOTE_TYPES",
@@ -172,6 +179,7 @@ if not TYPE_CHECKING:
                 "GIVES_BOOL",
                 "LINEAR",
                 "MOVERS",
+                "RUNS_GRAPHS",
                 "TRAITS",
                 "input_kind",
                 "named_types",

@@ -78,7 +78,7 @@ _WRITE = Traits(moves=Moves.WRITE, elements=(0, 2), when=_without_reduction)
 _MAKE = Traits(moves=Moves.MAKE, elements=())
 _PACK = Traits(moves=Moves.PACK, elements=_FIRST)
 _UNPACK = Traits(moves=Moves.UNPACK, elements=_FIRST)
-_FLOW = Traits(moves=Moves.FLOW, elements=())
+_FLOW = Traits(moves=Moves.FLOW, elements=(), runs_graphs=True)
 _CONTENT = Traits(moves=Moves.CONTENT, elements=())
 
 _BY_ELEMENT = Traits(elementwise=True)
@@ -90,25 +90,33 @@ _INTEGER_ARITHMETIC = Traits(elementwise=True, rounding=Rounding.ONCE, modular=T
 _COMPARISON = Traits(elementwise=True, answer=Answer.COMPARISON, rounding=Rounding.NONE)
 _QUESTION = Traits(elementwise=True, answer=Answer.QUESTION, rounding=Rounding.NONE)
 _LOGIC = Traits(elementwise=True, answer=Answer.LOGIC)
-_EXTREME = Traits(answer=Answer.EXTREME, rounding=Rounding.NONE)
-_CAST = Traits(elements=_FIRST, conversion=Conversion.CAST, rounding=Rounding.ONCE, elementwise=True)
+_EXTREME = Traits(answer=Answer.EXTREME, rounding=Rounding.NONE, later=("select_last_index",))
+_CAST = Traits(
+    keeps_shape=True,
+    elements=_FIRST,
+    conversion=Conversion.CAST,
+    rounding=Rounding.ONCE,
+    elementwise=True,
+    revised=True,
+)
 _RANDOM = Traits(random=True, types=_DTYPE)
 _WINDOW = Traits(types=_OUTPUT_DATATYPE, size=_SHAPE_IN_FIRST)
 _NORMALIZATION = Traits(scaling=(1,))
 _STASHING = Traits(scaling=(1,), types=_STASH_TYPE)
+_RECURRENT = Traits(products=True, later=("layout",))
 _QLINEAR = Traits(scaling=(1, 2, 4, 5, 6, 7))
 _INTEGER_PRODUCT = Traits(scaling=(2, 3))
 
 _STANDARD: dict[str, Traits] = {
     # moves of elements; zeros that Pad, Trilu, CenterCropPad, Compress and ConstantOfShape bring in are +0, whose code
     # is 0 (float8e8m0 has no zero, and 2**-127, which has that code there, is what a cast makes of one)
-    "Identity": _KEEP,
-    "Reshape": replace(_KEEP, size=_SHAPE_IN_SECOND),
+    "Identity": replace(_KEEP, keeps_shape=True),
+    "Reshape": replace(_KEEP, size=_SHAPE_IN_SECOND, later=("allowzero",)),
     "Squeeze": _KEEP,
     "Unsqueeze": replace(_KEEP, never_scalar=True),
     "Flatten": _KEEP,
     "Transpose": replace(_PERMUTE, carries=True),
-    "DepthToSpace": _PERMUTE,
+    "DepthToSpace": replace(_PERMUTE, later=("mode",)),
     "SpaceToDepth": _PERMUTE,
     "ReverseSequence": _PERMUTE,
     "Slice": replace(_SELECT, carries=True),
@@ -121,7 +129,7 @@ _STANDARD: dict[str, Traits] = {
     "Tile": replace(_REPEAT, size=_TIMES_SECOND),
     "Resize": replace(_RESIZE, size=(Size.RESIZE, (2, 3))),
     "Upsample": replace(_RESIZE, size=_TIMES_SECOND),
-    "Dropout": replace(_KEEP, carries=False, when=_drops_nothing, computes=True),
+    "Dropout": replace(_KEEP, carries=False, when=_drops_nothing, computes=True, keeps_shape=True),
     "Concat": Traits(moves=Moves.JOIN, cast_passes=True, carries=True, never_scalar=True),
     "Where": Traits(moves=Moves.CHOOSE, elements=(1, 2), cast_passes=True),
     "Pad": Traits(
@@ -132,9 +140,9 @@ _STANDARD: dict[str, Traits] = {
         stored=(2,),
         size=(Size.PAD, (1,)),
     ),
-    "Trilu": Traits(moves=Moves.FILL, elements=_FIRST, cast_passes=True),
+    "Trilu": Traits(moves=Moves.FILL, elements=_FIRST, cast_passes=True, keeps_shape=True),
     "CenterCropPad": Traits(moves=Moves.FILL, elements=_FIRST, size=_SHAPE_IN_SECOND),
-    "OneHot": Traits(moves=Moves.WRITE, elements=(2,), size=_TIMES_SECOND),
+    "OneHot": Traits(moves=Moves.WRITE, elements=(2,), size=_TIMES_SECOND, revised=True),
     "Scatter": replace(_WRITE, indices=Indices.ALONG_AXIS),
     "ScatterElements": replace(_WRITE, cast_passes=True, indices=Indices.ALONG_AXIS),
     "ScatterND": replace(_WRITE, cast_passes=True, carries=True, indices=Indices.TUPLES),
@@ -144,7 +152,8 @@ _STANDARD: dict[str, Traits] = {
     "If": _FLOW,
     "Loop": _FLOW,
     "Scan": _FLOW,
-    "Shape": Traits(moves=Moves.SHAPE, elements=(), never_scalar=True),
+    "SequenceMap": Traits(runs_graphs=True),
+    "Shape": Traits(moves=Moves.SHAPE, elements=(), never_scalar=True, later=("start", "end")),
     "Size": Traits(moves=Moves.SHAPE, elements=()),
     "Optional": _PACK,
     "SequenceConstruct": replace(_PACK, elements=EVERY, stored=EVERY),
@@ -162,6 +171,7 @@ _STANDARD: dict[str, Traits] = {
     "CastLike": _CAST,
     "BitCast": Traits(
         elements=_FIRST,
+        keeps_shape=True,
         conversion=Conversion.BITS,
         elementwise=True,
         types={"to": Role.RESULT},
@@ -174,24 +184,28 @@ _STANDARD: dict[str, Traits] = {
         conversion=Conversion.QUANTIZE,
         scaling=(1, 2),
         types={"output_dtype": Role.RESULT, "precision": Role.COMPUTE},
+        revised=True,
     ),
     "DequantizeLinear": Traits(
         elements=_FIRST,
         conversion=Conversion.DEQUANTIZE,
+        typed_by_input=True,
         scaling=(1, 2),
         types={"output_dtype": Role.RESULT},
         restrictions=(Restriction(1, _NEVER, _with_zero_point, _ALL - {DataType.INT32}, "int32 has no zero point"),),
+        revised=True,
     ),
+    "DynamicQuantizeLinear": Traits(revised=True),
     # selections and comparisons of elements
     "Max": replace(_EXTREME_OF_OPERANDS, on_bool="Or"),
     "Min": replace(_EXTREME_OF_OPERANDS, on_bool="And"),
-    "MaxPool": replace(_PICK_ORDERED, cast_passes=True, when=_one_output),
+    "MaxPool": replace(_PICK_ORDERED, cast_passes=True, when=_one_output, later=("ceil_mode", "storage_order")),
     "GlobalMaxPool": _PICK_ORDERED,
-    "ReduceMax": _PICK_ORDERED,
-    "ReduceMin": _PICK_ORDERED,
+    "ReduceMax": replace(_PICK_ORDERED, reduces=True),
+    "ReduceMin": replace(_PICK_ORDERED, reduces=True),
     "TopK": _PICK_ORDERED,
     "Sign": Traits(elements=_FIRST, cast_passes=True, ordered=True, rounding=Rounding.NONE, elementwise=True),
-    "Clip": replace(_PICK_EACH, ordered=True),
+    "Clip": replace(_PICK_EACH, ordered=True, keeps_shape=True),
     "Relu": replace(_PICK_EACH, ordered=True),
     "Abs": _PICK_EACH,
     "Neg": _PICK_EACH,
@@ -217,13 +231,15 @@ _STANDARD: dict[str, Traits] = {
     "Sub": _INTEGER_ARITHMETIC,
     "Mul": replace(_INTEGER_ARITHMETIC, on_bool="And"),
     "Div": _INTEGER_ARITHMETIC,
-    "PRelu": _ROUNDED,
+    "CumSum": Traits(keeps_shape=True),
+    "PRelu": replace(_ROUNDED, revised=True, keeps_shape=True),
     "Reciprocal": _ROUNDED,
     "Sqrt": _ROUNDED,
     "Sum": replace(_BY_ELEMENT, on_bool="Or"),
     "Mod": Traits(
         elementwise=True,
         modular=True,
+        revised=True,
         restrictions=(
             Restriction(
                 10,
@@ -237,29 +253,50 @@ _STANDARD: dict[str, Traits] = {
     "Range": Traits(modular=True, types=_STASH_TYPE, size=(Size.RANGE, (0, 1, 2))),
     **dict.fromkeys(
         (
-            *("BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Cos", "Erf", "Exp", "LeakyRelu"),
-            *("Log", "Pow", "Sigmoid", "Sin", "Tanh"),
+            *("Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Cos", "Cosh", "Sin", "Sinh", "Tan", "Tanh"),
+            *("Celu", "Elu", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Mish", "Selu", "Shrink", "Sigmoid"),
+            *("Erf", "Exp", "Log", "Mean", "Pow", "Softplus", "Softsign", "Swish", "ThresholdedRelu"),
         ),
         _BY_ELEMENT,
     ),
+    **dict.fromkeys(
+        ("BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor"),
+        Traits(elementwise=True, on_bits=True),
+    ),
+    **dict.fromkeys(
+        (
+            *("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean", "ReduceProd", "ReduceSum"),
+            "ReduceSumSquare",
+        ),
+        Traits(reduces=True),
+    ),
     # random numbers, windows, normalizations and integer products
-    "Bernoulli": _RANDOM,
+    "Bernoulli": replace(_RANDOM, typed_by_input=True),
     "Multinomial": _RANDOM,
     "RandomNormal": _RANDOM,
-    "RandomNormalLike": _RANDOM,
+    "RandomNormalLike": replace(_RANDOM, typed_by_input=True),
     "RandomUniform": _RANDOM,
-    "RandomUniformLike": _RANDOM,
+    "RandomUniformLike": replace(_RANDOM, typed_by_input=True),
     "BlackmanWindow": _WINDOW,
     "HammingWindow": _WINDOW,
     "HannWindow": _WINDOW,
     "MelWeightMatrix": Traits(types=_OUTPUT_DATATYPE, size=(Size.SHAPE, (0, 1))),
-    "EyeLike": Traits(types=_DTYPE),
-    "Attention": Traits(types=_SOFTMAX_PRECISION),
-    "BatchNormalization": _NORMALIZATION,
+    "EyeLike": Traits(types=_DTYPE, typed_by_input=True),
+    "Attention": Traits(types=_SOFTMAX_PRECISION, products=True),
+    "BatchNormalization": replace(_NORMALIZATION, revised=True),
     "InstanceNormalization": _NORMALIZATION,
     "GroupNormalization": _STASHING,
     "LayerNormalization": _STASHING,
     "RMSNormalization": _STASHING,
+    "Conv": Traits(products=True),
+    "ConvTranspose": Traits(products=True, revised=True),
+    "Einsum": Traits(products=True),
+    "Gemm": Traits(products=True),
+    "MatMul": Traits(products=True),
+    "AveragePool": Traits(later=("ceil_mode",)),
+    "GRU": _RECURRENT,
+    "LSTM": _RECURRENT,
+    "RNN": _RECURRENT,
     "QLinearConv": _QLINEAR,
     "QLinearMatMul": _QLINEAR,
     "ConvInteger": _INTEGER_PRODUCT,
@@ -310,6 +347,7 @@ CONVERSIONS = operators(lambda row: row.conversion is not None)
 LINEAR = operators(lambda row: row.conversion in (Conversion.QUANTIZE, Conversion.DEQUANTIZE))
 FLOW = operators(lambda row: row.moves is Moves.FLOW)
 """Operators of control flow, whose subgraphs values enter and leave."""
+RUNS_GRAPHS = operators(lambda row: row.runs_graphs)
 GIVES_BOOL = operators(lambda row: row.answer in (Answer.COMPARISON, Answer.QUESTION, Answer.LOGIC))
 
 

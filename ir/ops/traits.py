@@ -122,6 +122,11 @@ class Traits:
         ordered: It selects by the order of the elements.
         elementwise: An element of a result depends only on the elements in the same position.
         modular: On integers the result is the exact one, in every type that holds it.
+        keeps_shape: Its first output has the shape of its first input, whatever the others are.
+        products: It multiplies matrices.
+        on_bits: It computes with the bits of its operands.
+        reduces: It makes one element of all those along the axes that it is given.
+        runs_graphs: It runs the subgraphs that are its attributes.
         never_scalar: Neither operands (except Unsqueeze's) nor results have rank 0.
         on_bool: The logical operator that its arithmetic is on bool.
         size: What determines the size of its result, and the inputs that hold it.
@@ -129,6 +134,9 @@ class Traits:
             text.)
         stored: The inputs that are stored values, by `Input`.
         scaling: The inputs that are scales and zero points, by `Input`.
+        typed_by_input: Without the attribute that names a type, the type is that of an input.
+        revised: Its versions may compute different results from the same parameters.
+        later: The attributes that a later opset added and that by default change nothing.
     """
 
     moves: Moves | None = None
@@ -144,6 +152,11 @@ class Traits:
     answer: Answer | None = None
     elementwise: bool = False
     modular: bool = False
+    keeps_shape: bool = False
+    products: bool = False
+    on_bits: bool = False
+    reduces: bool = False
+    runs_graphs: bool = False
     never_scalar: bool = False
     random: bool = False
     on_bool: str | None = None
@@ -152,6 +165,9 @@ class Traits:
     restrictions: tuple[Restriction, ...] = ()
     stored: Inputs = ()
     scaling: tuple[int, ...] = ()
+    typed_by_input: bool = False
+    revised: bool = False
+    later: tuple[str, ...] = ()
 
     def holds(self, node: onnx_ir.Node) -> bool:
         """True if the row applies to the attributes and outputs of the node."""

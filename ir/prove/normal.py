@@ -21,6 +21,7 @@ import onnx_ir
 from onnx.reference import ReferenceEvaluator
 from onnx_ir import DataType
 
+from castsmith.ir.ops import Moves, operators, traits_of
 from castsmith.ir.prove.tables import ELEMENTWISE, SOURCE, Program, agree, constant, digest, evaluated, step
 from castsmith.ir.prove.values import Attributes, Book, version_of
 from castsmith.numerics.cast import NEWEST_OPSET, bit_cast, cast
@@ -35,14 +36,12 @@ Inputs = tuple[int | None, ...]
 
 _MOST_STEPS, _MOST_SOURCES, _LARGEST_FOLDED = 40, 24, 1 << 20
 
+_ARRANGED = (Moves.KEEP, Moves.PERMUTE, Moves.SELECT, Moves.SPLIT, Moves.REPEAT, Moves.JOIN, Moves.CHOOSE)
 _MOVED = {
-    **dict.fromkeys(("Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Slice", "Gather", "GatherND"), (0,)),
-    **dict.fromkeys(("GatherElements", "Expand", "Tile", "Split", "DepthToSpace", "SpaceToDepth", "Compress"), (0,)),
-    **dict.fromkeys(("ReverseSequence",), (0,)),
-    "Where": (1, 2),
-    "Concat": None,
+    op_type: traits_of("", op_type).elements
+    for op_type in operators(lambda row: row.moves in _ARRANGED and not row.computes)
 }
-"""Operators that only move elements, and the operands whose elements they move: all of Concat."""
+"""Operators that only move elements, and the operands whose elements they move; None: all of them."""
 
 
 @dataclass
@@ -316,7 +315,7 @@ class Normal(Book):
         if any(self._views(number).keys() - {number} for number in varying):
             return None
         _, moving, settings, operands, place, outputs = keys[0]
-        places: Any = _MOVED[moving[1]]
+        places = _MOVED[moving[1]]
         data = set(range(len(operands))) if places is None else set(places)
         columns = list(zip(*(key[3] for key in keys), strict=False))
         alike = all(

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx_ir import DataType
 
+from castsmith.ir.ops import Answer, traits_of
 from castsmith.numerics.cast import bit_cast, cast, code_dtype, policy_for
 from castsmith.numerics.critical import every_value
 from castsmith.numerics.errors import CastsmithError
@@ -272,7 +273,7 @@ def _sees_all(program: Program, source: DataType, number: Any) -> _Sees:
         return _Sees.CLASS if narrow or row.kind is Kind.BOOLEAN else _Sees.UNKNOWN
     if program.op == "IsNaN":
         return _Sees.CLASS
-    compared = program.op in ("Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal") and number is not None
+    compared = traits_of("", program.op).answer is Answer.COMPARISON and number is not None
     if compared and not int(np.asarray(number, np.float32).view(np.uint32)) & _LOW:
         return _Sees.CLASS
     return _Sees.UNKNOWN

@@ -19,7 +19,7 @@ import onnx_ir
 from onnx_ir import AttributeType, DataType
 
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.ops import DEFAULT_DOMAINS, operators, opset_of
+from castsmith.ir.ops import DEFAULT_DOMAINS, operators, opset_of, traits_of
 from castsmith.ir.walks import MOST_INLINED, all_nodes, nodes_once_inlined
 
 Key = tuple[Any, ...]
@@ -228,21 +228,6 @@ def _tensor_of(attributes: Mapping[str, onnx_ir.Attr]) -> onnx_ir.TensorProtocol
     return constant_tensor(node.outputs[0])
 
 
-_CHANGED = {
-    *("Cast", "CastLike", "QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "Mod", "BatchNormalization"),
-    *("PRelu", "OneHot", "ConvTranspose"),
-}
-"""Operators whose versions may mean other things with the same parameters: before opset 7 the slope of PRelu belongs to
-channels, before 11 OneHot has no negative indices, and ConvTranspose pads otherwise."""
-
-_ADDED = {
-    **dict.fromkeys(("Reshape", "Shape", "ArgMax", "ArgMin"), ("allowzero", "start", "end", "select_last_index")),
-    **dict.fromkeys(("RNN", "GRU", "LSTM"), ("layout",)),
-    **dict.fromkeys(("MaxPool", "AveragePool", "DepthToSpace"), ("ceil_mode", "storage_order", "mode")),
-}
-"""Attributes that came later, and by default change nothing."""
-
-
 @cache
 def version_of(domain: str, op_type: str, opset: int | None) -> tuple[str, str, int]:
     """What an operator is: its domain and type, and since when it has had the parameters that it has."""
@@ -250,8 +235,8 @@ def version_of(domain: str, op_type: str, opset: int | None) -> tuple[str, str, 
     if not onnx.defs.has(op_type, opset or 1, domain):
         return domain, op_type, opset or 0
     here = onnx.defs.get_schema(op_type, opset or 1, domain)
-    version = here.since_version
-    while op_type not in _CHANGED and version > 1 and onnx.defs.has(op_type, version - 1, domain):
+    version, revised = here.since_version, traits_of(domain, op_type).revised
+    while not revised and version > 1 and onnx.defs.has(op_type, version - 1, domain):
         before = onnx.defs.get_schema(op_type, version - 1, domain)
         if _parameters(before) != _parameters(here):
             break
@@ -262,7 +247,7 @@ def version_of(domain: str, op_type: str, opset: int | None) -> tuple[str, str, 
 def _parameters(schema: onnx.defs.OpSchema) -> Hashable:
     """The inputs, outputs and attributes of an operator; which types they may have does not change what it does."""
     sides = [[(p.type_str, str(p.option)) for p in side] for side in (schema.inputs, schema.outputs)]
-    later = _ADDED.get(schema.name, ())
+    later = traits_of(schema.domain, schema.name).later
     named = sorted(
         (name, a.required, a.default_value.SerializeToString())
         for name, a in schema.attributes.items()

@@ -15,7 +15,6 @@ import onnx
 import onnx.parser
 from onnx_ir import DataType
 
-from castsmith.ir.ops import MOVERS
 from castsmith.ir.targets.probe_models import TEXTS, model_text, versions
 from castsmith.ir.targets.reading import TARGETS_FOLDER
 from castsmith.ir.targets.target import TargetError
@@ -56,7 +55,6 @@ def probe(name: str) -> dict[str, Any]:
         "lacks": [type_name(dtype) for dtype in lacks],
         "probed": sorted(TEXTS),
         "kernels": list(_grouped({dtype: row for dtype, row in rows.items() if dtype not in lacks})),
-        "operators_without_uint8": sorted(op for op in MOVERS & TEXTS.keys() if op not in rows[DataType.UINT8]),
     }
     return {**measured, **{key: value for key, value in shipped.items() if key not in measured}}
 

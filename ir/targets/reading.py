@@ -95,7 +95,6 @@ def _target(data: dict[str, Any]) -> Target:
         newest_ir_version=_number(data, "newest_ir_version", _NEWEST_IR),
         lacks=_types(data.get("lacks", [])),
         kernels=_kernels(data.get("kernels", [])),
-        operators_without_uint8=frozenset(data.get("operators_without_uint8", [])),
         wrong_fusions=tuple(
             WrongFusion(_types(entry["types"]), frozenset(entry["operators"]), str(entry["how"]))
             for entry in data.get("wrong_fusions", [])

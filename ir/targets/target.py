@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from onnx_ir import DataType
 
+from castsmith.ir.ops import MOVERS
 from castsmith.numerics.errors import CastsmithError
 from castsmith.numerics.types import CODED_TYPES
 
@@ -63,8 +64,6 @@ class Target:
             supported
             by every operator whose schema allows it, and an operator that was not `probed` supports the types that have
             arithmetic.
-        operators_without_uint8: Operators that only move elements and have no kernel for uint8, in which codes are
-            kept.
         domains: Domains of custom operators that the target supports itself, such as those of QONNX.
         sequence_operators: Operators outside the common set that encodings may use, and the first opset of each.
         as_written: Evidence that each operator is computed by itself and rounded to its type, never contracted or
@@ -80,7 +79,6 @@ class Target:
     newest_ir_version: int
     lacks: frozenset[DataType] = frozenset()
     kernels: Mapping[DataType, Mapping[str, int]] = field(default_factory=dict[DataType, Mapping[str, int]])
-    operators_without_uint8: frozenset[str] = frozenset()
     wrong_fusions: tuple[WrongFusion, ...] = ()
     wrong_casts: tuple[WrongCast, ...] = ()
     sequence_operators: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -95,6 +93,11 @@ class Target:
     def operators_on_float8(self) -> Mapping[str, int]:
         """The operators that support the most common float8 type, and the first opset of each."""
         return self.kernels.get(DataType.FLOAT8E4M3FN, {})
+
+    @property
+    def operators_without_uint8(self) -> frozenset[str]:
+        """The operators that only move elements and do not support uint8, in which codes are kept."""
+        return MOVERS & (self.probed - self.kernels.get(DataType.UINT8, dict.fromkeys(self.probed, 1)).keys())
 
     @property
     def breaks_cast_after_transpose(self) -> bool:

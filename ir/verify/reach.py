@@ -7,7 +7,7 @@ elements it gets, through what moves elements, converts them or adds and multipl
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,59 +16,35 @@ import onnx_ir
 from onnx_ir import AttributeType
 
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.evaluate import RangeError, Shape, index_bounds
-from castsmith.ir.ops import DEFAULT_DOMAINS
+from castsmith.ir.evaluate import Bound, RangeError, Shape, index_bounds
+from castsmith.ir.ops import CASTS, DEFAULT_DOMAINS, Answer, Conversion, Moves, Rounding, Size, operators, traits_of
 from castsmith.ir.walks import all_nodes
 from castsmith.numerics.types import Kind, element_type
 
 _MOST_TURNS, _MOST_SIZE, _MOST_CONSTANTS, _MOST_COUNTED = 4, 4, 32, 100
 
 
-_SIZES: dict[tuple[str, int], tuple[int, int]] = {
-    ("Loop", 0): (0, _MOST_TURNS),
-    ("ConstantOfShape", 0): (0, _MOST_SIZE),
-    ("Expand", 1): (1, _MOST_SIZE),
-    ("Tile", 1): (0, _MOST_SIZE),
-    ("Reshape", 1): (1, _MOST_SIZE),
-    ("TopK", 1): (1, 2),
-    ("OneHot", 1): (1, 16),
-    ("Range", 0): (-8, 8),
-    ("Range", 1): (-16, 16),
-    ("Range", 2): (1, _MOST_SIZE),
-    ("Resize", 3): (1, 16),
-    ("Pad", 1): (0, _MOST_SIZE),
+_WORTH: Mapping[Size, tuple[tuple[int, int], ...]] = {
+    Size.SHAPE: ((1, _MOST_SIZE),),
+    Size.TIMES: ((1, _MOST_SIZE),),
+    Size.RANGE: ((-8, 8), (-16, 16), (1, _MOST_SIZE)),
+    Size.PAD: ((0, _MOST_SIZE),),
+    Size.RESIZE: ((1, 16),),
+    Size.FRAMES: ((1, _MOST_SIZE),),
 }
-"""Inputs that say how much an operator makes; not what they may be, but what is worth feeding."""
+"""What is worth feeding to the inputs that say how much an operator makes; not all that they may be."""
 
-_CARRIED = {
-    **dict.fromkeys(("Identity", "Cast", "CastLike", "Reshape", "Unsqueeze", "Squeeze", "Transpose", "Expand"), (0,)),
-    **dict.fromkeys(("Flatten", "Slice", "Tile", "Gather", "GatherElements", "Split", "Pad", "CumSum"), (0,)),
-    **dict.fromkeys(("ReduceMax", "ReduceMin", "ReduceMean", "Floor", "Ceil", "Round", "Clip", "Dropout"), (0,)),
-    **dict.fromkeys(("Max", "Min", "Relu", "ReduceSum", "BitCast"), (0,)),
-    "Where": (1, 2),
-    "If": (),
-}
-"""Operators whose results hold the elements of these operands, as far as what to feed goes."""
+_BOUND: dict[str, Bound] = {"Loop": (0, 0, _MOST_TURNS), "TopK": (1, 1, 2)}
+"""The same where the size of the result has a bound anyway."""
 
-_EXACTLY_CARRIED = {
-    "CumSum",
-    "Clip",
-    "Max",
-    "Min",
-    "ReduceSum",
-    "Relu",
-    "Round",
-    "Floor",
-    "Ceil",
-    "ReduceMean",
-    "BitCast",
-}
-"""Those of which a bound does not go through, since they bound or add elements themselves."""
+_COMPARED = operators(
+    lambda row: row.answer is Answer.COMPARISON or row.on_bits or (row.ordered and row.elementwise)
+) | {"PRelu", "Mod"}
+"""Operators that compare elements with those of another operand, or with a bound."""
 
-_COMPARISONS = {
-    *("Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Max", "Min", "Clip", "PRelu", "Mod"),
-    *("BitwiseAnd", "BitwiseOr", "BitwiseXor"),
-}
+_SAME_NUMBERS = operators(lambda row: row.moves is Moves.KEEP and not row.computes) | CASTS
+
+_DECIDING = operators(lambda row: row.answer is Answer.LOGIC) | {"If", "Where"}
 
 
 @dataclass
@@ -109,8 +85,8 @@ class Reach:
             shapes = [_shape(value) for value in node.inputs]
             for slot, low, high in index_bounds(node, shapes):
                 self._bound(node, slot, low, high)
-            for (op_type, slot), (low, high) in _SIZES.items():
-                if node.op_type == op_type and node.domain in DEFAULT_DOMAINS and slot < len(node.inputs):
+            for slot, low, high in _worth(node):
+                if slot < len(node.inputs):
                     self._bound(node, slot, low, high, sizes=True)
         for node in nodes:
             if node.domain in DEFAULT_DOMAINS:
@@ -142,14 +118,14 @@ class Reach:
     def _compare(self, node: onnx_ir.Node) -> None:
         constants = [_known(value) for value in node.inputs]
         places = range(len(node.inputs))
-        if node.op_type in _COMPARISONS:
+        if node.op_type in _COMPARED:
             numbers = [number for array in constants if array is not None for number in _numbers(array)]
             self._want([node.inputs[i] for i in places if constants[i] is None], numbers)
         elif node.op_type == "QuantizeLinear" and constants[1] is not None and constants[1].dtype.kind == "f":
             scales = [number for number in _numbers(constants[1])[:4] if math.isfinite(number)]
             steps = (0.5, 1.5, 2.5, -0.5, -1.5, 3.0, 126.5, 127.5, 128.5, -128.5, 254.5, 255.5)
             self._want(node.inputs[:1], [step * scale for scale in scales for step in steps])
-        elif node.op_type in ("If", "Where", "Not", "And", "Or"):
+        elif node.op_type in _DECIDING:
             self._want(node.inputs[:1], [0.0, 1.0])
         floats = [a.as_float() for a in node.attributes.values() if a.type is AttributeType.FLOAT and not a.is_ref()]
         self._want(node.inputs[:1], [sign * number for number in floats for sign in (1, -1)])
@@ -192,12 +168,35 @@ class Reach:
                 continue
             if node.op_type in ("Cast", "CastLike") and not casting:
                 continue
-            if node.op_type in _CARRIED and not (bounding and node.op_type in _EXACTLY_CARRIED):
-                stack += [(node.inputs[place], back) for place in _CARRIED[node.op_type] if place < len(node.inputs)]
-            elif node.op_type == "Concat":
-                stack += [(operand, back) for operand in node.inputs]
-            elif node.op_type in _INVERSES:
+            if node.op_type in _INVERSES:
                 stack += _inverted(node, back)
+            else:
+                stack += [(operand, back) for operand in _carried(node, bounding=bounding)]
+
+
+def _worth(node: onnx_ir.Node) -> Iterator[Bound]:
+    """The inputs of the node that say how much it makes, and what is worth feeding there."""
+    if node.domain not in DEFAULT_DOMAINS:
+        return
+    if node.op_type in _BOUND:
+        yield _BOUND[node.op_type]
+    size = traits_of("", node.op_type).size
+    for place, slot in enumerate(size[1] if size is not None else ()):
+        bounds = _WORTH[size[0]] if size is not None else ()
+        yield (slot, *bounds[min(place, len(bounds) - 1)])
+
+
+def _carried(node: onnx_ir.Node, *, bounding: bool) -> Sequence[onnx_ir.Value | None]:
+    """The operands whose elements the results hold. bounding: as they are, so that a bound of those is one of these."""
+    row = traits_of(node.domain, node.op_type)
+    if row.moves is not None or row.conversion is Conversion.CAST:
+        return row.moved(node.inputs)
+    if row.ordered and not row.elementwise:
+        return node.inputs[:1]
+    picks = row.rounding is Rounding.NONE and row.answer is None
+    if bounding or not (picks or row.reduces or row.conversion is Conversion.BITS or node.op_type == "CumSum"):
+        return ()
+    return node.inputs if row.on_bool else node.inputs[:1]
 
 
 def _inverted(
@@ -294,7 +293,7 @@ def _known(value: onnx_ir.Value | None) -> np.ndarray[Any, Any] | None:
             numeric = known and element_type(tensor.dtype).kind in (Kind.BOOLEAN, Kind.INTEGER, Kind.FLOATING)
             return tensor.numpy() if numeric else None
         node = None if value is None else value.producer()
-        if node is None or node.op_type not in ("Cast", "CastLike", "Identity", "Reshape", "Unsqueeze", "Squeeze"):
+        if node is None or node.op_type not in _SAME_NUMBERS:
             return None
         value = node.inputs[0]
     return None

@@ -11,6 +11,7 @@ from onnx_ir import DataType
 from castsmith.ir.constants import new_constant
 from castsmith.ir.inference import Session
 from castsmith.ir.naming import Namer
+from castsmith.ir.ops import Conversion, operators
 from castsmith.ir.records import Effect, Records, Rewrite, Site
 from castsmith.ir.rewriting import Replacement, apply_replacement, place_constant
 from castsmith.ir.targets import Target
@@ -37,7 +38,7 @@ _SEQUENCE_REASONS = {
     Sequence.UFP: "the schema's rounding, to integer steps of the format, by Rump's unit in the first place",
     Sequence.LADDER: "the schema's rounding, as exact products of powers of two and one Round",
 }
-_DECODERS = ("Cast", "CastLike", "DequantizeLinear")
+_DECODERS = operators(lambda row: row.conversion in (Conversion.CAST, Conversion.DEQUANTIZE))
 _DECODED = "a table of the 256 codes, made by the codec"
 _ROUNDED = "the codes are made from floats, so those are rounded in place"
 

@@ -18,6 +18,7 @@ import numpy as np
 import onnx_ir
 
 from castsmith.ir.constants import constant_tensor
+from castsmith.ir.ops import operators
 from castsmith.lowering.builder import Builder
 
 Adapter = Callable[[Builder, onnx_ir.Node], onnx_ir.Node | None]
@@ -96,8 +97,8 @@ def modes_of_images(_build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | None:
     return None if mode is None else _again(node, list(node.inputs), mode=onnx_ir.AttrString("mode", mode))
 
 
-_REDUCTIONS = ("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin",
-               "ReduceProd", "ReduceSumSquare")  # fmt: skip
+_REDUCTIONS = operators(lambda row: row.reduces) - {"ReduceSum"}
+"""ReduceSum has had its axes as an input since opset 13."""
 _OLDEST = 13
 """In older opsets these operators have features beyond the texts below."""
 ADAPTERS: dict[str, tuple[int, Adapter]] = {

@@ -2,114 +2,24 @@
 
 A node may stay unchanged if no newer version of its operator lies between the opsets, or if the two versions have
 the same parameters in the positions that the node uses, define its attributes, have the same defaults for those it
-leaves out, allow its types, and the table below lists no change of meaning that affects it. Anything else is an
+leaves out, allow its types, and `castsmith.ir.ops` lists no change of meaning that affects it. Anything else is an
 obstacle. Versions up to opset 13 must have the same text too, since their changes are in no table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import onnx.defs
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.ops import DEFAULT_DOMAINS, opset_of, restriction
+from castsmith.ir.ops import DEFAULT_DOMAINS, changes_between, opset_of, restriction
 from castsmith.ir.records import Site
 
-# Changes of an operator's meaning between opsets that its signature does not show; found by comparing the schema texts
-# of every operator from opset 14 to 28. Older texts were not read.
-
-Types = Sequence[DataType | None]
-"""The element types of a node's inputs and then of its outputs; None if unknown."""
-
 LAST_UNREAD = 13
-
-
-@dataclass(frozen=True)
-class Change:
-    """From opset `since` on, `op_type` has a different meaning for the nodes that `touches` selects."""
-
-    op_type: str
-    since: int
-    reason: str
-    touches: Callable[[onnx_ir.Node, Types], bool]
-
-
-def _always(_node: onnx_ir.Node, _types: Types) -> bool:
-    return True
-
-
-def _saturates_to_fnuz(node: onnx_ir.Node, types: Types) -> bool:
-    fnuz = (DataType.FLOAT8E4M3FNUZ, DataType.FLOAT8E5M2FNUZ)
-    return (types[-1] is None or types[-1] in fnuz) and node.attributes.get_int("saturate", 1) == 1
-
-
-def _ceil_mode(node: onnx_ir.Node, _types: Types) -> bool:
-    return node.attributes.get_int("ceil_mode", 0) != 0
-
-
-def _lacks(attribute: str) -> Callable[[onnx_ir.Node, Types], bool]:
-    return lambda node, _types: attribute not in node.attributes
-
-
-def _no_second_input(node: onnx_ir.Node, _types: Types) -> bool:
-    return len(node.inputs) < 2 or node.inputs[1] is None
-
-
-def _fmod_of_the_other_kind(node: onnx_ir.Node, types: Types) -> bool:
-    return types[0] is None or types[0].is_integer() == (node.attributes.get_int("fmod", 0) == 1)
-
-
-def _trains(node: onnx_ir.Node, _types: Types) -> bool:
-    return len(node.outputs) > 1 or node.attributes.get_int("training_mode", 0) != 0
-
-
-def _says(attribute: str, *texts: str) -> Callable[[onnx_ir.Node, Types], bool]:
-    return lambda node, _types: node.attributes.get_string(attribute, "") in texts
-
-
-_LACKS_MODE = _lacks("coordinate_transformation_mode")
-_INFINITY = "infinity saturates to the largest value of the fnuz types from opset 24 on, and gave NaN before"
-_WINDOW = "with ceil_mode, windows that start in the right padding are omitted from opset {} on"
-_SOFTMAX = "it normalises over one axis from opset 13 on, and over all axes from `axis` before"
-
-CHANGES: tuple[Change, ...] = (
-    Change("Cast", 24, _INFINITY, _saturates_to_fnuz),
-    Change("CastLike", 24, _INFINITY, _saturates_to_fnuz),
-    Change("QuantizeLinear", 24, _INFINITY, _saturates_to_fnuz),
-    Change("Softmax", 13, _SOFTMAX, _always),
-    Change("LogSoftmax", 13, _SOFTMAX, _always),
-    Change("Hardmax", 13, _SOFTMAX, _always),
-    Change("BatchNormalization", 14, "its training outputs were redefined", _trains),
-    Change("RoiAlign", 16, "coordinates are shifted by half a pixel unless told otherwise", _LACKS_MODE),
-    Change("ScatterElements", 18, "max and min are new reductions", _says("reduction", "max", "min")),
-    Change("ScatterND", 18, "max and min are new reductions", _says("reduction", "max", "min")),
-    Change("Pad", 19, "the mode wrap is new", _says("mode", "wrap")),
-    Change("Split", 18, "without the input `split`, `num_outputs` must say how many", _no_second_input),
-    Change("Resize", 18, "`sizes` may name fewer axes, and rounding of the output size was redefined", _always),
-    Change("Resize", 19, "tf_crop_and_resize, half_pixel_symmetric and the cubic edges were redefined", _always),
-    Change("AveragePool", 19, "with ceil_mode, the size of the output was redefined", _ceil_mode),
-    Change("AveragePool", 22, _WINDOW.format(22), _ceil_mode),
-    Change("MaxPool", 22, _WINDOW.format(22), _ceil_mode),
-    Change("DFT", 20, "the axis became an input and its default the last but one", _always),
-    Change("GridSample", 20, "the modes were renamed (bilinear is now linear) and volumes added", _always),
-    Change("GroupNormalization", 21, "scale and bias are per channel; they were per group", _always),
-    Change("Attention", 24, "the causal mask is aligned by the cached keys; fully masked rows were redefined", _always),
-    Change("Attention", 25, "causal alignment and fully masked rows were corrected", _always),
-    Change("Mod", 28, "fmod = 0 of floats and fmod = 1 of integers became defined", _fmod_of_the_other_kind),
-)  # fmt: skip
-
-
-def changes_between(node: onnx_ir.Node, types: Types, low: int, high: int) -> list[Change]:
-    """Return the changes after opset `low` and up to `high` that affect the node.
-
-    An attribute that refers to a function's parameter may have any value, so every change is assumed to affect it.
-    """
-    unknown = any(attribute.is_ref() for attribute in node.attributes.values())
-    crossed = (change for change in CHANGES if change.op_type == node.op_type and low < change.since <= high)
-    return [change for change in crossed if unknown or change.touches(node, types)]
+"""The newest opset whose changes are in no table (`castsmith.ir.ops.changes`)."""
 
 
 FormalParameter = onnx.defs.OpSchema.FormalParameter

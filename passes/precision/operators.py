@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.ops import DEFAULT_DOMAINS, traits_of
+from castsmith.ir.ops import DEFAULT_DOMAINS, operators, traits_of
 
 _EXPONENTIAL = "its results span more orders of magnitude than 16 bits hold"
 _SUM = "it adds up many elements, and small ones are lost in a large sum"
@@ -43,8 +43,11 @@ SENSITIVE: dict[str, str] = {
 }
 """Operators of the standard that stay in float by default, each with the reason."""
 
-HEAVY = frozenset({"MatMul", "Gemm", "Conv", "ConvTranspose", "Einsum", "LSTM", "GRU", "RNN", "Attention"})
+HEAVY = operators(lambda row: row.products)
 """Operators that multiply matrices: most of the time and most of the weights of a model are theirs."""
+
+MASK_PASSES = frozenset({"Add", "Sub", "Mul", "Neg", "Where", "Cast", "Min", "Max", "Div"})
+"""Arithmetic behind which mask values are mask values still."""
 
 BOUNDS = {"Clip": (1, 2), "Max": None, "Min": None}
 """The inputs that may bound the others; None: every input. A bound beyond all numbers of a type bounds nothing."""

@@ -18,6 +18,7 @@ from castsmith.ir.ops import (
     actual_outputs,
     groups_for,
     op_key,
+    operators,
     opset_of,
     restriction,
     traits_of,
@@ -30,7 +31,7 @@ from castsmith.numerics.types import type_name
 _NONE: frozenset[int] = frozenset()
 _DEFAULT_TYPES = {"dtype": DataType.FLOAT, "output_datatype": DataType.FLOAT}
 """The type that an attribute stands for where it is left out and no input gives the type."""
-_FOLLOW_INPUT = frozenset({"EyeLike", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "DequantizeLinear"})
+_FOLLOW_INPUT = operators(lambda row: row.typed_by_input)
 """Operators whose type attribute, where it is left out, names the type of an input."""
 _HOLDERS = (Moves.PACK, Moves.UNPACK)
 

@@ -33,7 +33,7 @@ from castsmith.numerics.types import type_name
 from castsmith.passes.place import Sizes
 from castsmith.passes.precision.constants import Fate, fate_of, limits, unfit
 from castsmith.passes.precision.cut import CONVERTED, KEPT, Costs
-from castsmith.passes.precision.operators import BOUNDS, HEAVY, Place, sensitive_reason
+from castsmith.passes.precision.operators import BOUNDS, HEAVY, MASK_PASSES, Place, sensitive_reason
 from castsmith.passes.precision.ports import Aim, Ports, ports_of
 
 Scope = onnx_ir.Graph | onnx_ir.Function
@@ -45,9 +45,6 @@ _CAST_OVERHEAD = 16.0
 
 _FOLLOWED = frozenset({Moves.KEEP, Moves.PERMUTE, Moves.SELECT, Moves.SPLIT, Moves.REPEAT, Moves.JOIN, Moves.CHOOSE})
 """Moves of elements, which are constants still, only elsewhere."""
-
-_MASK_PASSES = frozenset({"Add", "Sub", "Mul", "Neg", "Where", "Cast", "Min", "Max", "Div"})
-"""Arithmetic behind which mask values are mask values still."""
 
 
 @dataclass(frozen=True)
@@ -347,7 +344,7 @@ class Problem:
         inputs = [v for i in indexes if i < len(node.inputs) and (v := node.inputs[i]) is not None]
         concerned = [value for value in inputs if self.concerns(value)]
         moves = row.moves in _FOLLOWED
-        arithmetic = node.op_type in _MASK_PASSES
+        arithmetic = node.op_type in MASK_PASSES
         if not moves and not arithmetic:
             return
         found = [self.carry_of(value) for value in concerned]

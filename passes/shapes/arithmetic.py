@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from onnx_ir import DataType
 
+from castsmith.ir.ops import operators
 from castsmith.numerics.types import Kind, element_type
 from castsmith.passes.shapes.elements import MOST, Content, Derived, Operation, array_of, holds, is_number
 from castsmith.passes.shapes.symbols import UNKNOWN, Element, Unknown, compared, high_of, low_of, quotient
@@ -292,7 +293,7 @@ _OF_FLOATS: Mapping[str, Scalar] = {
 }
 _VARIADIC = frozenset({"Max", "Min", "Sum"})
 
-BY_ELEMENT = frozenset({*_SCALARS, *_OF_FLOATS, "Max", "Min", "Div", "BitShift", "BitwiseNot"})
+BY_ELEMENT = operators(lambda row: row.on_bits) | _SCALARS.keys() | _OF_FLOATS.keys() | {"Max", "Min"}
 """The operators that `elementwise` knows."""
 
 

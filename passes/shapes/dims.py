@@ -15,12 +15,11 @@ import onnx.helper
 import onnx.shape_inference
 import onnx_ir
 
-from castsmith.ir.ops import CASTS, DEFAULT_DOMAINS, operators
+from castsmith.ir.ops import DEFAULT_DOMAINS, operators
 from castsmith.passes.shapes.elements import Content, Dims, Operation, array_of
 from castsmith.passes.shapes.symbols import UNKNOWN, Element, Poly, Unknown, low_of, product, quotient
 
-_FIRST = CASTS | {"Identity", "Dropout", "Clip", "PRelu", "CumSum", "Trilu", "BitCast"}
-"""Operators that give the shape of their first input."""
+_FIRST = operators(lambda row: row.keeps_shape)
 
 _BROADCAST = (operators(lambda row: row.elementwise) | {"Where"}) - _FIRST
 

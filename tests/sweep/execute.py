@@ -23,6 +23,7 @@ import onnxruntime
 from onnx_ir import DataType
 
 import castsmith
+from castsmith.ir.ops import operators
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.types import Kind, element_type
 from tests.graphs.inputs import array_of
@@ -45,7 +46,7 @@ _RANGES: dict[int, tuple[float, float]] = {
 """What an output of these types is made from, so that the standard fixes it: it may be codes in the result, of which
 `verify` does not know what is left open."""
 _PACKED = re.compile(r"u?int[24]\b|float[46]e")
-_RANDOM = ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli")
+_RANDOM = operators(lambda row: row.random)
 _SECONDS = 60
 """The time for comparing one pair of models: loops of many turns take hours in the reference evaluator."""
 _REFERENCE_NODES = 400

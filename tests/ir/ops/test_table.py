@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,8 +15,9 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 from onnx_ir import DataType
 
-from castsmith.ir.ops import GIVES_BOOL, MOVERS, TRAITS, Conversion, Moves, Rounding, Traits, op_formals
+from castsmith.ir.ops import GIVES_BOOL, MOVERS, TRAITS, Conversion, Moves, Rounding, Traits, op_formals, operators
 from castsmith.ir.targets.probe_models import TEXTS, model_text
+from castsmith.numerics.types import type_name
 from castsmith.passes.fold.movement import SHAPE_RULES
 
 KEYS = sorted(TRAITS)
@@ -74,6 +77,24 @@ def test_the_sets_agree_with_the_schemas() -> None:
                 assert schema.name in GIVES_BOOL, schema.name
 
 
+def test_the_traits_that_schemas_show_are_exactly_theirs() -> None:
+    kinds = onnx.defs.OpSchema.AttrType
+    newest = [schema for schema in onnx.defs.get_all_schemas() if schema.domain == "" and not schema.deprecated]
+    graphs = {s.name for s in newest if any(a.type in (kinds.GRAPH, kinds.GRAPHS) for a in s.attributes.values())}
+    assert operators(lambda row: row.runs_graphs) == graphs
+    reductions = {s.name for s in newest if {"keepdims", "noop_with_empty_axes"} <= set(s.attributes)}
+    assert operators(lambda row: row.reduces) == reductions
+    single = {s.name for s in newest if s.name.startswith("Bit") and s.name != "BitCast"}
+    assert operators(lambda row: row.on_bits) == single
+
+
+@pytest.mark.parametrize(("domain", "op_type"), [key for key in KEYS if TRAITS[key].later])
+def test_an_attribute_that_came_later_was_not_there_at_first(domain: str, op_type: str) -> None:
+    schemas = sorted(_schemas(domain, op_type), key=lambda schema: schema.since_version)
+    assert set(TRAITS[domain, op_type].later).isdisjoint(schemas[0].attributes)
+    assert not any(schemas[-1].attributes[name].required for name in TRAITS[domain, op_type].later)
+
+
 def test_constants_are_followed_through_the_operators_whose_moves_are_known() -> None:
     carrying = {op_type for (_, op_type), row in TRAITS.items() if row.carries or op_type == "ConstantOfShape"}
     assert set(SHAPE_RULES) == carrying
@@ -87,6 +108,11 @@ def _model(op_type: str, dtype: DataType) -> onnx.ModelProto | None:
         formals = op_formals("", op_type, opset)
         if formals is None or not any(dtype in each.allowed for each in (*formals[0], *formals[1])):
             continue
+        if op_type not in TEXTS:
+            names = [f"x{index}" for index in range(min(len(formals[0]), 2))]
+            inputs, kind = ", ".join(f"{type_name(dtype)}[2] {name}" for name in names), type_name(dtype)
+            text = f'<ir_version: 10, opset_import: ["" : {opset}]> g ({inputs}) => ({kind}[2] y) '
+            return onnx.parser.parse_model(text + f"{{ y = {op_type} ({', '.join(names)}) }}")
         try:
             return onnx.parser.parse_model(model_text(op_type, dtype, opset, 10))
         except onnx.parser.ParseError:
@@ -157,7 +183,7 @@ def test_what_goes_by_order_commutes_with_what_keeps_it(op_type: str) -> None:
         np.testing.assert_array_equal(_run(model, cubed)[0], _run(model, fed)[0] ** 3)
 
 
-_EACH = [key[1] for key, row in TRAITS.items() if row.elementwise and key[1] in TEXTS]
+_EACH = [key[1] for key, row in TRAITS.items() if row.elementwise]
 
 
 @pytest.mark.parametrize("op_type", sorted(_EACH))
@@ -215,3 +241,65 @@ def test_integers_whose_result_fits_are_the_same_in_the_wider_type(op_type: str)
     fed = {name: np.abs(array) + 1 for name, array in _fed(narrow, DataType.INT32, 2).items()}
     found = _run(wide, {name: array.astype(np.int64) for name, array in fed.items()})[0]
     np.testing.assert_array_equal(_run(narrow, fed)[0], found)
+
+
+_PACKAGES = ("cli", "ir", "lowering", "numerics", "passes")
+_ROOT = Path(__file__).parents[3]
+_DATA = ("ir/ops/", "ir/targets/probe_models.py", "passes/precision/operators.py")
+"""The table itself, the models that ask a runtime, and the judgements of what loses accuracy in 16 bits."""
+_NAMES = {schema.name for schema in onnx.defs.get_all_schemas_with_history()}
+
+
+def _listed(node: ast.AST) -> set[str]:
+    """The operators that an expression lists as a fact; a table from operators to functions is an implementation."""
+    match node:
+        case ast.Constant(value=str(text)):
+            return {text} & _NAMES
+        case ast.Dict(keys=keys, values=values):
+            pairs = zip(keys, values, strict=True)
+            facts = [e for key, value in pairs for e in (key, value) if key is None or not _is_function(value)]
+            return set[str]().union(*(_listed(each) for each in facts if each is not None))
+        case ast.Call(func=ast.Attribute(attr="fromkeys"), args=[names, value]):
+            return set() if _is_function(value) else _listed(names)
+        case ast.Set() | ast.List() | ast.Tuple() | ast.Starred() | ast.Call(func=ast.Name()) | ast.BinOp():
+            return set[str]().union(*(_listed(each) for each in ast.iter_child_nodes(node)))
+        case _:
+            return set()
+
+
+def _collections(node: ast.AST) -> Iterator[set[str]]:
+    """The operators that each outermost collection in the tree lists."""
+    if isinstance(node, ast.Set | ast.List | ast.Tuple | ast.Dict | ast.Call | ast.BinOp):
+        yield _listed(node)
+    if not isinstance(node, ast.Set | ast.List | ast.Tuple | ast.Dict) and not _is_from_keys(node):
+        for each in ast.iter_child_nodes(node):
+            yield from _collections(each)
+
+
+def _is_from_keys(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "fromkeys"
+
+
+def _is_function(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name | ast.Attribute | ast.Lambda | ast.Call)
+
+
+def test_what_lists_operators_is_found() -> None:
+    found = {
+        'x = {"Cast", *("Shape", "Size", "If")}': 4,
+        'x = {**dict.fromkeys(("Cast", "If"), (0,)), "Shape": (1,), "Size": None}': 4,
+        'x = {"Cast": f, "If": lambda: 0, **dict.fromkeys(("Shape", "Size"), f)}': 0,
+        'x = frozenset(["Cast", "If"]) | {"Shape", "no operator"}': 3,
+    }
+    for text, count in found.items():
+        assert max(map(len, _collections(ast.parse(text)))) == count, text
+
+
+def test_no_other_module_lists_operators() -> None:
+    """A set of more than three operators is a fact about them, which belongs into their rows."""
+    for package in _PACKAGES:
+        for path in sorted((_ROOT / package).rglob("*.py")):
+            name = path.relative_to(_ROOT).as_posix()
+            if not name.startswith(_DATA):
+                for listed in _collections(ast.parse(path.read_text(encoding="utf-8"))):
+                    assert len(listed) <= 3, f"{name} lists {sorted(listed)}"
