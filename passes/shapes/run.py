@@ -26,7 +26,7 @@ import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.constants import drop_if_unused, new_constant, use_count
+from castsmith.ir.constants import constant_tensor, drop_if_unused, new_constant, use_count
 from castsmith.ir.inference import Session, called_with_several_types
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops import DEFAULT_DOMAINS
@@ -36,11 +36,12 @@ from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.rewriting import Replacement, apply_replacement, lacking_identity
 from castsmith.ir.targets import Target
 from castsmith.ir.text import site_of
-from castsmith.ir.walks import all_nodes
+from castsmith.ir.walks import all_nodes, graphs_in
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import type_name
 from castsmith.passes.shapes.contents import COMPUTED, FOLLOWED
 from castsmith.passes.shapes.elements import Content
+from castsmith.passes.shapes.facts import fitting
 from castsmith.passes.shapes.symbols import Poly, Unknown
 from castsmith.passes.shapes.targets import REASONS, WITH_TARGETS, constant_target
 from castsmith.passes.shapes.walk import Shapes
@@ -83,12 +84,12 @@ def _known(shapes: Shapes, nodes: Iterable[onnx_ir.Node]) -> Shapes:
     them contradicts the nodes."""
     for _ in range(_LEARNING):
         for node in nodes:
-            if node.op_type in FOLLOWED or node.op_type in WITH_TARGETS:
+            if _is_followed(node) or node.op_type in WITH_TARGETS:
                 for output in node.outputs:
                     shapes.shape(output)
         if shapes.contradicted and shapes.declared:
             return _known(shapes.undeclared(), nodes)
-        if not shapes.learn():
+        if not shapes.learn(fitting(shapes)):
             break
     return shapes
 
@@ -112,13 +113,24 @@ class _Folding:
         """Fold the nodes that others read which are not folded, and give those the shapes that are constants."""
         read = [node for node in nodes if _is_followed(node) and any(map(use_count, node.outputs))]
         fixed = {node: tensors for node in nodes if (tensors := self._tensors(node)) is not None}
-        for node in self._read_by_others(nodes, fixed):
+        found = self._read_by_others(nodes, fixed)
+        for node in [node for node in found if node.op_type == "If"]:
             self._fold(node, fixed[node])
+        for node in found:
+            if self._stands(node):
+                self._fold(node, fixed[node])
         for node in nodes:
-            if node.graph is not None and node.op_type in WITH_TARGETS and node.domain in DEFAULT_DOMAINS:
+            if node.op_type in WITH_TARGETS and node.domain in DEFAULT_DOMAINS and self._stands(node):
                 self._give_target(node)
         if self.records.rewrites:
             _drop_unread(reversed(read))
+
+    def _stands(self, node: onnx_ir.Node) -> bool:
+        """True if the node is in the model, and every node that holds its graph is."""
+        graph = node.graph
+        while isinstance(graph, onnx_ir.Graph) and graph in self.shapes.held:
+            graph = self.shapes.held[graph].graph
+        return graph is not None
 
     def _tensors(self, node: onnx_ir.Node) -> list[onnx_ir.TensorProtocol] | None:
         """The constants that a node gives, where every element is known."""
@@ -137,11 +149,11 @@ class _Folding:
     ) -> list[onnx_ir.Node]:
         """The nodes to fold, in order: constants that come of more than moves and casts, and are read by a node that
         is not folded itself. Users are asked ahead of what they use."""
-        computed: set[onnx_ir.Node] = set()
+        moved, computed = set[onnx_ir.Node](), set[onnx_ir.Node]()
         for node in fixed:
-            operands = (value.producer() for value in node.inputs if value is not None)
-            if node.op_type in COMPUTED or any(each in computed for each in operands):
-                computed.add(node)
+            operands = (value for value in node.inputs if value is not None and constant_tensor(value) is None)
+            of_constants = all(value.producer() in moved for value in operands)
+            (computed if node.op_type in COMPUTED or not of_constants else moved).add(node)
         gone, found = set[onnx_ir.Node](), list[onnx_ir.Node]()
         for node in reversed(nodes):
             if node not in computed:
@@ -194,6 +206,7 @@ class _Folding:
         outputs = tuple(next(rest) if needed else first for needed in used)
         reason = "the shapes and constants that it is computed from are fixed"
         self._replace(node, Replacement(RULE, reason, constants=tuple(new), outputs=outputs))
+        _empty_graphs(node)
 
     def _give_target(self, node: onnx_ir.Node) -> None:
         """Give a Reshape, Expand or Slice a constant that asks for the same as what it is given."""
@@ -230,7 +243,7 @@ class _Folding:
 
 
 def _is_followed(node: onnx_ir.Node) -> bool:
-    return node.op_type in FOLLOWED and node.domain in DEFAULT_DOMAINS
+    return (node.op_type in FOLLOWED or node.op_type == "If") and node.domain in DEFAULT_DOMAINS
 
 
 def _made_here(value: onnx_ir.Value) -> bool:
@@ -245,8 +258,19 @@ def _drop_unread(nodes: Iterable[onnx_ir.Node]) -> None:
             continue
         operands = [operand for operand in node.inputs if operand is not None]
         node.graph.remove(node, safe=True)
+        _empty_graphs(node)
         for operand in operands:
             drop_if_unused(operand)
+
+
+def _empty_graphs(node: onnx_ir.Node) -> None:
+    """Remove what is inside the graphs of a node that is gone, so that it reads nothing any more."""
+    for attribute in node.attributes.values():
+        for graph in graphs_in(attribute):
+            graph.outputs.clear()
+            for inner in reversed(list(graph)):
+                graph.remove(inner, safe=True)
+                _empty_graphs(inner)
 
 
 def _tensor(content: Content, dtype: DataType) -> onnx_ir.TensorProtocol:

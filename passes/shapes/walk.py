@@ -8,19 +8,20 @@ is ignored.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import onnx_ir
+from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.inference import Inference
 from castsmith.ir.ops import DEFAULT_DOMAINS, FLOW, opset_of
-from castsmith.ir.walks import Scope, graphs_in, nodes_of
+from castsmith.ir.walks import Scope, graphs_in
 from castsmith.passes.shapes.contents import FOLLOWED, contents_of
 from castsmith.passes.shapes.dims import Names, dims_of
 from castsmith.passes.shapes.elements import Content, Derived, Dims, Operation, of_tensor
-from castsmith.passes.shapes.symbols import Element, Poly, Unknown, product, quotient, symbol
+from castsmith.passes.shapes.symbols import Element, Poly, Unknown, symbol
 
 
 @dataclass
@@ -99,8 +100,8 @@ class Shapes:
         node = value.producer()
         if node is None or constant_tensor(value) is not None:
             return []
-        branches = _branches(node) if node.op_type == "If" else []
-        ends = [output for branch in branches for output in branch.outputs]
+        inside = node.attributes.values() if node.op_type == "If" else ()
+        ends = [output for attribute in inside for branch in graphs_in(attribute) for output in branch.outputs]
         return [each for each in (*node.inputs, *ends) if each is not None]
 
     def _find(self, value: onnx_ir.Value) -> None:
@@ -123,25 +124,37 @@ class Shapes:
         return () if counted else None
 
     def _find_outputs(self, node: onnx_ir.Node) -> None:
-        operation = self.operation(node)
-        found = self._joined(node) if node.op_type in FLOW else dims_of(operation, self._imports_of(node), self._names)
-        contents = contents_of(operation) if node.op_type in FOLLOWED and node.domain in DEFAULT_DOMAINS else None
+        if node.op_type in FLOW and node.domain in DEFAULT_DOMAINS:
+            found, contents = self._flowing(node)
+        else:
+            operation = self.operation(node)
+            found = dims_of(operation, self._imports_of(node), self._names)
+            contents = contents_of(operation) if node.op_type in FOLLOWED and node.domain in DEFAULT_DOMAINS else None
         for index, output in enumerate(node.outputs):
             content = contents[index] if contents is not None and index < len(contents) else None
             dims = found[index] if index < len(found) else None
             self._contents[output] = content
             self._shapes[output] = self._settled(output, content.shape if content is not None else dims, node)
 
-    def _joined(self, node: onnx_ir.Node) -> list[Dims | None]:
-        """The shapes in which both branches of an If agree."""
+    def _flowing(self, node: onnx_ir.Node) -> tuple[list[Dims | None], list[Content | None]]:
+        """The shapes and elements that an If gives: those of the branch that is always taken, or the shapes in which
+        both agree."""
+        count = len(node.outputs)
         if node.op_type != "If":
-            return [None] * len(node.outputs)
-        branches = _branches(node)
-        found: list[Dims | None] = []
-        for index in range(len(node.outputs)):
-            ends = [self._shapes.get(branch.outputs[index]) for branch in branches if index < len(branch.outputs)]
-            found.append(ends[0] if len(ends) == 2 and ends[0] == ends[1] else None)
-        return found
+            return [None] * count, [None] * count
+        branches = self._taken(node)
+        ends = [[branch.outputs[index] for branch in branches] for index in range(count)]
+        shapes = [[self._shapes.get(end) for end in each] for each in ends]
+        found = [each[0] if each[0] == each[-1] else None for each in shapes]
+        contents = [self._contents.get(each[0]) if len(branches) == 1 else None for each in ends]
+        return found, contents
+
+    def _taken(self, node: onnx_ir.Node) -> list[onnx_ir.Graph]:
+        """The branches of an If that may be taken."""
+        branches = [node.attributes[name].as_graph() for name in ("then_branch", "else_branch")]
+        condition = self._contents.get(node.inputs[0]) if node.inputs[0] is not None else None
+        known = None if condition is None or condition.size != 1 else condition.ravel()[0]
+        return branches if not isinstance(known, int) else branches[:1] if known else branches[1:]
 
     def _settled(self, value: onnx_ir.Value, dims: Dims | None, node: onnx_ir.Node) -> Dims | None:
         """The inferred shape, with declared dimensions where it has unknown ones."""
@@ -188,57 +201,17 @@ class Shapes:
         """The same model, without what it declares of values that nodes give."""
         return Shapes(self.model, self.inference, self.imports, self.held, self.largest_dim, declared=False)
 
-    def learn(self) -> bool:
-        """Learn from the Reshapes that run whenever the model does; whether more can be found with it.
+    @property
+    def wrapped(self) -> Mapping[Poly, tuple[Element, DataType]]:
+        """The symbols that stand for a cast to a narrower integer: the operand and the type."""
+        return self._derived.wrapped
 
-        A dimension that is cast to int32, x[7*n, 8] reshaped to [int32(n), 7, 8], is the one that was cast, or the
-        Reshape fails; or it is -1, with which a Reshape to [int32(n), -1, 8] fails.
-        """
-        equal, above, before = set[Poly](), set[Poly](), len(self._derived.fitting)
-        for node in _live(self.model.graph) if self._derived.wrapped else ():
-            if node.op_type == "Reshape" and node.domain in DEFAULT_DOMAINS and len(node.inputs) == 2:
-                wanted, shape = self.content(node.inputs[1]), self.shape(node.inputs[0])
-                if wanted is not None and wanted.ndim == 1 and shape is not None:
-                    self._learn(wanted.tolist(), shape, equal, above)
-        for each in equal & above:
-            self._derived.fitting.add(self._derived.wrapped[each])
+    def learn(self, facts: Iterable[tuple[Element, DataType]]) -> bool:
+        """Take as given that each integer fits its type; True if that is new, and more can be found with it."""
+        before = len(self._derived.fitting)
+        self._derived.fitting.update(facts)
         if len(self._derived.fitting) == before:
             return False
         self._shapes.clear()
         self._contents.clear()
         return True
-
-    def _learn(self, targets: list[Element], shape: Dims, equal: set[Poly], above: set[Poly]) -> None:
-        wrapped = self._derived.wrapped
-        casts = [(place, each) for place, each in enumerate(targets) if isinstance(each, Poly) and each in wrapped]
-        if -1 in targets:
-            above.update(each for _, each in casts)
-        if len(casts) != 1:
-            return
-        ((index, cast),) = casts
-        original, _ = wrapped[cast]
-        rest = [each for place, each in enumerate(targets) if place != index]
-        if not all(isinstance(each, int) and each > 0 for each in rest) or product(shape) != original * product(rest):
-            return
-        # A 0 would mean the dimension of the input in its place, which is another one.
-        times = quotient(shape[index], original) if index < len(shape) else 2
-        if isinstance(times, int) and times > 1:
-            equal.add(cast)
-
-
-def _live(graph: onnx_ir.Graph) -> set[onnx_ir.Node]:
-    """The nodes of the graph on which its outputs depend."""
-    live, waiting = set[onnx_ir.Node](), [value.producer() for value in graph.outputs]
-    while waiting:
-        node = waiting.pop()
-        if node is None or node in live:
-            continue
-        live.add(node)
-        graphs = [each for attribute in node.attributes.data.values() for each in graphs_in(attribute)]
-        held = [each for inner in graphs for each in nodes_of(inner)]
-        waiting += [value.producer() for each in (node, *held) for value in each.inputs if value is not None]
-    return {node for node in live if node.graph is graph}
-
-
-def _branches(node: onnx_ir.Node) -> list[onnx_ir.Graph]:
-    return [node.attributes[name].as_graph() for name in ("then_branch", "else_branch")]
