@@ -1,7 +1,7 @@
-"""The passes that make types right on any target; each is an onnx_ir pass.
+"""The passes that fix types for any target; each is an onnx_ir pass.
 
-`Sequential` and `PassManager` are those of onnx_ir with the records of the passes in their results; `RewritePass` is
-what passes of your own may derive from so that their records are there too.
+`Sequential` and `PassManager` are those of onnx_ir with the records of the passes in their results; derive your own
+passes from `RewritePass` to have their records included.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The pass managers of onnx_ir, with results that carry the records of the passes inside.
 
-Passes of Castsmith tell their records. What other passes change is recorded by comparing the model before and after
-each of them, also where a pass from elsewhere runs passes of Castsmith among its own changes.
+Passes of Castsmith record their changes. The changes of other passes are recorded by comparing the model before and
+after each of them, also if a foreign pass runs passes of Castsmith among its own changes.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ class PassManager(onnx_ir.passes.PassManager):
 
 
 def run_recorded(each: PassBase, model: onnx_ir.Model, name: str) -> RewriteResult:
-    """Run a pass that is not of Castsmith, or a manager, with the records of all that it changes.
+    """Run a foreign pass, or a manager, and record all of its changes.
 
     Args:
         each: The pass.
         model: The model to run it on.
-        name: What records made by comparison call the pass.
+        name: The name of the pass in records made by comparison.
     """
     with recording() as records:
         result = _telling(each, name)(model)
@@ -62,7 +62,7 @@ def _with_records(result: PassResult) -> RewriteResult:
 
 
 def _telling(each: PassBase, name: str = "") -> PassBase:
-    """The pass, or one that does the same and tells what it changes."""
+    """Return the pass, or an equivalent one that records its changes."""
     kind = type(each)
     if isinstance(each, RewritePass) or kind in (Sequential, PassManager):
         return each
@@ -74,7 +74,7 @@ def _telling(each: PassBase, name: str = "") -> PassBase:
 
 
 class _Compared(PassBase):
-    """A pass from elsewhere that tells what it changes, found by comparing the model before and after."""
+    """A foreign pass whose changes are recorded by comparing the model before and after it."""
 
     def __init__(self, inner: PassBase, name: str) -> None:
         self.inner, self.name = inner, name
@@ -104,10 +104,10 @@ class _Compared(PassBase):
 
 
 class _Comparison:
-    """Compares the model whenever a pass of Castsmith begins with what it was when the one before ended.
+    """Compares the model at the start of each pass of Castsmith with its state at the end of the previous one.
 
     Attributes:
-        changed: True if anything was told that changed the model.
+        changed: True if a recorded change was made.
         heard: True if a pass of Castsmith ran.
     """
 
@@ -116,7 +116,7 @@ class _Comparison:
         self.changed = self.heard = False
 
     def begins(self, model: onnx_ir.Model) -> None:
-        """Tell what changed since the last pass of Castsmith ended."""
+        """Record the changes since the last pass of Castsmith ended."""
         from castsmith.ir.diff import rewrites_between
 
         found = [] if self._last is None else rewrites_between(self._last, model, self._name)
@@ -130,7 +130,7 @@ class _Comparison:
 
 
 def _copied(model: onnx_ir.Model) -> onnx_ir.Model | None:
-    """A copy with the same tensors; None if nodes are not in the order in which they run, which onnx_ir cannot copy."""
+    """Return a copy with the same tensors; None if nodes are out of order, which onnx_ir cannot copy."""
     try:
         require_order(model)
     except OrderError:

@@ -1,4 +1,4 @@
-"""QuantizeLinear and DequantizeLinear of constants, as plain data."""
+"""Conversions of constants that fold, as plain data: their results, and whether the standard fixes them."""
 
 from __future__ import annotations
 
@@ -18,24 +18,22 @@ from castsmith.numerics.trunc import trunc
 from castsmith.numerics.types import type_name
 from castsmith.passes.fold.moves import Dims
 
-# The conversions that fold, as plain data: what each gives for constants, and whether the standard fixes it.
-
 
 class Conversion(Protocol):
-    """What a node makes of constants to give one of its outputs. Equal where it does the same, so it can be a key."""
+    """The conversion by which a node computes one of its outputs from constants. Equal conversions compare equal."""
 
     def result(self, types: Sequence[DataType], shapes: Sequence[Dims], /) -> tuple[DataType, Dims]:
-        """The type and shape that come out. Raises ValueError where the shapes do not fit."""
+        """Return the type and shape of the result. Raises ValueError if the shapes do not fit."""
         ...
 
     def finding(self, arrays: Sequence[Array], /) -> Finding | None:
-        """The first element that the standard does not fix. This and `compute` raise CastsmithError."""
+        """Return the first element that the standard does not fix. This and `compute` raise CastsmithError."""
         ...
 
     def compute(self, arrays: Sequence[Array], /) -> Array: ...
 
     def text(self, types: Sequence[DataType], /) -> str:
-        """What it does, for the record of it."""
+        """Return a description for records."""
         ...
 
 
@@ -60,7 +58,7 @@ class CastTo:
         return cast(arrays[0], self.to, saturate=saturate, round_mode=round_mode, opset=self.opset)
 
     def compute_as(self, runtime: str, array: Array, tolerated: Definedness) -> Array:
-        """`compute`, but elements whose standing is worse than `tolerated` as the runtime has them."""
+        """Compute, but elements whose status is worse than `tolerated` as the runtime computes them."""
         saturate, round_mode, opset = self.saturate, self.round_mode, self.opset
         status = cast_status(array, self.to, saturate=saturate, round_mode=round_mode, opset=opset)
         theirs = cast_as(array, self.to, runtime, saturate=saturate, round_mode=round_mode, opset=opset)
@@ -90,7 +88,7 @@ class BitCastTo:
         if not strange.any():
             return None
         index = tuple(int(place) for place in np.unravel_index(int(strange.argmax()), strange.shape))
-        reason = "the standard gives no meaning to a bool that is neither 0 nor 1"
+        reason = "the standard does not define a bool that is neither 0 nor 1"
         return Finding(index, str(arrays[0][index]), Definedness.UNDEFINED, reason)
 
     def compute(self, arrays: Sequence[Array]) -> Array:
@@ -102,7 +100,7 @@ class BitCastTo:
 
 @dataclass(frozen=True, slots=True)
 class TruncOf:
-    """QONNX Trunc. `names` are those of its operands in `castsmith.numerics.trunc.trunc`."""
+    """QONNX Trunc. `names` are the parameters of `castsmith.numerics.trunc.trunc` for its operands."""
 
     names: tuple[str, ...]
     version: int
@@ -120,7 +118,7 @@ class TruncOf:
     def compute(self, arrays: Sequence[Array]) -> Array:
         operands, mode, version = dict(zip(self.names, arrays, strict=True)), self.rounding_mode, self.version
         result = trunc(**operands, rounding_mode=mode, signed=self.signed, narrow=self.narrow, version=version)
-        # QONNX declares the output float32, whatever numpy makes of its parameters.
+        # QONNX declares the output float32, whatever numpy computes from its parameters.
         return result.astype(self.to.numpy())
 
     def text(self, _types: Sequence[DataType]) -> str:
@@ -133,7 +131,7 @@ Reading = tuple[Conversion, tuple[onnx_ir.Value, ...]]
 
 @dataclass(frozen=True, slots=True)
 class QuantizeTo:
-    """QuantizeLinear; its operands are x, scale and, where there is one, the zero point."""
+    """QuantizeLinear; its operands are x, scale and, if present, the zero point."""
 
     opset: int
     axis: int
@@ -173,7 +171,7 @@ class QuantizeTo:
 
 @dataclass(frozen=True, slots=True)
 class DequantizeTo:
-    """DequantizeLinear; its operands are x, scale and, where there is one, the zero point."""
+    """DequantizeLinear; its operands are x, scale and, if present, the zero point."""
 
     opset: int
     axis: int
@@ -196,7 +194,7 @@ class DequantizeTo:
 
 
 def read_quantize(node: onnx_ir.Node, opset: int) -> tuple[Reading, ...] | None:
-    """The conversion that a QuantizeLinear or DequantizeLinear is; None where a parameter of a function decides."""
+    """Return the conversion of a QuantizeLinear or DequantizeLinear; None if a parameter of a function decides."""
     if any(attribute.is_ref() for attribute in node.attributes.values()) or None in node.inputs[:2]:
         return None
     operands = tuple(value for value in node.inputs if value is not None)

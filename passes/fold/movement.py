@@ -1,7 +1,7 @@
-"""What the operators that move elements do to the shapes they are given: all opsets, attributes or inputs alike.
+"""Effect of operators that move elements on shapes: all opsets, attributes or inputs alike.
 
-Each rule takes a node and the shapes of its operands and returns the move for each output; None where the node means
-nothing (axes that are not there, shapes that do not fit), or where an input that it depends on is not known.
+Each rule takes a node and the shapes of its operands and returns the move for each output; None for an invalid node
+(axes out of range, shapes that do not fit), or if an input that it depends on is unknown.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ import onnx_ir
 
 from castsmith.passes.fold.moves import Dims, Move, Way
 
-# Axes and shapes as the operators that move elements count them.
+# Axes and shapes in the convention of the operators that move elements.
 
 
 def axis_of(axis: int, rank: int) -> int | None:
-    """The axis counted from the front; None where there is none."""
+    """Return the axis counted from the front; None if it is out of range."""
     return axis % rank if -rank <= axis < rank else None
 
 
 def axes_of(axes: Sequence[int], rank: int) -> Dims | None:
-    """The axes counted from the front; None where one is not there, or is named twice."""
+    """Return the axes counted from the front; None if one is out of range or repeated."""
     found = [place for axis in axes if (place := axis_of(axis, rank)) is not None]
     return tuple(found) if len(set(found)) == len(axes) else None
 
 
 def walked(dim: int, start: int, end: int, step: int) -> tuple[int, int, int]:
-    """Where a Slice along an axis starts, how many elements it takes, and its step. Ends are clamped, as in Python."""
+    """Return the start, number of elements and step of a Slice along an axis. Ends are clamped, as in Python."""
     walk = range(*slice(start, end, step).indices(dim))
     return (walk.start if len(walk) else 0), len(walk), step
 
 
 def joined(shapes: Sequence[Dims | None], axis: int) -> Dims | None:
-    """The shape of arrays put one after the other along `axis`; None where they do not fit."""
+    """Return the shape of arrays joined along `axis`; None if they do not fit."""
     known = [shape for shape in shapes if shape is not None]
     if len(known) < len(shapes) or len({len(shape) for shape in known}) != 1:
         return None
@@ -46,7 +46,7 @@ def joined(shapes: Sequence[Dims | None], axis: int) -> Dims | None:
 
 
 def spread(shape: Dims, wanted: Dims) -> Dims | None:
-    """The shape to which both broadcast; None where they do not."""
+    """Return the shape to which both broadcast; None if they do not."""
     rank = max(len(shape), len(wanted))
     pairs = zip((1,) * (rank - len(shape)) + shape, (1,) * (rank - len(wanted)) + wanted, strict=True)
     dims = [(max(pair) if 0 not in pair else 0) if 1 in pair or pair[0] == pair[1] else -1 for pair in pairs]
@@ -63,7 +63,7 @@ class Operands:
     opset: int
 
     def parameter(self, name: str, index: int) -> Dims | None:
-        """The parameter that early opsets have as an attribute and later ones as an input; None where it is absent."""
+        """Return the parameter that early opsets have as an attribute and later ones as an input; None if absent."""
         if name in self.node.attributes:
             return tuple(self.node.attributes[name].as_ints())
         return self.integers(index) if self.has(index) else None
@@ -79,13 +79,13 @@ Rule = Callable[[Operands, Dims], Sequence[Move] | None]
 
 
 def movement_of(operands: Operands) -> Sequence[Move] | None:
-    """The move for each output of the node."""
+    """Return the move for each output of the node."""
     shape = operands.shapes[0] if operands.shapes else None
     return None if shape is None else SHAPE_RULES[operands.node.op_type](operands, shape)
 
 
 def moves_elements(node: onnx_ir.Node) -> bool:
-    """Whether the node only moves elements, and says how without a parameter of the function around it."""
+    """True if the node only moves elements, independent of parameters of the enclosing function."""
     known = node.domain in ("", "ai.onnx") and node.op_type in SHAPE_RULES
     return known and not any(attribute.is_ref() for attribute in node.attributes.values())
 
@@ -126,7 +126,7 @@ def _squeeze(operands: Operands, shape: Dims) -> Sequence[Move] | None:
         if operands.has(1):
             return None
         return (Move(Way.RESHAPE, tuple(dim for dim in shape if dim != 1)),)
-    # Whether no axes at all means none or every one is not said.
+    # It is undefined whether no axes at all means none or every one.
     gone = axes_of(axes, len(shape)) if axes or 1 not in shape else None
     if gone is None or any(shape[axis] != 1 for axis in gone):
         return None

@@ -1,4 +1,4 @@
-"""Seven ways to move the elements of arrays, as plain data, and how each is done.
+"""Seven ways to move the elements of arrays, as plain data, and their implementations.
 
 Every operator that moves elements without looking at them is one of these once its axes and shapes are known. The
 shape of a result stands in the move, so that its size is known before memory is taken. All but concat, gather, scatter
@@ -19,7 +19,7 @@ Dims = tuple[int, ...]
 
 
 class Way(enum.Enum):
-    """How elements are moved."""
+    """Kind of movement."""
 
     RESHAPE = "same order, new shape"
     TRANSPOSE = "axes in the order `detail[0]`"
@@ -32,7 +32,7 @@ class Way(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One move; equal where it does the same."""
+    """One move; equal moves compare equal."""
 
     way: Way
     shape: Dims
@@ -40,15 +40,15 @@ class Move:
 
 
 class MoveError(Exception):
-    """A move that means nothing; the text is the reason."""
+    """An invalid move; the text is the reason."""
 
 
 def move(what: Move, arrays: Sequence[Array]) -> Array:
-    """The result of the move. Raises MoveError for an index out of bounds, or repeated where elements are put."""
+    """Return the result of the move. Raises MoveError for an index out of bounds, or a repeated index in a scatter."""
     try:
         return _DO[what.way](what, arrays)
     except IndexError:
-        raise MoveError("an index on the way is out of bounds") from None
+        raise MoveError("an intermediate index is out of bounds") from None
 
 
 def _slice(what: Move, arrays: Sequence[Array]) -> Array:
@@ -58,7 +58,7 @@ def _slice(what: Move, arrays: Sequence[Array]) -> Array:
 def _python_slice(start: int, count: int, step: int) -> slice:
     if count == 0:
         return slice(0, 0)
-    # The stop of a walk down to element 0 would be -1, which means the last element to Python.
+    # The stop of a walk down to element 0 would be -1, which means the last element in Python.
     stop = start + count * step
     return slice(start, stop if stop >= 0 else None, step)
 
@@ -69,7 +69,7 @@ def _scatter(_what: Move, arrays: Sequence[Array]) -> Array:
     hits = np.zeros(data.shape[: len(where)], np.uint8)
     np.add.at(hits, where, 1)
     if hits.max(initial=0) > 1:
-        raise MoveError("an element is put in place twice on the way, and which one stays is not said")
+        raise MoveError("duplicate indices: ScatterND leaves the result undefined")
     result = data.copy()
     result[where] = values
     return result

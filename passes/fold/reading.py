@@ -1,4 +1,4 @@
-"""Which conversions a node stands for: one for each of its outputs."""
+"""Conversions that a node performs: one for each of its outputs."""
 
 from __future__ import annotations
 
@@ -42,9 +42,10 @@ class Reader:
     undecided: frozenset[Scope]
 
     def read(self, node: onnx_ir.Node) -> tuple[Reading, ...] | None:
-        """The conversion of each output; None where the node is none, or what it converts to is not known.
+        """Return the conversion of each output; None if the node is not a conversion, or its target type is unknown.
 
-        Raises ModelError for a Trunc that QONNX does not have.
+        Raises:
+            ModelError: A Trunc fits no version of QONNX.
         """
         if node.graph is None or None in node.inputs[:1]:
             return None
@@ -88,7 +89,7 @@ class Reader:
 
 
 def may_convert(node: onnx_ir.Node) -> bool:
-    """Whether the node's operator is one that `Reader.read` knows: a question that costs next to nothing."""
+    """True if the node's operator is one that `Reader.read` supports: a cheap test."""
     return node.op_type in _OPERATORS or is_convert_promote_types(node)
 
 

@@ -1,4 +1,4 @@
-"""The rule of fold-constants: what to put in place of one node, within the budget, and each constant once."""
+"""The rule of fold-constants: the replacement of one node, within the budget, with each constant made once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ UNDEFINED = "fold-undefined"
 
 @dataclass(frozen=True)
 class Derivation:
-    """One output: the constant it is, and how it comes about. `stands`: a value that is there already and serves."""
+    """One output: its constant and derivation. `stands`: an existing value that can be used instead."""
 
     reading: Reading
     operands: tuple[Known, ...]
@@ -40,7 +40,7 @@ class Derivation:
 
 @dataclass
 class Folding:
-    """One run over a model: what is known, and how many bytes of tensor data it has grown by."""
+    """One run over a model: the known constants, and the bytes of tensor data added so far."""
 
     constants: Constants
     reader: Reader
@@ -56,7 +56,7 @@ class Folding:
     refused: dict[tuple[Known, ...], Refusal] = field(default_factory=dict[tuple[Known, ...], Refusal])
 
     def fold(self, node: onnx_ir.Node) -> Replacement | Refusal | None:
-        """What to put in place of the node; None where it converts nothing that is constant."""
+        """Return the replacement of the node; None if it does not convert constants."""
         try:
             derivations = self._derive(node)
         except (CastsmithError, ValueError) as error:
@@ -77,7 +77,7 @@ class Folding:
         self.grown += sum(known.tensor.nbytes for known in new if known.tensor) - bytes_of_dropped([node], kept)
         for output, each in zip(node.outputs, derivations, strict=True):
             if each.known in new and each.known.value is None:
-                # An output of the graph keeps its name, so what stands in for it needs another one.
+                # An output of the graph keeps its name, so its replacement needs another one.
                 name = f"{output.name}_value" if output.is_graph_output() else output.name
                 self._give_value(each.known, name or "folded")
         outputs = tuple(each.stands or each.known.value for each in derivations)
@@ -92,14 +92,14 @@ class Folding:
         )
 
     def forget(self, value: onnx_ir.Value) -> None:
-        """Let go of the tensor of a constant that has left the model."""
+        """Release the tensor of a constant that was removed from the model."""
         known = self.constants.found.get(value)
         if known is not None and known.value is value and not _is_there(value):
             known.value = known.tensor = known.moved = None
 
     def _derive(self, node: onnx_ir.Node) -> list[Derivation] | None:
-        """The constant that each output is. An output that nothing uses is left as its operand is."""
-        if node.op_type == "Cast" and self.constants.of(node.inputs[0]) is None:  # as it mostly is
+        """Return the constant of each output. An unused output is left as its operand."""
+        if node.op_type == "Cast" and self.constants.of(node.inputs[0]) is None:  # as in most cases
             return None
         readings = self.reader.read(node)
         used = _used(node)
@@ -125,7 +125,7 @@ class Folding:
         return Derivation(reading, knowns, known, stands)
 
     def _refusal(self, node: onnx_ir.Node, new: Sequence[Derivation], kept: Container[onnx_ir.Value]) -> Refusal | None:
-        """Why none of the new constants may be; None once all are computed."""
+        """Return the reason why a new constant is refused; None once all are computed."""
         key = tuple(each.known for each in new)
         if key not in self.refused:
             refusal = self._over_budget(node, new, kept) or self._not_computed(node, new)
@@ -135,8 +135,10 @@ class Folding:
         return replace(self.refused[key], site=site_of(node))
 
     def _as_nodes(self, node: onnx_ir.Node, derivations: Sequence[Derivation]) -> bool:
-        """True if a Constant node must give the constant: it is an output of the graph, and without an Identity of the
-        type only that can have the output's name."""
+        """True if a Constant node must make the constant.
+
+        It is an output of the graph, and without an Identity of the type only a Constant can have the output's name.
+        """
         (output, *others), imports = node.outputs, self.reader.imports[_graph_of(node)]
         dtype, opset = derivations[0].known.dtype, opset_of(imports, "") or 0
         if others or not output.is_graph_output() or derivations[0].stands in node.inputs:
@@ -144,7 +146,7 @@ class Folding:
         return dtype in constant_types(opset) and not takes_identity(dtype, imports, self.target)
 
     def _own_constant(self, node: onnx_ir.Node, made: Derivation) -> Replacement | Refusal:
-        """A Constant node beside the node, in its own graph, of a constant that belongs to an outer graph."""
+        """Return a Constant node in the node's own graph, for a constant that belongs to an outer graph."""
         refusal = None if made.known.tensor is not None else self._refusal(node, (made,), ())
         if refusal is not None:
             return refusal
@@ -158,12 +160,12 @@ class Folding:
     def _without_place(
         self, node: onnx_ir.Node, beside: onnx_ir.Node, derivations: Sequence[Derivation]
     ) -> Refusal | None:
-        """Why a constant of the type cannot stand where it would have to, or under the name of the output."""
+        """Return the reason why a constant of the type cannot replace the output."""
         assert beside.graph is not None
         for each in derivations:
             if each.stands is None and not self.namer.takes_constant(beside.graph, each.known.dtype):
                 opset, dtype = self.namer.constant_opset(beside.graph), type_name(each.known.dtype)
-                reason = f"it would have to be a Constant, which at opset {opset} gives no {dtype}"
+                reason = f"it would have to be a Constant, which at opset {opset} does not support {dtype}"
                 return Refusal(NAME, "fold-constant", site_of(node), reason)
         stands, imports = [each.stands for each in derivations], self.reader.imports[_graph_of(node)]
         lack = lacking_identity(node, stands, self.reader.inference, imports, self.target)
@@ -185,7 +187,7 @@ class Folding:
         return Refusal(NAME, "fold-growth", site_of(node), reason)
 
     def _twins(self, node: onnx_ir.Node, new: Sequence[Derivation]) -> list[onnx_ir.Node]:
-        """The other nodes that the constant stands in for as well: they too stop needing what it is made of."""
+        """Return the other nodes that the constant replaces as well: they too no longer need their operands."""
         users = dict.fromkeys(user for user, _ in new[0].reading[1][0].uses())
         readings = self.reader.read(node)
         alike = [user for user in users if user.op_type == node.op_type and user.domain == node.domain]
@@ -208,7 +210,7 @@ class Folding:
         return None
 
     def _computed(self, each: Derivation) -> onnx_ir.TensorProtocol | Finding:
-        """The constant; or the element that stands in the way."""
+        """Return the constant, or the element that prevents folding."""
         conversion = each.reading[0]
         streamed = streamed_conversion(conversion, each.operands, each.known.dtype, self.constants.array)
         if streamed is not None:
@@ -237,7 +239,7 @@ class Folding:
         self.constants.found[known.value] = known
 
     def _within(self, node: onnx_ir.Node, home: onnx_ir.Graph | None) -> onnx_ir.Node:
-        """The node of the graph `home` that is, or holds, the node: what is put there is seen by all later users."""
+        """Return the node of the graph `home` that is, or contains, the node; later users see nodes inserted there."""
         while node.graph is not home and (holder := self.holders.get(_graph_of(node))) is not None:
             node = holder
         return node
@@ -262,7 +264,7 @@ def _reason(derivations: Sequence[Derivation], new: Mapping[Known, Derivation]) 
     if not made:
         return f"the constant is {type_name(derivations[0].known.dtype)} already"
     texts = dict.fromkeys(each.reading[0].text([known.dtype for known in each.operands]) for each in made)
-    return "; ".join(texts) + ("" if new else "; the constant is there already")
+    return "; ".join(texts) + ("" if new else "; the constant exists already")
 
 
 def _tensor(array: Array, dtype: DataType) -> onnx_ir.TensorProtocol:

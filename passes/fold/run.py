@@ -1,4 +1,4 @@
-"""fold-constants: conversions of constants become constants.
+"""fold-constants: Replace conversions of constants by their results.
 
 Conversions are Cast, CastLike, BitCast, QuantizeLinear, DequantizeLinear, ConvertPromoteTypes and QONNX Trunc.
 
@@ -40,15 +40,12 @@ from castsmith.passes.fold.reading import Reader, may_convert
 from castsmith.passes.fold.rule import NAME, UNDEFINED, Folding
 from castsmith.passes.fold.values import Constants
 
-# Which DequantizeLinear of a constant is part of a quantized operator, and so is not folded unless asked for.
-#
-# A runtime reads `DequantizeLinear (x), DequantizeLinear (w) -> Conv -> QuantizeLinear` as one convolution of integers.
-# With the weight in float that reading is gone: the model is slower, and ONNX Runtime quantizes such a weight anew,
-# to other values.
+# A runtime fuses `DequantizeLinear (x), DequantizeLinear (w) -> Conv -> QuantizeLinear` into a convolution of integers.
+# With the weight in float it cannot: the model is slower, and ONNX Runtime quantizes the weight again, to other values.
 
 
 def belongs_to_quantized_operator(node: onnx_ir.Node) -> bool:
-    """Whether what the DequantizeLinear gives meets, at some operator, what another one gives that is not constant."""
+    """True if the result is an operand beside that of another DequantizeLinear that is not constant."""
     return _dequantizes(node) and any(
         _dequantizes(producer) and constant_tensor(producer.inputs[0]) is None
         for consumer in node.outputs[0].consumers()
@@ -62,20 +59,22 @@ def _dequantizes(node: onnx_ir.Node) -> bool:
 
 
 _SCRATCH = 1 << 20
-"""Bytes that an array on the way may take beyond those of the model's constants and the budget."""
+"""Bytes that an intermediate array may take beyond those of the model's constants and the budget."""
 
 
 @dataclass(frozen=True)
 class FoldConstants(SessionPass):
     """Fold conversions of constants.
 
-    max_growth: bytes of tensor data by which folding one node may make the file grow.
-    max_total_growth: bytes by which folding all of them may.
-    fold_disputed: fold elements on which runtimes disagree as the schema's own table says.
-    fold_as: fold what the standard leaves open in a cast as this runtime computes it (`onnxruntime` or `reference`),
-        where it computes it reproducibly.
-    fold_quantized: fold the weights of quantized operators too, which runtimes then no longer see as such.
-    target: what has to have a kernel for what is added; `onnxruntime-cpu` where it is None.
+    Attributes:
+        max_growth: Bytes of tensor data by which folding one node may make the file grow.
+        max_total_growth: Bytes by which folding all of them may make it grow.
+        fold_disputed: Fold elements on which runtimes disagree, by the schema's own table.
+        fold_as: Fold casts that the standard leaves open as this runtime computes them (`onnxruntime` or `reference`),
+            if
+            reproducible.
+        fold_quantized: Fold the weights of quantized operators too, which runtimes then no longer recognise.
+        target: The runtime whose kernels limit the added nodes; `onnxruntime-cpu` if None.
     """
 
     max_growth: int = shared("max_growth")
@@ -107,7 +106,7 @@ class FoldConstants(SessionPass):
         if self.fold_quantized or not belongs_to_quantized_operator(node) or constant_tensor(node.inputs[0]) is None:
             return None
         reason = (
-            "it is the weight of a quantized operator, which runtimes would no longer see (fold_quantized folds it)"
+            "it is the weight of a quantized operator, which runtimes would not recognise (fold_quantized folds it)"
         )
         return Refusal(NAME, "fold-quantized", site_of(node), reason)
 
@@ -129,7 +128,7 @@ class FoldConstants(SessionPass):
 
 
 def _diagnostic(refusal: Refusal) -> Diagnostic:
-    what = f"what this {refusal.site.op} of a constant gives"
-    message = f"the ONNX standard does not fix {what}, so it stays: {refusal.reason}"
+    what = f"the result of this {refusal.site.op} of a constant"
+    message = f"the ONNX standard does not fix {what}, so it is kept: {refusal.reason}"
     way_out = "change the constant, or let the runtime decide"
     return Diagnostic("undefined-constant-cast", Severity.WARNING, refusal.site, message, way_out)

@@ -1,4 +1,11 @@
-"""Folding constants that are too large to hold: judged a piece at a time, and computed when they are saved."""
+"""Folding of constants that are too large to hold: judged in pieces, and computed when they are saved.
+
+A tensor is seen as its sizes before, along and after the axis. A run is a stretch of it in C order, with its scales:
+
+    one scale for all                          any stretch
+    a scale for each slice along the axis      whole stretches before the axis, or whole slices of one, or part of one
+    a scale for each block along the axis      whole stretches before the axis, or whole blocks of one
+"""
 
 from __future__ import annotations
 
@@ -19,19 +26,10 @@ from castsmith.passes.fold.conversions import CastTo, Conversion, DequantizeTo, 
 from castsmith.passes.fold.moves import Dims
 from castsmith.passes.fold.values import Known
 
-# QuantizeLinear and DequantizeLinear of constants that are too large to hold: runs of elements, each with its scales.
-#
-# A tensor is seen as its sizes before, along and after the axis. A run is a stretch of it in C order:
-#
-#     one scale for all                          any stretch
-#     a scale for each slice along the axis      whole stretches before the axis, or whole slices of one, or a part of
-# one
-#     a scale for each block along the axis      whole stretches before the axis, or whole blocks of one
-
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Run:
-    """Elements of `shape`, with their scales and zero points as the operators take them along `axis`."""
+    """Elements of `shape`, with their scales and zero points in the form that the operators expect along `axis`."""
 
     shape: Dims
     scale: Array
@@ -44,12 +42,12 @@ class Run:
         return prod(self.shape)
 
     def arrays(self, x: Array) -> list[Array]:
-        """The operands of the run, `x` its elements in C order."""
+        """Return the operands of the run, `x` its elements in C order."""
         return [x.reshape(self.shape), self.scale, *(() if self.zero is None else (self.zero,))]
 
 
 def runs(shape: Dims, scale: Array, zero: Array | None, axis: int, block_size: int) -> Iterator[Run]:
-    """The runs of a tensor of `shape`, in order, of about a piece each. Its operands fit together."""
+    """Yield the runs of a tensor of `shape`, in order, of about a piece each. Its operands fit together."""
     if is_scalar(scale):
         scales = scale.reshape(()), None if zero is None else zero.reshape(())
         for start in range(0, prod(shape), piece_elements()):
@@ -97,12 +95,12 @@ def _blocks(sizes: tuple[int, int, int], scale: Array, zero: Array | None, block
 
 
 _Judged = tuple[Dims, Finding | None]
-"""The shape of a stretch of elements, and the first of the worst standing in it."""
+"""The shape of a stretch of elements, and the first of the worst status in it."""
 
 
 @dataclass(frozen=True)
 class Streamed:
-    """A conversion of a large tensor: what `Conversion.finding` says of it, and the tensor that it gives."""
+    """A conversion of a large tensor: the result of `Conversion.finding`, and the tensor that it gives."""
 
     finding: Callable[[], Finding | None]
     tensor: Callable[[], onnx_ir.TensorProtocol]
@@ -111,7 +109,7 @@ class Streamed:
 def streamed_conversion(
     conversion: Conversion, operands: Sequence[Known], dtype: DataType, array: Callable[[Known], Array]
 ) -> Streamed | None:
-    """How to convert element by element, where the first operand is large; None for all else.
+    """Return the element-wise conversion if the first operand is large; None otherwise.
 
     dtype: what the conversion gives. array: the elements of an operand. Raises QuantizeError where scales do not fit.
     """
@@ -172,7 +170,7 @@ def _along(conversion: QuantizeTo | DequantizeTo, run: Run) -> QuantizeTo | Dequ
 
 
 def _worst(judged: Iterable[_Judged], source: onnx_ir.TensorProtocol) -> Finding | None:
-    """The first element of the worst standing in all of the tensor."""
+    """Return the first element of the worst status in the whole tensor."""
     worst: tuple[int, Finding] | None = None
     start = 0
     for shape, found in judged:

@@ -1,4 +1,4 @@
-"""What is known of constant values before, and without, computing them: type, shape, and how they come about.
+"""Facts about constant values before, and without, computing them: type, shape, and derivation.
 
 A Known is a tensor of the model, or a move of other Knowns, or what a conversion made of them. Equal derivations are
 one object, however many nodes spell them out, so that each is computed once. Tensors are read, and moves done, only
@@ -26,13 +26,13 @@ from castsmith.passes.fold.movement import Operands, movement_of, moves_elements
 from castsmith.passes.fold.moves import Dims, Move, MoveError, Way, move
 
 _PARAMETERS = 64
-"""Elements that a shape or a list of axes has at most: numpy has no more axes."""
+"""Largest number of elements of a shape or a list of axes: the largest number of axes in numpy."""
 
 _KEPT = 4096
-"""Bytes up to which a moved copy is kept for the next conversion; views are always kept."""
+"""Size in bytes up to which a moved copy is kept for the next conversion; views are always kept."""
 
 _SMALL = 4096
-"""Bytes that a moved array may take whatever the model holds."""
+"""Bytes that a moved array may take whatever the size of the model."""
 
 _ZERO = onnx_ir.tensor(np.zeros(1, np.float32))
 
@@ -62,15 +62,17 @@ class Known:
 
 
 def bytes_of(dtype: DataType, shape: Dims) -> int:
-    """Bytes that a tensor takes in a file."""
+    """Return the bytes of a tensor in a file."""
     return ceil(prod(shape) * element_bytes(dtype))
 
 
 @dataclass
 class Constants:
-    """The constants of a model, found as they are asked for.
+    """The constants of a model, found on demand.
 
-    depths: how deep each graph is nested. largest: gives the bytes that a moved array may take.
+    Attributes:
+        depths: The nesting depth of each graph.
+        largest: Returns the bytes that a moved array may take.
     """
 
     depths: Mapping[onnx_ir.Graph, int]
@@ -80,7 +82,7 @@ class Constants:
     derived: dict[Hashable, Known] = field(default_factory=dict[Hashable, Known])
 
     def of(self, value: onnx_ir.Value | None) -> Known | None:
-        """What is known of the value; None where it is no constant."""
+        """Return the facts about the value; None if it is not constant."""
         if value is None:
             return None
         for each in _inside_out(value, self._sources, self.found):
@@ -88,7 +90,7 @@ class Constants:
         return self.found[value]
 
     def array(self, known: Known) -> Array:
-        """The elements of a constant. Raises FoldError where it is too large, or an index is out of bounds."""
+        """Return the elements of a constant. Raises FoldError if it is too large, or an index is out of bounds."""
         order: dict[Known, None] = {}
         for each in _inside_out(known, _operands_of, order):
             order[each] = None
@@ -103,7 +105,7 @@ class Constants:
         return made[known]
 
     def innermost(self, knowns: Iterable[Known]) -> onnx_ir.Graph | None:
-        """The graph, of those the constants come from, in which all of them are visible."""
+        """Return the graph, of those the constants come from, in which all of them are visible."""
         homes = [known.home for known in knowns if known.home is not None]
         return max(homes, key=lambda home: self.depths.get(home, 0), default=None)
 
@@ -150,7 +152,7 @@ class Constants:
         return self.derived.setdefault((what, carried, home), Known(carried[0].dtype, what.shape, home, what, carried))
 
     def _carried(self, node: onnx_ir.Node, operands: list[Known | None]) -> tuple[Known, ...] | None:
-        """The constants whose elements a node moves, without its parameters; None where they differ in type."""
+        """Return the constants whose elements a node moves, without its parameters; None if their types differ."""
         if node.op_type == "ConstantOfShape":
             return self._filling(node)
         count = {"Concat": len(operands), "Gather": 2, "ScatterND": 3}.get(node.op_type, 1)
@@ -160,7 +162,7 @@ class Constants:
         return None if mixed or len(carried) < count else carried
 
     def _filling(self, node: onnx_ir.Node) -> tuple[Known] | None:
-        """The scalar with which a ConstantOfShape fills its result; equal scalars are one."""
+        """Return the scalar with which a ConstantOfShape fills its result; equal scalars are one object."""
         tensor = node.attributes["value"].as_tensor() if "value" in node.attributes else _ZERO
         if tensor.size != 1 or tensor.dtype == DataType.STRING:
             return None
@@ -190,7 +192,7 @@ class Constants:
             return known.tensor.numpy()
         if known.nbytes > _SMALL and known.nbytes > self._limit:
             size = f"{list(known.shape)} of {known.dtype.name.lower()}"
-            raise FoldError(f"an array {size} on the way would be larger than all constants of the model")
+            raise FoldError(f"an intermediate array {size} would be larger than all constants of the model")
         try:
             array = move(known.how, [made[operand] for operand in known.operands])
         except MoveError as error:
@@ -209,7 +211,7 @@ def _dims(tensor: onnx_ir.TensorProtocol) -> Dims:
 
 
 def _inside_out(root: T, sources: Callable[[T], Iterable[T]], done: Mapping[T, object]) -> Iterable[T]:
-    """What is not `done` of the root and its sources, sources first; the caller adds each to `done`.
+    """Yield those of the root and its sources that are not `done`, sources first; the caller adds each to `done`.
 
     No recursion, since chains are long.
     """

@@ -1,4 +1,4 @@
-"""Doing what was chosen for a region: moves get their types, the region's casts go, and the planned ones are made."""
+"""Application of the choice for a region: moves get their types, and the planned casts replace the old ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from castsmith.passes.place.regions import Region
 
 
 def needs_identity(problem: Problem, plans: Sequence[Plan]) -> bool:
-    """Whether an output of the graph would be a value that has a name already: only an Identity could rename it."""
+    """True if an output of the graph would be a value with another name, which only an Identity could change."""
     for root, plan in zip(problem.roots, plans, strict=True):
         outputs = [
             (chain, demand.value)
@@ -38,7 +38,7 @@ def needs_identity(problem: Problem, plans: Sequence[Plan]) -> bool:
 def apply(
     region: Region, problem: Problem, chosen: Sequence[Choice], plans: Sequence[Plan], namer: Namer, types: Types
 ) -> list[NodeItem]:
-    """Change the graph; returns the region's new nodes. types: as of `node_item`."""
+    """Change the graph; return the region's new nodes. types: as in `node_item`."""
     names = _release_names(region, namer)
     casts: list[onnx_ir.Node] = []
     for move, choice in zip(problem.moves, chosen, strict=True):
@@ -50,14 +50,14 @@ def apply(
     for node in reversed(list(region.casts)):
         assert node.graph is not None
         node.graph.remove(node, safe=True)
-    # Not before all are served: what a dead move reads goes with it, and may be in the region too.
+    # Only after all demands are met: removing an unused move removes its operands, which may be in the region too.
     for root in problem.roots:
         drop_if_unused(root.value)
     return node_items((node for node in (*region.moves, *casts) if node.graph is not None), types)
 
 
 def _release_names(region: Region, namer: Namer) -> dict[onnx_ir.Value, tuple[str | None, str | None]]:
-    """Make the names of the region's casts free for those that take their place."""
+    """Release the names of the region's casts for those that replace them."""
     names: dict[onnx_ir.Value, tuple[str | None, str | None]] = {}
     for node in region.casts:
         names[node.outputs[0]] = node.name, node.outputs[0].name
@@ -75,11 +75,11 @@ def _serve(
     names: dict[onnx_ir.Value, tuple[str | None, str | None]],
     namer: Namer,
 ) -> list[onnx_ir.Node]:
-    """Make the casts of one root and hand their results to all who want them."""
+    """Make the casts of one root and connect their results to all users."""
     made: dict[Chain, onnx_ir.Value] = {plan.given: root.value}
     wishes: dict[Chain, tuple[str | None, str | None]] = {}
     for demand, chain in zip(root.demands, plan.served, strict=True):
-        # The name of an output goes to what becomes that output, and to nothing else.
+        # The name of an output is used for the value that becomes that output only.
         if demand.value in names and (demand.user is None or not demand.value.is_graph_output()):
             wishes[chain] = names[demand.value] if demand.user is None else wishes.get(chain, names[demand.value])
     users = [user for user, _ in root.value.uses() if user in region.nodes]
@@ -106,7 +106,7 @@ def _serve(
 
 
 def _cast_constant(value: onnx_ir.Value, chain: Chain, problem: Problem, namer: Namer) -> onnx_ir.Value:
-    """A small constant is cast here and now."""
+    """Cast a small constant immediately."""
     step, dtype, tensor = problem.casting.step_to(type_of(chain)), type_of(chain), constant_tensor(value)
     assert tensor is not None
     opset = problem.casting.opset
@@ -118,7 +118,7 @@ def _cast_constant(value: onnx_ir.Value, chain: Chain, problem: Problem, namer: 
 
 
 def _place(node: onnx_ir.Node, base: onnx_ir.Value, first: onnx_ir.Node | None, placed: Sequence[onnx_ir.Node]) -> None:
-    """After what it casts; a cast of what comes from outside goes before the first node of the region that uses it."""
+    """Insert the cast after its operand; a cast of an outer value before the first node of the region that uses it."""
     producer = base.producer()
     if first is not None and producer not in placed:
         first.prepend(node)
@@ -128,7 +128,7 @@ def _place(node: onnx_ir.Node, base: onnx_ir.Value, first: onnx_ir.Node | None, 
 
 
 def _become_output(old: onnx_ir.Value, new: onnx_ir.Value, namer: Namer) -> None:
-    """Let `new` be the output of the graph that `old` was, under its name."""
+    """Make `new` the output of the graph that `old` was, under its name."""
     graph, name = old.graph, old.name
     assert graph is not None
     for index, output in enumerate(graph.outputs):

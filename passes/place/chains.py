@@ -1,9 +1,9 @@
-"""What an element has gone through, as a chain of casts, and when two chains are the same.
+"""Histories of elements as chains of casts, and the equality of two chains.
 
-A chain starts with the type that a value has where it comes into a region; each further step is a cast. Movement of
-elements leaves the chain as it is. Chains are kept reduced by `chain_collapses`, so equal chains are equal values: a
+A chain starts with the type of a value that enters a region; each further step is a cast. Moves of elements leave the
+chain unchanged. Chains are kept reduced by `chain_collapses`, so equal chains are equal values: a
 value that was widened and narrowed again has the chain it had before. A cast that the standard leaves open for some
-value of its source is no step: moving it would change what a runtime makes of that value.
+value of its source is not a step: moving it would change its result in a runtime.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ Chain = tuple[CastNode, ...]
 
 
 def start(dtype: DataType) -> Chain:
-    """The chain of a value of the type, of which no more is known."""
+    """Return the chain of a value of the type, without history."""
     return (CastNode(dtype, saturate=True, round_mode="up"),)
 
 
 def type_of(chain: Chain) -> DataType:
-    """The type that the chain ends in."""
+    """Return the type of the end of the chain."""
     dtype = chain[-1].to
     assert dtype is not None
     return dtype
@@ -36,12 +36,12 @@ def type_of(chain: Chain) -> DataType:
 
 @dataclass(frozen=True)
 class Casting:
-    """The casts that may be placed: one to each type, with the settings that the region's own casts to it have."""
+    """The casts that may be placed: one to each type, with the settings of the region's own casts to it."""
 
     steps: tuple[CastNode, ...]
     opset: int
     plans: dict[object, object] = field(default_factory=dict[object, object], compare=False, repr=False)
-    """What `castsmith.passes.place.choices` has found for these casts."""
+    """Results of `castsmith.passes.place.choices` for these casts."""
     _reached: dict[Chain, dict[Chain, Chain]] = field(
         default_factory=dict[Chain, dict[Chain, Chain]], compare=False, repr=False
     )
@@ -50,15 +50,15 @@ class Casting:
         return [step.to for step in self.steps if step.to is not None]
 
     def step_to(self, dtype: DataType) -> CastNode:
-        """The cast to the type."""
+        """Return the cast to the type."""
         return next(step for step in self.steps if step.to == dtype)
 
     def extend(self, chain: Chain, dtype: DataType) -> Chain | None:
-        """The chain with a cast to the type after it, reduced; None where that cast is none that may be placed."""
+        """Return the chain extended by a cast to the type, reduced; None if that cast may not be placed."""
         return chain if type_of(chain) == dtype else _extended(chain, self.step_to(dtype), self.opset)
 
     def reach(self, chain: Chain) -> dict[Chain, Chain]:
-        """Each chain that one or two casts make of `chain`, with the one it is made from by its last cast."""
+        """Return each chain that one or two casts make of `chain`, with the chain before its last cast."""
         if chain not in self._reached:
             self._reached[chain] = self._reach(chain)
         return self._reached[chain]
@@ -76,11 +76,11 @@ class Casting:
 
 
 Castings = dict[tuple[tuple[CastNode, ...], int], Casting]
-"""The castings of one run of the pass: regions that are alike share what was found for one of them."""
+"""The castings of one run of the pass: similar regions share the results for one of them."""
 
 
 def is_fixed(source: DataType, step: CastNode, opset: int) -> bool:
-    """Whether the standard fixes the cast of every value of `source`."""
+    """True if the standard fixes the cast of every value of `source`."""
     return step.to is not None and _is_fixed(source, step, opset)
 
 
@@ -102,5 +102,5 @@ def _extended(chain: Chain, step: CastNode, opset: int) -> Chain | None:
         chain = chain[:-1]
         if type_of(chain) == step.to:
             return chain
-    # Of values that came by a cast which holds them, a cast may be fixed that is not so for all values of the type.
+    # For values that come from a narrower type, a cast may be fixed although it is not for all values of the type.
     return (*chain, step) if is_fixed(type_of(chain), step, opset) else None

@@ -1,12 +1,16 @@
-"""Casts across operators that go by the order of elements: Max, Min, MaxPool and Sign.
+"""Casts across operators that depend on the order of elements: Max, Min, MaxPool and Sign.
 
-A cast commutes with them where it keeps the order of the values that there are, and their signs. The standard does not
-say what these operators make of a NaN, or of a zero of each sign, and runtimes do it otherwise in other types:
+A cast commutes with them if it preserves the order and the signs of the actual values. The standard does not define the
+result of these operators for NaN, or for zeros of both signs, and runtimes differ between types:
 measured, ONNX Runtime 1.31.1 and the reference implementation give other bits for NaN in float16 than in float. So the
-values must be integers, as their types say or those that they were cast from; or the user says that it does not matter.
+values must be integers, by their types or those that they were cast from; or the option `through_order` allows it.
 
     a = Cast <to = float> (x)  # (uint8[N, 3, H, W])
     y = MaxPool (a)            # the same numbers as the Cast of MaxPool (x)
+
+A root gives one chain; each demand on it accepts certain chains. A plan is a set of casts that makes, from the given
+chain, a chain for every demand. Its cost per element depends on types and chains alone, so plans are found once for all
+similar roots; the best of them depends on the number of elements.
 """
 
 from __future__ import annotations
@@ -23,15 +27,9 @@ from castsmith.numerics.embedding import embeds
 from castsmith.numerics.types import Kind, element_type
 from castsmith.passes.place.chains import Casting, Chain, start, type_of
 
-# What to make of one root: which casts of it serve all who want it, at the least cost.
-#
-# A root gives one chain; each demand on it accepts certain chains. A plan is a set of casts that makes, from what is
-# given, a chain for every demand. What it costs for one element depends on types and chains alone, so plans are found
-# once for all roots that are alike; which of them is the best depends on how many elements there are.
-
 
 class Mode(enum.Enum):
-    """How what a node moves now stands to what it moved before."""
+    """Relation of the elements that a node moves now to those that it moved before."""
 
     KEEP = enum.auto()
     AFTER = enum.auto()
@@ -40,29 +38,32 @@ class Mode(enum.Enum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choice:
-    """The type that a node moves, and how that stands to what it moved before. Made by `choice_of`: equal is same."""
+    """The type that a node moves, and its relation to the elements that it moved before. Made by `choice_of`."""
 
     dtype: DataType
     mode: Mode
 
 
 _CHOICES = {(dtype, mode): Choice(dtype, mode) for dtype in DataType for mode in Mode}
-"""All of them, made once: a cache could make one twice where threads ask for it at the same time."""
+"""All choices, made once: a cache could make one twice if several threads request it at the same time."""
 
 
 def choice_of(dtype: DataType, mode: Mode) -> Choice:
-    """The choice of a type and mode."""
+    """Return the choice of a type and mode."""
     return _CHOICES[dtype, mode]
 
 
 Wish = tuple[tuple[DataType, ...], Choice | None]
-"""What casts of a root somebody wants: the path of types, and how the node moves whose input it is; None outside."""
+"""A demand on a root: the path of types, and the choice of the node whose input it is; None outside the region."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What to make of one root: the chain it gives, the casts to make with what each is made from, for each wish the
-    chain that serves it, and the bytes that the casts read and write for one element."""
+    """A plan for one root.
+
+    It has the chain of the root, the casts to make with the chain before each, the chain that serves each demand, and
+    the bytes that the casts read and write per element.
+    """
 
     given: Chain
     casts: tuple[tuple[Chain, Chain], ...]
@@ -72,15 +73,17 @@ class Plan:
 
 @dataclass(frozen=True)
 class Offer:
-    """What a root can give under one choice of its own: for each wish the chains that serve it, and for each set of
-    casts that may be made the bytes for one element."""
+    """The chains that a root can give under one choice of its own.
+
+    It has the chains that serve each demand, and the bytes per element of each set of casts that may be made.
+    """
 
     wanted: tuple[frozenset[Chain], ...]
     sets: tuple[tuple[frozenset[Chain], float], ...]
 
 
 def good_plans(casting: Casting, history: Chain, own: Choice | None, wishes: tuple[Wish, ...]) -> tuple[Plan, ...]:
-    """The ways to grant all wishes, except those that another one beats in bytes and in casts; none if impossible."""
+    """Return the ways to serve all demands, except those that another beats in bytes and casts; empty if impossible."""
     key = history, own, wishes
     if key not in casting.plans:
         casting.plans[key] = _good(casting, history, own, wishes)
@@ -88,7 +91,7 @@ def good_plans(casting: Casting, history: Chain, own: Choice | None, wishes: tup
 
 
 def offer(casting: Casting, history: Chain, own: Choice | None, wishes: tuple[Wish, ...]) -> Offer | None:
-    """All that can be made for the wishes, each taken by itself; None where not even one of them can be granted."""
+    """Return all possible plans for the demands, each by itself; None if one of them cannot be served."""
     value, given = chains(casting, history, own)
     if value is None or given is None:
         return None
@@ -105,7 +108,7 @@ def offer(casting: Casting, history: Chain, own: Choice | None, wishes: tuple[Wi
 
 
 def useful_count(casting: Casting, history: Chain, own: Choice | None, wishes: tuple[Wish, ...]) -> int:
-    """How many chains could be of use: `offer` looks at all sets of them."""
+    """Return the number of chains that may be useful: `offer` enumerates all sets of them."""
     value, given = chains(casting, history, own)
     if value is None or given is None:
         return 0
@@ -114,7 +117,7 @@ def useful_count(casting: Casting, history: Chain, own: Choice | None, wishes: t
 
 
 def chains(casting: Casting, history: Chain, own: Choice | None) -> tuple[Chain | None, Chain | None]:
-    """The chain of the root's value as it was, and of what its node now gives."""
+    """Return the chain of the root's value before, and of the present result of its node."""
     if own is None or own.mode is Mode.KEEP:
         return history, history
     if own.mode is Mode.AFTER:
@@ -143,7 +146,7 @@ def _good(casting: Casting, history: Chain, own: Choice | None, wishes: tuple[Wi
                 continue
             served = tuple(next(chain for chain in (given, *made) if chain in accepted) for accepted in wanted)
             plan = Plan(given, tuple(sorted(priced[0], key=lambda cast: cast[0] != given)), served, priced[1])
-            # More casts come later, so that this one is kept beside those of fewer.
+            # More casts come later, so this one is kept beside those of fewer.
             good = [each for each in good if len(each.casts) < count or each.unit <= plan.unit] + [plan]
     return tuple(good)
 
@@ -154,7 +157,7 @@ def _useful(given: Chain, parents: Mapping[Chain, Chain], wanted: Sequence[froze
 
 
 def _accepted(casting: Casting, chain: Chain, wish: Wish, offered: Iterable[Chain]) -> frozenset[Chain]:
-    """Those of the chains offered that grant the wish on a root with the given chain."""
+    """Return those of the chains that serve the demand on a root with the given chain."""
     path, other = wish
     wanted: Chain | None = chain
     for dtype in path:
@@ -173,7 +176,7 @@ def _accepted(casting: Casting, chain: Chain, wish: Wish, offered: Iterable[Chai
 def _priced(
     casting: Casting, given: Chain, parents: Mapping[Chain, Chain], made: tuple[Chain, ...]
 ) -> tuple[list[tuple[Chain, Chain]], float] | None:
-    """The casts that make just these chains, and their bytes for one element; None where they cannot be made."""
+    """Return the casts that make exactly these chains, and their bytes per element; None if impossible."""
     casts: list[tuple[Chain, Chain]] = []
     unit = 0
     for chain in made:
@@ -191,9 +194,10 @@ _NARROW = 8
 
 
 def keeps_order(choice: Choice, dtype: DataType, histories: Sequence[Chain], *, any_float: bool) -> bool:
-    """Whether an operator on values of `dtype` with these histories gives the same when it moves as `choice` says.
+    """True if an operator on values of `dtype` with these histories gives the same when it moves as in `choice`.
 
-    any_float: what becomes of NaN, and of zeros of both signs, does not matter.
+    Args:
+        any_float: The results for NaN, and for zeros of both signs, may change.
     """
     starts = [type_of(history[:1]) for history in histories]
     if choice.mode is Mode.BEFORE:
@@ -204,7 +208,7 @@ def keeps_order(choice: Choice, dtype: DataType, histories: Sequence[Chain], *, 
 
 
 def _monotone(source: DataType, to: DataType) -> bool:
-    """Whether a cast of integers that are values of `source` keeps their order."""
+    """True if a cast preserves the order of integers that are values of `source`."""
     if _kind(to) is Kind.INTEGER:
         return _kind(source) is Kind.INTEGER and embeds(source, to)
     return _kind(to) is Kind.FLOATING and element_type(to).bits > _NARROW

@@ -1,8 +1,8 @@
 """Regions of two types as minimum s-t cuts.
 
-A node on the source's side moves the first type, one on the sink's side the second; an edge that is cut is a cast that
-has to be made, or the bytes that a node moves. A cast that serves several is paid once: a vertex stands for its result,
-and all who use it hang on that vertex by edges that no minimum cut can cut.
+A node on the source's side moves the first type, one on the sink's side the second; a cut edge is a required cast,
+or the bytes that a node moves. A cast that serves several users is paid once: a vertex represents its result,
+and all users are connected to that vertex by edges that no minimum cut can cut.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from castsmith.passes.place.choices import Choice, Mode
 from castsmith.passes.place.problem import IMPOSSIBLE, Demand, Move, Problem, Root
 
 Sides = Sequence[tuple[Choice | None, Choice | None]]
-"""For each move its choice on the source's side and on the sink's side; None where it has none."""
+"""For each move its choice on the source's side and on the sink's side; None if it has no choice there."""
 
 Vertex = tuple[str, int]
 _SOURCE: Vertex = ("source", 0)
@@ -25,10 +25,10 @@ _SINK: Vertex = ("sink", 0)
 
 
 def two_sides(problem: Problem) -> Sides | None:
-    """The two ways to move each node; None where the region has more types, or more ways in one type.
+    """Return the two choices of each node; None if the region has more types, or several choices in one type.
 
-    Casts one way, a to b: what was b can wait as a where the cast rounds, or be cast back where it does not; what was a
-    can be cast ahead. Casts both ways: no rounding is left between two types, so every value goes both ways unharmed.
+    With casts one way, a to b: former b values can stay a if the cast rounds, or be cast back if it does not; former a
+    values can be cast earlier. With casts both ways: no rounding remains between two types, so all values round-trip.
     """
     types = problem.casting.types()
     steps = {step for root in problem.roots for demand in root.demands for step in _steps(root, demand)}
@@ -43,7 +43,7 @@ def two_sides(problem: Problem) -> Sides | None:
 
 
 def minimum_cut(problem: Problem, sides: Sides) -> Sequence[Choice] | None:
-    """The cheapest choice; None where a root cannot serve someone of its own type, which no cut expresses."""
+    """Return the cheapest choice; None if a root cannot serve a user of its own type, which no cut expresses."""
     network = _Network(problem, sides)
     for number, pair in enumerate(sides):
         costs = [IMPOSSIBLE if choice is None else problem.cost_of_move(number, choice) for choice in pair]
@@ -59,7 +59,7 @@ def minimum_cut(problem: Problem, sides: Sides) -> Sequence[Choice] | None:
 
 
 def _way(move: Move, dtype: DataType, preferred: Mode) -> Choice | None:
-    """The choice by which the node moves the type; the preferred one where there are two."""
+    """Return the choice in which the node moves the type; the preferred one if there are two."""
     ways = [choice for choice in move.choices if choice.dtype == dtype]
     return min(ways, key=lambda choice: choice.mode is not preferred, default=None)
 
@@ -70,7 +70,7 @@ def _steps(root: Root, demand: Demand) -> Iterator[tuple[DataType, DataType]]:
 
 
 def _rounds(problem: Problem) -> bool:
-    """Whether some cast of the region rounds a value to a type that does not hold it."""
+    """True if some cast of the region rounds a value to a type that does not hold it."""
     for root in problem.roots:
         for demand in root.demands:
             chain = root.history
@@ -83,7 +83,7 @@ def _rounds(problem: Problem) -> bool:
 
 
 class _Network:
-    """The flow network of a region; IMPOSSIBLE edges are gathered, since their capacity must exceed all others."""
+    """The flow network of a region; IMPOSSIBLE edges are collected, since their capacity must exceed all others."""
 
     def __init__(self, problem: Problem, sides: Sides) -> None:
         self.problem = problem
@@ -91,12 +91,12 @@ class _Network:
         self.capacities: dict[tuple[Vertex, Vertex], float] = {}
 
     def add(self, tail: Vertex, head: Vertex, capacity: float) -> None:
-        """Pay `capacity` where the tail is on the source's side and the head on the sink's."""
+        """Pay `capacity` if the tail is on the source's side and the head on the sink's."""
         if tail != head and capacity and (tail, head) != (_SINK, _SOURCE):
             self.capacities[tail, head] = self.capacities.get((tail, head), 0) + capacity
 
     def add_root(self, number: int) -> bool:
-        """The casts of one root; False where somebody of the root's type cannot be served by the root itself."""
+        """Add the casts of one root; False if a user of the root's type cannot be served by the root itself."""
         root = self.problem.roots[number]
         made_first, made_second = ("first", number), ("second", number)
         for demand in root.demands:
@@ -118,7 +118,7 @@ class _Network:
         return True
 
     def _ends(self, move: int | None, dtype: DataType) -> Iterator[tuple[tuple[int, Choice | None], Vertex]]:
-        """The sides on which a root or a user can be, with its choice there, and its vertex."""
+        """Return the possible sides of a root or a user, with its choice there, and its vertex."""
         if move is None:
             side = self.problem.casting.types().index(dtype)
             yield (side, None), (_SOURCE, _SINK)[side]
@@ -128,7 +128,7 @@ class _Network:
                 yield (side, choice), ("move", move)
 
     def _forbid(self, own: Vertex, other: Vertex, side: int) -> bool:
-        """Keep two vertices from being both on one side, as far as a cut can say so: where one of them is fixed."""
+        """Keep two vertices from being both on one side, if a cut can express it: if one of them is fixed."""
         for fixed, free in ((own, other), (other, own)):
             if fixed in (_SOURCE, _SINK):
                 tail, head = (free, _SINK) if side == 0 else (_SOURCE, free)
@@ -137,7 +137,7 @@ class _Network:
         return False
 
     def source_side(self) -> set[Vertex]:
-        import networkx as nx  # only where there is something to cut: importing it takes as long as a small model
+        import networkx as nx  # only if there is a cut to find: importing it takes as long as a small model
         from networkx.algorithms.flow import boykov_kolmogorov  # pyright: ignore[reportUnknownVariableType]
 
         finite = sum(capacity for capacity in self.capacities.values() if capacity < IMPOSSIBLE)

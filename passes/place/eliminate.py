@@ -1,10 +1,10 @@
 """The least cost of a region of any number of types, by eliminating one variable after another.
 
-The moves are variables, their values the choices they have; so are the roots, their values the sets of casts that may
-be made of them. What a root costs is a table over its move and itself, and whether a move is served by it one over the
-two: no table has more than two variables to begin with. A variable is eliminated by adding up the tables that it is in
-and keeping, for each way to set its neighbours, the least. Regions look like trees with a few shortcuts, so that the
-tables stay small; where one would not, nothing is answered.
+The variables are the moves, with their choices as values, and the roots, with the sets of casts that may be made of
+them. The cost of a root is a table over its move and itself, and whether it serves another move is one over the
+two: initially no table has more than two variables. A variable is eliminated by adding the tables that contain it
+and keeping the least for each assignment of its neighbours. Regions resemble trees with a few shortcuts, so that the
+tables stay small; if one would become too large, there is no result.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from castsmith.passes.place.choices import Choice, Wish, offer, useful_count
 from castsmith.passes.place.problem import Problem
 
 _LARGEST = 1 << 18
-"""Elements that a table may have."""
+"""Largest number of elements of a table."""
 
 _MOST_USEFUL = 8
-"""Chains of one root of which all sets are looked at."""
+"""Largest number of chains of one root of which all sets are enumerated."""
 
 _Table = NDArray[np.float64]
 Factor = tuple[tuple[int, ...], _Table]
-"""A table, and the variables that its axes stand for."""
+"""A table, and the variables of its axes."""
 
 
 def eliminate(problem: Problem) -> Sequence[Choice] | None:
-    """A choice of least cost; None where the tables would become too large, or nothing is possible."""
+    """Return a choice of least cost; None if the tables would become too large, or no choice is possible."""
     factors = factors_of(problem)
     chosen = None if factors is None else minimize(factors)
     if chosen is None:
@@ -40,7 +40,7 @@ def eliminate(problem: Problem) -> Sequence[Choice] | None:
 
 
 def factors_of(problem: Problem) -> list[Factor] | None:
-    """The tables; the moves are the variables from 0 on, the roots those after them. None where a root has too many."""
+    """Return the tables; variables from 0 on are moves, then roots. None if a root has too many sets of casts."""
     factors: list[Factor] = []
     for number, move in enumerate(problem.moves):
         costs = [problem.cost_of_move(number, choice) for choice in move.choices]
@@ -67,7 +67,7 @@ def factors_of(problem: Problem) -> list[Factor] | None:
 
 
 def _priced(problem: Problem, number: int, rows: list[tuple[int, float, int]]) -> _Table:
-    """What each set of casts costs, under each choice of the root's own."""
+    """Return the cost of each set of casts, under each choice of the root."""
     move = problem.roots[number].move
     own = 1 if move is None else len(problem.moves[move].choices)
     cost = np.full((own, max(len(rows), 1)), np.inf)
@@ -77,7 +77,7 @@ def _priced(problem: Problem, number: int, rows: list[tuple[int, float, int]]) -
 
 
 _Row = tuple[int, float, int, list[bool]]
-"""A set of casts: the choice of the root's own, bytes for one element, how many casts, and which wishes it grants."""
+"""A set of casts: the choice of the root, bytes per element, the number of casts, and the demands it serves."""
 
 
 def _tables(
@@ -86,11 +86,10 @@ def _tables(
     own: Sequence[Choice | None],
     others: Sequence[tuple[Any, Sequence[Choice] | None]],
 ) -> tuple[list[tuple[int, float, int]], list[_Table]] | None:
-    """The sets of casts with the choice of the root's own, the bytes for one element, and how many casts they are; and
-    whom each set serves.
+    """Return the sets of casts with their choice, bytes per element and number of casts; and the demands each serves.
 
-    A value of the root's variable is a set of casts together with the chain that is given, so that whom it serves does
-    not depend on the choice of its own.
+    A value of the root's variable is a set of casts together with the given chain, so that the demands it serves do not
+    depend on its choice.
     """
     wishes: list[Wish] = [(path, choice) for path, choices in others for choice in choices or (None,)]
     rows: list[_Row] = []
@@ -116,7 +115,7 @@ def _tables(
 
 
 def _undominated(rows: list[_Row]) -> list[_Row]:
-    """The sets that no set of at most their bytes and casts outdoes in whom it serves."""
+    """Return the sets without those that another set beats in bytes, casts and demands served."""
     kept: list[_Row] = []
     for row in sorted(rows, key=lambda row: (row[0], row[1], row[2], -sum(row[3]))):
         if not any(_beats(other, row) for other in kept):
@@ -130,7 +129,7 @@ def _beats(one: _Row, other: _Row) -> bool:
 
 
 def minimize(factors: list[Factor]) -> dict[int, int] | None:
-    """For each variable its value at the least of the sum of all tables; None where a table would be too large."""
+    """Return the value of each variable at the minimum of the sum of all tables; None if a table is too large."""
     holding: dict[int, dict[int, Factor]] = {}
     for number, factor in enumerate(factors):
         for variable in factor[0]:
@@ -183,7 +182,7 @@ def _size(sizes: dict[int, int], scope: Sequence[int]) -> int:
 
 
 def _sum(scope: tuple[int, ...], factors: Iterable[Factor]) -> _Table:
-    """The sum of tables as one over `scope`."""
+    """Return the sum of tables as one over `scope`."""
     total: Any = 0.0
     for held, table in factors:
         axes = sorted(range(len(held)), key=lambda axis: scope.index(held[axis]))

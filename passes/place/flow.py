@@ -1,12 +1,12 @@
-"""Casts across If, Loop and Scan: what meets there may meet in another type.
+"""Casts across If, Loop and Scan: joined values may be joined in another type.
 
 Two rewrites of a joint (`castsmith.passes.place.sizes`), both exact for casts that the standard fixes:
 
-  after    every value that comes in ends in the same cast a -> b, or is a constant that a holds: they meet as a, and
-           are cast where they are used. Done where that takes casts away: two branches have one cast after them; a
-           state that is used through casts which undo its own needs none; what is stacked up is stacked narrower.
-  before   everybody uses b through the same cast b -> c: the values are cast before they meet. Done where one of them
-           ends in a cast that this one swallows.
+  after    every joined value ends in the same cast a -> b, or is a constant that a holds: they are joined as a, and
+           cast where they are used. Done if that saves casts: two branches have one cast after them; a
+           state that is used through casts which undo its own needs none; stacked results become narrower.
+  before   all users read b through the same cast b -> c: the values are cast before they are joined. Done if one of
+           them ends in a cast that this one absorbs.
 
     y = If (c) <then = { t = Cast <to = float> (p) }, else = { e = Cast <to = float> (q) }>
 becomes
@@ -42,7 +42,7 @@ NAME = "place-casts"
 
 @dataclass(frozen=True)
 class Flow:
-    """What a rewrite of a joint needs to know, and changes."""
+    """Facts that a rewrite of a joint needs, and changes."""
 
     inference: Inference
     namer: Namer
@@ -50,24 +50,24 @@ class Flow:
     target: Target | None
 
     def shown(self, nodes: Iterable[onnx_ir.Node]) -> list[NodeItem]:
-        """The nodes as a record shows them."""
+        """Return the nodes in the form of a record."""
         return node_items(nodes, self.inference.types)
 
     def takes(self, joint: Joint, dtype: DataType) -> bool:
-        """True if values of the type can meet at the joint, by the schema and by the kernels of the target."""
+        """True if values of the type can be joined there, by the schema and by the kernels of the target."""
         key = ("", joint.node.op_type, self.opset)
         formals = actual_outputs(key, len(joint.node.outputs))
         allowed = all(formal is not None and dtype in formal.allowed for formal in formals)
         return allowed and takes_operator(joint.node.op_type, dtype, self.opset, self.target)
 
     def cast_of(self, value: onnx_ir.Value | None) -> tuple[onnx_ir.Value, DataType, CastNode] | None:
-        """The Cast that makes the value, where the standard fixes it for all that it casts."""
+        """Return the Cast that makes the value, if the standard fixes it for all of its operand's values."""
         producer = None if value is None else value.producer()
         step = cast_before(value, self.inference) if producer is not None and producer.op_type == "Cast" else None
         return step if step is not None and is_fixed(step[1], step[2], self.opset) else None
 
     def same(self, lhs: CastNode, rhs: CastNode) -> bool:
-        """True if two casts do the same; settings that the target ignores do not count."""
+        """True if two casts are equal; settings that the target type ignores do not count."""
         return lhs.to == rhs.to and self._policy(lhs) == self._policy(rhs)
 
     def _policy(self, step: CastNode) -> object:
@@ -98,7 +98,7 @@ def cross(
 
 
 def _after(joint: Joint, flow: Flow) -> Iterator[Rewrite]:
-    """Let the values meet as they were ahead of their casts."""
+    """Join the values as they were before their casts."""
     found = [flow.cast_of(source.value) for source in joint.sources]
     step = next((each for each in found if each is not None), None)
     if step is None or (joint.outside.is_graph_output() and joint.node.graph is None):
@@ -132,7 +132,7 @@ def _after(joint: Joint, flow: Flow) -> Iterator[Rewrite]:
             flow.retype(value, a)
     casts = [each for each in made if each is not None]
     count = swallowed + sum(each is not None for each in found)
-    yield _record(joint, flow, before, casts, count, f"the values meet as {type_name(a)}, and are cast after it")
+    yield _record(joint, flow, before, casts, count, f"the values are joined as {type_name(a)}, and cast afterwards")
 
 
 def _gains_after(
@@ -142,7 +142,7 @@ def _gains_after(
     meaning: CastNode,
     flow: Flow,
 ) -> bool:
-    """True if there are fewer casts after it, or as many of which one is of what a single turn gives."""
+    """True if there are fewer casts afterwards, or as many of which one is of a single iteration's result."""
     assert meaning.to is not None
     gone = sum(each is not None and _serves_once(source) for source, each in zip(joint.sources, found, strict=True))
     made = 0
@@ -157,7 +157,7 @@ def _gains_after(
 
 
 def _serves_once(source: Source) -> bool:
-    """True if the value that comes in is used for nothing else, so that its cast can go."""
+    """True if the joined value has no other use, so that its cast can be removed."""
     value = source.value
     if value is None:
         return False
@@ -166,7 +166,7 @@ def _serves_once(source: Source) -> bool:
 
 
 def _before(joint: Joint, flow: Flow) -> Iterator[Rewrite]:
-    """Cast the values before they meet."""
+    """Cast the values before they are joined."""
     step = _common_use(joint, flow)
     b = flow.inference.type_of(joint.outside)
     if step is None or b is None or step.to is None or not flow.takes(joint, step.to):
@@ -182,7 +182,7 @@ def _before(joint: Joint, flow: Flow) -> Iterator[Rewrite]:
     gone, fresh = len(casts), 0
     for source, each, yes in zip(joint.sources, found, swallowed, strict=True):
         gone += yes and _serves_once(source)
-        free = constant_tensor(source.value) is not None  # it is cast while the model is made
+        free = constant_tensor(source.value) is not None  # it is cast at optimization time
         fresh += not (free or (yes and each is not None and each[1] == step.to))
     if fresh > gone or (fresh == gone and not (joint.stacked and step.to.itemsize < b.itemsize)):
         return
@@ -195,11 +195,13 @@ def _before(joint: Joint, flow: Flow) -> Iterator[Rewrite]:
             _take_over(value, flow, [user for user, _ in value.uses()])
             flow.retype(value, step.to)
     count = len(casts) + sum(swallowed)
-    yield _record(joint, flow, before, made, count, f"the values are cast to {type_name(step.to)} before they meet")
+    yield _record(
+        joint, flow, before, made, count, f"the values are cast to {type_name(step.to)} before they are joined"
+    )
 
 
 def _common_use(joint: Joint, flow: Flow) -> CastNode | None:
-    """The one cast through which everybody uses the joint."""
+    """Return the one cast through which all users read the joint."""
     common: CastNode | None = None
     for value in (joint.inside, joint.outside):
         if value is None:
@@ -218,7 +220,7 @@ def _common_use(joint: Joint, flow: Flow) -> CastNode | None:
 
 
 def _all_swallowed(value: onnx_ir.Value, a: DataType, meaning: CastNode, flow: Flow) -> bool:
-    """True if all who use the value cast it, so that the cast from `a` ahead of it does not count."""
+    """True if all users cast the value, so that the preceding cast from `a` does not count."""
     steps = [flow.cast_of(user.outputs[0]) if user.op_type == "Cast" else None for user, _ in value.uses()]
     return not value.is_graph_output() and all(
         step is not None and chain_verdict(a, meaning, step[2], flow.opset) for step in steps
@@ -226,7 +228,7 @@ def _all_swallowed(value: onnx_ir.Value, a: DataType, meaning: CastNode, flow: F
 
 
 def _can_come_in(source: Source, value: onnx_ir.Value) -> bool:
-    """True if the value can be the output of the subgraph: made in it, and no output yet."""
+    """True if the value can be the output of the subgraph: made in it, and not yet an output."""
     if isinstance(source.place, onnx_ir.Node):
         return True
     producer = value.producer()
@@ -239,7 +241,7 @@ def _constant_fits(value: onnx_ir.Value | None, dtype: DataType, flow: Flow) -> 
 
 
 def _converted(source: Source, dtype: DataType, flow: Flow) -> onnx_ir.Value:
-    """The constant that comes in, in another type, living where it is wanted."""
+    """Return the joined constant in another type, in the scope where it is used."""
     value, tensor = source.value, constant_tensor(source.value)
     assert value is not None
     assert tensor is not None
@@ -255,7 +257,7 @@ def _converted(source: Source, dtype: DataType, flow: Flow) -> onnx_ir.Value:
 
 
 def _cast_source(source: Source, origin: onnx_ir.Value | None, step: CastNode, flow: Flow) -> list[onnx_ir.Node]:
-    """Cast what comes in; from `origin`, where the cast that makes it does not count."""
+    """Cast the joined value; from `origin`, if the cast that makes it does not count."""
     old = source.value
     assert old is not None
     base = old if origin is None else origin
@@ -276,7 +278,7 @@ def _cast_source(source: Source, origin: onnx_ir.Value | None, step: CastNode, f
 def _cast_users(
     value: onnx_ir.Value, apart: list[onnx_ir.Node], meaning: CastNode, joint: Joint, flow: Flow
 ) -> onnx_ir.Node | None:
-    """One cast of the value for all who use it, but those `apart`."""
+    """Add one cast of the value for all users, except those in `apart`."""
     gone, is_output = set(apart), value.is_graph_output()
     uses = [use for use in value.uses() if use[0] not in gone]
     if not uses and not is_output:
@@ -299,7 +301,7 @@ def _cast_users(
 
 
 def _hand_over(graph: onnx_ir.Graph | onnx_ir.Function, old: onnx_ir.Value, new: onnx_ir.Value, flow: Flow) -> None:
-    """Let `new` be the outputs of the graph that `old` was, under its name."""
+    """Make `new` the outputs of the graph that `old` was, under its name."""
     for index, output in enumerate(graph.outputs):
         if output is old:
             graph.outputs[index] = new
@@ -309,7 +311,7 @@ def _hand_over(graph: onnx_ir.Graph | onnx_ir.Function, old: onnx_ir.Value, new:
 
 
 def _give(source: Source, value: onnx_ir.Value, flow: Flow) -> None:
-    """Let another value come in; what leaves a subgraph declares its type."""
+    """Join another value; the output of a subgraph gets its declared type."""
     old, dtype = source.value, flow.inference.type_of(value)
     source.give(value)
     if isinstance(source.place, onnx_ir.Graph) and dtype is not None:
@@ -318,7 +320,7 @@ def _give(source: Source, value: onnx_ir.Value, flow: Flow) -> None:
 
 
 def _undoing(value: onnx_ir.Value, a: DataType, meaning: CastNode, flow: Flow) -> list[onnx_ir.Node]:
-    """The casts of the value back to `a` that give what was there before the cast `a` -> b."""
+    """Return the casts of the value back to `a` that give the value before the cast `a` -> b."""
     users = [user for user, _ in value.uses() if user.op_type == "Cast" and not user.outputs[0].is_graph_output()]
     steps = [(user, flow.cast_of(user.outputs[0])) for user in users]
     return [
@@ -329,7 +331,7 @@ def _undoing(value: onnx_ir.Value, a: DataType, meaning: CastNode, flow: Flow) -
 
 
 def _take_over(value: onnx_ir.Value, flow: Flow, casts: list[onnx_ir.Node]) -> None:
-    """Let the value, which is cast already, stand in for casts of it."""
+    """Replace casts of the value, which is already cast, by the value."""
     for user in casts:
         result, graph = user.outputs[0], user.graph
         assert graph is not None
@@ -349,7 +351,7 @@ def _take_over(value: onnx_ir.Value, flow: Flow, casts: list[onnx_ir.Node]) -> N
 
 
 def _drop_cast(value: onnx_ir.Value | None) -> None:
-    """Remove the Cast that makes a value which nobody wants any more."""
+    """Remove an unused Cast."""
     producer = _producer(value)
     if value is None or producer is None or producer.op_type not in ("Cast", "Constant"):
         return
@@ -364,5 +366,5 @@ def _producer(value: onnx_ir.Value | None) -> onnx_ir.Node | None:
 def _record(
     joint: Joint, flow: Flow, before: Sequence[NodeItem], new: list[onnx_ir.Node], old: int, reason: str
 ) -> Rewrite:
-    reason = f"{reason}; casts: {len(new)} in place of {old}"
+    reason = f"{reason}; casts: {len(new)} instead of {old}"
     return Rewrite(NAME, NAME, site_of(joint.node), before, flow.shown([joint.node, *new]), reason)

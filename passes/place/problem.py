@@ -1,11 +1,11 @@
-"""The choice that a region leaves: in which type each of its nodes moves its elements, and what that costs in time.
+"""The choice that a region offers: the type in which each node moves its elements, and the cost in time.
 
 The cost of a node is its launch and the bytes that it reads and writes. Time is counted in bytes: a launch takes as
 long as moving LAUNCH_BYTES.
 
-A node may keep its type (KEEP), move what a cast makes of its elements (AFTER: the cast has gone ahead of it), or move
-something of which a cast makes its elements (BEFORE: the cast has been put off). All that a node moves is in one type,
-so a choice is right when every input can be made, by at most two casts, of what its source now gives.
+A node may keep its type (KEEP), move the result of a cast of its elements (AFTER: the cast is moved before it), or move
+the operand of a cast (BEFORE: the cast is moved after it). All elements that a node moves have one type,
+so a choice is valid if every input can be made, by at most two casts, from the result of its source.
 """
 
 from __future__ import annotations
@@ -23,21 +23,26 @@ from castsmith.passes.place.choices import Choice, Mode, Plan, choice_of, good_p
 IMPOSSIBLE = float("inf")
 
 LAUNCH_BYTES = 16384
-"""Bytes that a node moves in the time that its launch takes: `python -m benchmarks.launch_cost` gives 21,000 for Casts
-and 9,400 for Transposes in ONNX Runtime 1.31.1 on one thread of an x86 server."""
+"""Bytes that a node moves in the time of one launch.
+
+`python -m benchmarks.launch_cost` gives 21,000 for Casts and 9,400 for Transposes in ONNX Runtime 1.31.1 on one thread
+of an x86 server.
+"""
 
 _PROHIBITIVE = 1 << 40
-"""A launch that no number of bytes makes up for: the fewest casts, and of those the fewest bytes."""
+"""A launch that outweighs any number of bytes: the fewest casts, and of those the fewest bytes."""
 
-# Of choices that take the same time the one with fewer casts wins, and then the one that leaves more as it is.
+# Among choices of equal time, the one with fewer casts is preferred, then the one with fewer changes.
 
 _TIME, _CAST, _CHANGE = 1 << 24, 1 << 12, 1
 
 
 @dataclass(frozen=True)
 class Move:
-    """A node that moves elements, with what it may do and the bytes that go through it at one byte an element: none
-    for one that a runtime removes or does in place."""
+    """A node that moves elements, with its choices and the bytes that it moves at one byte per element.
+
+    The bytes are 0 for a node that a runtime removes or does in place.
+    """
 
     node: onnx_ir.Node
     dtype: DataType
@@ -47,9 +52,10 @@ class Move:
 
 @dataclass(frozen=True)
 class Demand:
-    """Someone who wants a value that casts `path` make of a root: input `index` of a node, or an output of the graph.
+    """A user of a value that casts `path` make of a root: input `index` of a node, or an output of the graph.
 
-    move: the number of the move whose input it is; None where it is outside the region and wants just that value.
+    Attributes:
+        move: The number of the move whose input it is; None if it is outside the region and needs exactly that value.
     """
 
     path: tuple[DataType, ...]
@@ -59,16 +65,17 @@ class Demand:
     move: int | None
 
     def value_type(self, root: Root) -> DataType:
-        """The type of the value that is wanted."""
+        """Return the type of the required value."""
         return self.path[-1] if self.path else type_of(root.history)
 
 
 @dataclass(frozen=True)
 class Root:
-    """A value of the region that no cast makes, with what is known of its elements and who wants it.
+    """A value of the region that no cast makes, with the facts about its elements and its users.
 
-    move: the number of the move that gives it; None where it comes from outside. price: bytes for each byte that a
-    cast of it moves, 0 for a small constant.
+    Attributes:
+        move: The number of the move that makes it; None if it comes from outside.
+        price: Bytes for each byte that a cast of it moves, 0 for a small constant.
     """
 
     value: onnx_ir.Value
@@ -81,9 +88,11 @@ class Root:
 
 @dataclass
 class Problem:
-    """A region: its moves, its roots, the casts that may be placed, and what it takes as it stands.
+    """A region: its moves, its roots, the casts that may be placed, and its present cost.
 
-    bytes_before, casts_before: the bytes that moves and casts read and write, and the casts of what is not constant.
+    Attributes:
+        bytes_before: The bytes that moves and casts read and write.
+        casts_before: The number of casts of values that are not constant.
     """
 
     moves: Sequence[Move]
@@ -96,20 +105,20 @@ class Problem:
 
     @cached_property
     def kept(self) -> tuple[Choice, ...]:
-        """The choice that leaves every node as it is."""
+        """Return the choice that leaves every node unchanged."""
         return tuple(choice_of(move.dtype, Mode.KEEP) for move in self.moves)
 
     @property
     def before(self) -> float:
-        """The cost of the region as it stands."""
+        """Return the present cost of the region."""
         return _TIME * (self.bytes_before + self.launch * self.casts_before) + _CAST * self.casts_before
 
     def of_fewest_casts(self) -> Problem:
-        """The same region where casts count first, and bytes only between equals."""
+        """Return the same region with a cost in which casts count first, and bytes only between equals."""
         return replace(self, launch=_PROHIBITIVE, _plans={})
 
     def cost(self, chosen: Sequence[Choice]) -> float:
-        """The time that the moves and the casts of the region take; IMPOSSIBLE for a wrong choice."""
+        """Return the time of the moves and the casts of the region; IMPOSSIBLE for an invalid choice."""
         return self.cost_of_moves(chosen) + sum(self.cost_of_root(number, chosen) for number in range(len(self.roots)))
 
     def cost_of_moves(self, chosen: Iterable[Choice]) -> float:
@@ -123,17 +132,17 @@ class Problem:
         return self._price(number, self.plan(number, chosen))
 
     def cost_of_serving(self, number: int, own: Choice | None, demand: Demand, other: Choice | None) -> float:
-        """The cost of the cast that one demand alone needs; IMPOSSIBLE where no single cast serves it."""
+        """Return the cost of the cast that one demand alone needs; IMPOSSIBLE if no single cast serves it."""
         plans = good_plans(self.casting, self.roots[number].history, own, ((demand.path, other),))
         return min((self._price(number, plan) for plan in plans if len(plan.casts) < 2), default=IMPOSSIBLE)
 
     def price_of_casts(self, number: int, unit: float, casts: int) -> float:
-        """The cost of casts of a root that read and write `unit` bytes for one element."""
+        """Return the cost of casts of a root that read and write `unit` bytes per element."""
         root = self.roots[number]
         return root.price * (_TIME * (unit * root.elements + self.launch * casts) + _CAST * casts)
 
     def bytes_and_casts(self, chosen: Sequence[Choice]) -> tuple[float, int]:
-        """The bytes that moves and casts read and write, and how many casts of what is not constant there are."""
+        """Return the bytes that moves and casts read and write, and the number of casts of non-constant values."""
         total = sum(move.elements * choice.dtype.itemsize for move, choice in zip(self.moves, chosen, strict=True))
         casts = 0
         for number, root in enumerate(self.roots):
@@ -143,7 +152,7 @@ class Problem:
         return total, casts
 
     def plan(self, number: int, chosen: Sequence[Choice]) -> Plan | None:
-        """The cheapest way to serve all demands on a root; None if impossible."""
+        """Return the cheapest way to serve all demands on a root; None if impossible."""
         root = self.roots[number]
         key = tuple(None if move is None else chosen[move] for move in self._touched(number))
         plans = self._plans.setdefault(number, {})
@@ -154,7 +163,7 @@ class Problem:
         return plans[key]
 
     def _touched(self, number: int) -> tuple[int | None, ...]:
-        """The moves that a root has to do with: its own, and that of each demand."""
+        """Return the moves that a root involves: its own, and that of each demand."""
         root = self.roots[number]
         return (root.move, *(demand.move for demand in root.demands))
 

@@ -1,4 +1,4 @@
-"""The regions of a graph: moves of elements and casts, as far as they hang together, as problems to be solved."""
+"""The regions of a graph: connected moves of elements and casts, as problems to be solved."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from castsmith.passes.place.sizes import Sizes
 from castsmith.passes.simplify import cast_before, held
 
 _SMALL = 1024
-"""Elements up to which a constant is cast while the model is made, not while it runs."""
+"""Largest number of elements of a constant that is cast at optimization time."""
 
 
 _IN_A_ROW = 64
-"""Casts one behind the other that are looked into: of so many, more than two count, which is one too many to place."""
+"""Largest number of casts in a row that is analysed: with more, more than two change values."""
 
 
 @dataclass
 class Region:
-    """Nodes that hang together by the elements they move: all in the order of the graph, and the casts among them."""
+    """Nodes that are connected by the elements they move: all in the order of the graph, and the casts among them."""
 
     nodes: dict[onnx_ir.Node, int] = field(default_factory=dict[onnx_ir.Node, int])
     casts: dict[onnx_ir.Node, CastNode] = field(default_factory=dict[onnx_ir.Node, CastNode])
@@ -48,7 +48,7 @@ class Region:
 def find_regions(
     graph: onnx_ir.Graph, inference: Inference, imports: Mapping[str, int], ranges: Ranges
 ) -> list[Region]:
-    """The regions of one graph, its subgraphs left out, that have both a cast and a move."""
+    """Yield the regions of one graph, without its subgraphs, that have both a cast and a move."""
     casts: dict[onnx_ir.Node, CastNode] = {}
     members: dict[onnx_ir.Node, list[int]] = {}
     for node in graph:
@@ -61,7 +61,7 @@ def find_regions(
         members[node] = indexes
     if not 0 < len(casts) < len(members):
         return []
-    from networkx.utils import UnionFind  # only where there is a region: importing it takes as long as a small model
+    from networkx.utils import UnionFind  # only if there is a region: importing it takes as long as a small model
 
     sets: UnionFind[object] = UnionFind()
     for node, indexes in members.items():
@@ -87,9 +87,9 @@ def pose(
     target: Target | None = None,
     namer: Namer,
 ) -> Problem | str:
-    """The problem that a region poses, or why it is left alone."""
+    """Return the problem of a region, or the reason why it is skipped."""
     if _longest_row(region) > _IN_A_ROW:
-        return f"more than {_IN_A_ROW} casts stand in a row"
+        return f"chain of more than {_IN_A_ROW} casts; skipped"
     opset, graph = opset_of(imports, "") or 1, next(iter(region.nodes)).graph
     assert graph is not None
     types = {dtype for node in region.nodes for dtype in _types_of(node, inference)}
@@ -127,9 +127,9 @@ def pose(
             choices = (kept, *(c for c in others if keeps_order(c, dtype, past, any_float=through_order)))
         moves.append(Move(node, dtype, choices, elements_moved(node, indexes, sizes)))
     for node in unmoved:
-        # Fixed for the values that come, by a range that their history does not tell: it bounds the region.
+        # Fixed for the actual values, by a range that is not in their history: it bounds the region.
         del region.nodes[node], region.casts[node]
-    # What is cast while the model is made has to be a constant of any type of the region that is chosen.
+    # A value cast at optimization time must be a constant for any choice of types in the region.
     cast_now = all(namer.takes_constant(graph, dtype) for dtype in casting.types())
     roots = [
         _root(value, chain, region, numbers, sizes, cast_now=cast_now)
@@ -144,7 +144,7 @@ def pose(
 
 
 def _leave_casts_ahead(moves: list[Move], roots: Iterable[Root]) -> None:
-    """Leave out the choices that put a cast between a Transpose and a MatMul, its only user."""
+    """Drop the choices that put a cast between a Transpose and a MatMul, its only user."""
     for root in roots:
         if root.move is None or len(root.demands) != 1:
             continue
@@ -158,7 +158,7 @@ def _leave_casts_ahead(moves: list[Move], roots: Iterable[Root]) -> None:
 def _movable_cast(
     node: onnx_ir.Node, inference: Inference, imports: Mapping[str, int], ranges: Ranges
 ) -> CastNode | None:
-    """What the node does, where it is a Cast that the standard fixes for all values that come."""
+    """Return the node's cast, if it is a Cast that the standard fixes for all actual values."""
     step = cast_before(node.outputs[0], inference) if node.op_type == "Cast" and node.outputs else None
     if step is None:
         return None
@@ -169,7 +169,7 @@ def _movable_cast(
 
 
 def _longest_row(region: Region) -> int:
-    """How many casts stand one behind the other, no move between them."""
+    """Return the largest number of casts in a row, with no move between them."""
     rows: dict[onnx_ir.Value | None, int] = {}
     for node in region.casts:
         rows[node.outputs[0]] = rows.get(node.inputs[0], 0) + 1
@@ -185,7 +185,7 @@ def _types_of(node: onnx_ir.Node, inference: Inference) -> Iterable[DataType]:
 
 
 def _steps(casts: Iterable[CastNode], types: set[DataType], opset: int) -> tuple[CastNode, ...] | str:
-    """One cast to each type of the region."""
+    """Return one cast to each type of the region."""
     steps: dict[DataType, CastNode] = {}
     for step in casts:
         other = steps.setdefault(_to(step), step)
@@ -193,7 +193,7 @@ def _steps(casts: Iterable[CastNode], types: set[DataType], opset: int) -> tuple
             policy_for(_to(step), saturate=s.saturate, round_mode=s.round_mode, opset=opset) for s in (step, other)
         }
         if len(policies) > 1:
-            return "casts to one type have unlike settings"
+            return "casts to one type have different settings"
     for dtype in sorted(types - steps.keys()):
         steps[dtype] = CastNode(dtype, saturate=True, round_mode="up")
     return tuple(steps[dtype] for dtype in sorted(steps))
@@ -214,14 +214,13 @@ def _choices(
         ahead = is_fixed(dtype, casting.step_to(other), casting.opset)
         if ahead:
             yield choice_of(other, Mode.AFTER)
-        # Where the type holds the other, and can be cast back to it, AFTER is the same.
+        # If the type holds the other, and can be cast back to it, AFTER is the same.
         if not (ahead and embeds(other, dtype)) and is_fixed(other, casting.step_to(dtype), casting.opset):
             yield choice_of(other, Mode.BEFORE)
 
 
 def _history_of_source(value: onnx_ir.Value, inference: Inference, casting: Casting, ranges: Ranges) -> Chain:
-    """What is known of a value that comes from outside: a small constant, or integers in a range, may fit a narrower
-    type."""
+    """Return the history of an outer value: a small constant, or integers in a range, may fit a narrower type."""
     dtype = inference.type_of(value)
     assert dtype is not None
     tensor, known = constant_tensor(value), ranges.get(value)
@@ -236,7 +235,7 @@ def _history_of_source(value: onnx_ir.Value, inference: Inference, casting: Cast
 
 
 def survives_in(tensor: onnx_ir.TensorProtocol, narrow: DataType, opset: int) -> bool:
-    """Whether a small constant goes to `narrow` and back unharmed."""
+    """True if a small constant round-trips through `narrow`."""
     if tensor.size > _SMALL or not embeds(narrow, tensor.dtype):
         return False
     array = tensor.numpy()
@@ -264,7 +263,7 @@ def _root(
 
 
 def _casts_of(value: onnx_ir.Value, region: Region, elements: int, inference: Inference) -> tuple[float, int]:
-    """The bytes that the region's casts of the value, and of what they give, read and write; and how many there are."""
+    """Return the bytes that the region's casts of the value read and write, and their number."""
     total, count = 0.0, 0
     for node in dict.fromkeys(node for node, _ in value.uses()):
         if node in region.casts:

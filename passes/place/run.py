@@ -1,10 +1,11 @@
-"""place-casts: casts stand among moves of elements where the fewest bytes are read and written.
+"""place-casts: Move casts among moves of elements to where the fewest bytes are read and written.
 
 Exact: an operator that only moves elements (Reshape, Transpose, Slice, Concat, Where's branches ...) commutes with a
-cast of every element. In each region of such operators every node is given the type in which it moves, and casts stand
-where types meet, at the least cost that there is: a minimum cut for two types, a search for more. Every value that
-leaves the region has gone through the same casts as before, as far as they change it. Left alone: a cast that the
-standard leaves open for some value, operators without a kernel for the type, regions whose casts have unlike settings.
+cast of every element. In each region of such operators every node is given the type in which it moves, and casts are
+inserted between types, at the least cost: a minimum cut for two types, a search for more. Every value that
+leaves the region has gone through the same value-changing casts as before. Skipped: a cast that the
+standard leaves open for some value, operators without a kernel for the type, regions whose casts have different
+settings.
 
     a = Cast <to = float> (x)  # (float16[N]) -> float[N]
     y = Transpose (a)
@@ -44,21 +45,25 @@ NAME = "place-casts"
 RULE = "place-casts"
 
 _ROUNDS = 8
-"""A cast that has come out of a branch may move on, and let the next come out; each round takes casts away."""
+"""Largest number of rounds: a cast moved out of a branch may move on, and release the next; each round saves casts."""
 
 
 @dataclass(frozen=True)
 class PlaceCasts(SessionPass):
     """Move casts across moves of elements to where they cost least.
 
-    default_size: what a dimension is taken to be that has no number. sizes: what dimensions are taken to be by name,
-        as `batch=1,N=128`; both steer only where casts go, not what comes out. through_order: move casts through
-        Max, Min, MaxPool and Sign of floating-point values too, which the standard leaves open for NaN and for zeros of
-        both signs. target: as of SimplifyCasts.
+    Attributes:
+        default_size: The assumed size of a dimension without a number.
+        sizes: The assumed sizes of dimensions by name, as `batch=1,N=128`; both affect only the placement, not the
+            results.
+        through_order: Move casts through Max, Min, MaxPool and Sign of floating-point values too, for which the
+            standard
+            leaves NaN and zeros of both signs open.
+        target: As in SimplifyCasts.
     """
 
-    default_size: int = option(64, count_info("what a dimension without a size is taken to be"))
-    sizes: str = option("", text_info("what dimensions are taken to be, by name: batch=1,N=128"))
+    default_size: int = option(64, count_info("assumed size of an unknown dimension"))
+    sizes: str = option("", text_info("assumed sizes of dimensions by name: batch=1,N=128"))
     through_order: bool = option(False, flag_info("move casts through Max, Min, MaxPool and Sign of floats"))
     target: Target | None = None
 
@@ -92,7 +97,7 @@ class PlaceCasts(SessionPass):
 
 @dataclass(frozen=True)
 class _Work:
-    """Facts of the model while its graphs are rewritten."""
+    """Facts about the model while its graphs are rewritten."""
 
     inference: Inference
     imports: Mapping[onnx_ir.Graph | onnx_ir.Function, Mapping[str, int]]
@@ -104,7 +109,7 @@ class _Work:
     castings: Castings = field(default_factory=dict[tuple[tuple[CastNode, ...], int], Casting])
 
     def cross(self, graph: onnx_ir.Graph, records: Records) -> bool:
-        """Move casts across the control flow of the graph; whether it has any."""
+        """Move casts across the control flow of the graph; return True if it has any."""
         nodes = [node for node in graph if node.op_type in FLOW]
         for node in nodes:
             records.rewrites += cross(node, self.inference, self.imports[graph], self.namer, self.target)
@@ -133,15 +138,15 @@ class _Work:
 
 
 def _inside_out(scope: onnx_ir.Graph | onnx_ir.Function) -> list[onnx_ir.Graph]:
-    """The graphs of the scope, each after those that its nodes hold."""
+    """Yield the graphs of the scope, inner graphs first."""
     own = scope.graph if isinstance(scope, onnx_ir.Function) else scope
     return [*reversed(list(subgraphs_of(scope))), own]
 
 
 def place(region: Region, problem: Problem, inference: Inference, namer: Namer) -> Rewrite | str | None:
-    """Change one region for the better; why not, where there is a reason; None where it is as good as it gets."""
+    """Improve one region; return the reason if it is refused, None if it cannot be improved."""
     if problem.cost(problem.kept) == IMPOSSIBLE:
-        return "a value goes through more than two casts that each count"
+        return "chain of more than two value-changing casts; skipped"
     chosen, proven = solve(problem)
     if problem.bytes_and_casts(chosen)[1] > problem.casts_before:
         # A model is not given more casts than it has, whatever that saves.
@@ -151,13 +156,13 @@ def place(region: Region, problem: Problem, inference: Inference, namer: Namer) 
         return None
     plans = [plan for number in range(len(problem.roots)) if (plan := problem.plan(number, chosen)) is not None]
     if needs_identity(problem, plans):
-        return "an output of the graph would be a value that has another name"
+        return "a graph output would need an Identity to keep its name"
     site, cost = site_of(next(iter(region.nodes))), problem.bytes_before
     before = node_items(region.nodes, inference.types)
     after = apply(region, problem, chosen, plans, namer, inference.types)
     _retype(problem, chosen, inference)
-    claim = "the least time that is possible" if proven else "the least time that was found"
-    counts = f"casts: {casts} in place of {problem.casts_before}, bytes moved: {best:.0f} in place of {cost:.0f}"
+    claim = "the least possible time" if proven else "the least time found"
+    counts = f"casts: {casts} instead of {problem.casts_before}, bytes moved: {best:.0f} instead of {cost:.0f}"
     reason = f"{counts}; {claim} at these sizes (a launch counts as {LAUNCH_BYTES} bytes)"
     return Rewrite(NAME, RULE, site, before, after, reason, saved_bytes=int(cost - best))
 

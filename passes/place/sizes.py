@@ -1,4 +1,9 @@
-"""Numbers of elements of values, as far as shapes tell."""
+"""Numbers of elements of values, as far as shapes are known.
+
+It also defines the joints of control flow: outputs of If, states of Loop and Scan, and their stacked outputs. Values
+enter a joint (from the ends of branches and bodies, and as initial states) and are used (inside the body, and outside).
+All of them have one type.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +20,10 @@ from castsmith.ir.ops import (
 )
 from castsmith.passes.shapes import Dims, Poly, Shapes, Symbol
 
-# The places where values meet at control flow: outputs of If, states of Loop and Scan, and what these stack up.
-#
-# At a joint values come in (from the ends of branches and bodies, and as what a state starts from) and are used (inside
-# the body, and outside). All of them have one type.
-
 
 @dataclass(frozen=True)
 class Source:
-    """Where a value comes in: output `index` of a subgraph, or input `index` of the node."""
+    """The place of a joined value: output `index` of a subgraph, or input `index` of the node."""
 
     place: onnx_ir.Graph | onnx_ir.Node
     index: int
@@ -35,7 +35,7 @@ class Source:
         return self.place.inputs[self.index]
 
     def give(self, value: onnx_ir.Value) -> None:
-        """Let another value come in."""
+        """Join another value."""
         if isinstance(self.place, onnx_ir.Graph):
             self.place.outputs[self.index] = value
         else:
@@ -44,7 +44,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Joint:
-    """One place where values meet. `inside`: the input of the body that a state is; `body`: the graph it belongs to."""
+    """One place where values are joined. `inside`: the input of the body for a state; `body`: its graph."""
 
     node: onnx_ir.Node
     sources: tuple[Source, ...]
@@ -55,7 +55,7 @@ class Joint:
 
 
 def joints(node: onnx_ir.Node, imports: Mapping[str, int]) -> Iterator[Joint]:
-    """The joints of a node; none for nodes other than If, Loop and Scan."""
+    """Return the joints of a node; empty for nodes other than If, Loop and Scan."""
     if node.domain not in DEFAULT_DOMAINS:
         return
     if node.op_type == "If":
@@ -79,15 +79,15 @@ def _turns(node: onnx_ir.Node, states: range, *, first_inside: int, first_end: i
 
 
 _MOST = 1 << 40
-"""The most elements of an array; larger sizes count as this one."""
+"""Largest number of elements of an array; larger sizes count as this one."""
 
 
 @dataclass
 class Sizes:
     """Element counts: exact products of dimensions, where a symbol has its given size or the default one.
 
-    Shapes are found when they are asked for. A value that moves, of which no more is known, is taken to be as large as
-    the largest one that it was moved from. Sizes steer what is chosen, never what is right.
+    Shapes are found on demand. A moved value of unknown size is assumed to be as large as
+    the largest one that it was moved from. Sizes affect the choice, never the results.
     """
 
     shapes: Shapes
@@ -96,22 +96,22 @@ class Sizes:
     _noted: dict[onnx_ir.Value, int] = field(default_factory=dict[onnx_ir.Value, int])
 
     def of(self, value: onnx_ir.Value) -> int:
-        """The number of elements. The sizes of what moves are known once `note_move` has seen its node."""
+        """Return the number of elements. The sizes of moved values are known after `note_move` of their node."""
         if value in self._noted:
             return self._noted[value]
         shape = self._shape(value)
         return self.default if shape is None else self._count(shape)
 
     def dims(self, value: onnx_ir.Value) -> tuple[int | None, ...] | None:
-        """The sizes of the axes, None for one that is not a number; None where the shape is unknown."""
+        """Return the sizes of the axes, None for one that is not a number; None if the shape is unknown."""
         shape = self._shape(value)
         return None if shape is None else tuple(dim if isinstance(dim, int) else None for dim in shape)
 
     def note_move(self, operands: Sequence[onnx_ir.Value], outputs: Sequence[onnx_ir.Value]) -> None:
-        """Guess the sizes of outputs whose shape is not known in full; called in the order of the graph.
+        """Guess the sizes of outputs whose shape is partly unknown; called in the order of the graph.
 
-        A symbol without a name says nothing: `?` elements out of 2 must not count as more than those 2, or a cast would
-        be moved back and forth across a Reshape.
+        A symbol without a name carries no information: `?` elements out of 2 must not count as more than those 2, or a
+        cast would be moved back and forth across a Reshape.
         """
         for output in outputs:
             shape = self._shape(output)
@@ -130,7 +130,7 @@ class Sizes:
         return self.shapes.shape(value) or self._shape_that_comes_in(value)
 
     def _shape_that_comes_in(self, value: onnx_ir.Value) -> Dims | None:
-        """Of an output of control flow, the shape of the first value that it can be: as good a guess as any."""
+        """Return the shape of the first value that an output of control flow can be: a guess."""
         node = value.producer()
         if node is None or node.op_type not in FLOW:
             return self.shapes.shape(value)
@@ -144,7 +144,7 @@ def _known(shape: Dims) -> Iterator[int | Poly]:
 
 
 def _before_cast(value: onnx_ir.Value) -> onnx_ir.Value | None:
-    """The value that a Cast converts to this one, which has its shape; None where no Cast makes it."""
+    """Return the value that a Cast converts to this one, which has its shape; None if no Cast makes it."""
     node = value.producer()
     if node is None or node.op_type not in ("Cast", "CastLike") or node.domain not in DEFAULT_DOMAINS:
         return None
@@ -152,6 +152,6 @@ def _before_cast(value: onnx_ir.Value) -> onnx_ir.Value | None:
 
 
 def parse_sizes(text: str) -> dict[str, int]:
-    """The sizes in `batch=1,N=128`. Raises ValueError for text of another form."""
+    """Parse the sizes in `batch=1,N=128`. Raises ValueError for text of another form."""
     pairs = (part.partition("=") for part in text.split(",") if part)
     return {name.strip(): int(size) for name, _, size in pairs}

@@ -1,8 +1,8 @@
 """The cheapest choice for a region.
 
-Two types, and one way to move each: a minimum cut (`castsmith.passes.place.cut`). Beyond that by eliminating one
-variable after another (`castsmith.passes.place.eliminate`). Regions too tangled for that: branch and bound where
-they are small, and for large ones the best that solving them window by window leads to.
+Two types, and one way to move each: a minimum cut (`castsmith.passes.place.cut`). Otherwise by eliminating one
+variable after another (`castsmith.passes.place.eliminate`). If the region is too complex for that: branch and bound if
+it is small, and for large ones the best result of solving it window by window.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from castsmith.passes.place.cut import minimum_cut, two_sides
 from castsmith.passes.place.eliminate import Factor, eliminate, factors_of, minimize
 from castsmith.passes.place.problem import Problem
 
-# Regions too tangled to be solved at once: window by window, each at its least cost while the rest stays as it is.
+# Complex regions are solved window by window, each at its least cost while the rest is unchanged.
 
 _WINDOW = 24
-"""Moves, next to each other in the order of the graph, that are chosen for together."""
+"""Number of moves, adjacent in the order of the graph, that are decided together."""
 
 _ROUNDS = 3
 _WORK = 100
-"""How often each table may be looked at, taken together."""
+"""Largest number of table look-ups in total."""
 
 
 def improve(problem: Problem, chosen: Sequence[Choice]) -> Sequence[Choice]:
-    """A choice that costs no more than the one given."""
+    """Return a choice that costs no more than the one given."""
     factors = factors_of(problem)
     if factors is None:
         return chosen
@@ -52,9 +52,9 @@ def improve(problem: Problem, chosen: Sequence[Choice]) -> Sequence[Choice]:
 def _solve_window(
     window: range, moves: int, factors: Sequence[Factor], touching: Mapping[int, Sequence[int]], values: list[int]
 ) -> int:
-    """Choose anew for the moves of the window; the roots that they touch are free, all other moves stay.
+    """Decide again for the moves of the window; the roots that they touch are free, all other moves stay.
 
-    Returns how many tables that took: a root that very many use is in very many windows.
+    Returns the number of tables: a root with very many users is in very many windows.
     """
     near = {variable for move in window for number in touching.get(move, ()) for variable in factors[number][0]}
     roots = sorted(variable for variable in near if variable >= moves)
@@ -78,7 +78,7 @@ def _only(scope: Iterable[int], free: Iterable[bool]) -> Iterable[int]:
 
 
 _STEPS = 10_000
-"""Partial choices that branch and bound looks at before it gives up on a region of more than a few moves."""
+"""Partial choices that branch and bound examines before it stops, for a region of more than a few moves."""
 
 _FEW = 12
 
@@ -86,7 +86,7 @@ _SEARCHED_MOVES = 64
 
 
 def solve(problem: Problem) -> tuple[Sequence[Choice], bool]:
-    """A choice of least cost, and whether it is known that there is no better one."""
+    """Return a choice of least cost, and True if it is known to be optimal."""
     sides = two_sides(problem)
     chosen = None if sides is None else minimum_cut(problem, sides)
     if chosen is not None:
@@ -99,7 +99,7 @@ def solve(problem: Problem) -> tuple[Sequence[Choice], bool]:
 
 
 def search(problem: Problem, best: Sequence[Choice]) -> tuple[Sequence[Choice], bool]:
-    """The best of all choices by branch and bound, starting from a good one; the best found when it takes too long."""
+    """Return the best choice by branch and bound, from a good initial one; the best found if it takes too long."""
     moves = len(problem.moves)
     if moves > _SEARCHED_MOVES:
         return best, False
@@ -126,7 +126,7 @@ def search(problem: Problem, best: Sequence[Choice]) -> tuple[Sequence[Choice], 
 
 
 def _starts(problem: Problem) -> Iterator[Sequence[Choice]]:
-    """The region as it is, and all of it in one type."""
+    """Return the present choice, and those with all moves in one type."""
     yield problem.kept
     for dtype in problem.casting.types():
         for mode in (Mode.AFTER, Mode.BEFORE):
@@ -143,7 +143,7 @@ def _moves_of_root(problem: Problem, number: int) -> set[int]:
 
 
 def _roots_by_last_move(problem: Problem) -> dict[int, list[int]]:
-    """The roots whose cost is known once the moves up to that number have been chosen for."""
+    """Return the roots whose cost is known once the moves up to that number are decided."""
     ready: dict[int, list[int]] = {number: [] for number in range(-1, len(problem.moves))}
     for number in range(len(problem.roots)):
         ready[max(_moves_of_root(problem, number), default=-1)].append(number)
@@ -151,7 +151,7 @@ def _roots_by_last_move(problem: Problem) -> dict[int, list[int]]:
 
 
 def _cheapest_rest(problem: Problem) -> list[float]:
-    """For each depth, the least that the moves from there on can cost."""
+    """Return, for each depth, a lower bound of the cost of the remaining moves."""
     rest = [0.0]
     for number in reversed(range(len(problem.moves))):
         rest.append(rest[-1] + min(problem.cost_of_move(number, choice) for choice in problem.moves[number].choices))

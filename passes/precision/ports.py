@@ -77,7 +77,7 @@ def ports_of(node: onnx_ir.Node, type_of: TypeOf, imports: Mapping[str, int], ai
         known = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
         return Ports(why_not=f"the types that {known} takes are unknown")
     if any(map(graphs_in, node.attributes.data.values())):
-        return Ports(why_not=f"{node.op_type} hands values to a graph of its own")
+        return Ports(why_not=f"{node.op_type} passes values to a subgraph")
     if node.op_type in CASTS and node.domain in DEFAULT_DOMAINS:
         return _cast(node, type_of, given, imports, aim)
     row = traits_of(node.domain, node.op_type)
@@ -115,7 +115,7 @@ def ports_of(node: onnx_ir.Node, type_of: TypeOf, imports: Mapping[str, int], ai
     if heterogeneous:
         refused = f"{node.op_type} takes inputs of any types"
     if attributes is None:
-        refused, attributes = "a parameter of the function around it names its type", ()
+        refused, attributes = "a parameter of the enclosing function names its type", ()
     ports = Ports(frozenset(follows), gives=frozenset(gives), attributes=attributes)
     if not refused and ports.concerned:
         refused = _lacking(node, imports, aim) or _unasked(node, aim, inputs_follow=bool(follows))
@@ -129,7 +129,7 @@ def ports_of(node: onnx_ir.Node, type_of: TypeOf, imports: Mapping[str, int], ai
 def _cast(node: onnx_ir.Node, type_of: TypeOf, given: list[int], imports: Mapping[str, int], aim: Aim) -> Ports:
     """A Cast takes anything, and gives what its users want where it gave a float before."""
     if any(attribute.is_ref() for attribute in node.attributes.data.values()):
-        return Ports(anything=frozenset({0}), why_not="a parameter of the function around it names its type")
+        return Ports(anything=frozenset({0}), why_not="a parameter of the enclosing function names its type")
     why = not_cast([aim.to], opset_of(imports, "") or 0) or ""
     if node.op_type == "CastLike":
         like = frozenset({1}) if type_of(node.inputs[1]) in aim.sources else _NONE
@@ -178,7 +178,7 @@ def _unasked(node: onnx_ir.Node, aim: Aim, *, inputs_follow: bool) -> str:
 def _not_taken(node: onnx_ir.Node, imports: Mapping[str, int], aim: Aim) -> str:
     version = opset_of(imports, node.domain)
     where = f"opset {version}" if node.domain in DEFAULT_DOMAINS else f"version {version} of {node.domain}"
-    return f"{node.op_type} of {where} takes no {type_name(aim.to)}"
+    return f"{node.op_type} of {where} does not support {type_name(aim.to)}"
 
 
 def _variable(formal: object) -> str | None:

@@ -1,4 +1,4 @@
-"""What a model declares about its values, brought into line with what its nodes give after promotion."""
+"""Declared types of values, corrected to the types that their nodes give after promotion."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from castsmith.ir.records import Diagnostic, Effect, Records, Rewrite, Severity,
 from castsmith.ir.text import Types, node_item, site_of, type_text, value_item
 from castsmith.numerics.types import type_name
 
-_JOINED = ("widen-joined-output", "the values that meet here have to share the type")
+_JOINED = ("widen-joined-output", "the joined values must have one type")
 _KEPT = ("keep-output-type", "the graph output keeps its declared type")
 
 
@@ -27,7 +27,7 @@ def follow_types(
     *,
     keep_output_types: bool,
 ) -> None:
-    """Make what the model declares agree with what its nodes give."""
+    """Correct the declared types to those that the nodes give."""
     graph, trusted = model.graph, set(model.graph.inputs)
     for index, output in enumerate(graph.outputs):
         found = inference.types.get(output)
@@ -45,7 +45,7 @@ def follow_types(
     }
     retyped: dict[str, list[tuple[ValueItem, ValueItem]]] = {}
     for value, dtype in inference.types.items():
-        # A shape without a type is not saved, and a rank may be what the rule of promotion needs.
+        # A shape without a type is not saved, and the promotion rule may need the rank.
         declared = value.dtype is not None or value.shape is not None
         if declared and value.dtype != dtype and value not in ambiguous and value not in trusted:
             before = value_item(value)
@@ -53,7 +53,7 @@ def follow_types(
             retyped.setdefault(_graph_name(value), []).append((before, value_item(value)))
     for name, pairs in retyped.items():
         before, after = zip(*pairs, strict=True)
-        reason = "what the model declares about these values follows what its nodes give"
+        reason = "the declared types are corrected to those that the nodes give"
         records.rewrites.append(Rewrite(pass_name, "declare-types", Site(name), before, after, reason, Effect.REPAIR))
 
 
@@ -72,7 +72,7 @@ def convert_joined_output(
     imports: Mapping[str, int],
     types: Types,
 ) -> Rewrite:
-    """Cast an output of a subgraph to the type that it shares with what it meets: another branch, or a loop's state."""
+    """Cast an output of a subgraph to the common type of the branches, or of a loop's state."""
     cast = conversion(graph.outputs[index], dtype, imports)
     return _convert_output(pass_name, graph, index, cast, namer, _JOINED, types)
 

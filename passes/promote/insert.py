@@ -1,15 +1,15 @@
-"""insert-promote-types: a ConvertPromoteTypes before every operator whose operands must share a type and do not.
+"""insert-promote-types: Insert a ConvertPromoteTypes before every operator whose operands must share a type and do not.
 
-Which operands must share a type is read from the operator's schema: those that one type variable binds. For two
-operands a ConvertPromoteTypes (OpenVINO, ConvertPromoteTypes-14) takes them in and gives them out in their common
+The operands that must share a type are those that one type variable of the operator's schema binds. For two
+operands a ConvertPromoteTypes (OpenVINO, ConvertPromoteTypes-14) takes them and returns them in their common
 type. For more than two, one common type of the whole set is computed and each operand is cast to it once, since
-promotion is not associative. Where branches of If, or states of Loop and Scan, disagree they are cast to the widest.
-A type that the operator does not take at this opset becomes the next wider one that it takes
+promotion is not associative. If branches of If, or states of Loop and Scan, disagree they are cast to the widest.
+A type that the operator does not support at this opset becomes the next wider one that it supports
 (`castsmith.ir.inference.disagreement`).
 
-Exact: it changes no operator that had a meaning. Refused: a promotion that the rules call unsafe, by an error that
-names the node, its operands and the option; a pair whose ranks the rules need and nobody knows, by a refusal; a type
-that the operator does not take, nor any that holds it, by a diagnostic that names the opset which would allow it.
+Exact: it changes no operator that was valid. Refused: an unsafe promotion, by an error that
+names the node, its operands and the option; a pair whose ranks the rules need and that are unknown, by a refusal; a
+type without a wider type that the operator supports, by a diagnostic that names the opset which would allow it.
 
     z = Add (x, y)  # (float[N], int32[N]) -> ?
 becomes
@@ -39,16 +39,12 @@ from castsmith.numerics.types import type_name
 from castsmith.passes.promote.declared import convert_joined_output, follow_types
 from castsmith.passes.promote.operands import Work, promote
 
-# Model-local functions that are called with different types, and need conversions inside: one function for each.
-#
-# A function's body has one set of types, so where its operands disagree no one conversion fits all calls. Each call
-# with
-# other types gets a copy of the function under another name.
-# Functions that need nothing converted stay as they are, whatever they are called with.
+# A function's body has one set of types, so if its operands disagree no single conversion fits all calls. A call with
+# other types gets a copy of the function under another name. Functions that need no conversion are unchanged.
 
 
 def specialise_functions(pass_name: str, session: Session, rules: PromotionRules, records: Records) -> Inference:
-    """Copy functions until each that needs conversions is called with one set of types; returns the inference."""
+    """Copy functions until each that needs conversions is called with one set of types; return the inference."""
     while True:
         inference = session.inference(rules)
         wanted = inference.calls.to_specialise()
@@ -78,7 +74,7 @@ def _copy(model: onnx_ir.Model, function: onnx_ir.Function, signature: Signature
 def _call(pass_name: str, node: onnx_ir.Node, identifier: onnx_ir.OperatorIdentifier, types: Types) -> Rewrite:
     before, site = node_item(node, types), site_of(node)
     copy = ".".join(filter(None, identifier))
-    reason = f"{node.op_type} is called with other types too and converts by them, so this call gets its copy {copy}"
+    reason = f"{node.op_type} is also called with types that need other conversions, so this call gets the copy {copy}"
     _, node.op_type, node.overload = identifier
     return Rewrite(pass_name, "specialise-function", site, before, node_item(node, types), reason, Effect.BIT_EXACT)
 
@@ -90,11 +86,19 @@ NAME = "insert-promote-types"
 class InsertPromoteTypes(SessionPass):
     """Make the promotion that mixed operands imply explicit.
 
-    promote_unsafe, pytorch_scalar_promotion, u64_integer_promotion_target: as of ConvertPromoteTypes.
-    library, weak_scalars: as of PromotionRules.
-    keep_output_types: a graph output that promotion widened is cast back to the type that the model declares for it;
-        by default the declaration follows.
-    Raises PromotionError where the rules refuse, OrderError where nodes do not stand in the order in which they run.
+    Attributes:
+        promote_unsafe: As in PromotionRules.
+        pytorch_scalar_promotion: As in PromotionRules.
+        u64_integer_promotion_target: As in PromotionRules.
+        library: As in PromotionRules.
+        weak_scalars: As in PromotionRules.
+        keep_output_types: Cast a graph output that promotion widened back to its declared type; by default the
+            declaration
+            follows.
+
+    Raises:
+        PromotionError: The rules refuse a promotion.
+        OrderError: Nodes are out of order.
     """
 
     promote_unsafe: bool = PromotionRules.promote_unsafe
@@ -132,7 +136,7 @@ class InsertPromoteTypes(SessionPass):
 
 
 def _import_domain(model: onnx_ir.Model) -> None:
-    """Where a function needs the domain the main graph does too: runtimes inline the one into the other."""
+    """Import a domain in the main graph if a function needs it: runtimes inline the function there."""
     scopes = (model.graph, *model.functions.values())
     needing = [scope for scope in scopes if any(node.domain == CASTSMITH_DOMAIN for node in nodes_of(scope))]
     for scope in {model.graph: None, **dict.fromkeys(needing)} if needing else ():
@@ -159,6 +163,6 @@ def _convert_entering_state(node: onnx_ir.Node, index: int, imports: Mapping[str
     if dtype is None or operand is None:
         return
     cast = conversion(operand, dtype, imports)
-    reason = f"the body widens this state to {type_name(dtype)}, so it has to enter as that"
+    reason = f"the body widens this state to {type_name(dtype)}, so its initial value is cast"
     change = Replacement("widen-state", reason, (cast,), (), {index: cast.outputs[0]}, effect=Effect.REPAIR)
     work.records.rewrites.append(work.applied(node, change))

@@ -1,4 +1,4 @@
-"""What insert-promote-types puts before, after or in place of one node whose operands disagree or are not taken."""
+"""Repair of one node whose operands disagree or are unsupported: the nodes inserted before, after or instead of it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from castsmith.numerics.types import type_name
 
 @dataclass(frozen=True)
 class Work:
-    """What the repair of a model needs at each node."""
+    """Facts that the repair of a node needs."""
 
     pass_name: str
     session: Session
@@ -47,7 +47,7 @@ class Work:
 
 
 def promote(found: Disagreement, imports: Mapping[str, int], work: Work) -> None:
-    """Set right what is wrong with the operands, or say why not. Raises PromotionError where the rules refuse."""
+    """Repair the operands, or return the reason for a refusal. Raises PromotionError if the rules refuse."""
     node = found.node
     if found.error is not None:
         _refuse(found, work)
@@ -68,7 +68,7 @@ def _refuse(found: Disagreement, work: Work) -> None:
     if found.mixed:
         raise located(site_of(found.node), "operands", _operands(found), found.error)
     message = ": ".join(filter(None, (operands_text(_operands(found)[:1]), str(found.error))))
-    way_out = "raise the opset or cast the operand in the model; no type that this opset takes holds its values"
+    way_out = "raise the opset or cast the operand in the model; no supported type of this opset holds its values"
     diagnostic = Diagnostic("type-not-allowed", Severity.ERROR, site_of(found.node), message, way_out)
     work.records.diagnostics.append(diagnostic)
 
@@ -121,7 +121,7 @@ def _cast_each(found: Disagreement, common: DataType, imports: Mapping[str, int]
 def _conversions(
     operand: onnx_ir.Value, dtype: DataType, ruled: DataType | None, common: DataType, imports: Mapping[str, int]
 ) -> list[onnx_ir.Node]:
-    """To `common`, by way of `ruled` where that is what changes the value."""
+    """Return the casts to `common`, by way of `ruled` if that changes the value."""
     if ruled is None or embeds(dtype, ruled):
         return [conversion(operand, common, imports)]
     first = conversion(operand, ruled, imports)
@@ -129,18 +129,18 @@ def _conversions(
 
 
 def _as_cast(found: Disagreement, to: DataType, imports: Mapping[str, int]) -> Replacement:
-    """A Cast in place of a CastLike that does not take the types."""
+    """Return a Cast that replaces a CastLike of unsupported types."""
     node, attributes = found.node, found.node.attributes
     saturate, round_mode = attributes.get_int("saturate", 1), attributes.get_string("round_mode", "up")
     cast = cast_node(_operand(node, 0), to, saturate=bool(saturate), round_mode=round_mode or "up")
     cast.name, cast.outputs[0].name = node.name, node.outputs[0].name
     types = " and ".join(dict.fromkeys(type_name(dtype) for dtype in found.types))
-    reason = f"CastLike of opset {opset_of(imports, '')} does not take {types}, and Cast does"
+    reason = f"CastLike of opset {opset_of(imports, '')} does not support {types}, but Cast does"
     return Replacement("promote-operands", reason, (cast,), (), outputs=(cast.outputs[0],), effect=Effect.REPAIR)
 
 
 def _logic(found: Disagreement, operator: str, work: Work) -> Replacement:
-    """Arithmetic on bool as logic: one node for two operands, a chain of them for more, none for one."""
+    """Return arithmetic on bool as logic: one node for two operands, a chain for more, no node for one."""
     node = found.node
     result, *rest = [_operand(node, index) for index in found.indexes]
     nodes: list[onnx_ir.Node] = []
@@ -152,12 +152,12 @@ def _logic(found: Disagreement, operator: str, work: Work) -> Replacement:
         result.shape = node.outputs[0].shape
         result.dtype = node.outputs[0].dtype or DataType.BOOL
         work.inference.types[result] = DataType.BOOL
-    reason = f"{node.op_type} of bool is {operator} in PyTorch, NumPy and JAX, and {node.op_type} takes no bool"
+    reason = f"{node.op_type} of bool is {operator} in PyTorch, NumPy and JAX, and {node.op_type} does not support bool"
     return Replacement("boolean-arithmetic", reason, tuple(nodes), outputs=(result,), effect=Effect.REPAIR)
 
 
 def _restore(node: onnx_ir.Node, index: int, common: DataType, ruled: DataType, work: Work) -> Rewrite:
-    """A Cast after the node takes over the name and the uses of its output."""
+    """Return a Cast after the node that takes over the name and the uses of its output."""
     types, old = work.inference.types, node.outputs[index]
     before = node_item(node, types)
     cast = cast_node(old, ruled)
@@ -188,17 +188,18 @@ def _operands(found: Disagreement) -> list[tuple[onnx_ir.Value | None, DataType]
 def _undecided(found: Disagreement) -> str:
     names = ", ".join(f"{_operand(found.node, index).name}" for index in found.indexes)
     types = ", ".join(type_name(dtype) for dtype in found.types)
-    return f"{names} have types {types}, and the rule needs to know which are scalars, but their ranks are unknown"
+    return f"{names} have types {types}, and the rule depends on which are scalars, but their ranks are unknown"
 
 
 def _reason(found: Disagreement, common: DataType) -> str:
     types = " and ".join(dict.fromkeys(type_name(dtype) for dtype in found.types))
     op_type = found.node.op_type
     if found.as_declared:
-        return f"{op_type} of {types} is declared to give {type_name(common)}: its operands were meant to be promoted"
+        return f"{op_type} of {types} is declared with the result {type_name(common)}, which implies promotion"
     if not found.mixed:
-        return f"{op_type} takes no {types} here: {type_name(common)} is the next type that holds it"
+        return f"{op_type} does not support {types} here: {type_name(common)} is the next type that holds it"
     if found.ruled is not None:
         ruled = type_name(found.ruled)
-        return f"{op_type} needs one type for operands of {types}: {type_name(common)}, as it takes no {ruled} here"
+        lacks = f"as it does not support {ruled} here"
+        return f"{op_type} needs one type for operands of {types}: {type_name(common)}, {lacks}"
     return f"{op_type} needs one type for operands of {types}: {type_name(common)} by the promotion rule"

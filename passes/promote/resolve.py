@@ -1,6 +1,6 @@
-"""resolve-promote-types: ConvertPromoteTypes into the Casts that are needed, none where the type already fits.
+"""resolve-promote-types: Replace ConvertPromoteTypes by the Casts that are needed, if any.
 
-Exact: it is the definition of the operator. Refused: types that are not known, since no Cast can be chosen for them.
+Exact: it is the definition of the operator. Refused: unknown types, since no Cast can be chosen for them.
 
     x1, y1 = castsmith.ConvertPromoteTypes (x, y)  # (float[N], int32[N]) -> float[N], float[N]
     z = Add (x1, y1)
@@ -32,7 +32,7 @@ Scope = onnx_ir.Graph | onnx_ir.Function
 
 @dataclass(frozen=True)
 class ResolvePromoteTypes(SessionPass):
-    """Replace each ConvertPromoteTypes by the Casts it stands for. One Cast of a value to a type serves its graph."""
+    """Replace each ConvertPromoteTypes by the equivalent Casts; a graph shares one Cast of a value to a type."""
 
     def rewrite(self, session: Session) -> RewriteResult:
         if drop_unused_bodies(session.model):
@@ -47,7 +47,7 @@ class ResolvePromoteTypes(SessionPass):
 def resolve(
     node: onnx_ir.Node, inference: Inference, made: dict[tuple[Scope, onnx_ir.Value, DataType], onnx_ir.Value]
 ) -> Replacement | Refusal | None:
-    """The Casts for one ConvertPromoteTypes; `made` remembers the Casts of each graph, so that none is made twice."""
+    """Return the Casts for one ConvertPromoteTypes; `made` has the Casts of each graph, so that none is repeated."""
     if not is_convert_promote_types(node):
         return None
     common = inference.type_of(node.outputs[0])

@@ -180,7 +180,7 @@ class _Folding:
             reason = f"the file would grow by {size} bytes, and {left} of max_total_growth are left"
         elif not all(self.namer.takes_constant(node.graph, tensor.dtype) for tensor in tensors):
             opset, dtype = self.namer.constant_opset(node.graph), type_name(tensors[0].dtype)
-            reason, rule = f"it would have to be a Constant, which at opset {opset} gives no {dtype}", RULE
+            reason, rule = f"it would have to be a Constant, which at opset {opset} does not support {dtype}", RULE
         else:
             reason, rule = self._lack(node, [None] * len(tensors)), RULE
         if reason is not None:

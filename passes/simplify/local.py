@@ -1,4 +1,4 @@
-"""The Cast of a ConstantOfShape: it can fill with the cast value itself.
+"""The Cast of a ConstantOfShape, which can fill with the cast value directly.
 
     a = ConstantOfShape <value = {1.5}> (shape)  # float
     y = Cast <to = float16> (a)
@@ -32,7 +32,7 @@ from castsmith.numerics.cast import Policy, cast, policy_for
 from castsmith.numerics.status import cast_status
 from castsmith.numerics.types import Kind, element_type, type_name
 
-# Casts made so far, so that one Cast of a value to a type serves all who want it where it can be seen.
+# Casts made so far, so that all users in scope share one Cast of a value to a type.
 
 Scope = onnx_ir.Graph | onnx_ir.Function
 _Key = tuple[onnx_ir.Value, DataType, Policy]
@@ -40,21 +40,20 @@ _Key = tuple[onnx_ir.Value, DataType, Policy]
 
 @dataclass
 class CastTable:
-    """The Casts that a walk in the order of the graph has met; settings that the target type ignores do not count."""
+    """The Casts visited by a walk in the order of the graph; settings that the target type ignores do not count."""
 
     held: Mapping[onnx_ir.Graph, onnx_ir.Node]
     """The node that holds each subgraph."""
     made: dict[_Key, dict[Scope, onnx_ir.Value]] = field(default_factory=dict[_Key, dict[Scope, onnx_ir.Value]])
 
     def note(self, scope: Scope, source: onnx_ir.Value, meaning: CastNode, opset: int, result: onnx_ir.Value) -> None:
-        """Remember that `result` is what the cast of `source` gives in `scope`."""
+        """Record `result` as the cast of `source` in `scope`."""
         self.made.setdefault(_key(source, meaning, opset), {})[scope] = result
 
     def find(self, scope: Scope | None, source: onnx_ir.Value, meaning: CastNode, opset: int) -> onnx_ir.Value | None:
-        """What an earlier Cast in the scope, or in one around it, made of `source` by the same conversion.
+        """Return the result of an earlier equal cast of `source` in the scope, or in one around it.
 
-        The walk comes to a subgraph after all that stands before it outside, so whatever is found there is computed
-        before it.
+        The walk visits a subgraph after all nodes before it outside, so the result is always computed earlier.
         """
         found = self.made.get(_key(source, meaning, opset))
         while found and scope is not None:
@@ -66,7 +65,7 @@ class CastTable:
 
 
 def merge_with(node: onnx_ir.Node, twin: onnx_ir.Value | None, to: DataType) -> Replacement | None:
-    """Use `twin`, the result of another Cast, in place of what `node` gives; None where there is nothing to gain."""
+    """Use `twin`, the result of another Cast, instead of the node's result; None if nothing is saved."""
     if twin is None:
         return None
     producer = twin.producer()
@@ -74,7 +73,7 @@ def merge_with(node: onnx_ir.Node, twin: onnx_ir.Value | None, to: DataType) -> 
     # A graph output that cannot take over the name of its twin would need an Identity, which moves as many bytes.
     if node.outputs[0].is_graph_output() and not hands_over:
         return None
-    reason = f"{twin.name} is the same value as {type_name(to)} already"
+    reason = f"{twin.name} already is the same value as {type_name(to)}"
     return Replacement("merge-duplicate-casts", reason, outputs=(twin,))
 
 
@@ -95,7 +94,7 @@ def _key(source: onnx_ir.Value, meaning: CastNode, opset: int) -> _Key:
 def cast_filling(
     node: onnx_ir.Node, inference: Inference, imports: Mapping[str, int], target: Target | None
 ) -> Replacement | None:
-    """What to put in place of a Cast or CastLike of a ConstantOfShape."""
+    """Return the replacement of a Cast or CastLike of a ConstantOfShape."""
     producer = node.inputs[0].producer() if node.op_type in CASTS and node.inputs[0] else None
     if producer is None or producer.op_type != "ConstantOfShape" or producer.domain not in DEFAULT_DOMAINS:
         return None
@@ -116,7 +115,7 @@ def cast_filling(
     made = onnx_ir.node("ConstantOfShape", list(producer.inputs), attributes, name=node.name)
     output, old = made.outputs[0], node.outputs[0]
     output.name, output.dtype, output.shape = old.name, meaning.to, old.shape or producer.outputs[0].shape
-    reason = f"the value that fills the tensor is {type_name(meaning.to)} from the start"
+    reason = f"the tensor is filled with a {type_name(meaning.to)} value directly"
     return Replacement("cast-constant-of-shape", reason, (made,), outputs=(output,))
 
 

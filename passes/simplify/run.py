@@ -1,4 +1,4 @@
-"""simplify-casts: casts that change nothing go, chains that are exact become one, and so do casts made twice.
+"""simplify-casts: Remove casts that change nothing, collapse exact chains into one cast, and merge equal casts.
 
 Exact: a cast to the type that the value already has is no cast; a chain a -> b -> c becomes a -> c only where the
 derived predicate `castsmith.numerics.exactness.chain_collapses` proves that no value of a, defined or not, comes out
@@ -56,16 +56,17 @@ _OPERATORS = SEEING_THROUGH | CASTS
 
 @dataclass(frozen=True)
 class SimplifyCasts(SessionPass):
-    """Remove casts that change nothing or that nobody sees, collapse chains that are exact, merge casts made twice;
-    CastLike becomes Cast.
+    """Remove casts without effect, collapse exact chains, and merge equal casts; CastLike becomes Cast.
 
-    default_size, sizes: as of PlaceCasts; they count for the bytes in the records, and for nothing else.
-    undefined_free: shorten chains too that give something else only where the standard leaves the chain open.
-    target: whose kernels decide which types a node may be given; ONNX Runtime's on the CPU where there is none.
+    Attributes:
+        default_size: As in PlaceCasts; used only for the bytes in the records.
+        sizes: As in PlaceCasts; used only for the bytes in the records.
+        undefined_free: Also shorten chains whose result changes only where the standard leaves the chain open.
+        target: The runtime whose kernels limit the types a node may be given; ONNX Runtime on the CPU if None.
     """
 
-    default_size: int = option(64, count_info("what a dimension without a size is taken to be"))
-    sizes: str = option("", text_info("what dimensions are taken to be, by name: batch=1,N=128"))
+    default_size: int = option(64, count_info("assumed size of an unknown dimension"))
+    sizes: str = option("", text_info("assumed sizes of dimensions by name: batch=1,N=128"))
     undefined_free: bool = option(False, flag_info("shorten chains that the standard leaves open"))
     target: Target | None = None
 
@@ -98,7 +99,7 @@ class SimplifyCasts(SessionPass):
 
 @dataclass(frozen=True)
 class _Facts:
-    """What is known of the model; `origins` keeps what was found, so that a long chain is not followed twice."""
+    """Facts about the model; `origins` caches results, so that a long chain is not followed twice."""
 
     inference: Inference
     casts: CastTable
@@ -111,8 +112,11 @@ class _Facts:
 
 @dataclass(frozen=True)
 class _Origin:
-    """The value furthest back from which one cast does the same as a chain of casts, the types passed on the way
-    there, why the step before it is refused, with a witness, and what is known of the values that made it exact."""
+    """The earliest value from which one cast equals a chain of casts.
+
+    It has the types in between, the reason and witness why the step before it is refused, and the facts about the
+    values that made it exact.
+    """
 
     value: onnx_ir.Value
     path: tuple[DataType, ...] = ()
@@ -121,14 +125,14 @@ class _Origin:
 
 
 def simplify(node: onnx_ir.Node, facts: _Facts, imports: Mapping[str, int]) -> Replacement | Refusal | None:
-    """What to put in place of one Cast or CastLike."""
+    """Return the replacement of one Cast or CastLike."""
     meaning = _meaning(node, facts.inference)
     source = node.inputs[0]
     if meaning is None or meaning.to is None or source is None or node.graph is None:
         return None
     opset = opset_of(imports, "") or 1
     if facts.inference.type_of(source) == meaning.to:
-        reason = f"the value is {type_name(meaning.to)} already"
+        reason = f"the value already is {type_name(meaning.to)}"
         return Replacement("remove-identity-cast", reason, outputs=(source,))
     origin = _origin(source, meaning, facts, opset)
     if facts.inference.type_of(origin.value) == meaning.to:
@@ -146,7 +150,7 @@ def simplify(node: onnx_ir.Node, facts: _Facts, imports: Mapping[str, int]) -> R
 
 
 def _no_cast(node: onnx_ir.Node, origin: _Origin, meaning: CastNode, facts: _Facts, opset: int) -> Refusal | None:
-    """Why a Cast of the opset cannot stand in place of a CastLike, which is invalid there then too."""
+    """Return the reason why a Cast of the opset cannot replace a CastLike, which is invalid there too."""
     types = (meaning.to, facts.inference.type_of(origin.value))
     why = not_cast([dtype for dtype in types if dtype is not None], opset) if node.op_type == "CastLike" else None
     return None if why is None else Refusal(NAME, "castlike-to-cast", site_of(node), why)
@@ -155,22 +159,22 @@ def _no_cast(node: onnx_ir.Node, origin: _Origin, meaning: CastNode, facts: _Fac
 def _one_cast(
     node: onnx_ir.Node, origin: _Origin, meaning: CastNode, facts: _Facts, opset: int
 ) -> Replacement | Refusal | None:
-    """One Cast from the origin in place of the chain, or of a CastLike."""
+    """Return one Cast from the origin instead of the chain, or of a CastLike."""
     lacking = _no_cast(node, origin, meaning, facts, opset)
     if lacking is not None:
         return lacking
     if origin.path:
-        reason = f"going through {_names(origin.path)} changes no value that one cast would not{origin.because}"
+        reason = f"going through {_names(origin.path)} gives the same as one cast{origin.because}"
         return _replace_by_cast("collapse-chain", node, origin.value, meaning, reason)
     if node.op_type == "CastLike":
         assert meaning.to is not None
-        reason = f"the type to be like is known: {type_name(meaning.to)}"
+        reason = f"the type of the second operand is known: {type_name(meaning.to)}"
         return _replace_by_cast("castlike-to-cast", node, origin.value, meaning, reason)
     return None if origin.refused is None else Refusal(NAME, "collapse-chain", site_of(node), *origin.refused)
 
 
 def _origin(source: onnx_ir.Value, last: CastNode, facts: _Facts, opset: int) -> _Origin:
-    """Where the chain of casts that ends in a cast of `source` by `last` can start."""
+    """Return the start of the chain of casts that ends in a cast of `source` by `last`."""
     start, path, because = source, list[DataType](), ""
     while (found := facts.origins.get((source, last))) is None:
         step = cast_before(source, facts.inference)
@@ -194,7 +198,7 @@ def _origin(source: onnx_ir.Value, last: CastNode, facts: _Facts, opset: int) ->
 
 
 def _refused(chain: tuple[DataType, CastNode, CastNode], opset: int, *, free: bool) -> tuple[str, str] | None:
-    """Why the chain of two casts is not one cast, and a value that shows it; None where it is."""
+    """Return the reason and a witness why the chain of two casts is not one cast; None if it is."""
     start, first, last = chain
     assert first.to is not None
     assert last.to is not None

@@ -1,4 +1,4 @@
-"""What a rewrite of simplify-casts saves: the bytes that casts, and operators behind them, no longer read and write."""
+"""Savings of a rewrite of simplify-casts: the bytes that casts, and operators after them, no longer read and write."""
 
 from __future__ import annotations
 
@@ -23,15 +23,14 @@ from castsmith.passes.simplify.see_through import SHAPE_ONLY
 
 @dataclass(frozen=True)
 class Savings:
-    """Counts bytes at the shapes that the model declares; a dimension without a number, and a value without a shape,
-    count as `default` or as `named`."""
+    """Counts bytes by the declared shapes; an unknown dimension or shape counts as `default` or as `named`."""
 
     inference: Inference
     default: int
     named: Mapping[str, int]
 
     def of(self, node: onnx_ir.Node, replacement: Replacement) -> int:
-        """The bytes that the replacement of the node saves each time the model runs."""
+        """Return the bytes that the replacement of the node saves each time the model runs."""
         saved = self._cast(node) if replacement.outputs is not None else 0.0
         saved -= sum(self._cast(new) for new in replacement.nodes)
         if node.op_type not in SHAPE_ONLY:
@@ -44,7 +43,7 @@ class Savings:
         return int(saved)
 
     def _going(self, value: onnx_ir.Value | None, kept: set[onnx_ir.Value | None]) -> float:
-        """The bytes of the casts that nobody wants any more once one user of the value is gone."""
+        """Return the bytes of the casts that become unused without one user of the value."""
         total = 0.0
         while value is not None and value not in kept and use_count(value) == 1 and not value.is_graph_output():
             cast = value.producer()
@@ -69,7 +68,7 @@ class Savings:
         return 0.0 if dtype is None else element_bytes(dtype)
 
     def _elements(self, *values: onnx_ir.Value) -> int:
-        """The elements of values that have one shape."""
+        """Return the elements of values that have one shape."""
         shape = next((value.shape for value in values if value.shape is not None), None)
         if shape is None:
             return self.default
@@ -77,10 +76,10 @@ class Savings:
 
 
 def reads_more(node: onnx_ir.Node, origin: onnx_ir.Value, inference: Inference, opset: int) -> bool:
-    """Whether the last cast of a chain, from the origin and not from its narrower operand, moves more bytes.
+    """True if the last cast of a chain, from the origin and not from its narrower operand, moves more bytes.
 
-    It does where the operand stays for others. Where all who use it are casts that can go back to the origin, it goes,
-    with its own cast, once all of them have: worth it for few of them.
+    It does if the operand stays for other users. If all users are casts that can start from the origin, the operand and
+    its own cast are removed once all of them have been changed: worthwhile for few users.
     """
     source = node.inputs[0]
     assert source is not None

@@ -1,4 +1,4 @@
-"""Rules for operators whose operands are casts that they do not see (`castsmith.passes.simplify.see_through`).
+"""Rules for operators whose results do not depend on casts of their operands.
 
     y = Cast <to = double> (x)  # (float16) -> double
     z = IsNaN (y)
@@ -39,52 +39,49 @@ from castsmith.numerics.embedding import embeds
 from castsmith.numerics.status import cast_status
 from castsmith.numerics.types import Kind, element_type, type_name
 
-# Operators that do not see a cast: their result is the same for the value before it.
-#
-#   Shape, Size          never look at elements: any cast
-#   IsNaN, IsInf, NonZero  ask a predicate of each element: casts that never change its answer
-#   Equal, Less ...      compare: casts to a type that holds the source, on both sides alike; a constant on the other
-#                        side is narrowed where that changes none of its elements
-#   ArgMax, ArgMin       compare elements: casts to a type that holds the source. Equal elements stay equal, so ties
-# fall
-#                        the same way; types with NaN are refused, since the standard does not say where a NaN ends up
-#   Gather ...           take integer indices: casts to a type that holds the source
-#
-# What is asked of a cast is decided on the values at which conversions turn (`castsmith.numerics.critical`).
+# Operators that do not depend on a cast: their result is the same for the value before it. The property of a cast is
+# decided on the critical values (`castsmith.numerics.critical`).
+#   Shape, Size            independent of elements: any cast
+#   IsNaN, IsInf, NonZero  a predicate of each element: casts that never change it
+#   Equal, Less ...        comparison: casts to a type that holds the source, on both sides alike; a constant on one
+#                          side is narrowed if that changes no element
+#   ArgMax, ArgMin         comparison: casts to a type that holds the source. Equal elements stay equal, so ties are
+#                          broken alike; types with NaN are refused, since the standard does not define its position
+#   Gather ...             integer indices: casts to a type that holds the source
 
 SHAPE_ONLY = operators(lambda row: row.moves is Moves.SHAPE)
 QUESTIONS = operators(lambda row: row.answer in (Answer.QUESTION, Answer.PLACES))
 COMPARISONS = operators(lambda row: row.answer is Answer.COMPARISON)
 ORDER = operators(lambda row: row.answer is Answer.EXTREME)
 INDICES = dict.fromkeys(operators(lambda row: row.indices is Indices.ALONG_AXIS), 1)
-"""The inputs that take indices of two types by a variable of their own."""
+"""The inputs that take indices of two types by a type variable of their own."""
 
 Question = Callable[[NDArray[Any]], NDArray[np.bool_]]
 
 
 def why_seen(node: onnx_ir.Node, source: DataType, meaning: CastNode, opset: int) -> tuple[str, str] | None:
-    """Why the operator sees the cast of its operand, with a value that shows it; None where it does not."""
+    """Return the reason and a witness why the operator depends on the cast of its operand; None if it does not."""
     assert meaning.to is not None
     if node.op_type in SHAPE_ONLY:
         return None
     if max(element_type(source).kind, element_type(meaning.to).kind) > Kind.FLOATING:
-        return f"casts between {type_name(source)} and {type_name(meaning.to)} are not compared number by number", ""
+        return f"casts between {type_name(source)} and {type_name(meaning.to)} are not analysed", ""
     question = _question(node)
     if question is not None:
         return _changed_answer(question, node.op_type, source, meaning, opset)
     if node.op_type in ORDER and element_type(source).has_nan:
-        return f"the standard does not say where {node.op_type} puts a NaN", "nan"
+        return f"the standard does not define the position of NaN in {node.op_type}", "nan"
     if embeds(source, meaning.to):
         return None
     return _confused(source, meaning, opset)
 
 
 def reason_unseen(node: onnx_ir.Node, source: DataType, to: DataType) -> str:
-    """Why the cast can go, in words."""
+    """Return the reason why the cast can be removed, in words."""
     if node.op_type in SHAPE_ONLY:
-        return f"{node.op_type} looks at no element"
+        return f"{node.op_type} does not depend on elements"
     if node.op_type in QUESTIONS:
-        return f"{node.op_type} gives the same for every {type_name(source)} and what becomes of it in {type_name(to)}"
+        return f"{node.op_type} gives the same for every {type_name(source)} and its cast to {type_name(to)}"
     return f"{type_name(to)} holds every {type_name(source)}, so {node.op_type} gives the same"
 
 
@@ -110,16 +107,16 @@ def _changed_answer(
         failing = (question(values) != question(results)) | ~fixed
     if not failing.any():
         return None
-    return f"{asked} gives something else before and after the cast of this value", repr(_first(values, failing))
+    return f"{asked} differs before and after the cast of this value", repr(_first(values, failing))
 
 
 def _confused(source: DataType, meaning: CastNode, opset: int) -> tuple[str, str]:
-    """Two numbers of `source` whose order the cast does not keep."""
+    """Return two numbers of `source` whose order the cast does not preserve."""
     assert meaning.to is not None
     reason = f"{type_name(meaning.to)} does not hold every {type_name(source)}"
     values, _, fixed = _sample(source, meaning, opset)
     if not fixed.all():
-        return f"{reason}; the standard does not even fix the cast of this one", repr(_first(values, ~fixed))
+        return f"{reason}; the standard does not fix the cast of this value", repr(_first(values, ~fixed))
     numbers = values if element_type(source).kind <= Kind.INTEGER else values[~np.isnan(values.astype(np.float64))]
     if element_type(meaning.to).kind > Kind.FLOATING:
         return reason, ""
@@ -131,11 +128,11 @@ def _confused(source: DataType, meaning: CastNode, opset: int) -> tuple[str, str
     if not lost.any():
         return reason, ""
     place = int(lost.argmax())
-    return f"{reason}: it does not tell these two apart", f"{ordered[place].item()!r} and {ordered[place + 1].item()!r}"
+    return f"{reason}: it maps these two to one", f"{ordered[place].item()!r} and {ordered[place + 1].item()!r}"
 
 
 def _sample(source: DataType, meaning: CastNode, opset: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_]]:
-    """The values of `source` that decide, what they become, and whether the standard fixes that."""
+    """Return the critical values of `source`, their casts, and whether the standard fixes these."""
     assert meaning.to is not None
     values = critical_values(source, meaning.to)
     settings: dict[str, Any] = {"saturate": meaning.saturate, "round_mode": meaning.round_mode, "opset": opset}
@@ -146,7 +143,7 @@ def _first(values: NDArray[Any], failing: NDArray[np.bool_]) -> int | float | bo
     return values[int(failing.argmax())].item()
 
 
-# Where what is known of the values makes a chain of casts exact that is not so for all values of its types.
+# Facts about the values can make a chain of casts exact that is not so for all values of its types.
 
 _NARROW_FLOAT = 8
 
@@ -169,7 +166,7 @@ def harmless(known: Range, start: DataType, first: CastNode, last: CastNode) -> 
 
 
 def held(values: Iterable[onnx_ir.Value], ranges: Ranges, source: DataType, meaning: CastNode) -> bool:
-    """True if all the values are known to be integers which the cast from `source` leaves as they are."""
+    """True if all the values are known to be integers that the cast from `source` does not change."""
     known = [ranges.get(value) for value in values]
     return all(
         each is not None and each.fits(source) and meaning.to is not None and each.fits(meaning.to) for each in known
@@ -179,15 +176,15 @@ def held(values: Iterable[onnx_ir.Value], ranges: Ranges, source: DataType, mean
 RULE = "see-through-cast"
 
 _Step = tuple[onnx_ir.Value, DataType, CastNode]
-"""What stands before a cast, its type, and what the cast does."""
+"""The value before a cast, its type, and the cast."""
 
 _SMALL = 1024
-"""Elements up to which a constant is narrowed to meet the other operand."""
+"""Elements up to which a constant is narrowed to match the other operand."""
 
 _BLIND = SHAPE_ONLY | QUESTIONS | ORDER
 
 SEEING_THROUGH = _BLIND | INDICES.keys() | COMPARISONS
-"""The operators that a rule is about."""
+"""The operators of a rule."""
 
 
 def bypass(
@@ -198,7 +195,7 @@ def bypass(
     ranges: Ranges,
     target: Target | None,
 ) -> Replacement | Refusal | None:
-    """Rewire the node to what stands before the casts that it does not see."""
+    """Rewire the node to the values before the casts on which it does not depend."""
     if node.domain not in DEFAULT_DOMAINS:
         return None
     if node.op_type in _BLIND or node.op_type in INDICES:
@@ -209,7 +206,7 @@ def bypass(
 
 
 def cast_before(value: onnx_ir.Value | None, inference: Inference) -> tuple[onnx_ir.Value, DataType, CastNode] | None:
-    """What stands before the cast that makes `value`, its type, and what the cast does; None where there is no cast."""
+    """Return the value before the cast that makes `value`, its type, and the cast; None if there is no cast."""
     producer = None if value is None else value.producer()
     if producer is None or not producer.inputs or producer.inputs[0] is None:
         return None
@@ -230,7 +227,7 @@ def _bypass_one(
     ranges: Ranges,
     target: Target | None,
 ) -> Replacement | Refusal | None:
-    """Go back over one cast after another as long as the operator does not see them."""
+    """Go back over one cast after another as long as the operator does not depend on them."""
     origin, reason, refusal = node.inputs[index] if index < len(node.inputs) else None, "", None
     while (step := cast_before(origin, inference)) is not None:
         before, source, meaning = step
@@ -255,7 +252,7 @@ def _bypass_both(
     ranges: Ranges,
     target: Target | None,
 ) -> Replacement | Refusal | None:
-    """Compare before the casts where both operands are cast alike, or one is and the other is a constant."""
+    """Compare before the casts if both operands are cast alike, or one is and the other is a constant."""
     steps = [cast_before(value, inference) for value in node.inputs]
     step = steps[0] or steps[1]
     if step is None:
@@ -298,7 +295,7 @@ def _unlike(
 
 
 def _dies_with(value: onnx_ir.Value | None) -> bool:
-    """True if the cast that makes an operand is for this operand alone, so that one cast replaces another."""
+    """True if the cast that makes an operand has no other user, so that one cast replaces another."""
     return value is not None and use_count(value) == 1 and not value.is_graph_output()
 
 
@@ -309,7 +306,7 @@ def _reason(seen: object, node: onnx_ir.Node, source: DataType, to: DataType) ->
 
 
 def _narrowed(value: onnx_ir.Value | None, to: DataType, imports: Mapping[str, int]) -> onnx_ir.Value | None:
-    """A small constant in the type `to`; None where `to` does not hold each of its elements."""
+    """Return a small constant in the type `to`; None if `to` does not hold each of its elements."""
     tensor = constant_tensor(value)
     if value is None or tensor is None or tensor.size > _SMALL or not embeds(to, tensor.dtype):
         return None

@@ -48,7 +48,7 @@ def test_a_dimension_counts_as_often_as_it_is_there() -> None:
     result = castsmith.optimize(onnx_ir.from_onnx_text(_FLATTEN), passes=["place-casts"])
     (rewrite,) = result.rewrites
     # 64 * 64 elements: the cast reads 2 bytes and writes 4, the Transpose reads and writes 2 in place of 4.
-    assert f"bytes moved: {4096 * (6 + 4)} in place of {4096 * (6 + 8)}" in rewrite.reason
+    assert f"bytes moved: {4096 * (6 + 4)} instead of {4096 * (6 + 8)}" in rewrite.reason
     assert f"at these sizes (a launch counts as {LAUNCH_BYTES} bytes)" in rewrite.reason
 
 
