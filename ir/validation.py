@@ -292,6 +292,8 @@ def _require_shallow(depth: int, place: str) -> None:
 
 def _require_shallow_type(value: onnx_ir.Value, place: str) -> None:
     inner, depth = value.type, 0
+    if inner is None or type(inner) is onnx_ir.TensorType:  # as it mostly is
+        return
     while isinstance(inner, onnx_ir.SequenceType | onnx_ir.OptionalType):
         inner, depth = inner.elem_type, depth + 1
     if depth > _GRAPHS:

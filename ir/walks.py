@@ -143,7 +143,8 @@ def held_tensors(model: onnx_ir.Model) -> Iterator[tuple[Held, onnx_ir.TensorPro
     """Yield the tensors in attributes of nodes, and in the defaults of functions, with their places."""
     owners: list[onnx_ir.Node | onnx_ir.Function] = [*model.functions.values()]
     for owner in (*owners, *all_nodes(model)):
-        for name, attribute in list(owner.attributes.data.items()):
+        data = owner.attributes.data
+        for name, attribute in list(data.items()) if data else ():
             if attribute.type in _WITH_TENSORS and not attribute.is_ref() and attribute.value is not None:
                 if attribute.type == AttributeType.TENSOR:
                     yield Held(owner, name), tensor_of(attribute)

@@ -199,7 +199,7 @@ def _optimize(model: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str], o
         "target": chosen,
     }
     verify, provenance = options.verify, options.provenance
-    settled, verdict = set[str](), None
+    settled, verdict, held = set[str](), None, None
     before = None if verify is None else session.model.clone()
     comparing: dict[str, Any] = {
         "engine": verify,
@@ -220,13 +220,16 @@ def _optimize(model: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str], o
             continue
         if options.progress is not None:
             options.progress(name)
-        size = _constant_bytes(session.model) if name in _GROWING else 0
+        if held is None and name in _GROWING:
+            held = _constant_bytes(session.model)
         outcome = _run(make_pass(spec, settings) if isinstance(spec, str) else spec, name, session)
         settled = set[str]() if outcome.modified else settled | {name}
         session.record(outcome.records)
-        if name in _GROWING:
-            left = settings["max_total_growth"]
-            settings["max_total_growth"] = left - min(max(_constant_bytes(session.model) - size, 0), left)
+        if outcome.modified and held is not None and name in _GROWING:
+            now, left = _constant_bytes(session.model), settings["max_total_growth"]
+            settings["max_total_growth"], held = left - min(max(now - held, 0), left), now
+        elif outcome.modified:
+            held = None
         if before is not None and outcome.modified:
             from castsmith.ir.verify import require_same
 

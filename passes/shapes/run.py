@@ -29,7 +29,7 @@ from onnx_ir import DataType
 from castsmith.ir.constants import constant_tensor, drop_if_unused, new_constant, use_count
 from castsmith.ir.inference import Session, called_with_several_types
 from castsmith.ir.naming import Namer
-from castsmith.ir.ops import DEFAULT_DOMAINS
+from castsmith.ir.ops import DEFAULT_DOMAINS, Moves, operators
 from castsmith.ir.options import shared
 from castsmith.ir.records import Records, Refusal, RewriteResult
 from castsmith.ir.rewrite_pass import SessionPass
@@ -39,6 +39,7 @@ from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, graphs_in
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import type_name
+from castsmith.passes.shapes.arithmetic import BY_ELEMENT
 from castsmith.passes.shapes.contents import COMPUTED, FOLLOWED
 from castsmith.passes.shapes.elements import Content
 from castsmith.passes.shapes.facts import fitting
@@ -69,7 +70,7 @@ class FoldShapes(SessionPass):
     def rewrite(self, session: Session) -> RewriteResult:
         model, records = session.model, Records()
         nodes = list(all_nodes(model))
-        if not any(node.op_type in COMPUTED for node in nodes):
+        if not may_find_something(nodes):
             return RewriteResult(model, False, records)
         inference = session.follow(PromotionRules(promote_unsafe=True))
         several = called_with_several_types(inference)
@@ -77,6 +78,36 @@ class FoldShapes(SessionPass):
         shapes = _known(Shapes(model, inference, session.imports, session.holders, self.largest_dim), nodes)
         _Folding(session, shapes, session.namer(), self, records).run(nodes)
         return RewriteResult(model, bool(records.rewrites), records)
+
+
+def may_find_something(nodes: Iterable[onnx_ir.Node]) -> bool:
+    """False if a look at the operators tells that no rule applies: nothing is computed from shapes and constants alone.
+
+    Most models of activations are such, and following all their shapes takes as long as all other passes.
+    """
+    seen, known = set[onnx_ir.Node](), set[onnx_ir.Value]()
+
+    def is_found(value: onnx_ir.Value | None) -> bool:
+        producer = None if value is None else value.producer()
+        return value in known or (producer is not None and producer not in seen)
+
+    for node in nodes:
+        op_type = node.op_type
+        seen.add(node)
+        if op_type in WITH_TARGETS and any(map(is_found, node.inputs[1:])):
+            return True
+        if op_type not in FOLLOWED or node.domain not in DEFAULT_DOMAINS:
+            continue
+        operands = node.inputs if op_type in BY_ELEMENT else node.inputs[:1]
+        if op_type in _OF_SHAPES or all(is_found(each) or constant_tensor(each) is not None for each in operands):
+            if op_type in COMPUTED:
+                return True
+            known.update(node.outputs)
+    return False
+
+
+_OF_SHAPES = operators(lambda row: row.moves is Moves.SHAPE)
+"""Operators that read nothing of their operand but its shape."""
 
 
 def _known(shapes: Shapes, nodes: Iterable[onnx_ir.Node]) -> Shapes:
