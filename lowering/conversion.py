@@ -240,7 +240,7 @@ def _left_mixed(model: onnx_ir.Model) -> list[Diagnostic]:
     nodes = [*inference.disagreements, *(node for node, found in inference.illegal.items() if found)]
     return [
         Diagnostic(
-            "mixed-operands",
+            "mixed-operand-types",
             Severity.ERROR,
             site_of(node),
             f"the operands of {node.name or node.op_type} are not of one type after the conversion",

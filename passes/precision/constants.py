@@ -21,8 +21,9 @@ Array = NDArray[Any]
 MASK = -1e5
 """A constant of no more than this that the precision lacks masks scores; attention fills with -1e9 or finfo.min."""
 
-MOST_LOST, MOST_SUBNORMAL = 0.01, 0.1
-"""The shares of a constant's elements that may lose all their bits, and some of them, before it stays as it is."""
+MOST_LOST = 0.5
+"""The share of a constant's elements that may lose bits, by becoming zero or subnormal, before it stays as it is.
+Trained weights hold many elements that are negligible beside the largest; an epsilon is one that is not."""
 
 
 @dataclass(frozen=True)
@@ -123,11 +124,10 @@ def unfit(name: str, fate: Fate, to: DataType) -> str:
     """The reason to leave the constant in its type; empty where it fits the precision."""
     if fate.overflow:
         return f"{fate.overflow} of {fate.elements} elements of {name} exceed {type_name(to)}"
-    if fate.lost > MOST_LOST * fate.elements:
-        return f"{fate.lost} of {fate.elements} elements of {name} become zero in {type_name(to)}"
-    if fate.subnormal + fate.lost > MOST_SUBNORMAL * fate.elements:
-        lost = fate.subnormal + fate.lost
-        return f"{lost} of {fate.elements} elements of {name} lose bits in {type_name(to)}"
+    lost = fate.subnormal + fate.lost
+    if lost > MOST_LOST * fate.elements:
+        what = "lose bits" if fate.subnormal else "become zero"
+        return f"{lost} of {fate.elements} elements of {name} {what} in {type_name(to)}"
     return ""
 
 
