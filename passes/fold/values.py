@@ -192,7 +192,7 @@ class Constants:
             return known.tensor.numpy()
         if known.nbytes > _SMALL and known.nbytes > self._limit:
             size = f"{list(known.shape)} of {known.dtype.name.lower()}"
-            raise FoldError(f"an intermediate array {size} would be larger than all constants of the model")
+            raise FoldError(f"the intermediate array {size} exceeds the memory limit")
         try:
             array = move(known.how, [made[operand] for operand in known.operands])
         except MoveError as error:

@@ -31,7 +31,7 @@ REFUSED = {
     "a trillion elements on the way": (
         "g () => (float16[1, 1] y) <float[1] w = {1}, int64[2] s = {1000000, 1000000}, int64[2] zeros = {0, 0},"
         " int64[2] ones = {1, 1}> { a = Expand (w, s) b = Slice (a, zeros, ones) y = Cast <to = 10> (b) }",
-        "fold-invalid: an intermediate array [1000000, 1000000] of float would be larger than all constants of the model",
+        "fold-invalid: the intermediate array [1000000, 1000000] of float exceeds the memory limit",
     ),
     "an index that is not there": (
         "g () => (float16[1] y) <float[2] w = {1, 2}, int64[1] i = {2}> { p = Gather (w, i) y = Cast <to = 10> (p) }",
