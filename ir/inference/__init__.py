@@ -1,7 +1,7 @@
 """Element types of all values of a model, also of one whose operands disagree, and intervals of its integers.
 
 Call `infer_element_types(model, rules)`; the `Inference` it returns gives the type of each value and lists the operands
-to convert. `intervals` bounds integers. A `Session` keeps what is known of a model from pass to pass.
+to convert. `intervals` bounds integers. A `Session` keeps the facts about a model from pass to pass.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Model-local functions by the types with which they are called: a body has one set of types for each."""
+"""Model-local functions by their argument types: a body has one set of types for each."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ import onnx_ir
 from onnx_ir import DataType
 
 Signature = tuple[tuple[DataType | None, int | None], ...]
-"""The type of each input of a function, and its rank where the rules of promotion look at ranks."""
+"""The type of each input of a function, and its rank if the promotion rules depend on ranks."""
 
 Context = tuple[onnx_ir.Function, Signature] | None
-"""The body in which a node stands, with the signature by which it is walked; None in the main graph."""
+"""The body in which a node is, with the signature by which it is walked; None in the main graph."""
 
 
 @dataclass
 class Calls:
-    """What one walk of a model sees of its functions."""
+    """The functions and calls found by one walk of a model."""
 
     context: Context = None
     made: dict[tuple[Context, onnx_ir.Node], Context] = field(
         default_factory=dict[tuple[Context, onnx_ir.Node], Context]
     )
-    """For each call, by where it stands, the function with the signature of the call."""
+    """For each call, by its scope, the function with the signature of the call."""
     results: dict[Context, Sequence[DataType | None]] = field(default_factory=dict[Context, Sequence[DataType | None]])
     repaired: set[Context] = field(default_factory=set[Context])
-    """The bodies in which, under that signature, something has to be converted."""
+    """The bodies in which, under that signature, a value must be converted."""
     last: dict[onnx_ir.Function, Signature] = field(default_factory=dict[onnx_ir.Function, Signature])
     """The signature by which each body was walked last, to which the types of its values belong."""
 
     def live(self) -> dict[onnx_ir.Function, dict[Signature, None]]:
-        """The signatures of each function that calls from the main graph reach: a walk may try others on its way."""
+        """Return the signatures of each function that calls from the main graph reach: a walk may also try others."""
         inside: dict[Context, list[Context]] = {}
         for (context, _), called in self.made.items():
             inside.setdefault(context, []).append(called)
@@ -45,8 +45,10 @@ class Calls:
         return found
 
     def to_specialise(self) -> dict[onnx_ir.Node, tuple[onnx_ir.Function, Signature]]:
-        """The calls that need a function of their own, of those that stand where there is one set of types: calls of
-        functions with several signatures in which, or in what they call, something is to be converted."""
+        """Return the calls whose callee must be cloned, of those in scopes with one set of types.
+
+        These are calls of functions with several signatures that contain, or whose callees contain, values to convert.
+        """
         live = self.live()
         several = {f for f, found in live.items() if len(found) > 1 and any((f, s) in self.repaired for s in found)}
         calls = [
@@ -67,7 +69,7 @@ class Calls:
 
 
 def signature_text(signature: Signature) -> str:
-    """The types as a part of a name: `float_int64`, with the rank where it counts."""
+    """Return the types as a part of a name: `float_int64`, with the rank if it matters."""
     parts = [
         f"{dtype.name.lower() if dtype else 'any'}{'' if rank is None else f'{rank}d'}" for dtype, rank in signature
     ]
@@ -77,8 +79,10 @@ def signature_text(signature: Signature) -> str:
 def free_identifier(
     functions: Mapping[onnx_ir.OperatorIdentifier, onnx_ir.Function], base: onnx_ir.OperatorIdentifier, suffix: str
 ) -> onnx_ir.OperatorIdentifier:
-    """An identifier that no function has. It differs in name: ONNX Runtime 1.31 loses the overload of a call that
-    stands in a function."""
+    """Return an unused function identifier.
+
+    It differs in name, because ONNX Runtime 1.31 loses the overload of a call inside a function.
+    """
     domain, name, overload = base
     found, count = (domain, f"{name}_{suffix}", overload), 0
     while found in functions:

@@ -1,4 +1,4 @@
-"""Element types through If, Loop, Scan and SequenceMap: where branches join and states go round, they become common."""
+"""Element types through If, Loop, Scan and SequenceMap: joined branches and loop states get a common type."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Types = list[DataType | None]
 
 
 class TypeWalk(Protocol):
-    """What inference offers to the rules of control flow."""
+    """The interface of inference for the rules of control flow."""
 
     rules: PromotionRules
     types: dict[onnx_ir.Value, DataType]
@@ -31,7 +31,7 @@ class TypeWalk(Protocol):
 
 
 def infer_control_flow(walk: TypeWalk, node: onnx_ir.Node, imports: Mapping[str, int]) -> Types | None:
-    """The output types of a node with subgraphs, with what must be converted noted in `walk`; None for others."""
+    """Return the output types of a node with subgraphs, and note conversions in `walk`; None for other nodes."""
     if node.domain not in DEFAULT_DOMAINS or node.op_type not in RUNS_GRAPHS:
         return None
     outputs = _outputs(walk, node, imports)
@@ -79,7 +79,7 @@ def _states(
     before: Sequence[DataType | None] = (),
     after: Sequence[DataType | None] = (),
 ) -> Types:
-    """Walk the body until its states no longer widen; returns the types of all outputs of the body."""
+    """Walk the body until its states no longer widen; return the types of all outputs of the body."""
     body = node.attributes["body"].as_graph()
     entering = [walk.type_of(node.inputs[index]) for index in states]
     left = body.outputs[first_output : first_output + len(states)]
@@ -90,7 +90,7 @@ def _states(
         for index, value in enumerate(left):
             pair = (node.inputs[states[index]], value)
             types = [carried[index], outputs[first_output + index]]
-            widened.append(_meet(walk, node, "a state that enters and leaves as", pair, types) or carried[index])
+            widened.append(_meet(walk, node, "a state whose initial and next value are", pair, types) or carried[index])
         if widened == carried:
             break
         carried = widened
@@ -115,7 +115,7 @@ def _body(walk: TypeWalk, body: onnx_ir.Graph, inputs: Types, imports: Mapping[s
 def _meet(
     walk: TypeWalk, node: onnx_ir.Node, what: str, values: Sequence[onnx_ir.Value | None], types: Types
 ) -> DataType | None:
-    """The common type of values that meet where control flow joins; None unless all are known."""
+    """Return the common type of joined values; None unless all are known."""
     known = [dtype for dtype in types if dtype is not None]
     if len(known) < len(types) or not known:
         return None
@@ -126,7 +126,7 @@ def _meet(
 
 
 def _note_illegal(walk: TypeWalk, node: onnx_ir.Node, imports: Mapping[str, int], outputs: Types) -> None:
-    """What goes in or comes out has a type that the operator does not pass on at this opset."""
+    """Note an input or output of a type that the operator does not pass on at this opset."""
     key = op_key(node, imports)
     if key is None:
         return

@@ -1,4 +1,12 @@
-"""Inputs of one node that must share a type and do not, or have one that the operator does not take."""
+"""Inputs of one node that must share a type and do not, or that have an unsupported type.
+
+An unsupported type becomes the narrowest supported type that holds all of its values. If that is a type of
+the same kind the result is cast back, since wider arithmetic followed by Cast is arithmetic in the type itself
+(modulo 2**bits for integers; one rounding for floats). If the kind changes (Softmax of int32, Sub of bool) the
+result keeps the wide type. If the model declares a suitable result type, that type is used.
+
+Addition and similar operators on bool mean the same in PyTorch, NumPy and JAX: `Add` is `Or`, `Mul` is `And`.
+"""
 
 from __future__ import annotations
 
@@ -31,21 +39,11 @@ from castsmith.numerics.errors import PromotionError
 from castsmith.numerics.promotion import PromotionRules, common_type_of_constants
 from castsmith.numerics.types import Kind, element_type, type_name
 
-# What to do with a type that an operator does not take at the model's opset.
-#
-# The rule: the narrowest type that the operator takes and that holds every value of the type. Where that is a type of
-# the same kind the result goes back to the type, since wider arithmetic followed by Cast is arithmetic in the type
-# itself
-# (modulo 2**bits for integers; one rounding for floats). Where the kind changes (Softmax of int32, Sub of bool) the
-# result stays as wide as it was computed. Where the model declares the result to have a type that will do, that is it.
-#
-# Addition and its like on bool have a meaning in PyTorch, NumPy and JAX, all the same: `Add` is `Or`, `Mul` is `And`.
-
 _BROADCASTING_SINCE = 7
 
 
 def boolean_operator(key: OpKey, dtype: DataType) -> str | None:
-    """The logical operator that the arithmetic operator is on bool, or None."""
+    """Return the logical operator that the arithmetic operator is on bool, or None."""
     domain, op_type, opset = key
     if dtype is not DataType.BOOL or domain not in DEFAULT_DOMAINS or opset < _BROADCASTING_SINCE:
         return None
@@ -54,7 +52,7 @@ def boolean_operator(key: OpKey, dtype: DataType) -> str | None:
 
 @cache
 def wider_type(dtype: DataType, allowed: frozenset[DataType]) -> DataType | None:
-    """The type of `allowed` that holds `dtype`: of the lowest kind, then the narrowest, then of the same signedness."""
+    """Return the type of `allowed` that holds `dtype`: lowest kind, then narrowest, then same signedness."""
     source = element_type(dtype)
     signed = source.signed or source.kind is Kind.BOOLEAN
     rows = [element_type(candidate) for candidate in allowed if embeds(dtype, candidate)]
@@ -63,44 +61,44 @@ def wider_type(dtype: DataType, allowed: frozenset[DataType]) -> DataType | None
 
 
 def returns_to(ruled: DataType, wider: DataType) -> bool:
-    """Whether a result computed in `wider` because the operator takes no `ruled` goes back to `ruled`."""
+    """True if a result computed in `wider`, because `ruled` is unsupported, is cast back to `ruled`."""
     return element_type(ruled).kind is element_type(wider).kind
 
 
 def not_taken(key: OpKey, group: TypeGroup, dtype: DataType, node: onnx_ir.Node, *, common: bool) -> str:
-    """Why there is no type to use, with the opset that would allow it."""
+    """Return the reason why there is no suitable type, with the opset that would allow it."""
     index = group.indexes[0]
     what = f"{type_name(dtype)}, their common type," if common else type_name(dtype)
     later = _first_opset(key, lambda found: _takes(found, index, dtype) and _unrestricted(node, found, dtype))
     row = restriction(node, key[2]) if index == 0 else None
     because = "" if row is None else f": {row.because}"
-    return f"{_operator(key)} takes neither {what} nor a type that holds it{because} ({_way_out(later)})."
+    return f"{_operator(key)} supports neither {what} nor a type that holds it{because} ({_way_out(later)})."
 
 
 def not_cast(types: Iterable[DataType], opset: int) -> str | None:
-    """Why Cast does not take these types, with the opset that would allow it; None where it takes them."""
+    """Return the reason why Cast does not support these types, with the opset that would allow it, or None."""
     first = {dtype: FIRST_OPSET.get(dtype) for dtype in types}
     lacking = [dtype for dtype, since in first.items() if since is None or since > opset]
     if not lacking:
         return None
     names = " and ".join(type_name(dtype) for dtype in lacking)
     needed = [since for dtype in lacking if (since := first[dtype]) is not None]
-    return f"Cast of opset {opset} takes no {names} ({_way_out(max(needed) if len(needed) == len(lacking) else None)})."
+    return f"Cast of opset {opset} does not support {names} ({_way_out(max(needed) if len(needed) == len(lacking) else None)})."
 
 
 def not_passed_on(key: OpKey, dtype: DataType) -> str:
-    """Why control flow cannot hand on a value of the type, with the opset that would allow it."""
+    """Return the reason why control flow cannot pass on a value of the type, with the opset that would allow it."""
     way_out = _way_out(_first_opset(key, lambda found: _gives(found, dtype)))
-    return f"{_operator(key)} passes no {type_name(dtype)} on ({way_out})."
+    return f"{_operator(key)} does not pass on {type_name(dtype)} ({way_out})."
 
 
 def not_an_operand(key: OpKey, dtype: DataType, wanted: DataType) -> str:
-    """Return the reason that a condition or count of control flow cannot be of the type."""
+    """Return the reason why a condition or count of control flow cannot be of the type."""
     return f"{_operator(key)} needs {type_name(wanted)}, not {type_name(dtype)}."
 
 
 def contradicted(node: onnx_ir.Node, inputs: Sequence[DataType | None]) -> Disagreement | None:
-    """Return the operand whose type an attribute of the node rules out, by the operator's text; None without one."""
+    """Return the operand whose type contradicts an attribute of the node, by the operator's text, or None."""
     named = named_types(node)
     to, text, index = named.get("to") or named.get("output_dtype"), "", 0
     if to is None or node.op_type not in ("BitCast", "QuantizeLinear"):
@@ -155,7 +153,7 @@ def _versions(domain: str, op_type: str) -> tuple[int, ...]:
 
 
 _NEVER_SCALAR = operators(lambda row: row.never_scalar)
-"""Operators that take and give no scalars, but for what Unsqueeze takes: it has one operand to promote with none."""
+"""Operators without scalar operands and results, except Unsqueeze's operand, which is alone."""
 
 _SAME_RANK = CASTS | {"Identity"}
 
@@ -166,13 +164,14 @@ Ranks = Mapping[onnx_ir.Value, int | None]
 class Disagreement:
     """Inputs `indexes` of `node` have `types` and get `common`.
 
-    common: None where `error` says why there is none, or where an unknown rank leaves it undecided.
-    ruled: what the promotion rule gives, where the operator does not take it and `common` is a wider type.
-    restored: the indexes of the outputs that go back from `common` to `ruled`.
-    as_declared: the operator may mix them, but the model declares its result to be of the promoted type.
-    logical: the operator of logic that the node's arithmetic is on bool.
-    kinds: what each input is to the operator, where not all are operands to compute with.
-    as_cast: a CastLike does not take the types, and Cast does.
+    Attributes:
+        common: None if `error` gives the reason, or if an unknown rank leaves it undecided.
+        ruled: The result of the promotion rule, if it is unsupported and `common` is a wider type.
+        restored: The indices of the outputs that are cast back from `common` to `ruled`.
+        as_declared: The operator may mix types, but the model declares its result with the promoted type.
+        logical: The logical operator that the node's arithmetic is on bool.
+        kinds: The kind of each input, if not all are operands to compute with.
+        as_cast: A CastLike does not support the types, but Cast does.
     """
 
     node: onnx_ir.Node
@@ -192,7 +191,7 @@ class Disagreement:
         return len(set(self.types)) > 1
 
     def result(self, index: int) -> DataType | None:
-        """The type of output `index`, where it is bound like the inputs."""
+        """Return the type of output `index`, if it is bound like the inputs."""
         return self.ruled if index in self.restored else self.common
 
 
@@ -204,7 +203,7 @@ def settle(
     ranks: Ranks,
     rules: PromotionRules,
 ) -> Disagreement | None:
-    """What is wrong with the inputs of the group and how it is set right; None where nothing is."""
+    """Return the disagreement of the inputs of the group with its repair; None if there is no disagreement."""
     known = tuple((index, dtype) for index in group.indexes if (dtype := inputs[index]) is not None)
     types = tuple(dtype for _, dtype in known)
     if not types or (len(set(types)) == 1 and types[0] in group.allowed):
@@ -224,7 +223,7 @@ def settle(
 
 
 def with_legal_casts(found: Disagreement, opset: int) -> Disagreement:
-    """The disagreement, or a refusal where Cast does not take the types that would have to be cast at that opset."""
+    """Return the disagreement, or a refusal if Cast does not support the required types at that opset."""
     if found.common is None or found.logical is not None:
         return found
     types = [*found.types, found.common, *([found.ruled] if found.ruled is not None else [])]
@@ -238,7 +237,7 @@ def _without_cast(found: Disagreement, why: str) -> Disagreement:
 
 
 def cast_like(node: onnx_ir.Node, key: OpKey, inputs: Sequence[DataType | None]) -> Disagreement | None:
-    """A CastLike whose schema lacks a type at hand: a Cast, since another type beside it would mean something else."""
+    """Return the repair of a CastLike of unsupported types: a Cast, since another second operand would change it."""
     if node.op_type != "CastLike" or len(inputs) != 2 or inputs[0] is None or inputs[1] is None:
         return None
     formals = zip(inputs, actual_inputs(key, 2), strict=True)
@@ -253,7 +252,7 @@ def _kinds(key: OpKey, indexes: tuple[int, ...]) -> tuple[Input, ...]:
 
 
 def promoted(found: Disagreement, ranks: Ranks, rules: PromotionRules) -> Disagreement:
-    """The disagreement with the common type that the rules give, or their refusal."""
+    """Return the disagreement with the common type of the rules, or their refusal."""
     kinds = found.kinds or (Input.OPERAND,) * len(found.indexes)
     operands = [
         (dtype, *_rank_and_scalar(found.node, found.node.inputs[index], kind, ranks, rules))
@@ -268,16 +267,16 @@ def promoted(found: Disagreement, ranks: Ranks, rules: PromotionRules) -> Disagr
 def _rank_and_scalar(
     node: onnx_ir.Node, value: onnx_ir.Value | None, kind: Input, ranks: Ranks, rules: PromotionRules
 ) -> tuple[int | None, object | None]:
-    """The rank as which an input counts, and its value where it is a rank-0 constant that need not widen the others.
+    """Return the rank that counts for an input, and its value if it is a rank-0 constant that need not widen others.
 
-    An input that is no operand to compute with counts as a tensor at any rank.
+    An input that is not an operand to compute with counts as a tensor at any rank.
     """
     rank = _rank_at(node, value, ranks) if kind is Input.OPERAND else 1
     return rank, None if kind is Input.QUANTIZATION else _scalar(value, rules)
 
 
 def rank_of(value: onnx_ir.Value | None, ranks: Ranks) -> int | None:
-    """The number of dimensions, as the model or a function's caller knows it."""
+    """Return the number of dimensions, known from the model or a function's call."""
     if value is None:
         return None
     if value in ranks:
@@ -289,7 +288,7 @@ def rank_of(value: onnx_ir.Value | None, ranks: Ranks) -> int | None:
 
 
 def _rank_at(node: onnx_ir.Node, value: onnx_ir.Value | None, ranks: Ranks) -> int | None:
-    """The rank of an operand, as far as it matters: 0 or any other. Exporters do not always write shapes down."""
+    """Return the rank of an operand as far as it matters: 0 or more. Exporters do not always write shapes."""
     rank = rank_of(value, ranks)
     if rank is None and (node.op_type in _NEVER_SCALAR or _made_with_dimensions(value, ranks)):
         return 1
@@ -311,7 +310,7 @@ def _scalar(value: onnx_ir.Value | None, rules: PromotionRules) -> object | None
 
 
 def _legal(found: Disagreement, ruled: DataType, key: OpKey, group: TypeGroup) -> Disagreement:
-    """The disagreement with a type that the operator takes, where `ruled` is none."""
+    """Return the disagreement with a supported type, if `ruled` is unsupported."""
     formals = actual_outputs(key, len(found.node.outputs))
     results = tuple(i for i, formal in enumerate(formals) if formal is not None and formal.variable == group.variable)
     declared = {found.node.outputs[index].dtype for index in results}

@@ -1,18 +1,18 @@
 """Values whose elements are known to be integers in a range: facts that make more casts exact.
 
-A value has a range (low, high) when every element is an integer n with low <= n <= high, and no zero among them is
--0. A value of a floating-point type may have one too: it then has no fraction, infinity or NaN. What is not known has
-none. Derived from the node that makes the value, and what is known of its operands:
+A value has a range (low, high) if every element is an integer n with low <= n <= high, and no zero among them is
+-0. A value of a floating-point type may have one too: it then has no fraction, infinity or NaN. Other values have
+no range. It follows from the node that makes the value, and the facts about its operands:
 
   constants                          their least and greatest element
-  Shape, Size, NonZero, ArgMax ...   counts and indices: from 0 up to what the dimensions allow
+  Shape, Size, NonZero, ArgMax ...   counts and indices: from 0 up to the bound of the dimensions
   bool                               0 or 1 as a number, through Cast
-  integers                           what their type holds
-  Cast                               what it casts, where the target holds the whole range
+  integers                           the range of their type
+  Cast                               the operand's range, if the target holds all of it
   Clip, Mod                          between the bounds, below the divisor (integers only)
-  Add, Sub, Mul, Div, Neg, Range ... of integers, where none can overflow
-  Max, Min                           the greatest, or least, of what is known of the operands
-  moves of elements                  what they move
+  Add, Sub, Mul, Div, Neg, Range ... of integers that cannot overflow
+  Max, Min                           the greatest, or least, of the operands' bounds
+  moves of elements                  the operand's range
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from castsmith.ir.inference.walk import Inference
 from castsmith.ir.ops import CASTS, DEFAULT_DOMAINS, Answer, Moves, operators, read_cast, traits_of
 from castsmith.numerics.types import Kind, element_type
 
-# What the arithmetic of integers makes of intervals, as if integers had no end: the caller sees whether it fits.
+# Interval arithmetic on unbounded integers: the caller checks whether the result fits.
 
 Interval = tuple[int, int]
-"""The least and the greatest, both included."""
+"""The least and the greatest element, both included."""
 
 
 def _corners(combine: Callable[[int, int], int]) -> Callable[[Interval, Interval], Interval]:
@@ -46,7 +46,7 @@ def _corners(combine: Callable[[int, int], int]) -> Callable[[Interval, Interval
 
 
 def _quotient(a: Interval, b: Interval) -> Interval | None:
-    """By an integer of 1 or more: no further from 0 than the dividend, whichever way it is rounded."""
+    """Divide by an integer of at least 1: the result is not further from 0 than the dividend, however it is rounded."""
     return None if b[0] <= 0 else (min(a[0], 0), max(a[1], 0))
 
 
@@ -70,11 +70,11 @@ _OF_TWO: dict[str, Callable[[Interval, Interval], Interval | None]] = {
 }
 
 ARITHMETIC = frozenset({*_OF_ONE, *_OF_TWO})
-"""The operators that `interval_of` knows."""
+"""The operators that `interval_of` supports."""
 
 
 def interval_of(op_type: str, operands: Sequence[Interval]) -> Interval | None:
-    """The interval of the result; None where it is not known."""
+    """Return the interval of the result; None if unknown."""
     if op_type in _OF_ONE:
         return _OF_ONE[op_type](operands[0])
     return _OF_TWO[op_type](operands[0], operands[1]) if len(operands) > 1 else None
@@ -82,7 +82,7 @@ def interval_of(op_type: str, operands: Sequence[Interval]) -> Interval | None:
 
 _LARGEST = 2**63 - 1
 _READ = 1 << 16
-"""Elements up to which a constant is looked at."""
+"""Largest number of elements of a constant that is examined."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +96,11 @@ class Range:
         return f"integers from {self.low} to {self.high}"
 
     def joined(self, other: Range) -> Range:
-        """The least range that holds both."""
+        """Return the smallest range that holds both."""
         return Range(min(self.low, other.low), max(self.high, other.high))
 
     def fits(self, dtype: DataType) -> bool:
-        """Whether every integer of the range is a value of the type."""
+        """True if every integer of the range is a value of the type."""
         row = element_type(dtype)
         if row.kind > Kind.FLOATING:
             return False
@@ -111,19 +111,19 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """The ranges of the values of a model, each found when it is asked for, and once.
+    """The ranges of the values of a model, each computed once, on demand.
 
-    A value is to be asked for while the node that makes it is as the model has it: what it says of its operands' shapes
-    may be lost when it is given others.
+    Request the range of a value while the node that makes it is unchanged: facts from its operands' shapes may be lost
+    when it gets other operands.
     """
 
     inference: Inference
     largest_dim: int = _LARGEST
-    """What no dimension exceeds that is not known."""
+    """Upper bound of unknown dimensions."""
     known: dict[onnx_ir.Value, Range | None] = field(default_factory=dict[onnx_ir.Value, "Range | None"])
 
     def get(self, value: onnx_ir.Value) -> Range | None:
-        """The range of the value; None where it has none, or none is known. No recursion, since chains are long."""
+        """Return the range of the value; None if it has none or it is unknown. No recursion, since chains are long."""
         waiting, entered = [value], set[onnx_ir.Value]()
         while waiting:
             value = waiting[-1]
@@ -132,7 +132,7 @@ class Ranges:
                 continue
             rule, node = _rule_of(value)
             missing = [] if rule is None or node is None else self._unknown(node)
-            if missing and value not in entered:  # a graph that is no model may go round
+            if missing and value not in entered:  # an invalid graph may have cycles
                 entered.add(value)
                 waiting += missing
                 continue
@@ -141,7 +141,7 @@ class Ranges:
         return self.known[value]
 
     def of(self, value: onnx_ir.Value | None) -> Range | None:
-        """What is known of an operand, for a rule, which is asked once all of them have been looked at."""
+        """Return the facts about an operand for a rule, which runs after all operands were visited."""
         return None if value is None else self.known.get(value)
 
     def kind(self, value: onnx_ir.Value | None) -> Kind | None:
@@ -163,7 +163,7 @@ def _rule_of(value: onnx_ir.Value) -> tuple[_Rule | None, onnx_ir.Node | None]:
 
 
 def _of_source(value: onnx_ir.Value, inference: Inference) -> Range | None:
-    """The range of a constant, and what the type of any bool or integer says."""
+    """Return the range of a constant, or that of the type of a bool or integer."""
     tensor = constant_tensor(value)
     found = None if tensor is None else _of_tensor(tensor)
     dtype = inference.type_of(value)
@@ -175,7 +175,7 @@ def _of_source(value: onnx_ir.Value, inference: Inference) -> Range | None:
 
 
 def _whole(dtype: DataType) -> Range | None:
-    """All that an integer type holds."""
+    """Return the range of an integer type."""
     row = element_type(dtype)
     return Range(int(row.min), int(row.max)) if row.kind is Kind.INTEGER else None
 
@@ -195,7 +195,7 @@ def _of_tensor(tensor: onnx_ir.TensorProtocol) -> Range | None:
 
 
 def _indices(node: onnx_ir.Node, known: Ranges) -> Range | None:
-    """Indices into the operand, or its dimensions: at most the longest of them, where all are known."""
+    """Return the range of indices into the operand, or its dimensions: at most the longest, if all are known."""
     dims = _dims(node.inputs[0])
     return Range(0, known.largest_dim if dims is None else max(dims, default=1))
 
@@ -213,11 +213,11 @@ def _dims(value: onnx_ir.Value | None) -> list[int] | None:
 
 
 _MOVED = (Moves.KEEP, Moves.PERMUTE, Moves.SELECT, Moves.SPLIT, Moves.REPEAT, Moves.JOIN, Moves.CHOOSE)
-"""Moves that give elements of their operands, and no others."""
+"""Moves that give elements of their operands only."""
 
 
 def _move(node: onnx_ir.Node, known: Ranges) -> Range | None:
-    """Elements of the operands that hold some."""
+    """Return the range of a move: that of the operands that hold elements."""
     row = traits_of(node.domain, node.op_type)
     if not row.holds(node):
         return None
@@ -237,7 +237,7 @@ def _cast(node: onnx_ir.Node, known: Ranges) -> Range | None:
 
 
 def _clip(node: onnx_ir.Node, known: Ranges) -> Range | None:
-    """Integers between the bounds; a bound below the other one wins or loses as the schema has it: the upper wins."""
+    """Return the range of integers clipped to bounds; if the bounds cross, the upper one wins, as in the schema."""
     dtype = known.inference.type_of(node.inputs[0])
     if dtype is None or element_type(dtype).kind is not Kind.INTEGER:
         return None
@@ -254,7 +254,7 @@ def _clip(node: onnx_ir.Node, known: Ranges) -> Range | None:
 
 
 def _mod(node: onnx_ir.Node, known: Ranges) -> Range | None:
-    """Integers modulo a positive divisor, with the sign of the divisor."""
+    """Return the range of integers modulo a positive divisor, with the sign of the divisor."""
     integers, divisor = known.kind(node.inputs[0]) is Kind.INTEGER, known.of(node.inputs[1])
     if not integers or node.attributes.get_int("fmod", 0) or divisor is None or divisor.low <= 0:
         return None
@@ -269,13 +269,13 @@ def _constant_of_shape(node: onnx_ir.Node, _: Ranges) -> Range | None:
 
 
 def _with_zeros(node: onnx_ir.Node, known: Ranges) -> Range | None:
-    """A move of the first operand that puts zeros in."""
+    """Return the range of a move of the first operand that inserts zeros."""
     found = known.of(node.inputs[0])
     return None if found is None else found.joined(Range(0, 0))
 
 
 def _extremes(node: onnx_ir.Node, known: Ranges) -> Range | None:
-    """The greatest, or least, of integers."""
+    """Return the range of the greatest, or least, of integers."""
     ranges = [found for value in node.inputs if (found := known.of(value)) is not None]
     if len(ranges) < len(node.inputs):
         return None
@@ -284,7 +284,7 @@ def _extremes(node: onnx_ir.Node, known: Ranges) -> Range | None:
 
 
 def _arithmetic(node: onnx_ir.Node, known: Ranges) -> Range | None:
-    """Of integers that cannot overflow."""
+    """Return the range of integer arithmetic that cannot overflow."""
     dtype = known.inference.type_of(node.outputs[0])
     operands = [known.of(value) for value in node.inputs[:2] if value is not None]
     if dtype is None or element_type(dtype).kind is not Kind.INTEGER or None in operands or not operands:

@@ -1,9 +1,8 @@
-"""What is known of one model while passes run over it, handed from each pass to the next.
+"""Facts about one model while passes run over it, handed from each pass to the next.
 
 `optimize` makes one `Session` for all its passes; a pass that is called with a model alone makes its own. A pass asks
-the session instead of the model. Each rewrite that `castsmith.ir.rewriting.apply_replacement` does is noted there; a
-pass that changes the model in another way calls `changed`. So nothing is inferred twice, and nothing outlives a change
-that makes it wrong.
+the session instead of the model. Each rewrite of `castsmith.ir.rewriting.apply_replacement` is noted there; a pass that
+changes the model in another way calls `changed`. So nothing is inferred twice, and outdated facts are dropped.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ if TYPE_CHECKING:
 
 @dataclass
 class Session:
-    """A model, what passes found out about it, and what they recorded.
+    """A model, the facts that passes found about it, and their records.
 
     Attributes:
-        model: The model as it is now.
+        model: The model in its present state.
         target: The runtime that the passes work towards, if any.
         records: The records of all passes so far.
     """
@@ -44,7 +43,7 @@ class Session:
     _imports: dict[Scope, Mapping[str, int]] | None = field(default=None, init=False, repr=False)
 
     def inference(self, rules: PromotionRules) -> Inference:
-        """The element types of the model as it is now, by the rules for operands that disagree."""
+        """The element types of the present model, by the rules for operands that disagree."""
         known = self._inference
         if known is not None and known.rules.pytorch_scalar_promotion == rules.pytorch_scalar_promotion:
             return known
@@ -53,13 +52,13 @@ class Session:
         return found
 
     def follow(self, rules: PromotionRules) -> Inference:
-        """The element types, which from now on each rewrite brings up to date, until the pass ends."""
+        """Return the element types, which are kept up to date with each rewrite until the pass ends."""
         self._followed = self.inference(rules)
         return self._followed
 
     @property
     def holders(self) -> Mapping[onnx_ir.Graph, onnx_ir.Node]:
-        """The node that holds each subgraph, as of `castsmith.ir.walks.holders`."""
+        """The node that holds each subgraph, as in `castsmith.ir.walks.holders`."""
         if self._held is None:
             self._held = holders(self.model)
         return self._held
@@ -72,7 +71,7 @@ class Session:
         return self._imports
 
     def namer(self) -> Namer:
-        """A namer for names that the model, as it is now, does not have."""
+        """A namer for names that are unused in the present model."""
         return Namer(self.model)
 
     def rewritten(
@@ -83,19 +82,19 @@ class Session:
         Args:
             node: The node that was replaced or rewired.
             made: The new nodes, in order.
-            outputs: What stands for the outputs of `node`, which is gone; None if it stays, with other inputs.
+            outputs: The replacements of the outputs of `node`, which was removed; None if it stays, with other inputs.
         """
         if self._followed is not None and self._still_follows(self._followed, node, made, outputs):
             return
         self.changed()
 
     def changed(self, model: onnx_ir.Model | None = None) -> None:
-        """Forget what was known of the model: it was changed, or `model` takes its place."""
+        """Drop the facts about the model: it was changed, or `model` replaces it."""
         self.model = self.model if model is None else model
         self._inference = self._followed = self._held = self._imports = None
 
     def end_of_pass(self, *, modified: bool) -> None:
-        """Keep what is right for the model after the pass, which is the last thing that it does."""
+        """Keep the facts that are valid after the pass; the last action of a pass."""
         followed, self._followed = self._followed, None
         if followed is None:
             if modified:
@@ -108,7 +107,7 @@ class Session:
             self._inference = None
 
     def record(self, made: Records) -> None:
-        """Add what a pass recorded, except for refusals and diagnostics of an earlier pass."""
+        """Add the records of a pass, except refusals and diagnostics of an earlier pass."""
         records = self.records
         records.rewrites += made.rewrites
         records.refusals += (Counter(made.refusals) - Counter(records.refusals)).elements()
@@ -121,7 +120,7 @@ class Session:
         made: Sequence[onnx_ir.Node],
         outputs: Sequence[onnx_ir.Value] | None,
     ) -> bool:
-        """Bring the inference up to date; False if the rewrite changed the types of more than what it put in place."""
+        """Update the inference; False if the rewrite changed the types of more than its own results."""
         types = inference.types
         before = [types.get(value) for value in node.outputs]
         for each in made if outputs is not None else (*made, node):
@@ -137,12 +136,12 @@ class Session:
 
 
 def _is_the_same_under_all_rules(inference: Inference) -> bool:
-    """True if nothing has to be converted, and each function has one set of types."""
+    """True if no value must be converted, and each function has one set of types."""
     return not inference.to_convert and all(len(calls) < 2 for calls in inference.signatures.values())
 
 
 def _reaches_further(node: onnx_ir.Node, inference: Inference) -> bool:
-    """True if what the node gives depends on a function, or on graphs of its own."""
+    """True if the node's results depend on a function, or on subgraphs."""
     held = any(map(graphs_in, node.attributes.data.values()))
     return held or node.op_identifier() in inference.functions
 

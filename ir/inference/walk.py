@@ -1,8 +1,8 @@
 """Element-type inference that works on a graph whose operands disagree.
 
-One walk in the order of the graph. Where the inputs that one type variable binds disagree, the promotion rules give
-their common type, the disagreement is noted, and the walk goes on as if the operands had been converted. What is
-noted is all that has to be converted to make the model well-typed; nothing is changed here.
+One walk in the order of the graph. If the inputs that one type variable binds disagree, the promotion rules give
+their common type, the disagreement is noted, and the walk continues as if the operands had been converted. The
+notes are the conversions that make the model well-typed; the model is not changed.
 
 Loop and Scan are walked until the types of their state no longer widen; they widen along a finite order, so this ends.
 The body of a model-local function is walked once for each set of types with which it is called.
@@ -60,9 +60,11 @@ _OF_THEIR_ELEMENTS = operators(lambda row: row.moves in (Moves.PACK, Moves.UNPAC
 def output_types(
     node: onnx_ir.Node, key: OpKey, inputs: Sequence[DataType | None], bound: Mapping[str, DataType]
 ) -> list[DataType | None]:
-    """The element type of each output; None where nothing known fixes it.
+    """Return the element type of each output; None if it is unknown.
 
-    inputs: the element type of each actual input. bound: what the type variables of the inputs stand for.
+    Args:
+        inputs: The element type of each actual input.
+        bound: The types of the type variables of the inputs.
     """
     settled = types_by_schema(key, len(node.outputs), bound)
     if all(settled):
@@ -71,13 +73,13 @@ def output_types(
 
 
 def types_by_schema(key: OpKey, count: int, bound: Mapping[str, DataType]) -> list[DataType | None]:
-    """The element types of `count` outputs as far as the types of the inputs, and nothing else, fix them."""
+    """Return the element types of `count` outputs as far as the types of the inputs alone fix them."""
     return [only if name is None else bound.get(name, only) for name, only in _named_outputs(key, count)]
 
 
 @cache
 def _named_outputs(key: OpKey, count: int) -> tuple[tuple[str | None, DataType | None], ...]:
-    """For each output the name of its type variable, and its element type where the schema has only one."""
+    """Return for each output its type variable, and its element type if the schema has only one."""
     found: list[tuple[str | None, DataType | None]] = []
     for formal in actual_outputs(key, count):
         only = next(iter(formal.allowed)) if formal is not None and len(formal.allowed) == 1 else None
@@ -86,7 +88,7 @@ def _named_outputs(key: OpKey, count: int) -> tuple[tuple[str | None, DataType |
 
 
 def _by_attributes(node: onnx_ir.Node, inputs: Sequence[DataType | None], key: OpKey) -> list[DataType | None]:
-    """What no input type fixes is fixed by attributes (Cast's `to`, RandomNormal's `dtype` ...): onnx knows how."""
+    """Complete the types that attributes fix (Cast's `to`, RandomNormal's `dtype` ...) by onnx's own inference."""
     if node.op_type == "Constant":
         tensor = constant_tensor(node.outputs[0])
         return [None if tensor is None else tensor.dtype]
@@ -121,10 +123,10 @@ def _ask_onnx(node: onnx_ir.Node, inputs: Sequence[DataType | None], key: OpKey)
 
 
 _SIGNATURES = 64
-"""How many signatures are followed for each function, on average: of functions with n inputs there can be 2**n."""
+"""Largest average number of signatures per function: a function with n inputs can have 2**n."""
 
 OutputTypes = Callable[[onnx_ir.Node, Sequence[DataType | None], Mapping[str, int]], Sequence[DataType | None]]
-"""From a node, the types of its inputs and the opset imports around it, the types of its outputs."""
+"""Returns the types of a node's outputs, given the types of its inputs and the opset imports in force."""
 
 
 Plain = dict[Hashable, list[DataType | None]]
@@ -132,21 +134,22 @@ Plain = dict[Hashable, list[DataType | None]]
 
 
 def called_with_several_types(inference: Inference) -> frozenset[onnx_ir.Graph | onnx_ir.Function]:
-    """The bodies, with their subgraphs, of functions that are called with several types: their values have no one."""
+    """Return the bodies, with their subgraphs, of functions that are called with several types."""
     functions = [function for function, calls in inference.signatures.items() if len(calls) > 1]
     return frozenset(scope for function in functions for scope in (function.graph, *function.subgraphs()))
 
 
 def declared_types(node: onnx_ir.Node, *_: object) -> Sequence[DataType | None]:
-    """The types that the model declares the outputs of the node to have."""
+    """Return the types that the model declares for the outputs of the node."""
     return [_known(value.dtype) for value in node.outputs]
 
 
 @dataclass
 class Inference:
-    """What a walk finds: the element type of every value it can type, and all that has to be converted.
+    """The result of a walk: the element type of every value, if known, and all required conversions.
 
-    unknown: what operators without a schema give.
+    Attributes:
+        unknown: Returns the output types of operators without a schema.
     """
 
     rules: PromotionRules
@@ -157,20 +160,19 @@ class Inference:
         default_factory=dict[onnx_ir.Node, list[Disagreement]]
     )
     illegal: dict[onnx_ir.Node, list[Disagreement]] = field(default_factory=dict[onnx_ir.Node, list[Disagreement]])
-    """Inputs that agree on a type which the operator does not take at this opset."""
+    """Inputs that agree on a type that the operator does not support at this opset."""
     conversions: dict[tuple[onnx_ir.Node, int], DataType] = field(
         default_factory=dict[tuple[onnx_ir.Node, int], DataType]
     )
-    """Inputs of Loop and Scan that enter as a wider state."""
+    """Inputs of Loop and Scan that become a wider state."""
     output_conversions: dict[tuple[onnx_ir.Graph, int], DataType] = field(
         default_factory=dict[tuple[onnx_ir.Graph, int], DataType]
     )
-    """Outputs of the subgraphs of If, Loop and Scan that leave as a wider type."""
+    """Outputs of the subgraphs of If, Loop and Scan that get a wider type."""
     ranks: dict[onnx_ir.Value, int | None] = field(default_factory=dict[onnx_ir.Value, int | None])
-    """The ranks of the inputs of functions, where the rules look at ranks."""
+    """The ranks of the inputs of functions, if the rules depend on ranks."""
     plain: dict[frozenset[tuple[str, int]], Plain] = field(default_factory=dict[frozenset[tuple[str, int]], Plain])
-    """The output types of operators whose inputs agree and fix them, by opset imports: most nodes are like one seen
-    before."""
+    """The output types of operators whose inputs agree and fix them, by opset imports: most nodes are repetitions."""
     calls: Calls = field(default_factory=Calls)
 
     @property
@@ -180,11 +182,11 @@ class Inference:
 
     @property
     def to_convert(self) -> bool:
-        """Whether anything is: if not, the types are the same under all rules."""
+        """True if any operand needs a conversion; otherwise the types are the same under all rules."""
         return bool(self.disagreements or self.illegal or self.conversions or self.output_conversions)
 
     def type_of(self, value: onnx_ir.Value | None) -> DataType | None:
-        """The element type of the value; None where it is absent or unknown."""
+        """Return the element type of the value; None if it is absent or unknown."""
         if value is None:
             return None
         found = self.types.get(value)
@@ -193,7 +195,7 @@ class Inference:
         return _known(value.const_value.dtype if value.const_value is not None else value.dtype)
 
     def walk(self, scope: Iterable[onnx_ir.Node], imports: Mapping[str, int]) -> None:
-        """Infer every node of the scope, in order, subgraphs included. Most are like one seen before: see `plain`."""
+        """Infer every node of the scope, in order, including subgraphs. Most are repetitions: see `plain`."""
         known, plain = self.types, self.plain.setdefault(frozenset(imports.items()), {})
         for node in scope:
             if self.disagreements or self.illegal:
@@ -243,14 +245,14 @@ class Inference:
             return [written_as_cast.common or _known(node.outputs[0].dtype)]
         for group in groups_for(key, inputs, tuple(value is not None for value in node.inputs)):
             if node.op_type == "Pow" and group.indexes == (0,) and inputs[0] == inputs[1]:
-                # Where a base has to be widened, an exponent of its type goes along: runtimes lack other kernels.
+                # If a base is widened, an exponent of its type is widened too: runtimes lack other kernels.
                 group = replace(group, indexes=(0, 1)) if inputs[0] not in group.allowed else group
             found = settle(node, key, group, inputs, self.ranks, self.rules)
             first = next((dtype for index in group.indexes if (dtype := inputs[index]) is not None), None)
             if found is not None:
                 found = with_legal_casts(found, opset)
                 (self.disagreements if found.mixed else self.illegal).setdefault(node, []).append(found)
-                # What is undecided is left to what the model declares.
+                # Undecided types are left to the model's declarations.
                 first = found.common
                 inputs = [first if first and index in found.indexes else dtype for index, dtype in enumerate(inputs)]
                 restored.update(dict.fromkeys(found.restored, found.ruled))
@@ -269,7 +271,10 @@ class Inference:
     def _pow_as_declared(
         self, node: onnx_ir.Node, inputs: Sequence[DataType | None], opset: int
     ) -> Disagreement | None:
-        """Pow gives the type of its base, but exporters mean the promoted type: they declare the result to have it."""
+        """Return the declared type of a Pow.
+
+        By its schema it has the type of its base, but exporters mean the promoted type.
+        """
         if node.op_type != "Pow" or node.domain not in DEFAULT_DOMAINS:
             return None
         base, exponent, declared = inputs[0], inputs[1], _known(node.outputs[0].dtype)
@@ -310,7 +315,7 @@ class Inference:
             name = f"{function.domain}::{function.name}"
             raise ModelError(
                 f"function {name} and others are called with more than {len(self.calls.results)} combinations of types,"
-                " which is more than is followed; inline some of the functions, or cast in front of the calls."
+                " which is not supported; inline some of the functions, or cast before the calls."
             )
         outer, self.calls.context = self.calls.context, (function, signature)
         self.calls.last[function] = signature
@@ -344,7 +349,8 @@ def infer_element_types(
 ) -> Inference:
     """Infer the element types of the whole model under `rules` for operands that disagree. Changes nothing.
 
-    unknown: as of Inference.
+    Args:
+        unknown: As in Inference.
     """
     inference = Inference(rules, model.functions, unknown)
     inference.walk(model.graph, model.graph.opset_imports)
@@ -356,7 +362,7 @@ def infer_element_types(
 
 
 def known_types(model: onnx_ir.Model) -> dict[onnx_ir.Value, DataType]:
-    """The element types of the model's values, for nodes to be shown with; none where they cannot be inferred."""
+    """Return the element types of the model's values, to show nodes with; empty if they cannot be inferred."""
     try:
         return infer_element_types(model, PromotionRules(promote_unsafe=True)).types
     except PromotionError:
@@ -364,7 +370,7 @@ def known_types(model: onnx_ir.Model) -> dict[onnx_ir.Value, DataType]:
 
 
 def _target(node: onnx_ir.Node) -> Hashable:
-    """The `to` of a Cast, which is all that its output's type depends on; None where it is a function's parameter."""
+    """Return the `to` of a Cast, which decides its output's type; None if it is a function's parameter."""
     attribute = node.attributes.data.get("to")
     return None if attribute is None or attribute.is_ref() else attribute.value
 

@@ -1,4 +1,4 @@
-"""The graph changed as the choice says: types, attributes, constants, and casts where a value is wanted otherwise."""
+"""Application of the choice: types, attributes, constants, and casts between different types."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from castsmith.passes.precision.operators import stash_attribute
 from castsmith.passes.precision.problem import ANYTHING, Problem, Scope, Use
 
 _FIRST_NUMBERED_CAST = 6
-"""The opset from which Cast names its type by number; before it is text."""
+"""The opset from which Cast names its type by number; before, it is text."""
 
 
 @dataclass
 class Change:
-    """One conversion of a model, while it is made."""
+    """One conversion of a model in progress."""
 
     problem: Problem
     sides: Sequence[bool]
@@ -48,7 +48,7 @@ class Change:
 
 
 def apply(change: Change) -> None:
-    """Change the model as the sides of the variables say, and record it."""
+    """Change the model according to the sides of the variables, and record it."""
     problem = change.problem
     change.converted = {
         node for node, (variable, ports) in problem.nodes.items() if change.sides[variable] and ports.concerned
@@ -66,8 +66,10 @@ def apply(change: Change) -> None:
 
 
 def _masks_that_are_cast(change: Change) -> set[onnx_ir.Value]:
-    """The constants with mask values that are not converted themselves, but what is made of them is: they are lowered
-    where they are, or the cast would make infinities of them."""
+    """Yield the unconverted constants with mask values whose uses are converted.
+
+    They are lowered in their own type, or the cast would turn them into infinities.
+    """
     problem, found = change.problem, set[onnx_ir.Value]()
     for value, uses in problem.uses.items():
         masks = () if value in problem.constants else problem.carry_of(value).masks
@@ -96,7 +98,7 @@ def _convert_constants(change: Change, lowered: set[onnx_ir.Value]) -> None:
 
 
 def _sees_no_elements(use: Use) -> bool:
-    """True for a use that looks at the shape alone; a Cast looks at the elements before they are rounded."""
+    """True for a use that depends on the shape alone; a Cast depends on the elements before they are rounded."""
     return use.wants == ANYTHING and isinstance(use.place, onnx_ir.Node) and use.place.op_type not in CASTS
 
 
@@ -139,7 +141,7 @@ def _round_constant(
 
 
 def _is_scaled_mask(problem: Problem, value: onnx_ir.Value, fate: Fate) -> bool:
-    """True if the constant is large and multiplies what is made of integers: `(mask - 1) * 1e9`."""
+    """True if the constant is large and multiplies values computed from integers: `(mask - 1) * 1e9`."""
     return bool(fate.overflow) and not fate.is_mask and bool(problem.carry_of(value).unfit)
 
 
@@ -160,7 +162,7 @@ def _largest(to: DataType) -> float:
 
 
 def _fate_text(fate: Fate, to: DataType, *, is_mask: bool, bound: bool) -> str:
-    """The effects of rounding on the constant, as text."""
+    """Return the effects of rounding on the constant, as text."""
     name, told = type_name(to), list[str]()
     if is_mask:
         told.append(f"{fate.masks or fate.overflow} mask values become {_largest(to) * -1:g}, the lowest of {name}")
@@ -186,7 +188,7 @@ def _site(value: onnx_ir.Value) -> Site:
 
 
 def _put_constant(value: onnx_ir.Value, tensor: onnx_ir.TensorProtocol) -> None:
-    """Put the tensor in place of the constant's own."""
+    """Replace the constant's tensor."""
     node = value.producer()
     if node is None or value.const_value is not None:
         value.const_value = tensor
@@ -209,7 +211,7 @@ def _place_beside(change: Change, value: onnx_ir.Value, new: onnx_ir.Value) -> N
 
 
 def _lower_masks(change: Change, value: onnx_ir.Value, tensor: onnx_ir.TensorProtocol) -> None:
-    """Raise the mask values of a constant that stays in its type to the lowest number of the precision."""
+    """Raise the mask values of a constant that keeps its type to the lowest number of the precision."""
     fate = change.problem.fate(value)
     before, name = constant_item(value), value.name or ""
     if fate.is_mask:
@@ -229,7 +231,7 @@ def _lower_masks(change: Change, value: onnx_ir.Value, tensor: onnx_ir.TensorPro
 
 
 def _convert_types(change: Change) -> None:
-    """Declare what is made in the precision to be of it; weights that are inputs by old rules are rounded."""
+    """Declare values made in the precision; weights that are inputs in old IR versions are rounded."""
     problem, to = change.problem, change.to
     for value, variable in problem.made.items():
         if not change.sides[variable]:
@@ -268,7 +270,7 @@ def _record_port(change: Change, before: ValueItem, after: ValueItem, value: onn
 
 
 def _cast_where_wanted(change: Change, value: onnx_ir.Value) -> None:
-    """Cast the value for those who want it in the other type: one cast for all of them."""
+    """Cast the value for users that need the other type: one cast for all of them."""
     problem = change.problem
     made = change.made(value)
     others = [use for use in problem.uses[value] if use.wants != ANYTHING and change.sides[use.wants] != made]
@@ -327,7 +329,7 @@ def _imports(change: Change, value: onnx_ir.Value) -> Mapping[str, int]:
 
 
 def _hand_name_over(change: Change, value: onnx_ir.Value, node: onnx_ir.Node) -> None:
-    """Let the cast of an output of the model have its name and declaration."""
+    """Give the cast of a model output its name and declaration."""
     result, name = node.outputs[0], value.name
     own, other = result.name, name
     value.name, result.name = own if own is None else _inner_name(change, value), other
@@ -348,7 +350,7 @@ def _rewire(use: Use, value: onnx_ir.Value) -> None:
 
 
 def _insert(change: Change, value: onnx_ir.Value, node: onnx_ir.Node) -> None:
-    """Put the cast behind what gives the value: its node, or the start of its graph."""
+    """Insert the cast after the producer of the value, or at the start of its graph."""
     producer, graph = value.producer(), value.graph
     if producer is not None:
         producer.append(node)
@@ -392,7 +394,7 @@ def _convert_filling(change: Change, node: onnx_ir.Node) -> None:
 
 
 def _record_regions(change: Change, before: Mapping[onnx_ir.Node, object]) -> None:
-    """One record for each region: converted nodes of one graph that hand values to each other."""
+    """Add one record per region: connected converted nodes of one graph."""
     for nodes in regions(change.converted):
         first = nodes[0]
         reason = f"{len(nodes)} {'node' if len(nodes) == 1 else 'nodes'} computed in {type_name(change.to)}"
@@ -411,7 +413,7 @@ def _record_regions(change: Change, before: Mapping[onnx_ir.Node, object]) -> No
 
 
 def regions(nodes: set[onnx_ir.Node]) -> list[list[onnx_ir.Node]]:
-    """The nodes by the regions in which they hand values to each other, graph by graph, each in order."""
+    """Return the connected regions of the nodes, graph by graph, each in order."""
     parent: dict[onnx_ir.Node, onnx_ir.Node] = {node: node for node in nodes}
 
     def root(node: onnx_ir.Node) -> onnx_ir.Node:

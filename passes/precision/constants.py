@@ -1,4 +1,4 @@
-"""Constants in another precision: what rounding does to them, which fit, and the rounded tensors, made when written."""
+"""Constants in another precision: the effects of rounding, the constants that fit, and tensors rounded when written."""
 
 from __future__ import annotations
 
@@ -19,19 +19,24 @@ from castsmith.numerics.types import element_type, type_name
 Array = NDArray[Any]
 
 MASK = -1e5
-"""A constant of no more than this that the precision lacks masks scores; attention fills with -1e9 or finfo.min."""
+"""Upper bound of mask values of scores that the precision lacks; attention fills with -1e9 or finfo.min."""
 
 MOST_LOST = 0.5
-"""The share of a constant's elements that may lose bits, by becoming zero or subnormal, before it stays as it is.
-Trained weights hold many elements that are negligible beside the largest; an epsilon is one that is not."""
+"""Largest share of a constant's elements that may become zero or subnormal before the constant keeps its type.
+
+Trained weights hold many elements that are negligible beside the largest; an epsilon is one that is not.
+"""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """The numbers at which rounding to a type changes its nature, as double.
+    """The numbers at which the effect of rounding to a type changes, as double.
 
-    overflow: the least magnitude that becomes infinity. vanish: the greatest that becomes zero. normal: the least
-    normal number. lowest: the least finite number.
+    Attributes:
+        overflow: The least magnitude that becomes infinity.
+        vanish: The greatest magnitude that becomes zero.
+        normal: The least normal number.
+        lowest: The least finite number.
     """
 
     overflow: float
@@ -42,7 +47,7 @@ class Limits:
 
 @cache
 def limits(to: DataType) -> Limits:
-    """The limits of a floating-point type."""
+    """Return the limits of a floating-point type."""
     row = element_type(to)
     ulp = float(row.max) - float(row.max) / 2 if row.mantissa_bits == 0 else None
     step = ulp or 2.0 ** (row.bias - row.mantissa_bits)
@@ -54,9 +59,13 @@ def limits(to: DataType) -> Limits:
 class Fate:
     """The effects of rounding on the elements of a constant.
 
-    overflow: finite ones that become infinity. masks: those of them, and negative infinities, that are mask values.
-    lost: ones that become zero. subnormal: ones that keep fewer bits. plain: the others are 0 and 1. greatest: the
-    largest magnitude.
+    Attributes:
+        overflow: The number of finite elements that become infinity.
+        masks: Those of them, and negative infinities, that are mask values.
+        lost: The number of elements that become zero.
+        subnormal: The number of elements that keep fewer bits.
+        plain: True if the other elements are 0 and 1.
+        greatest: The largest magnitude.
     """
 
     elements: int
@@ -69,12 +78,12 @@ class Fate:
 
     @property
     def is_mask(self) -> bool:
-        """True if all that overflows are mask values, and the others are 0 or 1."""
+        """True if all overflowing elements are mask values, and the others are 0 or 1."""
         return self.masks > 0 and self.overflow <= self.masks and self.plain
 
 
 def fate_of(tensor: onnx_ir.TensorProtocol, to: DataType) -> Fate:
-    """The effects of rounding the constant to the type; it is read once, a piece at a time."""
+    """Return the effects of rounding the constant to the type; it is read once, in pieces."""
     bounds = limits(to)
     total = Fate(tensor.size)
     for each in _fates(tensor, bounds):
@@ -121,7 +130,7 @@ def _fate(piece: Array, bounds: Limits) -> Fate:
 
 
 def unfit(name: str, fate: Fate, to: DataType) -> str:
-    """The reason to leave the constant in its type; empty where it fits the precision."""
+    """Return the reason why the constant keeps its type; empty if it fits the precision."""
     if fate.overflow:
         return f"{fate.overflow} of {fate.elements} elements of {name} exceed {type_name(to)}"
     lost = fate.subnormal + fate.lost
@@ -134,9 +143,10 @@ def unfit(name: str, fate: Fate, to: DataType) -> str:
 def rounded(
     tensor: onnx_ir.TensorProtocol, to: DataType, opset: int, name: str, *, lowest: DataType | None = None
 ) -> onnx_ir.TensorProtocol:
-    """The constant rounded once to the type; a large one when it is written.
+    """Return the constant rounded once to the type; a large one is rounded when it is written.
 
-    lowest: the type below whose lowest number nothing goes; None: what overflows becomes infinity.
+    Args:
+        lowest: The type whose lowest number is the lower bound; None: overflow becomes infinity.
     """
 
     def convert(array: Array) -> Array:

@@ -1,7 +1,7 @@
-"""The choice of a side for each variable at the least cost: a minimum cut, one for each connected part.
+"""The choice of a side for each variable at the least cost: a minimum cut, one for each connected component.
 
-A variable is on the side of the precision (True) or of the types as they are (False). `Costs` holds what each side of
-a variable costs alone, and what a pair costs that is cut.
+A variable is on the side of the precision (True) or of the present types (False). `Costs` holds the cost of each side
+of a variable, and of each cut pair.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ INFINITE = float("inf")
 
 @dataclass
 class Costs:
-    """pays[a, b]: what it costs that `a` is converted and `b` is not."""
+    """Costs of sides and pairs; pays[a, b] is the cost if `a` is converted and `b` is not."""
 
     count: int = 2
     pays: dict[tuple[int, int], float] = field(default_factory=dict[tuple[int, int], float])
 
     def variable(self) -> int:
-        """A new variable."""
+        """Add a variable."""
         self.count += 1
         return self.count - 1
 
     def pay(self, converted: int, kept: int, cost: float) -> None:
-        """Pay `cost` where the first is converted and the second is not."""
+        """Pay `cost` if the first is converted and the second is not."""
         if converted != kept and cost and (converted, kept) != (KEPT, CONVERTED):
             self.pays[converted, kept] = self.pays.get((converted, kept), 0.0) + cost
 
     def fix(self, variable: int, *, converted: bool) -> None:
-        """Put the variable on a side."""
+        """Fix the variable to a side."""
         self.pay(*((CONVERTED, variable) if converted else (variable, KEPT)), INFINITE)
 
     def join(self, one: int, other: int) -> None:
@@ -44,7 +44,7 @@ class Costs:
 
 
 def solve(costs: Costs) -> list[bool]:
-    """The side of each variable: True is converted. What is fixed to both sides is kept."""
+    """Return the side of each variable: True is converted. A variable fixed to both sides is kept."""
     kept = _reached(costs, KEPT, forward=False)
     converted = _reached(costs, CONVERTED, forward=True) - kept
     sides: dict[int, bool] = {**dict.fromkeys(kept, False), **dict.fromkeys(converted, True)}
@@ -56,7 +56,7 @@ def solve(costs: Costs) -> list[bool]:
 
 
 def _reached(costs: Costs, start: int, *, forward: bool) -> set[int]:
-    """The variables that infinite costs put on the side of `start`."""
+    """Return the variables that infinite costs put on the side of `start`."""
     next_to: dict[int, list[int]] = defaultdict(list)
     for (a, b), cost in costs.pays.items():
         if cost == INFINITE:
@@ -71,7 +71,7 @@ def _reached(costs: Costs, start: int, *, forward: bool) -> set[int]:
 
 
 def _settle_dominated(costs: Costs, sides: dict[int, bool]) -> None:
-    """Fix each variable whose own wish is worth more than all that its neighbours can change: no cut loses by that."""
+    """Fix each variable whose own cost exceeds the sum of its pairs: every minimum cut agrees."""
     wish: dict[int, float] = defaultdict(float)
     beside: dict[int, dict[int, tuple[float, float]]] = defaultdict(dict)
     for (a, b), cost in costs.pays.items():
@@ -108,7 +108,7 @@ def _settle_dominated(costs: Costs, sides: dict[int, bool]) -> None:
 
 
 def _parts(costs: Costs, sides: dict[int, bool]) -> Iterable[list[tuple[int, int]]]:
-    """The pairs of variables that are still open, by connected parts."""
+    """Return the pairs of variables that are not fixed, by connected component."""
     parent: dict[int, int] = {}
 
     def root(one: int) -> int:
@@ -128,7 +128,7 @@ def _parts(costs: Costs, sides: dict[int, bool]) -> Iterable[list[tuple[int, int
 
 
 def _cut(costs: Costs, sides: dict[int, bool], pairs: list[tuple[int, int]]) -> dict[int, bool]:
-    import networkx as nx  # only where there is something to cut: importing it takes as long as a small model
+    import networkx as nx  # only if there is a cut to find: importing it takes as long as a small model
     from networkx.algorithms.flow import boykov_kolmogorov  # pyright: ignore[reportUnknownVariableType]
 
     def vertex(one: int) -> int:

@@ -41,19 +41,19 @@ SENSITIVE: dict[str, str] = {
     "Range": _COUNT,
     **dict.fromkeys(("AffineGrid", "GridSample", "RoiAlign", "MaxRoiPool", "DeformConv"), _PLACES),
 }
-"""Operators of the standard that stay in float by default, each with the reason."""
+"""Standard operators that stay in float by default, each with the reason."""
 
 HEAVY = operators(lambda row: row.products)
 """Operators that multiply matrices: most of the time and most of the weights of a model are theirs."""
 
 MASK_PASSES = frozenset({"Add", "Sub", "Mul", "Neg", "Where", "Cast", "Min", "Max", "Div"})
-"""Arithmetic behind which mask values are mask values still."""
+"""Arithmetic that preserves mask values."""
 
 BOUNDS = {"Clip": (1, 2), "Max": None, "Min": None}
-"""The inputs that may bound the others; None: every input. A bound beyond all numbers of a type bounds nothing."""
+"""The inputs that may be bounds; None: every input. A bound beyond the range of a type has no effect."""
 
 _LONG_SUM = 256
-"""Elements from which a mean counts as a long sum."""
+"""Number of elements from which a mean counts as a long sum."""
 
 IN_FLOAT_INSIDE: dict[str, tuple[str, int]] = {
     "LayerNormalization": ("stash_type", 1),
@@ -61,7 +61,7 @@ IN_FLOAT_INSIDE: dict[str, tuple[str, int]] = {
     "GroupNormalization": ("stash_type", 1),
     "Attention": ("softmax_precision", 0),
 }
-"""Operators with an attribute that lets them compute what is sensitive in float, and its default, 0 for none."""
+"""Operators with an attribute that makes them compute sensitive steps in float, and its default, 0 for none."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Place:
 
 
 def sensitive_reason(node: onnx_ir.Node, place: Place) -> str:
-    """The reason for which the node stays in float by default; empty where it does not."""
+    """Return the reason why the node stays in float by default; empty if it does not."""
     if node.domain not in DEFAULT_DOMAINS:
         return ""
     if stash_attribute(node, place.opset) is not None:
@@ -87,7 +87,7 @@ def sensitive_reason(node: onnx_ir.Node, place: Place) -> str:
 
 
 def stash_attribute(node: onnx_ir.Node, opset: int) -> str | None:
-    """The attribute by which the node keeps in float what is sensitive inside it; None where it has none."""
+    """Return the attribute that makes the node compute sensitive steps in float; None if it has none."""
     name, default = IN_FLOAT_INSIDE.get(node.op_type, ("", 0))
     if not name or node.domain not in DEFAULT_DOMAINS or (node.op_type == "GroupNormalization" and opset < 21):
         return None
@@ -95,7 +95,7 @@ def stash_attribute(node: onnx_ir.Node, opset: int) -> str | None:
 
 
 def _averaged(node: onnx_ir.Node, place: Place) -> int | None:
-    """The number of elements of one mean; None where the shape leaves it open."""
+    """Return the number of elements of one mean; None if the shape is unknown."""
     dims = None if node.inputs[0] is None else place.dims(node.inputs[0])
     if dims is None:
         return None
@@ -119,5 +119,5 @@ def _averaged(node: onnx_ir.Node, place: Place) -> int | None:
 
 
 def is_random(node: onnx_ir.Node) -> bool:
-    """True if the node draws numbers."""
+    """True if the node draws random numbers."""
     return traits_of(node.domain, node.op_type).random

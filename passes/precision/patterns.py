@@ -1,4 +1,4 @@
-"""Patterns by which a user names nodes: a name, an operator or a path of modules, with `*`, `?` and `[]`.
+"""Patterns by which a user selects nodes: a name, an operator or a path of modules, with `*`, `?` and `[]`.
 
 /encoder/layer.0/attn/MatMul   a node by its name
 Softmax, com.microsoft.Gelu    an operator
@@ -21,13 +21,19 @@ from castsmith.numerics.errors import OptionError
 
 _KINDS = ("op", "name", "path")
 _SCOPES = ("pkg.torch.onnx.name_scopes", "namespace", "pkg.torch.onnx.namespace")
-"""The metadata of a node in which exporters keep the modules that it stands in."""
+"""Metadata of a node in which exporters store its modules."""
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """A pattern of nodes. kind: what it is matched with; empty: the operator, the name and the path; `value`: the name
-    of the first result, as it is. why: the reason to give for the nodes that it matches, by default the pattern."""
+    """A pattern of nodes.
+
+    Attributes:
+        kind: The property it is matched with; empty: the operator, the name and the path; `value`: the exact name of
+            the
+            first result.
+        why: The reason in records of the nodes that it matches, by default the pattern.
+    """
 
     text: str
     kind: str
@@ -35,7 +41,7 @@ class Pattern:
     why: str = ""
 
     def matches(self, node: onnx_ir.Node) -> bool:
-        """True if the node is one of those that are meant."""
+        """True if the node matches."""
         if self.kind == "value":
             return bool(node.outputs) and node.outputs[0].name == self.glob
         return (
@@ -62,12 +68,12 @@ class Pattern:
 
 
 def exact_pattern(name: str, why: str) -> Pattern:
-    """The pattern of the node whose first result has the name."""
+    """Return the pattern of the node whose first result has the name."""
     return Pattern(name, "value", name, why)
 
 
 def parse_patterns(given: str | Iterable[str | Pattern], option: str) -> tuple[Pattern, ...]:
-    """The patterns of an option: texts, each of which may be several between commas. Raises OptionError."""
+    """Parse the patterns of an option: texts, each with one or more separated by commas. Raises OptionError."""
     texts = [given] if isinstance(given, str) else list(given)
     found: list[Pattern] = []
     for text in texts:
@@ -96,12 +102,12 @@ def require_matches(patterns: Sequence[Pattern], nodes: Sequence[onnx_ir.Node], 
 
 
 def steps_of(path: str) -> tuple[str, ...]:
-    """The modules in a path: `/encoder/layer.0/` and `encoder.layer.0` both are encoder, layer, 0."""
+    """Return the modules in a path: `/encoder/layer.0/` and `encoder.layer.0` both are encoder, layer, 0."""
     return tuple(step for step in re.split(r"[./]+", path) if step)
 
 
 def paths_of(node: onnx_ir.Node) -> Iterator[tuple[str, ...]]:
-    """The paths of the modules in which the node stands, by its metadata and by its name."""
+    """Return the paths of the node's modules, from its metadata and its name."""
     if "/" in (node.name or ""):
         yield steps_of((node.name or "").rpartition("/")[0])
     for key in _SCOPES:
@@ -125,7 +131,7 @@ def _literal(text: str) -> list[str]:
 
 
 def _names(node: onnx_ir.Node) -> Iterator[str]:
-    """The name of the node, or those of its results where it has none."""
+    """Return the name of the node, or those of its results if it has none."""
     yield from (node.name,) if node.name else (value.name or "" for value in node.outputs)
 
 

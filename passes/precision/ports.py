@@ -30,9 +30,9 @@ from castsmith.numerics.types import type_name
 
 _NONE: frozenset[int] = frozenset()
 _DEFAULT_TYPES = {"dtype": DataType.FLOAT, "output_datatype": DataType.FLOAT}
-"""The type that an attribute stands for where it is left out and no input gives the type."""
+"""The default type of an attribute that is absent, if no input gives the type."""
 _FOLLOW_INPUT = operators(lambda row: row.typed_by_input)
-"""Operators whose type attribute, where it is left out, names the type of an input."""
+"""Operators whose type attribute, if absent, defaults to the type of an input."""
 _HOLDERS = (Moves.PACK, Moves.UNPACK)
 
 
@@ -40,7 +40,10 @@ _HOLDERS = (Moves.PACK, Moves.UNPACK)
 class Aim:
     """The precision, the types that become it, and the target.
 
-    to: the precision. sources: the types that become it. target: whose kernels are asked; None: the schema alone.
+    Attributes:
+        to: The precision.
+        sources: The types that become it.
+        target: The runtime whose kernels count; None: the schema alone.
     """
 
     to: DataType
@@ -50,8 +53,15 @@ class Aim:
 
 @dataclass(frozen=True)
 class Ports:
-    """follows: the inputs that change with the node. anything: inputs that may come in any type. gives: the outputs
-    that change. attributes: the type attributes that change. why_not: why it cannot change; empty where it can."""
+    """The changeable parts of a node.
+
+    Attributes:
+        follows: The inputs that change with the node.
+        anything: The inputs that may have any type.
+        gives: The outputs that change.
+        attributes: The type attributes that change.
+        why_not: The reason why the node cannot change; empty if it can.
+    """
 
     follows: frozenset[int] = _NONE
     anything: frozenset[int] = _NONE
@@ -61,7 +71,7 @@ class Ports:
 
     @property
     def concerned(self) -> bool:
-        """True if anything of the node would change."""
+        """True if any part of the node would change."""
         return bool(self.follows or self.gives)
 
 
@@ -69,7 +79,7 @@ TypeOf = Callable[[onnx_ir.Value | None], DataType | None]
 
 
 def ports_of(node: onnx_ir.Node, type_of: TypeOf, imports: Mapping[str, int], aim: Aim) -> Ports:
-    """The ports of a node that is neither a call of a function nor control flow."""
+    """Return the ports of a node that is neither a call of a function nor control flow."""
     key = op_key(node, imports)
     floats = [index for index, value in enumerate(node.inputs) if type_of(value) in aim.sources]
     given = [index for index, value in enumerate(node.outputs) if type_of(value) in aim.sources]
@@ -127,7 +137,7 @@ def ports_of(node: onnx_ir.Node, type_of: TypeOf, imports: Mapping[str, int], ai
 
 
 def _cast(node: onnx_ir.Node, type_of: TypeOf, given: list[int], imports: Mapping[str, int], aim: Aim) -> Ports:
-    """A Cast takes anything, and gives what its users want where it gave a float before."""
+    """Return the ports of a Cast: any input, and an output in the type that its users need."""
     if any(attribute.is_ref() for attribute in node.attributes.data.values()):
         return Ports(anything=frozenset({0}), why_not="a parameter of the enclosing function names its type")
     why = not_cast([aim.to], opset_of(imports, "") or 0) or ""
@@ -138,8 +148,7 @@ def _cast(node: onnx_ir.Node, type_of: TypeOf, given: list[int], imports: Mappin
 
 
 def _attributes(node: onnx_ir.Node, given: list[int], aim: Aim, *, inputs_follow: bool) -> tuple[str, ...] | None:
-    """The attributes that name the type of an output of the node and have to change; None where a function's
-    parameter does."""
+    """Return the attributes that name an output type and must change; None if a function's parameter does."""
     found: list[str] = []
     for name, role in type_attributes(node.domain, node.op_type).items():
         attribute = node.attributes.get(name)
@@ -167,8 +176,10 @@ def _lacking(node: onnx_ir.Node, imports: Mapping[str, int], aim: Aim) -> str:
 
 
 def _unasked(node: onnx_ir.Node, aim: Aim, *, inputs_follow: bool) -> str:
-    """The reason to leave a node without such inputs whose operator the target was not asked about: runtimes that cast
-    the inputs of what they lack cannot do so here."""
+    """Return the reason to skip a node without such inputs whose operator was not probed in the target.
+
+    Runtimes that cast the inputs of unsupported operators cannot do so here.
+    """
     target = aim.target
     if target is None or inputs_follow or not target.probed or node.op_type in target.probed:
         return ""

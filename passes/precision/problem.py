@@ -1,8 +1,8 @@
-"""The choice of precisions for a whole model: one variable for each node and each place where control flow joins.
+"""The choice of precisions for a whole model: one variable for each node and each joint of control flow.
 
-A value is made in the type of the variable that gives it; a use wants it in the type of another. Where the two differ
-there has to be a cast, which costs the bytes that it reads and writes. A converted node saves half the bytes that go
-through it, and one that multiplies matrices more. Constants are had in either type for nothing.
+A value is made in the type of its producer's variable; a use needs it in the type of another. If the two differ
+a cast is required, which costs the bytes that it reads and writes. A converted node saves half of its bytes,
+and one that multiplies matrices more. Constants are available in either type at no cost.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ from castsmith.passes.precision.ports import Aim, Ports, ports_of
 
 Scope = onnx_ir.Graph | onnx_ir.Function
 ANYTHING = -1
-"""The wish of a use that takes a value in either type."""
+"""The demand of a use that accepts a value in either type."""
 
 _CAST_OVERHEAD = 16.0
-"""Bytes that a cast costs beside those of its elements: of two placements as good, the one with fewer casts."""
+"""Fixed cost of a cast in bytes: of two equal placements, the one with fewer casts is chosen."""
 
 _FOLLOWED = frozenset({Moves.KEEP, Moves.PERMUTE, Moves.SELECT, Moves.SPLIT, Moves.REPEAT, Moves.JOIN, Moves.CHOOSE})
-"""Moves of elements, which are constants still, only elsewhere."""
+"""Moves of elements whose results are still constants."""
 
 
 @dataclass(frozen=True)
 class Use:
-    """A place that wants a value: input `index` of a node, or output `index` of a graph or function."""
+    """A user of a value: input `index` of a node, or output `index` of a graph or function."""
 
     value: onnx_ir.Value
     place: onnx_ir.Node | Scope
@@ -59,9 +59,14 @@ class Use:
 
 @dataclass(frozen=True)
 class Carried:
-    """Facts about a value that is made of constants. unfit: why it must not be converted. masks: the constants
-    with mask values in it. counts: it is made of integers, answers and constants alone. integers: of integers among
-    them that the precision does not hold."""
+    """Facts about a value computed from constants.
+
+    Attributes:
+        unfit: The reason why it must not be converted.
+        masks: The constants with mask values in it.
+        counts: True if it is computed only from integers, predicates and constants.
+        integers: The reason why integers among them do not fit the precision.
+    """
 
     unfit: str = ""
     masks: tuple[onnx_ir.Value, ...] = ()
@@ -75,11 +80,13 @@ NOTHING = Carried()
 
 @dataclass
 class Wishes:
-    """The wishes of the caller.
+    """The requests of the caller.
 
-    keep, lower: true for nodes to leave, and to convert whatever the default says. converted_ports: the names of the
-    inputs and outputs of the model that are to change. exceeds: why a value does not fit the precision, by what is
-    known of its range; empty where it fits, or nothing is known.
+    Attributes:
+        keep: True for nodes to keep.
+        lower: True for nodes to convert even if sensitive.
+        converted_ports: The names of the inputs and outputs of the model to change.
+        exceeds: Returns the reason why a value does not fit the precision, by its known range; empty if it fits.
     """
 
     keep: Callable[[onnx_ir.Node], str]
@@ -90,7 +97,7 @@ class Wishes:
 
 @dataclass
 class Problem:
-    """The variables of a model, who gives and wants what, and what each choice costs."""
+    """The variables of a model, producers and users, and the cost of each choice."""
 
     model: onnx_ir.Model
     inference: Inference
@@ -106,7 +113,7 @@ class Problem:
     uses: dict[onnx_ir.Value, list[Use]] = field(default_factory=lambda: defaultdict(list))
     nodes: dict[onnx_ir.Node, tuple[int, Ports]] = field(default_factory=dict[onnx_ir.Node, tuple[int, Ports]])
     reasons: dict[onnx_ir.Node, str] = field(default_factory=dict[onnx_ir.Node, str])
-    """The reason for which a node is fixed to a side, or cannot change."""
+    """The reason why a node is fixed to a side, or cannot change."""
     carried: dict[onnx_ir.Value, Carried] = field(default_factory=dict[onnx_ir.Value, Carried])
     masks_used: set[onnx_ir.Value] = field(default_factory=set[onnx_ir.Value])
     _types: dict[onnx_ir.Value, DataType | None] = field(default_factory=dict[onnx_ir.Value, "DataType | None"])
@@ -121,32 +128,32 @@ class Problem:
         return called_with_several_types(self.inference)
 
     def concerns(self, value: onnx_ir.Value | None) -> bool:
-        """True if the value is of a type that is converted."""
+        """True if the value has a type that is converted."""
         return self.source(value) in self.aim.sources
 
     def source(self, value: onnx_ir.Value | None) -> DataType | None:
-        """The type of the value before the conversion."""
+        """Return the type of the value before the conversion."""
         if value is not None and value not in self._types:
             self._types[value] = self.inference.type_of(value)
         return None if value is None else self._types[value]
 
     def fate(self, value: onnx_ir.Value) -> Fate:
-        """The effects of rounding the constant."""
+        """Return the effects of rounding the constant."""
         tensor = self.constants[value]
         if tensor not in self._fates:
             self._fates[tensor] = fate_of(tensor, self.aim.to)
         return self._fates[tensor]
 
-    # Stating.
+    # Construction of the problem.
 
     def state(self) -> None:
-        """State the problem of the whole model."""
+        """Build the problem of the whole model."""
         graph = self.model.graph
         for value in graph.inputs:
             if not self.concerns(value):
                 continue
             if value.const_value is not None and self.model.ir_version < 4:
-                # Before IR version 4 every weight has to be an input too; runtimes take it for a constant.
+                # Before IR version 4 every weight has to be an input too; runtimes treat it as a constant.
                 self.made[value] = self.costs.variable()
                 self.constants_as_inputs(value)
             else:
@@ -155,13 +162,13 @@ class Problem:
         for index, value in enumerate(graph.outputs):
             wanted = CONVERTED if value.name in self.wishes.converted_ports else KEPT
             if value in self.constants or value.is_graph_input():
-                # It cannot be renamed, so it leaves as what it is.
+                # It cannot be renamed, so it keeps its type.
                 wanted = self.made.get(value, KEPT)
             self.use(value, graph, index, wanted)
         self._price()
 
     def constants_as_inputs(self, value: onnx_ir.Value) -> None:
-        """A weight that is an input of the graph by the rules of old IR versions alone."""
+        """True for a weight that is a graph input only because of an old IR version."""
         assert value.const_value is not None
         fate = fate_of(value.const_value, self.aim.to)
         why = unfit(value.name or "", fate, self.aim.to)
@@ -170,7 +177,7 @@ class Problem:
             self.costs.fix(self.made[value], converted=False)
 
     def scope(self, scope: Scope) -> None:
-        """State the nodes of a graph or a function, in order."""
+        """Add the nodes of a graph or a function, in order."""
         if isinstance(scope, onnx_ir.Graph):
             for value in scope.initializers.values():
                 self._constant(value)
@@ -178,7 +185,7 @@ class Problem:
             self._node(node)
 
     def use(self, value: onnx_ir.Value | None, place: onnx_ir.Node | Scope, index: int, wants: int) -> None:
-        """Note that the place wants the value."""
+        """Add a use of the value."""
         if value is None or not self.concerns(value):
             return
         self.uses[value].append(Use(value, place, index, wants))
@@ -227,7 +234,7 @@ class Problem:
                 self._closed(graph)
 
     def _fix(self, node: onnx_ir.Node, variable: int, ports: Ports, imports: Mapping[str, int]) -> None:
-        """Fix the side of the node where something decides it, and say what."""
+        """Fix the side of the node if a rule decides it, and note the reason."""
         why = ports.why_not or self._inexact(node, ports) or self._unfit_operand(node, ports)
         asked_to_keep, asked_to_lower = self.wishes.keep(node), self.wishes.lower(node)
         if why:
@@ -254,7 +261,7 @@ class Problem:
             self.costs.fix(variable, converted=False)
 
     def _counts_in_short(self, node: onnx_ir.Node) -> bool:
-        """True if the node computes with nothing but integers, of which the precision skips some."""
+        """True if the node computes only with integers, some of which the precision does not hold."""
         inputs = [value for value in node.inputs if value is not None and self.concerns(value)]
         return self._are_counts(inputs) and any(self.carry_of(value).integers for value in inputs)
 
@@ -275,7 +282,7 @@ class Problem:
         return ""
 
     def _inexact(self, node: onnx_ir.Node, ports: Ports) -> str:
-        """The reason for which a Cast of integers keeps its type: the precision does not hold them."""
+        """Return the reason why a Cast of integers keeps its type: the precision does not hold them."""
         if not ports.gives or node.op_type != "Cast":
             return ""
         source = self.source(node.inputs[0])
@@ -302,7 +309,7 @@ class Problem:
         return self._unfit_filling(node)
 
     def _unfit_filling(self, node: onnx_ir.Node) -> str:
-        """The reason for which the filling of a ConstantOfShape does not fit."""
+        """Return the reason why the filling of a ConstantOfShape does not fit."""
         attribute = node.attributes.get("value") if node.op_type == "ConstantOfShape" else None
         if attribute is None or attribute.is_ref() or attribute.as_tensor().dtype not in self.aim.sources:
             return ""
@@ -310,7 +317,7 @@ class Problem:
         return "" if fate.is_mask else unfit("its filling", fate, self.aim.to)
 
     def is_bound(self, node: onnx_ir.Node, index: int) -> bool:
-        """True if the input bounds the others: what is beyond all numbers bounds nothing, and becomes infinity."""
+        """True if the input is a bound: one beyond all numbers has no effect, and becomes infinity."""
         bounds = BOUNDS.get(node.op_type, ()) if node.domain in DEFAULT_DOMAINS else ()
         return bounds is None or index in bounds
 
@@ -322,12 +329,12 @@ class Problem:
         return traits_of(node.domain, node.op_type).answer in (Answer.COMPARISON, Answer.QUESTION)
 
     def _scales_count(self, node: onnx_ir.Node, value: onnx_ir.Value) -> bool:
-        """True if a large constant multiplies what is made of integers: `(mask - 1) * 1e9`."""
+        """True if a large constant multiplies values computed from integers: `(mask - 1) * 1e9`."""
         others = [each for each in node.inputs if each is not None and each is not value]
         return node.op_type == "Mul" and self.constants[value].size == 1 and bool(others) and self._are_counts(others)
 
     def carry_of(self, value: onnx_ir.Value) -> Carried:
-        """The facts that the value carries of constants."""
+        """Return the facts about constants that the value carries."""
         if value in self.constants and value not in self.carried:
             fate = self.fate(value)
             why = "" if fate.is_mask else unfit(value.name or "a constant", fate, self.aim.to)
@@ -336,7 +343,7 @@ class Problem:
         return self.carried.get(value, NOTHING)
 
     def _carry(self, node: onnx_ir.Node) -> None:
-        """Note what the outputs of the node carry."""
+        """Note the facts that the outputs of the node carry."""
         if node.domain not in DEFAULT_DOMAINS:
             return
         row = traits_of(node.domain, node.op_type)
@@ -447,7 +454,7 @@ class Problem:
             self._give(output, variable)
 
     def _joints(self, node: onnx_ir.Node, imports: Mapping[str, int]) -> list[int]:
-        """A variable for each output of control flow that may be of the precision, else what is kept."""
+        """Return a variable for each output of control flow that may have the precision, or the kept side."""
         key = op_key(node, imports)
         formals = actual_outputs(key, len(node.outputs)) if key is not None else ()
         found: list[int] = []
@@ -461,7 +468,7 @@ class Problem:
             self.made[value] = variable
 
     def _untouched(self, node: onnx_ir.Node, why: str) -> None:
-        """A node that takes and gives what it did."""
+        """Keep all inputs and outputs of a node."""
         self.reasons[node] = why
         for index, value in enumerate(node.inputs):
             self.use(value, node, index, KEPT)
@@ -469,7 +476,7 @@ class Problem:
             self._give(value, KEPT)
 
     def _closed(self, graph: onnx_ir.Graph) -> None:
-        """A subgraph of a node whose rules are not known: what goes in and out stays as it is."""
+        """Keep all inputs and outputs of a subgraph of a node without rules."""
         for value in graph.inputs:
             self._give(value, KEPT)
         self.scope(graph)
@@ -493,7 +500,7 @@ class Problem:
     def _price(self) -> None:
         for node, (variable, ports) in self.nodes.items():
             saved, casts = self._saved(node, ports), self._cast_all(node, ports)
-            # Worth it even alone among others: settled now, which keeps the cut small.
+            # Worthwhile even alone among others: fixed now, which keeps the cut small.
             self.costs.pay(CONVERTED, variable, saved if saved <= casts else 1e3 * saved + casts)
         for value, uses in self.uses.items():
             if value in self.made:
@@ -531,7 +538,7 @@ class Problem:
         return sum(map(self._cast_cost, made))
 
     def _saved(self, node: onnx_ir.Node, ports: Ports) -> float:
-        """The bytes that need not be read and written, and what is gained by multiplying in the precision."""
+        """Return the bytes that need not be read and written, and the gain of multiplying in the precision."""
         row = traits_of(node.domain, node.op_type)
         if row.moves in (Moves.KEEP, Moves.MAKE) or row.conversion is not None:
             return 0.0
@@ -552,7 +559,7 @@ class Problem:
         return float(self.sizes.of(value) * ((source.itemsize if source is not None else 4) - self.aim.to.itemsize))
 
     def _terms(self, node: onnx_ir.Node) -> int:
-        """About how many products make one element of the result."""
+        """Return the approximate number of products per element of the result."""
         value = node.inputs[1] if len(node.inputs) > 1 else None
         dims = None if value is None else self.sizes.dims(value)
         known = [dim or 64 for dim in dims or ()]
@@ -566,7 +573,7 @@ class Problem:
         return known[-2]
 
     def _quantized(self, node: onnx_ir.Node) -> bool:
-        """True if runtimes run the node on integers: all that comes in is dequantized, and what goes out quantized."""
+        """True if runtimes run the node on integers: all inputs are dequantized, and all outputs quantized."""
         sources = [value.producer() for value in node.inputs[:2] if value is not None]
         users = [user for user, _ in node.outputs[0].uses()] if node.outputs else []
         return (
@@ -580,13 +587,13 @@ _SHORT = (DataType.FLOAT16, DataType.BFLOAT16)
 
 
 def all_uses(problem: Problem) -> Iterator[Use]:
-    """Every use of a value of a type that is converted."""
+    """Yield every use of a value of a type that is converted."""
     for uses in problem.uses.values():
         yield from uses
 
 
 def exceeding_text(value: onnx_ir.Value, greatest: float, how: str, to: DataType) -> str:
-    """The reason for which a value does not fit: the number that it reaches, and how that is known."""
+    """Return the reason why a value does not fit: the number that it reaches, and its source."""
     if greatest < limits(to).overflow:
         return ""
     return f"{value.name} reaches {greatest:.6g} ({how}), beyond {type_name(to)}"

@@ -1,10 +1,10 @@
-"""convert-precision: nodes compute in float16, bfloat16 or float, in regions with as few casts between as can be.
+"""convert-precision: Compute nodes in float16, bfloat16 or float, in regions with as few casts between as possible.
 
-Each node is given a precision: that which is asked for, where the schema and the target take it, its constants fit, and
-it is not sensitive (`castsmith.passes.precision.operators`); else what it had. A minimum cut chooses for all others, so
-that what casts cost is less than what they save. Weights are rounded once, when the file is written; constants that
-would overflow, or of which too many elements would vanish, stay, and mask values become the lowest number. The only
-pass that changes values, and it runs only when it is asked for.
+Each node gets the requested precision if the schema and the target support it, its constants fit, and
+it is not sensitive (`castsmith.passes.precision.operators`); otherwise it keeps its own. A minimum cut chooses for all
+others, so that casts cost less than they save. Weights are rounded once, when the file is written; constants that
+would overflow, or of which too many elements would vanish, are kept, and mask values become the lowest number. This is
+the only pass that changes values, and it runs only on request.
 
     y = MatMul (x, w)  # (float[4,8], float[8,8]) -> float[4,8]
 becomes
@@ -48,14 +48,14 @@ SOURCES: dict[DataType, frozenset[DataType]] = {
     DataType.BFLOAT16: frozenset({DataType.FLOAT, DataType.DOUBLE, DataType.FLOAT16}),
     DataType.FLOAT: frozenset({DataType.DOUBLE, DataType.FLOAT16, DataType.BFLOAT16}),
 }
-"""The precisions that a model can be converted to, and what becomes each."""
+"""The supported precisions, and the types that are converted to each."""
 
 How = Literal["proven", "measured", "unknown"]
 
 
 @dataclass(frozen=True)
 class Bound:
-    """Between which numbers a value lies, and how that is known."""
+    """Lower and upper bound of a value, and their source."""
 
     low: float
     high: float
@@ -64,9 +64,10 @@ class Bound:
 
 @dataclass(frozen=True)
 class Precision:
-    """The type that a node computes in, the reason, and the number of its region, 0 for one that is not converted.
+    """The type that a node computes in, the reason, and the number of its region, 0 if it is not converted.
 
-    result: the name that its first result had before.
+    Attributes:
+        result: The name of its first result before the conversion.
     """
 
     dtype: DataType
@@ -99,13 +100,22 @@ def _any(_: str, value: object) -> object:
 
 @dataclass(frozen=True)
 class ConvertPrecision(RewritePass):
-    """See the module.
+    """Convert the nodes of a model to another floating-point precision.
 
-    to: float16, bfloat16 or float. target: whose kernels are asked; by default those of ONNX Runtime's CPU for float16
-    and float, and the schemas alone for bfloat16. io: `keep` leaves the types of inputs and outputs, `convert` changes
-    them, else the names of those to change, with commas between. keep, lower: patterns of nodes that are left, and that
-    are converted although they are sensitive. bound: what is known of a value by its name; None: nothing.
-    Raises OptionError for a precision that the target or the opset lacks, and for a pattern that matches no node.
+    Attributes:
+        to: float16, bfloat16 or float.
+        target: The runtime whose kernels count; by default ONNX Runtime's CPU for float16 and float, and the schemas
+            alone
+            for bfloat16.
+        io: `keep` keeps the types of inputs and outputs, `convert` changes them; otherwise the names of those to
+            change,
+            separated by commas.
+        keep: Patterns of nodes to keep.
+        lower: Patterns of nodes to convert although they are sensitive.
+        bound: Returns the bounds of a value by its name; None: unknown.
+
+    Raises:
+        OptionError: The target or the opset lacks the precision, or a pattern matches no node.
     """
 
     to: TypeLike = option(DataType.FLOAT16, OptionInfo("the precision: float16, bfloat16 or float", _precision))
@@ -164,7 +174,7 @@ class ConvertPrecision(RewritePass):
 
 
 def parse_precision(to: TypeLike) -> DataType:
-    """The precision that is named. Raises OptionError for a type that models are not converted to."""
+    """Return the named precision. Raises OptionError for an unsupported type."""
     dtype = parse_type(to)
     if dtype not in SOURCES:
         known = ", ".join(map(type_name, SOURCES))
@@ -173,14 +183,14 @@ def parse_precision(to: TypeLike) -> DataType:
 
 
 def asked_target(target: Target | None, to: DataType) -> Target | None:
-    """Whose kernels count: those of ONNX Runtime where no target is named, but for bfloat16, of which it has few."""
+    """Return the target whose kernels count: ONNX Runtime by default, except for bfloat16, of which it has few."""
     if target is not None:
         return None if "kernels" in target.unknown else target
     return None if to == DataType.BFLOAT16 else load_target("onnxruntime-cpu")
 
 
 def require_possible(model: onnx_ir.Model, to: DataType, target: Target | None) -> None:
-    """Raise OptionError where the target or an opset lacks the precision."""
+    """Raise OptionError if the target or an opset lacks the precision."""
     name = type_name(to)
     if target is not None and to in target.lacks:
         raise OptionError(f"{target.name} has no {name}; name another precision or target.")
@@ -191,7 +201,7 @@ def require_possible(model: onnx_ir.Model, to: DataType, target: Target | None) 
 
 
 def require_something(model: onnx_ir.Model, to: DataType) -> None:
-    """Raise OptionError where nothing of the model is left to be converted."""
+    """Raise OptionError if the model has nothing to convert."""
     types = infer_element_types(model, PromotionRules(promote_unsafe=True))
     held = {types.type_of(value) for value in all_values(model)}
     if not held & SOURCES[to]:
@@ -205,7 +215,7 @@ def _or(types: Iterable[DataType]) -> str:
 
 
 def ports_to_convert(model: onnx_ir.Model, io: str) -> frozenset[str]:
-    """The names of the inputs and outputs that change their type. Raises OptionError for an unknown name."""
+    """Return the names of the inputs and outputs that change their type. Raises OptionError for an unknown name."""
     names = [value.name or "" for value in (*model.graph.inputs, *model.graph.outputs)]
     if io in ("keep", "convert"):
         return frozenset(names) if io == "convert" else frozenset()

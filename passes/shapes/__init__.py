@@ -1,8 +1,8 @@
 """Shapes, and the arithmetic on them that the declared shapes fix.
 
-Run `FoldShapes`. `Shapes` tells the shape of a value, and its elements where they are few and known: as numbers, or as
-sums of products of the symbols that stand for dimensions (`symbols`). `dims` has the rules for shapes, `contents` those
-for elements; `targets` replaces a shape that an operator is given by a constant that does the same.
+Run `FoldShapes`. `Shapes` gives the shape of a value, and its elements if they are few and known: as numbers, or as
+sums of products of the symbols of dimensions (`symbols`). `dims` has the rules for shapes, `contents` those
+for elements; `targets` replaces a shape operand by an equivalent constant.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The arithmetic of shapes, element by element, and its casts: each operator's definition on exact numbers.
+"""Arithmetic of shapes, element by element, and its casts: each operator's definition on exact numbers.
 
 An operator means the same at every opset that has it. Integers: division is toward zero, Mod has the sign of the
-divisor. Floats: only where nothing is rounded, and no zero becomes -0.
+divisor. Floats: only exact operations whose zeros are not -0.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Scalar = Callable[..., Element]
 
 
 def _whole(element: Any) -> Element:
-    """A Fraction that is a whole number as the int that it is."""
+    """Return an integral Fraction as an int."""
     return element.numerator if isinstance(element, Fraction) and element.denominator == 1 else element
 
 
@@ -72,7 +72,7 @@ def _choose(condition: Element, a: Element, b: Element) -> Element:
 
 
 def _of_numbers(function: Callable[..., Any]) -> Scalar:
-    """A function that is done only where all operands are known numbers."""
+    """Return a function that is evaluated only if all operands are known numbers."""
 
     def scalar(*operands: Element) -> Element:
         return _whole(function(*operands)) if all(map(is_number, operands)) else UNKNOWN
@@ -81,7 +81,7 @@ def _of_numbers(function: Callable[..., Any]) -> Scalar:
 
 
 def _without_minus_zero(function: Callable[..., Any]) -> Scalar:
-    """Of floats: a zero that comes of a negative operand is -0, which is not followed."""
+    """Return UNKNOWN for a floating-point zero from a negative operand, which is -0."""
 
     def scalar(*operands: Element) -> Element:
         if not all(map(is_number, operands)):
@@ -109,7 +109,7 @@ def _round_half_even(a: Any) -> int:
 
 
 def _integer_power(a: Any, b: Any) -> Element:
-    """As far as C's pow, which runtimes call, is exact."""
+    """Return a power within the exact range of C's pow, which runtimes call."""
     found = a**b if isinstance(b, int) and 0 <= b <= 64 and abs(a) < 1 << 64 else None
     return UNKNOWN if found is None or abs(found) > 1 << 53 else found
 
@@ -121,7 +121,7 @@ def _mod(a: Element, b: Element) -> Element:
 
 
 def _divided(derived: Derived) -> Scalar:
-    """Of integers, toward zero."""
+    """Divide integers, toward zero."""
 
     def scalar(a: Element, b: Element) -> Element:
         if isinstance(a, int) and isinstance(b, int):
@@ -166,7 +166,7 @@ def _sign(a: Element) -> Element:
 
 
 def elementwise(node: Operation) -> Content | None:
-    """Compute the result of an operator of BY_ELEMENT, where its operands are known."""
+    """Compute the result of an operator of BY_ELEMENT, if its operands are known."""
     scalar = _scalar_of(node)
     operands = [content for content in node.contents if content is not None]
     if scalar is None or len(operands) < len(node.contents) or not operands:
@@ -183,7 +183,7 @@ def elementwise(node: Operation) -> Content | None:
 
 
 def each_of(scalar: Scalar, *operands: Content) -> Content:
-    """The function of each element of operands that are broadcast."""
+    """Return the function of each element of broadcast operands."""
     spread = np.broadcast_arrays(*operands)
     return array_of(map(scalar, *(each.ravel().tolist() for each in spread)), spread[0].shape)
 
@@ -206,7 +206,7 @@ def _scalar_of(node: Operation) -> Scalar | None:
 
 
 def _shift(node: Operation) -> Scalar | None:
-    """A shift by as many bits as there are, or more, is left: C leaves it open."""
+    """Shift; by at least the bit width is UNKNOWN, since C leaves it undefined."""
     dtype = node.to
     if dtype is None:
         return None
@@ -294,7 +294,7 @@ _OF_FLOATS: Mapping[str, Scalar] = {
 _VARIADIC = frozenset({"Max", "Min", "Sum"})
 
 BY_ELEMENT = operators(lambda row: row.on_bits) | _SCALARS.keys() | _OF_FLOATS.keys() | {"Max", "Min"}
-"""The operators that `elementwise` knows."""
+"""The operators that `elementwise` supports."""
 
 
 def cast_content(node: Operation) -> Content | None:

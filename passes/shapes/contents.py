@@ -1,4 +1,4 @@
-"""Results of operators on small arrays of which the elements are known: moves, shapes, and arithmetic.
+"""Results of operators on small arrays whose elements are known: moves, shapes, and arithmetic.
 
 Every rule is the operator's definition, the same at every opset that has it; moves of elements are those of
 fold-constants, arithmetic is in `castsmith.passes.shapes.arithmetic`. A test compares each rule with the reference
@@ -61,7 +61,7 @@ def _operands(node: Operation, shapes: Sequence[tuple[int, ...] | None]) -> Oper
 
 
 def _as_array(found: Any) -> Content:
-    """One element alone comes out of numpy as itself."""
+    """Return an array for a single element, which numpy returns as a scalar."""
     return cast("Content", found) if isinstance(found, np.ndarray) else array_of([found], ())
 
 
@@ -164,7 +164,7 @@ def _cumulated(node: Operation) -> Content | None:
 
 
 def _reduced(node: Operation) -> Content | None:
-    """Of integers; over axes that an attribute or an input says, or all."""
+    """Reduce integers over axes given by an attribute or an input, or all."""
     content, axes = node.content(0), node.parameter("axes", 1)
     if content is None or node.floats or (axes is None and node.has(1)) or not content.size:
         return None
@@ -236,14 +236,14 @@ _ONE: Mapping[str, Callable[[Operation], Content | None]] = {
 _CARRIED = operators(lambda row: row.carries) | {"ConstantOfShape"}
 
 FOLLOWED = frozenset({*_ONE, *_CARRIED})
-"""The operators whose results are followed."""
+"""The operators whose results are computed."""
 
 COMPUTED = frozenset(_ONE) - CASTS
 """Those of them that compute: moves and casts of constants alone are the subject of fold-constants."""
 
 
 def contents_of(node: Operation) -> list[Content | None] | None:
-    """The elements of each output, as far as they are known; None where nothing is."""
+    """Return the elements of each output, as far as they are known; None if unknown."""
     if node.node.op_type not in FOLLOWED or any(a.is_ref() for a in node.node.attributes.values()):
         return None
     if node.node.op_type in _CARRIED:

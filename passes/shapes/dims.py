@@ -1,7 +1,7 @@
 """Shapes of the outputs of nodes, with dimensions as symbols.
 
-Where a shape depends on the elements of an input, or a dimension is computed from others, the rules here say so; the
-others are asked of onnx, node by node, which carries symbols along as names.
+The rules here cover shapes that depend on the elements of an input, and computed dimensions; for other operators
+onnx infers the shape, node by node, with symbols as names.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _FIRST = operators(lambda row: row.keeps_shape)
 _BROADCAST = (operators(lambda row: row.elementwise) | {"Where"}) - _FIRST
 
 _SMALL = 64
-"""Elements up to which a constant is shown to onnx: shapes, axes, paddings."""
+"""Elements up to which a constant is passed to onnx: shapes, axes, paddings."""
 
 
 def joined_dim(a: Element, b: Element) -> Element:
-    """The dimension to which both broadcast."""
+    """Return the dimension to which both broadcast."""
     if a == b or b == 1:
         return a
     if a == 1:
@@ -37,12 +37,12 @@ def joined_dim(a: Element, b: Element) -> Element:
         if isinstance(one, int):
             return one
     low, least = low_of(a), low_of(b)
-    # Of two that are both above 1 each is the other.
+    # Two dimensions above 1 must be equal.
     return a if low is not None and least is not None and min(low, least) > 1 else UNKNOWN
 
 
 def broadcast(shapes: Sequence[Dims]) -> Dims:
-    """The shape to which all broadcast."""
+    """Return the shape to which all broadcast."""
     rank = max(map(len, shapes), default=0)
     result: Dims = (1,) * rank
     for shape in shapes:
@@ -52,7 +52,7 @@ def broadcast(shapes: Sequence[Dims]) -> Dims:
 
 
 def reshaped(shape: Dims | None, wanted: Content, *, allow_zero: bool) -> Dims:
-    """The shape that a Reshape gives: as many elements come out as go in, or it fails."""
+    """Return the shape of a Reshape: the number of elements is unchanged, or it fails."""
     targets: list[Element] = wanted.tolist()
     dims = [_target(target, _at(shape, index), allow_zero=allow_zero) for index, target in enumerate(targets)]
     missing = [index for index, dim in enumerate(dims) if isinstance(dim, Unknown)]
@@ -69,13 +69,13 @@ def _at(shape: Dims | None, index: int) -> Element:
 
 
 def _target(target: Element, own: Element, *, allow_zero: bool) -> Element:
-    """The dimension that an element of the target of a Reshape asks for; `own`: the one of the input in its place."""
+    """Return the dimension for an element of a Reshape target; `own`: the input's dimension in that position."""
     low = low_of(target)
     if low is None or low < 0:
         return UNKNOWN
     if target == 0 and not allow_zero:
         return own
-    # A symbol that is 0 means the dimension of the input, which then has to be 0 too.
+    # A symbol that is 0 means the dimension of the input, which must then be 0 too.
     as_own = isinstance(own, Poly) and isinstance(quotient(target, own), int)
     return target if allow_zero or low > 0 or as_own else UNKNOWN
 
@@ -190,7 +190,7 @@ def _count(node: Operation, index: int) -> int | None:
 
 
 def _ranked(node: Operation, index: int) -> Dims | None:
-    """A shape of which no more is known than how many dimensions an input lists."""
+    """Return a shape of unknown dimensions, as many as an input lists."""
     rank = _count(node, index)
     return None if rank is None else (UNKNOWN,) * rank
 
@@ -212,28 +212,28 @@ _RULES: Mapping[str, Callable[[Operation], Dims | None]] = {
 
 
 class Names:
-    """The names by which onnx is told of dimensions, and what it says of them."""
+    """The names of dimensions for onnx, and their meaning in its answers."""
 
     def __init__(self) -> None:
         self._names: dict[Element, str] = {}
         self._dims: dict[str, Element] = {}
 
     def name(self, dim: Poly) -> str:
-        """The name of a dimension that is not a number."""
+        """Return the name of a dimension that is not a number."""
         if dim not in self._names:
             self._names[dim] = f"d{len(self._names)}"
             self._dims[self._names[dim]] = dim
         return self._names[dim]
 
     def type_of(self, dtype: onnx_ir.DataType | None, shape: Dims | None) -> onnx.TypeProto:
-        """The type in the form of onnx."""
+        """Return the type in the form of onnx."""
         if shape is None:
             return onnx.helper.make_tensor_type_proto(int(dtype or 0), None)
         dims = [self.name(dim) if isinstance(dim, Poly) else dim if isinstance(dim, int) else None for dim in shape]
         return onnx.helper.make_tensor_type_proto(int(dtype or 0), dims)
 
     def dims(self, proto: onnx.TypeProto) -> Dims | None:
-        """The shape that onnx gives; None where it is not known, or the type is not a tensor's."""
+        """Return the shape that onnx infers; None if it is unknown, or the type is not a tensor's."""
         if not proto.HasField("tensor_type") or not proto.tensor_type.HasField("shape"):
             return None
         return tuple(self._dim(dim) for dim in proto.tensor_type.shape.dim)
@@ -243,7 +243,7 @@ class Names:
 
 
 def dims_of(node: Operation, imports: Mapping[str, int], names: Names) -> list[Dims | None]:
-    """The shape of each output, UNKNOWN where a dimension is not known, None where the number of them is not."""
+    """Return the shape of each output, UNKNOWN for an unknown dimension, None for an unknown rank."""
     op_type, nothing = node.node.op_type, [None] * len(node.node.outputs)
     if any(attribute.is_ref() for attribute in node.node.attributes.values()):
         return [*nothing]
@@ -292,7 +292,7 @@ def _ask_onnx(node: Operation, imports: Mapping[str, int], names: Names) -> list
 
 
 def _shown(node: Operation, index: int) -> onnx.TensorProto | None:
-    """A small constant of integers, or numbers, as onnx reads it."""
+    """Return a small constant of integers, or numbers, in the form of onnx."""
     content, dtype = node.content(index), node.types[index]
     if content is None or dtype is None or content.size > _SMALL:
         return None

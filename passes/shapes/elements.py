@@ -1,7 +1,7 @@
-"""Small arrays of which the elements are known, and a node with what is known of its inputs.
+"""Small arrays whose elements are known, and nodes with the facts about their inputs.
 
 Arrays hold Python ints (bool as 0 or 1), exact Fractions, Polys and UNKNOWN (`castsmith.passes.shapes.symbols`).
-`fitted` takes away what a type does not hold exactly.
+`fitted` removes elements that a type does not hold exactly.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Content = NDArray[Any]
 Dims = tuple[Element, ...]
 
 MOST = 1 << 14
-"""Elements that an array has at most whose elements are followed."""
+"""Largest number of elements of a tracked array."""
 
 _FLOATS = 64
 """The same for floats: scales of a shape, not weights."""
@@ -35,7 +35,7 @@ _PLAIN_FLOATS = (DataType.FLOAT, DataType.DOUBLE, DataType.FLOAT16, DataType.BFL
 
 @dataclass
 class Derived:
-    """Symbols for what becomes of others: the same for the same."""
+    """Symbols for derived quantities: the same for the same operands."""
 
     made: dict[object, Poly] = field(default_factory=dict[object, Poly])
     wrapped: dict[Poly, tuple[Element, DataType]] = field(default_factory=dict[Poly, "tuple[Element, DataType]"])
@@ -44,7 +44,7 @@ class Derived:
     """Elements that are known to fit a type, by how the model uses them."""
 
     def symbol(self, key: tuple[object, ...], low: int | None, high: int | None) -> Element:
-        """The symbol of what `key` says: an operation and what it is of."""
+        """Return the symbol of `key`, an operation and its operands."""
         if key not in self.made:
             self.made[key] = symbol("", low, high)
         return self.made[key]
@@ -62,9 +62,12 @@ class Derived:
 
 @dataclass(frozen=True)
 class Operation:
-    """A node, with what is known of its inputs.
+    """A node, with the facts about its inputs.
 
-    types: the element types of the inputs, and `to` that of the first output. opset: of the default domain.
+    Attributes:
+        types: The element types of the inputs.
+        to: The element type of the first output.
+        opset: The opset of the default domain.
     """
 
     node: onnx_ir.Node
@@ -82,7 +85,7 @@ class Operation:
         return index < len(self.node.inputs) and self.node.inputs[index] is not None
 
     def integers(self, index: int) -> tuple[int, ...] | None:
-        """The elements of an input, where all of them are numbers that are known."""
+        """Return the elements of an input if all are known numbers."""
         array = self.content(index)
         if array is None or array.ndim > 1:
             return None
@@ -106,7 +109,7 @@ class Operation:
 
 
 def array_of(elements: Iterable[Element], shape: Sequence[int]) -> Content:
-    """The elements as an array."""
+    """Return the elements as an array."""
     flat = list(elements)
     result = np.empty(len(flat), object)
     result[:] = flat
@@ -114,7 +117,7 @@ def array_of(elements: Iterable[Element], shape: Sequence[int]) -> Content:
 
 
 def of_tensor(tensor: onnx_ir.TensorProtocol) -> Content | None:
-    """The elements of a constant; None where they are many, or not all numbers that have one zero."""
+    """Return the elements of a constant; None for many elements, or numbers with zeros of both signs."""
     if tensor.size > MOST or element_type(tensor.dtype).kind > Kind.FLOATING:
         return None
     kind = element_type(tensor.dtype).kind
@@ -130,7 +133,7 @@ def of_tensor(tensor: onnx_ir.TensorProtocol) -> Content | None:
 
 
 def fitted(content: Content, dtype: DataType | None, derived: Derived) -> Content | None:
-    """The content without elements that the type does not hold exactly: an overflow is not followed."""
+    """Return the content without elements that the type does not hold exactly: overflow is not tracked."""
     if dtype is None or element_type(dtype).kind > Kind.FLOATING:
         return None
     row = element_type(dtype)
@@ -146,7 +149,7 @@ def fitted(content: Content, dtype: DataType | None, derived: Derived) -> Conten
 
 
 def holds(element: Element, dtype: DataType) -> bool:
-    """True if the type holds the element, exactly. The product of dimensions fits 64 bits, as every runtime asks."""
+    """True if the type holds the element, exactly. The product of dimensions fits 64 bits, as runtimes require."""
     row = element_type(dtype)
     if isinstance(element, Unknown):
         return True
@@ -178,10 +181,10 @@ def _exact(number: float) -> Element:
 
 
 def is_number(element: Element) -> bool:
-    """True if the element is a number that is known."""
+    """True if the element is a known number."""
     return isinstance(element, int | Fraction)
 
 
 def all_integers(content: Content) -> bool:
-    """True if all elements are integers that are known."""
+    """True if all elements are known integers."""
     return all(isinstance(each, int) for each in content.ravel().tolist())

@@ -22,14 +22,14 @@ from castsmith.passes.shapes.symbols import Element, Poly, product, quotient
 from castsmith.passes.shapes.walk import Shapes
 
 _ADDRESSES = 1 << 47
-"""Bytes that a process can address: the largest tensor is below that."""
+"""Bytes that a process can address: the largest tensor is smaller."""
 
 Fact = tuple[Element, DataType]
 """An integer, and the type that holds it."""
 
 
 def fitting(shapes: Shapes) -> Iterator[Fact]:
-    """The integers that are cast to a narrower type, and fit it."""
+    """Return the integers that are cast to a narrower type and fit it."""
     if not shapes.wrapped:
         return
     live = _live(shapes.model.graph)
@@ -78,7 +78,7 @@ def _note_reshape(targets: list[Element], shape: Dims, shapes: Shapes, equal: se
 
 
 def _live(graph: onnx_ir.Graph) -> set[onnx_ir.Node]:
-    """The nodes of the graph on which its outputs depend."""
+    """Return the nodes of the graph on which its outputs depend."""
     live, waiting = set[onnx_ir.Node](), [value.producer() for value in graph.outputs]
     while waiting:
         node = waiting.pop()

@@ -1,4 +1,4 @@
-"""fold-shapes: what the declared shapes fix becomes constant.
+"""fold-shapes: Replace arithmetic on shapes that the declared shapes fix by constants.
 
 Shape and Size, and what is computed from them and from small constants: Gather, Slice, Concat, Range, Cast, Where,
 Expand, ConstantOfShape, reductions, and the arithmetic and comparisons of integers and bool. Dimensions without a
@@ -59,7 +59,11 @@ _LEARNING = 4
 class FoldShapes(SessionPass):
     """Fold arithmetic on shapes and small integers.
 
-    max_growth, max_total_growth, target: as of FoldConstants. largest_dim: as of NarrowTypes.
+    Attributes:
+        max_growth: As in FoldConstants.
+        max_total_growth: As in FoldConstants.
+        target: As in FoldConstants.
+        largest_dim: As in NarrowTypes.
     """
 
     max_growth: int = shared("max_growth")
@@ -111,8 +115,10 @@ _OF_SHAPES = operators(lambda row: row.moves is Moves.SHAPE)
 
 
 def _known(shapes: Shapes, nodes: Iterable[onnx_ir.Node]) -> Shapes:
-    """Infer until the Reshapes give no further fact; without the declared shapes of intermediate values where one of
-    them contradicts the nodes."""
+    """Infer until the Reshapes give no further fact.
+
+    Declared shapes of intermediate values are ignored if one of them contradicts the nodes.
+    """
     for _ in range(_LEARNING):
         for node in nodes:
             if _is_followed(node) or node.op_type in WITH_TARGETS:
@@ -141,7 +147,7 @@ class _Folding:
     made: dict[_Made, onnx_ir.Value] = field(default_factory=dict[_Made, onnx_ir.Value])
 
     def run(self, nodes: Sequence[onnx_ir.Node]) -> None:
-        """Fold the nodes that others read which are not folded, and give those the shapes that are constants."""
+        """Fold the nodes that unfolded nodes read, and replace shape operands by constants."""
         read = [node for node in nodes if _is_followed(node) and any(map(use_count, node.outputs))]
         fixed = {node: tensors for node in nodes if (tensors := self._tensors(node)) is not None}
         found = self._read_by_others(nodes, fixed)
@@ -157,14 +163,14 @@ class _Folding:
             _drop_unread(reversed(read))
 
     def _stands(self, node: onnx_ir.Node) -> bool:
-        """True if the node is in the model, and every node that holds its graph is."""
+        """True if the node, and every node that holds its graph, is still in the model."""
         graph = node.graph
         while isinstance(graph, onnx_ir.Graph) and graph in self.shapes.held:
             graph = self.shapes.held[graph].graph
         return graph is not None
 
     def _tensors(self, node: onnx_ir.Node) -> list[onnx_ir.TensorProtocol] | None:
-        """The constants that a node gives, where every element is known."""
+        """Return the constants that a node gives, if every element is known."""
         if not _is_followed(node):
             return None
         tensors: list[onnx_ir.TensorProtocol] = []
@@ -178,8 +184,11 @@ class _Folding:
     def _read_by_others(
         self, nodes: Sequence[onnx_ir.Node], fixed: Mapping[onnx_ir.Node, Sequence[onnx_ir.TensorProtocol]]
     ) -> list[onnx_ir.Node]:
-        """The nodes to fold, in order: constants that come of more than moves and casts, and are read by a node that
-        is not folded itself. Users are asked ahead of what they use."""
+        """Return the nodes to fold, in order.
+
+        Their constants come from more than moves and casts, and a node that is not folded reads them. Users are visited
+        before their operands.
+        """
         moved, computed = set[onnx_ir.Node](), set[onnx_ir.Node]()
         for node in fixed:
             operands = (value for value in node.inputs if value is not None and constant_tensor(value) is None)
@@ -201,7 +210,7 @@ class _Folding:
         return found[::-1]
 
     def _takes(self, node: onnx_ir.Node, tensors: Sequence[onnx_ir.TensorProtocol]) -> bool:
-        """True if the constants may stand in the place of the node; a refusal says why not."""
+        """True if the constants may replace the node; otherwise a refusal gives the reason."""
         assert node.graph is not None
         size, left = sum(tensor.nbytes for tensor in tensors), self.limits.max_total_growth - self.grown
         reason, rule = None, "fold-growth"
@@ -240,7 +249,7 @@ class _Folding:
         _empty_graphs(node)
 
     def _give_target(self, node: onnx_ir.Node) -> None:
-        """Give a Reshape, Expand or Slice a constant that asks for the same as what it is given."""
+        """Give a Reshape, Expand or Slice a constant that is equivalent to its operand."""
         found = constant_target(node, self.shapes)
         if found is None:
             return
@@ -260,7 +269,7 @@ class _Folding:
     def _constant(
         self, node: onnx_ir.Node, name: str, tensor: onnx_ir.TensorProtocol, new: list[onnx_ir.Value]
     ) -> onnx_ir.Value:
-        """A constant of the graph that holds just that, or a new one."""
+        """Return a constant of the graph with exactly that content, or a new one."""
         key = node.graph, tensor.dtype, tuple(tensor.shape.numpy()), tensor.tobytes()
         found = self.made.get(key)
         if found is None or not (found.is_initializer() or found in new or _made_here(found)):
@@ -283,7 +292,7 @@ def _made_here(value: onnx_ir.Value) -> bool:
 
 
 def _drop_unread(nodes: Iterable[onnx_ir.Node]) -> None:
-    """Remove the shape arithmetic that nothing reads any more; users are asked ahead of what they use."""
+    """Remove unused shape arithmetic; users are visited before their operands."""
     for node in nodes:
         if node.graph is None or any(use_count(output) or output.is_graph_output() for output in node.outputs):
             continue
@@ -295,7 +304,7 @@ def _drop_unread(nodes: Iterable[onnx_ir.Node]) -> None:
 
 
 def _empty_graphs(node: onnx_ir.Node) -> None:
-    """Remove what is inside the graphs of a node that is gone, so that it reads nothing any more."""
+    """Empty the subgraphs of a removed node, so that it reads no values."""
     for attribute in node.attributes.values():
         for graph in graphs_in(attribute):
             graph.outputs.clear()

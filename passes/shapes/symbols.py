@@ -1,7 +1,8 @@
-"""Integers of which only the form is known: sums of products of symbols, such as `7*batch + 1`.
+"""Integers known only symbolically: sums of products of symbols, such as `7*batch + 1`.
 
 An element of shape arithmetic is an int, an exact Fraction (of a floating-point type), a Poly, or UNKNOWN. All of them
-take `+`, `-` and `*`, so that arrays of them do too; the functions here do the rest. What cannot be told is UNKNOWN.
+support `+`, `-` and `*`, so that arrays of them do too; the functions here do the rest. An undecidable result is
+UNKNOWN.
 """
 
 from __future__ import annotations
@@ -19,9 +20,12 @@ _DEGREE = 8
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Symbol:
-    """A number that is not known: a dimension, or something that becomes of one. Each is itself and no other.
+    """An unknown number: a dimension, or a quantity derived from one. Symbols compare by identity.
 
-    name: as a model declares it, or empty. low, high: bounds, both included; None if unbounded.
+    Attributes:
+        name: The declared name, or empty.
+        low: The lower bound, included; None if unbounded.
+        high: The upper bound, included; None if unbounded.
     """
 
     name: str
@@ -34,7 +38,7 @@ Monomial = tuple[Symbol, ...]
 
 
 class Unknown:
-    """The only one of its class is UNKNOWN: whatever is made of it is UNKNOWN too."""
+    """The class of UNKNOWN: every operation on it gives UNKNOWN."""
 
     def __add__(self, _: object) -> Unknown:
         return self
@@ -54,7 +58,7 @@ Element = Union[int, Fraction, "Poly", Unknown]
 
 
 class Poly:
-    """A sum of products of symbols with integer coefficients; equal where it is the same for all numbers."""
+    """A sum of products of symbols with integer coefficients; equal if it is the same for all numbers."""
 
     __slots__ = ("_hash", "terms")
 
@@ -107,21 +111,21 @@ class Poly:
 
     @property
     def low(self) -> int | None:
-        """The least that it can be, as far as the bounds of its symbols tell."""
+        """The lower bound, from the bounds of its symbols."""
         return _bound(self, lambda symbol: symbol.low, lambda symbol: symbol.high)
 
     @property
     def high(self) -> int | None:
-        """The greatest that it can be, as far as the bounds of its symbols tell."""
+        """The upper bound, from the bounds of its symbols."""
         return _bound(self, lambda symbol: symbol.high, lambda symbol: symbol.low)
 
     @property
     def has_nameless(self) -> bool:
-        """True if one of its symbols has no name: nothing is known of that one."""
+        """True if one of its symbols has no name."""
         return any(not each.name for monomial in self.terms for each in monomial)
 
     def at(self, value: Callable[[Symbol], int]) -> int:
-        """The number that it is where each symbol has a value."""
+        """Return the number for given values of the symbols."""
         return sum(factor * prod(map(value, monomial)) for monomial, factor in self.terms.items())
 
 
@@ -131,22 +135,22 @@ def _term_text(monomial: Monomial, factor: int) -> str:
 
 
 def symbol(name: str = "", low: int | None = 0, high: int | None = None) -> Poly:
-    """A new symbol, as a Poly."""
+    """Return a new symbol, as a Poly."""
     return Poly({(Symbol(name, low, high),): 1})
 
 
 def low_of(element: Element) -> int | None:
-    """The least that an integer can be; None where that is not known."""
+    """Return the lower bound of an integer; None if unknown."""
     return element if isinstance(element, int) else element.low if isinstance(element, Poly) else None
 
 
 def high_of(element: Element) -> int | None:
-    """The greatest that an integer can be; None where that is not known."""
+    """Return the upper bound of an integer; None if unknown."""
     return element if isinstance(element, int) else element.high if isinstance(element, Poly) else None
 
 
 def quotient(a: Element, b: Element) -> Element:
-    """The integer that b times it is a, where there is one for all numbers that b is not 0 for; else UNKNOWN."""
+    """Return the integer q with b * q = a for all numbers for which b is not 0, or UNKNOWN."""
     numerator, divisor = _terms(a), _terms(b)
     if numerator is None or divisor is None or len(divisor) != 1:
         return UNKNOWN
@@ -165,7 +169,7 @@ def quotient(a: Element, b: Element) -> Element:
 
 
 def compared(a: Element, b: Element) -> Element:
-    """The sign of a - b; UNKNOWN where it is not the same for all numbers."""
+    """Return the sign of a - b; UNKNOWN if it is not the same for all numbers."""
     if isinstance(a, Unknown) or isinstance(b, Unknown):
         return UNKNOWN
     difference = a - b
@@ -178,7 +182,7 @@ def compared(a: Element, b: Element) -> Element:
 
 
 def product(elements: Any) -> Element:
-    """The product of elements."""
+    """Return the product of elements."""
     return prod(elements, start=1)
 
 
@@ -189,7 +193,7 @@ def _terms(element: object) -> Mapping[Monomial, int] | None:
 
 
 def _element(terms: Mapping[Monomial, int]) -> Element:
-    """An int where no symbol is left."""
+    """Return an int if no symbol remains."""
     terms = {monomial: factor for monomial, factor in terms.items() if factor}
     if not terms:
         return 0
@@ -201,7 +205,7 @@ def _element(terms: Mapping[Monomial, int]) -> Element:
 
 
 def _bound(poly: Poly, near: Callable[[Symbol], int | None], far: Callable[[Symbol], int | None]) -> int | None:
-    """Add up the bounds of the terms: those of products of symbols that are not negative."""
+    """Add the bounds of the terms: those of products of nonnegative symbols."""
     total = 0
     for monomial, factor in poly.terms.items():
         bounds = [(near if factor > 0 else far)(each) for each in monomial]

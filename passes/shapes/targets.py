@@ -1,8 +1,8 @@
-"""Shapes that operators are given, as constants that ask for the same.
+"""Shape operands as equivalent constants.
 
-Reshape  as many elements come out as go in, so that one dimension need not be said: -1. A dimension that is the
-         input's own in its place is 0.
-Expand   a dimension that the input has already, or one above 1, need not be said: 1.
+Reshape  the number of elements is unchanged, so that one dimension may be -1. A dimension that equals the
+         input's in the same position is 0.
+Expand   a dimension that the input already has, or one above 1, may be 1.
 Slice    the end of a dimension is its own size, or anything above it.
 """
 
@@ -20,7 +20,7 @@ _END = 2**63 - 1
 
 
 def constant_target(node: onnx_ir.Node, shapes: Shapes) -> tuple[int, list[int]] | None:
-    """The input of the node that can be a constant, and its elements; None if no input can."""
+    """Return the input of the node that can be a constant, and its elements; None if no input can."""
     if node.op_type not in _RULES or any(attribute.is_ref() for attribute in node.attributes.values()):
         return None
     index, rule = _RULES[node.op_type]
@@ -49,7 +49,7 @@ def _reshape(node: onnx_ir.Node, wanted: list[Element], shape: Dims | None, _: S
     missing = [index for index, each in enumerate(dims) if not isinstance(each, int)]
     if missing:
         rest = [size for index, size in enumerate(sizes) if index != missing[0]]
-        # Of no elements at all, a -1 would not tell the dimension.
+        # Without elements, a -1 would not determine the dimension.
         if len(missing) > 1 or -1 in dims or not all((low_of(size) or 0) > 0 for size in rest):
             return None
         dims[missing[0]] = -1
@@ -102,7 +102,7 @@ _Rule = Callable[[onnx_ir.Node, "list[Element]", "Dims | None", Shapes], "list[i
 _RULES: Mapping[str, tuple[int, _Rule]] = {"Reshape": (1, _reshape), "Expand": (1, _expand), "Slice": (2, _slice)}
 
 WITH_TARGETS = frozenset(_RULES)
-"""The operators that are given a shape."""
+"""The operators with a shape operand."""
 
 REASONS: Mapping[str, str] = {
     "Reshape": "the number of elements, or the input in its place, fixes the dimension that has no number",

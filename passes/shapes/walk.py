@@ -1,9 +1,9 @@
-"""The shapes and contents of the values of a model, each found when it is asked for, and once.
+"""The shapes and contents of the values of a model, each computed once, on demand.
 
-What is taken as given: the shapes of the model's inputs and initializers, that dimensions of one name are one number,
-and that tensors have fewer than 2**63 elements, as runtimes do. What the model declares of other values is used where
-nothing can be inferred, unless some of it contradicts what is: then a tool has changed the inputs since, and all of it
-is ignored.
+Assumed are: the shapes of the model's inputs and initializers, that dimensions of one name are equal,
+and that tensors have fewer than 2**63 elements, as in runtimes. Declared shapes of other values are used if
+nothing can be inferred, unless one of them contradicts an inferred shape: then a tool has changed the inputs since, and
+all of them are ignored.
 """
 
 from __future__ import annotations
@@ -28,8 +28,10 @@ from castsmith.passes.shapes.symbols import Element, Poly, Unknown, symbol
 class Shapes:
     """Shapes of a model, and the elements that are computed from them.
 
-    held: the node that holds each subgraph. largest_dim: what no dimension exceeds that is not known; 0 if unknown.
-    declared: whether shapes are used that the model declares of values which nodes give.
+    Attributes:
+        held: The node that holds each subgraph.
+        largest_dim: Upper bound of unknown dimensions; 0 if unknown.
+        declared: Use the declared shapes of node outputs.
     """
 
     model: onnx_ir.Model
@@ -39,7 +41,7 @@ class Shapes:
     largest_dim: int = 0
     declared: bool = True
     contradicted: bool = False
-    """True if the model declares a shape that is not what its nodes give."""
+    """True if a declared shape differs from that of the nodes."""
     _shapes: dict[onnx_ir.Value, Dims | None] = field(default_factory=dict[onnx_ir.Value, "Dims | None"])
     _contents: dict[onnx_ir.Value, Content | None] = field(default_factory=dict[onnx_ir.Value, "Content | None"])
     _fresh: dict[tuple[onnx_ir.Value, int], Poly] = field(default_factory=dict[tuple[onnx_ir.Value, int], Poly])
@@ -48,21 +50,21 @@ class Shapes:
     _derived: Derived = field(default_factory=Derived)
 
     def shape(self, value: onnx_ir.Value | None) -> Dims | None:
-        """The shape of the value, every dimension an int or a Poly; None where the number of them is not known."""
+        """Return the shape of the value, every dimension an int or a Poly; None if the rank is unknown."""
         if value is None:
             return None
         self._settle(value)
         return self._shapes[value]
 
     def content(self, value: onnx_ir.Value | None) -> Content | None:
-        """The elements of the value, as far as they are known; None where nothing is."""
+        """Return the elements of the value, as far as they are known; None if unknown."""
         if value is None:
             return None
         self._settle(value)
         return self._contents[value]
 
     def operation(self, node: onnx_ir.Node) -> Operation:
-        """The node with what is known of its inputs."""
+        """Return the node with the facts about its inputs."""
         imports = self._imports_of(node)
         to = self.inference.type_of(node.outputs[0]) if node.outputs else None
         return Operation(
@@ -80,7 +82,7 @@ class Shapes:
         return self.imports[node.graph]
 
     def _settle(self, value: onnx_ir.Value) -> None:
-        """Find what is known of the value, and first of all that it depends on. No recursion, since chains are long."""
+        """Compute the facts about the value, after those it depends on. No recursion, since chains are long."""
         waiting, entered = [value], set[onnx_ir.Value]()
         while waiting:
             value = waiting[-1]
@@ -115,7 +117,7 @@ class Shapes:
             self._find_outputs(node)
 
     def _given(self, value: onnx_ir.Value) -> Dims | None:
-        """The shape of an input: of the model as declared; of a body nothing is known but of Loop's own scalars."""
+        """Return the declared shape of a model input; inputs of a body are unknown except Loop's own scalars."""
         graph = value.graph
         if graph is self.model.graph or value.const_value is not None:
             return self._declared(value, self.model.graph)
@@ -137,8 +139,7 @@ class Shapes:
             self._shapes[output] = self._settled(output, content.shape if content is not None else dims, node)
 
     def _flowing(self, node: onnx_ir.Node) -> tuple[list[Dims | None], list[Content | None]]:
-        """The shapes and elements that an If gives: those of the branch that is always taken, or the shapes in which
-        both agree."""
+        """Return the shapes and elements of an If: those of the branch always taken, or the common shape."""
         count = len(node.outputs)
         if node.op_type != "If":
             return [None] * count, [None] * count
@@ -150,14 +151,14 @@ class Shapes:
         return found, contents
 
     def _taken(self, node: onnx_ir.Node) -> list[onnx_ir.Graph]:
-        """The branches of an If that may be taken."""
+        """Return the branches of an If that may be taken."""
         branches = [node.attributes[name].as_graph() for name in ("then_branch", "else_branch")]
         condition = self._contents.get(node.inputs[0]) if node.inputs[0] is not None else None
         known = None if condition is None or condition.size != 1 else condition.ravel()[0]
         return branches if not isinstance(known, int) else branches[:1] if known else branches[1:]
 
     def _settled(self, value: onnx_ir.Value, dims: Dims | None, node: onnx_ir.Node) -> Dims | None:
-        """The inferred shape, with declared dimensions where it has unknown ones."""
+        """Return the inferred shape, with declared dimensions where it has unknown ones."""
         assert node.graph is not None
         declared = self._declared(value, node.graph)
         if dims is None:
@@ -171,7 +172,7 @@ class Shapes:
                 result.append(said if said is not None and self.declared else self._new(value, index))
                 continue
             if isinstance(said, int) and said != dim:
-                # A number that stands for what is a symbol by the inputs' shapes: left from another shape.
+                # A number in place of a symbol of the inputs' shapes: left over from another shape.
                 self.contradicted = True
             result.append(dim)
         return tuple(result)
@@ -191,23 +192,23 @@ class Shapes:
         return tuple(dims)
 
     def _new(self, value: onnx_ir.Value, index: int) -> Poly:
-        """The symbol of a dimension of which nothing is known."""
+        """Return the symbol of an unknown dimension."""
         key = value, index
         if key not in self._fresh:
             self._fresh[key] = symbol("", 0, self.largest_dim or None)
         return self._fresh[key]
 
     def undeclared(self) -> Shapes:
-        """The same model, without what it declares of values that nodes give."""
+        """Return the same walk without the declared shapes of node outputs."""
         return Shapes(self.model, self.inference, self.imports, self.held, self.largest_dim, declared=False)
 
     @property
     def wrapped(self) -> Mapping[Poly, tuple[Element, DataType]]:
-        """The symbols that stand for a cast to a narrower integer: the operand and the type."""
+        """Return the symbols of casts to a narrower integer: the operand and the type."""
         return self._derived.wrapped
 
     def learn(self, facts: Iterable[tuple[Element, DataType]]) -> bool:
-        """Take as given that each integer fits its type; True if that is new, and more can be found with it."""
+        """Assume that each integer fits its type; True if that is new, and more can be found with it."""
         before = len(self._derived.fitting)
         self._derived.fitting.update(facts)
         if len(self._derived.fitting) == before:

@@ -1,6 +1,6 @@
 """simplify-casts: Remove casts that change nothing, collapse exact chains into one cast, and merge equal casts.
 
-Exact: a cast to the type that the value already has is no cast; a chain a -> b -> c becomes a -> c only where the
+Exact: a cast to the type that the value already has changes nothing; a chain a -> b -> c becomes a -> c only where the
 derived predicate `castsmith.numerics.exactness.chain_collapses` proves that no value of a, defined or not, comes out
 otherwise, or where the values are known to be integers which a and b both hold; two casts of one value by one
 conversion are one; an operator that does not see a cast (Shape, IsNaN, a comparison ...) is given what stands before

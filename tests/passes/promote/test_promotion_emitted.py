@@ -63,7 +63,7 @@ def test_a_type_that_nothing_holds_is_reported_with_the_opset_that_takes_it() ->
      else_branch = e () => (b) { b = Neg (x) }> }"""
     (finding,) = optimize(onnx.parser.parse_model(text)).diagnostics
     assert finding.code == "type-not-allowed"
-    assert "If of opset 13 passes no bfloat16 on (opset 16 allows it)" in finding.message
+    assert "If of opset 13 does not pass on bfloat16 (opset 16 allows it)" in finding.message
 
 
 def test_an_unknown_preset_is_a_promotion_error() -> None:
