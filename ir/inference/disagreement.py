@@ -83,7 +83,8 @@ def not_cast(types: Iterable[DataType], opset: int) -> str | None:
         return None
     names = " and ".join(type_name(dtype) for dtype in lacking)
     needed = [since for dtype in lacking if (since := first[dtype]) is not None]
-    return f"Cast of opset {opset} does not support {names} ({_way_out(max(needed) if len(needed) == len(lacking) else None)})."
+    way_out = _way_out(max(needed) if len(needed) == len(lacking) else None)
+    return f"Cast of opset {opset} does not support {names} ({way_out})."
 
 
 def not_passed_on(key: OpKey, dtype: DataType) -> str:
