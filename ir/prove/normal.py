@@ -34,7 +34,7 @@ from castsmith.numerics.types import ELEMENT_TYPES, Kind, element_type
 Op = tuple[str, str, int]
 Inputs = tuple[int | None, ...]
 
-_MOST_STEPS, _MOST_SOURCES, _LARGEST_FOLDED = 40, 24, 1 << 20
+_MOST_STEPS, _MOST_SOURCES, _LARGEST_FOLDED, _DEEPEST = 40, 24, 1 << 20, 64
 
 _ARRANGED = (Moves.KEEP, Moves.PERMUTE, Moves.SELECT, Moves.SPLIT, Moves.REPEAT, Moves.JOIN, Moves.CHOOSE)
 _MOVED = {
@@ -54,6 +54,9 @@ class Normal(Book):
     """How operands that disagree in type are promoted."""
     views: dict[int, dict[int, Program]] = field(default_factory=dict[int, dict[int, Program]])
     """Each expression as a function of the elements of others, earlier ones first; of itself, too."""
+    _made: dict[Any, int] = field(default_factory=dict[Any, int])
+    _roots: dict[int, int] = field(default_factory=dict[int, int])
+    _depth: int = 0
     _programs: dict[Any, Program] = field(default_factory=dict[Any, Program])
     _digests: dict[tuple[Program, DataType], Any] = field(default_factory=dict[tuple[Program, DataType], Any])
 
@@ -70,6 +73,14 @@ class Normal(Book):
         return number
 
     def operator(self, op: Op, attributes: Attributes, inputs: Inputs, index: int, count: int) -> int:
+        key = op, attributes, inputs, index, count
+        if key not in self._made:
+            self._depth += 1
+            self._made[key] = self._operator(*key)
+            self._depth -= 1
+        return self._made[key]
+
+    def _operator(self, op: Op, attributes: Attributes, inputs: Inputs, index: int, count: int) -> int:
         domain, kind, _ = op
         first = inputs[0] if inputs else None
         if domain or first is None:
@@ -271,36 +282,51 @@ class Normal(Book):
             self._digests[key] = digest(program, dtype, strict=self.strict)
         return self._digests[key]
 
-    def _root(self, number: int) -> int:
+    def _root(self, number: int, depth: int = 0) -> int:
         """An expression of the same shape: the earliest of which this one is a function, element by element; for what
         moves elements, the same move of such expressions."""
-        root = min(self._views(number))
-        key = self.keys[root]
+        if number not in self._roots:
+            root = min(self._views(number))
+            key, data = self.keys[root], self._data(root)
+            if data and depth < _DEEPEST:
+                inner = tuple(self._root(n, depth + 1) if at in data else n for at, n in enumerate(key[3]))
+                root = root if inner == key[3] else self.number((*key[:3], inner, *key[4:]))
+            self._roots[number] = root
+        return self._roots[number]
+
+    def _data(self, number: int) -> set[int]:
+        """The places of the operands whose elements an expression moves; none where it does more than that."""
+        key = self.keys[number]
         if key[0] != "operator" or key[1][0] or key[1][1] not in _MOVED:
-            return root
-        operands, places = key[3], _MOVED[key[1][1]]
-        data = range(len(operands)) if places is None else places
-        inner = tuple(self._root(n) if at in data and n is not None else n for at, n in enumerate(operands))
-        return root if inner == operands else self.number((*key[:3], inner, *key[4:]))
+            return set()
+        places = _MOVED[key[1][1]]
+        return {at for at, operand in enumerate(key[3]) if operand is not None and (places is None or at in places)}
 
     def refines(self, ours: int, theirs: int) -> bool:
         """Whether the second gives what the first does wherever the standard defines that."""
-        if ours == theirs:
-            return True
-        a, b = self.keys[ours], self.keys[theirs]
-        if a[0] == b[0] == "operator" and not a[1][0] and a[1][1] in _MOVED and (*a[:3], *a[4:]) == (*b[:3], *b[4:]):
-            places = _MOVED[a[1][1]]
-            data = range(len(a[3])) if places is None else places
-            pairs = zip(a[3], b[3], strict=False)
-            return len(a[3]) == len(b[3]) and all(
-                x == y or (at in data and x is not None and y is not None and self.refines(x, y))
-                for at, (x, y) in enumerate(pairs)
-            )
-        common = self._views(ours).keys() & self._views(theirs).keys()
+        stack, met = [(ours, theirs)], set[tuple[int, int]]()
+        while stack:
+            pair = stack.pop()
+            if pair[0] == pair[1] or pair in met:
+                continue
+            met.add(pair)
+            a, b = (self.keys[number] for number in pair)
+            data = self._data(pair[0])
+            if data and (*a[:3], *a[4:]) == (*b[:3], *b[4:]) and len(a[3]) == len(b[3]):
+                differing = [(at, x, y) for at, (x, y) in enumerate(zip(a[3], b[3], strict=True)) if x != y]
+                if any(at not in data or y is None for at, _, y in differing):
+                    return False
+                stack += [(x, y) for _, x, y in differing]
+            elif not self._agree(*pair):
+                return False
+        return True
+
+    def _agree(self, ours: int, theirs: int) -> bool:
+        """Whether both are functions of one source that agree where the first is defined."""
+        mine, other = self._views(ours), self._views(theirs)
         return any(
-            agree(self._views(ours)[source], self._views(theirs)[source], self.types[source], strict=self.strict)
-            for source in sorted(common)
-            if source in self.types
+            agree(mine[source], other[source], self.types[source], strict=self.strict)
+            for source in sorted(mine.keys() & other.keys() & self.types.keys())
         )
 
     # ---- what moves elements
@@ -310,13 +336,12 @@ class Normal(Book):
     ) -> int | None:
         """The operator below what moves its operands, where all are moved in the same way and fit together there."""
         keys = [self.keys[number] for number in varying]
-        if not all(key[0] == "operator" and key[1][:1] == ("",) and key[1][1] in _MOVED for key in keys):
+        if self._depth > _DEEPEST or not all(map(self._data, varying)):
             return None
         if any(self._views(number).keys() - {number} for number in varying):
             return None
         _, moving, settings, operands, place, outputs = keys[0]
-        places = _MOVED[moving[1]]
-        data = set(range(len(operands))) if places is None else set(places)
+        data = self._data(varying[0])
         columns = list(zip(*(key[3] for key in keys), strict=False))
         alike = all(
             key[1:3] == keys[0][1:3] and key[4:] == keys[0][4:] and len(key[3]) == len(operands) for key in keys

@@ -10,6 +10,7 @@ nothing is known.
 from __future__ import annotations
 
 import enum
+import functools
 import hashlib
 import math
 from collections.abc import Callable, Sequence
@@ -218,13 +219,17 @@ def evaluated(program: Program) -> Array | None:
 
 @lru_cache(maxsize=8)
 def _every(source: DataType) -> Array:
-    return np.array([False, True]) if source is DataType.BOOL else every_value(source)
+    every = np.array([False, True]) if source is DataType.BOOL else every_value(source).copy()
+    every.flags.writeable = False
+    return every
 
 
 @lru_cache(maxsize=3)
 def _classes(source: DataType) -> Array:
     upper = np.arange(1 << KEPT, dtype=np.uint32) << np.uint32(32 - KEPT)
-    return np.concatenate([upper, upper | np.uint32(1)]).view(source.numpy())
+    classes = np.concatenate([upper, upper | np.uint32(1)]).view(source.numpy())
+    classes.flags.writeable = False
+    return classes
 
 
 def _sees(program: Program, source: DataType, known: dict[Program, _Sees]) -> _Sees:
@@ -362,7 +367,7 @@ def _whole(function: Callable[..., Any]) -> Callable[..., Array]:
     def run(_: tuple[Any, ...], *arrays: Array) -> Array:
         if any(array.dtype.kind not in "iu" for array in arrays):
             raise ValueError("not whole numbers")
-        return np.asarray(function(*arrays))
+        return np.asarray(functools.reduce(function, arrays[1:], arrays[0]) if len(arrays) > 1 else function(*arrays))
 
     return run
 

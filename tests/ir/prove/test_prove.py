@@ -58,6 +58,10 @@ UNLIKE = {
         "g (float[N] x) => (uint32[N] y) { a = Cast <to = 11> (x) b = Cast <to = 1> (a) y = BitCast <to = 12> (b) }",
         "g (float[N] x) => (uint32[N] y) { y = BitCast <to = 12> (x) }",
     ),
+    "a third operand": (
+        "g (int8[N] x) => (int8[N] y) { k = Constant <value = int8 {3}> () n = Neg (x) y = Max (x, k, n) }",
+        "g (int8[N] x) => (int8[N] y) { k = Constant <value = int8 {3}> () y = Max (x, k) }",
+    ),
     "a transposition": (
         "g (float[3, 3] x) => (float[3, 3] y) { y = Transpose <perm = [1, 0]> (x) }",
         "g (float[3, 3] x) => (float[3, 3] y) { y = Transpose <perm = [0, 1]> (x) }",
@@ -93,6 +97,23 @@ def test_a_lowered_cast_is_proven(source: str, to: int, target: str) -> None:
     text = f"g ({source}[N, 3] x) => ({source}[N, 3] y) {{ q = Cast <to = {to}> (x) y = Cast <to = {number}> (q) }}"
     model = onnx.parser.parse_model(HEAD + text)
     assert set(prove(as_model(model), castsmith.optimize(model, target=target).model)) == {"y"}
+
+
+def test_operators_that_changed_with_the_same_parameters_are_not_proven() -> None:
+    for name, body, opsets in (
+        ("PRelu", "g (float[A, B, C] x, float[3] s) => (float[A, B, C] y) { y = PRelu (x, s) }", (6, 7)),
+        ("OneHot", "g (int64[N] x, int64 d, float[2] v) => (float[N, K] y) { y = OneHot (x, d, v) }", (10, 11)),
+    ):
+        models = [as_model(onnx.parser.parse_model(HEAD.replace("23", str(opset)) + body)) for opset in opsets]
+        assert prove(*models) == {}, name
+
+
+def test_operands_shared_many_times_over_take_no_time() -> None:
+    """Each Where has one operand twice: without memory the work doubles with each."""
+    chain = " ".join(f"t{index + 1} = Where (c, t{index}, t{index})" for index in range(200))
+    text = f"g (float[2] x, bool[2] c) => (float16[2] y) {{ t0 = Neg (x) {chain} y = Cast <to = 10> (t200) }}"
+    assert set(proven(text, text.replace("y = Cast", "unused = Abs (x) y = Cast"))) == {"y"}
+    assert proven(text, text.replace("(t200)", "(t199)")) == {}
 
 
 @pytest.mark.parametrize("saturate", [0, 1])
