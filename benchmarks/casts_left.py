@@ -1,13 +1,15 @@
-"""Casts left by each optimizer, the bytes they move, and whether the model still computes the same bits.
+"""Casts, nodes and time left by each optimizer, over files and folders of models.
 
-python benchmarks/casts_left.py MODEL...      needs onnxruntime, onnxslim and onnxscript
+    python -m benchmarks.casts_left PATH...  [--results FOLDER] [--time] [--list]
 
-"least" is what casts have to move whatever other operators do, given that every operator that computes keeps its types:
-the place of casts that costs least when moves cost nothing, by `castsmith.passes.place.solve`.
+Needs onnxruntime, onnxslim, onnxsim and onnxscript; a PATH is a model, or a folder with models. Each tool works on each
+model in a process of its own, for a minute at most. Counted are the models in which some result, or the model itself,
+has a Cast or CastLike, those of subgraphs and functions included. Where a tool leaves fewer than Castsmith, its result
+is compared with the model bit for bit by `castsmith.verify`, and counts only if it is equal.
 
-Bits are compared between the model and what became of it, both run by the ONNX reference implementation with Cast as
-the standard has it; `-` where the result has operators of the optimizer's own. Bytes are read and written by Casts of
-values that are not constant, at the sizes that shape inference finds; an unknown dimension counts 1.
+--results keeps what the tools wrote, and takes it from there the next time. --time runs the model and each result in
+ONNX Runtime, on one thread without and with its own optimization, in turns, and prints the median of the times.
+--list prints a row for every model, in place of the exceptions alone.
 """
 
 # The tools compared are not installed where types are checked.
@@ -15,47 +17,49 @@ values that are not constant, at the sizes that shape inference finds; an unknow
 
 from __future__ import annotations
 
-import sys
+import argparse
+import multiprocessing
+import os
+import statistics
 import tempfile
-from collections.abc import Callable
-from dataclasses import replace
-from math import prod
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import onnx_ir
 import onnxruntime
 import onnxscript.optimizer
-import onnxslim
 
 import castsmith
-from castsmith.ir.constants import constant_tensor
-from castsmith.ir.inference.intervals import Ranges
-from castsmith.ir.inference.walk import infer_element_types
-from castsmith.ir.naming import Namer
-from castsmith.numerics.promotion.rules import PromotionRules
-from castsmith.passes.place.regions import find_regions, pose
-from castsmith.passes.place.sizes import Sizes as PlaceSizes
-from castsmith.passes.place.solve import solve
-from tests.evaluator import evaluate
+from castsmith.ir.walks import all_nodes
 from tests.graphs.inputs import inputs_for
 
-Optimizer = Callable[[onnx.ModelProto], onnx.ModelProto]
+_SECONDS = 60
+_TURNS = 15
 
 
 def by_onnxruntime(model: onnx.ModelProto) -> onnx.ModelProto:
     with tempfile.TemporaryDirectory() as folder:
-        options = onnxruntime.SessionOptions()
-        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+        options = session_options(onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC)
         options.optimized_model_filepath = f"{folder}/optimized.onnx"
-        options.log_severity_level = 4
         onnxruntime.InferenceSession(model.SerializeToString(), options)
         return onnx.load(options.optimized_model_filepath)
 
 
 def by_onnxslim(model: onnx.ModelProto) -> onnx.ModelProto:
+    import onnxslim
+
     return onnxslim.slim(model)
+
+
+def by_onnxsim(model: onnx.ModelProto) -> onnx.ModelProto:
+    import onnxsim
+
+    return onnxsim.simplify(model)[0]
 
 
 def by_onnxscript(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -66,84 +70,157 @@ def by_castsmith(model: onnx.ModelProto) -> onnx.ModelProto:
     return onnx_ir.to_proto(castsmith.optimize(model).model)
 
 
-OPTIMIZERS: dict[str, Optimizer] = {
-    "as it is": lambda model: model,
+OURS = "castsmith"
+OPTIMIZERS: dict[str, Callable[[onnx.ModelProto], onnx.ModelProto]] = {
     "onnxruntime": by_onnxruntime,
     "onnxslim": by_onnxslim,
+    "onnxsim": by_onnxsim,
     "onnxscript": by_onnxscript,
-    "castsmith": by_castsmith,
+    OURS: by_castsmith,
 }
 
 
-def casts_and_bytes(proto: onnx.ModelProto) -> tuple[int, int, int]:
-    """The Casts of values that are no constants, the bytes they read and write, and the Casts of constants."""
-    model = onnx_ir.from_proto(onnx.shape_inference.infer_shapes(proto, data_prop=True))
-    types = infer_element_types(model, PromotionRules(promote_unsafe=True))
-    count = moved = constant = 0
-    for node in model.graph.all_nodes():
-        if node.op_type != "Cast":
-            continue
-        if constant_tensor(node.inputs[0]) is not None:
-            constant += 1
-            continue
-        ends = [value for value in (*node.inputs, *node.outputs) if value is not None]
-        size = sum(_elements(value) * (dtype.itemsize if (dtype := types.type_of(value)) else 4) for value in ends)
-        count, moved = count + 1, moved + int(size)
-    return count, moved, constant
+def session_options(level: onnxruntime.GraphOptimizationLevel) -> onnxruntime.SessionOptions:
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level, options.log_severity_level = level, 4
+    options.intra_op_num_threads = 1
+    return options
 
 
-def least_bytes(proto: onnx.ModelProto) -> int:
-    """The bytes that casts of values that are no constants read and write at least, wherever they stand."""
-    model = onnx_ir.from_proto(onnx.shape_inference.infer_shapes(proto, data_prop=True))
-    types = infer_element_types(model, PromotionRules(promote_unsafe=True))
-    sizes, ranges, saved = PlaceSizes(model, 1, {}), Ranges(types), 0.0
-    for region in find_regions(model.graph, types, model.graph.opset_imports, ranges):
-        problem = pose(region, types, model.graph.opset_imports, sizes, ranges, namer=Namer(model))
-        if isinstance(problem, str):
-            continue
-        moved = problem.cost_of_moves(problem.kept)
-        free = replace(problem, moves=[replace(move, elements=0) for move in problem.moves], _plans={})
-        saved += problem.before - moved - free.cost(solve(free)[0])
-    return casts_and_bytes(proto)[1] - int(saved)
+def in_a_process(work: Callable[[], Any]) -> Any:
+    """What the work returns, or None where it fails or takes too long; whatever a tool does stays in that process."""
+    receiver, sender = multiprocessing.Pipe(duplex=False)
+
+    def run() -> None:
+        silence = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(silence, 1)
+        os.dup2(silence, 2)
+        try:
+            sender.send(work())
+        except Exception:  # whatever another tool fails with
+            sender.send(None)
+
+    process = multiprocessing.get_context("fork").Process(target=run)
+    process.start()
+    sender.close()
+    try:
+        return receiver.recv() if receiver.poll(_SECONDS) else None
+    except EOFError:
+        return None
+    finally:
+        process.kill()
+        process.join()
 
 
-def same_bits(before: onnx.ModelProto, after: onnx.ModelProto) -> str:
-    """Whether two models compute the same bits from the same inputs."""
-    if any(node.domain not in ("", "ai.onnx") for node in after.graph.node):
-        return "-"
-    first, second = onnx_ir.from_proto(before), onnx_ir.from_proto(after)
-    feeds = inputs_for(first, 0, dimension=2)
-    feeds = {name: np.random.default_rng(0).normal(0, 1, a.shape).astype(a.dtype) for name, a in feeds.items()}
-    with np.errstate(all="ignore"):
-        pairs = zip(evaluate(first, feeds), evaluate(second, feeds), strict=True)
-        return "same" if all(a.dtype == b.dtype and a.tobytes() == b.tobytes() for a, b in pairs) else "DIFFER"
+def counts(path: Path) -> tuple[int, int] | None:
+    """The casts and nodes of a model, its subgraphs and functions included."""
+    try:
+        nodes = list(all_nodes(castsmith.load(path)))
+    except castsmith.CastsmithError:
+        return None
+    return sum(node.op_type in ("Cast", "CastLike") for node in nodes), len(nodes)
 
 
-def _elements(value: onnx_ir.Value) -> int:
-    return 1 if value.shape is None else prod(dim if isinstance(dim, int) else 1 for dim in value.shape)
+def result_of(tool: str, path: Path, results: Path) -> Path | None:
+    """The file that the tool makes of the model, made now or before."""
+    made = results / tool / "+".join(path.parts[-2:])
+    if not made.exists():
+        made.parent.mkdir(parents=True, exist_ok=True)
+
+        def work() -> bool:
+            onnx.save(OPTIMIZERS[tool](onnx.load(path)), made)
+            return True
+
+        if in_a_process(work) is None:
+            made.unlink(missing_ok=True)
+    return made if made.exists() else None
 
 
-def main(paths: list[str]) -> None:
-    print(f"{'model':28}{'optimizer':14}{'casts':>6}{'bytes':>10}{'least':>10}{'of constants':>14}  bits")
+def compared(path: Path, result: Path) -> str:
+    """Whether the result gives the bits that the model gives."""
+    verdict = in_a_process(lambda: castsmith.verify(path, result, seconds=_SECONDS // 2, sets=4).summary())
+    return "not compared" if verdict is None else verdict.partition(":")[0]
+
+
+def milliseconds(paths: list[Path]) -> list[tuple[float, float]] | None:
+    """The median times of models on the same inputs, run in turns, without and with ONNX Runtime's optimization."""
+    model = castsmith.load(paths[0])
+    feeds = {name: np.asarray(array) for name, array in inputs_for(model, 0, dimension=2).items()}
+    columns: list[list[float]] = []
+    levels = onnxruntime.GraphOptimizationLevel
+    for level in (levels.ORT_DISABLE_ALL, levels.ORT_ENABLE_ALL):
+        sessions = [onnxruntime.InferenceSession(str(path), session_options(level)) for path in paths]
+        times: list[list[float]] = [[] for _ in paths]
+        for turn in range(_TURNS + 3):
+            for number, session in enumerate(sessions):
+                start = time.perf_counter()
+                session.run(None, feeds)
+                if turn >= 3:
+                    times[number].append(time.perf_counter() - start)
+        columns.append([1000 * statistics.median(each) for each in times])
+    return list(zip(*columns, strict=True))
+
+
+def models_in(paths: list[str]) -> Iterator[Path]:
+    for path in map(Path, paths):
+        yield from sorted(path.rglob("*.onnx")) if path.is_dir() else [path]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("paths", nargs="+")
+    parser.add_argument("--results", type=Path)
+    parser.add_argument("--time", action="store_true")
+    parser.add_argument("--list", action="store_true")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        survey(list(models_in(arguments.paths)), arguments.results or Path(folder), arguments)
+
+
+def survey(paths: list[Path], results: Path, arguments: argparse.Namespace) -> None:
+    totals: dict[str, Counter[str]] = {tool: Counter() for tool in ("as it is", *OPTIMIZERS)}
+    standing: Counter[str] = Counter()
+    print("| model | casts, nodes | " + " | ".join(OPTIMIZERS) + " | |")
+    print("|---" * (len(OPTIMIZERS) + 3) + "|")
     for path in paths:
-        original = onnx.load(path)
-        for name, optimizer in OPTIMIZERS.items():
-            label = f"{Path(path).stem:28}{name:14}"
-            model = onnx.ModelProto()
-            model.CopyFrom(original)
-            try:
-                result = optimizer(model)
-            except Exception as error:  # whatever another tool fails with is its result here
-                print(f"{label} fails: {str(error).splitlines()[0][:60]}")
-                continue
-            count, moved, constant = casts_and_bytes(result)
-            try:
-                bits = same_bits(original, result)
-            except Exception as error:
-                bits = f"cannot run: {str(error).splitlines()[0][:50]}"
-            least = least_bytes(result) if name == "castsmith" else ""
-            print(f"{label}{count:6}{moved:10}{least:>10}{constant:14}  {bits}", flush=True)
+        given = counts(path)
+        if given is None:
+            continue
+        files = {tool: result_of(tool, path, results) for tool in OPTIMIZERS}
+        left = {tool: None if file is None else counts(file) for tool, file in files.items()}
+        ours = left[OURS]
+        if ours is None or not any(each is not None and each[0] for each in (given, *left.values())):
+            continue
+        fewer = [tool for tool, each in left.items() if each is not None and each[0] < ours[0]]
+        verdicts = {tool: compared(path, file) for tool in fewer if (file := files[tool]) is not None}
+        others = [
+            each[0] for tool, each in left.items() if each and tool != OURS and verdicts.get(tool) in (None, "equal")
+        ]
+        best = min([given[0], *others])
+        kind = "more than it was given" if ours[0] > given[0] else "more" if ours[0] > best else "as few"
+        kind = "fewer" if ours[0] < best else kind
+        standing[kind] += 1
+        for tool, each in {"as it is": given, **left}.items():
+            if each is not None:
+                totals[tool].update(models=1, casts=each[0], nodes=each[1])
+        if arguments.list or kind.startswith("more"):
+            cells = ["fails" if each is None else f"{each[0]}, {each[1]}" for each in left.values()]
+            note = "; ".join(f"{tool}: {verdict}" for tool, verdict in verdicts.items())
+            print(f"| {path.stem} | {given[0]}, {given[1]} | " + " | ".join(cells) + f" | {kind}. {note} |", flush=True)
+        if arguments.time:
+            _times(path, files)
+    print()
+    for tool, total in totals.items():
+        print(f"{tool}: {total['models']} models, {total['casts']} casts, {total['nodes']} nodes")
+    print(", ".join(f"{kind}: {count}" for kind, count in sorted(standing.items())), f"of {standing.total()}")
+
+
+def _times(path: Path, files: dict[str, Path | None]) -> None:
+    runs = {"as it is": path, **{tool: file for tool, file in files.items() if file is not None}}
+    found = in_a_process(lambda: milliseconds(list(runs.values())))
+    for tool, (off, on) in zip(runs, found or (), strict=False):
+        print(f"    {path.stem} {tool}: {off:.3f} ms without, {on:.3f} ms with optimization", flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -38,7 +38,7 @@ class _RemoveIdentityCast(RewriteRuleClassBase):
         del context
         meaning, result = _meaning(y), MatchResult()
         same = meaning is not None and _type_of(x) == meaning.to
-        return result if same else result.fail("the value has another type, or none that is declared")
+        return result if same else result.fail("the value has another type, or an undeclared one")
 
     def rewrite(self, op: Any, x: onnx_ir.Value, y: onnx_ir.Value) -> Any:
         del y

@@ -239,7 +239,9 @@ class Names:
         return tuple(self._dim(dim) for dim in proto.tensor_type.shape.dim)
 
     def _dim(self, dim: onnx.TensorShapeProto.Dimension) -> Element:
-        return dim.dim_value if dim.HasField("dim_value") else self._dims.get(dim.dim_param, UNKNOWN)
+        if dim.HasField("dim_value"):
+            return dim.dim_value if dim.dim_value >= 0 else UNKNOWN
+        return self._dims.get(dim.dim_param, UNKNOWN)
 
 
 def dims_of(node: Operation, imports: Mapping[str, int], names: Names) -> list[Dims | None]:

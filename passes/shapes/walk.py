@@ -178,13 +178,14 @@ class Shapes:
         return tuple(result)
 
     def _declared(self, value: onnx_ir.Value, scope: object) -> Dims | None:
+        """The declared shape; a dimension of 0 or -1 is unknown, as the exporters that write it mean it."""
         if value.shape is None:
             return None
         dims: list[Element] = []
         for index, dim in enumerate(value.shape):
-            if isinstance(dim, int):
+            if isinstance(dim, int) and dim > 0:
                 dims.append(dim)
-            elif dim.value:
+            elif not isinstance(dim, int) and dim.value:
                 key = scope, str(dim.value)
                 dims.append(self._named.setdefault(key, symbol(key[1], 0, self.largest_dim or None)))
             else:
