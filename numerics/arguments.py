@@ -7,8 +7,10 @@ that the caller names, which is a ValueError.
 from __future__ import annotations
 
 import operator
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from castsmith.numerics.errors import ArgumentTypeError, CastsmithError
 
@@ -40,6 +42,14 @@ def text(name: str, value: object) -> str:
     if not isinstance(value, str):
         raise ArgumentTypeError(f"{name} must be a str, not {described(value)}.")
     return value
+
+
+def as_array(name: str, value: npt.ArrayLike) -> npt.NDArray[Any]:
+    """Return `value` as an array; ArgumentTypeError if its rows have different lengths."""
+    try:
+        return np.asarray(value)
+    except ValueError:
+        raise ArgumentTypeError(f"{name} must be an array, not nested sequences of different lengths.") from None
 
 
 def described(value: object) -> str:

@@ -22,7 +22,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from castsmith.numerics.arguments import flag, text, whole_number
+from castsmith.numerics.arguments import as_array, flag, text, whole_number
 from castsmith.numerics.errors import ArgumentTypeError, TruncError
 
 # The seven rounding modes of QONNX, to an integer in the array's own type. Source: `resolve_rounding_mode` of qonnx
@@ -190,7 +190,7 @@ def _operand(name: str, value: ArrayLike) -> Any:
     """Return Python numbers unchanged, for numpy to promote weakly, and anything else as an array of numbers."""
     if isinstance(value, (int, float)):
         return value
-    array = np.asarray(value)
+    array = as_array(f"the {name}", value)
     if array.dtype.kind in "cmMOSTU":
         raise ArgumentTypeError(f"The {name} of QONNX Trunc must hold real numbers, not {array.dtype}.")
     return array

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from onnx_ir import DataType
 
-from castsmith.numerics.arguments import flag, whole_number
+from castsmith.numerics.arguments import as_array, flag, whole_number
 from castsmith.numerics.cast.codec import Array, code_dtype, code_mask
 from castsmith.numerics.cast.narrowing import is_native, look_up, narrow, widen, widen_half
 from castsmith.numerics.cast.settings import NEWEST_OPSET, Policy, policy_for, require_settings, require_type
@@ -35,7 +35,7 @@ def elements_of(array: npt.ArrayLike) -> tuple[Array, DataType]:
     Raises:
         ElementTypeError: ONNX has no such type.
     """
-    elements: Array = np.asarray(array)
+    elements: Array = as_array("input", array)
     if elements.dtype.kind in "OUST":
         _require_texts(elements)
         return elements, DataType.STRING
