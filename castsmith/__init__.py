@@ -9,6 +9,7 @@ from castsmith.lazy import door
 
 TYPE_CHECKING = False  # as of typing, which is not imported: see __main__.py
 if TYPE_CHECKING:
+    from castsmith.ir.bounds import Bound, bounds
     from castsmith.ir.diff import Change, ModelDiff, diff
     from castsmith.ir.errors import ModelError, VerificationError
     from castsmith.ir.io import load, save
@@ -42,6 +43,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Accuracy",
     "ArgumentTypeError",
+    "Bound",
     "CastError",
     "CastsmithError",
     "Change",
@@ -70,6 +72,7 @@ __all__ = [
     "TruncError",
     "Verdict",
     "VerificationError",
+    "bounds",
     "cast",
     "cast_status",
     "chain_collapses",
@@ -89,6 +92,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "castsmith.ir.bounds": ("Bound", "bounds"),
     "castsmith.ir.diff": ("Change", "ModelDiff", "diff"),
     "castsmith.ir.errors": ("ModelError", "VerificationError"),
     "castsmith.ir.io": ("load", "save"),

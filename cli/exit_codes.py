@@ -37,6 +37,10 @@ EXIT_CODES: Mapping[str, Mapping[int, str]] = {
     },
     "diff": {DONE: "the same", REFUSED: "different"},
     "verify": {DONE: "equal", REFUSED: "different", INCONCLUSIVE: "something was not compared"},
+    "bounds": {
+        DONE: "the bounds are printed; with --to, no value exceeds the type",
+        REFUSED: "with --to: values that can overflow, vanish or are unknown",
+    },
     "promote": {DONE: "a common type", REFUSED: "no common type that these options allow"},
 }
 """The meaning of a command's exit codes that differ from `ANY_COMMAND`."""
@@ -78,7 +82,7 @@ _CODES = {
 }
 """The code of each error that is raised deliberately."""
 
-_PATHS = ("input", "a", "b", "output", "inputs", "report")
+_PATHS = ("input", "model", "a", "b", "output", "inputs", "report")
 """The arguments that name files, in the order in which a sentence is searched for them."""
 
 

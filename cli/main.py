@@ -61,6 +61,7 @@ _COMMANDS = (
     "check",
     "diff",
     "verify",
+    "bounds",
     "cast",
     "trunc",
     "promote",

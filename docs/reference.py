@@ -41,6 +41,8 @@ GROUPS = {
         "Change",
         "verify",
         "Verdict",
+        "bounds",
+        "Bound",
     ),
     "Promotion": ("PromotionRules", "common_type", "promote_types"),
     "Numbers": ("cast", "cast_status", "Definedness", "is_exact", "chain_collapses", "trunc"),

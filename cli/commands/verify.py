@@ -78,7 +78,7 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
 
 def given_inputs(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the options that `add_inputs` parsed, as options of `castsmith.verify`."""
-    inputs = None if arguments.inputs is None else list(_read_inputs(arguments.inputs))
+    inputs = None if arguments.inputs is None else list(read_inputs(arguments.inputs))
     return {"dims": dict(map(_size, arguments.dim)), "inputs": inputs}
 
 
@@ -128,7 +128,7 @@ def _size(text: str) -> tuple[str, int]:
     return name, int(size)
 
 
-def _read_inputs(path: str) -> Iterator[tuple[str, dict[str, np.ndarray[Any, Any]]]]:
+def read_inputs(path: str) -> Iterator[tuple[str, dict[str, np.ndarray[Any, Any]]]]:
     """Return the arrays of an .npz by set: `in0/x` is the input x of the set in0; sets named `out...` are results."""
     import zipfile
     import zlib

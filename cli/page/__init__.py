@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING
 from castsmith.lazy import door
 
 if TYPE_CHECKING:
+    from castsmith.cli.page.bounds import bounds_page
     from castsmith.cli.page.data import Around, around, diff_page, report_page
     from castsmith.cli.page.html import html_text
 
-__all__ = ["Around", "around", "diff_page", "html_text", "report_page"]
+__all__ = ["Around", "around", "bounds_page", "diff_page", "html_text", "report_page"]
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(
         __name__,
         {
+            "bounds": ("bounds_page",),
             "data": ("Around", "around", "diff_page", "report_page"),
             "html": ("html_text",),
         },

@@ -1,7 +1,7 @@
 """Results as text for a terminal, and as SARIF.
 
-`terminal` wraps lines and shows progress; `rewrites`, `diff`, `verify`, `summary` and `findings` render one kind of
-result each.
+`terminal` wraps lines and shows progress; `bounds`, `rewrites`, `diff`, `verify`, `summary` and `findings` render one
+kind of result each.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from castsmith.lazy import door
 
 if TYPE_CHECKING:
+    from castsmith.cli.text.bounds import bounds_data, bounds_lines
     from castsmith.cli.text.cast import convert, read_value, shown
     from castsmith.cli.text.diff import comparison_lines
     from castsmith.cli.text.findings import as_command, finding_line
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Line",
     "as_command",
+    "bounds_data",
+    "bounds_lines",
     "columns",
     "comparison_lines",
     "convert",
@@ -53,6 +56,7 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = door(
         __name__,
         {
+            "bounds": ("bounds_data", "bounds_lines"),
             "cast": ("convert", "read_value", "shown"),
             "diff": ("comparison_lines",),
             "findings": ("as_command", "finding_line"),

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from castsmith.ir.inference.disagreement import Disagreement, not_cast
     from castsmith.ir.inference.intervals import Range, Ranges
     from castsmith.ir.inference.session import Session
+    from castsmith.ir.inference.shapes import inferred_shapes
     from castsmith.ir.inference.walk import (
         Inference,
         called_with_several_types,
@@ -34,6 +35,7 @@ __all__ = [
     "declared_types",
     "free_identifier",
     "infer_element_types",
+    "inferred_shapes",
     "known_types",
     "not_cast",
     "signature_text",
@@ -47,6 +49,7 @@ if not TYPE_CHECKING:
             "disagreement": ("Disagreement", "not_cast"),
             "intervals": ("Range", "Ranges"),
             "session": ("Session",),
+            "shapes": ("inferred_shapes",),
             "walk": ("Inference", "called_with_several_types", "declared_types", "infer_element_types", "known_types"),
         },
     )

@@ -1,0 +1,83 @@
+"""castsmith bounds: intervals of the values of a model, and those that a narrower type does not hold."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from typing import TYPE_CHECKING
+
+from castsmith.cli.arguments import Commands, add_command, add_json, add_promotion, print_json, promotion_rules
+from castsmith.cli.commands.verify import read_inputs
+from castsmith.cli.exit_codes import DONE, REFUSED
+
+if TYPE_CHECKING:
+    from castsmith.ir.bounds import Bounds
+
+_MOST = 20
+
+
+def add_to(commands: Commands) -> None:
+    summary = "bound the values of a model, and list those that a narrower type does not hold"
+    parser = add_command(commands, "bounds", run, summary)
+    parser.add_argument("input", metavar="MODEL", help="an ONNX model; - for standard input")
+    parser.add_argument(
+        "--range",
+        metavar="NAME=LOW:HIGH",
+        action="append",
+        default=[],
+        dest="ranges",
+        help="least and greatest element of an input, such as pixels=0:1",
+    )
+    parser.add_argument("--inputs", metavar="FILE.npz", help="arrays to measure on: `name`, or `set/name` for many")
+    parser.add_argument("--to", metavar="TYPE", help="list the values that this type does not hold, such as float16")
+    parser.add_argument("--all", action="store_true", help="print every value, not only the largest")
+    parser.add_argument("--html", metavar="FILE", help="write a plot of the bounds along the depth of the model")
+    add_promotion(parser)
+    add_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from castsmith.cli.models import read_model, require_one_stdin, shown, source_of
+    from castsmith.cli.text import bounds_data, bounds_lines, print_lines, progress
+    from castsmith.ir.bounds import bounds, exceeding
+
+    require_one_stdin((arguments.input, arguments.inputs))
+    ranges = dict(map(_range, arguments.ranges))
+    with progress(2) as announce:
+        announce(f"reading {shown(arguments.input)}")
+        model = read_model(source_of(arguments.input))
+        inputs = None if arguments.inputs is None else [arrays for _, arrays in read_inputs(arguments.inputs)]
+        announce("computing bounds")
+        found = bounds(model, ranges=ranges, inputs=inputs, promotion=promotion_rules(arguments))
+        excess = None if arguments.to is None else exceeding(found, arguments.to)
+    if arguments.html:
+        _write_page(arguments.html, shown(arguments.input), found, arguments.to)
+    if arguments.json:
+        print_json({"model": arguments.input, "to": arguments.to, **bounds_data(found, excess)})
+    else:
+        print_lines(bounds_lines(found, excess, arguments.to, None if arguments.all else _MOST))
+    return REFUSED if excess else DONE
+
+
+def _write_page(path: str, title: str, found: Bounds, to: str | None) -> None:
+    from pathlib import Path
+
+    from castsmith.cli.output import staged_file
+    from castsmith.cli.page import bounds_page
+
+    with staged_file(Path(path)) as write:
+        write(bounds_page(title, found, to))
+
+
+def _range(text: str) -> tuple[str, tuple[float, float]]:
+    from castsmith.lowering.registry import OptionError
+
+    name, equals, ends = text.rpartition("=")
+    low, colon, high = ends.partition(":")
+    try:
+        numbers = float(low), float(high)
+    except ValueError:
+        numbers = math.nan, math.nan
+    if not name or not equals or not colon or not all(map(math.isfinite, numbers)) or numbers[0] > numbers[1]:
+        raise OptionError(f"invalid --range {text}; expected NAME=LOW:HIGH, such as pixels=0:1.")
+    return name, numbers

@@ -1,0 +1,118 @@
+"""The result of bounds, as lines and as data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from castsmith.cli.text.terminal import Line, columns, counted, one_line
+from castsmith.ir.bounds import Bound, Bounds, Excess
+from castsmith.numerics.types import type_name
+
+_STYLES = {"overflow": "red", "vanish": "yellow", "unknown": "dim"}
+_WIDEST = 48
+
+
+def bounds_lines(found: Bounds, excess: Sequence[Excess] | None, to: str | None, most: int | None) -> Iterator[Line]:
+    """Yield a summary, what the type does not hold, the values with the widest bounds, and the ranges to declare.
+
+    Args:
+        found: The bounds.
+        excess: The values that the type does not hold; None if no type was named.
+        to: The type.
+        most: The largest number of values in each table; None for all.
+    """
+    shares = ", ".join(f"{found.count(how)} {how}" for how in ("proven", "measured", "unknown"))
+    yield Line((("bold", counted(len(found), "value")), ("", f": {shares}")), 2)
+    for text in sorted({text for bound in found.values() for text in bound.assumes}):
+        yield Line((("dim", f"  assumed: {text}"),), 4)
+    if excess is not None:
+        yield from _excess_lines(excess, to or "", most)
+    else:
+        yield from _table(found, most)
+    for name, count in found.settling[:2]:
+        text = f"  declare --range {one_line(name)}=LOW:HIGH: {counted(count, 'unknown value')} depend on it"
+        yield Line((("", text),), 4)
+
+
+def _table(found: Bounds, most: int | None) -> Iterator[Line]:
+    names = sorted(found, key=lambda name: (found[name].how == "unknown", -_size(found[name])))
+    if most is not None and len(names) > most:
+        known = [name for name in names if found[name].how != "unknown"]
+        names = (known or names)[:most]
+    rows = [(_cut(name), _interval(found[name]), found[name].how, _cut(found.makers[name])) for name in names]
+    for line in columns(rows):
+        yield Line((("", line),), 4)
+    if len(names) < len(found):
+        yield Line((("dim", f"  {len(found) - len(names)} more (--all prints them, --json has all)"),), 4)
+
+
+def _excess_lines(excess: Sequence[Excess], to: str, most: int | None) -> Iterator[Line]:
+    if not excess:
+        yield Line((("green", f"  every value fits {to}"),), 4)
+        return
+    for kind, title in (("overflow", f"can exceed {to}"), ("vanish", f"vanish in {to}"), ("unknown", "unknown")):
+        group = [each for each in excess if each.kind == kind]
+        if not group:
+            continue
+        firsts = [each for each in group if each.first]
+        counts = f"  {counted(len(group), 'value')} {title}"
+        yield Line(((_STYLES[kind], counts), ("", f", {len(firsts)} of them first")), 4)
+        for each in firsts[:most]:
+            interval = f"{_interval(each.bound)} ({each.bound.how})"
+            yield Line((("", f"    {one_line(_cut(each.value))} {interval}: {one_line(each.proposal)}"),), 6)
+        if most is not None and len(firsts) > most:
+            yield Line((("dim", f"    {len(firsts) - most} more (--all prints them, --json has all)"),), 6)
+
+
+def _size(bound: Bound) -> float:
+    return bound.magnitude if not math.isnan(bound.magnitude) else math.inf
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _WIDEST else f"...{text[3 - _WIDEST :]}"
+
+
+def _interval(bound: Bound) -> str:
+    return f"[{bound.low:.6g}, {bound.high:.6g}]"
+
+
+def bounds_data(found: Bounds, excess: Sequence[Excess] | None) -> dict[str, Any]:
+    """Return the whole result of bounds as data; infinite bounds are null."""
+    return {
+        "counts": {how: found.count(how) for how in ("proven", "measured", "unknown")},
+        "values": [{"name": name, "node": found.makers[name], **_bound_data(bound)} for name, bound in found.items()],
+        "exceeding": None
+        if excess is None
+        else [
+            {
+                "name": each.value,
+                "node": each.node,
+                "kind": each.kind,
+                "first": each.first,
+                "cause": each.cause,
+                "proposal": each.proposal,
+            }
+            for each in excess
+        ],
+        "declare": [{"input": name, "unknown_values": count} for name, count in found.settling],
+    }
+
+
+def _bound_data(bound: Bound) -> dict[str, Any]:
+    return {
+        "low": _number(bound.low),
+        "high": _number(bound.high),
+        "how": bound.how,
+        "type": None if bound.dtype is None else type_name(bound.dtype),
+        "assumes": list(bound.assumes),
+        "depends_on": list(bound.depends_on),
+        "measured": None if bound.measured is None else [_number(each) for each in bound.measured],
+        "margin": None if bound.margin is None else _number(bound.margin),
+        "may_be_nan": bound.may_be_nan,
+    }
+
+
+def _number(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -1,0 +1,25 @@
+"""Bounds of the values of a model: intervals that hold for every input, and what was measured on given ones.
+
+Call `bounds(model, ranges=..., inputs=...)`: for each value it gives a `Bound`, whose `how` says if it is proven,
+measured or unknown. `exceeding(found, to=...)` lists the values that a narrower type does not hold.
+
+    analysis        the walk through graphs; rules by operator are in
+    elementwise, movement, normalization, linear, control_flow
+    patterns        normalizations and softmax as exporters write them out
+    interval, rounding, step    the interval of a value, what roundings add to it, and a node as its rule sees it
+    report          the public result: bounds by name, what exceeds a type, and which inputs to declare
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from castsmith.lazy import door
+
+if TYPE_CHECKING:
+    from castsmith.ir.bounds.report import Bound, Bounds, Excess, bounds, exceeding
+
+__all__ = ["Bound", "Bounds", "Excess", "bounds", "exceeding"]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = door(__name__, {"report": ("Bound", "Bounds", "Excess", "bounds", "exceeding")})

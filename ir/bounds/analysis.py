@@ -1,0 +1,265 @@
+"""The walk: each node in order, its rule applied to the intervals of its operands.
+
+A value without a rule has the range of its type: for a floating-point type none, and it may be NaN or infinite. What a
+rule cannot bound is unbounded, but no NaN unless an operand may be one: its operator computes finite numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.bounds import elementwise, linear, movement, normalization
+from castsmith.ir.bounds.control_flow import control_flow
+from castsmith.ir.bounds.interval import Dims, Interval, constant_interval, flags, hull, whole, with_bounds
+from castsmith.ir.bounds.rounding import is_float, is_integer
+from castsmith.ir.bounds.step import DEFAULTS, Rule, Step, UnknownRangeError
+from castsmith.ir.constants import constant_tensor
+from castsmith.ir.inference import Inference
+from castsmith.ir.ops import (
+    DEFAULT_DOMAINS,
+    GIVES_BOOL,
+    Moves,
+    is_convert_promote_types,
+    operators,
+    opset_of,
+    traits_of,
+)
+from castsmith.numerics.types import Kind, element_type
+
+RULES: Mapping[str, Rule] = {**movement.RULES, **elementwise.RULES, **normalization.RULES, **linear.RULES}
+
+_PACKED = operators(lambda row: row.moves in (Moves.PACK, Moves.UNPACK))
+_MOVED = (Moves.KEEP, Moves.PERMUTE, Moves.SELECT, Moves.SPLIT, Moves.REPEAT, Moves.JOIN, Moves.CHOOSE)
+_READ = 1 << 16
+"""Elements of a constant that are followed one by one."""
+
+
+@dataclass
+class Analysis:
+    """Intervals of all values of a model whose functions are inlined.
+
+    Attributes:
+        inference: The element types of the model.
+        ranges: Declared ranges of graph inputs by name: least and greatest element.
+        opset: The opset of the default domain.
+        shapes: Inferred shapes, for values that declare none.
+        known: What was found so far.
+    """
+
+    inference: Inference
+    ranges: Mapping[str, tuple[float, float]]
+    opset: int
+    shapes: Mapping[onnx_ir.Value, onnx_ir.Shape]
+    known: dict[onnx_ir.Value, Interval] = field(default_factory=dict[onnx_ir.Value, Interval])
+    seen: dict[onnx_ir.Value, Interval] = field(default_factory=dict[onnx_ir.Value, Interval])
+
+    def run(self, graph: onnx_ir.Graph) -> None:
+        """Bound every value of the graph and of its subgraphs."""
+        for value in graph.inputs:
+            self._note(value, self._input(value))
+        self._body(graph)
+
+    def _body(self, graph: onnx_ir.Graph) -> list[Interval]:
+        for value in graph.initializers.values():
+            if not value.is_graph_input() and value not in self.known:
+                self._note(value, self._constant(value))
+        for node in graph:
+            for value, interval in zip(node.outputs, self._node(node), strict=False):
+                self._note(value, self._declared(value, interval))
+        return [self.known[value] for value in graph.outputs]
+
+    def _subgraph(self, graph: onnx_ir.Graph, inputs: Sequence[Interval]) -> list[Interval]:
+        for value, interval in zip(graph.inputs, inputs, strict=False):
+            self._note(value, self._declared(value, interval))
+        for node in graph:
+            for value in node.outputs:
+                self.known.pop(value, None)
+        return self._body(graph)
+
+    def _note(self, value: onnx_ir.Value, interval: Interval) -> None:
+        """Remember what is known now, and what holds in all turns of the loops around."""
+        self.known[value] = interval
+        before = self.seen.get(value)
+        self.seen[value] = interval if before is None or before is interval else _joined(before, interval)
+
+    def _declared(self, value: onnx_ir.Value, interval: Interval) -> Interval:
+        """The interval with the dimensions that the model declares, where the rule found none."""
+        dims = self.dims_of(value)
+        if interval.dims is not None or dims is None:
+            return interval
+        return with_bounds(interval, np.asarray(interval.least), np.asarray(interval.greatest), dims)
+
+    def _input(self, value: onnx_ir.Value) -> Interval:
+        dims, dtype, name = self.dims_of(value), self.inference.type_of(value), value.name or ""
+        if name in self.ranges:
+            low, high = self.ranges[name]
+            return _with_default(constant_interval(low, high, dims, dtype), value)
+        if value.const_value is not None:
+            return replace(interval_of_tensor(value.const_value), assumes=frozenset({DEFAULTS}))
+        return whole(dtype, dims, blame=frozenset({name}))
+
+    def _constant(self, value: onnx_ir.Value) -> Interval:
+        tensor = constant_tensor(value)
+        if tensor is None:
+            return whole(self.inference.type_of(value), self.dims_of(value), nan=True, infinite=True)
+        return interval_of_tensor(tensor)
+
+    def _node(self, node: onnx_ir.Node) -> Sequence[Interval]:
+        inputs = [None if value is None else self._of(value) for value in node.inputs]
+        dims = [self.dims_of(value) for value in node.outputs]
+        dtypes = [self.inference.type_of(value) for value in node.outputs]
+        step = Step(node, inputs, self.opset, dims, dtypes, self.known)
+        try:
+            found = self._results(step)
+        except (UnknownRangeError, IndexError, TypeError, ValueError, ZeroDivisionError):
+            # Attributes and shapes of a model that breaks its operators' rules: nothing is known of what it computes.
+            return [step.unbounded(index) for index in range(len(node.outputs))]
+        return [found] if isinstance(found, Interval) else found
+
+    def _of(self, value: onnx_ir.Value) -> Interval:
+        """Return the interval of a value; unbounded for one that the model uses before it defines it."""
+        found = self.known.get(value)
+        return whole(self.inference.type_of(value), None, nan=True, infinite=True) if found is None else found
+
+    def dims_of(self, value: onnx_ir.Value) -> Dims | None:
+        """The dimensions that are declared or inferred for a value."""
+        shape = value.shape if value.shape is not None else self.shapes.get(value)
+        return None if shape is None else tuple(dim if isinstance(dim, int) and dim >= 0 else None for dim in shape)
+
+    def _results(self, step: Step) -> Interval | Sequence[Interval]:
+        node = step.node
+        if is_convert_promote_types(node):
+            return [_promoted(step, index) for index in range(len(node.outputs))]
+        if node.domain not in DEFAULT_DOMAINS:
+            return self._foreign(step)
+        if node.op_type == "Constant":
+            return self._constant(node.outputs[0])
+        nested = control_flow(step, self._subgraph)
+        if nested is not None:
+            return nested
+        if node.op_type in RULES:
+            return RULES[node.op_type](step)
+        if node.op_type in _PACKED:
+            return _packed(step)
+        return _by_traits(step)
+
+    def _foreign(self, step: Step) -> Sequence[Interval]:
+        return [step.unbounded(index, **_anything(step, index)) for index in range(len(step.node.outputs))]
+
+
+def _with_default(declared: Interval, value: onnx_ir.Value) -> Interval:
+    """The declared range of an input, and its default value."""
+    if value.const_value is None:
+        return declared
+    default = interval_of_tensor(value.const_value)
+    low, high = min(declared.least, default.least), max(declared.greatest, default.greatest)
+    return replace(constant_interval(low, high, declared.dims, declared.dtype), **flags(declared, default))
+
+
+def _joined(a: Interval, b: Interval) -> Interval:
+    return hull([a, b]) if a.low.size and b.low.size else a if a.low.size else b
+
+
+def _anything(step: Step, index: int) -> dict[str, bool]:
+    floating = not is_integer(step.dtypes[index])
+    return {"nan": floating, "infinite": floating}
+
+
+def _promoted(step: Step, index: int) -> Interval:
+    """Return the result of ConvertPromoteTypes for an operand: the same numbers, rounded to its type."""
+    x = step.input(index)
+    held = replace(step, dims=[step.dims[index]], dtypes=[step.dtypes[index]])
+    if not is_float(step.dtypes[index]):
+        return held.unbounded()
+    return held.result(x.low, x.high, x.dims, x)
+
+
+def _packed(step: Step) -> list[Interval]:
+    """Sequences and optional values: one interval for all that they hold."""
+    parts = [each for each in step.inputs[: 2 if step.node.op_type == "SequenceInsert" else None] if each is not None]
+    if step.node.op_type in ("SequenceAt", "SequenceErase", "SplitToSequence", "ConcatFromSequence"):
+        parts = parts[:1]
+    if not parts:
+        return [whole(step.dtypes[0], None)]
+    least, greatest = min(each.least for each in parts), max(each.greatest for each in parts)
+    joint = constant_interval(least, greatest, None, parts[0].dtype, **flags(*parts))
+    dims = step.dims[0]
+    return [joint if dims is None else constant_interval(least, greatest, dims, joint.dtype, **flags(*parts))]
+
+
+def _by_traits(step: Step) -> list[Interval]:
+    """Operators without a rule: moves join what they move; logic gives 0 or 1; others may give anything."""
+    node = step.node
+    row = traits_of(node.domain, node.op_type)
+    if node.op_type in GIVES_BOOL:
+        return [elementwise.boolean(step)]
+    if row.moves in _MOVED and row.holds(node):
+        moved = [
+            found
+            for value in row.moved(node.inputs)
+            if value is not None and (found := step.known.get(value)) is not None
+        ]
+        if moved:
+            joint = hull([movement.collapsed(each, None) for each in moved])
+            return [movement.collapsed(joint, dims) for dims in step.dims]
+    return [step.unbounded(index, **_anything(step, index)) for index in range(len(node.outputs))]
+
+
+_CHUNK = 1 << 22
+
+
+def interval_of_tensor(tensor: onnx_ir.TensorProtocol) -> Interval:
+    """The elements of a constant: one by one if it is small, else the least and greatest along its last axis."""
+    dims = tuple(int(each) for each in tensor.shape.numpy())
+    row = element_type(tensor.dtype) if tensor.dtype not in (DataType.UNDEFINED,) else None
+    if row is None or row.kind > Kind.FLOATING:
+        return constant_interval(-np.inf, np.inf, dims, tensor.dtype, nan=True, infinite=True)
+    array = np.asarray(tensor.numpy())
+    if array.size == 0:
+        return constant_interval(0.0, 0.0, dims, tensor.dtype)
+    if array.size <= _READ:
+        return _of_array(array.astype(np.float64), dims, tensor.dtype)
+    parts = [_of_rows(part.astype(np.float64), tensor.dtype) for part in _rows(array)]
+    low = np.minimum.reduce([part.low for part in parts]).reshape((1,) * (len(dims) - 1) + (-1,))
+    high = np.maximum.reduce([part.high for part in parts]).reshape(low.shape)
+    base = constant_interval(0.0, 0.0, dims, tensor.dtype, **flags(*parts))
+    return with_bounds(base, low, high, dims)
+
+
+def _rows(
+    array: np.ndarray[tuple[int, ...], np.dtype[np.generic]],
+) -> Iterator[np.ndarray[tuple[int, ...], np.dtype[np.generic]]]:
+    flat = array.reshape(-1, array.shape[-1])
+    by = max(1, _CHUNK // max(1, flat.shape[1]))
+    for start in range(0, flat.shape[0], by):
+        yield flat[start : start + by]
+
+
+def _of_rows(part: np.ndarray[tuple[int, ...], np.dtype[np.float64]], dtype: DataType) -> Interval:
+    whole_part = _of_array(part, part.shape, dtype, follow=False)
+    low, high = np.nan_to_num(part, nan=0.0, posinf=np.inf, neginf=-np.inf), None
+    high = low.max(axis=0, keepdims=True)
+    return replace(whole_part, low=low.min(axis=0, keepdims=True), high=high)
+
+
+def _of_array(
+    array: np.ndarray[tuple[int, ...], np.dtype[np.float64]], dims: Dims, dtype: DataType, *, follow: bool = True
+) -> Interval:
+    nan, infinite = bool(np.isnan(array).any()), bool(np.isinf(array).any())
+    clean = np.nan_to_num(array, nan=0.0, posinf=np.inf, neginf=-np.inf) if nan else array
+    base = constant_interval(0.0, 0.0, dims, dtype, nan=nan, infinite=infinite)
+    if not follow:
+        return base
+    return with_bounds(base, clean, clean, dims)
+
+
+def opset_of_model(model: onnx_ir.Model) -> int:
+    """The opset of the default domain of the model."""
+    found = opset_of(model.opset_imports, "")
+    return 1 if found is None or not math.isfinite(found) else found

@@ -1,0 +1,297 @@
+"""`castsmith.bounds`: the bounds of all values of a model by name, and what a narrower type does not hold."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import onnx
+import onnx_ir
+from onnx_ir import DataType
+from onnx_ir.passes.common import InlinePass
+
+from castsmith.ir.bounds.analysis import Analysis, opset_of_model
+from castsmith.ir.bounds.interval import Interval
+from castsmith.ir.bounds.rounding import is_float, largest, smallest, unit_roundoff
+from castsmith.ir.errors import ModelError
+from castsmith.ir.inference import infer_element_types, inferred_shapes
+from castsmith.ir.io import as_model
+from castsmith.ir.rewrite_pass import require_known_opset
+from castsmith.ir.walks import MOST_INLINED, nodes_once_inlined
+from castsmith.numerics.errors import OptionError
+from castsmith.numerics.promotion import PromotionRules, as_rules
+from castsmith.numerics.types import TypeLike, parse_type, type_name
+
+How = Literal["proven", "measured", "unknown"]
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Bounds of the elements of one value.
+
+    Attributes:
+        low: No element is less, as far as `how` says.
+        high: No element is greater.
+        how: "proven": for every input in the declared ranges; "measured": on the given inputs; "unknown": neither.
+        dtype: The element type.
+        assumes: What a proof takes for granted, in words.
+        depends_on: Inputs without a declared range that the value depends on.
+        measured: The least and greatest element seen, where inputs were given.
+        may_be_nan: True where NaN is not excluded.
+    """
+
+    low: float
+    high: float
+    how: How
+    dtype: DataType | None = None
+    assumes: tuple[str, ...] = ()
+    depends_on: tuple[str, ...] = ()
+    measured: tuple[float, float] | None = None
+    may_be_nan: bool = False
+
+    @property
+    def magnitude(self) -> float:
+        """The largest absolute value within the bounds."""
+        return max(abs(self.low), abs(self.high))
+
+    @property
+    def margin(self) -> float | None:
+        """The proven bound divided by the measured one; None if either is missing."""
+        if self.measured is None or self.how != "proven":
+            return None
+        seen = max(abs(each) for each in self.measured)
+        return self.magnitude / seen if seen else math.inf
+
+
+@dataclass
+class Bounds(Mapping[str, Bound]):
+    """Bounds by the name of the value, in the order of the model.
+
+    Attributes:
+        makers: The node that makes each value, as `name (operator)`; the value's own name for inputs.
+        sources: The values that each value is computed from.
+        settling: Inputs without a declared range, with the number of unknown values that depend on each.
+    """
+
+    found: dict[str, Bound] = field(default_factory=dict[str, Bound])
+    makers: dict[str, str] = field(default_factory=dict[str, str])
+    sources: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    settling: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
+
+    def __getitem__(self, name: str) -> Bound:
+        return self.found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.found)
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+    def count(self, how: How) -> int:
+        """The number of values whose bound is known so."""
+        return sum(bound.how == how for bound in self.found.values())
+
+
+def bounds(
+    model: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str],
+    *,
+    ranges: Mapping[str, tuple[float, float]] | None = None,
+    inputs: Iterable[Mapping[str, Array]] | None = None,
+    promotion: PromotionRules | str | None = None,
+) -> Bounds:
+    """Bound every floating-point value of a model.
+
+    A bound is proven if it holds for every input in the declared ranges, roundings included. Inputs without a range may
+    be any finite number; what follows from them holds as long as no value overflows the model's own type.
+
+    Args:
+        model: A model, a ModelProto or a path. It is not changed.
+        ranges: Least and greatest element of graph inputs, by name. An input without one has the range of its type.
+        inputs: Sets of input arrays by name, on which the model is run to measure its values.
+        promotion: Rules for operands that disagree in type, or the name of a preset.
+
+    Returns:
+        A mapping from the names of values, those in subgraphs included, to bounds. Functions are inlined, and their
+        values have the names that inlining gives.
+
+    Raises:
+        ModelError: The model cannot be read, or is too large once its functions are inlined.
+        OptionError: A range names an unknown input or is empty.
+        EngineError: The model does not run on the given inputs.
+    """
+    model = as_model(model)
+    require_known_opset(model)
+    model = _inlined(model)
+    given = _checked(model, ranges or {})
+    rules = as_rules(promotion)
+    inference = infer_element_types(model, rules)
+    analysis = Analysis(inference, given, opset_of_model(model), inferred_shapes(model))
+    analysis.run(model.graph)
+    seen = {} if inputs is None else _measured(model, rules, inputs)
+    return _result(analysis, seen)
+
+
+def _inlined(model: onnx_ir.Model) -> onnx_ir.Model:
+    if not model.functions:
+        return model
+    if nodes_once_inlined(model, set(model.functions)) > MOST_INLINED:
+        raise ModelError(f"the model has more than {MOST_INLINED} nodes once its functions are inlined.")
+    copy = model.clone()
+    return InlinePass()(copy).model
+
+
+def _checked(model: onnx_ir.Model, ranges: Mapping[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
+    names = [value.name or "" for value in model.graph.inputs]
+    for name, (low, high) in ranges.items():
+        if name not in names:
+            raise OptionError(f"unknown input {name!r} in ranges; the inputs are {', '.join(names) or 'none'}.")
+        if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+            raise OptionError(f"invalid range {low}:{high} for {name}; expected two finite numbers, the lower first.")
+    return {name: (float(low), float(high)) for name, (low, high) in ranges.items()}
+
+
+def _measured(
+    model: onnx_ir.Model, rules: PromotionRules, inputs: Iterable[Mapping[str, Array]]
+) -> dict[onnx_ir.Value, tuple[float, float, bool]]:
+    """The least and greatest number that each value held, and True if it held NaN."""
+    from castsmith.ir.evaluate import Engine, Evaluator, Tensor
+
+    seen: dict[onnx_ir.Value, tuple[float, float, bool]] = {}
+
+    def watch(path: object, value: onnx_ir.Value, content: Tensor) -> None:
+        del path
+        if content.array.dtype.kind in "SUO" or content.array.size == 0:
+            return
+        numbers = content.array.astype(np.float64)
+        nan = bool(np.isnan(numbers).any())
+        numbers = numbers[~np.isnan(numbers)]
+        low, high, before = seen.get(value, (math.inf, -math.inf, False))
+        if numbers.size:
+            low, high = min(low, float(numbers.min())), max(high, float(numbers.max()))
+        seen[value] = low, high, nan or before
+
+    evaluator = Evaluator(model, rules, Engine("onnxruntime"))
+    for arrays in inputs:
+        feeds = {name: np.asarray(array) for name, array in arrays.items()}
+        for value in model.graph.inputs:
+            if value.name in feeds:
+                watch((), value, Tensor(feeds[value.name]))
+        evaluator.run(feeds, watch)
+    return seen
+
+
+def _result(analysis: Analysis, seen: Mapping[onnx_ir.Value, tuple[float, float, bool]]) -> Bounds:
+    result = Bounds()
+    for value, interval in analysis.seen.items():
+        if not is_float(interval.dtype) or not value.name:
+            continue
+        bound = _bound(interval, seen.get(value))
+        before = result.found.get(value.name)
+        result.found[value.name] = bound if before is None else _both(before, bound)
+        node = value.producer()
+        result.makers[value.name] = value.name if node is None else f"{node.name or value.name} ({node.op_type})"
+        operands = () if node is None else node.inputs
+        result.sources[value.name] = tuple(each.name for each in operands if each is not None and each.name)
+    counts = Counter(name for bound in result.found.values() if bound.how == "unknown" for name in bound.depends_on)
+    result.settling = counts.most_common()
+    return result
+
+
+def _bound(interval: Interval, seen: tuple[float, float, bool] | None) -> Bound:
+    low, high = interval.least + 0.0, interval.greatest + 0.0
+    proven = math.isfinite(low) and math.isfinite(high) and not interval.nan
+    measured = None if seen is None or seen[0] > seen[1] else seen[:2]
+    how: How = "proven" if proven else "measured" if measured is not None and not (seen and seen[2]) else "unknown"
+    if how == "measured" and measured is not None:
+        low, high = measured
+    blame = tuple(sorted(interval.blame))
+    assumes = tuple(sorted(interval.assumes))
+    if proven and blame:
+        assumes = (*assumes, "no value overflows the model's own type")
+    return Bound(low, high, how, interval.dtype, assumes, blame, measured, interval.nan)
+
+
+_ORDER: tuple[How, ...] = ("proven", "measured", "unknown")
+
+
+def _both(a: Bound, b: Bound) -> Bound:
+    """The bound of two values of one name, in different scopes."""
+    how: How = a.how if _ORDER.index(a.how) >= _ORDER.index(b.how) else b.how
+    nan = a.may_be_nan or b.may_be_nan
+    assumes = tuple(sorted({*a.assumes, *b.assumes}))
+    depends = tuple(sorted({*a.depends_on, *b.depends_on}))
+    return Bound(min(a.low, b.low), max(a.high, b.high), how, a.dtype, assumes, depends, None, nan)
+
+
+@dataclass(frozen=True, slots=True)
+class Excess:
+    """A value that a type does not hold.
+
+    Attributes:
+        value: The name of the value.
+        node: The node that makes it, as `name (operator)`.
+        bound: Its bounds.
+        kind: "overflow": an element can exceed the largest number; "vanish": every element that is not zero is below
+            half the smallest one; "unknown": nothing is known.
+        first: True if no value that it is computed from has the same fault.
+        cause: The first value with the fault among those it is computed from, or itself.
+        proposal: What to do about it, in words.
+    """
+
+    value: str
+    node: str
+    bound: Bound
+    kind: Literal["overflow", "vanish", "unknown"]
+    first: bool
+    cause: str
+    proposal: str
+
+
+def exceeding(found: Bounds, to: TypeLike) -> list[Excess]:
+    """List the values that overflow or vanish in a type, in the order of the model.
+
+    Args:
+        found: The result of `bounds`.
+        to: A floating-point type.
+
+    Raises:
+        OptionError: `to` is not a floating-point type.
+    """
+    dtype = parse_type(to)
+    if not is_float(dtype):
+        raise OptionError(f"expected a floating-point type, got {type_name(dtype)}.")
+    limit = largest(dtype) * (1 + unit_roundoff(dtype))
+    least = smallest(dtype) / 2
+    causes: dict[tuple[str, str], str] = {}
+    results: list[Excess] = []
+    for name, bound in found.found.items():
+        kind: Literal["overflow", "vanish", "unknown"]
+        if bound.how == "unknown":
+            kind = "unknown"
+        elif bound.magnitude >= limit:
+            kind = "overflow"
+        elif 0 < bound.magnitude < least:
+            kind = "vanish"
+        else:
+            continue
+        before = next((causes[source, kind] for source in found.sources[name] if (source, kind) in causes), None)
+        causes[name, kind] = before or name
+        proposal = _proposal(kind, bound, limit, found.makers[name])
+        results.append(Excess(name, found.makers[name], bound, kind, before is None, before or name, proposal))
+    return results
+
+
+def _proposal(kind: str, bound: Bound, limit: float, maker: str) -> str:
+    if kind == "unknown":
+        inputs = ", ".join(bound.depends_on[:2])
+        return f"declare the range of {inputs}" if inputs else "give inputs to measure it on"
+    if kind == "vanish":
+        return f"keep {maker} in float"
+    factor = 2.0 ** math.ceil(math.log2(bound.magnitude / limit))
+    return f"keep {maker} in float, or divide its operands by {factor:g}"

@@ -1,0 +1,51 @@
+"""The shapes that onnx infers for the values of a model, without a copy of its weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx
+import onnx.helper
+import onnx.shape_inference
+import onnx_ir
+
+_SMALL = 1024
+"""Bytes up to which a constant is given to onnx with its elements, which may be a shape."""
+
+
+def inferred_shapes(model: onnx_ir.Model) -> dict[onnx_ir.Value, onnx_ir.Shape]:
+    """Return the shapes that onnx infers for values of the main graph and its subgraphs; none where it cannot."""
+    graph = onnx.GraphProto(name=model.graph.name or "g")
+    for value in (*model.graph.inputs, *model.graph.outputs):
+        ports = graph.input if value.is_graph_input() else graph.output
+        ports.append(onnx_ir.serde.serialize_value(value))
+    for value in model.graph.initializers.values():
+        tensor = value.const_value
+        if tensor is not None and tensor.nbytes <= _SMALL:
+            graph.initializer.append(onnx_ir.serde.serialize_tensor(tensor))
+        elif tensor is not None and not value.is_graph_input():
+            dims = [int(dim) for dim in tensor.shape.numpy()]
+            graph.input.append(onnx.helper.make_tensor_value_info(value.name or "", int(tensor.dtype), dims))
+    graph.node.extend(onnx_ir.serde.serialize_node(node) for node in model.graph)
+    functions = [onnx_ir.to_proto(function) for function in model.functions.values()]
+    imports = [onnx.OperatorSetIdProto(domain=name, version=opset) for name, opset in model.opset_imports.items()]
+    bare = onnx.ModelProto(ir_version=model.ir_version, graph=graph, functions=functions, opset_import=imports)
+    try:
+        proto = onnx.shape_inference.infer_shapes(bare)
+    except (onnx.shape_inference.InferenceError, ValueError):
+        return {}
+    return dict(_shapes_in(model.graph, proto.graph))
+
+
+def _shapes_in(graph: onnx_ir.Graph, proto: onnx.GraphProto) -> Iterator[tuple[onnx_ir.Value, onnx_ir.Shape]]:
+    """The shapes of a graph and of those inside it: another graph may have the same names."""
+    named = {info.name: info.type.tensor_type for info in proto.value_info if info.type.HasField("tensor_type")}
+    for node, written in zip(graph, proto.node, strict=True):
+        for value in node.outputs:
+            found = named.get(value.name or "")
+            if found is not None and found.HasField("shape"):
+                dims = (dim.dim_value if dim.HasField("dim_value") else dim.dim_param for dim in found.shape.dim)
+                yield value, onnx_ir.Shape(list(dims))
+        for attribute in written.attribute:
+            if attribute.HasField("g"):
+                yield from _shapes_in(node.attributes[attribute.name].as_graph(), attribute.g)

@@ -1,0 +1,75 @@
+"""castsmith bounds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+
+from tests.cli.helpers import Command, is_one_sentence
+
+_TEXT = """<ir_version: 10, opset_import: ["" : 20]> g (float[2,4] x, float[4] mask) => (float[2,4] y)
+    <float w = {100000}> { a = Mul (x, w) b = Tanh (a) c = Add (a, mask) y = Mul (b, c) }"""
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> str:
+    path = tmp_path / "m.onnx"
+    onnx.save(onnx.parser.parse_model(_TEXT), path)
+    return str(path)
+
+
+def test_the_table(castsmith: Command, model: str) -> None:
+    ended = castsmith("bounds", model, "--range", "x=-1:1")
+    assert (ended.code, ended.err) == (0, "")
+    assert "7 values: 4 proven, 0 measured, 3 unknown" in ended.out
+    assert "declare --range mask=LOW:HIGH: 3 unknown values depend on it" in ended.out
+
+
+def test_to_a_type(castsmith: Command, model: str) -> None:
+    ended = castsmith("bounds", model, "--range", "x=-1:1", "--range", "mask=0:1", "--to", "float16")
+    assert (ended.code, ended.err) == (1, "")
+    assert "can exceed float16, 1 of them first" in ended.out
+    ended = castsmith("bounds", model, "--range", "x=-1:1", "--range", "mask=0:1", "--to", "bfloat16")
+    assert (ended.code, ended.err) == (0, "")
+    assert "every value fits bfloat16" in ended.out
+
+
+def test_json_and_measured(castsmith: Command, model: str, tmp_path: Path) -> None:
+    arrays: dict[str, Any] = {"a/x": np.ones((2, 4), np.float32), "a/mask": np.zeros(4, np.float32)}
+    np.savez(tmp_path / "i.npz", **arrays)
+    ended = castsmith("bounds", model, "--inputs", str(tmp_path / "i.npz"), "--json", "--to", "float16")
+    data = json.loads(ended.out)
+    assert (ended.code, data["counts"]) == (1, {"proven": 2, "measured": 5, "unknown": 0})
+    values = {each["name"]: each for each in data["values"]}
+    assert values["a"]["measured"] == [100000.0, 100000.0]
+    assert [(each["name"], each["kind"]) for each in data["exceeding"]] == [
+        ("w", "overflow"), ("a", "overflow"), ("c", "overflow"), ("y", "overflow")
+    ]  # fmt: skip
+
+
+def test_the_page(castsmith: Command, model: str, tmp_path: Path) -> None:
+    page = tmp_path / "b.html"
+    assert castsmith("bounds", model, "--html", str(page)).code == 0
+    text = page.read_text("utf-8")
+    assert "<svg" in text
+    assert text.count("<rect") == 7
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--range", "x"), ("--range", "x=1"), ("--range", "x=2:1"), ("--range", "no=0:1"), ("--range", "x=a:b"),
+        ("--to", "int8"), ("--to", "float99"), ("--inputs", "no.npz"), ("--html", "no/such/folder.html"),
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_bad_words(castsmith: Command, model: str, words: tuple[str, ...]) -> None:
+    ended = castsmith("bounds", model, *words)
+    assert (ended.code, ended.out) == (2, "")
+    assert is_one_sentence(ended.err)

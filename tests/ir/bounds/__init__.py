@@ -1,0 +1,1 @@
+"""Bounds of values: sound on random networks, tight on single layers."""

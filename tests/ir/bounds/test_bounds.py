@@ -1,0 +1,189 @@
+"""Bounds by operator and structure: what is proven, how tight, and what is said where nothing is known."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import onnx
+import onnx.parser
+import pytest
+
+import castsmith
+from castsmith import bounds
+from castsmith.ir.bounds import exceeding
+
+_LAYERS = {
+    "matmul": ("float[2,3] x", "float[3,1] w = {1, -2, 3}", "y = MatMul (x, w)", 6.0),
+    "gemm": ("float[2,3] x", "float[1,3] w = {1, -2, 3}", "y = Gemm <alpha = 0.5, transB = 1> (x, w)", 3.0),
+    "conv": ("float[1,1,5] x", "float[1,1,3] w = {1, -2, 3}", "y = Conv <pads = [1, 1]> (x, w)", 6.0),
+    "conv-transpose": (
+        "float[1,1,5] x",
+        "float[1,1,4] w = {1, -2, 3, 4}",
+        "y = ConvTranspose <strides = [2]> (x, w)",
+        6.0,
+    ),
+    "einsum": ("float[2,3] x", "float[3] w = {2, 2, 2}", 'y = Einsum <equation = "ij,j->i"> (x, w)', 6.0),
+    "layer-norm": ("float[2,4] x", "float[4] w = {1, 2, 3, 4}", "y = LayerNormalization (x, w)", math.sqrt(3) * 4),
+    "rms-norm": ("float[2,4] x", "float[4] w = {1, 2, 3, 4}", "y = RMSNormalization (x, w)", 8.0),
+    "softmax": ("float[2,4] x", "float[1] w = {1}", "y = Softmax (x)", 1.0),
+    "tanh": ("float[2,4] x", "float[1] w = {1}", "y = Tanh (x)", math.tanh(1)),
+    "gelu": ("float[2,4] x", "float[1] w = {1}", "y = Gelu (x)", 0.8413447),
+    "sum": ("float[2,4] x", "int64[1] w = {1}", "y = ReduceSum (x, w)", 4.0),
+    "mean": ("float[2,4] x", "int64[1] w = {1}", "y = ReduceMean (x, w)", 1.0),
+    "norm": ("float[2,4] x", "int64[1] w = {1}", "y = ReduceL2 (x, w)", 2.0),
+    "batch-norm": (
+        "float[1,1,2] x",
+        "float[1] w = {4}",
+        "y = BatchNormalization <epsilon = 0.0> (x, w, w, w, w)",
+        6.0,
+    ),
+    "div": ("float[2,4] x", "float[1] w = {0.25}", "y = Div (x, w)", 4.0),
+    "pow": ("float[2,4] x", "float w = {2}", "y = Pow (x, w)", 1.0),
+}
+
+
+def _model(body: str, inputs: str = "float[2,4] x", constants: str = "", opset: int = 23) -> onnx.ModelProto:
+    text = f'<ir_version: 10, opset_import: ["" : {opset}]> g ({inputs}) => (float y) <{constants}> {{ {body} }}'
+    model = onnx.parser.parse_model(text)
+    del model.graph.output[0].type.tensor_type.shape.dim[:]
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    return model
+
+
+@pytest.mark.parametrize("name", _LAYERS)
+def test_single_layers_are_tight(name: str) -> None:
+    inputs, constants, body, true = _LAYERS[name]
+    found = bounds(_model(body, inputs, constants), ranges={"x": (-1, 1)})["y"]
+    assert found.how == "proven"
+    assert true <= found.magnitude * (1 + 1e-6)
+    assert found.magnitude <= 2 * true
+
+
+def test_a_normalization_bounds_whatever_comes_in() -> None:
+    model = _model("y = LayerNormalization (x, w)", constants="float[4] w = {1, 1, 1, 1}")
+    found = bounds(model)
+    assert found["x"].how == "unknown"
+    assert found["y"].how == "proven"
+    assert found["y"].magnitude <= 2.01
+    assert found["y"].assumes
+    assert found["y"].depends_on == ("x",)
+
+
+def test_normalizations_that_exporters_write_out() -> None:
+    text = """m = ReduceMean <axes = [-1]> (x) d = Sub (x, m) d2 = Sub (x, m) two = Constant <value = float {2}> ()
+        q = Pow (d2, two) v = ReduceMean <axes = [-1]> (q) e = Constant <value = float {1e-6}> () a = Add (v, e)
+        r = Sqrt (a) y = Div (d, r)"""
+    assert bounds(_model(text, opset=13))["y"].magnitude <= 2.01
+    text = """m = ReduceMean <axes = [-1]> (x) d = Sub (x, m) q = Mul (d, d) v = ReduceMean <axes = [-1]> (q)
+        e = Constant <value = float {1e-6}> () a = Add (v, e) r = Sqrt (a) i = Reciprocal (r) g = Mul (i, w)
+        xs = Mul (x, g) ms = Mul (m, g) b = Sub (w, ms) y = Add (xs, b)"""
+    found = bounds(_model(text, constants="float[4] w = {1, 1, 1, 1}", opset=13), ranges={"x": (-1, 1)})["y"]
+    assert found.magnitude <= 3.1
+
+
+def test_attention_is_a_convex_combination() -> None:
+    text = "t = Transpose <perm = [1, 0]> (x) s = MatMul (x, t) p = Softmax (s) v = Identity (z) y = MatMul (p, v)"
+    model = _model(text, "float[8,4] x, float[8,3] z")
+    found = bounds(model, ranges={"x": (-100, 100), "z": (-2, 3)})["y"]
+    assert (found.how, round(found.low, 2), round(found.high, 2)) == ("proven", -2.0, 3.0)
+
+
+@pytest.mark.parametrize(
+    ("body", "low", "high"),
+    [
+        ("y = Sub (x, x)", 0.0, 0.0),
+        ("y = Mul (x, x)", 0.0, 4.0),
+        ("c = Less (x, w) y = Where (c, x, w)", -1.0, 0.5),
+        ("c = Greater (x, w) y = Where (c, w, x)", -1.0, 0.5),
+        ("y = Clip (x, , w)", -1.0, 0.5),
+        ("y = Relu (x)", 0.0, 2.0),
+        ("y = Min (x, w)", -1.0, 0.5),
+        ("s = Shape (x) f = Cast <to = 1> (s) y = ReduceMax <keepdims = 0> (f)", 4.0, 4.0),
+        ("a = Unsqueeze (x, z) y = Concat <axis = 0> (a, a)", -1.0, 2.0),
+        ("c = Cast <to = 9> (x) y = If (z) <then_branch = t () => (float[2,4] a) { a = Neg (x) }, "
+         "else_branch = e () => (float[2,4] b) { b = Relu (x) }>", -2.0, 2.0),
+    ],
+)  # fmt: skip
+def test_relations_and_moves(body: str, low: float, high: float) -> None:
+    constants = "float w = {0.5}, int64[1] z = {0}"
+    if "If (z)" in body:
+        constants = "float w = {0.5}"
+        model = _model(body, "float[2,4] x, bool z", constants)
+    else:
+        model = _model(body, constants=constants)
+    found = bounds(model, ranges={"x": (-1, 2)})["y"]
+    assert (found.how, found.low, found.high) == ("proven", low, high)
+
+
+def test_loops_widen() -> None:
+    body = """n = Constant <value = int64 {1000}> () t = Constant <value = bool {1}> ()
+        y = Loop (n, t, x) <body = b (int64 i, bool c, float[2,4] s) => (bool co, float[2,4] so)
+        { co = Identity (c) k = Constant <value = float {1}> () u = Add (s, k) so = %s }>"""
+    growing = bounds(_model(body % "Identity (u)"), ranges={"x": (-1, 1)})["y"]
+    assert growing.how == "unknown"
+    assert growing.low >= -1
+    limited = bounds(_model(body % "Tanh (u)"), ranges={"x": (-1, 1)})["y"]
+    assert limited.how == "proven"
+    assert limited.magnitude < 1.01
+
+
+@pytest.mark.parametrize("body", ["y = Sqrt (x)", "y = Log (x)", "y = Div (x, x)", "y = Mod <fmod = 1> (x, x)"])
+def test_what_may_be_nan_is_not_proven(body: str) -> None:
+    found = bounds(_model(body), ranges={"x": (-1, 1)})["y"]
+    assert found.how == "unknown"
+    assert found.may_be_nan
+
+
+def test_overflow_of_the_own_type_is_not_proven() -> None:
+    assert bounds(_model("y = Mul (x, x)"), ranges={"x": (-1e30, 1e30)})["y"].how == "unknown"
+    assert bounds(_model("y = Exp (x)"), ranges={"x": (0, 100)})["y"].how == "unknown"
+
+
+def test_measured_where_nothing_is_proven() -> None:
+    arrays = [{"x": np.array([[1, 2, 3, 4], [0, 0, 0, 0.5]], np.float32)}]
+    found = bounds(_model("y = Mul (x, x)"), inputs=arrays)
+    assert (found["y"].how, found["y"].low, found["y"].high) == ("measured", 0.0, 16.0)
+    found = bounds(_model("y = Mul (x, x)"), ranges={"x": (-8, 8)}, inputs=arrays)
+    assert (found["y"].how, found["y"].measured, found["y"].margin) == ("proven", (0.0, 16.0), 4.0)
+
+
+def test_what_a_type_does_not_hold() -> None:
+    body = "a = Mul (x, w) b = Tanh (a) c = Mul (b, z) y = Add (a, c)"
+    model = _model(body, constants="float w = {1e6}, float z = {1e-12}")
+    found = exceeding(bounds(model, ranges={"x": (-1, 1)}), "float16")
+    assert [(each.value, each.kind, each.first, each.cause) for each in found] == [
+        ("w", "overflow", True, "w"),
+        ("z", "vanish", True, "z"),
+        ("a", "overflow", False, "w"),
+        ("c", "vanish", False, "z"),
+        ("y", "overflow", False, "w"),
+    ]
+    assert not exceeding(bounds(_model("y = Tanh (x)")), "float16")[1:]
+
+
+def test_the_inputs_that_would_settle_most() -> None:
+    model = _model("a = Mul (x, x) b = Neg (a) y = Add (b, z)", "float[2,4] x, float[2,4] z")
+    assert bounds(model).settling == [("x", 4), ("z", 2)]
+
+
+def test_functions_and_weights_in_other_forms() -> None:
+    text = """<ir_version: 10, opset_import: ["" : 21, "f" : 1]>
+        g (float[2,4] x) => (float[2,2] y) <float16[4,2] w = {15360, 16384, 15360, 16384, 15360, 16384, 15360, 16384}>
+        { c = Cast <to = 1> (w) y = f.product (x, c) }
+        <domain: "f", opset_import: ["" : 21]> product (a, b) => (r) { r = MatMul (a, b) }"""
+    found = bounds(onnx.parser.parse_model(text), ranges={"x": (0, 1)})["y"]
+    assert (round(found.low, 4), round(found.high, 4)) == (0.0, 8.0)  # rows of 1 and 2, four terms each
+
+
+@pytest.mark.parametrize("ranges", [{"z": (0, 1)}, {"x": (1, 0)}, {"x": (0, math.inf)}, {"x": (math.nan, 1)}])
+def test_bad_ranges(ranges: dict[str, tuple[float, float]]) -> None:
+    with pytest.raises(castsmith.OptionError, match="range"):
+        bounds(_model("y = Neg (x)"), ranges=ranges)
+
+
+def test_the_model_is_not_changed() -> None:
+    model = _model("y = Neg (x)")
+    before = model.SerializeToString()
+    bounds(model)
+    assert model.SerializeToString() == before
