@@ -182,9 +182,8 @@ def _promoted(step: Step, index: int) -> Interval:
 
 def _packed(step: Step) -> list[Interval]:
     """Sequences and optional values: one interval for all that they hold."""
-    parts = [each for each in step.inputs[: 2 if step.node.op_type == "SequenceInsert" else None] if each is not None]
-    if step.node.op_type in ("SequenceAt", "SequenceErase", "SplitToSequence", "ConcatFromSequence"):
-        parts = parts[:1]
+    moved = traits_of(step.node.domain, step.node.op_type).moved(step.node.inputs)
+    parts = [step.known[value] for value in moved if value is not None and value in step.known]
     if not parts:
         return [whole(step.dtypes[0], None)]
     least, greatest = min(each.least for each in parts), max(each.greatest for each in parts)

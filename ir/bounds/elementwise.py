@@ -440,20 +440,22 @@ def _where(step: Step) -> Interval:
     return step.result(low, high, dims, *chosen, weights_axis=axis)
 
 
-_SIDES = {"Less": (None, 1), "LessOrEqual": (None, 1), "Greater": (1, None), "GreaterOrEqual": (1, None)}
-
-
 def _bounded_by(step: Step, index: int, holds: bool) -> Interval:
     """An operand of Where, bounded by the comparison that chooses it: `Where (Less (x, c), x, y)`."""
     interval, value, condition = step.input(index), step.value(index), step.value(0)
     test = None if condition is None else condition.producer()
-    if test is None or test.op_type not in _SIDES or value is None or value not in test.inputs[:2]:
+    if (
+        test is None
+        or not test.op_type.startswith(("Less", "Greater"))
+        or value is None
+        or value not in test.inputs[:2]
+    ):
         return interval
     other = test.inputs[1] if test.inputs[0] is value else test.inputs[0]
     bound = None if other is None else step.known.get(other)
     if bound is None or other is value or bound.nan:
         return interval
-    upper = (test.op_type in ("Less", "LessOrEqual")) == (test.inputs[0] is value)
+    upper = test.op_type.startswith("Less") == (test.inputs[0] is value)
     if not holds:
         if interval.nan:
             return interval
