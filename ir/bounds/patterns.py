@@ -15,6 +15,7 @@ import onnx_ir
 from castsmith.ir.bounds.elementwise import is_node
 from castsmith.ir.bounds.interval import Interval
 from castsmith.ir.constants import constant_tensor
+from castsmith.ir.ops import Moves, traits_of
 
 _THROUGH = ("Identity", "Cast", "Expand")
 _DEEPEST = 8
@@ -39,19 +40,20 @@ def same(a: onnx_ir.Value | None, b: onnx_ir.Value | None, depth: int = 3) -> bo
     a, b = _base(a), _base(b)
     if a is b:
         return True
-    one, other = is_node(a, *_REPEATED), is_node(b, *_REPEATED)
+    one, other = (None if each is None else each.producer() for each in (a, b))
     if one is None or other is None or depth == 0 or not _alike(one, other):
         return False
-    return all(same(x, y, depth - 1) for x, y in zip(one.inputs, other.inputs, strict=True))
-
-
-_REPEATED = ("Sub", "Add", "Mul", "ReduceMean")
+    return all(same(x, y, depth - 1) for x, y in zip(one.inputs, other.inputs, strict=True) if x is not y)
 
 
 def _alike(a: onnx_ir.Node, b: onnx_ir.Node) -> bool:
-    """True for nodes of one operator with the same attributes and as many inputs."""
+    """True for nodes with one output of one operator that draws no numbers, with the same attributes and arity."""
+    row = traits_of(a.domain, a.op_type)
     return (
-        a.op_type == b.op_type
+        a.op_identifier() == b.op_identifier()
+        and not row.random
+        and row.moves is not Moves.FLOW
+        and len(a.outputs) == len(b.outputs) == 1
         and len(a.inputs) == len(b.inputs)
         and {name: each.value for name, each in a.attributes.items()}
         == {name: each.value for name, each in b.attributes.items()}
