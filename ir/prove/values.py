@@ -271,11 +271,24 @@ def _without_defaults(op: tuple[str, str, int], opset: int | None, written: Attr
     return tuple(found)
 
 
-def _written(attribute: onnx_ir.Attr) -> tuple[str, str]:
+@dataclass(frozen=True, eq=False)
+class _Itself:
+    """An attribute that equals itself alone."""
+
+    attribute: onnx_ir.Attr
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Itself) and other.attribute is self.attribute
+
+    def __hash__(self) -> int:
+        return hash(self.attribute.name)
+
+
+def _written(attribute: onnx_ir.Attr) -> tuple[str, Hashable]:
     """An attribute of numbers or text, as its kind and its text; one of anything else is unlike all others."""
     value: Any = attribute.value
     if not attribute.type.name.startswith(("FLOAT", "INT", "STRING")):
-        return attribute.type.name, f"{id(attribute)}"
+        return attribute.type.name, _Itself(attribute)
     return attribute.type.name, repr([*value]) if attribute.type.name.endswith("S") else repr(value)
 
 
