@@ -1,4 +1,4 @@
-"""A model run one operator at a time, each alone in an engine: what the model means, not what a runtime makes of it.
+"""Models run one operator at a time, each alone in an engine: the meaning of the model, without a runtime's rewrites.
 
 Call `Evaluator(model, rules, Engine(name)).run(feeds)`: it gives the outputs as `Content`, each array beside a mask of
 the elements that the standard leaves undefined. EngineError says why a model does not run on these inputs.
@@ -56,7 +56,7 @@ __all__ = [
 ]
 
 EngineName = Literal["onnxruntime", "openvino", "reference"]
-"""What runs all operators but conversions."""
+"""The engines that run all operators except conversions."""
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(

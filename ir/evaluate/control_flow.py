@@ -1,7 +1,7 @@
-"""If, Loop, Scan, sequences and optionals, run on contents: what meets where control flow joins has the common type.
+"""If, Loop, Scan, sequences and optionals, run on contents: joined values get their common type.
 
-The types are found by running: both branches of an If are run for the types of their results, and a body is run on the
-states that enter it until the types that leave no longer widen them. The run that counts starts from those types.
+The types are found by running: both branches of an If are run for the types of their results, and a body is run on its
+initial states until the types of the next states no longer widen them. The actual run starts from those types.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ Imports = Mapping[str, int]
 
 
 class Evaluates(Protocol):
-    """What control flow asks of the evaluator around it."""
+    """The interface of the evaluator for control flow."""
 
     rules: PromotionRules
     budget: Budget
 
     def graph(self, graph: onnx_ir.Graph, scope: Scope, imports: Imports, *, trial: bool = False) -> list[Content]:
-        """The outputs of a subgraph. trial: run to learn the types alone, so that it counts for nothing."""
+        """Return the outputs of a subgraph. trial: run to learn the types alone, without being recorded."""
         ...
 
     def took(self, node: onnx_ir.Node, way: str) -> None:
-        """Note which branch an If took, or how many turns a loop made."""
+        """Note the branch that an If took, or the number of iterations of a loop."""
         ...
 
     def joined(
         self, node: onnx_ir.Node, find: Callable[[], list[DataType | None] | None]
     ) -> list[DataType | None] | None:
-        """What `find` found for this node where it stands, remembered."""
+        """Return the cached result of `find` for this node in its scope."""
         ...
 
 
 def run_control_flow(
     run: Evaluates, node: onnx_ir.Node, inputs: Sequence[Content], scope: Scope, imports: Imports
 ) -> list[Content] | None:
-    """The outputs of an operator that holds graphs or works on sequences and optionals; None for any other node."""
+    """Return the outputs of an operator on graphs, sequences or optionals; None for any other node."""
     if node.op_type == "If":
         return _branches(run, node, _tensor(node, inputs[0]), scope, imports)
     if node.op_type == "Loop":
@@ -74,7 +74,7 @@ def _branches(run: Evaluates, node: onnx_ir.Node, condition: Tensor, scope: Scop
         try:
             rest = run.graph(node.attributes[other].as_graph(), dict(scope), imports, trial=True)
         except EngineError:
-            return None  # what a branch needs may not be there when it is not taken
+            return None  # inputs of a branch may be missing when it is not taken
         return [_joined(run, a, b) for a, b in zip(found, rest, strict=True)]
 
     types = run.joined(node, join) or [None] * len(found)
@@ -142,7 +142,10 @@ def _turns(
     scope: Scope,
     imports: Imports,
 ) -> tuple[list[Content], list[list[Tensor]], int]:
-    """The last states, the elements that each output collects, and how many turns gave them: of none, one by trial."""
+    """Return the last states, the elements that each output collects, and the number of iterations.
+
+    Without iterations, a trial gives the shapes and types.
+    """
     count, turns = len(start), len(scanned[0].array)
 
     def step(turn: int, states: list[Content], *, trial: bool = False) -> list[Content]:
@@ -169,7 +172,7 @@ def _turns(
 def _scan_of_opset_8(
     run: Evaluates, node: onnx_ir.Node, inputs: Sequence[Content], scope: Scope, imports: Imports
 ) -> list[Content]:
-    """Scan over sequences of a batch: the body runs for each member by itself, and short sequences end in zeros."""
+    """Run Scan over sequences of a batch: the body runs for each member, and short sequences end in zeros."""
     body, given = node.attributes["body"].as_graph(), [_tensor(node, content) for content in inputs[1:]]
     count = len(given) - node.attributes["num_scan_inputs"].as_int()
     directions = node.attributes.get_ints("directions") or [0] * (len(given) - count)
@@ -191,20 +194,20 @@ def _scan_of_opset_8(
 
 
 def _scanned(node: onnx_ir.Node, index: int, tensor: Tensor) -> Tensor:
-    """An input of Scan with the axis along which it is scanned in front, in the order of the turns."""
+    """Return an input of Scan with the scanned axis in front, in the order of the iterations."""
     axis, back = _entry(node, "scan_input_axes", index), _entry(node, "scan_input_directions", index)
     return _on(tensor, lambda array: np.moveaxis(array, axis, 0)[:: -1 if back else 1])
 
 
 def _entry(node: onnx_ir.Node, name: str, index: int) -> int:
-    """The entry of a list of axes or directions; 0 where the list is left out."""
+    """Return the entry of a list of axes or directions; 0 if the list is absent."""
     return (node.attributes.get_ints(name) or [0] * (index + 1))[index]
 
 
 def _settled(
     run: Evaluates, start: list[Content], leave: Callable[[list[Content]], list[Content]]
 ) -> tuple[list[Content], list[DataType | None]]:
-    """The states that enter, in the types that the body keeps, and those types; None for what is no tensor."""
+    """Return the initial states, in the types that the body keeps, and those types; None for a state without tensor."""
     states = start
     while True:
         pairs = zip(states, leave(states), strict=True)
@@ -215,7 +218,7 @@ def _settled(
 
 
 def _joined(run: Evaluates, a: Content, b: Content) -> DataType | None:
-    """The type of both, their common type where they differ; None where one is no tensor."""
+    """Return the common type; None if one is not a tensor."""
     if not isinstance(a, Tensor) or not isinstance(b, Tensor):
         return None
     types = dtype_of(a.array), dtype_of(b.array)
@@ -237,12 +240,12 @@ def _tensor(node: onnx_ir.Node, content: Content) -> Tensor:
 
 
 def _on(tensor: Tensor, move: Callable[[np.ndarray], np.ndarray]) -> Tensor:  # pyright: ignore[reportMissingTypeArgument, reportUnknownParameterType]
-    """What moves the elements of an array, done to the tensor and its marks."""
+    """Apply a move of array elements to the tensor and its mask."""
     return Tensor(move(tensor.array), None if tensor.undefined is None else move(tensor.undefined))
 
 
 def _stacked(tensors: Sequence[Tensor], *, axis: int = 0, new: bool = True) -> Tensor:
-    """The tensors one after the other, along a new axis or one that they have."""
+    """Return the tensors joined along a new or an existing axis."""
     put = np.stack if new else np.concatenate
     try:
         array = put([tensor.array for tensor in tensors], axis)
@@ -255,7 +258,7 @@ def _stacked(tensors: Sequence[Tensor], *, axis: int = 0, new: bool = True) -> T
 
 
 def _no_turns(content: Content) -> Tensor:
-    """What a loop collects that makes no turn, by the shape and type of what one turn would give."""
+    """Return the collected result of a loop without iterations, by the shape and type of one iteration."""
     array = content.array if isinstance(content, Tensor) else np.zeros(0, np.float32)
     return Tensor(np.zeros((0, *array.shape), array.dtype))
 
@@ -288,7 +291,7 @@ def _sequence(node: onnx_ir.Node, content: Content) -> list[Content]:
 
 
 def _place(node: onnx_ir.Node, content: Content, length: int) -> int:
-    """A position in a sequence, counted from the end where it is negative."""
+    """Return a position in a sequence, counted from the end if negative."""
     place = int(_tensor(node, content).array.reshape(()))
     if not -length <= place <= length:
         raise EngineError(f"{node.op_type} asks for element {place} of a sequence of {length}.")

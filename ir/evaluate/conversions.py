@@ -1,8 +1,8 @@
-"""What is computed by Castsmith's own arithmetic, and which elements of a result the standard leaves undefined.
+"""Conversions in Castsmith's own arithmetic, and the elements of a result that the standard leaves undefined.
 
-Undefinedness is followed element by element: what merely moves elements moves their marks, `Where` takes the mark of
-the element that it chooses, and for any other operator the undefined elements are replaced by others to see what of
-the result depends on them.
+Undefined elements are tracked one by one: moves of elements move their marks, `Where` takes the mark of
+the element that it chooses, and for any other operator the undefined elements are replaced by others to find the
+results that depend on them.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ from castsmith.numerics.trunc import clip_bounds, rounding_function, trunc
 from castsmith.numerics.types import Kind, element_type
 
 Mask = NDArray[np.bool_] | None
-"""True where the standard leaves the element undefined; None where it leaves none."""
+"""True if the standard leaves the element undefined; None if all are defined."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """An array, and which of its elements may be anything."""
+    """An array, and a mask of its undefined elements."""
 
     array: Array
     undefined: Mask = None
 
 
 Content = Tensor | list["Content"] | None
-"""What a value holds: a tensor, a sequence, or the nothing of an optional."""
+"""The content of a value: a tensor, a sequence, or an empty optional."""
 
 _BY_ELEMENT = operators(lambda row: row.elementwise)
 
@@ -62,7 +62,7 @@ _MOVED = operators(lambda row: row.moves in _WITHIN_ONE and row.elements == (0,)
 
 
 def convert(node: onnx_ir.Node, inputs: Sequence[Array | None], imports: Mapping[str, int]) -> Tensor | None:
-    """The result of a conversion or of a quantizer of QONNX, and what of it is undefined; None for other nodes."""
+    """Return the result of a conversion or of a QONNX quantizer, with its undefined elements; None for other nodes."""
     if node.domain not in ("", "ai.onnx", *QONNX_DOMAINS) or not inputs or inputs[0] is None:
         return None
     try:
@@ -99,13 +99,14 @@ def _convert(node: onnx_ir.Node, inputs: Sequence[Array | None], opset: int) -> 
     settings = {"saturate": bool(saturate), "output_dtype": output, "precision": compute, "opset": opset}
     result = quantize_linear(*operands, **shape, **settings)
     status = quantize_status(*operands, **shape, **settings)
-    # NaN has no integer. Runtimes ignore the zero point of float8, to which the formula adds -0: either zero will do.
+    # NaN has no integer. Runtimes ignore the zero point of float8, to which the formula adds -0: either zero is
+    # accepted.
     zero = (status == Definedness.DISPUTED) & (result.astype(np.float32) == 0)
     return Tensor(result, _or_none((status == Definedness.UNDEFINED) | zero))
 
 
 def _quantizer(node: onnx_ir.Node, inputs: Sequence[Array | None], imports: Mapping[str, int]) -> Tensor | None:
-    """QONNX's Quant (IntQuant), BipolarQuant and Trunc, in the order and the types in which it computes them."""
+    """Return the result of QONNX's Quant (IntQuant), BipolarQuant or Trunc, in QONNX's order and types."""
     if is_trunc(node):
         meaning = read_trunc(node, imports)
         places = dict(zip(node.inputs, inputs, strict=True))
@@ -138,7 +139,7 @@ def spread(
     results: Sequence[Array],
     run: Callable[[list[Array | None]], Sequence[Array]],
 ) -> list[Mask]:
-    """Which elements of each result depend on undefined ones; `run` computes the node on other operands."""
+    """Return the elements of each result that depend on undefined ones; `run` computes the node on other operands."""
     masks = [None if operand is None else operand.undefined for operand in operands]
     if all(mask is None for mask in masks):
         return [None] * len(results)
@@ -221,7 +222,7 @@ def _by_trial(
     results: Sequence[Array],
     run: Callable[[list[Array | None]], Sequence[Array]],
 ) -> list[Mask]:
-    """The elements that change when the undefined ones do; all of them where that cannot be tried."""
+    """Return the elements that change when the undefined ones do; all of them if that cannot be tried."""
     found = [np.zeros(result.shape, np.bool_) for result in results]
     for other in _OTHERS:
         replaced: list[Array | None] = []
@@ -246,7 +247,7 @@ def _by_trial(
 
 
 def bits_of(array: Array) -> NDArray[Any]:
-    """The bits of each element as an unsigned integer; of a complex number as two, along one dimension more."""
+    """Return the bits of each element as an unsigned integer; of a complex number as two, along another dimension."""
     if array.dtype.kind in "OSU":
         texts = [e.decode(errors="replace") if isinstance(e, bytes) else str(e) for e in array.reshape(-1).tolist()]
         return np.array(texts, object).reshape(array.shape)

@@ -1,4 +1,4 @@
-"""What the inputs reached of one model: branches and turns, results that varied, rows of tables that were read."""
+"""Coverage of one model by the inputs: branches and iterations, results that varied, rows of tables that were read."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _TURNS = {"0": "no turn", "1": "a single turn", "2": "several turns"}
 
 @dataclass
 class Seen:
-    """What one result has been. whole: the value of all its elements so far; None once they varied."""
+    """Values of one result. whole: the value of all its elements so far; None once they varied."""
 
     whole: object | None = None
     varied: bool = False
@@ -41,7 +41,7 @@ class Seen:
 
 @dataclass
 class Coverage:
-    """ways: the branches that each If took and the turns that each loop made, by the calls around it."""
+    """Coverage of a model; `ways` has the branches of each If and the iterations of each loop, by outer calls."""
 
     ways: dict[tuple[Calls, onnx_ir.Node], set[str]] = field(default_factory=dict[tuple[Calls, onnx_ir.Node], set[str]])
     seen: dict[tuple[onnx_ir.Node, int], Seen] = field(default_factory=dict[tuple[onnx_ir.Node, int], Seen])
@@ -50,7 +50,7 @@ class Coverage:
     rows: dict[onnx_ir.Node, NDArray[np.bool_]] = field(default_factory=dict[onnx_ir.Node, NDArray[np.bool_]])
 
     def took(self, calls: Calls, node: onnx_ir.Node, way: str) -> None:
-        """Note a branch or a number of turns."""
+        """Note a branch or a number of iterations."""
         self.ways.setdefault((calls, node), set()).add(way)
 
     def saw(self, node: onnx_ir.Node, place: int, tensor: Tensor) -> None:
@@ -67,12 +67,12 @@ class Coverage:
             known.whole, known.varied = first, bool(np.any(bits != first))
 
     def read(self, node: onnx_ir.Node, size: int, indices: Array) -> None:
-        """Note which rows of a table of so many a Gather reads."""
+        """Note the rows that a Gather reads of a table."""
         rows = self.rows.setdefault(node, np.zeros(size, np.bool_))
         rows[np.unique(indices)] = True
 
     def chose(self, calls: Calls, node: onnx_ir.Node, operands: Sequence[Array | None], result: Array) -> None:
-        """Note which operands of a Where, and which of two numbers in Min, Max and Clip, elements came from."""
+        """Note the operands of a Where, and those of Min, Max and Clip, from which elements came."""
         if node.op_type == "Where" and operands[0] is not None:
             flags = np.asarray(operands[0], np.bool_)
             ways = {"1": bool(flags.any()), "2": not bool(flags.all())}
@@ -88,7 +88,7 @@ class Coverage:
             self.took(calls, node, way)
 
     def unchosen(self, nodes: list[onnx_ir.Node]) -> Iterator[tuple[onnx_ir.Node, int, str]]:
-        """Those of the nodes with an operand that no element came from, its place and a sentence."""
+        """Yield those of the nodes with an operand from which no element came, its position and a sentence."""
         known: dict[onnx_ir.Node, set[str]] = {}
         for (_, node), ways in self.ways.items():
             known.setdefault(node, set()).update(ways)
@@ -100,9 +100,9 @@ class Coverage:
                     yield node, place, f"operand {place + 1} of {site_of(node)} gave no element of its result"
 
     def untaken(self, nodes: list[onnx_ir.Node]) -> Iterator[tuple[onnx_ir.Node, str, str]]:
-        """Nodes of those with what they never did, as a word and as a sentence; only what says that code never ran.
+        """Yield those of the nodes with code that never ran, as a word and as a sentence.
 
-        A node within a branch that never ran is not told of by itself.
+        A node within a branch that never ran is not reported by itself.
         """
         for node in nodes:
             known = {way for (_, each), ways in self.ways.items() if each is node for way in ways}
@@ -119,7 +119,7 @@ class Coverage:
                     yield node, "", f"{site_of(node)} never made {_TURNS[lacking[0]]}"
 
     def flat(self, nodes: list[onnx_ir.Node]) -> Iterator[tuple[onnx_ir.Node, str]]:
-        """Those of the nodes whose result was the same everywhere, or never finite, with a sentence."""
+        """Yield those of the nodes whose result was constant, or never finite, with a sentence."""
         for node in nodes:
             known = self.seen.get((node, 0))
             if known is None or known.whole is None:
@@ -131,5 +131,5 @@ class Coverage:
 
 
 def held_nodes(node: onnx_ir.Node, name: str) -> list[onnx_ir.Node]:
-    """The nodes of a graph that the node holds, and of those in it."""
+    """Yield the nodes of a graph that the node holds, at any depth."""
     return [inner for graph in graphs_in(node.attributes[name]) for inner in nodes_of(graph)]

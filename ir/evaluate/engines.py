@@ -1,8 +1,8 @@
 """One operator run by itself, by ONNX Runtime, OpenVINO or the reference implementation of ONNX, in another process.
 
-By itself, because ONNX Runtime merges chains of casts even with its optimization off, and so changes values: a model
-run whole in it shows what it makes of the model, not what the model means. In another process, because an engine that
-crashes or never ends must not take verify with it.
+By itself, because ONNX Runtime merges chains of casts even with its optimization off, and so changes values: the result
+of the whole model in it differs from the meaning of the model. In another process, because an engine that
+crashes or does not end must not end verify too.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from castsmith.ir.ops import QONNX_DOMAINS
 ENGINES = get_args(EngineName)
 
 OURSELVES = "castsmith"
-"""Who runs conversions, promotions and QONNX's quantizers: exact arithmetic, and no engine."""
+"""The name under which conversions, promotions and QONNX's quantizers are recorded: exact arithmetic, not an engine."""
 
 TITLES = {
     "onnxruntime": "ONNX Runtime",
@@ -52,8 +52,9 @@ _LONGEST_CALL, _SHORTEST_START, _WATCHED_EVERY = 300.0, 10.0, 0.2
 class EngineError(ModelError):
     """An engine that is not installed, or an operator that no engine runs on the given operands.
 
-    open: whether an operand depends on something that the standard leaves undefined. unsupported: whether no engine
-    has the operator.
+    Attributes:
+        open: An operand depends on a result that the standard leaves undefined.
+        unsupported: No engine has the operator.
     """
 
     open = False
@@ -61,21 +62,21 @@ class EngineError(ModelError):
 
 
 class LimitError(EngineError):
-    """More time or memory than a comparison may take."""
+    """A comparison exceeded its limits of time or memory."""
 
 
 class CrashError(EngineError):
-    """The process of the engine ended, or was ended after it had taken too long: `late`."""
+    """The process of the engine ended, or was ended after a timeout: `late`."""
 
     late = False
 
 
 class Process:
-    """The other process. It is started when it is first needed and again after a crash.
+    """The other process, started on first use and again after a crash.
 
     Attributes:
-        turn: How often it was started.
-        lock: Held by the thread that asks: the process answers one request after the other.
+        turn: The number of starts.
+        lock: Held by the requesting thread: the process answers one request at a time.
     """
 
     def __init__(self) -> None:
@@ -86,7 +87,7 @@ class Process:
         self._late = False
 
     def ask(self, *request: object, seconds: float = _LONGEST_CALL) -> Any:
-        """The answer to a request. Raises EngineError for one that fails, CrashError where the process ends."""
+        """Return the answer to a request. Raises EngineError for a failed request, CrashError if the process ends."""
         with self.lock:
             return self._ask(request, seconds)
 
@@ -104,7 +105,7 @@ class Process:
             error.late = self._late
             raise error from None
         except BaseException:
-            self.close()  # what it goes on to answer would be taken for the answer to the next request
+            self.close()  # a late answer would be read as the answer to the next request
             raise
         finally:
             self._deadline = math.inf
@@ -130,7 +131,7 @@ class Process:
         return self._running
 
     def _watch(self) -> None:
-        """End what takes too long: one thread for all requests, as starting one for each takes longer than they do."""
+        """End requests after a timeout, with one thread for all: starting one for each takes longer than they do."""
         while True:
             time.sleep(_WATCHED_EVERY)
             running = self._running
@@ -152,7 +153,7 @@ atexit.register(_PROCESS.close)
 
 
 def process() -> Process:
-    """The one process of this program, which all threads share: starting one takes as long as many comparisons."""
+    """Return the one process of this program, shared by all threads: starting one takes as long as many comparisons."""
     return _PROCESS
 
 
@@ -161,7 +162,7 @@ _KEYS = itertools.count()
 
 @dataclass
 class Prepared:
-    """A model in the other process; `turn` says in which start of it."""
+    """A model in the other process; `turn` is the number of the start."""
 
     kind: str
     model: bytes
@@ -170,7 +171,7 @@ class Prepared:
     turn: int = 0
 
     def ready(self, seconds: float = _LONGEST_CALL) -> None:
-        """Load the model, unless that is done. Raises EngineError where the engine refuses it."""
+        """Load the model if necessary. Raises EngineError if the engine refuses it."""
         other = process()
         with other.lock:
             if self.turn != other.turn or not other.turn:
@@ -178,7 +179,7 @@ class Prepared:
                 self.turn = other.turn
 
     def run(self, feeds: Mapping[str, Array], seconds: float = _LONGEST_CALL) -> list[Any]:
-        """The outputs for the inputs by name."""
+        """Return the outputs for the inputs by name."""
         with process().lock:
             self.ready(max(seconds, _SHORTEST_START))
             return process().ask("run", self.key, dict(feeds), seconds=min(seconds, _LONGEST_CALL))
@@ -186,10 +187,12 @@ class Prepared:
 
 @dataclass
 class Engine:
-    """Runs operators; remembers each by its node and the types that came in.
+    """Runs operators; caches each by its node and input types.
 
-    ran: the operators that each has run: an engine, or `castsmith` for what it computes itself. stood_in: those which
-    the engine refused, so that the reference implementation did. crashes: what ended the process, in words.
+    Attributes:
+        ran: The operators by the engine that ran them, or `castsmith` for its own arithmetic.
+        stood_in: Those which the engine refused, so that the reference implementation ran them.
+        crashes: Descriptions of crashes of the process.
     """
 
     name: str
@@ -207,7 +210,7 @@ class Engine:
         require_installed(self.name)
 
     def note(self, who: str, op_type: str) -> None:
-        """Remember who ran an operator of the type."""
+        """Note which engine ran an operator of the type."""
         self.ran.setdefault(who, set()).add(op_type)
 
     def run(
@@ -220,10 +223,11 @@ class Engine:
         fresh: bool = False,
         extra: Mapping[str, float] | None = None,
     ) -> list[Array]:
-        """The outputs of the node for the operands, which are of types that it takes.
+        """Return the outputs of the node for the operands, which have supported types.
 
-        fresh: in a session of its own, as an operator with a seed goes on drawing where it left off. extra: attributes
-        that the node has not.
+        Args:
+            fresh: Use a new session, since an operator with a seed continues its random sequence.
+            extra: Additional attributes of the node.
         """
         feeds = {f"i{index}": array for index, array in enumerate(operands) if array is not None}
         constant = {f"i{i}" for i, value in enumerate(node.inputs) if constant_tensor(value) is not None}
@@ -256,10 +260,10 @@ class Engine:
         constant: set[str],
         extra: Mapping[str, float],
     ) -> tuple[str, Prepared]:
-        """Who runs the node, ready to run it: the engine where it takes the node, whatever the numbers.
+        """Return the engine that runs the node, prepared: the selected one if it supports the node for any numbers.
 
-        Where ONNX Runtime takes the node and refuses numbers, such as an index out of range, nothing stands in for it:
-        what the reference implementation does with them is no better, and may not end.
+        If ONNX Runtime supports the node but refuses numbers, such as an index out of range, no other engine replaces
+        it: the reference implementation's result would not be better, and it may not end.
         """
         model = _alone(node, operands, imports, extra).SerializeToString()
         fixed = {name: array for name, array in feeds.items() if name in constant}
@@ -290,14 +294,14 @@ class Engine:
         return "reference", last
 
     def _takes(self, operands: Sequence[Array | None]) -> bool:
-        """Whether the engine is asked at all: numpy's own types alone are inputs of a session."""
+        """True if the engine is tried at all: only numpy's own types can be inputs of a session."""
         if self.name == "reference" or any(array is not None and array.dtype.isbuiltin == 2 for array in operands):
             return False
         return self.name != "openvino" or all(array is None or _kept_by_openvino(array) for array in operands)
 
 
 def require_installed(engine: str) -> None:
-    """Raises EngineError, which says how to get it, for an engine that is not installed."""
+    """Raise EngineError, with installation instructions, for an engine that is not installed."""
     if engine != "reference" and find_spec(engine) is None:
         raise EngineError(
             f"{TITLES[engine]} is not installed: `pip install {engine}`, or choose the engine `reference`."
@@ -305,7 +309,7 @@ def require_installed(engine: str) -> None:
 
 
 def _kept_by_openvino(array: Array) -> bool:
-    """Whether OpenVINO computes on the array in its own type; sizes and axes fit in int32."""
+    """True if OpenVINO computes on the array in its own type; sizes and axes fit in int32."""
     if array.dtype != np.int64:
         return array.dtype.name in _BY_OPENVINO
     return not array.size or (int(array.min()) >= _INT32.min and int(array.max()) <= _INT32.max)
@@ -314,7 +318,7 @@ def _kept_by_openvino(array: Array) -> bool:
 def _alone(
     node: onnx_ir.Node, operands: Sequence[Array | None], imports: Mapping[str, int], extra: Mapping[str, float]
 ) -> onnx.ModelProto:
-    """A model of this node alone, with more attributes."""
+    """Return a model of this node alone, with additional attributes."""
     proto = onnx.NodeProto(op_type=node.op_type, domain=node.domain)
     proto.attribute.extend(onnx.helper.make_attribute(name, number) for name, number in extra.items())
     proto.attribute.extend(onnx_ir.serde.serialize_node(node).attribute)
@@ -336,7 +340,7 @@ def _alone(
 
 
 def _placed(node: onnx_ir.Node, results: Sequence[Any]) -> list[Array]:
-    """The results at the places of the outputs; nothing where the node leaves an output out."""
+    """Return the results in the positions of the outputs; None for an absent output."""
     if any(isinstance(result, list | tuple | dict) for result in results):
         raise EngineError("it gives a sequence or a map, which only the sequence operators of ONNX are followed with")
     left = iter(results)

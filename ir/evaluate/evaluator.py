@@ -1,8 +1,8 @@
-"""A model run one operator at a time, each by the engine that is to be believed for it, and what the run reached.
+"""A model run one operator at a time, each by the trusted engine for it, with the coverage of the run.
 
 Conversions (Cast, CastLike, BitCast, QuantizeLinear, DequantizeLinear), promotions and QONNX's integer quantizers are
-computed by Castsmith's exact arithmetic, every other operator by the engine, in a model of its own. Beside each array
-goes a mask of the elements that the standard leaves undefined, which may differ without being a difference.
+computed by Castsmith's exact arithmetic, every other operator by the engine, in a model of its own. Each array
+has a mask of the elements that the standard leaves undefined; differences there are allowed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from castsmith.numerics.cast import cast
 from castsmith.numerics.promotion import PromotionRules
 
 Path = tuple[tuple[str, int], ...]
-"""Where a value stands in control flow and calls: the nodes around it, by what they give, and which turn of each."""
+"""Position of a value in control flow and calls: the outer nodes, by their results, and the iteration of each."""
 
 Watch = Callable[[Path, onnx_ir.Value, Tensor], None]
 
@@ -47,7 +47,7 @@ _SEED = 1.0
 
 
 class Evaluator:
-    """Runs one model. watch: called with each value and its tensor, once it is computed."""
+    """Runs one model. watch: called with each value and its tensor after it is computed."""
 
     def __init__(
         self, model: onnx_ir.Model, rules: PromotionRules, engine: Engine, budget: Budget | None = None
@@ -59,7 +59,7 @@ class Evaluator:
         self.coverage = Coverage()
         self.random: set[str] = set()
         self.progress = 0
-        """How many nodes of the main graph have run: how far a run came that failed."""
+        """The number of nodes of the main graph that have run: the progress of a failed run."""
         self._watch: Watch | None = None
         self._trial = False
         self._path: list[tuple[str, int]] = []
@@ -71,7 +71,7 @@ class Evaluator:
         self._dropped = _last_uses(model.graph)
 
     def run(self, feeds: Mapping[str, Array | list[Array] | None], watch: Watch | None = None) -> dict[str, Content]:
-        """The outputs of the main graph by name. Raises EngineError where a node does not run."""
+        """Return the outputs of the main graph by name. Raises EngineError if a node does not run."""
         self._watch, self._path, self._calls, self._trial = watch, [], (), False
         self.budget.steps, self.progress = 0, 0
         graph = self.model.graph
@@ -93,7 +93,7 @@ class Evaluator:
         return {value.name or "": scope[value] for value in graph.outputs}
 
     def graph(self, graph: onnx_ir.Graph, scope: Scope, imports: Imports, *, trial: bool = False) -> list[Content]:
-        """The outputs of a subgraph in the scope around it. trial: it counts for nothing and nobody is told of it."""
+        """Return the outputs of a subgraph in its scope. trial: nothing is recorded."""
         self._initializers(graph, scope)
         before = self._trial
         self._trial = before or trial
@@ -106,14 +106,14 @@ class Evaluator:
             self._trial = before
 
     def took(self, node: onnx_ir.Node, way: str) -> None:
-        """Note which branch an If took, or how many turns a loop made."""
+        """Note the branch that an If took, or the number of iterations of a loop."""
         if not self._trial:
             self.coverage.took(self._calls, self._origin.get(node, node), way)
 
     def joined(
         self, node: onnx_ir.Node, find: Callable[[], list[DataType | None] | None]
     ) -> list[DataType | None] | None:
-        """What `find` found for this node in these calls: types do not change from one set of inputs to the next."""
+        """Return the cached result of `find` for this node in these calls: all sets of inputs have the same types."""
         key = (node, tuple(name for name, _ in self._path))
         if key not in self._joined:
             self._joined[key] = find()
@@ -205,7 +205,7 @@ class Evaluator:
         return [Tensor(array, mask) for array, mask in zip(results, marks, strict=True)]
 
     def _draws(self, node: onnx_ir.Node, arrays: Sequence[Array | None]) -> bool:
-        """Whether the node draws random numbers."""
+        """True if the node draws random numbers."""
         if node.domain not in DEFAULT_DOMAINS:
             return False
         training = node.op_type == "Dropout" and len(arrays) > 2 and arrays[2] is not None and bool(np.all(arrays[2]))
@@ -226,10 +226,10 @@ class Evaluator:
             self._calls = before
 
     def _bound_function(self, function: onnx_ir.Function, node: onnx_ir.Node) -> onnx_ir.Function:
-        """The function as `node` calls it: itself where it has no parameters, else a copy with those of the call.
+        """Return the function as `node` calls it: itself if it has no parameters, or a copy with those of the call.
 
-        A parameter that the call leaves out has the function's default; without one the attributes that refer to it
-        are left out, as the standard says.
+        An omitted parameter has the function's default; without a default the attributes that refer to it
+        are omitted, by the standard.
         """
         if not function.attributes:
             return function
@@ -245,7 +245,7 @@ class Evaluator:
         return self._bound[key]
 
     def _require_indices(self, node: onnx_ir.Node, arrays: Sequence[Array | None]) -> None:
-        """Raise RangeError for an index that the operator cannot take, and note which rows of a constant are read."""
+        """Raise RangeError for an index that the operator does not support, and note the rows read of a constant."""
         invalid = invalid_indices(node, arrays)
         if invalid is not None:
             error = RangeError(invalid[1])
@@ -295,7 +295,7 @@ class Evaluator:
 
 
 def _stored(node: onnx_ir.Node, inputs: Sequence[Array | None]) -> np.dtype[Any] | None:
-    """The type that numpy lacks whose elements the node only moves, so that any engine can move their codes."""
+    """Return the type that numpy lacks whose elements the node only moves, so that any engine can move their codes."""
     if node.op_type not in MOVERS or node.domain not in DEFAULT_DOMAINS:
         return None
     wanted = traits_of("", node.op_type).elements
@@ -308,7 +308,7 @@ def _stored(node: onnx_ir.Node, inputs: Sequence[Array | None]) -> np.dtype[Any]
 
 
 def _array(tensor: onnx_ir.TensorProtocol) -> Array:
-    """The array of a constant; text as str, as engines take bytes for other text."""
+    """Return the array of a constant; text as str, as engines treat bytes as other text."""
     array = tensor.numpy()
     if tensor.dtype is not DataType.STRING:
         return array
@@ -323,7 +323,7 @@ def _content(given: Array | Sequence[Array] | None) -> Content:
 
 
 def _last_uses(graph: onnx_ir.Graph) -> dict[onnx_ir.Node, list[onnx_ir.Value]]:
-    """The values that nothing uses after each node of the graph, so that their memory can go."""
+    """Return the values that are unused after each node of the graph, so that their memory can be released."""
     last: dict[onnx_ir.Value, onnx_ir.Node] = {}
     for node in graph:
         for value in (*node.inputs, *node.outputs):

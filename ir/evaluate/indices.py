@@ -1,4 +1,4 @@
-"""Which indices an operator takes, and what a value depends on: an index out of range is an error before it is run."""
+"""Valid indices of operators, and dependence of values on inputs: an invalid index is an error before the run."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from castsmith.ir.ops import DEFAULT_DOMAINS, Indices, traits_of
 from castsmith.ir.walks import graphs_in
 
 Bound = tuple[int, int, int]
-"""A slot of a node, and the least and the greatest number that it takes there."""
+"""An input of a node, and its least and greatest valid number."""
 
 Shape = tuple[int, ...] | None
 
 
 class RangeError(EngineError):
-    """An index that an operator cannot take: `bound` of `node` says which it can."""
+    """An index that an operator does not support: `bound` of `node` gives the valid ones."""
 
     node: onnx_ir.Node | None = None
     bound: Bound = (0, 0, 0)
 
 
 def index_bounds(node: onnx_ir.Node, shapes: Sequence[Shape]) -> Iterator[Bound]:
-    """The inputs of the node that are indices, and numbers that are valid there for operands of the shapes."""
+    """Return the inputs of the node that are indices, and their valid numbers for operands of the shapes."""
     if node.domain == "com.microsoft" and node.op_type == "EmbedLayerNormalization":
         yield from _rows(shapes, ((0, 2), (1, 4)))
     sizes = _indexed(node, shapes)
@@ -36,7 +36,7 @@ def index_bounds(node: onnx_ir.Node, shapes: Sequence[Shape]) -> Iterator[Bound]
 
 
 def invalid_indices(node: onnx_ir.Node, arrays: Sequence[NDArray[Any] | None]) -> tuple[Bound, str] | None:
-    """The first input of the node with an index that is out of range, with the bound and a sentence; else None."""
+    """Return the first input of the node with an invalid index, with the bound and a sentence, or None."""
     shapes = [None if array is None else array.shape for array in arrays]
     for bound in index_bounds(node, shapes):
         slot, low, high = bound
@@ -56,7 +56,7 @@ def invalid_indices(node: onnx_ir.Node, arrays: Sequence[NDArray[Any] | None]) -
 
 
 def _indexed(node: onnx_ir.Node, shapes: Sequence[Shape]) -> tuple[int, ...]:
-    """The sizes of the axes that the elements of input 1 are places along."""
+    """Return the sizes of the axes that the elements of input 1 index."""
     kind = traits_of(node.domain, node.op_type).indices
     shape = shapes[0] if shapes else None
     if kind is None or shape is None or node.domain not in DEFAULT_DOMAINS:
@@ -76,7 +76,7 @@ def _rows(shapes: Sequence[Shape], pairs: Iterable[tuple[int, int]]) -> Iterator
 
 
 def depends_on_inputs(value: onnx_ir.Value | None, *, shapes: bool = False) -> bool:
-    """Whether the value depends on the elements of graph inputs; `shapes`: or on sizes of theirs that are not fixed."""
+    """True if the value depends on the elements of graph inputs; `shapes`: or on sizes of theirs that are not fixed."""
     stack, met = [value], set[onnx_ir.Value]()
     while stack:
         value = stack.pop()

@@ -1,6 +1,6 @@
-"""What a comparison may take: seconds, turns of loops, elements of inputs and of results.
+"""Limits of a comparison: seconds, iterations of loops, elements of inputs and of results.
 
-Adversarial numbers make adversarial shapes, which no machine holds, and loops that never end; both are refused before
+Adversarial numbers make adversarial shapes, which exceed any memory, and infinite loops; both are refused before
 memory or time is spent on them.
 """
 
@@ -23,7 +23,7 @@ from castsmith.ir.walks import all_nodes
 from castsmith.numerics.types import element_type
 
 SECONDS, _FEWEST_SECONDS = 120.0, 20.0
-"""How long a comparison of large models, and of small ones, may take unless told otherwise."""
+"""Default time limit of a comparison of large models, and of small ones."""
 
 _NODES_A_SECOND, _BYTES_A_SECOND = 10, 1 << 18
 _LONGEST_CALL = 10.0
@@ -37,13 +37,13 @@ Operands = Sequence[Array | None]
 
 @dataclass
 class Budget:
-    """The time that is left, and the nodes that loops and functions may still run on this set of inputs."""
+    """The remaining time, and the nodes that loops and functions may still run on this set of inputs."""
 
     seconds: float = SECONDS
     started: float = field(default_factory=time.monotonic)
     steps: int = 0
     part: float = 1.0
-    """What part of all steps the set of inputs under way may take."""
+    """The fraction of all steps that the present set of inputs may take."""
 
     @property
     def left(self) -> float:
@@ -51,39 +51,39 @@ class Budget:
 
     @property
     def spent(self) -> float:
-        """The part of the time that has passed."""
+        """The elapsed fraction of the time."""
         return 1 - self.left / self.seconds
 
     @property
     def call(self) -> float:
-        """How long one operator may take: no more than a part of the time, so that other inputs are tried, too."""
+        """Time limit of one operator: a fraction of the total, so that other inputs are tried, too."""
         return max(0.1, min(self.left, max(_LONGEST_CALL, self.seconds / 4)))
 
     def require_time(self) -> None:
-        """Raises LimitError where the time is over."""
+        """Raise LimitError if the time is over."""
         if self.left <= 0:
             raise LimitError(f"the time is over ({self.seconds:g} s; more with --time).")
 
     def extend(self) -> None:
-        """Give a quarter more, to find where models differ that are known to differ."""
+        """Extend the time by a quarter, to locate a known difference."""
         self.seconds += max(_LONGEST_CALL, self.seconds / 4)
 
     def turn(self, what: str, nodes: int) -> None:
-        """Count a turn of a loop, or a call of a function, with so many nodes. Raises LimitError for too many."""
+        """Count an iteration of a loop, or a call of a function, with so many nodes. Raises LimitError for too many."""
         self.steps += nodes + 1
         if self.steps > max(self.seconds, SECONDS) * _STEPS_A_SECOND * self.part:
             raise LimitError(f"{what} does not end within {self.steps} steps on these inputs (more with --time).")
 
 
 def seconds_for(models: Sequence[onnx_ir.Model]) -> float:
-    """How long a comparison of models of that size may take."""
+    """Return the time limit of a comparison of models of that size."""
     nodes = sum(1 for model in models for _ in all_nodes(model))
     size = sum(v.const_value.nbytes for m in models for v in m.graph.initializers.values() if v.const_value is not None)
     return min(SECONDS, _FEWEST_SECONDS + nodes / _NODES_A_SECOND + size / _BYTES_A_SECOND)
 
 
 def require_feedable(values: Sequence[onnx_ir.Value], shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Raises ModelError, before memory is taken, for inputs that are too large to be made."""
+    """Raise ModelError, before memory is allocated, for inputs that are too large."""
     for value in values:
         shape = shapes.get(value.name or "", ())
         bits = 8 if value.dtype is None else max(8, element_type(value.dtype).bits)
@@ -99,7 +99,7 @@ def require_feedable(values: Sequence[onnx_ir.Value], shapes: Mapping[str, tuple
 
 
 def refuse_huge(node: onnx_ir.Node, operands: Operands) -> None:
-    """Raise EngineError where the node takes or would make more than is worth comparing; constants have no limit."""
+    """Raise EngineError if the node's operands or results exceed the limits; constants have no limit."""
     computed = (a for v, a in zip(node.inputs, operands, strict=False) if a is not None and not _is_constant(v))
     taken = sum(array.nbytes for array in computed)
     if taken > _MOST_TAKEN:
@@ -123,12 +123,12 @@ def _operand(operands: Operands, index: int) -> Array:
 
 
 def _product(operands: Operands, *shapes: int) -> float:
-    """The operands at `shapes` are the shape of the result."""
+    """Return the elements of a result whose shape is given by the operands at `shapes`."""
     return math.prod(float(np.prod(np.abs(_operand(operands, index)))) for index in shapes)
 
 
 def _times(operands: Operands, index: int) -> float:
-    """Operand `index` says how often, or to what scale, each element of the first is taken."""
+    """Return the elements if operand `index` is a repetition or scale of the first."""
     return _size(operands) * _product(operands, index)
 
 
@@ -151,7 +151,7 @@ def _resize(operands: Operands, scales: int, sizes: int) -> float:
 
 
 def _frames(operands: Operands, *step_and_length: int) -> float:
-    """A step or frame of nothing has no end; ONNX Runtime 1.31 divides by it and takes the process along."""
+    """A step or frame of 0 does not end; ONNX Runtime 1.31 divides by it and crashes."""
     return _size(operands) if all((_operand(operands, index) > 0).all() for index in step_and_length) else math.inf
 
 
@@ -167,7 +167,7 @@ def _matrices(operands: Operands) -> float:
 
 
 def _sampled(operands: Operands) -> float:
-    """RoiAlign reads a number of places of each region that grows with the region."""
+    """Return the elements that RoiAlign reads, which grow with the region."""
     return float(np.square(np.abs(_operand(operands, 1)).max(initial=1.0)))
 
 
@@ -177,7 +177,7 @@ _BY_SHAPE: Mapping[str, Callable[[Operands], float]] = {
     "MatMul": _matrices,
     "RoiAlign": _sampled,
 }
-"""Operators whose operands' shapes, or numbers, say how much they make or read."""
+"""Operators whose operands' shapes, or numbers, determine how many elements they make or read."""
 
 _ESTIMATES: Mapping[Size, Callable[..., float]] = {
     Size.SHAPE: _product,

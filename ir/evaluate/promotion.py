@@ -1,8 +1,8 @@
-"""The rule of promotion at one operator, applied to arrays: what a mixed-type model means, apart from the passes.
+"""The promotion rule at one operator, applied to arrays: the meaning of a mixed-type model, independent of the passes.
 
-Operands that one type variable of the schema binds are cast to their common type. A type that the operator does not
-take becomes the type declared for the result or else the next that holds it, and the result goes back where the kind of
-number stayed the same and the model does not declare otherwise; arithmetic on bool is logic. It is written from the
+Operands that one type variable of the schema binds are cast to their common type. An unsupported type
+becomes the type declared for the result, or the next that holds it, and the result is cast back if the kind of
+number is unchanged and the model does not declare otherwise; arithmetic on bool is logic. It is written from the
 schema alone and shares no code with inference, so that it can contradict it.
 """
 
@@ -38,9 +38,10 @@ _LOGIC: dict[str, Callable[[Array, Array], Array]] = {
 
 @dataclass(frozen=True)
 class Promoted:
-    """The operands that the operator gets; `back`: the type to which each output goes, by type variable.
+    """The operands that the operator gets; `back`: the type to which each output is cast, by type variable.
 
-    result: the answer itself, where no operator of ONNX gives it.
+    Attributes:
+        result: The result itself, if no operator of ONNX gives it.
     """
 
     operands: list[Array | None]
@@ -51,7 +52,7 @@ class Promoted:
 def promote_operands(
     node: onnx_ir.Node, operands: Operands, schema: onnx.defs.OpSchema, rules: PromotionRules
 ) -> Promoted:
-    """What the rule makes of the operands of one node. Raises PromotionError where it refuses."""
+    """Return the promoted operands of one node. Raises PromotionError if the rule refuses."""
     found, back = list(operands), dict[str, DataType]()
     groups = _groups(schema, len(found))
     if node.op_type == "Pow" and node.domain in DEFAULT_DOMAINS and _meant_to_promote(node, found, rules):
@@ -80,13 +81,13 @@ def promote_operands(
 
 
 def promote(arrays: Sequence[Array], rules: PromotionRules, constant: Sequence[bool] | None = None) -> list[Array]:
-    """The arrays in their common type; `constant` says which are constants, to rules that look at their values."""
+    """Return the arrays in their common type; `constant` marks constants, for rules that look at their values."""
     operands = [
         (dtype_of(array), array.ndim, array if constant and constant[index] and array.ndim == 0 else None)
         for index, array in enumerate(arrays)
     ]
     common = common_type_of_constants(operands, rules)
-    assert common is not None  # left open only where a rank is unknown
+    assert common is not None  # undecided only if a rank is unknown
     return [cast(array, common) for array in arrays]
 
 
@@ -95,7 +96,7 @@ def dtype_of(array: Array) -> DataType:
 
 
 def _groups(schema: onnx.defs.OpSchema, count: int) -> dict[str, list[int]]:
-    """The inputs that each type, variable or fixed, of the schema binds."""
+    """Return the inputs that each type, variable or fixed, of the schema binds."""
     groups: dict[str, list[int]] = {}
     for index in range(count):
         formal = schema.inputs[min(index, len(schema.inputs) - 1)]
@@ -106,7 +107,7 @@ def _groups(schema: onnx.defs.OpSchema, count: int) -> dict[str, list[int]]:
 
 @functools.cache
 def _allowed(domain: str, op_type: str, version: int, variable: str) -> frozenset[DataType]:
-    """The types of a variable of an operator: each node of a loop asks anew in every turn."""
+    """Return the types of a variable of an operator, cached for the nodes of loops."""
     schema = onnx.defs.get_schema(op_type, version, domain)
     constraints = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
     texts = constraints.get(variable, [variable])
@@ -114,8 +115,7 @@ def _allowed(domain: str, op_type: str, version: int, variable: str) -> frozense
 
 
 def _stand_in(dtype: DataType, allowed: Set[DataType], declared: DataType | None) -> DataType | None:
-    """`dtype`, or a type that is allowed and holds it: the one declared for the result, else the first of the lowest
-    kind and then the fewest bits."""
+    """Return `dtype`, or a supported type that holds it: the declared one, or the first of lowest kind."""
     if dtype in allowed or not allowed or dtype is DataType.STRING:
         return dtype
     holding = [other for other in allowed if other is not DataType.STRING and embeds(dtype, other)]
@@ -127,7 +127,7 @@ def _stand_in(dtype: DataType, allowed: Set[DataType], declared: DataType | None
 
 
 def _meant_to_promote(node: onnx_ir.Node, operands: Operands, rules: PromotionRules) -> bool:
-    """Pow gives the type of its base; where the model declares the promoted type, that is what it means."""
+    """True if a Pow is meant to promote: the model declares the promoted type, not that of the base."""
     base, exponent = operands
     declared = node.outputs[0].dtype
     if base is None or exponent is None or declared is None or declared in (DataType.UNDEFINED, dtype_of(base)):

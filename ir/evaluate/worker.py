@@ -1,8 +1,8 @@
 """The process in which engines run: a file of its own, started as a script, that imports nothing of Castsmith.
 
-It reads requests from its input and writes the answers to its output, each a pickle behind its length: `prepare` a
-model under a key, `run` it on arrays, `forget` all. Whatever goes wrong in Python is an answer; what ends the process
-is seen by the one who asked (`castsmith.ir.evaluate.engines`).
+It reads requests from its input and writes the answers to its output, each a pickle preceded by its length: `prepare` a
+model under a key, `run` it on arrays, `forget` all. Every Python error is an answer; the end of the process
+is detected by the requesting side (`castsmith.ir.evaluate.engines`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Run = Callable[[Mapping[str, Any]], Sequence[Any]]
 
 _LENGTH = struct.Struct("<Q")
 _FREE, _TIMES = 4 << 30, 8
-"""The memory that engines may take: so many bytes, and so many times what they were given."""
+"""The memory limit of engines: a number of bytes, plus a multiple of the size of their inputs."""
 
 
 def send(stream: IO[bytes], message: object) -> None:
@@ -31,7 +31,7 @@ def send(stream: IO[bytes], message: object) -> None:
 
 
 def receive(stream: IO[bytes]) -> Any:
-    """The next message. Raises EOFError where the other end is gone."""
+    """Return the next message. Raises EOFError if the other end is closed."""
     head = stream.read(_LENGTH.size)
     if len(head) < _LENGTH.size:
         raise EOFError
@@ -43,7 +43,7 @@ def receive(stream: IO[bytes]) -> Any:
 
 
 def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
-    """Answer requests until there are no more."""
+    """Answer requests until the input ends."""
     prepared: dict[int, Run] = {}
     held = 0
     while True:
@@ -61,15 +61,17 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
 
 
 def _size(word: Any) -> int:
-    """The bytes of a model, or of arrays by name."""
+    """Return the bytes of a model, or of arrays by name."""
     if isinstance(word, bytes):
         return len(word)
     return sum(getattr(array, "nbytes", 0) for array in word.values()) if hasattr(word, "values") else 0
 
 
 def _limit_memory(size: int) -> None:
-    """Let this process take no more than models and arrays of that size may need: an engine that reads a small model,
-    such as one that doubles a constant shape forty times, may ask for all there is."""
+    """Limit the memory of this process to the needs of models and arrays of that size.
+
+    An engine that reads a small model, such as one that doubles a constant shape forty times, may request all memory.
+    """
     if sys.platform == "linux":
         resource = import_module("resource")
         most = _FREE + _TIMES * size
@@ -90,7 +92,7 @@ def _answer(prepared: dict[int, Run], what: str, *words: Any) -> Any:
 
 
 def _onnxruntime(model: bytes, fixed: Mapping[str, Any], *, optimized: bool = False) -> Run:
-    """An ONNX Runtime session of one thread, as unoptimized as it can be unless asked for."""
+    """Return an ONNX Runtime session of one thread, with as little optimization as possible by default."""
     module = import_module("onnxruntime")
     options = module.SessionOptions()
     level = module.GraphOptimizationLevel
@@ -118,7 +120,7 @@ def _reference(model: bytes, fixed: Mapping[str, Any]) -> Run:
 
 
 def _qonnx(model: bytes, fixed: Mapping[str, Any]) -> Run:
-    """An operator of QONNX, as the package of that name computes it."""
+    """Return an operator of QONNX, computed by the package qonnx."""
     numpy, proto = import_module("numpy"), import_module("onnx").ModelProto.FromString(model)
     execute = import_module("qonnx.core.onnx_exec").execute_onnx
     wrapped = import_module("qonnx.core.modelwrapper").ModelWrapper(proto)
@@ -133,8 +135,10 @@ def _qonnx(model: bytes, fixed: Mapping[str, Any]) -> Run:
 
 
 def _openvino(model: bytes, fixed: Mapping[str, Any], ranks: Mapping[str, int] | None = None) -> Run:
-    """A model in OpenVINO, whose operators want constants to be constants. Refuses results of types that it narrows:
-    its CPU plugin computes int64 in int32 and double in float (measured on OpenVINO 2026.4.1)."""
+    """Return a model in OpenVINO, whose operators require constants. Refuses results of types that it narrows.
+
+    Its CPU plugin computes int64 in int32 and double in float (measured on OpenVINO 2026.4.1).
+    """
     onnx, numpy, openvino = import_module("onnx"), import_module("numpy"), import_module("openvino")
     proto = onnx.ModelProto.FromString(model)
     left = [value for value in proto.graph.input if value.name not in fixed]
@@ -174,5 +178,5 @@ _KINDS: dict[str, Callable[[bytes, Mapping[str, Any]], Run]] = {
 
 if __name__ == "__main__":
     channel = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what engines print is no answer
+    os.dup2(2, 1)  # output of engines is not an answer
     serve(sys.stdin.buffer, channel)

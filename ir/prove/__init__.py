@@ -1,13 +1,13 @@
-"""Proof that two models compute the same, for all inputs: `prove(a, b)` names the outputs for which it holds, and why.
+"""Proof that two models compute the same for all inputs: `prove(a, b)` names the proven outputs with reasons.
 
     proof    `prove`: two models read into one book
-    values   the values of models, each written once into a `Book`: what is computed in the same way has one number
-    tables   functions of one element, known for every element that there is
-    normal   a book that brings expressions to one form by those functions and by what moves elements
+    values   the values of models, each written once into a `Book`: equal computations have one number
+    tables   functions of one element, known for every element
+    normal   a book that normalizes expressions by those functions and by moves of elements
 
-Two outputs of one number are equal whatever is fed; nothing follows from two numbers. It covers what this program does
-to models: casts removed, moved and folded, sequences of operators in place of casts, functions written out. Nothing is
-shared with the passes but `castsmith.numerics` and the schemas, so that it can contradict them.
+Two outputs of one number are equal for all inputs; two numbers imply nothing. It covers the rewrites of this program:
+casts removed, moved and folded, encodings instead of casts, functions expanded. It shares only
+`castsmith.numerics` and the schemas with the passes, so that it can contradict them.
 """
 
 from __future__ import annotations

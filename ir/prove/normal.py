@@ -1,10 +1,10 @@
-"""Expressions brought to one form: functions of one element by what they are, and pushed below what moves elements.
+"""Normalized expressions: functions of one element by their tables, and moved below moves of elements.
 
-- An operator on each element of one source, with scalars and tables beside it, is one function of that source. Where
-  the function is known for every element (`castsmith.ir.prove.tables`) its expression is its digest, whatever makes it.
-- A function of what was moved, concatenated or chosen is moved, concatenated or chosen function results.
+- An operator on each element of one source, with scalars and tables beside it, is one function of that source. If
+  the function is known for every element (`castsmith.ir.prove.tables`) its expression is its digest.
+- A function of moved, concatenated or chosen elements is the move, concatenation or choice of its results.
 - A constant made of constants by these operators is a constant.
-- Reshaping what was reshaped is reshaping once, and reshaping to the shape that it has is nothing.
+- Two Reshapes in a row are one, and a Reshape to the present shape is none.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ _MOVED = {
 
 @dataclass
 class Normal(Book):
-    """A book in which each expression is brought to one form before it is written."""
+    """A book in which each expression is normalized before it is written."""
 
     strict: bool = False
-    """Whether the payload of a NaN counts."""
+    """True if the payload of a NaN counts."""
     rules: PromotionRules | None = None
-    """How operands that disagree in type are promoted."""
+    """The promotion rules for operands that disagree in type."""
     views: dict[int, dict[int, Program]] = field(default_factory=dict[int, dict[int, Program]])
-    """Each expression as a function of the elements of others, earlier ones first; of itself, too."""
+    """Each expression as a function of the elements of others, earlier ones first; also of itself."""
     _made: dict[Any, int] = field(default_factory=dict[Any, int])
     _roots: dict[int, int] = field(default_factory=dict[int, int])
     _depth: int = 0
@@ -61,7 +61,7 @@ class Normal(Book):
     _digests: dict[tuple[Program, DataType], Any] = field(default_factory=dict[tuple[Program, DataType], Any])
 
     def input(self, name: str, dtype: DataType | None, default: tuple[int, ...]) -> int:
-        """The number of a graph input, whose type is part of it."""
+        """Return the number of a graph input, whose type is part of it."""
         number = super().input(name, dtype, default)
         if dtype is not None and dtype in ELEMENT_TYPES:
             self.types[number] = dtype
@@ -119,7 +119,7 @@ class Normal(Book):
         return self._written(op, attributes, inputs, index, count)
 
     def _only_scales(self, settings: dict[str, Any], inputs: Inputs) -> bool:
-        """Whether a DequantizeLinear takes no zero off, and multiplies by one float."""
+        """True if a DequantizeLinear subtracts no zero point, and multiplies by one float."""
         scale = self.constants.get(inputs[1]) if inputs[1] is not None else None
         zero = self.constants.get(inputs[2]) if len(inputs) > 2 and inputs[2] is not None else None
         if scale is None or len(scale.shape) or scale.dtype != DataType.FLOAT or settings.keys() - {"axis"}:
@@ -142,7 +142,7 @@ class Normal(Book):
         return self.operator(version_of("", "Mul", NEWEST_OPSET), (), (number, inputs[1]), index, count)
 
     def _promoted(self, op: Op, inputs: Inputs) -> Inputs:
-        """The operands that one type variable binds in their common type, where they differ and it has one."""
+        """Return the operands that one type variable binds in their common type, if they differ and it exists."""
         known = {self.types.get(number) for number in inputs if number is not None}
         if self.rules is None or self.rules.pytorch_scalar_promotion or len(known) < 2:
             return inputs
@@ -164,7 +164,7 @@ class Normal(Book):
         return tuple(found)
 
     def _only_divides(self, settings: dict[str, Any], inputs: Inputs) -> bool:
-        """Whether a QuantizeLinear divides floats by one float, adds zero and casts to a type of floating point."""
+        """True if a QuantizeLinear divides floats by one float, adds zero and casts to a floating-point type."""
         zero = self.constants.get(inputs[2]) if len(inputs) > 2 and inputs[2] is not None else None
         plain = self._only_scales({name: value for name, value in settings.items() if name != "saturate"}, inputs)
         floats = zero is not None and element_type(zero.dtype).kind is Kind.FLOATING
@@ -182,7 +182,7 @@ class Normal(Book):
     # ---- functions of one element
 
     def _program(self, kind: str, settings: dict[str, Any], op: Op, inputs: Inputs) -> Any:
-        """The operator with its settings, as a step of programs; None where it is none."""
+        """Return the operator with its settings, as a step of programs; None if it is unsupported."""
         if kind not in ELEMENTWISE and kind != "CastLike":
             return None
         if kind in ("Cast", "CastLike"):
@@ -210,7 +210,7 @@ class Normal(Book):
         return DataType(int(text)) if text.isdigit() else DataType[text.strip("b'\"")]
 
     def _applied(self, program: Any, op: Op, attributes: Attributes, inputs: Inputs, index: int, count: int) -> int:
-        """The operator on these inputs: pushed below what moves them, or by what it is as a function."""
+        """Return the operator on these inputs: moved below moves, or as a function."""
         name, settings = program
         given = inputs[:1] if name == "Cast" else inputs
         values = [number for number in given if number is not None]
@@ -246,7 +246,7 @@ class Normal(Book):
         return self._viewed(number, found)
 
     def _scalars(self, name: str, values: list[int]) -> bool:
-        """Whether constants among the operands are scalars, so that the result has the shape of the rest."""
+        """True if constants among the operands are scalars, so that the result has the shape of the others."""
         constants = [self.constants[number] for number in values if number in self.constants]
         if name in ("Gather", "GatherElements"):
             return True
@@ -256,7 +256,7 @@ class Normal(Book):
         return self.views.get(number) or {number: SOURCE}
 
     def _viewed(self, number: int, found: dict[int, Program]) -> int:
-        """The number, which is also known as these functions. What it was known as before is the same."""
+        """Return the number, which also gets these functions. Earlier functions of it are equal."""
         self.views.setdefault(number, {**found, number: SOURCE})
         return number
 
@@ -283,8 +283,10 @@ class Normal(Book):
         return self._digests[key]
 
     def _root(self, number: int, depth: int = 0) -> int:
-        """An expression of the same shape: the earliest of which this one is a function, element by element; for what
-        moves elements, the same move of such expressions."""
+        """Return an expression of the same shape: the earliest of which this one is an element-wise function.
+
+        For a move of elements, the same move of such expressions.
+        """
         if number not in self._roots:
             root = min(self._views(number))
             key, data = self.keys[root], self._data(root)
@@ -295,7 +297,7 @@ class Normal(Book):
         return self._roots[number]
 
     def _data(self, number: int) -> set[int]:
-        """The places of the operands whose elements an expression moves; none where it does more than that."""
+        """Return the positions of the operands whose elements an expression only moves; empty if it does more."""
         key = self.keys[number]
         if key[0] != "operator" or key[1][0] or key[1][1] not in _MOVED:
             return set()
@@ -303,7 +305,7 @@ class Normal(Book):
         return {at for at, operand in enumerate(key[3]) if operand is not None and (places is None or at in places)}
 
     def refines(self, ours: int, theirs: int) -> bool:
-        """Whether the second gives what the first does wherever the standard defines that."""
+        """True if the second gives the same as the first wherever the standard defines that."""
         stack, met = [(ours, theirs)], set[tuple[int, int]]()
         while stack:
             pair = stack.pop()
@@ -322,19 +324,19 @@ class Normal(Book):
         return True
 
     def _agree(self, ours: int, theirs: int) -> bool:
-        """Whether both are functions of one source that agree where the first is defined."""
+        """True if both are functions of one source that agree where the first is defined."""
         mine, other = self._views(ours), self._views(theirs)
         return any(
             agree(mine[source], other[source], self.types[source], strict=self.strict)
             for source in sorted(mine.keys() & other.keys() & self.types.keys())
         )
 
-    # ---- what moves elements
+    # ---- moves of elements
 
     def _pushed(
         self, op: Op, attributes: Attributes, inputs: Inputs, varying: list[int], index: int, count: int
     ) -> int | None:
-        """The operator below what moves its operands, where all are moved in the same way and fit together there."""
+        """Return the operator below the move of its operands, if all are moved alike and fit together there."""
         keys = [self.keys[number] for number in varying]
         if self._depth > _DEEPEST or not all(map(self._data, varying)):
             return None
@@ -360,11 +362,11 @@ class Normal(Book):
         return self.operator(moving, settings, tuple(inner), place, outputs)
 
     def _fit(self, column: tuple[Any, ...]) -> bool:
-        """Whether the expressions are functions of one: so they are of one shape."""
+        """True if the expressions are functions of one, and so of one shape."""
         return None not in column and len({self._root(number) for number in column}) == 1
 
     def _reshaped_once(self, settings: dict[str, Any], inputs: Inputs) -> Inputs:
-        """The operands of a Reshape, less a Reshape before it, whose shape no longer matters."""
+        """Return the operands of a Reshape without a preceding Reshape, whose shape no longer matters."""
         number, shape = inputs[0], inputs[1]
         before = self.keys[number] if number is not None else ()
         if not before or before[0] != "operator" or before[1][:2] != ("", "Reshape"):
@@ -376,17 +378,17 @@ class Normal(Book):
         return inputs
 
     def _has_shape(self, number: int, shape: int | None) -> bool:
-        """Whether `shape` is the Shape of what has the shape of the expression."""
+        """True if `shape` is the Shape of an expression with the same shape."""
         key = self.keys[shape] if shape is not None else ()
         if not key or key[0] != "operator" or key[1][:2] != ("", "Shape"):
             return False
         whole = all(name not in ("start", "end") or value == ("INT", "0") for name, value in key[2])
         return whole and dict(key[2]).get("end") is None and key[3] == (self._root(number),)
 
-    # ---- constants, and what is written as it is
+    # ---- constants, and expressions without a normal form
 
     def _folded(self, op: Op, attributes: Attributes, inputs: Inputs, count: int) -> int | None:
-        """The constant that the operator makes of constants; None where it makes none or it cannot be told."""
+        """Return the constant that the operator makes of constants; None if it makes none or it is unknown."""
         tensors = [None if number is None else self.constants.get(number) for number in inputs]
         if any(tensor is None and number is not None for tensor, number in zip(tensors, inputs, strict=True)):
             return None
@@ -435,7 +437,7 @@ class Normal(Book):
         try:
             results: Any = ReferenceEvaluator(model).run(None, feeds)
             result = results[0]
-        except Exception:  # whatever numpy has to say about these operands
+        except Exception:  # numpy may raise anything for these operands
             return None
         first = next(tensor for tensor in tensors if tensor is not None)
         dtype = tensors[1].dtype if op[1] == "Where" else DataType.INT64 if op[1] == "Shape" else first.dtype
@@ -449,7 +451,7 @@ class Normal(Book):
         return number
 
     def _type(self, op: Op, attributes: Attributes, inputs: Inputs, index: int) -> DataType | None:
-        """The element type of an output by the schema: fixed, or that of an input of the same type variable."""
+        """Return the element type of an output by the schema: fixed, or that of an input of the same type variable."""
         if op[1] in ("Cast", "CastLike"):
             return self._to(op[1], dict(attributes), inputs)
         if op[1] == "BitCast":
@@ -478,7 +480,7 @@ class Normal(Book):
     def _type_of_flow(
         self, op: Op, attributes: Attributes, inputs: Inputs, graphs: list[list[int]], index: int
     ) -> DataType | None:
-        """The type of an output of If, Loop or Scan: of all branches, or of a state that keeps its type."""
+        """Return the type of an output of If, Loop or Scan: of all branches, or of a state that keeps its type."""
         scanned = int(dict(attributes).get("num_scan_inputs", ("INT", "0"))[1])
         entering = {"If": (), "Loop": inputs[2:], "Scan": inputs[: len(inputs) - scanned]}.get(op[1])
         place = index + (op[1] == "Loop")
@@ -491,7 +493,7 @@ class Normal(Book):
 
 @cache
 def _bound(op: Op, count: int) -> list[list[int]]:
-    """The inputs that each type variable binds, where one binds several."""
+    """Return the inputs that each type variable binds, if one binds several."""
     if not onnx.defs.has(op[1], op[2], op[0]):
         return []
     schema, found = onnx.defs.get_schema(op[1], op[2], op[0]), dict[str, list[int]]()
@@ -505,7 +507,7 @@ def _bound(op: Op, count: int) -> list[list[int]]:
 
 @cache
 def _newest_of(op: Op) -> int:
-    """The newest opset in which the operator is this one."""
+    """Return the newest opset in which the operator is unchanged."""
     return next(
         opset for opset in range(onnx.defs.onnx_opset_version(), 0, -1) if version_of(op[0], op[1], opset) == op
     )

@@ -33,10 +33,12 @@ def prove(
     nan_bits: bool = False,
     held: Mapping[str, Held] | None = None,
 ) -> dict[str, str]:
-    """The outputs of two models of one interface that are equal for all inputs, each with the reason.
+    """Return the outputs of two models of one interface that are equal for all inputs, each with the reason.
 
-    rules: how operands that disagree are promoted. nan_bits: whether another NaN is a difference; without it the
-    payload of a NaN counts only where something looks at it. held: the inputs and outputs that are of two types.
+    Args:
+        rules: The promotion rules for operands that disagree.
+        nan_bits: Another NaN is a difference; otherwise the payload of a NaN counts only if an operator depends on it.
+        held: The inputs and outputs that have two types.
     """
     plain = Book()
     same = _alike(expressions(a, plain), expressions(b, plain)) if not held else set[str]()
@@ -69,7 +71,7 @@ def normal_forms(
     strict: bool = False,
     held: Mapping[str, Held] | None = None,
 ) -> tuple[Normal, Expressions, Expressions]:
-    """Both models in one book that brings expressions to one form. strict: the payload of a NaN counts."""
+    """Return both models in one book that normalizes expressions. strict: the payload of a NaN counts."""
     book, known = Normal(strict=strict, rules=rules), held or {}
     ours = expressions(a, book)
     inputs = {value.name or "": book.input(value.name or "", value.dtype, ()) for value in a.graph.inputs}
@@ -95,7 +97,7 @@ def _alike(a: Expressions, b: Expressions) -> set[str]:
 
 
 def _looks_at_nan(book: Book, number: int) -> bool:
-    """Whether anything that the expression is made of may tell one NaN from another."""
+    """True if a part of the expression may distinguish NaNs."""
     stack: list[int] = [number]
     met: set[int] = set()
     while stack:

@@ -1,10 +1,10 @@
-"""Functions of one element, known for every element that there is: programs of operators on a single source.
+"""Functions of one element, known for every element: programs of operators on a single source.
 
 A program of a source of at most 16 bits is run on all of them. One that only casts is the shortest chain of casts that
-it collapses to (`castsmith.numerics.exactness`). One of a float or 32-bit integer whose steps look at no more than its
-upper 20 bits and whether any of the lower 12 is set, as every rounding to float16 or narrower does, is run on one
-number of each of those 2**21 classes. Two programs that agree there are the same function; of any other program
-nothing is known.
+it collapses to (`castsmith.numerics.exactness`). One of a float or 32-bit integer whose steps depend only on its
+upper 20 bits and on whether any of the lower 12 is set, as every rounding to float16 or narrower does, is run on one
+number of each of those 2**21 classes. Two programs that agree there are the same function; other programs
+are unknown.
 """
 
 from __future__ import annotations
@@ -40,9 +40,11 @@ _OF_32_BITS = (DataType.FLOAT, DataType.INT32, DataType.UINT32)
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """What is computed from an element: `source` itself, a `constant`, or an operator on other programs.
+    """A computation from an element: `source` itself, a `constant`, or an operator on other programs.
 
-    op: its name. settings: of a cast `to`, `saturate`, `round_mode` and the opset; of a shift its direction.
+    Attributes:
+        op: The name of the operator.
+        settings: For a cast `to`, `saturate`, `round_mode` and the opset; for a shift its direction.
     """
 
     op: str
@@ -56,17 +58,17 @@ SOURCE = Program("source")
 
 
 def constant(array: Array, dtype: DataType) -> Program:
-    """A program that is a scalar or a table."""
+    """Return a program that is a scalar or a table."""
     return Program("constant", (int(dtype), array.shape), (), np.ascontiguousarray(array).tobytes())
 
 
 def step(op: str, settings: tuple[Any, ...], arguments: Sequence[Program]) -> Program:
-    """An operator on programs."""
+    """Return an operator on programs."""
     return Program(op, settings, tuple(arguments), b"", 1 + sum(each.size for each in arguments))
 
 
 class _Sees(enum.Enum):
-    """What a program knows of the 32 bits of its source."""
+    """Dependence of a program on the 32 bits of its source."""
 
     NOTHING = "a constant"
     ALL = "the source, or its bits as another type"
@@ -76,13 +78,13 @@ class _Sees(enum.Enum):
 
 
 BITS_OF_NAN = " bits of NaN"
-"""What a digest ends with if the function may tell one NaN from another."""
+"""The end of a digest if the function may distinguish NaNs."""
 
 
 def digest(program: Program, source: DataType, *, strict: bool) -> tuple[str, DataType] | None:
-    """A text that only the same function has, and the type of its results; None where the function is not known.
+    """Return a text that only the same function has, and the type of its results; None for an unknown function.
 
-    `same` stands for the function that changes nothing. strict: the payload of a NaN counts, not only its sign.
+    `same` is the identity. strict: the payload of a NaN counts, not only its sign.
     """
     try:
         chain = _chain(program, source, strict=strict)
@@ -97,7 +99,7 @@ def digest(program: Program, source: DataType, *, strict: bool) -> tuple[str, Da
         return None
     dtype = DataType.from_numpy(result.dtype)
     bits, before = (_bits(array, strict=strict) for array in (result, domain))
-    classes = source in _OF_32_BITS and domain is _classes(source)  # one number of each: others are not told apart
+    classes = source in _OF_32_BITS and domain is _classes(source)  # one number of each class: others give the same
     if not classes and dtype == source and undefined is None and np.array_equal(bits, before):
         return "same", dtype
     marks = b"" if undefined is None else np.packbits(undefined).tobytes()
@@ -107,7 +109,7 @@ def digest(program: Program, source: DataType, *, strict: bool) -> tuple[str, Da
 
 
 def _bits(array: Array, *, strict: bool) -> Array:
-    """The bits of the elements; unless `strict` those of a NaN without its payload."""
+    """Return the bits of the elements; unless `strict`, those of a NaN without its payload."""
     dtype = DataType.from_numpy(array.dtype)
     row = element_type(dtype)
     bits = np.ascontiguousarray(array).view(code_dtype(row))
@@ -123,7 +125,7 @@ def _bits(array: Array, *, strict: bool) -> Array:
 
 
 def _tells_nan(domain: Array, results: Array) -> bool:
-    """Whether two NaN of one sign have different results."""
+    """True if two NaN of one sign have different results."""
     if element_type(DataType.from_numpy(domain.dtype)).kind is not Kind.FLOATING:
         return False
     with np.errstate(all="ignore"):
@@ -133,7 +135,7 @@ def _tells_nan(domain: Array, results: Array) -> bool:
 
 
 def _domain(program: Program, source: DataType) -> Array | None:
-    """One element of each class of those that the program does not tell apart; None where there are too many."""
+    """Return one element of each class that the program does not distinguish; None if there are too many."""
     row = element_type(source)
     if row.kind > Kind.FLOATING:
         return None
@@ -146,7 +148,7 @@ def _domain(program: Program, source: DataType) -> Array | None:
 
 
 def _chain(program: Program, source: DataType, *, strict: bool) -> list[tuple[Any, ...]] | None:
-    """The casts that are left of a program that only casts; None for any other."""
+    """Return the remaining casts of a program that only casts; None for any other."""
     casts: list[tuple[Any, ...]] = []
     while program.op == "Cast":
         casts.insert(0, program.settings)
@@ -179,7 +181,7 @@ def _chain_text(casts: list[tuple[Any, ...]], source: DataType) -> tuple[str, Da
 
 
 def agree(ours: Program, theirs: Program, source: DataType, *, strict: bool) -> bool:
-    """Whether both give the same for every element for which the first gives what the standard defines."""
+    """True if both give the same for every element for which the first gives a defined result."""
     try:
         domain = _every(source) if element_type(source).bits <= 16 else _classes(source)
         if any(domain is not _domain(program, source) for program in (ours, theirs)):
@@ -194,7 +196,7 @@ def agree(ours: Program, theirs: Program, source: DataType, *, strict: bool) -> 
 
 
 def _collapses(source: DataType, first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
-    """Whether two casts in a row are the second alone."""
+    """True if two casts in a row equal the second alone."""
     to, saturate, mode, _ = first
     if _policy(*first) != _policy(to, saturate, mode, second[3]):
         return False
@@ -204,12 +206,12 @@ def _collapses(source: DataType, first: tuple[Any, ...], second: tuple[Any, ...]
 
 
 def _policy(to: int, saturate: bool, mode: str, opset: int) -> str:
-    """How a cast rounds and what becomes of what does not fit, as text."""
+    """Return the rounding and overflow behaviour of a cast, as text."""
     return repr(policy_for(DataType(to), saturate=saturate, round_mode=mode, opset=opset))
 
 
 def evaluated(program: Program) -> Array | None:
-    """What a program of constants makes; None where that is not defined."""
+    """Return the result of a program of constants; None if it is undefined."""
     try:
         result, undefined = _run(program, np.zeros(0), {})
     except (CastsmithError, ValueError, TypeError, KeyError, IndexError):
@@ -233,7 +235,7 @@ def _classes(source: DataType) -> Array:
 
 
 def _sees(program: Program, source: DataType, known: dict[Program, _Sees]) -> _Sees:
-    """What the program knows of its source, whose bits are 32."""
+    """Return the dependence of the program on its source of 32 bits."""
     if program not in known:
         known[program] = _sees_anew(program, source, known)
     return known[program]
@@ -257,7 +259,7 @@ def _sees_anew(program: Program, source: DataType, known: dict[Program, _Sees]) 
 
 
 def _sees_all(program: Program, source: DataType, number: Any) -> _Sees:
-    """What an operator makes of the whole source, or of its bits, which stand in its first argument."""
+    """Return the dependence of an operator on the source, or on its bits, in its first argument."""
     as_bits = program.arguments[0].op == "BitCast" or source is DataType.UINT32
     if program.op == "BitCast":
         return _Sees.ALL if program.settings[0] in (int(DataType.UINT32), int(DataType.INT32)) else _Sees.UNKNOWN
@@ -271,7 +273,7 @@ def _sees_all(program: Program, source: DataType, number: Any) -> _Sees:
     if source is not DataType.FLOAT or program.arguments[0].op not in ("source", "Add"):
         return _Sees.UNKNOWN
     if program.op == "Add" and program.arguments[1].op == "constant" and program.arguments[1].constant == bytes(4):
-        return _Sees.ALL  # the same number, but for -0
+        return _Sees.ALL  # the same number, except for -0
     if program.op == "Cast":
         row = element_type(DataType(program.settings[0]))
         narrow = row.kind is Kind.FLOATING and row.mantissa_bits <= _FEWEST_MANTISSA_BITS
@@ -285,14 +287,14 @@ def _sees_all(program: Program, source: DataType, number: Any) -> _Sees:
 
 
 def _tells_zero(program: Program, number: Any) -> bool:
-    """Whether all that the operator tells of its first argument, a masked source, is whether it is zero."""
+    """True if the operator depends on its first argument, a masked source, only by its being zero."""
     if program.op == "Cast":
         return program.settings[0] == int(DataType.BOOL)
     return (program.op == "Min" and number == 1) or (program.op in ("Equal", "Greater") and number == 0)
 
 
 def _masks_lower_bits(program: Program) -> bool:
-    """Whether the mask keeps every lower bit."""
+    """True if the mask keeps every lower bit."""
     masks = [_scalar(argument) for argument in program.arguments if argument.op == "constant"]
     unsigned = program.arguments[0].op == "BitCast" and program.arguments[0].settings[0] == int(DataType.UINT32)
     return unsigned and len(masks) == 1 and int(masks[0]) & _LOW == _LOW
@@ -311,7 +313,7 @@ Run = tuple[Array, NDArray[np.bool_] | None]
 
 
 def _run(program: Program, domain: Array, done: dict[Program, Run]) -> Run:
-    """The results of the program, and which of them the standard leaves undefined."""
+    """Return the results of the program, and which of them the standard leaves undefined."""
     if program not in done:
         done[program] = _run_anew(program, domain, done)
     return done[program]
@@ -351,7 +353,7 @@ def _run_anew(program: Program, domain: Array, done: dict[Program, Run]) -> Run:
 
 
 def _table(_: tuple[Any, ...], table: Array, index: Array) -> Array:
-    """Gather or GatherElements of a vector: negative indices count from its end."""
+    """Run Gather or GatherElements of a vector: negative indices count from its end."""
     if table.ndim != 1:
         raise ValueError("not a vector")
     return table[index.astype(np.int64)]
@@ -362,7 +364,7 @@ def _shift(settings: tuple[Any, ...], array: Array, by: Array) -> Array:
 
 
 def _whole(function: Callable[..., Any]) -> Callable[..., Array]:
-    """The function on whole numbers alone: what it makes of zeros of both signs or of NaN is left to runtimes."""
+    """Run the function on integers only: results for zeros of both signs or NaN are left to runtimes."""
 
     def run(_: tuple[Any, ...], *arrays: Array) -> Array:
         if any(array.dtype.kind not in "iu" for array in arrays):
@@ -373,7 +375,7 @@ def _whole(function: Callable[..., Any]) -> Callable[..., Array]:
 
 
 def _add(_: tuple[Any, ...], *arrays: Array) -> Array:
-    """A sum of whole numbers, or of a number and zero, which is that number but for its -0."""
+    """Run a sum of integers, or of a number and zero, which is that number except for its -0."""
     whole = all(array.dtype.kind in "iu" for array in arrays)
     nothing = arrays[1].ndim == 0 and arrays[1].dtype == np.float32 and arrays[1].tobytes() == bytes(4)
     if not whole and not nothing:
@@ -382,14 +384,14 @@ def _add(_: tuple[Any, ...], *arrays: Array) -> Array:
 
 
 def _product(_: tuple[Any, ...], *arrays: Array) -> Array:
-    """A product of whole numbers, or of floats, which is rounded once."""
+    """Run a product of integers, or of floats, which is rounded once."""
     if any(array.dtype.kind not in "iu" and array.dtype != np.float32 for array in arrays):
         raise ValueError("a product that runtimes may round otherwise")
     return np.asarray(arrays[0] * arrays[1])
 
 
 def _plain(function: Callable[..., Any]) -> Callable[..., Array]:
-    """The function on types that numpy computes in themselves."""
+    """Run the function on types that numpy computes in themselves."""
 
     def run(_: tuple[Any, ...], *arrays: Array) -> Array:
         if any(array.dtype.isbuiltin != 1 for array in arrays):
@@ -426,4 +428,4 @@ _OPERATORS: dict[str, Callable[..., Array]] = {
 }
 
 ELEMENTWISE = frozenset({"Cast", "BitCast", "Where", *_OPERATORS})
-"""The operators of which functions are known; Gather and GatherElements in a constant vector, by its first axis."""
+"""The operators with known functions; Gather and GatherElements in a constant vector, by its first axis."""

@@ -1,8 +1,8 @@
 """The values of models as expressions, each held once: two values with one number are computed in the same way.
 
-An expression is what makes a value and of what: names of intermediate values, the order of nodes, where a constant is
-kept, attributes at their defaults and model-local functions leave no trace in it. A graph within a node is the
-expressions of its outputs, in which its own inputs are numbered.
+An expression is the operator that makes a value and its operands: names of intermediate values, the order of nodes,
+the storage of constants, attributes at their defaults and model-local functions are not part of it. A graph within a
+node is the expressions of its outputs, in which its own inputs are numbered.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ class Book:
 
     keys: list[Key] = field(default_factory=list[Key])
     types: dict[int, onnx_ir.DataType] = field(default_factory=dict[int, onnx_ir.DataType])
-    """The element types of the expressions of which they are known."""
+    """The element types of the expressions, if known."""
     constants: dict[int, onnx_ir.TensorProtocol] = field(default_factory=dict[int, onnx_ir.TensorProtocol])
     _numbers: dict[Key, int] = field(default_factory=dict[Key, int])
 
     def number(self, key: Key) -> int:
-        """The number of the expression."""
+        """Return the number of the expression."""
         if key not in self._numbers:
             self._numbers[key] = len(self.keys)
             self.keys.append(key)
         return self._numbers[key]
 
     def parts(self, number: int) -> list[int]:
-        """The numbers that the expression is made of; what graphs within it give, too."""
+        """Return the numbers of the parts of the expression; also the results of graphs within it."""
         key = self.keys[number]
         if key[0] == "function":
             return [key[1]]
@@ -58,18 +58,18 @@ class Book:
         return [number for numbers in (operands, *graphs) for number in numbers if number is not None]
 
     def input(self, name: str, dtype: onnx_ir.DataType | None, default: tuple[int, ...]) -> int:
-        """The number of a graph input, with the constant that it is by default."""
+        """Return the number of a graph input, with its default constant."""
         return self.number(("input", name, None if dtype is None else int(dtype), *default))
 
     def constant(self, tensor: onnx_ir.TensorProtocol) -> int:
-        """The number of a constant: of its type, its shape and its bits."""
+        """Return the number of a constant: of its type, its shape and its bits."""
         bits = hashlib.sha256(_bytes(tensor)).hexdigest()
         number = self.number(("constant", int(tensor.dtype), tuple(tensor.shape.numpy()), bits))
         self.constants.setdefault(number, tensor)
         return number
 
     def parameter(self, depth: int, index: int, known: DataType | None, declared: DataType | None) -> int:
-        """The number of an input of a graph within a node; its type counts where it is known from what enters."""
+        """Return the number of an input of a graph within a node; its type counts if known from the initial value."""
         if known is None:
             return self.number(("parameter", depth, index, str(declared)))
         number = self.number(("parameter", depth, index, str(known), "known"))
@@ -79,23 +79,27 @@ class Book:
     def operator(
         self, op: tuple[str, str, int], attributes: Attributes, inputs: tuple[int | None, ...], index: int, count: int
     ) -> int:
-        """The number of output `index` of `count` of an operator: its domain, type and version, on these inputs."""
+        """Return the number of output `index` of `count` of an operator on these inputs."""
         return self.number(("operator", op, attributes, inputs, index, count))
 
 
 @dataclass
 class Expressions:
-    """The expressions of one model. outputs: by name. of: the numbers of the first output of each node; of one in a
-    function, in each call."""
+    """The expressions of one model.
+
+    Attributes:
+        outputs: The outputs by name.
+        of: The numbers of the first output of each node; for a node in a function, in each call.
+    """
 
     outputs: dict[str, int]
     of: dict[onnx_ir.Node, set[int]]
 
 
 def expressions(model: onnx_ir.Model, book: Book, entering: Mapping[str, int] | None = None) -> Expressions:
-    """The expressions of a model, written into the book; `entering`: what inputs are, where they are not inputs there.
+    """Return the expressions of a model, written into the book; `entering`: the values of inputs that are not inputs.
 
-    Of a model whose functions call others so often that there would be too many, each value is unlike all others.
+    In a model whose functions call others so often that there would be too many, all values are distinct.
     """
     if nodes_once_inlined(model, model.functions) > MOST_INLINED:
         return Expressions(
@@ -126,7 +130,7 @@ class _Reader:
         given: Mapping[str, onnx_ir.Attr],
         depth: int,
     ) -> list[int]:
-        """The expressions of the outputs. given: what attributes that refer to a function's parameters stand for."""
+        """Return the expressions of the outputs. given: the values of attributes that are function parameters."""
         if isinstance(body, onnx_ir.Graph):
             for value in body.initializers.values():
                 if value not in scope and value.const_value is not None:
@@ -197,7 +201,7 @@ class _Reader:
         given: Mapping[str, onnx_ir.Attr],
         depth: int,
     ) -> Hashable:
-        """A graph within a node: its outputs, by the types that enter it and that each turn gives back."""
+        """Return a graph within a node: its outputs, by the types of its inputs and of each iteration's results."""
         known = [None if number is None else self.book.types.get(number) for number in inputs]
         types: list[DataType | None] = []
         back: dict[int, int] = {}
@@ -223,14 +227,14 @@ class _Reader:
 
 
 def _tensor_of(attributes: Mapping[str, onnx_ir.Attr]) -> onnx_ir.TensorProtocol | None:
-    """The tensor of a Constant whose attribute a call of the function around it gives."""
+    """Return the tensor of a Constant whose attribute is given by a call of the enclosing function."""
     node = onnx_ir.Node("", "Constant", [], list(attributes.values()))
     return constant_tensor(node.outputs[0])
 
 
 @cache
 def version_of(domain: str, op_type: str, opset: int | None) -> tuple[str, str, int]:
-    """What an operator is: its domain and type, and since when it has had the parameters that it has."""
+    """Return the identity of an operator: domain, type, and the opset since which its parameters are unchanged."""
     domain = "" if domain in DEFAULT_DOMAINS else domain
     if not onnx.defs.has(op_type, opset or 1, domain):
         return domain, op_type, opset or 0
@@ -245,7 +249,7 @@ def version_of(domain: str, op_type: str, opset: int | None) -> tuple[str, str, 
 
 
 def _parameters(schema: onnx.defs.OpSchema) -> Hashable:
-    """The inputs, outputs and attributes of an operator; which types they may have does not change what it does."""
+    """Return the inputs, outputs and attributes of an operator; its allowed types do not change its meaning."""
     sides = [[(p.type_str, str(p.option)) for p in side] for side in (schema.inputs, schema.outputs)]
     later = traits_of(schema.domain, schema.name).later
     named = sorted(
@@ -258,7 +262,7 @@ def _parameters(schema: onnx.defs.OpSchema) -> Hashable:
 
 @cache
 def _without_defaults(op: tuple[str, str, int], opset: int | None, written: Attributes) -> Attributes:
-    """The attributes less those that are what the schema has where they are left out."""
+    """Return the attributes except those at the defaults of the schema."""
     domain, op_type, _ = op
     if not onnx.defs.has(op_type, opset or 1, domain):
         return written
@@ -285,7 +289,7 @@ class _Itself:
 
 
 def _written(attribute: onnx_ir.Attr) -> tuple[str, Hashable]:
-    """An attribute of numbers or text, as its kind and its text; one of anything else is unlike all others."""
+    """Return an attribute of numbers or text, as its kind and its text; one of another kind is distinct from all."""
     value: Any = attribute.value
     if not attribute.type.name.startswith(("FLOAT", "INT", "STRING")):
         return attribute.type.name, _Itself(attribute)

@@ -1,4 +1,4 @@
-"""Execution of two models, compared bit for bit: `verify(a, b)` gives a `Verdict`, which is true if they are equal.
+"""Execution of two models, compared bit for bit: `verify(a, b)` returns a `Verdict`, which is true if they are equal.
 
     run            the comparison: one set of inputs after the other, and what may be concluded
     sets           which sets of inputs are tried, on which sizes

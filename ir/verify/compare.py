@@ -1,4 +1,4 @@
-"""Interfaces compared as declared, and contents bit by bit: the first element that differs, in words."""
+"""Comparison of interfaces by declaration, and of contents bit by bit: the first element that differs, in words."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ ALL = "all"
 
 @dataclass(frozen=True)
 class Difference:
-    """Where two arrays differ first and how many elements do; `index` is empty for scalars, and where their types
-    or shapes differ."""
+    """The first difference of two arrays and the number of different elements.
+
+    `index` is empty for scalars, and if types or shapes differ.
+    """
 
     index: tuple[int, ...]
     a: str
@@ -32,18 +34,18 @@ class Difference:
 
 @dataclass(frozen=True)
 class Recoding:
-    """How one model holds what the other has in another type. through: `code`, `wider` or `narrower`."""
+    """How one model holds a value of the other in another type. through: `code`, `wider` or `narrower`."""
 
     a: DataType
     b: DataType
     through: str
 
     def to_b(self, array: Array) -> Array:
-        """An input of the first model as the second takes it."""
+        """Return an input of the first model in the type of the second."""
         return array.view(self.b.numpy()) if self.through == "code" else cast(array, self.b)
 
     def pair(self, a: Array, b: Array) -> tuple[Array, Array]:
-        """An output of each as they can be compared."""
+        """Return an output of each in a comparable form."""
         if dtype_of(a) != self.a or dtype_of(b) != self.b:
             return a, b
         if self.through == "code":
@@ -53,10 +55,13 @@ class Recoding:
 
 @dataclass(frozen=True)
 class Interfaces:
-    """What the declared inputs and outputs of two models have apart.
+    """The differences of the declared inputs and outputs of two models.
 
-    differences: sentences. outputs: those of them that are of element types of outputs, by name, which a run has to
-    confirm, as a model whose operands disagree declares what it does not compute. recoded: accepted differences.
+    Attributes:
+        differences: Sentences.
+        outputs: Differences in the element types of outputs, by name, which a run must confirm: the declared types of a
+            model whose operands disagree may be wrong.
+        recoded: Accepted differences.
     """
 
     differences: tuple[str, ...]
@@ -65,8 +70,11 @@ class Interfaces:
 
 
 def interfaces(a: onnx_ir.Model, b: onnx_ir.Model, accept: Collection[str] = ()) -> Interfaces:
-    """Compare names, order, element types, ranks, fixed sizes and what may be left out; `accept` names inputs and
-    outputs whose element type may be another, or `all`."""
+    """Compare names, order, element types, ranks, fixed sizes and optional inputs.
+
+    Args:
+        accept: The inputs and outputs whose element type may differ, or `all`.
+    """
     found: list[str] = []
     pending: dict[str, str] = {}
     recoded: dict[str, Recoding] = {}
@@ -111,7 +119,7 @@ def _shapes(what: str, a: onnx_ir.Value, b: onnx_ir.Value) -> list[str]:
         found.append(f"the input {a.name} has a default in one model only")
     left, right = (None if each.shape is None else list(each.shape) for each in (a, b))
     if left is None and right is not None and what == "output":
-        return found  # declared where the first model leaves it out
+        return found  # declared by the second model only
     sizes = [
         None if side is None else [dim if isinstance(dim, int) else None for dim in side] for side in (left, right)
     ]
@@ -121,7 +129,7 @@ def _shapes(what: str, a: onnx_ir.Value, b: onnx_ir.Value) -> list[str]:
 
 
 def _tells_more(a: list[int | None] | None, b: list[int | None] | None) -> bool:
-    """Whether the second declares each size that the first does."""
+    """True if the second declares each size that the first does."""
     return (
         a is not None and b is not None and len(a) == len(b) and all(x in (None, y) for x, y in zip(a, b, strict=True))
     )
@@ -140,7 +148,7 @@ def _type_text(value: onnx_ir.Value) -> str:
 
 
 def _recoding(a: DataType | None, b: DataType | None) -> Recoding | None:
-    """How `b` holds what is of `a`; None where it cannot."""
+    """Return how `b` holds the values of `a`; None if it cannot."""
     numbers = (Kind.BOOLEAN, Kind.INTEGER, Kind.FLOATING)
     if (
         a is None
@@ -157,9 +165,10 @@ def _recoding(a: DataType | None, b: DataType | None) -> Recoding | None:
 
 
 def difference(a: Array, b: Array, open_in_a: Mask = None, *, nan_bits: bool = False) -> Difference | None:
-    """The first element that differs in any bit, but where `open_in_a` says that any result will do.
+    """Return the first element that differs in any bit, except where `open_in_a` allows any result.
 
-    nan_bits: whether NaN of another sign or payload counts.
+    Args:
+        nan_bits: NaN of another sign or payload is a difference.
     """
     if dtype_of(a) != dtype_of(b) or a.shape != b.shape:
         return Difference((), _kind(a), _kind(b), a.size, a.size)
@@ -178,9 +187,14 @@ def difference(a: Array, b: Array, open_in_a: Mask = None, *, nan_bits: bool = F
 
 @dataclass
 class Count:
-    """What was compared of one output. elements: all that the first model gave. left_out: those of them that the
-    standard leaves undefined. open_in_b: those compared that it leaves undefined in the second model alone. numbers:
-    those compared that are not NaN."""
+    """Counts of the comparison of one output.
+
+    Attributes:
+        elements: All elements that the first model gave.
+        left_out: Those of them that the standard leaves undefined.
+        open_in_b: Compared elements that are undefined in the second model alone.
+        numbers: Compared elements that are not NaN.
+    """
 
     elements: int = 0
     left_out: int = 0
@@ -203,7 +217,7 @@ class Count:
 
 
 def compare(a: Content, b: Content, count: Count, recoding: Recoding | None, nan_bits: bool) -> Difference | None:
-    """The first difference of two contents; what was compared is counted."""
+    """Return the first difference of two contents; the compared elements are counted."""
     if isinstance(a, Tensor) and isinstance(b, Tensor):
         pair = (a.array, b.array) if recoding is None else recoding.pair(a.array, b.array)
         count.add(Tensor(pair[0], a.undefined), b)
@@ -230,7 +244,7 @@ def _content_text(content: Content) -> str:
 
 
 def element_text(array: Array, index: tuple[int, ...]) -> str:
-    """An element as a number, and as its bits where the number alone might not tell."""
+    """Return an element as a number, and as its bits if the number is ambiguous."""
     element, dtype = array[index], dtype_of(array)
     if element_type(dtype).kind is not Kind.FLOATING:
         return repr(element) if dtype is DataType.STRING else str(element)
@@ -239,8 +253,10 @@ def element_text(array: Array, index: tuple[int, ...]) -> str:
 
 
 def on_common_ground(a: Array, b: Array) -> tuple[Array, Array] | None:
-    """Both arrays as they can be compared: as they are, or as numbers where one model has them in another type of the
-    same kind; None where neither will do, as for values beside their codes."""
+    """Return both arrays in a comparable form; None if there is no such form, as for values beside their codes.
+
+    They are unchanged, or converted to numbers if one model has another type of the same kind.
+    """
     if a.shape != b.shape:
         return None
     types = dtype_of(a), dtype_of(b)

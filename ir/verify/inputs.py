@@ -1,9 +1,9 @@
-"""Inputs made to find differences: for each type its awkward values, in arrays of shapes on which the model runs.
+"""Inputs that find differences: for each type its critical values, in arrays of shapes on which the model runs.
 
-Awkward are zeros of both signs, infinities, NaN, subnormals, extremes, small whole numbers, the constants that the
-models compare with, and what decides how a conversion to any type that they convert to acts: ties, their neighbours,
-and the ends of ranges (`castsmith.numerics.critical`). Where an input is small, there are as many more sets as it takes
-to feed each of those that no test should be without.
+Critical are zeros of both signs, infinities, NaN, subnormals, extremes, small integers, the constants that the
+models compare with, and values that decide the conversion to any type that they convert to: ties, their neighbours,
+and the ends of ranges (`castsmith.numerics.critical`). For a small input, there are as many more sets as are needed
+to feed each value that every test must cover.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from castsmith.numerics.cast import Array, cast
 from castsmith.numerics.types import Kind, element_type, type_name
 
 MILD_SETS = 3
-"""Sets of small whole numbers, which come last: they suit models that use an input as an index or divide by it."""
+"""Sets of small integers, which come last: they suit models that use an input as an index or divide by it."""
 
 Set = tuple[str, int]
 """The kind of a set of inputs and its number among those of the kind."""
 
 Feeds = dict[str, Array | list[Array] | None]
-"""What is fed to each input: an array, a sequence of them, or nothing to an optional."""
+"""The content of each input: an array, a sequence of arrays, or an empty optional."""
 
 _CYCLE = ("adversarial", "finite", "adversarial", "sparse")
 _ALONE, _IN_A_ROW, _AMONG_OTHERS, _MEMBERS = 512, 64, 5, 2
@@ -51,7 +51,7 @@ class Inputs:
         self.update()
 
     def update(self) -> None:
-        """Take over what the models are found to need."""
+        """Add requirements that the models are found to have."""
         for reach in self._reaches:
             for name, need in reach.needs.items():
                 if name in self.needs:
@@ -63,7 +63,7 @@ class Inputs:
             need.narrow_sizes()
 
     def plan(self, count: int) -> Iterator[Set]:
-        """`count` sets of adversarial inputs and the mild ones."""
+        """Return `count` sets of adversarial inputs and the mild ones."""
         numbers = dict.fromkeys(_CYCLE, 0)
         for index in range(count):
             kind = _CYCLE[index % len(_CYCLE)]
@@ -72,7 +72,7 @@ class Inputs:
         yield from (("mild", number) for number in range(1, MILD_SETS + 1))
 
     def more(self, count: int) -> Iterator[Set]:
-        """The further sets that it takes to feed every value that no test should be without."""
+        """Return the further sets that are needed to feed every value that a test must cover."""
         fed = sum(1 for kind, _ in self.plan(count) if kind == "adversarial")
         needed = 0
         for value in self.values:
@@ -82,15 +82,15 @@ class Inputs:
         yield from (("adversarial", number) for number in range(fed + 1, min(needed, _MOST_SETS) + 1))
 
     def uniform(self) -> Iterator[Set]:
-        """Sets that hold one number everywhere: constants of the models first, to take branches not taken yet."""
+        """Yield sets that hold one number everywhere: constants of the models first, to take branches not taken yet."""
         yield from (("uniform", number) for number in range(1, len(self._everywhere()) + 1))
 
     def elements(self, sizes: Mapping[str, int]) -> int:
-        """How many elements a set has on these sizes."""
+        """Return the number of elements of a set on these sizes."""
         return sum(math.prod(self._shape(value, sizes)) for value in self.values)
 
     def make(self, kind: str, number: int, sizes: Mapping[str, int] | None = None) -> Feeds:
-        """The arrays of one set by name of input. An input with a default is left to it half of the time."""
+        """Return the arrays of one set by input name. An input with a default uses it half of the time."""
         sizes = self.sizes if sizes is None else sizes
         shapes = {value.name or "": self._shape(value, sizes) for value in self.values}
         require_feedable(self.values, shapes)
@@ -151,7 +151,7 @@ class Inputs:
         number: int,
         rng: np.random.Generator,
     ) -> Array:
-        """Numbers such as an application feeds: of moderate size; masks, positions and tokens as they are there."""
+        """Return typical application numbers: of moderate size; masks, positions and tokens."""
         name, integer = (value.name or "").lower(), element_type(dtype).kind is Kind.INTEGER
         if "mask" in name:
             ends = rng.integers(1, max(shape[-1:] or (1,)) + 1, (*shape[:-1], 1)) if shape else np.array(2)
@@ -170,7 +170,7 @@ class Inputs:
         return self._fitting(value, numbers.astype(np.float64), dtype)
 
     def _fitting(self, value: onnx_ir.Value, numbers: Array, dtype: DataType) -> Array:
-        """The numbers as the type and the bounds of the input allow them."""
+        """Return the numbers that the type and the bounds of the input allow."""
         need, row = self.needs[value.name or ""], element_type(dtype)
         if row.kind is Kind.COMPLEX:
             return numbers.astype(dtype.numpy())
@@ -184,7 +184,7 @@ class Inputs:
             return cast(np.asarray(numbers, np.float64), dtype)
 
     def _pool(self, value: onnx_ir.Value, dtype: DataType) -> tuple[Array, Array]:
-        """What must be fed to the input, and all that is worth feeding, in an order that mixes them."""
+        """Return the required values of the input, and all useful ones, in an order that mixes them."""
         row, need = element_type(dtype), self.needs[value.name or ""]
         if row.kind in (Kind.BOOLEAN, Kind.STRING):
             every = np.array([False, True] if row.kind is Kind.BOOLEAN else self._texts)
@@ -204,7 +204,7 @@ class Inputs:
         return must, pool
 
     def _everywhere(self) -> list[float]:
-        """The numbers that a uniform set holds."""
+        """Return the numbers of a uniform set."""
         found = dict.fromkeys(number for reach in self._reaches for number in reach.wanted)
         near = [sign * (number + step) for number in found for sign, step in ((1, 0), (1, 1), (1, -1))]
         rest = [0.0, 1.0, -1.0, 2.0, 3.0, 0.25, -0.25, 5.0, 16.0, 100.0, -100.0, 1e4, -1e4, 1e30, -1e30]
@@ -224,7 +224,7 @@ class Inputs:
 
 
 def default_sizes(values: Iterable[onnx_ir.Value]) -> dict[str, int]:
-    """A size for each symbolic dimension: large where that costs little, so that one set holds many values."""
+    """Return a size for each symbolic dimension: large if that costs little, so that one set holds many values."""
     sizes: dict[str, int] = {}
     for value in values:
         names = [name for dim in value.shape or () if not isinstance(dim, int) for name in _names(dim.value)]
@@ -237,7 +237,7 @@ def default_sizes(values: Iterable[onnx_ir.Value]) -> dict[str, int]:
 
 
 def sized(dim: str, sizes: Mapping[str, int]) -> int:
-    """The size of a symbolic dimension, which may be an expression such as `past + new`."""
+    """Return the size of a symbolic dimension, which may be an expression such as `past + new`."""
     if dim in sizes:
         return sizes[dim]
     try:
@@ -247,7 +247,7 @@ def sized(dim: str, sizes: Mapping[str, int]) -> int:
 
 
 def _names(dim: str | None) -> list[str]:
-    """The names in a symbolic dimension: itself, or those in the expression that it is."""
+    """Return the names in a symbolic dimension: itself, or those in its expression."""
     try:
         tree = ast.parse(dim or "", mode="eval")
         _value(tree.body, {node.id: 2 for node in ast.walk(tree) if isinstance(node, ast.Name)})
@@ -288,7 +288,7 @@ def _value(node: ast.expr, sizes: Mapping[str, int]) -> int:
 
 
 def dim_text(node: ast.expr) -> str:
-    """The expression that no size follows from."""
+    """Return the text of an expression that determines no size."""
     return ast.unparse(node)
 
 

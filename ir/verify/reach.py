@@ -1,7 +1,7 @@
-"""What inputs have to be for a model to run on them and to reach all of it: bounds, roles and constants to hit.
+"""Requirements on inputs for a model to run on them and to be covered: bounds, roles and constants to hit.
 
-Both are found backwards: from an operator that indexes, or that compares with a constant, to the graph inputs whose
-elements it gets, through what moves elements, converts them or adds and multiplies constants.
+They are found backwards: from an operator that indexes, or that compares with a constant, to the graph inputs whose
+elements it gets, through moves, conversions, and additions and multiplications of constants.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _WORTH: Mapping[Size, tuple[tuple[int, int], ...]] = {
     Size.RESIZE: ((1, 16),),
     Size.FRAMES: ((1, _MOST_SIZE),),
 }
-"""What is worth feeding to the inputs that say how much an operator makes; not all that they may be."""
+"""Useful values of inputs that determine the size of a result; others are possible."""
 
 _BOUND: dict[str, Bound] = {"Loop": (0, 0, _MOST_TURNS), "TopK": (1, 1, 2)}
-"""The same where the size of the result has a bound anyway."""
+"""The same if the size of the result is bounded anyway."""
 
 _COMPARED = operators(
     lambda row: row.answer is Answer.COMPARISON or row.on_bits or (row.ordered and row.elementwise)
@@ -49,35 +49,35 @@ _DECIDING = operators(lambda row: row.answer is Answer.LOGIC) | {"If", "Where"}
 
 @dataclass
 class Needs:
-    """What one graph input has to be. low, high: what its elements may be. wanted: numbers that it should hold."""
+    """Requirements on one graph input. low, high: bounds of its elements. wanted: numbers that it should hold."""
 
     low: float = -math.inf
     high: float = math.inf
     wanted: dict[float, None] = field(default_factory=dict[float, None])
     nonzero: bool = False
-    """Whether whole numbers are divided by it."""
+    """True if integers are divided by it."""
     sizes: tuple[float, float] | None = None
-    """Sizes and numbers of turns worth feeding, where it says how much an operator makes."""
+    """Useful sizes and iteration counts, if it determines the size of a result."""
 
     def narrow(self, low: float, high: float) -> None:
-        """Keep to these bounds too, where that leaves anything."""
+        """Add bounds, unless no number would remain."""
         if max(low, self.low) <= min(high, self.high):
             self.low, self.high = max(low, self.low), min(high, self.high)
 
     def narrow_sizes(self) -> None:
-        """Keep to sizes worth feeding; those that the models compare with are, too."""
+        """Restrict to useful sizes; those that the models compare with are included."""
         if self.sizes is not None:
             low, high = self.sizes
             self.narrow(low, max(high, *(number + 1 for number in self.wanted if number < _MOST_COUNTED), high))
 
 
 class Reach:
-    """The needs of the inputs of a model, by name."""
+    """The requirements on the inputs of a model, by name."""
 
     def __init__(self, model: onnx_ir.Model) -> None:
         self.needs = {value.name or "": Needs() for value in model.graph.inputs}
         self.wanted: dict[float, None] = {}
-        """Constants that comparisons mention anywhere, whether or not a way back to an input is known."""
+        """Constants in comparisons anywhere, even without a known path to an input."""
         self._inputs = set(model.graph.inputs)
         self._outer = _entries(model)
         nodes = list(all_nodes(model))
@@ -95,7 +95,7 @@ class Reach:
                     self._back(node.inputs[1], lambda number: number, self._nonzero, bounding=True, casting=False)
 
     def repair(self, error: RangeError) -> bool:
-        """Narrow the inputs whose elements were out of range; false where that changes nothing."""
+        """Narrow the inputs whose elements were out of range; False if that changes nothing."""
         before = [(each.low, each.high) for each in self.needs.values()]
         if error.node is not None:
             self._bound(error.node, *error.bound)
@@ -152,7 +152,7 @@ class Reach:
         bounding: bool,
         casting: bool = True,
     ) -> None:
-        """Call `found` for each graph input whose elements the value holds, with the way from its numbers to theirs."""
+        """Call `found` for each graph input whose elements the value holds, with the mapping of its numbers."""
         stack, met = [(value, back)], set[onnx_ir.Value]()
         while stack:
             value, back = stack.pop()
@@ -175,7 +175,7 @@ class Reach:
 
 
 def _worth(node: onnx_ir.Node) -> Iterator[Bound]:
-    """The inputs of the node that say how much it makes, and what is worth feeding there."""
+    """Return the inputs of the node that determine the size of its result, and useful values of each."""
     if node.domain not in DEFAULT_DOMAINS:
         return
     if node.op_type in _BOUND:
@@ -187,7 +187,7 @@ def _worth(node: onnx_ir.Node) -> Iterator[Bound]:
 
 
 def _carried(node: onnx_ir.Node, *, bounding: bool) -> Sequence[onnx_ir.Value | None]:
-    """The operands whose elements the results hold. bounding: as they are, so that a bound of those is one of these."""
+    """Return the operands whose elements the results hold. bounding: unchanged, so that a bound of both is the same."""
     row = traits_of(node.domain, node.op_type)
     if row.moves is not None or row.conversion is Conversion.CAST:
         return row.moved(node.inputs)
@@ -202,7 +202,7 @@ def _carried(node: onnx_ir.Node, *, bounding: bool) -> Sequence[onnx_ir.Value | 
 def _inverted(
     node: onnx_ir.Node, back: Callable[[float], float | None]
 ) -> Iterator[tuple[onnx_ir.Value | None, Callable[[float], float | None]]]:
-    """The operand of arithmetic with a constant, and the way back through it."""
+    """Return the operand of arithmetic with a constant, and the inverse mapping."""
     inverse = _INVERSES[node.op_type]
     if len(node.inputs) == 1:
         yield node.inputs[0], lambda number: _safely(inverse, back(number), 0.0, 0)
@@ -242,11 +242,11 @@ _INVERSES: dict[str, Callable[[float, float, int], float]] = {
     "Not": lambda y, _c, _p: 1 - y,
     "Pow": lambda y, c, place: abs(y) ** (1 / c) if place == 0 else math.log(y, c),
 }
-"""From a number that an operator gives to one of its operand; the constant is the other operand."""
+"""Maps a number that an operator gives to one of its operand; the constant is the other operand."""
 
 
 def _entries(model: onnx_ir.Model) -> dict[onnx_ir.Value, list[onnx_ir.Value]]:
-    """The values that enter the inputs of functions and of the bodies of loops, and leave branches, by those."""
+    """Return the values that become inputs of functions and loop bodies, and results of branches, by those."""
     found: dict[onnx_ir.Value, list[onnx_ir.Value]] = {}
 
     def enter(inner: Iterable[onnx_ir.Value], outer: Iterable[onnx_ir.Value | None]) -> None:
@@ -273,7 +273,7 @@ def _entries(model: onnx_ir.Model) -> dict[onnx_ir.Value, list[onnx_ir.Value]]:
 
 
 def _shape(value: onnx_ir.Value | None) -> Shape:
-    """The shape of an operand as far as it is declared: a size that is not is the least that can be."""
+    """Return the declared shape of an operand, with the least possible size for each unknown one."""
     if value is None:
         return None
     tensor = constant_tensor(value)
@@ -285,7 +285,7 @@ def _shape(value: onnx_ir.Value | None) -> Shape:
 
 
 def _known(value: onnx_ir.Value | None) -> np.ndarray[Any, Any] | None:
-    """The array of a constant, also behind what converts or reshapes it; None for anything else or for large ones."""
+    """Return the array of a constant, also after conversions or reshapes; None for anything else or for large ones."""
     for _ in range(4):
         tensor = constant_tensor(value)
         if tensor is not None:

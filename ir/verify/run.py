@@ -1,8 +1,8 @@
-"""The comparison of two models: on which inputs they are run, what is compared, and what may be concluded from it.
+"""The comparison of two models: the inputs they are run on, the results compared, and the conclusions.
 
-Each model is run one operator at a time (`castsmith.ir.evaluate`), so that what is compared is what the models
-mean and not what an engine makes of them. Where the engine is a runtime, the second model is run in it whole too, and
-what that changes is told apart: it is the runtime's doing.
+Each model is run one operator at a time (`castsmith.ir.evaluate`), so that the meaning of the models is compared
+and not an engine's rewrites. If the engine is a runtime, the second model is also run in it as a whole, and
+changes made by the runtime are reported separately.
 """
 
 from __future__ import annotations
@@ -78,19 +78,30 @@ def verify(
     prove: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> Verdict:
-    """Compare what two models give, bit for bit; each is a model, a ModelProto or a file. The verdict is true if equal.
+    """Compare the results of two models bit for bit.
 
-    engine: what runs all but conversions, `onnxruntime`, `openvino` or `reference`. promotion: the rules for operands
-        that disagree in type, or the name of a preset.
-    sets: how many sets of adversarial inputs are made from `seed`, more where the inputs are small; `dims` gives sizes
-        to symbolic dimensions, and `inputs` replaces the sets. nan_bits: whether another NaN differs.
-    accept: the inputs and outputs whose element type may be another, or `all`; they are compared through it: codes of
-        float8 as uint8, a wider or a narrower type.
-    seconds: how long it may take, by default 20 to 120 by the size of the models.
-    prove: call nothing equal but what is proven for all inputs.
+    Args:
+        a: The first model: an onnx_ir.Model, a ModelProto or a path.
+        b: The second model.
+        engine: The engine that runs everything except conversions: `onnxruntime`, `openvino` or `reference`.
+        promotion: The rules for operands that disagree in type, or the name of a preset.
+        sets: The number of sets of adversarial inputs; more if the inputs are small.
+        seed: The seed of random inputs.
+        dims: Sizes of symbolic dimensions by name.
+        inputs: Sets of inputs that replace the generated ones: pairs of a name and arrays by input name.
+        nan_bits: A NaN of another sign or payload is a difference.
+        accept: The inputs and outputs whose element type may differ, or `all`; they are compared through it: codes of
+            float8 as uint8, a wider or a narrower type.
+        seconds: The time limit, by default 20 to 120 by the size of the models.
+        prove: Report equality only if it is proven for all inputs.
 
-    Raises ModelError where a model cannot be read or an opset is unknown, EngineError for an engine that is unknown or
-    not installed, PromotionError where the rules refuse.
+    Returns:
+        The verdict, true if the models are equal.
+
+    Raises:
+        ModelError: A model cannot be read, or its opset is unsupported.
+        EngineError: The engine is unknown or not installed.
+        PromotionError: The rules refuse a promotion.
     """
     started = time.monotonic()
     a, b = as_model(a), as_model(b)
@@ -124,9 +135,10 @@ def require_same(
     what: str,
     **options: Any,
 ) -> Verdict:
-    """Compare two models as `verify` does, as files of them would be read: names in them are looked up again.
+    """Compare two models as `verify` does, as read from files, with names resolved again.
 
-    Raises VerificationError, in one sentence that names the value and the node, where they differ.
+    Raises:
+        VerificationError: They differ; the message names the value and the node.
     """
     try:
         after = reloaded(after)
@@ -138,7 +150,7 @@ def require_same(
 
 
 def require_no_difference(found: Verdict, what: str) -> Verdict:
-    """The verdict itself. Raises VerificationError where it says that the models differ."""
+    """Return the verdict. Raises VerificationError if the models differ."""
     if not found.different:
         return found
     if found.mismatch is None:
@@ -191,13 +203,13 @@ class _Comparison:
             self._conclude()
 
     def wanting(self) -> bool:
-        """True while branches were not taken, or comparisons always came out alike."""
+        """True while branches were not taken, or comparisons had only one result."""
         return bool(self._open_ends())
 
     # ---- one set
 
     def _one(self, name: str, feeds: Feeds) -> None:
-        """Run both models on one set of inputs, compare what they give, and note what was found."""
+        """Run both models on one set of inputs, compare the results, and note findings."""
         verdict, recoded = self.verdict, self.declared.recoded
         try:
             expected = self.sets.result(feeds)
@@ -237,7 +249,7 @@ class _Comparison:
     # ---- the place of a difference
 
     def _first_difference(self, name: str, feeds: Feeds, theirs: Feeds) -> Mismatch | None:
-        """Both run again with every value kept; the first of B, within loops and calls too, that A has otherwise."""
+        """Run both again with every value kept; return the first of B, in loops and calls too, that differs in A."""
         known: dict[tuple[Path, str], Tensor] = {}
         self.budget.extend()
         try:
@@ -332,8 +344,11 @@ class _Comparison:
         self._report()
 
     def _declared_types(self) -> None:
-        """Types of outputs that are declared otherwise are a difference, unless the first model declares one that it
-        does not compute and the second declares the one that both do."""
+        """Compare the declared types of outputs: other types are a difference, except for a corrected declaration.
+
+        A declaration is corrected if the first model does not compute its declared type and the second declares the
+        type that both compute.
+        """
         for name, text in self.declared.outputs.items():
             value = next(value for value in self.b.graph.outputs if value.name == name)
             known = self.second.coverage.output_types.get(name)
@@ -362,7 +377,7 @@ class _Comparison:
         return f"all {count.elements} depend on what the standard leaves undefined"
 
     def _open_ends(self) -> list[str]:
-        """What one model computes in another way than the other and the inputs did not reach."""
+        """Yield computations that differ between the models and that the inputs did not cover."""
         return open_ends(self.unlike, self.first, self.second)
 
     def _report(self) -> None:
@@ -395,7 +410,7 @@ _THROUGH = {"code": "the code", "wider": "the wider type", "narrower": "the narr
 
 
 def _fits(value: onnx_ir.Value, shape: tuple[int, ...]) -> bool:
-    """Whether a result has the declared shape."""
+    """True if a result has the declared shape."""
     if value.shape is None:
         return True
     declared = [dim if isinstance(dim, int) else None for dim in value.shape]

@@ -1,4 +1,4 @@
-"""The sets of inputs on which two models are compared, on sizes and within bounds on which the first one runs."""
+"""The sets of inputs on which two models are compared, with sizes and bounds on which the first one runs."""
 
 from __future__ import annotations
 
@@ -17,24 +17,27 @@ from castsmith.numerics.cast import Array
 from castsmith.numerics.types import Kind, element_type
 
 SETS = 12
-"""How many sets of adversarial inputs are tried unless told otherwise."""
+"""Default number of sets of adversarial inputs."""
 
 _MORE_NODES = 8000
-"""How many nodes may be run on sets beyond those asked for: as many sets as that gives, on every machine."""
+"""Number of nodes that may run on additional sets: the same number of sets on every machine."""
 
 _MOST_TRIALS, _MOST_VARIANTS, _MOST_UNIFORM, _MOST_TRIED = 160, 8, 64, 1 << 24
 _PATIENCE, _HASTE = 0.25, 0.025
-"""The parts of all steps that loops may take on one mild set, and on one of the others."""
+"""The fractions of all steps that loops may take on one mild set, and on one of the others."""
 
 _SIZES = (1, 2, 3, 4, 8, 16, 32, 64, 128, 224, 256, 512, 1024, 4096, 16000)
 
 
 @dataclass
 class Sets:
-    """The sets of inputs for two models. first: runs the first model, to tell whether a set suits it.
+    """The sets of inputs for two models.
 
-    notes: takes what a report says of the sets. made_up: the sizes that symbolic dimensions were given. unread: why the
-    sets ended early.
+    Attributes:
+        first: Runs the first model, to decide whether a set is suitable.
+        notes: Collects notes for the report.
+        made_up: The sizes chosen for symbolic dimensions.
+        unread: The reason why the sets ended early.
     """
 
     a: onnx_ir.Model
@@ -49,7 +52,7 @@ class Sets:
     _known: tuple[Feeds, dict[str, Content]] | None = None
 
     def given(self, sets: Iterable[tuple[str, Mapping[str, Array]]]) -> Iterator[tuple[str, Feeds]]:
-        """The sets that the caller gives."""
+        """Yield the sets that the caller gives."""
         known = {value.name for value in self.a.graph.inputs}
         for name, feeds in sets:
             unknown = sorted(set(feeds) - known)  # pyright: ignore[reportArgumentType]
@@ -62,8 +65,9 @@ class Sets:
     ) -> Iterator[tuple[str, Feeds]]:
         """Make sets on sizes on which the first model runs.
 
-        runs: the names of the sets on which both models ran so far. wanting: true while branches were not taken, or
-            comparisons always came out alike.
+        Args:
+            runs: The names of the sets on which both models ran so far.
+            wanting: True while branches were not taken, or comparisons had only one result.
         """
         reaches = [Reach(model) for model in (self.a, self.b)]
         for name, recoding in self.declared.recoded.items():
@@ -104,7 +108,7 @@ class Sets:
             yield f"{kind} {number}", self._feeds(maker, reaches, (kind, number), None)
 
     def result(self, feeds: Feeds) -> dict[str, Content]:
-        """What the first model gives on one set. Raises EngineError where it does not run."""
+        """Return the results of the first model on one set. Raises EngineError if it does not run."""
         return self._known[1] if self._known is not None and self._known[0] is feeds else self.first.run(feeds)
 
     def _late(self, name: str) -> bool:
@@ -114,7 +118,7 @@ class Sets:
         return True
 
     def _feeds(self, maker: Inputs, reaches: list[Reach], which: Set, sizes: Mapping[str, int] | None) -> Feeds:
-        """The arrays of one set, on which the first model runs if that can be had: indices are brought into range."""
+        """Return the arrays of one set, on which the first model runs if possible: indices are brought into range."""
         feeds = maker.make(*which, sizes)
         self.budget.part = _PATIENCE if which[0] == "mild" else _HASTE
         for _ in range(8):
@@ -186,7 +190,7 @@ class Sets:
 
 
 def _neighbours(sizes: Mapping[str, int], names: list[str], model: onnx_ir.Model) -> Iterator[dict[str, int]]:
-    """Sizes that differ from those given: each dimension by itself, and all at once."""
+    """Return sizes that differ from those given: each dimension by itself, and all at once."""
     weights = [
         dim
         for value in model.graph.initializers.values()

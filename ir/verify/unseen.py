@@ -1,8 +1,8 @@
-"""What the inputs did not show of what two models compute in different ways: why they cannot be called equal.
+"""Different computations of two models that the inputs did not cover: reasons why they cannot be called equal.
 
-Only expressions that one model has and the other has not count (`castsmith.ir.prove`), and among them branches that
-were never taken, comparisons that always came out alike, rows of tables that were not read, operands that Where never
-chose, bounds that never applied, and numbers that differ where no output shows it.
+Only expressions of one model that the other lacks count (`castsmith.ir.prove`), and among them branches that
+were never taken, comparisons with a single result, rows of tables that were not read, operands that Where never
+chose, bounds that never applied, and different numbers without effect on an output.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from castsmith.numerics.types import Kind, element_type
 _BY_ELEMENT = operators(lambda row: row.elementwise)
 
 _OF_THE_SHAPE = {"axis", "keepdims", "start", "end", "to", "dtype", "auto_pad", "noop_with_empty_axes"}
-"""Attributes that differ between models that mean the same; what they change shows in shapes, types or places."""
+"""Attributes that may differ between equivalent models; their effect shows in shapes, types or positions."""
 
 
 @dataclass
 class Unlike:
-    """The expressions of two models in one book. known: of each model, the numbers of all nodes of the other."""
+    """The expressions of two models in one book. known: for each model, the numbers of all nodes of the other."""
 
     book: Book
     ours: Expressions
     theirs: Expressions
 
     def sides(self, first: Evaluator, second: Evaluator) -> Iterator[tuple[str, Expressions, set[int], Evaluator]]:
-        """Each model: its title, its expressions, the numbers of the other, and what ran it."""
+        """Return for each model: its title, its expressions, the numbers of the other, and its evaluator."""
         for title, mine, other, evaluator in (
             ("first", self.ours, self.theirs, first),
             ("second", self.theirs, self.ours, second),
@@ -46,7 +46,7 @@ class Unlike:
 def unlike(
     a: onnx_ir.Model, b: onnx_ir.Model, rules: PromotionRules, *, nan_bits: bool, held: Mapping[str, Held]
 ) -> Unlike:
-    """What the models have apart; brought to one form first, unless they are written alike."""
+    """Return the differences of the models, normalized first, unless they are written alike."""
     book = Book()
     ours, theirs = expressions(a, book), expressions(b, book)
     if ours.outputs == theirs.outputs:
@@ -55,7 +55,7 @@ def unlike(
 
 
 def open_ends(found: Unlike, first: Evaluator, second: Evaluator) -> list[str]:
-    """What one model computes in another way than the other and the inputs did not reach."""
+    """Yield computations that differ between the models and that the inputs did not cover."""
     texts: list[str] = []
     for title, mine, shared, evaluator in found.sides(first, second):
         own = [node for node, numbers in mine.of.items() if not numbers <= shared]
@@ -88,7 +88,7 @@ def _untaken(own: list[onnx_ir.Node], evaluator: Evaluator) -> Iterator[str]:
 
 
 def _numbers_apart(found: Unlike) -> Iterator[str]:
-    """Operators that are alike but for a number in them: an attribute, or a constant among their operands."""
+    """Yield operators that are alike except for a number: an attribute, or a constant among their operands."""
     book, sides = found.book, (found.ours, found.theirs)
     reached = [_reached(book, side.outputs.values()) for side in sides]
     nodes = [Counter(_place(book, n) for numbers in side.of.values() for n in numbers) for side in sides]
@@ -108,7 +108,7 @@ def _numbers_apart(found: Unlike) -> Iterator[str]:
 
 
 def _reached(book: Book, numbers: object) -> set[int]:
-    """The expressions that these are made of, those in graphs within nodes too."""
+    """Return the expressions of which these are made, including those in graphs within nodes."""
     stack: list[int] = [*numbers]  # type: ignore[misc]
     met: set[int] = set()
     while stack:
@@ -120,7 +120,7 @@ def _reached(book: Book, numbers: object) -> set[int]:
 
 
 def _place(book: Book, number: int) -> tuple[object, ...]:
-    """The operator with its operands but for constants, of which the types and shapes count; empty for none."""
+    """Return the operator with its operands, constants only by type and shape; empty for no operator."""
     if book.keys[number][0] != "operator":
         return ()
     _, op, _, inputs, index, count = book.keys[number]
@@ -130,7 +130,7 @@ def _place(book: Book, number: int) -> tuple[object, ...]:
 
 
 def _apart(book: Book, number: int, other: int) -> str:
-    """The attribute or the operand in which two operators at one place differ; empty for what need not show."""
+    """Return the attribute or operand in which two corresponding operators differ; empty if without effect."""
     _, op, mine, inputs, _, _ = book.keys[number]
     _, _, theirs, others, _, _ = book.keys[other]
     if op != book.keys[other][1] and op[1] not in CONVERSIONS | LINEAR:

@@ -1,4 +1,4 @@
-"""The values worth feeding: those of every class of a type, and those that the models themselves speak of."""
+"""Values to feed: those of every class of a type, and those that occur in the models."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_CRITICAL, _FEW = 4096, 2048
 
 @lru_cache(maxsize=64)
 def classes_of_values(dtype: DataType, targets: tuple[DataType, ...]) -> tuple[Array, Array]:
-    """A value of every class of a type, and the critical ones beside it, in an order that mixes both."""
+    """Return a value of every class of a type, and the critical ones beside it, in an order that mixes both."""
     row, rng = element_type(dtype), np.random.default_rng(0)
     if row.bits <= 8:
         every = rng.permutation(every_value(dtype))
@@ -74,7 +74,7 @@ def classes_of_values(dtype: DataType, targets: tuple[DataType, ...]) -> tuple[A
 
 
 def neighbourhood(numbers: Array, dtype: DataType) -> Array:
-    """The numbers in the type, each with its two neighbours there."""
+    """Return the numbers in the type, each with its two neighbours there."""
     row = element_type(dtype)
     if not numbers.size:
         return np.zeros(0, dtype.numpy())
@@ -90,7 +90,7 @@ def neighbourhood(numbers: Array, dtype: DataType) -> Array:
 
 
 def within(numbers: Array, need: Needs, dtype: DataType) -> Array:
-    """Whole numbers within the bounds: all of few, else those given and some at equal steps."""
+    """Return integers within the bounds: all if few, otherwise those given and some at equal steps."""
     row = element_type(dtype)
     low, high = max(int(row.min), _whole(need.low, row.min)), min(int(row.max), _whole(need.high, row.max))
     if high - low < _FEW:
@@ -106,7 +106,7 @@ def _whole(number: float, otherwise: Any) -> int:
 
 
 def conversion_targets(models: Iterable[onnx_ir.Model]) -> tuple[DataType, ...]:
-    """The types that the models convert to, by Cast or by the type of a constant such as a zero point."""
+    """Return the types that the models convert to, by Cast or by the type of a constant such as a zero point."""
     found: dict[DataType, None] = dict.fromkeys(_DEFAULT_TARGETS)
     for model in models:
         for node in all_nodes(model):
@@ -121,7 +121,7 @@ def conversion_targets(models: Iterable[onnx_ir.Model]) -> tuple[DataType, ...]:
 
 
 def texts_in(models: Iterable[onnx_ir.Model]) -> Iterator[str]:
-    """Text that the models hold: what an input is compared with or looked up in."""
+    """Return texts in the models: those that an input is compared with or looked up in."""
     for model in models:
         for value in (operand for node in all_nodes(model) for operand in node.inputs):
             tensor = constant_tensor(value)

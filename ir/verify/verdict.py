@@ -1,4 +1,4 @@
-"""What comparing two models found: equal, different or inconclusive, with what was compared and what was not."""
+"""The result of comparing two models: equal, different or inconclusive, with what was compared and what was not."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ EQUAL, DIFFERENT, INCONCLUSIVE = "equal", "different", "inconclusive"
 
 @dataclass(frozen=True)
 class Mismatch:
-    """The first value, in the order of B, that differs: where both models have it, else an output.
+    """The first value, in the order of B, that differs: one that both models have, or an output.
 
-    nodes: what makes it in A and in B; None for what no node makes. operands: its inputs at the element.
-    within: the nodes around it, by what they give, and their turns, where it stands in control flow or a function.
+    Attributes:
+        nodes: The nodes that make it in A and in B; None if no node does.
+        operands: Its operands at the element.
+        within: The outer nodes, by their results, and their iterations, if it is in control flow or a function.
     """
 
     inputs: str
@@ -29,28 +31,34 @@ class Mismatch:
 
     @property
     def node_a(self) -> str:
-        """What makes it in A, as ONNX text; empty where no node does."""
+        """The node that makes it in A, as ONNX text; empty if no node does."""
         return "" if self.nodes[0] is None else item_text(self.nodes[0])
 
     @property
     def node_b(self) -> str:
-        """What makes it in B, as ONNX text; empty where no node does."""
+        """The node that makes it in B, as ONNX text; empty if no node does."""
         return "" if self.nodes[1] is None else item_text(self.nodes[1])
 
 
 @dataclass
 class Verdict:
-    """What comparing two models found. It is true exactly if they are equal: `assert castsmith.verify(a, b)`.
+    """The result of comparing two models. It is true exactly if they are equal: `assert castsmith.verify(a, b)`.
 
-    outcome: `equal`, `different` or `inconclusive`. mismatch: the first value that differs. interface: differences of
-        the declared inputs and outputs, in words. unsure: why the models cannot be called equal, in words.
-    runs: the sets of inputs on which both ran. skipped: sets on which the first does not run, and why.
-    outputs: what was compared of each output. proven: the outputs shown to be equal for all inputs, and how.
-    accepted: differences of the interface that were accepted and compared through, in words.
-    not_reached: branches that no input took, loops that made no turn, results that never varied or were never finite.
-    runtime: what the engine makes of the second model, run whole, where that is not what the model means.
-    stood_in: operators that the reference implementation ran in place of the engine. computed: the operators that each
-        ran, `castsmith` for exact arithmetic. notes: what else should be known.
+    Attributes:
+        mismatch: The first value that differs, or None.
+        interface: Differences of the declared inputs and outputs, in words.
+        unsure: Reasons why the models cannot be called equal, in words.
+        runs: The sets of inputs on which both ran.
+        skipped: Sets on which the first does not run, with reasons.
+        outputs: Counts of compared elements of each output.
+        proven: The outputs proven equal for all inputs, with reasons.
+        accepted: Accepted differences of the interface, in words.
+        not_reached: Branches that no input took, loops without iterations, results that never varied or were never
+            finite.
+        runtime: Results of the engine for the whole second model that differ from its meaning.
+        stood_in: Operators that the reference implementation ran instead of the engine.
+        computed: The operators by engine, `castsmith` for exact arithmetic.
+        notes: Further remarks.
     """
 
     engine: str
@@ -74,7 +82,7 @@ class Verdict:
 
     @property
     def outcome(self) -> str:
-        """`different` where anything differs, `inconclusive` where that cannot be told, else `equal`."""
+        """`different` if there is a difference, `inconclusive` if that is undecided, else `equal`."""
         if self.mismatch is not None or self.interface:
             return DIFFERENT
         return INCONCLUSIVE if self.unsure else EQUAL
@@ -96,7 +104,7 @@ class Verdict:
 
     @property
     def same(self) -> bool:
-        """As `equal`."""
+        """The same as `equal`."""
         return self.equal
 
     @property
@@ -106,7 +114,7 @@ class Verdict:
 
     @property
     def undefined(self) -> int:
-        """Those of them that were left out, as the standard leaves them undefined."""
+        """Those of them that were omitted, as the standard leaves them undefined."""
         return sum(count.left_out for count in self.outputs.values())
 
     @property
@@ -115,7 +123,7 @@ class Verdict:
         return self.elements - self.undefined
 
     def summary(self) -> str:
-        """One sentence: the outcome and what it rests on."""
+        """One sentence: the outcome and its basis."""
         if self.mismatch is not None:
             found = self.mismatch
             place = list(found.difference.index) if found.difference.index else ""

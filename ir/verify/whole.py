@@ -1,4 +1,4 @@
-"""A model run whole in a runtime, to tell what the runtime makes of it from what it means."""
+"""A model run as a whole in a runtime, to separate the runtime's changes from the meaning of the model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LARGEST_CUT = 1 << 26
 
 @dataclass
 class Whole:
-    """The second model in the engine as a whole: in ONNX Runtime unoptimized and as it runs by default."""
+    """The whole second model in the engine: in ONNX Runtime without optimization and with its default."""
 
     model: onnx_ir.Model
     engine: str
@@ -55,7 +55,7 @@ class Whole:
 
     @property
     def invalid(self) -> bool:
-        """Whether the runtime refuses the model as one that is not valid, and not for want of a kernel."""
+        """True if the runtime refuses the model as invalid, and not for a missing kernel."""
         return any(word in self.reason for word in _INVALID)
 
     def differences(
@@ -66,9 +66,10 @@ class Whole:
         evaluator: Evaluator,
         nan_bits: bool,
     ) -> list[str]:
-        """One sentence for each level at which an output is not what the model means, with the node that made it so.
+        """Yield one sentence for each level at which an output differs from the meaning, with the node that caused it.
 
-        meant: the outputs that the model means.
+        Args:
+            meant: The outputs that the model means.
         """
         title = TITLES[self.engine]
         if self.reason:
@@ -110,7 +111,7 @@ class Whole:
         output: onnx_ir.Value,
         nan_bits: bool,
     ) -> str:
-        """The first node whose result, as the only output of the model, the runtime changes: found by halving."""
+        """Return the first node whose result, as the only output, the runtime changes: found by bisection."""
         if self._proto is None or self._proto.ByteSize() > _LARGEST_CUT:
             return ""
         meant: dict[str, Tensor] = {key: Tensor(array) for key, array in feeds.items()}
