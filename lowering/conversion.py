@@ -13,7 +13,7 @@ from onnx_ir import DataType
 
 from castsmith.ir.inference import infer_element_types
 from castsmith.ir.io import as_model
-from castsmith.ir.records import Diagnostic, Records, Severity
+from castsmith.ir.records import Diagnostic, Records, Severity, Site
 from castsmith.ir.rewrite_pass import note_provenance
 from castsmith.ir.targets import as_target
 from castsmith.ir.text import site_of
@@ -187,7 +187,10 @@ def _attempt(work: onnx_ir.Model, request: Request, kept: Sequence[str], most: f
         ConvertPrecision(request.to, request.target, request.io, keep, request.lower, bound=request.bound),
         SimplifyCasts(target=request.target),
     )
+    mixed: set[Site] = set()
     for step in steps:
+        if isinstance(step, ConvertPrecision):
+            mixed = {each.site for each in _left_mixed(work)}
         if isinstance(step, InsertPromoteTypes) and not _needs_repair(work):
             continue
         request.progress(name_of(step))
@@ -198,7 +201,7 @@ def _attempt(work: onnx_ir.Model, request: Request, kept: Sequence[str], most: f
             found = outcome
         if request.provenance and outcome.modified:
             note_provenance(work, known, outcome.records.rewrites)
-    records.diagnostics += _left_mixed(work)
+    records.diagnostics += [each for each in _left_mixed(work) if each.site not in mixed]
     names = _names(found)
     return ConvertResult(
         work,

@@ -26,6 +26,10 @@ _FIRST_NUMBERED_CAST = 6
 """The opset from which Cast names its type by number; before, it is text."""
 
 
+_IMPORTED = 13
+"""The opset that is imported for casts where a model imports none of the standard."""
+
+
 @dataclass
 class Change:
     """One conversion of a model in progress."""
@@ -314,7 +318,9 @@ def _who(use: Use) -> str:
 
 def _cast(change: Change, value: onnx_ir.Value, to: DataType) -> onnx_ir.Node:
     node = cast_node(value, to)
-    opset = opset_of(_imports(change, value), "") or 0
+    opset = opset_of(_imports(change, value), "")
+    if opset is None:
+        opset = change.problem.model.graph.opset_imports[""] = _IMPORTED
     if opset < _FIRST_NUMBERED_CAST:
         node.attributes["to"] = onnx_ir.AttrString("to", to.name)
     node.name = change.namer.fresh(node.name or "castsmith_cast")

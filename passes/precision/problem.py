@@ -27,7 +27,7 @@ from castsmith.ir.ops import (
     opset_of,
     traits_of,
 )
-from castsmith.ir.walks import graphs_in
+from castsmith.ir.walks import graphs_in, nodes_of, subgraphs_of
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.types import type_name
 from castsmith.passes.place import Sizes
@@ -231,11 +231,15 @@ class Problem:
         self._carry(node)
         for attribute in node.attributes.data.values():
             for graph in graphs_in(attribute):
-                self._closed(graph)
+                if node.domain in DEFAULT_DOMAINS:
+                    self._closed(graph)
+                else:
+                    self._left_alone(graph)
 
     def _fix(self, node: onnx_ir.Node, variable: int, ports: Ports, imports: Mapping[str, int]) -> None:
         """Fix the side of the node if a rule decides it, and note the reason."""
-        why = ports.why_not or self._inexact(node, ports) or self._unfit_operand(node, ports)
+        why = ports.why_not or self._without_casts(imports) or self._inexact(node, ports)
+        why = why or self._unfit_operand(node, ports)
         asked_to_keep, asked_to_lower = self.wishes.keep(node), self.wishes.lower(node)
         if why:
             self.reasons[node] = why
@@ -259,6 +263,9 @@ class Problem:
         if why:
             self.reasons[node] = why
             self.costs.fix(variable, converted=False)
+
+    def _without_casts(self, imports: Mapping[str, int]) -> str:
+        return "" if opset_of(imports, "") else "the model imports no operators of the standard, of which Cast is one"
 
     def _counts_in_short(self, node: onnx_ir.Node) -> bool:
         """True if the node computes only with integers, some of which the precision does not hold."""
@@ -482,6 +489,20 @@ class Problem:
         self.scope(graph)
         for index, value in enumerate(graph.outputs):
             self.use(value, graph, index, KEPT)
+
+    def _left_alone(self, graph: onnx_ir.Graph) -> None:
+        """A subgraph of an operator that may ask anything of it: nothing in it changes, and what it reads stays."""
+        for node in nodes_of(graph):
+            for index, value in enumerate(node.inputs):
+                self.use(value, node, index, KEPT)
+            for value in node.outputs:
+                self._give(value, KEPT)
+            self.reasons[node] = "it is in a subgraph of an operator whose rules are unknown"
+        for inner in (graph, *subgraphs_of(graph)):
+            for value in (*inner.inputs, *inner.initializers.values()):
+                self._give(value, KEPT)
+            for index, value in enumerate(inner.outputs):
+                self.use(value, inner, index, KEPT)
 
     def _is_sequence(self, value: onnx_ir.Value) -> bool:
         if value.type is not None:

@@ -195,7 +195,8 @@ def require_possible(model: onnx_ir.Model, to: DataType, target: Target | None) 
     if target is not None and to in target.lacks:
         raise OptionError(f"{target.name} has no {name}; name another precision or target.")
     for scope in (model.graph, *model.functions.values()):
-        why = not_cast([to], opset_of(scope.opset_imports, "") or 0)
+        opset = opset_of(scope.opset_imports, "")
+        why = None if opset is None else not_cast([to], opset)
         if why is not None:
             raise OptionError(f"the model cannot be converted to {name}: {why}")
 

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import onnx
 import onnx.checker
+import onnx.defs
+import onnx.helper
 import onnx.numpy_helper
 import onnx.parser
 import onnx_ir
@@ -221,3 +223,44 @@ def test_weights_are_rounded_once_by_the_codec() -> None:
     found = after.graph.initializers["w"].const_value
     assert found is not None
     assert found.numpy().tobytes() == expected.tobytes()
+
+
+def test_a_subgraph_of_an_unknown_operator_is_left_alone() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17, "com.acme" : 1]>
+    g (float[4,4] x) => (float[4,4] y) <float[4,4] w = {WEIGHTS}> {
+      m = MatMul (x, w)
+      s = com.acme.Search <body = b (float[4,4] e) => (float[4,4] logits) { k = MatMul (e, w) logits = Add (k, m) }> (m)
+      y = MatMul (s, w)
+    }""".replace("WEIGHTS", ", ".join(["0.5"] * 16))
+    before = onnx.parser.parse_model(text)
+    before.graph.value_info.append(onnx.helper.make_tensor_value_info("s", onnx.TensorProto.FLOAT, [4, 4]))
+    after = to_proto(convert(before, to="float16").model)
+    (old,) = (node for node in before.graph.node if node.op_type == "Search")
+    (new,) = (node for node in after.graph.node if node.op_type == "Search")
+    inside = new.attribute[0].g
+    assert [value.name for value in inside.output] == ["logits"]
+    assert [node.op_type for node in inside.node] == [node.op_type for node in old.attribute[0].g.node]
+    types = {tensor.name: tensor.data_type for tensor in after.graph.initializer}
+    assert types[inside.node[0].input[1]] == onnx.TensorProto.FLOAT
+
+
+def test_a_model_without_the_standard_is_left_and_casts_import_it() -> None:
+    text = """<ir_version: 8, opset_import: ["ai.onnx.ml" : 3]>
+    g (float[4,4] x) => (float[4,4] y) { y = ai.onnx.ml.Scaler <offset = [0.5], scale = [2.0]> (x) }"""
+    before = onnx.parser.parse_model(text)
+    assert to_proto(convert(before, to="float16").model) == to_proto(from_proto(before))
+    after = to_proto(convert(before, to="float16", keep_io_types=False).model)
+    onnx.checker.check_model(after, full_check=True)
+    assert session(after).get_inputs()[0].type == "tensor(float16)"
+
+
+@pytest.mark.parametrize("opset", range(1, onnx.defs.onnx_opset_version() + 1))
+def test_every_opset_stays_valid(opset: int) -> None:
+    text = f"""<ir_version: 8, opset_import: ["" : {opset}]>
+    g (float[4,4] x) => (float[4,4] y, float[4,4] z) <float[4,4] w = {{{", ".join(["0.5"] * 16)}}}> {{
+      a = MatMul (x, w) b = Exp (a) c = Relu (a) y = MatMul (b, w) z = Transpose (c)
+    }}"""
+    before = onnx.parser.parse_model(text)
+    after = to_proto(convert(before, to="float16", target="tensorrt-10").model)
+    onnx.checker.check_model(after, full_check=True)
+    assert [node.op_type for node in after.graph.node].count("Cast") == 5
