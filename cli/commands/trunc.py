@@ -22,7 +22,7 @@ def add_to(commands: Commands) -> None:
     parser.add_argument("--zero-point", metavar="X", default="0", help="the zero point of the input (default: 0)")
     parser.add_argument("--in-bitwidth", metavar="N", type=integer(1), required=True, help="bits of the input")
     parser.add_argument("--out-bitwidth", metavar="N", type=integer(1), required=True, help="bits of the output")
-    parser.add_argument("--out-scale", metavar="X", help="the scale of the output \(version 2 only\)")
+    parser.add_argument("--out-scale", metavar="X", help="the scale of the output (version 2 only)")
     parser.add_argument(
         "--rounding-mode",
         metavar="MODE",
