@@ -27,6 +27,7 @@ body { font: 14px/1.45 system-ui, sans-serif; color: var(--fg); background: var(
 svg { width: 100%; height: auto; display: block; } text { fill: var(--fg); font-size: 12px; }
 .grid { stroke: var(--grid); } .limit { stroke: var(--limit); stroke-dasharray: 5 4; }
 .proven { fill: var(--proven); } .measured { fill: var(--measured); } .unknown { fill: var(--unknown); }
+h1 { overflow-wrap: anywhere; font-size: 1.5rem; } td:last-child, th { white-space: nowrap; }
 table { border-collapse: collapse; width: 100%; margin-top: 1rem; } 
 td, th { text-align: left; padding: .2rem .6rem .2rem 0;
   border-bottom: 1px solid var(--grid); overflow-wrap: anywhere; }
@@ -55,8 +56,9 @@ def bounds_page(title: str, found: Bounds, to: str | None) -> str:
         f"<i class=proven></i>proven<i class=measured></i>measured<i class=unknown></i>unknown</p>"
         f"<svg viewBox='0 0 {_WIDTH:.0f} {_HEIGHT + 40:.0f}' role=img>"
         f"<title>Magnitude of each value in the order of the model, against the limits of {escape(name)}</title>"
-        + "".join(_axis(name, limit, least))
+        + "".join(_axis())
         + "".join(_strips(found))
+        + "".join(_limits(name, limit, least))
         + "</svg>"
         + "".join(_table(found, limit))
         + "</html>\n"
@@ -68,17 +70,20 @@ def _y(magnitude: float) -> float:
     return _TOP + (_MOST - power) / (_MOST - _LEAST) * (_HEIGHT - _TOP)
 
 
-def _axis(name: str, limit: float, least: float) -> Iterator[str]:
+def _axis() -> Iterator[str]:
     for power in range(int(_LEAST), int(_MOST) + 1, 10):
         y = _y(2.0**power)
         yield f"<line class=grid x1={_LEFT:.0f} x2={_WIDTH:.0f} y1={y:.1f} y2={y:.1f} />"
         yield f"<text x={_LEFT - 8:.0f} y={y + 4:.1f} text-anchor=end>2^{power}</text>"
+    yield f"<text x={_LEFT:.0f} y={_HEIGHT + 24:.0f}>first node</text>"
+    yield f"<text x={_WIDTH:.0f} y={_HEIGHT + 24:.0f} text-anchor=end>last node</text>"
+
+
+def _limits(name: str, limit: float, least: float) -> Iterator[str]:
     for value, text in ((limit, f"largest {name}"), (least, f"smallest {name}")):
         y = _y(value)
         yield f"<line class=limit x1={_LEFT:.0f} x2={_WIDTH:.0f} y1={y:.1f} y2={y:.1f} />"
         yield f"<text x={_WIDTH - 4:.0f} y={y - 4:.1f} text-anchor=end>{escape(text)}</text>"
-    yield f"<text x={_LEFT:.0f} y={_HEIGHT + 24:.0f}>first node</text>"
-    yield f"<text x={_WIDTH:.0f} y={_HEIGHT + 24:.0f} text-anchor=end>last node</text>"
 
 
 def _strips(found: Bounds) -> Iterator[str]:
