@@ -17,7 +17,7 @@ from onnx_ir import DataType
 from castsmith.ir.bounds import elementwise, linear, movement, normalization
 from castsmith.ir.bounds.control_flow import control_flow
 from castsmith.ir.bounds.interval import Dims, Interval, constant_interval, flags, hull, whole, with_bounds
-from castsmith.ir.bounds.rounding import is_float, is_integer
+from castsmith.ir.bounds.rounding import is_float, is_integer, rounded
 from castsmith.ir.bounds.step import DEFAULTS, Rule, Step, UnknownRangeError
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.inference import Inference
@@ -98,8 +98,7 @@ class Analysis:
     def _input(self, value: onnx_ir.Value) -> Interval:
         dims, dtype, name = self.dims_of(value), self.inference.type_of(value), value.name or ""
         if name in self.ranges:
-            low, high = self.ranges[name]
-            return _with_default(constant_interval(low, high, dims, dtype), value)
+            return _with_default(_declared_range(*self.ranges[name], dims, dtype), value)
         if value.const_value is not None:
             return replace(interval_of_tensor(value.const_value), assumes=frozenset({DEFAULTS}))
         return whole(dtype, dims, blame=frozenset({name}))
@@ -151,6 +150,13 @@ class Analysis:
 
     def _foreign(self, step: Step) -> Sequence[Interval]:
         return [step.unbounded(index, **_anything(step, index)) for index in range(len(step.node.outputs))]
+
+
+def _declared_range(low: float, high: float, dims: Dims | None, dtype: DataType | None) -> Interval:
+    """The range, and the numbers of the type that are nearest to its ends: 0.1 in float is above 0.1."""
+    declared = constant_interval(low, high, dims, dtype)
+    least, greatest = rounded(declared.low, declared.high, dtype)
+    return replace(declared, low=np.minimum(declared.low, least), high=np.maximum(declared.high, greatest))
 
 
 def _with_default(declared: Interval, value: onnx_ir.Value) -> Interval:

@@ -248,12 +248,12 @@ def _a_number_in_each_row(x: Interval, axis: int | None) -> bool:
 
 
 def _normalized(
-    step: Step, x: Interval, count: int | None, scale: Interval | None, offset: Interval | None, *, ball: bool
+    step: Step, x: Interval, count: float | None, scale: Interval | None, offset: Interval | None, *, ball: bool
 ) -> Interval:
     """Rows of x over their root mean square, times scale, plus offset. count: how many elements a row has."""
     if count is None:
         raise UnknownRangeError
-    relative = 1 + 2 * sum_error(4, step.dtypes[0]) + sum_error(count, step.dtypes[0])
+    relative = 1 + 2 * sum_error(4, step.dtypes[0]) + sum_error(min(math.ceil(count), 1 << 24), step.dtypes[0])
     radius = math.sqrt(count) * relative
     dims = x.dims
     low, high = np.full((1,) * len(dims or ()), -radius), np.full((1,) * len(dims or ()), radius)
@@ -321,7 +321,14 @@ def _instance_norm(step: Step) -> Interval:
     x = step.input(0)
     if x.dims is None:
         raise UnknownRangeError
-    return _per_channel(step, x, length_of(x.dims, range(2, len(x.dims))))
+    count = length_of(x.dims, range(2, len(x.dims)))
+    return _per_channel(step, x, _squared_spread(x, step.float("epsilon", 1e-5)) if count is None else count)
+
+
+def _squared_spread(x: Interval, epsilon: float) -> float | None:
+    """A number whose root bounds rows of unknown length: the distance to the mean over the root of epsilon."""
+    spread = x.greatest - x.least
+    return spread * spread / epsilon if epsilon > 0 and math.isfinite(spread) else None
 
 
 def _group_norm(step: Step) -> Interval:
@@ -343,7 +350,7 @@ def _one(interval: Interval) -> Interval:
     return constant_interval(interval.least, interval.greatest, (1,), interval.dtype, **flags(interval))
 
 
-def _per_channel(step: Step, x: Interval, count: int | None) -> Interval:
+def _per_channel(step: Step, x: Interval, count: float | None) -> Interval:
     assert x.dims is not None
     scale, offset = (_on_channels(step.input(index), len(x.dims)) for index in (1, 2))
     return _normalized(step, x, count, scale, offset, ball=False)

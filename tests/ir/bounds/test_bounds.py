@@ -187,3 +187,16 @@ def test_the_model_is_not_changed() -> None:
     before = model.SerializeToString()
     bounds(model)
     assert model.SerializeToString() == before
+
+
+def test_the_ends_of_a_range_are_those_of_the_type() -> None:
+    found = bounds(_model("y = Neg (x)"), ranges={"x": (0.1, 2.7)})
+    assert found["y"].low <= -float(np.float32(2.7))
+    assert found["x"].low <= float(np.float32(0.1))
+
+
+def test_a_normalization_of_unknown_length() -> None:
+    body = "y = InstanceNormalization <epsilon = 0.01> (x, w, w)"
+    found = bounds(_model(body, "float[1,2,N] x", "float[2] w = {1, 1}"), ranges={"x": (-1, 1)})["y"]
+    assert found.how == "proven"
+    assert 20 <= found.magnitude <= 22
