@@ -2,8 +2,11 @@
 
     proof    `prove`: two models read into one book
     values   the values of models, each written once into a `Book`: equal computations have one number
+    normal   a book that normalizes expressions by functions of one element and by moves of elements
     tables   functions of one element, known for every element
-    normal   a book that normalizes expressions by those functions and by moves of elements
+
+These four are the rules. The facts below them: how programs of operators run (`programs`), which elements they cannot
+distinguish (`classes`), constants made of constants (`constants`), and the element types of results (`types`).
 
 Two outputs of one number are equal for all inputs; two numbers imply nothing. It covers the rewrites of this program:
 casts removed, moved and folded, encodings instead of casts, functions expanded. It shares only

@@ -10,31 +10,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 import numpy as np
-import onnx
-import onnx.defs
-import onnx.helper
 import onnx_ir
-from onnx.reference import ReferenceEvaluator
 from onnx_ir import DataType
 
 from castsmith.ir.ops import Moves, operators, traits_of
-from castsmith.ir.prove.tables import ELEMENTWISE, SOURCE, Program, agree, constant, digest, evaluated, step
+from castsmith.ir.prove.constants import LARGEST_FOLDED, OTHERS_FOLDED, constant_of
+from castsmith.ir.prove.programs import ELEMENTWISE, SOURCE, Program, constant, evaluated, step
+from castsmith.ir.prove.tables import agree, digest
+from castsmith.ir.prove.types import bound_together, cast_to, result_type
 from castsmith.ir.prove.values import Attributes, Book, version_of
-from castsmith.numerics.cast import NEWEST_OPSET, bit_cast, cast
-from castsmith.numerics.errors import CastsmithError, PromotionError
+from castsmith.numerics.cast import NEWEST_OPSET
+from castsmith.numerics.errors import PromotionError
 from castsmith.numerics.promotion import PromotionRules, common_type
-from castsmith.numerics.quantize import dequantize_linear
-from castsmith.numerics.status import cast_status
 from castsmith.numerics.types import ELEMENT_TYPES, Kind, element_type
 
 Op = tuple[str, str, int]
 Inputs = tuple[int | None, ...]
 
-_MOST_STEPS, _MOST_SOURCES, _LARGEST_FOLDED, _DEEPEST = 40, 24, 1 << 20, 64
+_MOST_STEPS, _MOST_SOURCES, _DEEPEST = 40, 24, 64
 
 _ARRANGED = (Moves.KEEP, Moves.PERMUTE, Moves.SELECT, Moves.SPLIT, Moves.REPEAT, Moves.JOIN, Moves.CHOOSE)
 _MOVED = {
@@ -89,12 +85,11 @@ class Normal(Book):
         inputs = self._promoted(op, inputs)
         if kind == "Identity" or (kind == "Dropout" and op[2] >= 7 and len(inputs) < 3 and index == 0):
             return first
-        if kind in ("Cast", "CastLike") and self._to(kind, settings, inputs) == self.types.get(first, 0):
+        if kind in ("Cast", "CastLike") and cast_to(kind, settings, inputs, self.types) == self.types.get(first, 0):
             return first
-        if kind in _MOVED or kind in ("Shape", "Cast", "BitCast"):
-            folded = self._folded(op, attributes, inputs, count)
-            if folded is not None:
-                return folded
+        folded = self._folded(op, attributes, inputs, count)
+        if folded is not None:
+            return folded
         if kind == "Shape":
             inputs = (self._root(first),)
         if kind == "Reshape":
@@ -107,16 +102,20 @@ class Normal(Book):
                 attributes = tuple(each for each in attributes if each[0] != "allowzero")
         if kind == "QuantizeLinear" and self._only_divides(settings, inputs):
             return self._divided(op, settings, inputs)
-        if kind == "DequantizeLinear" and all(number in self.constants for number in inputs):
-            folded = self._dequantized(op, settings, inputs)
-            if folded is not None:
-                return folded
         if kind == "DequantizeLinear" and self._only_scales(settings, inputs):
             return self._scaled(inputs, index, count)
         program = self._program(kind, settings, op, inputs)
         if program is not None:
             return self._applied(program, op, attributes, inputs, index, count)
         return self._written(op, attributes, inputs, index, count)
+
+    def _folded(self, op: Op, attributes: Attributes, inputs: Inputs, count: int) -> int | None:
+        """Return the constant that an operator other than those of programs makes of constants."""
+        tensors = [None if number is None else self.constants.get(number) for number in inputs]
+        if count != 1 or any(t is None and n is not None for t, n in zip(tensors, inputs, strict=True)):
+            return None
+        result = constant_of(op, attributes, tensors) if op[1] in _MOVED or op[1] in OTHERS_FOLDED else None
+        return None if result is None else self.constant(result)
 
     def _only_scales(self, settings: dict[str, Any], inputs: Inputs) -> bool:
         """True if a DequantizeLinear subtracts no zero point, and multiplies by one float."""
@@ -125,16 +124,6 @@ class Normal(Book):
         if scale is None or len(scale.shape) or scale.dtype != DataType.FLOAT or settings.keys() - {"axis"}:
             return False
         return len(inputs) < 3 or (zero is not None and not np.any(np.frombuffer(zero.tobytes(), np.uint8)))
-
-    def _dequantized(self, op: Op, settings: dict[str, Any], inputs: Inputs) -> int | None:
-        arrays = [self.constants[number].numpy() for number in inputs if number is not None]
-        plain = {name: int(value[1]) for name, value in settings.items() if name in ("axis", "block_size")}
-        if settings.keys() - plain.keys() or len(arrays) != len(inputs):
-            return None
-        try:
-            return self.constant(onnx_ir.tensor(dequantize_linear(*arrays, opset=op[2], **plain)))
-        except CastsmithError:
-            return None
 
     def _scaled(self, inputs: Inputs, index: int, count: int) -> int:
         cast = (("to", ("INT", str(int(DataType.FLOAT)))),)
@@ -147,7 +136,7 @@ class Normal(Book):
         if self.rules is None or self.rules.pytorch_scalar_promotion or len(known) < 2:
             return inputs
         found = list(inputs)
-        for places in _bound(op, len(inputs)):
+        for places in bound_together(op, len(inputs)):
             types = [self.types.get(number) for at in places if (number := inputs[at]) is not None]
             if None in types or len(set(types)) < 2:
                 continue
@@ -186,7 +175,7 @@ class Normal(Book):
         if kind not in ELEMENTWISE and kind != "CastLike":
             return None
         if kind in ("Cast", "CastLike"):
-            to = self._to(kind, settings, inputs)
+            to = cast_to(kind, settings, inputs, self.types)
             if to is None:
                 return None
             saturate = settings.get("saturate", ("INT", "1"))[1] == "1"
@@ -203,12 +192,6 @@ class Normal(Book):
             return (kind, ()) if one else None
         return kind, ()
 
-    def _to(self, kind: str, settings: dict[str, Any], inputs: Inputs) -> DataType | None:
-        if kind == "CastLike":
-            return self.types.get(inputs[1]) if len(inputs) > 1 and inputs[1] is not None else None
-        text = settings["to"][1]
-        return DataType(int(text)) if text.isdigit() else DataType[text.strip("b'\"")]
-
     def _applied(self, program: Any, op: Op, attributes: Attributes, inputs: Inputs, index: int, count: int) -> int:
         """Return the operator on these inputs: moved below moves, or as a function."""
         name, settings = program
@@ -217,7 +200,7 @@ class Normal(Book):
         varying = list(dict.fromkeys(number for number in values if number not in self.constants))
         if len(values) == len(given) and not varying and count == 1:
             result = evaluated(step(name, settings, [self._constant(number) for number in values]))
-            if result is not None and result.size <= _LARGEST_FOLDED:
+            if result is not None and result.size <= LARGEST_FOLDED and result.dtype.kind not in "OSU":
                 return self.constant(onnx_ir.tensor(result))
         if len(values) < len(given) or not varying or not self._scalars(name, values):
             return self._written(op, attributes, inputs, index, count)
@@ -385,134 +368,9 @@ class Normal(Book):
         whole = all(name not in ("start", "end") or value == ("INT", "0") for name, value in key[2])
         return whole and dict(key[2]).get("end") is None and key[3] == (self._root(number),)
 
-    # ---- constants, and expressions without a normal form
-
-    def _folded(self, op: Op, attributes: Attributes, inputs: Inputs, count: int) -> int | None:
-        """Return the constant that the operator makes of constants; None if it makes none or it is unknown."""
-        tensors = [None if number is None else self.constants.get(number) for number in inputs]
-        if any(tensor is None and number is not None for tensor, number in zip(tensors, inputs, strict=True)):
-            return None
-        if count != 1 or sum(t.size for t in tensors if t is not None) > _LARGEST_FOLDED:
-            return None
-        if op[1] in ("Cast", "BitCast"):
-            return self._cast_constant(op, attributes, tensors[0])
-        if op[1] == "Shape":
-            ends = {name: _parsed(value) for name, value in attributes}
-            shape = self.constants[inputs[0] or 0].shape.numpy()[ends.get("start", 0) : ends.get("end")]
-            return self.constant(onnx_ir.tensor(np.array(shape, np.int64)))
-        return self._moved_constant(op, attributes, tensors)
-
-    def _cast_constant(self, op: Op, attributes: Attributes, tensor: Any) -> int | None:
-        program = self._program(op[1], dict(attributes), op, ())
-        if program is None or tensor.dtype is DataType.STRING:
-            return None
-        array = tensor.numpy()
-        try:
-            if op[1] == "BitCast":
-                result = bit_cast(array, DataType(program[1][0]))
-            else:
-                to, saturate, mode, opset = program[1]
-                how: dict[str, Any] = {"saturate": saturate, "round_mode": mode, "opset": opset}
-                if cast_status(array, DataType(to), **how).any():
-                    return None
-                result = cast(array, DataType(to), **how)
-        except CastsmithError:
-            return None
-        return self.constant(onnx_ir.tensor(result, dtype=DataType(program[1][0])))
-
-    def _moved_constant(self, op: Op, attributes: Attributes, tensors: list[Any]) -> int | None:
-        if any(t is not None and (t.dtype is DataType.STRING or t.numpy().dtype.isbuiltin != 1) for t in tensors):
-            return None
-        if any(value[0] not in ("INT", "INTS") for _, value in attributes):
-            return None
-        names = ["" if tensor is None else f"i{at}" for at, tensor in enumerate(tensors)]
-        values: dict[str, Any] = {name: _parsed(value) for name, value in attributes}
-        node = onnx.helper.make_node(op[1], names, ["o"], **values)
-        feeds = {name: tensor.numpy() for name, tensor in zip(names, tensors, strict=True) if name}
-        infos = [
-            onnx.helper.make_tensor_value_info(n, int(t.dtype), None) for n, t in zip(names, tensors, strict=True) if n
-        ]
-        graph = onnx.helper.make_graph([node], "g", infos, [onnx.ValueInfoProto(name="o")])
-        model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", _newest_of(op))])
-        try:
-            results: Any = ReferenceEvaluator(model).run(None, feeds)
-            result = results[0]
-        except Exception:  # numpy may raise anything for these operands
-            return None
-        first = next(tensor for tensor in tensors if tensor is not None)
-        dtype = tensors[1].dtype if op[1] == "Where" else DataType.INT64 if op[1] == "Shape" else first.dtype
-        return self.constant(onnx_ir.tensor(np.asarray(result), dtype=dtype))
-
     def _written(self, op: Op, attributes: Attributes, inputs: Inputs, index: int, count: int) -> int:
         number = super().operator(op, attributes, inputs, index, count)
-        dtype = self._type(op, attributes, inputs, index)
+        dtype = result_type(op, attributes, inputs, index, self.types)
         if dtype is not None:
             self.types[number] = dtype
         return number
-
-    def _type(self, op: Op, attributes: Attributes, inputs: Inputs, index: int) -> DataType | None:
-        """Return the element type of an output by the schema: fixed, or that of an input of the same type variable."""
-        if op[1] in ("Cast", "CastLike"):
-            return self._to(op[1], dict(attributes), inputs)
-        if op[1] == "BitCast":
-            return DataType(int(dict(attributes)["to"][1]))
-        graphs = [value[2] for _, value in attributes if value[:1] == ("graph",)]
-        if graphs:
-            return self._type_of_flow(op, attributes, inputs, [list(outputs) for outputs in graphs], index)
-        try:
-            schema = onnx.defs.get_schema(op[1], op[2], op[0])
-        except onnx.defs.SchemaError:
-            return None
-        if not schema.outputs or len(schema.outputs) <= index:
-            return None
-        variable = schema.outputs[index].type_str
-        if variable.startswith("tensor("):
-            return DataType.__members__.get(variable[7:-1].upper())
-        last = len(schema.inputs) - 1
-        bound = [n for at, n in enumerate(inputs) if schema.inputs[min(at, last)].type_str == variable]
-        found = {self.types.get(number) for number in bound if number is not None}
-        allowed = next((c.allowed_type_strs for c in schema.type_constraints if c.type_param_str == variable), ())
-        if not bound and len(allowed) == 1:
-            return DataType.__members__.get(next(iter(allowed))[7:-1].upper())
-        dtype = found.pop() if len(found) == 1 else None
-        return dtype if dtype is not None and f"tensor({dtype.name.lower()})" in allowed and op[1] != "Pow" else None
-
-    def _type_of_flow(
-        self, op: Op, attributes: Attributes, inputs: Inputs, graphs: list[list[int]], index: int
-    ) -> DataType | None:
-        """Return the type of an output of If, Loop or Scan: of all branches, or of a state that keeps its type."""
-        scanned = int(dict(attributes).get("num_scan_inputs", ("INT", "0"))[1])
-        entering = {"If": (), "Loop": inputs[2:], "Scan": inputs[: len(inputs) - scanned]}.get(op[1])
-        place = index + (op[1] == "Loop")
-        if entering is None or any(place >= len(outputs) for outputs in graphs) or (op[1] == "Scan" and op[2] < 9):
-            return None
-        found = {self.types.get(outputs[place]) for outputs in graphs}
-        found |= {self.types.get(number) if number is not None else None for number in entering[index : index + 1]}
-        return found.pop() if len(found) == 1 else None
-
-
-@cache
-def _bound(op: Op, count: int) -> list[list[int]]:
-    """Return the inputs that each type variable binds, if one binds several."""
-    if not onnx.defs.has(op[1], op[2], op[0]):
-        return []
-    schema, found = onnx.defs.get_schema(op[1], op[2], op[0]), dict[str, list[int]]()
-    variables = {constraint.type_param_str for constraint in schema.type_constraints}
-    for at in range(count if schema.inputs else 0):
-        formal = schema.inputs[min(at, len(schema.inputs) - 1)]
-        if formal.is_homogeneous and formal.type_str in variables:
-            found.setdefault(formal.type_str, []).append(at)
-    return [places for places in found.values() if len(places) > 1]
-
-
-@cache
-def _newest_of(op: Op) -> int:
-    """Return the newest opset in which the operator is unchanged."""
-    return next(
-        opset for opset in range(onnx.defs.onnx_opset_version(), 0, -1) if version_of(op[0], op[1], opset) == op
-    )
-
-
-def _parsed(value: Any) -> Any:
-    kind, text = value
-    return int(text) if kind == "INT" else [int(each) for each in text.strip("[]").split(",") if each.strip()]

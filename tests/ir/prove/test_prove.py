@@ -13,7 +13,8 @@ from onnx_ir import DataType
 import castsmith
 from castsmith.ir.io import as_model
 from castsmith.ir.prove import Held, prove
-from castsmith.ir.prove.tables import SOURCE, constant, digest, step
+from castsmith.ir.prove.programs import SOURCE, constant, step
+from castsmith.ir.prove.tables import digest
 from tests.ir.prove.mutants import mutants, rewrites
 
 HEAD = '<ir_version: 10, opset_import: ["" : 23]>\n'
