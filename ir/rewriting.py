@@ -23,6 +23,7 @@ __all__ = [
     "apply_replacement",
     "lacking_identity",
     "place_constant",
+    "rewire",
     "run_rules",
     "take_declaration",
 ]
@@ -93,8 +94,7 @@ def apply_replacement(
     for new_node in replacement.nodes:
         _name_node(new_node, namer)
         node.prepend(new_node)
-    for index, value in replacement.inputs.items():
-        node.replace_input_with(index, value)
+    rewire(node, replacement.inputs)
     made = list(replacement.nodes)
     if replacement.outputs is not None:
         made += _replace_outputs(node, replacement.outputs, namer)
@@ -107,6 +107,25 @@ def apply_replacement(
         drop_if_unused(value)
     reason, saved = replacement.reason, replacement.saved_bytes
     return Rewrite(pass_name, replacement.rule, site, before, after, reason, replacement.effect, saved)
+
+
+def rewire(node: onnx_ir.Node, values: Mapping[int, onnx_ir.Value]) -> None:
+    """Replace several inputs of a node at once: onnx_ir's own way, one by one, copies all inputs for each."""
+    if len(values) < _FEW:
+        for index, value in values.items():
+            node.replace_input_with(index, value)
+        return
+    inputs = list(node.inputs)
+    for index, value in values.items():
+        old, inputs[index] = inputs[index], value
+        if old is not None:
+            old._remove_usage(node, index)  # pyright: ignore[reportPrivateUsage]
+        value._add_usage(node, index)  # pyright: ignore[reportPrivateUsage]
+    node._inputs = tuple(inputs)  # pyright: ignore[reportPrivateUsage]
+
+
+_FEW = 8
+"""Inputs that are replaced one by one."""
 
 
 def _adopt(constant: onnx_ir.Value, node: onnx_ir.Node, namer: Namer) -> None:

@@ -15,11 +15,12 @@ if TYPE_CHECKING:
     from castsmith.ir.io.file_ranges import file_of, relabelled, stored_as
     from castsmith.ir.io.files import destination, flush, mode_for, new_file, replace, same_name
     from castsmith.ir.io.loading import as_model, from_bytes, load
-    from castsmith.ir.io.protos import root_cause
+    from castsmith.ir.io.protos import REPEATED, root_cause
     from castsmith.ir.io.saving import kept_note, reloaded, save, write, write_to
     from castsmith.ir.io.streaming import computed, in_threads, is_large, piece_elements, pieces, regrouped, streamed
 
 __all__ = [
+    "REPEATED",
     "as_model",
     "computed",
     "destination",
@@ -56,7 +57,7 @@ if not TYPE_CHECKING:
             "file_ranges": ("file_of", "relabelled", "stored_as"),
             "files": ("destination", "flush", "mode_for", "new_file", "replace", "same_name"),
             "loading": ("as_model", "from_bytes", "load"),
-            "protos": ("root_cause",),
+            "protos": ("REPEATED", "root_cause"),
             "saving": ("kept_note", "reloaded", "save", "write", "write_to"),
             "streaming": ("computed", "in_threads", "is_large", "piece_elements", "pieces", "regrouped", "streamed"),
         },

@@ -15,12 +15,13 @@ This is equivalent from opset 11 on, the first that has sparse constants, and st
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableSequence
+from collections.abc import Iterator, MutableSequence, Sequence
 from math import prod
 from pathlib import Path
 
 import onnx
 import onnx.helper as make
+import onnx.printer
 import onnx.serialization
 import onnx_ir
 from google.protobuf.message import Message
@@ -30,7 +31,7 @@ from castsmith.ir.errors import ModelError
 from castsmith.ir.io.carried import as_onnx_ir_reads, carry_training, name_types, restore_training, restore_types
 from castsmith.ir.io.readable import require_readable
 from castsmith.ir.io.wire import messages_of
-from castsmith.ir.ops import DEFAULT_DOMAINS
+from castsmith.ir.ops import DEFAULT_DOMAINS, traits_of
 from castsmith.ir.walks import all_values, graphs_in
 
 _FIRST_OPSET = 11
@@ -159,10 +160,13 @@ def from_proto(proto: onnx.ModelProto) -> onnx_ir.Model:
     require_readable(proto)
     if has_sparse(proto):
         proto = spelled_out(proto)
+    proto, repeated = without_repeats(proto)
     with as_onnx_ir_reads(proto) as any_carried:
         model = onnx_ir.from_proto(proto)
     if any_carried:
         name_types(all_values(model))
+    if repeated:
+        model.meta[REPEATED] = repeated
     _import_the_last(model, proto)
     carry_training(model, proto)
     for graph, graph_proto in _graphs(model, proto):
@@ -170,6 +174,52 @@ def from_proto(proto: onnx.ModelProto) -> onnx_ir.Model:
         for name in {value.name for value in graph_proto.value_info} & graph.initializers.keys():
             graph.initializers[name].meta[_DECLARED] = True
     return model
+
+
+REPEATED = "castsmith.repeated"
+"""Where the `meta` of a model holds the texts of nodes that the file has twice."""
+
+
+def without_repeats(proto: onnx.ModelProto) -> tuple[onnx.ModelProto, list[str]]:
+    """Return the model without nodes that it has twice, in every part but their names, and the texts of those.
+
+    Converters write a cast again for each node that reads it, under the name of the first.
+    """
+    if not any(_repeats(nodes) for nodes in _node_lists(proto)):
+        return proto, []
+    copy, texts = onnx.ModelProto(), list[str]()
+    copy.CopyFrom(proto)
+    for nodes in _node_lists(copy):
+        again = _repeats(nodes)
+        texts += [onnx.printer.to_text(nodes[place]) for place in again]
+        if again:
+            _replace(nodes, [node for place, node in enumerate(nodes) if place not in again])
+    return copy, texts
+
+
+def _repeats(nodes: Sequence[onnx.NodeProto]) -> set[int]:
+    """Places of nodes that give under the same names what an earlier node gives."""
+    makers: dict[str, int] = {}
+    found: set[int] = set()
+    for place, node in enumerate(nodes):
+        first = makers.get(node.output[0]) if node.output else None
+        if first is not None and node.output[0] and _content(nodes[first]) == _content(node):
+            found.add(place)
+        for name in node.output:
+            makers.setdefault(name, place)
+    return found
+
+
+def _content(node: onnx.NodeProto) -> bytes | None:
+    """The parts of a node that decide what it gives; None for a random one."""
+    if traits_of(node.domain, node.op_type).random:
+        return None
+    bare = onnx.NodeProto()
+    bare.CopyFrom(node)
+    bare.ClearField("name")
+    bare.ClearField("doc_string")
+    bare.ClearField("metadata_props")
+    return bare.SerializeToString(deterministic=True)
 
 
 def to_proto(model: onnx_ir.Model) -> onnx.ModelProto:

@@ -10,7 +10,7 @@ from castsmith.ir.constants import constant_tensor, drop_if_unused, new_constant
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops import cast_node, set_element_type
 from castsmith.ir.records import NodeItem
-from castsmith.ir.rewriting import place_constant, take_declaration
+from castsmith.ir.rewriting import place_constant, rewire, take_declaration
 from castsmith.ir.text import Types, node_items
 from castsmith.numerics.cast import cast
 from castsmith.numerics.types import type_name
@@ -45,8 +45,11 @@ def apply(
         if choice.mode is not Mode.KEEP:
             for output in move.node.outputs:
                 set_element_type(output, choice.dtype)
+    wiring: dict[onnx_ir.Node, dict[int, onnx_ir.Value]] = {}
     for root, plan in zip(problem.roots, plans, strict=True):
-        casts += _serve(region, root, plan, problem, names, namer)
+        casts += _serve(region, root, plan, problem, names, namer, wiring)
+    for user, values in wiring.items():
+        rewire(user, values)
     for node in reversed(list(region.casts)):
         assert node.graph is not None
         node.graph.remove(node, safe=True)
@@ -74,8 +77,9 @@ def _serve(
     problem: Problem,
     names: dict[onnx_ir.Value, tuple[str | None, str | None]],
     namer: Namer,
+    wiring: dict[onnx_ir.Node, dict[int, onnx_ir.Value]],
 ) -> list[onnx_ir.Node]:
-    """Make the casts of one root and connect their results to all users."""
+    """Make the casts of one root, and note in `wiring` which input gets which result."""
     made: dict[Chain, onnx_ir.Value] = {plan.given: root.value}
     wishes: dict[Chain, tuple[str | None, str | None]] = {}
     for demand, chain in zip(root.demands, plan.served, strict=True):
@@ -99,7 +103,7 @@ def _serve(
         nodes.append(node)
     for demand, chain in zip(root.demands, plan.served, strict=True):
         if demand.user is not None:
-            demand.user.replace_input_with(demand.index, made[chain])
+            wiring.setdefault(demand.user, {})[demand.index] = made[chain]
         elif made[chain] is not demand.value:
             _become_output(demand.value, made[chain], namer)
     return nodes

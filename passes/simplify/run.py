@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import cast
 
 import onnx_ir
 from onnx_ir import DataType
@@ -27,6 +28,7 @@ from castsmith.ir.inference import (
     called_with_several_types,
     not_cast,
 )
+from castsmith.ir.io import REPEATED
 from castsmith.ir.ops import (
     CASTS,
     CastNode,
@@ -36,7 +38,7 @@ from castsmith.ir.ops import (
     read_cast,
 )
 from castsmith.ir.options import count_info, flag_info, option, text_info
-from castsmith.ir.records import Refusal, RewriteResult
+from castsmith.ir.records import Refusal, Rewrite, RewriteResult, Site
 from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.rewriting import Replacement, lacking_identity, run_rules
 from castsmith.ir.targets import Target
@@ -94,7 +96,17 @@ class SimplifyCasts(SessionPass):
                 answer = answer if lack is None else Refusal(NAME, answer.rule, site_of(node), lack)
             return replace(answer, saved_bytes=savings.of(node, answer)) if isinstance(answer, Replacement) else answer
 
-        return run_rules(session, NAME, rule, types=inference.types)
+        result = run_rules(session, NAME, rule, types=inference.types)
+        repeated = cast("list[str]", session.model.meta.pop(REPEATED, []))
+        merged = [_merged(text, session.model) for text in repeated]
+        result.records.rewrites[:0] = merged
+        return replace(result, modified=result.modified or bool(merged))
+
+
+def _merged(text: str, model: onnx_ir.Model) -> Rewrite:
+    """The record of a node that the file has twice, with one result, of which one was read."""
+    reason = "the model has this node twice, under one name of its result"
+    return Rewrite(NAME, "merge-duplicate-casts", Site(model.graph.name or ""), text, "", reason)
 
 
 @dataclass(frozen=True)
