@@ -23,6 +23,7 @@ from castsmith.ir.ops import (
     Answer,
     Moves,
     actual_outputs,
+    named_types,
     op_key,
     opset_of,
     traits_of,
@@ -35,10 +36,14 @@ from castsmith.passes.precision.constants import Fate, fate_of, limits, unfit
 from castsmith.passes.precision.cut import CONVERTED, KEPT, Costs
 from castsmith.passes.precision.operators import BOUNDS, HEAVY, MASK_PASSES, Place, sensitive_reason
 from castsmith.passes.precision.ports import Aim, Ports, ports_of
+from castsmith.passes.precision.sequences import sequences_of
 
 Scope = onnx_ir.Graph | onnx_ir.Function
 ANYTHING = -1
 """The demand of a use that accepts a value in either type."""
+
+_WISH = 1e12
+"""What it costs not to convert a sequence that was asked to be converted: more than any cast."""
 
 _CAST_OVERHEAD = 16.0
 """Fixed cost of a cast in bytes: of two equal placements, the one with fewer casts is chosen."""
@@ -124,6 +129,11 @@ class Problem:
     )
 
     @cached_property
+    def sequences(self) -> frozenset[onnx_ir.Value]:
+        """The values that no cast converts."""
+        return sequences_of(self.model, self.imports)
+
+    @cached_property
     def _several(self) -> frozenset[Scope]:
         return called_with_several_types(self.inference)
 
@@ -134,7 +144,7 @@ class Problem:
     def source(self, value: onnx_ir.Value | None) -> DataType | None:
         """Return the type of the value before the conversion."""
         if value is not None and value not in self._types:
-            self._types[value] = self.inference.type_of(value)
+            self._types[value] = self.inference.type_of(value) or _of_empty_sequence(value)
         return None if value is None else self._types[value]
 
     def fate(self, value: onnx_ir.Value) -> Fate:
@@ -157,15 +167,25 @@ class Problem:
                 self.made[value] = self.costs.variable()
                 self.constants_as_inputs(value)
             else:
-                self.made[value] = CONVERTED if value.name in self.wishes.converted_ports else KEPT
+                self.made[value] = self._asked_of(value)
         self.scope(graph)
         for index, value in enumerate(graph.outputs):
-            wanted = CONVERTED if value.name in self.wishes.converted_ports else KEPT
+            wanted = self._asked_of(value)
             if value in self.constants or value.is_graph_input():
                 # It cannot be renamed, so it keeps its type.
                 wanted = self.made.get(value, KEPT)
             self.use(value, graph, index, wanted)
         self._price()
+
+    def _asked_of(self, value: onnx_ir.Value) -> int:
+        """The side that is asked of an input or output; a sequence is converted only if all that it meets can be."""
+        if value.name not in self.wishes.converted_ports:
+            return KEPT
+        if value not in self.sequences:
+            return CONVERTED
+        variable = self.costs.variable()
+        self.costs.pay(CONVERTED, variable, _WISH)
+        return variable
 
     def constants_as_inputs(self, value: onnx_ir.Value) -> None:
         """True for a weight that is a graph input only because of an old IR version."""
@@ -186,10 +206,13 @@ class Problem:
 
     def use(self, value: onnx_ir.Value | None, place: onnx_ir.Node | Scope, index: int, wants: int) -> None:
         """Add a use of the value."""
+        if value is not None and wants > CONVERTED and self.source(value) is None:
+            # It may be of any type, so that whoever takes it cannot change.
+            self.costs.fix(wants, converted=False)
         if value is None or not self.concerns(value):
             return
         self.uses[value].append(Use(value, place, index, wants))
-        if wants != ANYTHING and value in self.made and self._is_sequence(value):
+        if wants != ANYTHING and value in self.made and value in self.sequences:
             self.costs.join(self.made[value], wants)
 
     def _constant(self, value: onnx_ir.Value) -> None:
@@ -504,18 +527,6 @@ class Problem:
             for index, value in enumerate(inner.outputs):
                 self.use(value, inner, index, KEPT)
 
-    def _is_sequence(self, value: onnx_ir.Value) -> bool:
-        if value.type is not None:
-            return not isinstance(value.type, onnx_ir.TensorType)
-        node = value.producer()
-        if node is None or node.graph is None:
-            return False
-        key = op_key(node, self.imports[node.graph])
-        if key is None:
-            return False
-        formal = actual_outputs(key, len(node.outputs))[value.index() or 0]
-        return formal is not None and not formal.tensor and (formal.sequence or node.op_type == "Optional")
-
     # Costs.
 
     def _price(self) -> None:
@@ -602,6 +613,14 @@ class Problem:
             and all(source is not None and source.op_type == "DequantizeLinear" for source in sources)
             and any(user.op_type in ("QuantizeLinear", "Relu", "Clip") for user in users)
         )
+
+
+def _of_empty_sequence(value: onnx_ir.Value) -> DataType | None:
+    """The element type of an empty sequence, which its node names; None for other values."""
+    node = value.producer()
+    if node is None or node.op_type != "SequenceEmpty" or node.domain not in DEFAULT_DOMAINS:
+        return None
+    return named_types(node).get("dtype", DataType.FLOAT)
 
 
 _SHORT = (DataType.FLOAT16, DataType.BFLOAT16)

@@ -274,6 +274,14 @@ TEXTS: dict[str, tuple[str, int, int, str]] = {
         8,
         "",
     ),
+    "loop of sequences": (
+        "g (float[4,4] x, int64 n) => (float[a,4] y) <W> { t = Constant <value = bool {1}> () e = SequenceEmpty ()"
+        " s = Loop (n, t, e) <body = b (int64 i, bool c, seq(float[4,4]) p) => (bool d, seq(float[4,4]) q)"
+        " { d = Identity (c) m = MatMul (x, w) q = SequenceInsert (p, m) }> y = ConcatFromSequence <axis = 0> (s) }",
+        17,
+        8,
+        "",
+    ),
     "optional": (
         "g (float[4,4] x) => (float[4,4] y) <W> { a = MatMul (x, w) o = Optional (a) e = OptionalGetElement (o)"
         " y = Relu (e) }",
