@@ -1,12 +1,17 @@
-"""The house keeps its own rules: what is packaged, what is public, what starting costs."""
+"""The house keeps its own rules: how large its rooms are, what is packaged, what is public, what starting costs."""
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import subprocess
 import sys
 import tomllib
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 import castsmith
 from castsmith.lowering.registry import PASSES, needs_target, pass_class, summary
@@ -14,6 +19,101 @@ from castsmith.lowering.registry import PASSES, needs_target, pass_class, summar
 ROOT = Path(__file__).parents[1]
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
 FOLDERS = ("cli", "ir", "lowering", "numerics", "passes")
+PACKAGES = sorted(path.parent for folder in FOLDERS for path in (ROOT / folder).rglob("__init__.py"))
+
+MOST_MODULES = 12
+"""In one folder, without its `__init__`."""
+
+MOST_LINES, MOST_LINES_OF_A_FUNCTION = 500, 55
+"""Of a module, and of a function without its signature and docstring."""
+
+LARGER = {"passes/precision/problem.py": 600}
+"""Modules that are to be divided, with what they may have until then."""
+
+LEAST_LINES = 60
+"""Of a module that one other imports: a smaller one belongs into that other, unless it has a subject of its own."""
+
+SMALL = {
+    "cli/batch/dask.py": "the one module that needs Dask",
+    "cli/entry.py": "the start of the process, which imports as little as can be",
+    "cli/text/conversion.py": "one kind of result, as its neighbours",
+}
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def modules() -> Iterator[Path]:
+    """All modules of the library and of its tests."""
+    for folder in (*FOLDERS, "tests"):
+        yield from sorted((ROOT / folder).rglob("*.py"))
+
+
+def test_no_folder_holds_more_modules_than_one_can_survey() -> None:
+    counts = Counter(name_of(path.parent) for path in modules() if path.name != "__init__.py")
+    assert {folder: count for folder, count in counts.items() if count > MOST_MODULES} == {}
+
+
+def test_no_module_and_no_function_is_too_long_to_read() -> None:
+    for path in modules():
+        text = path.read_text(encoding="utf-8")
+        assert len(text.splitlines()) <= LARGER.get(name_of(path), MOST_LINES), name_of(path)
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                body = node.body[1:] if ast.get_docstring(node) is not None else node.body
+                lines = (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
+                assert lines <= MOST_LINES_OF_A_FUNCTION, f"{name_of(path)}: {node.name} has {lines} lines"
+
+
+def test_a_small_module_serves_more_than_one_other() -> None:
+    importers: dict[str, set[str]] = {}
+    for path in (path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module is not None:
+                for module in (node.module, *(f"{node.module}.{each.name}" for each in node.names)):
+                    importers.setdefault(module, set()).add(name_of(path))
+    for path in (path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")):
+        name = name_of(path)
+        found = importers.get(f"castsmith.{name.removesuffix('.py').replace('/', '.')}", set())
+        if len(found) == 1 and not next(iter(found)).endswith("__init__.py") and path.name != "__init__.py":
+            lines = len(path.read_text(encoding="utf-8").splitlines())
+            assert lines >= LEAST_LINES or name in SMALL, f"{name}: {lines} lines, for {found} alone"
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=name_of)
+def test_a_door_says_what_is_inside_and_how_it_is_called(package: Path) -> None:
+    """A line for what the package is, and a name in backquotes for how to call it or where to look."""
+    door = ast.parse((package / "__init__.py").read_text(encoding="utf-8"))
+    text = ast.get_docstring(door) or ""
+    assert text.splitlines()[0].endswith(".")
+    named = [name for name in exported(door) if f"`{name}" in text]
+    inside = [path.stem for path in package.iterdir() if path.suffix == ".py" or path.is_dir()]
+    assert named or any(f"`{name}" in text or f"    {name}" in text for name in inside), text
+
+
+def exported(door: ast.Module) -> list[str]:
+    """The names in `__all__`."""
+    for node in door.body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "__all__":
+            names: list[str] = ast.literal_eval(node.value)
+            return names
+    return []
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=name_of)
+def test_a_door_offers_the_same_names_to_type_checkers_and_at_run_time(package: Path) -> None:
+    door = ast.parse((package / "__init__.py").read_text(encoding="utf-8"))
+    checked = {alias.name for node in ast.walk(door) if isinstance(node, ast.ImportFrom) for alias in node.names}
+    given = {
+        name
+        for node in ast.walk(door)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "door"
+        for names in ast.literal_eval(node.args[1]).values()
+        for name in names
+    }
+    assert checked - {"annotations", "TYPE_CHECKING", "Literal", "door"} == given
+    assert given <= set(exported(door))
 
 
 def test_every_folder_with_code_is_packaged() -> None:

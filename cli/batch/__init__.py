@@ -1,4 +1,7 @@
-"""Many models in one run: a pool of processes or a Dask cluster, one model per task."""
+"""Many models in one run: a pool of processes or a Dask cluster, one model per task.
+
+`is_batch` tells whether the arguments ask for it, `run_batch` runs it. `worker` optimizes one model in its process.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The HTML report: one page with the graph around each rewrite, and its assets."""
+"""The HTML report: one page with the graph around each rewrite.
+
+`report_page` and `diff_page` give the data of the page, `html_text` the file: `page.html` with `page.css`, `page.js`
+and the data in it.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +12,7 @@ from castsmith.lazy import door
 
 if TYPE_CHECKING:
     from castsmith.cli.page.bounds import bounds_page
-    from castsmith.cli.page.data import Around, around, diff_page, report_page
-    from castsmith.cli.page.html import html_text
+    from castsmith.cli.page.data import Around, around, diff_page, html_text, report_page
 
 __all__ = ["Around", "around", "bounds_page", "diff_page", "html_text", "report_page"]
 
@@ -18,7 +21,6 @@ if not TYPE_CHECKING:
         __name__,
         {
             "bounds": ("bounds_page",),
-            "data": ("Around", "around", "diff_page", "report_page"),
-            "html": ("html_text",),
+            "data": ("Around", "around", "diff_page", "html_text", "report_page"),
         },
     )

@@ -1,8 +1,16 @@
-"""The data of the HTML page, from a run of optimize or a diff."""
+"""The HTML page: its data, from a run of optimize or a diff, and the one file that needs no network.
+
+Names in models are untrusted. They occur only in the JSON, in which `<` is escaped so that nothing ends the element
+around it, and the script of the page makes text nodes of them.
+"""
 
 from __future__ import annotations
 
+import base64
+import gzip
+import json
 from collections.abc import Iterable, Sequence
+from importlib.resources import files
 from typing import Any
 
 import onnx_ir
@@ -22,6 +30,8 @@ Around = dict[str, tuple[str, list[str]]]
 """For values by name, the operator that makes each and some that use it."""
 
 _MOST_CONSUMERS, _MOST_TEXT = 3, 90
+_LARGE = 1 << 18
+"""Characters of JSON from which it is compressed."""
 
 
 def report_page(title: str, sub: str, before: Around, result: Result, sizes: Sizes) -> dict[str, Any]:
@@ -216,3 +226,16 @@ def _drawing(item: Item) -> Entry:
 
 def _change(before: str, after: str) -> str:
     return before if before == after else f"{before} \u2192 {after}"
+
+
+def html_text(data: dict[str, Any]) -> str:
+    """Return the page that shows `data`, in the layout that `page.js` reads."""
+    text = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
+    if len(text) > _LARGE:
+        text = base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+    folder = files("castsmith.cli") / "page"
+    page, style, script = ((folder / name).read_text("utf-8") for name in ("page.html", "page.css", "page.js"))
+    for mark, content in (("/*STYLE*/", style), ("/*SCRIPT*/", script), ("/*DATA*/", text)):
+        before, _, after = page.partition(mark)
+        page = before + content + after
+    return page

@@ -17,7 +17,7 @@ import onnx.helper
 import onnx.parser
 import pytest
 
-from castsmith.cli.page.html import html_text
+from castsmith.cli.page.data import html_text
 from tests.cli.helpers import MIXED, Command, write_model
 
 HOSTILE = "</script><script>document.title='taken'</script><img src=x onerror=alert(1)>"
