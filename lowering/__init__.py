@@ -1,8 +1,8 @@
 """Legalization of a model for a target: targets, and the passes that need one; each is an onnx_ir pass.
 
 The passes are `LowerFloat8`, `WidenFloats`, `NarrowTypes`, `LegalizeVersion`, `LowerTrunc` and `LowerQuant`;
-`load_target` reads a target. `pipeline` runs all passes for `optimize`, `registry` makes each by name, and `custom` lowers operators
-by functions of your own. Imported on first use: a model without a target does not need it.
+`load_target` reads a target. `pipeline` runs all passes for `optimize`, `registry` makes each by name, and `custom`
+lowers operators by functions of your own. Imported on first use: a model without a target does not need it.
 """
 
 from __future__ import annotations

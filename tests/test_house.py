@@ -27,7 +27,7 @@ MOST_MODULES = 12
 MOST_LINES, MOST_LINES_OF_A_FUNCTION = 500, 55
 """Of a module, and of a function without its signature and docstring."""
 
-LARGER = {"passes/precision/problem.py": 600}
+LARGER = {"passes/precision/problem.py": 620, "ir/prove/normal.py": 550}
 """Modules that are to be divided, with what they may have until then."""
 
 LEAST_LINES = 60
