@@ -55,21 +55,22 @@ def start_quickly() -> None:
         sys.meta_path.insert(0, _Lazily())
 
 
-_COMMANDS = (
-    "optimize",
-    "convert",
-    "check",
-    "diff",
-    "verify",
-    "bounds",
-    "cast",
-    "trunc",
-    "promote",
-    "targets",
-    "passes",
-    "explain",
-    "completion",
+_ORDER = (
+    *("optimize", "convert", "check", "diff", "verify", "bounds", "cast", "trunc", "promote", "targets", "passes"),
+    *("explain", "completion"),
 )
+_VALUES = {"cast": "values", "trunc": "values"}
+"""Commands in one module with others."""
+
+
+def _commands() -> tuple[str, ...]:
+    """Return all commands, those of modules that `_ORDER` does not mention last; no module is imported."""
+    folder = os.path.join(os.path.dirname(__file__), "commands")
+    found = {name.removesuffix(".py") for name in os.listdir(folder) if name.endswith(".py") and name[0] != "_"}
+    return (*_ORDER, *sorted(found - {*_ORDER, *_VALUES.values()}))
+
+
+_COMMANDS = _commands()
 """Each a module in `commands`; if one is named, the others are not imported."""
 
 _PURPOSE = "Fix the element types of an ONNX model for its target runtime: exact, explained, repaired."
@@ -129,7 +130,8 @@ def whole_parser() -> argparse.ArgumentParser:
 
 
 def _modules(names: Sequence[str]) -> list[ModuleType]:
-    return [import_module(f"castsmith.cli.commands.{name}") for name in names]
+    modules = dict.fromkeys(_VALUES.get(name, name) for name in names)
+    return [import_module(f"castsmith.cli.commands.{module}") for module in modules]
 
 
 def _spelled_out(words: list[str], commands: Sequence[ModuleType]) -> list[str]:
