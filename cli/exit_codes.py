@@ -135,17 +135,22 @@ def failure_of(error: Exception, arguments: Mapping[str, Any]) -> Failure:
 def with_command_options(sentence: str) -> str:
     """Return the sentence with Python options and calls in the syntax of the command line.
 
-    `promote_unsafe` becomes --promote-unsafe, and `optimize(target='qonnx')` becomes optimize --target qonnx.
+    `promote_unsafe` becomes --promote-unsafe, `seconds=` --time, and `optimize(target='qonnx')` becomes
+    optimize --target qonnx.
     """
     return _PYTHON.sub(lambda found: _as_command(found[1]), sentence)
 
 
-_PYTHON = re.compile(r"`([a-z0-9]+(?:_[a-z0-9]+)+|optimize\([^`]*\))`")
+_PYTHON = re.compile(r"`([a-z]+=|[a-z0-9]+(?:_[a-z0-9]+)+|optimize\([^`]*\))`")
+_PARAMETERS = {"seconds=": "--time", "dims=": "--dim NAME=SIZE", "inputs=": "--inputs FILE.npz"}
+"""Parameters of library functions whose options have another form on the command line, as messages name them."""
 
 
 def _as_command(code: str) -> str:
     import ast
 
+    if code.endswith("="):
+        return _PARAMETERS.get(code) or _option(code.removesuffix("="))
     tree = ast.parse(code, mode="eval").body
     if not isinstance(tree, ast.Call):
         return _option(code)

@@ -90,7 +90,7 @@ class RewritePass(InPlacePass):
 class SessionPass(RewritePass):
     """A RewritePass that uses what the passes before it found out. Called with a model alone it finds out all itself.
 
-    `optimize` calls `run`; whoever has no session calls the pass itself, as with every pass of onnx_ir.
+    `optimize` calls `run`; callers without a session call the pass itself, as with every pass of onnx_ir.
     """
 
     @abstractmethod

@@ -9,6 +9,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import castsmith
+from castsmith.cli.exit_codes import with_command_options
 from castsmith.cli.report.savings import Sizes
 from castsmith.ir.records import Diagnostic, Item, NodeItem, Refusal, Rewrite, Site, ValueItem
 from castsmith.lowering.accuracy import Accuracy
@@ -94,7 +95,7 @@ def _verification(verdict: Verdict) -> dict[str, Any]:
         "compared": verdict.compared,
         "proven": sorted(verdict.proven),
         "accepted": verdict.accepted,
-        "unsure": verdict.unsure,
+        "unsure": [with_command_options(text) for text in verdict.unsure],
     }
 
 

@@ -54,10 +54,11 @@ def _summary(arguments: argparse.Namespace, result: Result, sizes: Sizes) -> Ite
         how = "" if arguments.explain else " (--explain shows them)"
         yield f"  {counted(len(result.refusals), 'refusal')}{how}"
     if result.verdict is not None:
-        from castsmith.cli.text.verify import compared_text
+        from castsmith.cli.text.verify import as_command, compared_text
 
-        yield one_line(f"  verified: {result.verdict.outcome}, {compared_text(result.verdict)}")
-        yield from (one_line(f"    {text}") for text in (*result.verdict.unsure, *result.verdict.accepted))
+        verdict = as_command(result.verdict)
+        yield one_line(f"  verified: {verdict.outcome}, {compared_text(verdict)}")
+        yield from (one_line(f"    {text}") for text in (*verdict.unsure, *verdict.accepted))
 
 
 def _rows(rules: Mapping[RuleKey, Amount]) -> Iterator[tuple[str, ...]]:

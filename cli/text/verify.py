@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
+from castsmith.cli.exit_codes import with_command_options
 from castsmith.cli.text.rewrites import item_line
 from castsmith.cli.text.terminal import Line, counted, one_line
 from castsmith.ir.evaluate import OURSELVES, TITLES
@@ -17,6 +18,7 @@ _MOST_NAMES = 8
 
 def verdict_lines(a: str, b: str, verdict: Verdict) -> Iterator[Line]:
     """Yield the verdict, the difference with the node that makes it, or the compared outputs; then notes."""
+    verdict = as_command(verdict)
     style = {"equal": "green", "different": "red", "inconclusive": "yellow"}[verdict.outcome]
     if verdict.mismatch is not None:
         yield Line(((style, "different"), ("", f" on inputs {verdict.mismatch.inputs}")), 2)
@@ -34,6 +36,16 @@ def verdict_lines(a: str, b: str, verdict: Verdict) -> Iterator[Line]:
         yield Line((("", f"  {one_line(name)}: {how}, {text}{rest}"),), 4)
     for text in _notes(verdict):
         yield Line((("", f"  {one_line(text)}"),), 4)
+
+
+def as_command(verdict: Verdict) -> Verdict:
+    """Return the verdict with Python parameters in its sentences in the syntax of the command line."""
+    return replace(
+        verdict,
+        unsure=[with_command_options(text) for text in verdict.unsure],
+        skipped=[(name, with_command_options(reason)) for name, reason in verdict.skipped],
+        notes=[with_command_options(text) for text in verdict.notes],
+    )
 
 
 def compared_text(verdict: Verdict) -> str:
@@ -93,7 +105,7 @@ def _listed(names: Sequence[str]) -> str:
 
 def verdict_data(verdict: Verdict) -> dict[str, Any]:
     """Return the whole result of verify as data."""
-    found = verdict.mismatch
+    verdict, found = as_command(verdict), verdict.mismatch
     return {
         "verdict": verdict.outcome,
         "same": verdict.equal,

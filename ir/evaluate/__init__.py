@@ -6,7 +6,7 @@ the elements that the standard leaves undefined. EngineError says why a model do
     evaluator      the walk through graphs, functions and calls
     control_flow   If, Loop, Scan, sequences and optionals
     conversions    casts, quantization and QONNX's Trunc, by `castsmith.numerics`; how undefinedness spreads
-    promotion      operands that disagree, as the schema alone has them promoted
+    promotion      promotion of operands that disagree, by the schema alone
     engines        an operator run by ONNX Runtime, OpenVINO or the reference, in a process of its own (worker)
     indices        the indices that an operator takes
     coverage       what the inputs reached of the model

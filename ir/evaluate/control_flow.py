@@ -92,7 +92,7 @@ def _loop(
     open_end = any(each is not None and each.undefined is not None for each in (trips, condition))
     start = list(inputs[2:])
     if None in node.inputs[2:]:
-        raise EngineError(f"Loop {node.name or ''} has a state without an initial value, which is not run.")
+        raise EngineError(f"Loop {node.name or ''} has a state without an initial value, which is not supported.")
 
     def step(turn: int, states: list[Content], *, trial: bool = False) -> list[Content]:
         entry = [Tensor(np.array(turn, np.int64)), Tensor(np.array(True)), *states]
@@ -235,7 +235,7 @@ def _as(content: Content, dtype: DataType | None) -> Content:
 
 def _tensor(node: onnx_ir.Node, content: Content) -> Tensor:
     if not isinstance(content, Tensor):
-        raise EngineError(f"{node.op_type} {node.name or ''} needs a tensor where it gets another content.")
+        raise EngineError(f"{node.op_type} {node.name or ''} needs a tensor, but its operand is not one.")
     return content
 
 
@@ -294,7 +294,7 @@ def _place(node: onnx_ir.Node, content: Content, length: int) -> int:
     """Return a position in a sequence, counted from the end if negative."""
     place = int(_tensor(node, content).array.reshape(()))
     if not -length <= place <= length:
-        raise EngineError(f"{node.op_type} asks for element {place} of a sequence of {length}.")
+        raise EngineError(f"{node.op_type} reads element {place} of a sequence of {length}.")
     return place + length if place < 0 else place
 
 
@@ -302,7 +302,7 @@ def _at(node: onnx_ir.Node, inputs: Sequence[Content]) -> list[Content]:
     sequence = _sequence(node, inputs[0])
     place = _place(node, inputs[1], len(sequence))
     if place >= len(sequence):
-        raise EngineError(f"{node.op_type} asks for element {place} of a sequence of {len(sequence)}.")
+        raise EngineError(f"{node.op_type} inserts at element {place} of a sequence of {len(sequence)}.")
     return [sequence[place]]
 
 
@@ -357,7 +357,7 @@ def _length(node: onnx_ir.Node, inputs: Sequence[Content]) -> list[Content]:
 
 def _optional_element(_: onnx_ir.Node, inputs: Sequence[Content]) -> list[Content]:
     if inputs[0] is None:
-        raise EngineError("OptionalGetElement gets an optional that holds nothing.")
+        raise EngineError("OptionalGetElement gets an empty optional.")
     return [inputs[0]]
 
 

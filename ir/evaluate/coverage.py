@@ -27,7 +27,7 @@ _WAYS = {
     "Loop": ("0", "1", "2"),
 }
 _BOUNDING = ("Min", "Max", "Clip")
-_TURNS = {"0": "no turn", "1": "a single turn", "2": "several turns"}
+_TURNS = {"0": "0 iterations", "1": "1 iteration", "2": "several iterations"}
 
 
 @dataclass
@@ -97,7 +97,7 @@ class Coverage:
             for place in places if (node, 0) in self.seen else ():
                 bound = node.op_type == "Where" or constant_tensor(node.inputs[place]) is not None
                 if bound and str(place) not in known.get(node, ()):
-                    yield node, place, f"operand {place + 1} of {site_of(node)} gave no element of its result"
+                    yield node, place, f"operand {place + 1} of {site_of(node)} contributed no element to its result"
 
     def untaken(self, nodes: list[onnx_ir.Node]) -> Iterator[tuple[onnx_ir.Node, str, str]]:
         """Yield those of the nodes with code that never ran, as a word and as a sentence.
@@ -116,7 +116,7 @@ class Coverage:
                 if known == {"0"}:
                     yield node, "1", f"the body of {site_of(node)} never ran"
                 elif lacking:
-                    yield node, "", f"{site_of(node)} never made {_TURNS[lacking[0]]}"
+                    yield node, "", f"{site_of(node)} never ran with {_TURNS[lacking[0]]}"
 
     def flat(self, nodes: list[onnx_ir.Node]) -> Iterator[tuple[onnx_ir.Node, str]]:
         """Yield those of the nodes whose result was constant, or never finite, with a sentence."""

@@ -206,7 +206,7 @@ class Engine:
     def __post_init__(self) -> None:
         if self.name not in ENGINES:
             known = f"{', '.join(ENGINES[:-1])} and {ENGINES[-1]}"
-            raise EngineError(f"unknown engine {self.name!r}; the engines are {known}.")
+            raise EngineError(f"unknown engine {self.name!r}; expected {known}.")
         require_installed(self.name)
 
     def note(self, who: str, op_type: str) -> None:
@@ -242,7 +242,7 @@ class Engine:
         except CrashError as error:
             self.crashes.append(f"{TITLES.get(who, who)} {error} in {node.op_type} on {_types_text(feeds)}")
             if error.late:
-                raise LimitError(f"{node.op_type} {error} on {_types_text(feeds)} (more with --time).") from None
+                raise LimitError(f"{node.op_type} {error} on {_types_text(feeds)} (`seconds=` allows more).") from None
             if who == "reference":
                 raise EngineError(f"{node.op_type} {error} on {_types_text(feeds)}.") from None
             self._runs[key] = ("reference", Prepared("reference", prepared.model, prepared.fixed))
@@ -288,7 +288,7 @@ class Engine:
         except CrashError:
             raise
         except EngineError as error:
-            gone = EngineError(f"no engine here has {node.op_type} of {node.domain or 'ai.onnx'} ({error}).")
+            gone = EngineError(f"no engine supports {node.op_type} of {node.domain or 'ai.onnx'} ({error}).")
             gone.unsupported = True
             raise gone from None
         return "reference", last
@@ -342,7 +342,9 @@ def _alone(
 def _placed(node: onnx_ir.Node, results: Sequence[Any]) -> list[Array]:
     """Return the results in the positions of the outputs; None for an absent output."""
     if any(isinstance(result, list | tuple | dict) for result in results):
-        raise EngineError("it gives a sequence or a map, which only the sequence operators of ONNX are followed with")
+        raise EngineError(
+            "its result is a sequence or a map, which is supported for the sequence operators of ONNX only"
+        )
     left = iter(results)
     return [np.asarray(next(left)) if value.name else np.zeros(0) for value in node.outputs]
 

@@ -78,7 +78,7 @@ class Evaluator:
         scope: Scope = {v: _content(feeds[v.name or ""]) for v in graph.inputs if v.name in feeds}
         missing = [v.name or "" for v in graph.inputs if v not in scope and v.const_value is None]
         if missing:
-            raise EngineError(f"there is nothing to feed to the input {missing[0]}.")
+            raise EngineError(f"the input {missing[0]} has no value.")
         self._initializers(graph, scope)
         for node in graph:
             self._node_into(node, scope, graph.opset_imports)
@@ -175,7 +175,7 @@ class Evaluator:
         if any(isinstance(content, list) for content in inputs):
             if node.op_type == "Identity":
                 return inputs
-            raise EngineError(f"{node.op_type} gets a sequence, which it is not run on here.")
+            raise EngineError(f"{node.op_type} gets a sequence, which is not supported.")
         return self._operator(node, [c if isinstance(c, Tensor) else None for c in inputs], imports)
 
     def _operator(self, node: onnx_ir.Node, operands: list[Tensor | None], imports: Imports) -> list[Content]:

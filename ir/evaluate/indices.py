@@ -47,10 +47,10 @@ def invalid_indices(node: onnx_ir.Node, arrays: Sequence[NDArray[Any] | None]) -
         sizes = _indexed(node, shapes)
         if len(sizes) > 1:
             if array.shape[-1] == len(sizes) and not ((array >= -np.array(sizes)) & (array < np.array(sizes))).all():
-                text = f"{node.op_type} gets indices from {least} to {most}, which are beyond axes of {list(sizes)}."
+                text = f"{node.op_type} gets indices from {least} to {most}, which exceed axes of {list(sizes)}."
                 return bound, text
         elif least < low or most > high:
-            text = f"{node.op_type} gets indices from {least} to {most}, and those from {low} to {high} are valid."
+            text = f"{node.op_type} gets indices from {least} to {most}, expected {low} to {high}."
             return bound, text
     return None
 

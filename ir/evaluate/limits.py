@@ -62,7 +62,7 @@ class Budget:
     def require_time(self) -> None:
         """Raise LimitError if the time is over."""
         if self.left <= 0:
-            raise LimitError(f"the time is over ({self.seconds:g} s; more with --time).")
+            raise LimitError(f"the time limit of {self.seconds:g} s is exceeded (`seconds=` allows more).")
 
     def extend(self) -> None:
         """Extend the time by a quarter, to locate a known difference."""
@@ -72,7 +72,7 @@ class Budget:
         """Count an iteration of a loop, or a call of a function, with so many nodes. Raises LimitError for too many."""
         self.steps += nodes + 1
         if self.steps > max(self.seconds, SECONDS) * _STEPS_A_SECOND * self.part:
-            raise LimitError(f"{what} does not end within {self.steps} steps on these inputs (more with --time).")
+            raise LimitError(f"{what} does not end within {self.steps} steps on these inputs (`seconds=` allows more).")
 
 
 def seconds_for(models: Sequence[onnx_ir.Model]) -> float:
@@ -89,12 +89,12 @@ def require_feedable(values: Sequence[onnx_ir.Value], shapes: Mapping[str, tuple
         bits = 8 if value.dtype is None else max(8, element_type(value.dtype).bits)
         size = math.prod(shape) * bits // 8
         if len(shape) > _MOST_DIMENSIONS:
-            raise ModelError(f"the input {value.name} has {len(shape)} dimensions, more than verify makes.")
+            raise ModelError(f"the input {value.name} has {len(shape)} dimensions, more than verify supports.")
         if size > _MOST_FED:
             text = ", ".join(map(str, shape))
             raise ModelError(
-                f"the input {value.name} of shape [{text}] takes {size} bytes, more than the {_MOST_FED} that verify"
-                " makes; give smaller sizes (--dim NAME=SIZE) or the inputs themselves (--inputs FILE.npz)."
+                f"the input {value.name} of shape [{text}] takes {size} bytes, more than the limit {_MOST_FED}"
+                " of verify; give smaller sizes (`dims=`) or the inputs themselves (`inputs=`)."
             )
 
 
@@ -103,14 +103,14 @@ def refuse_huge(node: onnx_ir.Node, operands: Operands) -> None:
     computed = (a for v, a in zip(node.inputs, operands, strict=False) if a is not None and not _is_constant(v))
     taken = sum(array.nbytes for array in computed)
     if taken > _MOST_TAKEN:
-        raise LimitError(f"{node.op_type} gets {taken} bytes, more than the {_MOST_TAKEN} that are compared.")
+        raise LimitError(f"{node.op_type} gets {taken} bytes, more than the limit {_MOST_TAKEN} of a comparison.")
     size, by_shape = traits_of("", node.op_type).size, _BY_SHAPE.get(node.op_type)
     if size is None and by_shape is None:
         return
     with np.errstate(all="ignore"):
         elements = by_shape(operands) if by_shape is not None else _ESTIMATES[size[0]](operands, *size[1])  # type: ignore[index]
     if not elements <= max(_MOST_MADE, 64 * sum(a.size for a in operands if a is not None)):  # NaN is refused, too
-        raise LimitError(f"{node.op_type} asks for {elements:g} elements.")
+        raise LimitError(f"{node.op_type} would make {elements:g} elements, which exceeds the limit.")
 
 
 def _is_constant(value: onnx_ir.Value | None) -> bool:

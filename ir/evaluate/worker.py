@@ -1,7 +1,7 @@
 """The process in which engines run: a file of its own, started as a script, that imports nothing of Castsmith.
 
 It reads requests from its input and writes the answers to its output, each a pickle preceded by its length: `prepare` a
-model under a key, `run` it on arrays, `forget` all. Every Python error is an answer; the end of the process
+model under a key, `run` it on arrays, `forget` everything. Every Python error is an answer; the end of the process
 is detected by the requesting side (`castsmith.ir.evaluate.engines`).
 """
 

@@ -4,7 +4,7 @@
   the function is known for every element (`castsmith.ir.prove.tables`) its expression is its digest.
 - A function of moved, concatenated or chosen elements is the move, concatenation or choice of its results.
 - A constant made of constants by these operators is a constant.
-- Two Reshapes in a row are one, and a Reshape to the present shape is none.
+- Two Reshapes in a row are one, and a Reshape to the present shape is dropped.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from castsmith.numerics.promotion import PromotionRules
 
 @dataclass(frozen=True)
 class Held:
-    """How two models hold an input or an output in two types. by_code: as bits of the other type, not as its number."""
+    """The two types in which two models hold an input or an output. by_code: as bits, not as the same number."""
 
     a: DataType
     b: DataType

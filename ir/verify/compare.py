@@ -34,7 +34,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Recoding:
-    """How one model holds a value of the other in another type. through: `code`, `wider` or `narrower`."""
+    """Relation of the two types in which two models hold a value. through: `code`, `wider` or `narrower`."""
 
     a: DataType
     b: DataType

@@ -214,7 +214,7 @@ class Inputs:
         if value.shape is None:
             dtype = _declared(value)
             raise ModelError(
-                f"the input {value.name} ({type_name(dtype)}) has no declared shape, so inputs for it have to be given."
+                f"the input {value.name} ({type_name(dtype)}) has no declared shape; give the inputs (`inputs=`)."
             )
         dims = (
             dim if isinstance(dim, int) else sized(dim.value, sizes) if dim.value else _AMONG_OTHERS
@@ -299,5 +299,5 @@ def _is_sequence(value: onnx_ir.Value) -> bool:
 
 def _declared(value: onnx_ir.Value) -> DataType:
     if value.dtype is None or value.dtype == DataType.UNDEFINED:
-        raise ModelError(f"the input {value.name} has no known element type, so inputs for it have to be given.")
+        raise ModelError(f"the input {value.name} has no known element type; give the inputs (`inputs=`).")
     return value.dtype

@@ -224,7 +224,7 @@ class _Comparison:
             return
         except EngineError as error:
             if error.open:
-                verdict.skipped.append((name, f"the second model depends on what is undefined: {error}"))
+                verdict.skipped.append((name, f"the second model depends on undefined results: {error}"))
                 return
             if error.unsupported:
                 verdict.skipped.append((name, f"no engine runs the second model: {error}"))
@@ -303,7 +303,7 @@ class _Comparison:
             None if theirs is None else node_item(theirs, known_types(self.a)),
             None if node is None else node_item(node, known_types(self.b)),
         )
-        within = tuple(f"{outer}, turn {turn}" if turn else outer for outer, turn in path)
+        within = tuple(f"{outer}, iteration {turn}" if turn else outer for outer, turn in path)
         return Mismatch(name, value.name or "", site, nodes, here, tuple(operands), within)
 
     # ---- what may be concluded
@@ -331,7 +331,7 @@ class _Comparison:
             and not Whole(self.a, self.runner.name, self.budget.call).reason
         ):
             verdict.unsure.append(
-                f"{TITLES[self.runner.name]} takes the first model and not the second: {self.whole.reason}"
+                f"{TITLES[self.runner.name]} loads the first model but not the second: {self.whole.reason}"
             )
         if self.prove:
             verdict.unsure += [f"the output {name} is not proven, only tested" for name in tested]
@@ -356,7 +356,7 @@ class _Comparison:
             shape = self.second.coverage.output_shapes.get(name, ())
             wrong = ours.dtype != known or not _fits(ours, shape)
             if name in self.confirmed and known is not None and value.dtype == known and wrong and _fits(value, shape):
-                self.verdict.notes.append(f"{text}; the first model computes what the second declares")
+                self.verdict.notes.append(f"{text}; the first model computes the type that the second declares")
             else:
                 self.verdict.interface.append(text)
 
@@ -364,8 +364,8 @@ class _Comparison:
         skipped, verdict = self.verdict.skipped, self.verdict
         reason = skipped[0][1].rstrip(".") if skipped else self.sets.unread or "there are no inputs"
         sizes = " ".join(f"{name}={size}" for name, size in self.sets.made_up.items())
-        way = f"; sizes of symbolic dimensions were made up: {sizes}; give those that the model fits (--dim NAME=SIZE)"
-        verdict.unsure.append(f"the models ran on none of the inputs: {reason}{way if sizes else ''}")
+        way = f"; sizes of symbolic dimensions were made up: {sizes}; give valid ones (`dims=`)"
+        verdict.unsure.append(f"the models did not run on any of the inputs: {reason}{way if sizes else ''}")
 
     def _why_none(self, count: Count) -> str:
         if not count.elements:
@@ -374,7 +374,7 @@ class _Comparison:
         drawn = [name for name in random if name.endswith("(no seed)")]
         if drawn:
             return f"it depends on {drawn[0].removesuffix(' (no seed)')} without a seed"
-        return f"all {count.elements} depend on what the standard leaves undefined"
+        return f"all {count.elements} depend on undefined results"
 
     def _open_ends(self) -> list[str]:
         """Yield computations that differ between the models and that the inputs did not cover."""
@@ -394,13 +394,15 @@ class _Comparison:
                     verdict.not_reached.append(text)
             for name in sorted(evaluator.random):
                 seeded = (
-                    "compared for its seed" if not name.endswith("(no seed)") else "left out with what depends on it"
+                    "compared because of its seed"
+                    if not name.endswith("(no seed)")
+                    else "omitted with all values that depend on it"
                 )
                 verdict.notes.append(f"{name} in the {title} model draws random numbers: {seeded}")
         for name, count in verdict.outputs.items():
             if count.open_in_b:
                 text = f"{count.open_in_b} elements of {name} are undefined in the second model alone"
-                verdict.notes.append(f"{text}: runtimes may give others")
+                verdict.notes.append(f"{text}: runtimes may differ")
         for name, recoding in self.declared.recoded.items():
             types = f"{type_name(recoding.a)} in the first model and {type_name(recoding.b)} in the second"
             verdict.accepted.append(f"{name} is {types}, compared through {_THROUGH[recoding.through]}")

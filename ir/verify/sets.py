@@ -57,7 +57,7 @@ class Sets:
         for name, feeds in sets:
             unknown = sorted(set(feeds) - known)  # pyright: ignore[reportArgumentType]
             if unknown:
-                raise ModelError(f"the inputs given are for {unknown[0]}, which the models do not have.")
+                raise ModelError(f"unknown input {unknown[0]} in the given inputs.")
             yield name, dict(feeds)
 
     def made(
@@ -93,13 +93,11 @@ class Sets:
         affordable = 1 << part.bit_length() - 1 if part else 0  # in steps, so that a node more or less changes nothing
         more = list(maker.more(count))
         if len(more) > affordable:
-            text = (
-                f"small inputs would take {len(more)} more sets to hold each value worth feeding; {affordable} were run"
-            )
+            text = f"small inputs would need {len(more)} more sets to cover each useful value; {affordable} were run"
             self.notes.append(f"{text} (--sets)")
         for kind, number in more[:affordable]:
             if self.budget.left <= 0:
-                self.notes.append(f"the time was over before inputs {kind} {number} (more with --time)")
+                self.notes.append(f"the time limit was exceeded before inputs {kind} {number} (`seconds=` allows more)")
                 return
             yield f"{kind} {number}", self._feeds(maker, reaches, (kind, number), None)
         for kind, number in list(maker.uniform())[: min(affordable, _MOST_UNIFORM)]:
@@ -114,7 +112,9 @@ class Sets:
     def _late(self, name: str) -> bool:
         if self.budget.left > 0:
             return False
-        self.unread = f"the time was over before inputs {name} ({self.budget.seconds:g} s; more with --time)"
+        self.unread = (
+            f"the time limit of {self.budget.seconds:g} s was exceeded before inputs {name} (`seconds=` allows more)"
+        )
         return True
 
     def _feeds(self, maker: Inputs, reaches: list[Reach], which: Set, sizes: Mapping[str, int] | None) -> Feeds:

@@ -104,7 +104,7 @@ def _numbers_apart(found: Unlike) -> Iterator[str]:
             node = next((node for node, numbers in sides[mine].of.items() if number in numbers), None)
             if text:
                 where = f" at {site_of(node)}" if node is not None else ""
-                yield f"the models have another {text}{where}, and no output shows it"
+                yield f"the models differ in {text}{where}, without effect on an output"
 
 
 def _reached(book: Book, numbers: object) -> set[int]:

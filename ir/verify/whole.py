@@ -73,7 +73,7 @@ class Whole:
         """
         title = TITLES[self.engine]
         if self.reason:
-            return [f"{title} does not take the second model whole: {self.reason}"]
+            return [f"{title} does not load the whole second model: {self.reason}"]
         plain = {key: array for key, array in feeds.items() if isinstance(array, np.ndarray)}
         if len(plain) != len(feeds):
             return []
@@ -82,7 +82,7 @@ class Whole:
             try:
                 results = run.run(plain, evaluator.budget.call)
             except EngineError as error:
-                found.append(f"{title}{level}, does not run it whole: {error}")
+                found.append(f"{title}{level}, does not run the whole model: {error}")
                 continue
             for value, array in zip(self.model.graph.outputs, results, strict=True):
                 here = self._difference(meant, value.name or "", array, nan_bits)
@@ -91,7 +91,7 @@ class Whole:
                 place = list(here.index) if here.index else ""
                 cause = self._cause(run.kind, evaluator, plain, value, nan_bits)
                 found.append(
-                    f"run whole by {title}{level}, {value.name}{place} is {here.b} where the model says {here.a}"
+                    f"run as a whole by {title}{level}, {value.name}{place} is {here.b} instead of {here.a}"
                     f" ({name}; {here.elements} of {here.of} elements){cause}"
                 )
                 break
@@ -140,5 +140,5 @@ class Whole:
             except EngineError:
                 continue
             if self._difference(meant, node.outputs[0].name or "", array, nan_bits) is not None:
-                return f"; it begins at {node.outputs[0].name}, made by {node.op_type} {node.name or ''}".rstrip()
+                return f"; it starts at {node.outputs[0].name}, made by {node.op_type} {node.name or ''}".rstrip()
         return ""

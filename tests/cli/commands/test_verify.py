@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from castsmith.cli.exit_codes import with_command_options
 from castsmith.ir.inference import Session
 from castsmith.ir.records import RewriteResult
+from castsmith.ir.verify import verify
 from castsmith.passes import SimplifyCasts
 from tests.cli.helpers import CHAIN, CLEAN, MIXED, Command, is_one_sentence, write_model
 
@@ -76,8 +78,24 @@ def test_sizes_that_the_model_fits_are_found(castsmith: Command, tmp_path: Path)
     assert castsmith("verify", path, path, "--dim", "m=4").code == 0
     ended = castsmith("verify", path, path, "--dim", "m=7")
     assert ended.code == 3
-    assert "ran on none of the inputs" in ended.out
+    assert "did not run on any of the inputs" in ended.out
     assert "made up: n=" in ended.out
+    assert "give valid ones (--dim NAME=SIZE)" in ended.out
+    verdict = verify(path, path, dims={"m": 7})
+    assert "give valid ones (`dims=`)" in verdict.unsure[0]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "shown"),
+    [
+        ("the time limit is exceeded (`seconds=` allows more).", "the time limit is exceeded (--time allows more)."),
+        ("give the inputs (`inputs=`).", "give the inputs (--inputs FILE.npz)."),
+        ("`promote_unsafe` allows it", "--promote-unsafe allows it"),
+        ("`optimize(target='qonnx')` lowers it", "optimize --target qonnx lowers it"),
+    ],
+)
+def test_a_sentence_names_parameters_and_the_command_line_its_options(sentence: str, shown: str) -> None:
+    assert with_command_options(sentence) == shown
 
 
 def test_optimize_verifies_each_pass(castsmith: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -212,7 +212,7 @@ def test_scan_along_any_axis_and_backwards(axis: int, directions: tuple[int, int
 def test_a_fault_within_a_loop_is_found_with_its_turn() -> None:
     found = compared(SCAN, SCAN.replace("o = Neg (b)", "o = Abs (b)")).mismatch
     assert found is not None
-    assert (found.value, found.site.graph, found.site.op, found.within) == ("o", "step", "Abs", ("last, turn 1",))
+    assert (found.value, found.site.graph, found.site.op, found.within) == ("o", "step", "Abs", ("last, iteration 1",))
 
 
 def test_a_fault_in_a_branch_that_is_not_taken_is_none() -> None:
@@ -267,7 +267,7 @@ def test_indices_of_several_axes_are_within_their_own(operation: str) -> None:
     assert verdict.runs
     assert verdict.same
     beyond = HEAD + text.replace("1, 1, 2", "1, 1, 3")
-    assert "beyond axes of [2, 3]" in compared(beyond, beyond).skipped[0][1]
+    assert "exceed axes of [2, 3]" in compared(beyond, beyond).skipped[0][1]
 
 
 def test_who_computed_what() -> None:
@@ -307,7 +307,7 @@ def test_openvino_is_told_apart_from_the_model() -> None:
     chain = HEAD + MISCOMPILES["a round trip through float16 is removed"][0]
     verdict = compared(chain, chain, engine="openvino")
     assert verdict.same
-    assert any(text.startswith("run whole by OpenVINO, y") for text in verdict.runtime)
+    assert any(text.startswith("run as a whole by OpenVINO, y") for text in verdict.runtime)
 
 
 def test_what_is_undefined_is_nobodys_fault() -> None:
