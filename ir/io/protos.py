@@ -177,11 +177,11 @@ def from_proto(proto: onnx.ModelProto) -> onnx_ir.Model:
 
 
 REPEATED = "castsmith.repeated"
-"""Where the `meta` of a model holds the texts of nodes that the file has twice."""
+"""The key in the `meta` of a model for the texts of nodes that the file repeats."""
 
 
 def without_repeats(proto: onnx.ModelProto) -> tuple[onnx.ModelProto, list[str]]:
-    """Return the model without nodes that it has twice, in every part but their names, and the texts of those.
+    """Return the model without repeated nodes, equal in every part except their names, and the texts of those.
 
     Converters write a cast again for each node that reads it, under the name of the first.
     """

@@ -27,7 +27,7 @@ _FIRST_NUMBERED_CAST = 6
 
 
 _IMPORTED = 13
-"""The opset that is imported for casts where a model imports none of the standard."""
+"""The standard opset that is imported for casts if a model imports no standard opset."""
 
 
 @dataclass
