@@ -10,7 +10,7 @@ import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.bounds.interval import Interval, broadcast_dims, hull, with_bounds
+from castsmith.ir.bounds.interval import Interval, broadcast_dims, hull, kept_axis, with_bounds
 from castsmith.ir.bounds.rounding import Array, is_float, is_integer, largest, limits_of, sum_error, with_slack
 from castsmith.ir.bounds.step import Rule, Step, UnknownRangeError
 
@@ -56,7 +56,7 @@ def _mul(step: Step) -> Interval:
     if step.value(0) is step.value(1):
         return step.result(*_square(*ends[0]), dims, a, nan=a.nan)
     low, high = products(*ends)
-    axis = a.weights_axis if b.least >= 0 and b.greatest <= 1 else None
+    axis = kept_axis(a, b) if b.least >= 0 and b.greatest <= 1 else None
     return step.result(low, high, dims, a, b, nan=a.nan or b.nan or undefined, weights_axis=axis)
 
 
@@ -254,9 +254,8 @@ def _elu(step: Step) -> Interval:
 def _thresholded(step: Step) -> Interval:
     x = step.input(0)
     alpha = step.float("alpha", 1.0)
-    return step.result(
-        np.where(x.low > alpha, x.low, np.minimum(x.low, 0) * 0 + min(0.0, alpha)), np.maximum(x.high, 0), x.dims, x
-    )
+    low = np.where(x.low > alpha, x.low, min(0.0, alpha))
+    return step.result(low, np.maximum(x.high, 0), x.dims, x)
 
 
 def _shrink(step: Step) -> Interval:
@@ -410,7 +409,11 @@ def _cast(step: Step) -> Interval:
         return step.result(np.zeros(()), np.ones(()), x.dims, x, nan=False, infinite=False)
     if is_float(to):
         kept = {"weights_axis": x.weights_axis, "ball": None}
-        if largest(to) < float(x.magnitude.max(initial=0.0)) and step.opset >= 19 and _saturates(to):
+        if to == DataType.FLOAT8E8M0:
+            return step.unbounded(nan=True, infinite=False)
+        if largest(to) < float(x.magnitude.max(initial=0.0)) and _saturates(to):
+            if not step.int("saturate", 1):
+                return step.unbounded(nan=True, infinite=True)
             low, high = np.clip(x.low, -largest(to), largest(to)), np.clip(x.high, -largest(to), largest(to))
             return step.result(low, high, x.dims, x, infinite=False, nan=x.nan)
         return step.result(x.low, x.high, x.dims, x, **kept)
@@ -430,9 +433,9 @@ def _where(step: Step) -> Interval:
     dims = broadcast_dims(condition.dims, a.dims, b.dims)
     (al, ah), (bl, bh) = aligned(a, b)
     chosen = [a, b]
-    axis = a.weights_axis if a.weights_axis is not None and b.least >= 0 and b.greatest <= 0 else None
-    if axis is None and b.weights_axis is not None and a.least >= 0 and a.greatest <= 0:
-        axis = b.weights_axis
+    axis = kept_axis(a, b, condition) if b.least == b.greatest == 0 else None
+    if axis is None and a.least == a.greatest == 0:
+        axis = kept_axis(b, a, condition)
     low, high = np.minimum(al, bl), np.maximum(ah, bh)
     if condition.exact is not None and condition.dims is not None and None not in (a.dims, b.dims):
         low = np.where(condition.exact != 0, al, bl)

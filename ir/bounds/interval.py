@@ -162,6 +162,21 @@ def common_dims(a: Dims | None, b: Dims | None) -> Dims | None:
     return tuple(x if x == y else None for x, y in zip(a, b, strict=True))
 
 
+def kept_axis(x: Interval, *others: Interval) -> int | None:
+    """The axis along which the elements of x sum up to at most 1, if x is not repeated along it by broadcasting."""
+    axis = x.weights_axis
+    if axis is None or x.dims is None:
+        return None
+    from_back = len(x.dims) - axis
+    for other in others:
+        if other.dims is None or len(other.dims) > len(x.dims):
+            return None
+        dim = other.dims[-from_back] if from_back <= len(other.dims) else 1
+        if dim != 1 and x.dims[axis] in (None, 1):
+            return None
+    return axis
+
+
 def broadcast_dims(*shapes: Dims | None) -> Dims | None:
     """The dimensions of operands broadcast against each other."""
     if any(dims is None for dims in shapes):

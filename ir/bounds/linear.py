@@ -24,7 +24,7 @@ from castsmith.ir.bounds.interval import (
     joined_along,
     with_bounds,
 )
-from castsmith.ir.bounds.normalization import weights_of
+from castsmith.ir.bounds.normalization import NOT_MASKED
 from castsmith.ir.bounds.rounding import Array, is_float, is_integer, largest, sum_error, with_slack
 from castsmith.ir.bounds.step import Rule, Step, UnknownRangeError
 
@@ -468,7 +468,9 @@ def _attention(step: Step) -> list[Interval]:
     if past is not None:
         low, high = np.minimum(low, past.least * margin), np.maximum(high, past.greatest * margin)
     nan = any(each.nan or each.plus_infinity for each in given)
-    first = step.result(low, high, step.dims[0], *given, nan=nan, infinite=v.infinite)
+    masked = step.optional(3)
+    assumes = frozenset[str]().union(*(each.assumes for each in given), () if masked is None else (NOT_MASKED,))
+    first = step.result(low, high, step.dims[0], *given, nan=nan, infinite=v.infinite, assumes=assumes)
     return [first, *(step.unbounded(index) for index in range(1, len(step.node.outputs)))]
 
 
@@ -543,5 +545,3 @@ RULES: dict[str, Rule] = {
     "GRU": _recurrent,
     "RNN": _recurrent,
 }
-
-__all__ = ["RULES", "weights_of"]

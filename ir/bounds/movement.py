@@ -218,7 +218,8 @@ def _expand(step: Step) -> Interval:
         dims = step.merged(broadcast_dims(x.dims, given))
     if x.dims is None or dims is None or len(dims) < len(x.dims):
         return collapsed(x, dims)
-    same = len(dims) == len(x.dims) and x.weights_axis is not None and x.dims[x.weights_axis] == dims[x.weights_axis]
+    axis = x.weights_axis
+    same = len(dims) == len(x.dims) and axis is not None and _same(x.dims[axis], dims[axis])
     return with_bounds(x, x.low, x.high, dims, weights_axis=x.weights_axis if same else None)
 
 
@@ -442,6 +443,8 @@ def _resize(step: Step) -> Interval:
         low, high = np.asarray(x.least), np.asarray(x.greatest)
     spread = 0.0
     if mode == "cubic":
+        if not -1 <= step.float("cubic_coeff_a", -0.75) <= 0 or step.int("exclude_outside", 0):
+            raise UnknownRangeError
         spread = 2.0 ** max(len(x.dims or (1, 1)), 1)
     if step.text("coordinate_transformation_mode", "") == "tf_crop_and_resize":
         value = step.float("extrapolation_value", 0.0)

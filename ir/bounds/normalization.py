@@ -191,6 +191,22 @@ def _pool(step: Step) -> list[Interval]:
     return [first, *(step.unbounded(index) for index in range(1, len(step.node.outputs)))]
 
 
+def _cumulative(step: Step) -> Interval:
+    """CumSum: up to as many terms as the axis is long, and none for its exclusive form."""
+    x, axes = step.input(0), step.integers(1)
+    if x.dims is None or axes is None:
+        raise UnknownRangeError
+    count = x.dims[axes[0] % len(x.dims)]
+    if count is None:
+        raise UnknownRangeError
+    low, high = joined_along(x, [axes[0] % len(x.dims)])
+    with np.errstate(all="ignore"):
+        low, high = np.minimum(low, 0) * count, np.maximum(high, 0) * count
+        error = np.maximum(-low, high) * sum_error(count, step.dtypes[0])
+    error = np.where(np.isfinite(error), error, 0.0)
+    return step.result(low - error, high + error, x.dims, x, nan=x.nan or x.infinite)
+
+
 def _log_sum_exp(step: Step) -> Interval:
     x = step.input(0)
     axes = _axes(step, x)
@@ -509,6 +525,7 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(("ReduceMean", "GlobalAveragePool"), _means),
     **dict.fromkeys(("MaxPool", "AveragePool"), _pool),
     "GlobalMaxPool": lambda step: _pool(step)[0],
+    "CumSum": _cumulative,
     "ReduceLogSumExp": _log_sum_exp,
     "Softmax": _softmax,
     "LogSoftmax": _softmax,

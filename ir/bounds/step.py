@@ -140,6 +140,8 @@ class Step:
                 given["infinite"] = True
         else:
             low, high = self._within_integers(low, high, dtype)
+        if all(each.finite for each in operands) and not (np.isfinite(low).all() and np.isfinite(high).all()):
+            given["infinite"] = facts.get("infinite", True)
         if np.isnan(low).any() or np.isnan(high).any():
             low, high = np.nan_to_num(low, nan=-np.inf), np.nan_to_num(high, nan=np.inf)
             low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)

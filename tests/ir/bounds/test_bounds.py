@@ -200,3 +200,19 @@ def test_a_normalization_of_unknown_length() -> None:
     found = bounds(_model(body, "float[1,2,N] x", "float[2] w = {1, 1}"), ranges={"x": (-1, 1)})["y"]
     assert found.how == "proven"
     assert 20 <= found.magnitude <= 22
+
+
+def test_weights_that_are_repeated_sum_up_to_more() -> None:
+    """A softmax along an axis of length 1 is 1; repeated along it, the elements sum up to its new length."""
+    body = "p = Softmax (x) o = Identity (w) q = Mul (p, o) y = MatMul (q, z)"
+    model = _model(body, "float[2,1] x, float[8,3] z", "float[1,8] w = {1, 1, 1, 1, 1, 1, 1, 1}")
+    assert bounds(model, ranges={"x": (-1, 1), "z": (0, 1)})["y"].high >= 8
+    body = "p = Softmax (x) e = Expand (p, w) y = MatMul (e, z)"
+    model = _model(body, "float[2,N] x, float[M,3] z", "int64[2] w = {2, 8}")
+    found = bounds(model, ranges={"x": (-1, 1), "z": (0, 1)})["y"]
+    assert found.how == "unknown" or found.high >= 8
+
+
+def test_cumulative_sums() -> None:
+    model = _model("y = CumSum (x, z)", constants="int64 z = {1}")
+    assert bounds(model, ranges={"x": (-1, 2)})["y"].high == pytest.approx(8)
