@@ -17,6 +17,7 @@ import numpy as np
 import onnx_ir
 from numpy.typing import NDArray
 
+from castsmith.ir.bounds import Bound
 from castsmith.ir.errors import ModelError
 from castsmith.ir.evaluate import Budget, Engine, EngineError, EngineName, Evaluator, Tensor, seconds_for
 from castsmith.ir.evaluate import Path as Route
@@ -88,6 +89,21 @@ class Reference:
     budget: Budget
     runs: list[tuple[str, Any, dict[tuple[Route, str], Array]]] = field(default_factory=list[Any])
     notes: list[str] = field(default_factory=list[str])
+
+    def measured(self) -> dict[str, Bound]:
+        """The least and greatest finite element of each value over all sets."""
+        found: dict[str, Bound] = {}
+        for _, _, values in self.runs:
+            for (_, name), array in values.items():
+                numbers = _wide(array)
+                numbers = numbers[np.isfinite(numbers)]
+                if numbers.size:
+                    low, high = float(cast("float", numbers.min())), float(cast("float", numbers.max()))
+                    before = found.get(name)
+                    if before is not None:
+                        low, high = min(low, before.low), max(high, before.high)
+                    found[name] = Bound(low, high, "measured")
+        return found
 
     @property
     def outputs(self) -> list[str]:

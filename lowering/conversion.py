@@ -11,6 +11,7 @@ import onnx
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.ir.bounds import Bound
 from castsmith.ir.inference import infer_element_types
 from castsmith.ir.io import as_model
 from castsmith.ir.records import Diagnostic, Records, Severity, Site
@@ -23,7 +24,6 @@ from castsmith.lowering.pipeline import Result, name_of
 from castsmith.numerics.errors import OptionError
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.passes.precision import (
-    Bound,
     ConvertPrecision,
     Pattern,
     PrecisionResult,
@@ -47,13 +47,14 @@ MOST_ATTEMPTS = 16
 class ConvertResult(Result):
     """The converted model, with what was done, refused and noticed.
 
-    precisions: what each node computes in, by its name, and the reason. regions: the number of the region that each
-    converted node is in, by its name. error: the measured error, None where nothing was measured. attempts: how many
-    conversions the search for `max_error` tried.
+    precisions: the type that each node computes in, by its name, and the reason. regions: the number of the region of
+    each converted node, by its name. operators: of each of these nodes. error: the measured error, None where nothing
+    was measured. attempts: the number of conversions that the search for `max_error` tried.
     """
 
     precisions: Mapping[str, tuple[DataType, str]] = field(default_factory=dict[str, tuple[DataType, str]])
     regions: Mapping[str, int] = field(default_factory=dict[str, int])
+    operators: Mapping[str, str] = field(default_factory=dict[str, str])
     error: Accuracy | None = None
     attempts: int = 1
 
@@ -117,24 +118,28 @@ def convert(
     wanted = parse_precision(to)
     require_something(given, wanted)
     measured = inputs if inputs is not None or max_error is None else "made-up"
+    tell, known = progress or _silent, None
+    if measured is not None:
+        tell("measuring")
+        known = reference(given.clone(), measured, dims)
     request = Request(
         wanted,
         as_target(target),
         io_choice(given, keep_io_types) if io is None else io,
         parse_patterns(keep, "keep"),
         parse_patterns(lower, "lower"),
-        _bounds(ranges),
+        _bounds(ranges, {} if known is None or measured == "made-up" else known.measured()),
         provenance,
-        progress or (lambda _: None),
+        tell,
     )
-    known = None
-    if measured is not None:
-        request.progress("measuring")
-        known = reference(given.clone(), measured, dims)
     if known is None or max_error is None:
         work = given.clone() if given is model and not in_place else given
         return _measured(_attempt(work, request, ()), known)
     return _search(given, request, known, max_error)
+
+
+def _silent(_: str) -> None:
+    """Announce nothing."""
 
 
 def _measured(result: ConvertResult, known: Reference | None) -> ConvertResult:
@@ -210,15 +215,17 @@ def _attempt(work: onnx_ir.Model, request: Request, kept: Sequence[str], most: f
         records.diagnostics,
         precisions={names[node]: (each.dtype, each.reason) for node, each in found.precisions.items()},
         regions={names[node]: each.region for node, each in found.precisions.items() if each.region},
+        operators={name: node.op_type for node, name in names.items()},
     )
 
 
-def _bounds(ranges: Mapping[str, tuple[float, float]] | None) -> Callable[[str], Bound | None] | None:
-    """The bounds that the caller states, by the names of values."""
-    if not ranges:
-        return None
-    known = {name: Bound(float(low), float(high), "proven") for name, (low, high) in ranges.items()}
-    return known.get
+def _bounds(
+    ranges: Mapping[str, tuple[float, float]] | None, measured: Mapping[str, Bound]
+) -> Callable[[str], Bound | None] | None:
+    """The bounds that the caller states, else those that were measured on the caller's inputs, by names of values."""
+    stated = {name: Bound(float(low), float(high), "proven") for name, (low, high) in (ranges or {}).items()}
+    known = {**measured, **stated}
+    return known.get if known else None
 
 
 def io_choice(model: onnx_ir.Model, keep: bool | str | Sequence[str]) -> str:

@@ -22,7 +22,9 @@ from castsmith.ir.inference import known_types
 from castsmith.ir.records import Diagnostic, Item, NodeItem, Refusal, Rewrite, Site, ValueItem, items_text
 from castsmith.ir.text import node_item, site_of
 from castsmith.ir.walks import all_nodes
+from castsmith.lowering.conversion import ConvertResult
 from castsmith.lowering.pipeline import Result
+from castsmith.numerics.types import type_name
 
 Entry = dict[str, Any]
 
@@ -53,7 +55,15 @@ def report_page(title: str, sub: str, before: Around, result: Result, sizes: Siz
     ]
     page = _page(title, sub, figures, items, before, around(result.model))
     rules = [{"group": name, "rule": rule, **_amount(amount)} for (name, rule), amount in sizes.rules.items()]
-    return {**page, "rules": rules}
+    return {**page, "rules": rules, **({"map": _map(result)} if isinstance(result, ConvertResult) else {})}
+
+
+def _map(result: ConvertResult) -> list[dict[str, str]]:
+    """Return the nodes that compute with floating-point numbers, in the order of the model, with type and reason."""
+    return [
+        {"name": name, "op": result.operators.get(name, ""), "type": type_name(dtype), "reason": reason}
+        for name, (dtype, reason) in result.precisions.items()
+    ]
 
 
 def diff_page(title: str, a: onnx_ir.Model, b: onnx_ir.Model, found: ModelDiff) -> dict[str, Any]:

@@ -158,7 +158,15 @@ function start(data) {
   }));
   if (kinds.length < 2) byId("kind").hidden = true;
   if (groups.size) byId("summary").append(rulesTable(groups));
+  if (data.map && data.map.length) byId("summary").append(precisionMap(data.map));
   let shown = [], drawn = 0, current = -1;
+
+  function precisionMap(nodes) {
+    const types = [...new Set(nodes.map((node) => node.type))];
+    const key = types.map((type) => element("span", {}, element("i", { class: `cell t-${type}` }), `${type} ${nodes.filter((node) => node.type === type).length}`));
+    const cells = nodes.map((node) => element("i", { class: `cell t-${node.type}`, title: `${node.name} (${node.op}): ${node.type}\n${node.reason}` }));
+    return element("figure", { class: "map" }, element("figcaption", {}, "Precision of each node, in the order of the model ", ...key), element("div", {}, ...cells));
+  }
 
   function rulesTable(groups) {
     const amounts = new Map((data.rules || []).map((rule) => [JSON.stringify(["rewrite", rule.group, rule.rule]), rule]));

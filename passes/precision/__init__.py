@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from castsmith.passes.precision.operators import SENSITIVE, sensitive_reason
     from castsmith.passes.precision.patterns import Pattern, exact_pattern, parse_patterns
     from castsmith.passes.precision.run import (
-        Bound,
         ConvertPrecision,
         Precision,
         PrecisionResult,
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SENSITIVE",
-    "Bound",
     "ConvertPrecision",
     "Pattern",
     "Precision",
@@ -44,7 +42,6 @@ if not TYPE_CHECKING:
             "operators": ("SENSITIVE", "sensitive_reason"),
             "patterns": ("Pattern", "exact_pattern", "parse_patterns"),
             "run": (
-                "Bound",
                 "ConvertPrecision",
                 "Precision",
                 "PrecisionResult",

@@ -17,11 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, cast
+from typing import cast
 
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.ir.bounds import Bound
 from castsmith.ir.inference import infer_element_types, not_cast
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops import opset_of
@@ -49,17 +50,6 @@ SOURCES: dict[DataType, frozenset[DataType]] = {
     DataType.FLOAT: frozenset({DataType.DOUBLE, DataType.FLOAT16, DataType.BFLOAT16}),
 }
 """The supported precisions, and the types that are converted to each."""
-
-How = Literal["proven", "measured", "unknown"]
-
-
-@dataclass(frozen=True)
-class Bound:
-    """Lower and upper bound of a value, and their source."""
-
-    low: float
-    high: float
-    how: How
 
 
 @dataclass(frozen=True)

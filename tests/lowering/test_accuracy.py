@@ -40,10 +40,19 @@ def test_each_output_has_its_error() -> None:
 
 
 def test_an_overflow_that_is_absorbed_is_found() -> None:
-    found = convert(onnx.parser.parse_model(CHAIN), to="float16", inputs=feeds()).error
+    found = convert(onnx.parser.parse_model(CHAIN), to="float16", inputs=feeds(), lower="name:c").error
     assert found is not None
     assert found.worst < 0.01
     assert found.overflows == ("c",)
+
+
+def test_a_measured_overflow_keeps_the_node_in_float() -> None:
+    result = convert(onnx.parser.parse_model(CHAIN), to="float16", inputs=feeds())
+    assert result.error is not None
+    assert result.error.overflows == ()
+    dtype, reason = result.precisions["c"]
+    assert dtype == onnx_ir.DataType.FLOAT
+    assert "(measured), beyond float16" in reason
 
 
 def test_a_stated_range_keeps_a_node_in_float() -> None:

@@ -60,7 +60,14 @@ def test_patterns_choose_nodes(tmp_path: Path, capsys: Any) -> None:
 
 def test_the_report_has_the_regions(tmp_path: Path) -> None:
     assert written(tmp_path, "--to", "float16", "--report", str(tmp_path / "report.html"))[0] == 0
-    assert "Softmax" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    data = json.loads(page.partition('id="data">')[2].partition("</script>")[0])
+    assert [(each["op"], each["type"]) for each in data["map"]] == [
+        ("MatMul", "float16"),
+        ("Softmax", "float"),
+        ("MatMul", "float16"),
+    ]
+    assert all(each["reason"] for each in data["map"])
 
 
 @pytest.mark.parametrize(
