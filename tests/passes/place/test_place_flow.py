@@ -86,5 +86,5 @@ def test_casts_do_cross() -> None:
     crossed = 0
     for seed in range(60):
         model = random_flow(seed)
-        crossed += any("meet" in rewrite.reason for rewrite in PlaceCasts()(model).records.rewrites)
+        crossed += any("joined" in rewrite.reason for rewrite in PlaceCasts()(model).records.rewrites)
     assert crossed > 15
