@@ -114,7 +114,8 @@ def _not_taken(found: Disagreement) -> Diagnostic:
             if found.error
             else f"{node.op_type} does not support {operand}"
         )
-        return Diagnostic("type-not-allowed", Severity.ERROR, site, message, "raise the opset or cast it in the model")
+        way_out = "cast the operand in the model"
+        return Diagnostic("type-not-allowed", Severity.ERROR, site, message, way_out)
     as_what = f"makes it {found.logical}" if found.logical else f"computes it in {_name(found.common)}"
     message = f"{node.op_type} does not support {operand} at this opset"
     return Diagnostic("type-not-allowed", Severity.ERROR, site, message, f"optimize {as_what}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import onnx_ir
 from onnx_ir import DataType
@@ -20,7 +20,7 @@ from castsmith.ir.ops import (
     promotion_attributes,
     set_element_type,
 )
-from castsmith.ir.records import Diagnostic, Effect, Records, Refusal, Rewrite, Severity
+from castsmith.ir.records import Diagnostic, Effect, Item, NodeItem, Records, Refusal, Rewrite, Severity
 from castsmith.ir.rewriting import Replacement, apply_replacement
 from castsmith.ir.text import located, node_item, node_items, operands_text, site_of
 from castsmith.numerics.embedding import embeds
@@ -42,8 +42,19 @@ class Work:
     """The graphs of functions, and the subgraphs in them."""
 
     def applied(self, node: onnx_ir.Node, change: Replacement) -> Rewrite:
-        """Change the graph, and return the record."""
-        return apply_replacement(self.session, self.pass_name, node, change, self.namer, self.inference.types)
+        """Change the graph, and return the record, with the types that the results have now."""
+        types = self.inference.types
+        names = {value.name: type_name(types[value]) for value in node.outputs if value in types}
+        record = apply_replacement(self.session, self.pass_name, node, change, self.namer, types)
+        return replace(record, made=tuple(_with_types(item, names) for item in record.made))
+
+
+def _with_types(item: Item, names: Mapping[str | None, str]) -> Item:
+    """Return the item with the element types by name: what the model declares is corrected later."""
+    if not isinstance(item, NodeItem):
+        return item
+    outputs = (replace(each, element=names.get(each.name, each.element)) for each in item.outputs)
+    return replace(item, outputs=tuple(outputs))
 
 
 def promote(found: Disagreement, imports: Mapping[str, int], work: Work) -> None:
@@ -68,7 +79,7 @@ def _refuse(found: Disagreement, work: Work) -> None:
     if found.mixed:
         raise located(site_of(found.node), "operands", _operands(found), found.error)
     message = ": ".join(filter(None, (operands_text(_operands(found)[:1]), str(found.error))))
-    way_out = "raise the opset or cast the operand in the model; no supported type of this opset holds its values"
+    way_out = "cast the operand in the model"
     diagnostic = Diagnostic("type-not-allowed", Severity.ERROR, site_of(found.node), message, way_out)
     work.records.diagnostics.append(diagnostic)
 
