@@ -279,7 +279,7 @@ def chains() -> Iterator[str]:
     yield ""
     yield from table(("chains", "because"), ((str(count), reason.value) for reason, count in outcomes.most_common()))
     yield ""
-    yield "A condition on precisions alone (p_b >= 2 p_c + 2) is not sufficient: double to float to float16 meets it, and"
+    yield "A condition on precisions alone (p_b >= 2 p_c + 2) is not enough: double to float to float16 meets it, and"
     yield "takes 1 + 2^-11 + 2^-40 to 1 where the direct cast gives 1 + 2^-10."
 
 
