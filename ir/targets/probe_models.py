@@ -121,6 +121,10 @@ _EACH_UNTIL = 7
 """Up to this opset, the first that ONNX Runtime guarantees, each one is probed."""
 
 
+EARLY = {"LayerNormalization": 17}
+"""Operators that ONNX Runtime writes into models of any opset when it fuses, and the opset that defines them."""
+
+
 def versions(op_type: str, dtype: DataType, newest: int) -> Iterator[int]:
     """Return the opsets to probe: each of the oldest, then those at which the operator changed.
 
@@ -129,8 +133,9 @@ def versions(op_type: str, dtype: DataType, newest: int) -> Iterator[int]:
     """
     last = None
     for opset in range(1, newest + 1):
-        formals = op_formals("", op_type, opset)
-        since = since_version(op_type, opset)
+        defined = max(opset, EARLY.get(op_type, 1))
+        formals = op_formals("", op_type, defined)
+        since = since_version(op_type, defined)
         if (
             formals is not None
             and (since != last or opset <= _EACH_UNTIL)

@@ -15,7 +15,7 @@ import onnx
 import onnx.parser
 from onnx_ir import DataType
 
-from castsmith.ir.targets.probe_models import TEXTS, model_text, versions
+from castsmith.ir.targets.probe_models import EARLY, TEXTS, model_text, versions
 from castsmith.ir.targets.reading import TARGETS_FOLDER
 from castsmith.ir.targets.target import TargetError
 from castsmith.numerics.cast import NEWEST_OPSET
@@ -79,7 +79,8 @@ def _row(dtype: DataType, newest: int, ir_version: int, accepts: Accepts) -> dic
     found: dict[str, int] = {}
     for op_type in TEXTS:
         for opset in versions(op_type, dtype, newest):
-            model = _binary(model_text(op_type, dtype, opset, ir_version))
+            defined = opset >= EARLY.get(op_type, 1)
+            model = _binary(model_text(op_type, dtype, opset, ir_version), defined=defined)
             if model and accepts(model):
                 found[op_type] = opset
                 break
@@ -99,11 +100,12 @@ def _simple(opset: int, ir_version: int) -> str:
     return f'<ir_version: {ir_version}, opset_import: ["" : {opset}]>\n' + _RELU.format()
 
 
-def _binary(text: str) -> bytes:
-    """Return the model; empty if this onnx cannot write it."""
+def _binary(text: str, *, defined: bool = True) -> bytes:
+    """Return the model; empty if this onnx cannot write it. defined: the opset has its operators."""
     try:
         model: onnx.ModelProto = onnx.parser.parse_model(text)
-        onnx.checker.check_model(model)
+        if defined:
+            onnx.checker.check_model(model)
     except (onnx.parser.ParseError, onnx.checker.ValidationError):
         return b""
     return model.SerializeToString()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import onnx_ir
 from onnx_ir import DataType
@@ -23,6 +23,9 @@ _OF_RESULT = operators(
 )
 """Operators that were probed with the types of their results."""
 
+_NO_REPLACEMENT = "it has no exact replacement here: change the model or choose another target"
+"""Way out of what `optimize` leaves; `check` names `optimize` itself."""
+
 
 def unreported_errors(
     model: onnx_ir.Model, inference: Inference, target: Target, reported: Iterable[Diagnostic]
@@ -30,7 +33,8 @@ def unreported_errors(
     """Return the errors that remain in an optimized model, except those in `reported`."""
     known = {(each.code, each.site) for each in reported}
     found = (*target_findings(model, inference, target), *trunc_findings(model))
-    return [each for each in found if each.severity is Severity.ERROR and (each.code, each.site) not in known]
+    left = [each for each in found if each.severity is Severity.ERROR and (each.code, each.site) not in known]
+    return [replace(each, help=_NO_REPLACEMENT) for each in left]
 
 
 def target_findings(model: onnx_ir.Model, inference: Inference | None, target: Target) -> Iterator[Diagnostic]:

@@ -53,9 +53,9 @@ class LegalizeVersion(SessionPass):
         model, records = session.model, Records()
         _legalize_opset(session, self.target, records)
         _legalize_ir_version(model, self.target, records)
-        for what in ("newest_opset", "newest_ir_version"):
-            if what in self.target.unknown:
-                message = f"the {what.replace('_', ' ')} of {self.target.name} is unknown, so the model was not changed"
+        for key, what in (("newest_opset", "opset"), ("newest_ir_version", "IR version")):
+            if key in self.target.unknown:
+                message = f"the newest {what} that {self.target.name} accepts is unknown, so the model keeps its {what}"
                 site = Site(model.graph.name or "")
                 records.diagnostics.append(Diagnostic("target-unknown", Severity.WARNING, site, message))
         return RewriteResult(model, bool(records.rewrites), records)
@@ -86,7 +86,8 @@ def _move_to(session: Session, target: Target, types: TypeOf, now: int, records:
     moves.discard()
     records.refusals += [Refusal(PASS_NAME, "opset", obstacle.site, obstacle.reason) for obstacle in found]
     message = f"the model is of opset {now} and {target.name} accepts at most {newest}"
-    way_out = f"{len(found)} nodes would have a different meaning under opset {newest}; see the refusals"
+    nodes = "1 node" if len(found) == 1 else f"{len(found)} nodes"
+    way_out = f"{nodes} would have a different meaning under opset {newest}; see the refusals"
     records.diagnostics.append(Diagnostic("opset-too-new", Severity.ERROR, site, message, way_out))
 
 

@@ -62,6 +62,14 @@ def test_node_tests() -> None:
         assert not unreported(model, target), f"{name} for {target}"
 
 
+def test_what_optimize_leaves_does_not_advise_to_run_it() -> None:
+    """The way out that `check` names is the command that has just ended."""
+    text = '<ir_version: 8, opset_import: ["": 16]> g (string[2] x) => (string[2] y) { y = Identity (x) }'
+    errors = castsmith.optimize(onnx_ir.from_onnx_text(text), target="tensorrt-10").diagnostics
+    assert {"type-not-in-target", "target-lacks-type"} <= {each.code for each in errors}
+    assert not [each for each in errors if "optimize" in (each.help or "")]
+
+
 @pytest.mark.parametrize(("text", "target"), [
     ('<ir_version: 4, opset_import: ["": 1]> g (float[2] x) => (int32[2] y) { y = Cast <to = "INT32"> (x) }',
      "onnxruntime-cpu"),

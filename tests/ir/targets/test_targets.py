@@ -106,6 +106,17 @@ def test_a_model_of_an_old_opset_that_openvino_loads_is_not_refused(op_type: str
     assert not optimize(model, target="openvino-cpu").diagnostics
 
 
+@pytest.mark.parametrize("target", ["onnxruntime-cpu", "onnxruntime-android", "openvino-cpu"])
+@pytest.mark.parametrize("dtype", ["float16", "float"])
+@pytest.mark.parametrize("opset", [7, 13, 16, 17])
+def test_layer_normalization_is_taken_below_the_opset_that_defines_it(target: str, dtype: str, opset: int) -> None:
+    """ONNX Runtime fuses it into models of any opset, and loads them."""
+    text = f"g ({dtype}[2,3] x, {dtype}[3] s) => ({dtype}[2,3] y) {{ y = LayerNormalization (x, s) }}"
+    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": {opset}]> {text}')
+    onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    assert not optimize(model, target=target).diagnostics
+
+
 @pytest.mark.parametrize("target", ["onnxruntime-cpu", "openvino-cpu"])
 @pytest.mark.parametrize("dtype", ["float16", "float", "double"])
 def test_mod_of_floats_is_asked_about_with_fmod(target: str, dtype: str) -> None:
