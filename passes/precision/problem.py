@@ -246,12 +246,12 @@ class Problem:
         for index, value in enumerate(node.outputs):
             if self.concerns(value):
                 self.made[value] = variable if index in ports.gives else KEPT
+        self._carry(node)
         if ports.concerned:
             self.nodes[node] = (variable, ports)
             self._fix(node, variable, ports, imports)
         elif ports.why_not:
             self.reasons[node] = ports.why_not
-        self._carry(node)
         for attribute in node.attributes.data.values():
             for graph in graphs_in(attribute):
                 if node.domain in DEFAULT_DOMAINS:
@@ -300,16 +300,11 @@ class Problem:
         return all(each.counts or each.constant for each in found) and any(each.counts for each in found)
 
     def _exceeding(self, node: onnx_ir.Node, ports: Ports) -> str:
-        for index in sorted(ports.gives):
-            why = self.wishes.exceeds(node.outputs[index])
-            if why:
-                return why
-        for index in sorted(ports.follows):
-            value = node.inputs[index]
-            why = "" if value is None else self.wishes.exceeds(value)
-            if why:
-                return why
-        return ""
+        """The reason to leave a node of which an operand or result does not fit. Mask values are lowered instead."""
+        values = [node.outputs[index] for index in sorted(ports.gives)]
+        values += [value for index in sorted(ports.follows) if (value := node.inputs[index]) is not None]
+        reasons = (self.wishes.exceeds(value) for value in values if not self.carry_of(value).masks)
+        return next(filter(None, reasons), "")
 
     def _inexact(self, node: onnx_ir.Node, ports: Ports) -> str:
         """Return the reason why a Cast of integers keeps its type: the precision does not hold them."""

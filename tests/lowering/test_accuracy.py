@@ -14,6 +14,7 @@ import pytest
 from castsmith import convert
 from castsmith.ir.errors import ModelError
 from castsmith.numerics.errors import OptionError
+from tests.passes.precision.models import model
 
 _HALVES = ", ".join(["0.5"] * 16)
 CHAIN = f"""<ir_version: 8, opset_import: ["" : 17]>
@@ -63,11 +64,11 @@ def test_a_stated_range_keeps_a_node_in_float() -> None:
 
 
 def test_the_search_keeps_as_few_nodes_as_reach_the_error() -> None:
-    model = onnx.parser.parse_model(CHAIN)
-    plain = convert(model, to="float16", inputs=feeds(0.001))
+    found = onnx.parser.parse_model(CHAIN)
+    plain = convert(found, to="float16", inputs=feeds(0.001))
     assert plain.error is not None
     most = plain.error.worst / 4
-    result = convert(model, to="float16", inputs=feeds(0.001), max_error=most)
+    result = convert(found, to="float16", inputs=feeds(0.001), max_error=most)
     assert result.error is not None
     assert result.error.worst <= most
     assert 1 < result.attempts <= 16
@@ -106,3 +107,10 @@ def test_inputs_that_do_not_fit_are_refused(inputs: dict[str, Any], message: str
 def test_inputs_on_which_the_model_does_not_run_are_refused() -> None:
     with pytest.raises(ModelError, match="cannot be measured"):
         convert(onnx.parser.parse_model(CHAIN), to="float16", inputs={"x": np.zeros((3, 3), np.float32)})
+
+
+def test_measured_mask_values_keep_nothing_in_float() -> None:
+    result = convert(model("mask"), to="float16", inputs={"x": feeds()["x"], "c": np.tri(4, dtype=bool)})
+    assert not [reason for _, reason in result.precisions.values() if "measured" in reason]
+    assert result.error is not None
+    assert result.error.worst < 0.01
