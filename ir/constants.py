@@ -13,6 +13,7 @@ from castsmith.ir.errors import ModelError
 from castsmith.ir.ops import CONVERSIONS, DEFAULT_DOMAINS, Moves, op_formals, operators
 from castsmith.ir.walks import tensor_of
 from castsmith.numerics.cast import cast
+from castsmith.numerics.errors import present
 from castsmith.numerics.status import cast_status
 from castsmith.numerics.types import type_name
 
@@ -48,7 +49,7 @@ def constant_node(value: onnx_ir.Value) -> onnx_ir.Node:
     The node gets a tensor of its own: a shared one would be renamed through the value, in clones of the model too.
     """
     tensor, value.const_value = value.const_value, None
-    assert tensor is not None
+    tensor = present(tensor, "the tensor of the constant")
     tensor.name = value.name
     attribute = onnx_ir.AttrTensor("value", tensor)
     return onnx_ir.Node("", "Constant", [], [attribute], outputs=[value], name=value.name)
@@ -67,7 +68,7 @@ def constant_nodes(value: onnx_ir.Value, opset: int) -> list[onnx_ir.Node]:
         ModelError: No type that Constant supports holds the value.
     """
     tensor, allowed = value.const_value, constant_types(opset)
-    assert tensor is not None
+    tensor = present(tensor, "the tensor of the constant")
     if tensor.dtype in allowed:
         return [constant_node(value)]
     held_as = next((dtype for dtype in _HOLDING if dtype in allowed and _holds(dtype, tensor, opset)), None)
@@ -105,9 +106,9 @@ def drop_if_unused(value: onnx_ir.Value) -> None:
         if use_count(value) or value.is_graph_output() or value.is_graph_input():
             continue
         if value.is_initializer():
-            assert isinstance(value.graph, onnx_ir.Graph)
-            assert value.name is not None
-            del value.graph.initializers[value.name]
+            graph = value.graph
+            if isinstance(graph, onnx_ir.Graph):
+                del graph.initializers[value.name or ""]
             continue
         node = value.producer()
         if node is None or node.graph is None or not _removable(node):

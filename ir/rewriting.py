@@ -13,7 +13,7 @@ from castsmith.ir.naming import Namer
 from castsmith.ir.records import Effect, Records, Refusal, Rewrite, RewriteResult
 from castsmith.ir.targets import Target, takes_identity
 from castsmith.ir.text import Types, constant_item, node_item, site_of
-from castsmith.ir.walks import all_nodes
+from castsmith.ir.walks import all_nodes, graph_of
 from castsmith.numerics.types import type_name
 
 __all__ = [
@@ -139,11 +139,10 @@ def place_constant(constant: onnx_ir.Value, node: onnx_ir.Node, namer: Namer) ->
 
     A Cast follows the Constant if Constant does not give the type.
     """
-    assert node.graph is not None
-    if namer.takes_initializers(node.graph):
-        node.graph.register_initializer(constant)
+    if namer.takes_initializers(graph_of(node)):
+        graph_of(node).register_initializer(constant)
         return
-    for made in constant_nodes(constant, namer.constant_opset(node.graph)):
+    for made in constant_nodes(constant, namer.constant_opset(graph_of(node))):
         made.name = made.name or namer.fresh(f"castsmith_{made.op_type}")
         for output in made.outputs:
             if output is not constant:
@@ -165,8 +164,7 @@ def _replace_outputs(node: onnx_ir.Node, values: tuple[onnx_ir.Value, ...], name
             made += _hand_over_graph_output(old, new, node, namer)
         else:
             old.replace_all_uses_with(new)
-    assert node.graph is not None
-    node.graph.remove(node, safe=True)
+    graph_of(node).remove(node, safe=True)
     return made
 
 

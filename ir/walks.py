@@ -10,6 +10,7 @@ import onnx_ir
 from onnx_ir import AttributeType
 
 from castsmith.ir.io import file_of
+from castsmith.numerics.errors import InternalError
 
 # Walks over all nodes and graphs, which every pass starts with, so they are kept cheap.
 
@@ -72,6 +73,13 @@ def graphs_in(attribute: onnx_ir.Attr) -> tuple[onnx_ir.Graph, ...]:
 Scope = onnx_ir.Graph | onnx_ir.Function
 
 
+def graph_of(node: onnx_ir.Node) -> onnx_ir.Graph:
+    """Return the graph of a node that is in one. Raises InternalError for a node that was removed."""
+    if node.graph is None:
+        raise InternalError(f"the node {node.name or node.op_type} is in no graph")
+    return node.graph
+
+
 def holders(model: onnx_ir.Model) -> dict[onnx_ir.Graph, onnx_ir.Node]:
     """Return the node that holds each subgraph of the model; outer graphs come before inner ones."""
     return {graph: node for root in (model.graph, *model.functions.values()) for node, graph in held_graphs(root)}
@@ -91,8 +99,7 @@ def imports_by_scope(
     for function in model.functions.values():
         imports[function.graph] = function.opset_imports
     for graph, node in (holders(model) if held is None else held).items():
-        assert node.graph is not None
-        imports[graph] = imports[node.graph]
+        imports[graph] = imports[graph_of(node)]
     return imports
 
 

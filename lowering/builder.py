@@ -14,6 +14,7 @@ from castsmith.ir.constants import new_constant
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops import GIVES_BOOL
 from castsmith.ir.rewriting import place_constant
+from castsmith.numerics.errors import InternalError, present
 from castsmith.numerics.types import CODED_TYPES
 
 ConstantHome = Callable[[str, npt.NDArray[Any]], onnx_ir.Value]
@@ -47,6 +48,13 @@ def shared_constants(model: onnx_ir.Model, namer: Namer, prefix: str) -> Constan
     return home
 
 
+def dtype_of(value: onnx_ir.Value) -> DataType:
+    """Return the element type of a value that declares one. Raises InternalError if it does not."""
+    if value.dtype is None:
+        raise InternalError(f"the value {value.name} declares no element type")
+    return value.dtype
+
+
 class Builder:
     """Collects nodes. Every result has the type that the operator gives and the broadcast shape of its operands.
 
@@ -71,7 +79,7 @@ class Builder:
         beside = operands[1:] if op_type == "Where" else operands
         tensors = [operand for operand in beside if isinstance(operand, onnx_ir.Value)]
         like = tensors[0].dtype if tensors else dtype
-        assert like is not None, op_type
+        like = present(like, "the operand that gives the type")
         values = [self._value(operand, like) for operand in operands]
         shape = _broadcast([operand.shape for operand in operands if isinstance(operand, onnx_ir.Value)])
         gives = DataType.BOOL if op_type in GIVES_BOOL else like
@@ -89,21 +97,19 @@ class Builder:
 
     def look_up(self, table: onnx_ir.Value, index: onnx_ir.Value) -> onnx_ir.Value:
         """Return table[index], by element."""
-        assert table.dtype is not None
         if not self._flat_look_up:
             index = self.cast(index, DataType.INT32)
-            return self._append("Gather", [table, index], table.dtype, index.shape, {"axis": 0})
+            return self._append("Gather", [table, index], dtype_of(table), index.shape, {"axis": 0})
         if index.shape is not None and index.shape.rank() == 1:
             index = self.cast(index, DataType.INT32)
-            return self._append("GatherElements", [table, index], table.dtype, index.shape, {"axis": 0})
-        assert index.dtype is not None
-        kept_as = DataType.UINT8 if index.dtype in CODED_TYPES else index.dtype
+            return self._append("GatherElements", [table, index], dtype_of(table), index.shape, {"axis": 0})
+        kept_as = DataType.UINT8 if dtype_of(index) in CODED_TYPES else dtype_of(index)
         to_flat = self.constant(np.array([-1], np.int64), "flat")
         flat = self._append("Reshape", [index, to_flat], kept_as, onnx_ir.Shape([None]), {})
         flat = self.cast(flat, DataType.INT32)
-        found = self._append("GatherElements", [table, flat], table.dtype, flat.shape, {"axis": 0})
+        found = self._append("GatherElements", [table, flat], dtype_of(table), flat.shape, {"axis": 0})
         shape = self._append("Shape", [index], DataType.INT64, None, {})
-        return self._append("Reshape", [found, shape], table.dtype, index.shape, {"allowzero": 1})
+        return self._append("Reshape", [found, shape], dtype_of(table), index.shape, {"allowzero": 1})
 
     def _value(self, operand: Operand, dtype: DataType) -> onnx_ir.Value:
         if isinstance(operand, onnx_ir.Value):
@@ -131,10 +137,9 @@ def at_least(build: Builder, x: onnx_ir.Value, bound: Operand) -> onnx_ir.Value:
     A number greater than the predecessor of a constant is at least the constant; for 0 the predecessor is subnormal,
     which some targets flush. Equal supports floats from opset 11 on.
     """
-    assert x.dtype is not None
     if isinstance(bound, onnx_ir.Value) or bound == 0:
         return build.op("Or", build.op("Greater", x, bound), build.op("Equal", x, bound))
-    before = np.nextafter(np.array(bound, x.dtype.numpy()), np.array(-np.inf, x.dtype.numpy()))
+    before = np.nextafter(np.array(bound, dtype_of(x).numpy()), np.array(-np.inf, dtype_of(x).numpy()))
     return build.op("Greater", x, before.item())
 
 

@@ -21,7 +21,7 @@ from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering.accuracy import Accuracy, Inputs, Reference, measure, reference
 from castsmith.lowering.pipeline import Result, name_of
-from castsmith.numerics.errors import OptionError
+from castsmith.numerics.errors import OptionError, present
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.passes.precision import (
     ConvertPrecision,
@@ -152,19 +152,19 @@ def _search(model: onnx_ir.Model, request: Request, known: Reference, most: floa
     The number of nodes doubles until it suffices, then halves the interval; `MOST_ATTEMPTS` conversions at most.
     """
     first = _measured(_attempt(model.clone(), request, ()), known)
-    assert first.error is not None
-    if first.error.worst <= most:
+    measured = present(first.error, "the error of the conversion")
+    if measured.worst <= most:
         return first
-    order = sorted(first.error.contributions.items(), key=lambda each: -each[1])
+    order = sorted(measured.contributions.items(), key=lambda each: -each[1])
     names = [name for name, _ in order]
-    low, high, best, attempts, least = 0, 1, None, 1, first.error.worst
+    low, high, best, attempts, least = 0, 1, None, 1, measured.worst
     while attempts < MOST_ATTEMPTS and (best is None or high - low > 1):
         count = min(high, len(names)) if best is None else (low + high) // 2
         attempts += 1
         found = _measured(_attempt(model.clone(), request, names[:count], most), known)
-        assert found.error is not None
-        least = min(least, found.error.worst)
-        if found.error.worst <= most:
+        worst = present(found.error, "the error of the conversion").worst
+        least = min(least, worst)
+        if worst <= most:
             best, high = found, count
         elif best is None:
             if count == len(names):
@@ -174,7 +174,7 @@ def _search(model: onnx_ir.Model, request: Request, known: Reference, most: floa
             low = count
     if best is None:
         raise OptionError(
-            f"max_error {most:g} is not reached: the error is {first.error.worst:.3g}, and {least:.3g} at best"
+            f"max_error {most:g} is not reached: the error is {measured.worst:.3g}, and {least:.3g} at best"
             f" after {attempts} attempts."
         )
     return replace(best, attempts=attempts)

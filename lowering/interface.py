@@ -13,6 +13,7 @@ from castsmith.ir.ops import cast_node
 from castsmith.ir.options import Interface
 from castsmith.ir.records import Effect, Rewrite, Site, ValueItem
 from castsmith.ir.text import value_item
+from castsmith.numerics.errors import present
 from castsmith.numerics.types import Kind, element_type, type_name
 
 NARROW_INTERFACE = "narrow-interface"
@@ -73,7 +74,7 @@ def _convert_input(
     graph: onnx_ir.Graph, value: onnx_ir.Value, to: Mapping[DataType, DataType], namer: Namer
 ) -> tuple[onnx_ir.Value, ValueItem]:
     before, dtype = value_item(value), value.dtype
-    assert dtype is not None
+    dtype = present(dtype, "the element type")
     value.type = onnx_ir.TensorType(to[dtype])
     # Infinity is a value of float8e5m2, which a saturating cast would not keep.
     node = cast_node(value, dtype, saturate=dtype.bitwidth > 8 or not element_type(dtype).has_infinity)
@@ -91,7 +92,7 @@ def _convert_output(
     graph: onnx_ir.Graph, index: int, value: onnx_ir.Value, to: Mapping[DataType, DataType], namer: Namer
 ) -> tuple[onnx_ir.Value, ValueItem]:
     name, before, dtype = value.name, value_item(value), value.dtype
-    assert dtype is not None
+    dtype = present(dtype, "the element type")
     value.name = namer.fresh(f"{name}_{type_name(dtype)}")
     node = cast_node(value, to[dtype])
     _name(node, namer)

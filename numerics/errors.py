@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from onnx_ir import DataType
+
+T = TypeVar("T")
 
 
 class CastsmithError(Exception):
@@ -63,3 +65,23 @@ class CastError(CastsmithError, ValueError):
 
 class QuantizeError(CastsmithError, ValueError):
     """Shapes or attributes that QuantizeLinear or DequantizeLinear does not support."""
+
+
+class InternalError(RuntimeError):
+    """A defect of Castsmith: a step did not do what the next one relies on. Its text says what does not hold.
+
+    No CastsmithError, so that no handler of expected errors takes it for one.
+    """
+
+
+def require(holds: bool, text: str) -> None:
+    """Raise InternalError with the text unless the condition holds."""
+    if not holds:
+        raise InternalError(text)
+
+
+def present(thing: T | None, what: str) -> T:
+    """Return the thing, which the steps before have made sure of. Raises InternalError if it is None."""
+    if thing is None:
+        raise InternalError(f"{what} is missing")
+    return thing

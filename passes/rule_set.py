@@ -20,6 +20,7 @@ from onnxscript.rewriter import MatchContext, MatchResult, RewriteRuleClassBase,
 
 from castsmith.ir.inference import Session
 from castsmith.ir.ops import CastNode, chain_verdict, opset_of, read_cast
+from castsmith.numerics.errors import present
 from castsmith.passes.fold import FoldConstants
 from castsmith.passes.place import PlaceCasts
 from castsmith.passes.shapes import FoldShapes
@@ -63,7 +64,7 @@ class _CollapseChain(RewriteRuleClassBase):
     def rewrite(self, op: Any, x: onnx_ir.Value, middle: onnx_ir.Value, y: onnx_ir.Value) -> Any:
         del middle
         last = y.producer()
-        assert last is not None
+        last = present(last, "the last cast")
         meaning = _meaning(y)
         if meaning is not None and meaning.to == _type_of(x):
             return op.Identity(x)

@@ -58,6 +58,15 @@ def test_no_module_keeps_what_a_call_found(path: Path) -> None:
     assert found == []
 
 
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_conditions_raise_and_are_not_asserted(path: Path) -> None:
+    """`python -O` drops asserts: one may tell the type checker of a None or a kind, and nothing else."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Assert):
+            text = ast.unparse(node.test)
+            assert text.endswith(" is not None") or text.startswith("isinstance("), f"line {node.lineno}: {text}"
+
+
 _CHANGING = {"add", "append", "clear", "extend", "insert", "pop", "popitem", "remove", "setdefault", "update"}
 _MUTABLE = re.compile(r"\b(list|dict|Mapping|Array|Model|Graph|Node|Value|Sequence|Tensor|Function)\b")
 

@@ -6,6 +6,7 @@ import argparse
 
 from castsmith.cli.arguments import Commands, add_command, add_json, add_promotion, integer, print_json, promotion_rules
 from castsmith.cli.exit_codes import DONE, REFUSED, complain, with_command_options
+from castsmith.numerics.errors import present
 
 
 def add_to(commands: Commands) -> None:
@@ -37,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
             print_json({"types": names, "common": None, "refusal": refusal})
         complain(with_command_options(str(error)))
         return REFUSED
-    assert common is not None  # it is undecided only if a rank is unknown
+    common = present(common, "the common type")
     if arguments.json:
         print_json({"types": names, "common": type_name(common)})
     else:

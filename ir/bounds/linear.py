@@ -200,8 +200,8 @@ def _weights_first(
 
 def _of_two(step: Step, a: Interval, b: Interval, dims: Dims | None) -> Interval:
     """a @ b, neither constant: k times the largest product, or each term of k where bounds differ along it."""
-    assert a.dims
-    assert b.dims
+    assert a.dims is not None
+    assert b.dims is not None
     k = a.dims[-1] if a.dims[-1] is not None else b.dims[-2 if len(b.dims) > 1 else 0]
     flag = {"nan": a.nan or b.nan or a.infinite or b.infinite}
     weights = a.weights_axis is not None and a.weights_axis == len(a.dims) - 1

@@ -33,7 +33,7 @@ from castsmith.ir.ops import (
     trunc_operands,
 )
 from castsmith.numerics.cast import NEWEST_OPSET, bit_cast, cast
-from castsmith.numerics.errors import CastsmithError
+from castsmith.numerics.errors import CastsmithError, present
 from castsmith.numerics.quantize import dequantize_linear, quantize_linear, quantize_status
 from castsmith.numerics.status import Definedness, cast_status
 from castsmith.numerics.trunc import clip_bounds, rounding_function, trunc
@@ -75,7 +75,7 @@ def convert(node: onnx_ir.Node, inputs: Sequence[Array | None], imports: Mapping
 
 def _convert(node: onnx_ir.Node, inputs: Sequence[Array | None], opset: int) -> Tensor | None:
     x = inputs[0]
-    assert x is not None
+    x = present(x, "the operand")
     like = dtype_of(inputs[1]) if len(inputs) > 1 and inputs[1] is not None else None
     meaning = read_cast(node, like)
     if meaning is not None and meaning.to is not None:
@@ -167,8 +167,8 @@ def _where(
     if node.op_type in ("And", "Or") and len(arrays) == 2:
         decided = node.op_type == "Or"  # the operand that decides, whatever the other is
         (a, b), (x, y) = arrays, masks
-        assert a is not None
-        assert b is not None
+        a = present(a, "the left operand")
+        b = present(b, "the right operand")
         x, y = (np.zeros(array.shape, np.bool_) if mask is None else mask for array, mask in ((a, x), (b, y)))
         settled = ((a == decided) & ~x) | ((b == decided) & ~y)
         return [_or_none((x | y) & ~settled)]

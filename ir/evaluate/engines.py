@@ -31,6 +31,7 @@ from castsmith.ir.evaluate import EngineName
 from castsmith.ir.evaluate.promotion import Array, dtype_of
 from castsmith.ir.evaluate.worker import receive, send
 from castsmith.ir.ops import QONNX_DOMAINS
+from castsmith.numerics.errors import present
 
 ENGINES = get_args(EngineName)
 
@@ -93,12 +94,11 @@ class Process:
 
     def _ask(self, request: tuple[object, ...], seconds: float) -> Any:
         running = self._started()
-        assert running.stdin is not None
-        assert running.stdout is not None
+        into, out = present(running.stdin, "the input of the process"), present(running.stdout, "its output")
         self._late, self._deadline = False, time.monotonic() + seconds
         try:
-            send(running.stdin, request)
-            done, answer = receive(running.stdout)
+            send(into, request)
+            done, answer = receive(out)
         except (EOFError, OSError):
             self._deadline = math.inf
             error = CrashError(self._cause_of_end(running, seconds))

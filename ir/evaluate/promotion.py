@@ -23,7 +23,7 @@ from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops import DEFAULT_DOMAINS, operators
 from castsmith.numerics.cast import cast
 from castsmith.numerics.embedding import embeds
-from castsmith.numerics.errors import PromotionError
+from castsmith.numerics.errors import PromotionError, present
 from castsmith.numerics.promotion import PromotionRules, common_type_of_constants
 from castsmith.numerics.types import element_type, parse_type
 
@@ -87,7 +87,7 @@ def promote(arrays: Sequence[Array], rules: PromotionRules, constant: Sequence[b
         for index, array in enumerate(arrays)
     ]
     common = common_type_of_constants(operands, rules)
-    assert common is not None  # undecided only if a rank is unknown
+    common = present(common, "the common type")  # undecided only if a rank is unknown
     return [cast(array, common) for array in arrays]
 
 

@@ -29,6 +29,7 @@ from onnx_ir import DataType
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.inference.walk import Inference
 from castsmith.ir.ops import CASTS, DEFAULT_DOMAINS, Answer, Moves, operators, read_cast, traits_of
+from castsmith.numerics.errors import present
 from castsmith.numerics.types import Kind, element_type
 
 # Interval arithmetic on unbounded integers: the caller checks whether the result fits.
@@ -242,7 +243,7 @@ def _clip(node: onnx_ir.Node, known: Ranges) -> Range | None:
     if dtype is None or element_type(dtype).kind is not Kind.INTEGER:
         return None
     whole = _whole(dtype)
-    assert whole is not None
+    whole = present(whole, "the range of the type")
     absent = (whole, Range(whole.low, whole.low), Range(whole.high, whole.high))
     found, low, high = (
         bound if value is None else known.of(value) or whole

@@ -14,7 +14,7 @@ from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, actual_outputs, op_key, op
 from castsmith.ir.ops.table import CASTS
 from castsmith.ir.ops.value_types import named_type
 from castsmith.ir.text import site_of
-from castsmith.numerics.errors import PromotionError
+from castsmith.numerics.errors import PromotionError, present
 from castsmith.numerics.exactness import Collapse, chain_collapses
 from castsmith.numerics.types import type_name
 
@@ -28,6 +28,11 @@ class CastNode:
     to: DataType | None
     saturate: bool
     round_mode: str
+
+    @property
+    def target(self) -> DataType:
+        """The type `to`, where it is known. Raises InternalError if it is None."""
+        return present(self.to, "the type of the cast")
 
 
 def read_cast(node: onnx_ir.Node, like: DataType | None = None) -> CastNode | None:
@@ -75,12 +80,10 @@ def chain_verdict(
     source: DataType, first: CastNode, last: CastNode, opset: int, *, undefined_free: bool = False
 ) -> Collapse:
     """Decide whether two casts in a row, of a value of type `source`, equal the last one (see `chain_collapses`)."""
-    assert first.to is not None
-    assert last.to is not None
     return chain_collapses(
         source,
-        first.to,
-        last.to,
+        first.target,
+        last.target,
         first_saturate=first.saturate,
         second_saturate=last.saturate,
         first_round_mode=first.round_mode,

@@ -18,6 +18,7 @@ from onnx_ir import DataType
 
 from castsmith.ir.ops.schemas import opset_of
 from castsmith.ir.walks import all_nodes
+from castsmith.numerics.errors import present
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import type_name
 
@@ -60,7 +61,7 @@ _OWN_VERSION = "castsmith.ir_version"
 def give_body(model: onnx_ir.Model, node: onnx_ir.Node, lhs: DataType, rhs: DataType, *, in_function: bool) -> None:
     """Make the ConvertPromoteTypes node, whose operands have the types, a call of a function of the model."""
     common = node.outputs[0].dtype
-    assert common is not None
+    common = present(common, "the common type")
     if model.ir_version < _FUNCTIONS_SINCE:
         model.meta[_OWN_VERSION] = model.ir_version
         model.ir_version = _FUNCTIONS_SINCE

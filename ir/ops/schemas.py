@@ -14,6 +14,7 @@ import onnx.defs
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.numerics.errors import present
 from castsmith.numerics.types import parse_type
 
 DEFAULT_DOMAINS = ("", "ai.onnx")
@@ -148,9 +149,7 @@ def actual_outputs(key: OpKey, count: int) -> tuple[Formal | None, ...]:
 
 
 def _formals(key: OpKey) -> tuple[tuple[Formal, ...], tuple[Formal, ...]]:
-    formals = op_formals(*key)
-    assert formals is not None
-    return formals
+    return present(op_formals(*key), "the schema of the operator")
 
 
 def _spread(formals: Sequence[Formal], count: int) -> Iterator[Formal]:

@@ -45,9 +45,7 @@ class _Chain:
 
     @property
     def types(self) -> tuple[DataType, DataType, DataType]:
-        assert self.first.to is not None
-        assert self.last.to is not None
-        return self.source, self.first.to, self.last.to
+        return self.source, self.first.target, self.last.target
 
     def __str__(self) -> str:
         return " to ".join(map(type_name, self.types))

@@ -6,8 +6,9 @@ import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.lowering.builder import Builder
+from castsmith.lowering.builder import Builder, dtype_of
 from castsmith.lowering.formats import Policy, corners, sign_bit
+from castsmith.numerics.errors import require
 from castsmith.numerics.types import ElementType, element_type
 
 
@@ -39,12 +40,11 @@ def word_of(build: Builder, x: onnx_ir.Value) -> tuple[onnx_ir.Value, int, Eleme
     value between two representable ones becomes the odd one, so that later rounding to 4 bits or fewer still
     distinguishes the sides of a tie, and gives the same as rounding the double itself.
     """
-    assert x.dtype is not None
-    if x.dtype == DataType.FLOAT:
-        row = element_type(x.dtype)
+    if dtype_of(x) == DataType.FLOAT:
+        row = element_type(dtype_of(x))
         return build.cast(x, DataType.UINT32, "BitCast"), row.mantissa_bits, row
-    assert x.dtype == DataType.DOUBLE, x.dtype
-    row = element_type(x.dtype)
+    require(dtype_of(x) == DataType.DOUBLE, f"rounding on the bits of {dtype_of(x).name}")
+    row = element_type(dtype_of(x))
     bits = build.cast(x, DataType.UINT64, "BitCast")
     upper = build.cast(build.op("BitShift", bits, 32, direction="RIGHT"), DataType.UINT32)
     lower = build.cast(build.op("BitwiseAnd", bits, 0xFFFFFFFF), DataType.UINT32)

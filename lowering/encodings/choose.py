@@ -11,7 +11,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.errors import ModelError
-from castsmith.lowering.builder import Builder
+from castsmith.lowering.builder import Builder, dtype_of
 from castsmith.lowering.encodings.bitcast import encode_bitcast
 from castsmith.lowering.encodings.integer import EXACT_IN_FLOAT, WIDE_INTEGERS, encode_integer, wide
 from castsmith.lowering.encodings.ladder import encode_ladder
@@ -115,11 +115,10 @@ def _as_float(build: Builder, x: onnx_ir.Value, to: DataType) -> onnx_ir.Value:
     format: a number outside overflows like the bound, and inside a float holds every integer exactly. Not for
     float8e8m0, whose range is wider than theirs.
     """
-    assert x.dtype is not None
-    if x.dtype not in WIDE_INTEGERS or element_type(to).specials is Specials.E8M0:
+    if dtype_of(x) not in WIDE_INTEGERS or element_type(to).specials is Specials.E8M0:
         return wide(build, x)
     bound = 2 ** (top_exponent(element_type(to)) + 1)
     clamped = build.op("Min", x, bound)
-    if element_type(x.dtype).signed:
+    if element_type(dtype_of(x)).signed:
         clamped = build.op("Max", clamped, -bound)
     return build.cast(clamped, DataType.FLOAT)

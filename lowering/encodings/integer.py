@@ -6,7 +6,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.errors import ModelError
-from castsmith.lowering.builder import Builder
+from castsmith.lowering.builder import Builder, dtype_of
 from castsmith.numerics.types import Kind, element_type, type_name
 
 # int4, uint4, int2 and uint2 are two's complement in the low bits of a byte.
@@ -20,11 +20,10 @@ def encode_integer(build: Builder, x: onnx_ir.Value, to: DataType) -> onnx_ir.Va
         int4    x     7.9  -7.9  100  NaN    (int32) 23   -1
                 code  0x7  0x9   0x7  0x0            0x7  0xf
     """
-    assert x.dtype is not None
     row = element_type(to)
     whole = x
-    if element_type(x.dtype).kind is Kind.FLOATING:
-        wide = x if x.dtype in (DataType.FLOAT, DataType.DOUBLE) else build.cast(x, DataType.FLOAT)
+    if element_type(dtype_of(x)).kind is Kind.FLOATING:
+        wide = x if dtype_of(x) in (DataType.FLOAT, DataType.DOUBLE) else build.cast(x, DataType.FLOAT)
         whole = build.cast(clamped(build, number(build, wide), to), DataType.INT32)
     return build.op("BitwiseAnd", build.cast(whole, DataType.UINT8), 2**row.bits - 1)
 
@@ -84,8 +83,7 @@ def _rounded_to_odd(build: Builder, x: onnx_ir.Value) -> onnx_ir.Value:
     2**53 + 2**12    2**41 + 1           0              (2**42 + 2) * 2**11, exact
     2**62 + 1        2**50               1              (2**51 + 1) * 2**11, more than 2**62
     """
-    assert x.dtype is not None
-    signed = element_type(x.dtype).signed
+    signed = element_type(dtype_of(x)).signed
     bound = 2**_DIGITS_OF_DOUBLE
     near = build.op("Min", x, bound)
     quotient = build.op("Div", x, 2**_CUT)

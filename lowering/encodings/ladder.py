@@ -9,9 +9,10 @@ import onnx_ir
 from numpy.typing import NDArray
 from onnx_ir import DataType
 
-from castsmith.lowering.builder import Builder, at_least
+from castsmith.lowering.builder import Builder, at_least, dtype_of
 from castsmith.lowering.formats import Policy, corners, sign_bit, top_exponent
 from castsmith.lowering.qonnx import round_as
+from castsmith.numerics.errors import present, require
 from castsmith.numerics.types import ElementType, Specials, element_type
 
 # Rounding in place: a float becomes a value of a narrower format, and stays a float.
@@ -26,7 +27,7 @@ def round_in_place(build: Builder, x: onnx_ir.Value, to: DataType, policy: Polic
     and exact, a Round separates any two that could be contracted, and the sign is never split off, so that -0
     is kept. Formats without negative zero get +0.
     """
-    assert x.dtype in (DataType.FLOAT, DataType.DOUBLE), x.dtype
+    require(x.dtype in (DataType.FLOAT, DataType.DOUBLE), f"rounding of {x.dtype} by a ladder")
     return with_specials(build, x, to_the_grid(build, x, element_type(to)), to, policy)
 
 
@@ -79,7 +80,6 @@ def to_the_grid(
     ends: gives, for a number of binades from that of an exponent on, the t in [1, 2] from which a number of each has
     the step of the next one; by default 2.
     """
-    assert x.dtype is not None
     p, magnitude = row.mantissa_bits, build.op("Abs", x)
     binades, up, down = top_exponent(row) + 1 - row.min_exponent, 2.0**-row.min_exponent, 2.0**row.min_exponent
     ups: onnx_ir.Value | float = up
@@ -87,10 +87,10 @@ def to_the_grid(
     binade: onnx_ir.Value | None = None
     if binades > _FLOAT_TOP:
         large, binades = at_least(build, magnitude, 1.0), _FLOAT_TOP
-        ups = build.op("Where", large, 1.0, up, dtype=x.dtype)
-        downs = build.op("Where", large, 1.0, down, dtype=x.dtype)
+        ups = build.op("Where", large, 1.0, up, dtype=dtype_of(x))
+        downs = build.op("Where", large, 1.0, down, dtype=dtype_of(x))
         if ends is not None:
-            binade = build.op("Where", large, -float(row.min_exponent), 0.0, dtype=x.dtype)
+            binade = build.op("Where", large, -float(row.min_exponent), 0.0, dtype=dtype_of(x))
     t = build.op("Mul", magnitude, ups)
     # x is not multiplied by a constant, which may lose the sign of a zero: constants go into the factors instead.
     y, there, back_again = (x, up, down) if downs is None else (build.op("Mul", x, ups), 1.0, 1.0)
@@ -98,22 +98,22 @@ def to_the_grid(
     back: onnx_ir.Value | None = None
     for k in (2**bit for bit in reversed(range(binades.bit_length()))):
         above = at_least(build, t, 2.0**k)
-        less = build.op("Where", above, there * 2.0**-k, there, dtype=x.dtype)
-        more = build.op("Where", above, back_again * 2.0**k, back_again, dtype=x.dtype)
+        less = build.op("Where", above, there * 2.0**-k, there, dtype=dtype_of(x))
+        more = build.op("Where", above, back_again * 2.0**k, back_again, dtype=dtype_of(x))
         y, back = build.op("Mul", y, less), more if back is None else build.op("Mul", back, more)
         if ends is not None:
-            passed = build.op("Where", above, float(k), 0.0, dtype=x.dtype)
+            passed = build.op("Where", above, float(k), 0.0, dtype=dtype_of(x))
             binade = passed if binade is None else build.op("Add", binade, passed)
         if k > 1 or ends is not None:
-            t = build.op("Mul", t, less if there == 1.0 else build.op("Where", above, 2.0**-k, 1.0, dtype=x.dtype))
+            t = build.op("Mul", t, less if there == 1.0 else build.op("Where", above, 2.0**-k, 1.0, dtype=dtype_of(x)))
         there, back_again = 1.0, 1.0
-    assert back is not None
+    back = present(back, "the power of two")
     if ends is not None and binade is not None:
         count = 2 ** binades.bit_length() + max(-row.min_exponent, 0)
         end = build.look_up(build.constant(ends(row.min_exponent, count), "binade_ends"), binade)
         beyond = at_least(build, t, end)
-        y = build.op("Mul", y, build.op("Where", beyond, 0.5, 1.0, dtype=x.dtype))
-        back = build.op("Mul", back, build.op("Where", beyond, 2.0, 1.0, dtype=x.dtype))
+        y = build.op("Mul", y, build.op("Where", beyond, 0.5, 1.0, dtype=dtype_of(x)))
+        back = build.op("Mul", back, build.op("Where", beyond, 2.0, 1.0, dtype=dtype_of(x)))
     result = build.op("Mul", round_as(build, y, mode), back)
     return result if downs is None else build.op("Mul", result, downs)
 
@@ -135,7 +135,7 @@ def encode_ladder(build: Builder, x: onnx_ir.Value, to: DataType, policy: Policy
     constants are never combined, so contraction to FMA, re-association and flushed float subnormals change nothing.
     Only Abs, Min, Mul, Round, Add, Where, comparisons, IsNaN and Cast are used, all in the source's own type.
     """
-    assert x.dtype in (DataType.FLOAT, DataType.DOUBLE), x.dtype
+    require(x.dtype in (DataType.FLOAT, DataType.DOUBLE), f"rounding of {x.dtype} by a ladder")
     row, corner = element_type(to), corners(to, policy)
     magnitude = build.op("Abs", x)
     code = build.op("Min", _rounded_code(build, magnitude, row), float(corner.overflow))
@@ -171,7 +171,7 @@ def _rounded_code(build: Builder, magnitude: onnx_ir.Value, row: ElementType) ->
         t = build.op("Mul", t, build.op("Where", above, 2.0**-k, 1.0, dtype=t.dtype))
         step = build.op("Where", above, float(k << row.mantissa_bits), 0.0, dtype=t.dtype)
         total = step if total is None else build.op("Add", total, step)
-    assert total is not None
+    total = present(total, "the sum")
     return build.op("Add", build.op("Round", build.op("Mul", t, 2.0**row.mantissa_bits)), total)
 
 

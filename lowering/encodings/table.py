@@ -11,6 +11,7 @@ from castsmith.lowering.builder import Builder, at_least
 from castsmith.lowering.encodings.bitcast import encode_bitcast, word_of
 from castsmith.lowering.formats import Policy, encode_array
 from castsmith.numerics.cast import cast
+from castsmith.numerics.errors import require
 from castsmith.numerics.types import Specials, element_type, type_name
 
 # float8e8m0 is a power of two without sign or zero. `up` and `down` take the next power of two on that side and
@@ -63,7 +64,7 @@ def encode_scale_ladder(build: Builder, x: onnx_ir.Value, _to: DataType, policy:
         2**-127     1.0                      1.0   0
         2**-149     2**-22                   ..    0: below 1, nothing is added
     """
-    assert x.dtype in (DataType.FLOAT, DataType.DOUBLE), x.dtype
+    require(x.dtype in (DataType.FLOAT, DataType.DOUBLE), f"rounding of {x.dtype} by a table")
     smallest, largest = float(element_type(DataType.FLOAT8E8M0).min), float(element_type(DataType.FLOAT8E8M0).max)
     large = at_least(build, x, 1.0)
     t = build.op("Min", x, largest * 1.5)

@@ -30,6 +30,7 @@ from castsmith.lowering.float8.casts import rounds_in_place
 from castsmith.lowering.float8.needs import is_coded
 from castsmith.lowering.float8.plan import NAME, Plan
 from castsmith.lowering.opset import move_to_opset
+from castsmith.numerics.errors import InternalError, present
 from castsmith.numerics.types import element_type
 
 _SEQUENCE_REASONS = {
@@ -89,8 +90,9 @@ def _retype(model: onnx_ir.Model, value: onnx_ir.Value, plan: Plan, reason: str,
 def _pack(plan: Plan, value: onnx_ir.Value, target: Target, namer: Namer, reason: str) -> Rewrite:
     """Keep the weight packed, and add nodes that unpack it at the start of its graph."""
     graph, tensor, before = value.graph, value.const_value, value_item(value)
-    assert isinstance(graph, onnx_ir.Graph)
-    assert tensor is not None
+    if not isinstance(graph, onnx_ir.Graph):
+        raise InternalError(f"the weight {value.name} is not in a graph")
+    tensor = present(tensor, "the tensor of the constant")
     packed = new_constant(namer.fresh(f"{value.name}_packed"), packed_tensor(tensor))
     opset = plan.new_opset or plan.context.opset
     shape = onnx_ir.Shape(tensor.shape.numpy())

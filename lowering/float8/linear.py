@@ -123,7 +123,6 @@ def _repeated(build: Builder, scale: onnx_ir.Value, shape: onnx_ir.Shape, axis: 
     if not isinstance(length, int):
         raise ModelError("the length of the blocked axis is unknown")
     index = build.constant(np.arange(length, dtype=np.int64) // block, "block")
-    assert scale.dtype is not None
     repeated = build.op("Gather", scale, index, axis=axis)
     repeated.shape = shape.copy()
     return repeated

@@ -36,6 +36,7 @@ from castsmith.lowering.float8.functions import Functions, functions_with_codes,
 from castsmith.lowering.float8.needs import Types, is_coded, other_types_that_target_lacks, reasons_to_lower
 from castsmith.lowering.float8.plan import NAME, make_plan, wrap_expansions
 from castsmith.lowering.interface import WIDE, widen_interface
+from castsmith.numerics.errors import require
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import CODED_TYPES
 
@@ -125,7 +126,7 @@ class LowerFloat8(SessionPass):
                 wrap_expansions(plan, functions)
                 model.ir_version = max(model.ir_version, _FIRST_IR_WITH_FUNCTIONS)
             apply_plan(session, plan, reasons, records, self.target, pack=self.storage == PACKED)
-            assert not leftover(model, reasons)
+            require(not leftover(model, reasons), "lower-float8 left values of a type that it lowers")
         return bool(reasons)
 
     def _reasons(self, model: onnx_ir.Model, types: Types, opset: int) -> dict[DataType, str]:

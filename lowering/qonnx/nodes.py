@@ -19,7 +19,7 @@ from castsmith.ir.text import constant_item, site_of
 from castsmith.ir.walks import all_nodes, drop_unused_domains
 from castsmith.lowering.encodings import inferred_declared
 from castsmith.lowering.float8 import inline_functions
-from castsmith.numerics.errors import TruncError
+from castsmith.numerics.errors import TruncError, present
 from castsmith.numerics.promotion import PromotionRules
 
 _FIRST_OPSET = 11
@@ -129,9 +129,9 @@ def _made_constant(model: onnx_ir.Model, value: onnx_ir.Value, pass_name: str) -
     if not value.uses():
         del graph.initializers[value.name or ""]
     elif not Namer(model).takes_initializers(graph):
-        assert value.const_value is not None
+        tensor = present(value.const_value, "the default of the input")
         del graph.initializers[value.name or ""]
-        made = new_constant(value.name or "", value.const_value)
+        made = new_constant(value.name or "", tensor)
         value.replace_all_uses_with(made)
         place_constant(made, graph[0], Namer(model))
     reason = "a parameter of a quantization must be constant: the default is used, and a caller cannot replace it"

@@ -28,6 +28,7 @@ from castsmith.lowering.encodings import (
 from castsmith.lowering.float8 import Types, is_coded, touches_coded
 from castsmith.lowering.formats import Policy
 from castsmith.numerics.cast import cast
+from castsmith.numerics.errors import present
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import type_name
 
@@ -145,7 +146,7 @@ def _round_results(
     build = Builder(shared or new_constants(constants))
     if node.op_type in CASTS:
         x = node.inputs[0]
-        assert x is not None
+        x = present(x, "the operand")
         in_float = types.get(x, x.dtype) == dtype or x.dtype == DataType.FLOAT
         results = [x if in_float else wide(build, x)]
     else:

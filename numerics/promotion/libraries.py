@@ -23,7 +23,7 @@ from typing import cast
 
 from onnx_ir import DataType
 
-from castsmith.numerics.errors import PromotionError
+from castsmith.numerics.errors import PromotionError, present
 from castsmith.numerics.extensions import PROMOTIONS, extension
 from castsmith.numerics.promotion.rules import PromotionFile, Rank, is_promotion_file, promotion_file
 from castsmith.numerics.types import element_type, parse_type, type_name
@@ -176,7 +176,7 @@ def library_type(
     if len(answers) > 1:
         return None
     (least,) = answers
-    assert least is not None
+    least = present(least, "the common type of the library")
     return parse_type(library_of(library).star if least == STAR else least)
 
 

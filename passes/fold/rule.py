@@ -15,8 +15,9 @@ from castsmith.ir.records import Refusal
 from castsmith.ir.rewriting import Replacement, lacking_identity
 from castsmith.ir.targets import Target, takes_identity
 from castsmith.ir.text import site_of
+from castsmith.ir.walks import graph_of
 from castsmith.numerics.cast import Array
-from castsmith.numerics.errors import CastsmithError
+from castsmith.numerics.errors import CastsmithError, present
 from castsmith.numerics.status import Definedness, Finding
 from castsmith.numerics.types import type_name
 from castsmith.passes.fold.conversions import CastTo, Reading
@@ -139,7 +140,7 @@ class Folding:
 
         It is an output of the graph, and without an Identity of the type only a Constant can have the output's name.
         """
-        (output, *others), imports = node.outputs, self.reader.imports[_graph_of(node)]
+        (output, *others), imports = node.outputs, self.reader.imports[graph_of(node)]
         dtype, opset = derivations[0].known.dtype, opset_of(imports, "") or 0
         if others or not output.is_graph_output() or derivations[0].stands in node.inputs:
             return False
@@ -151,7 +152,7 @@ class Folding:
         if refusal is not None:
             return refusal
         tensor = made.known.tensor
-        assert tensor is not None
+        tensor = present(tensor, "the tensor of the constant")
         self.grown += tensor.nbytes - bytes_of_dropped([node], ())
         value = new_constant(f"{node.outputs[0].name}_value", tensor)
         reason = _reason([made], {made.known: made}) + self._runtime_note([made.known])
@@ -161,13 +162,12 @@ class Folding:
         self, node: onnx_ir.Node, beside: onnx_ir.Node, derivations: Sequence[Derivation]
     ) -> Refusal | None:
         """Return the reason why a constant of the type cannot replace the output."""
-        assert beside.graph is not None
         for each in derivations:
-            if each.stands is None and not self.namer.takes_constant(beside.graph, each.known.dtype):
-                opset, dtype = self.namer.constant_opset(beside.graph), type_name(each.known.dtype)
+            if each.stands is None and not self.namer.takes_constant(graph_of(beside), each.known.dtype):
+                opset, dtype = self.namer.constant_opset(graph_of(beside)), type_name(each.known.dtype)
                 reason = f"it would have to be a Constant, which at opset {opset} does not support {dtype}"
                 return Refusal(NAME, "fold-constant", site_of(node), reason)
-        stands, imports = [each.stands for each in derivations], self.reader.imports[_graph_of(node)]
+        stands, imports = [each.stands for each in derivations], self.reader.imports[graph_of(node)]
         lack = lacking_identity(node, stands, self.reader.inference, imports, self.target)
         return None if lack is None else Refusal(NAME, "fold-constant", site_of(node), lack)
 
@@ -234,20 +234,14 @@ class Folding:
         return f"; what the standard leaves open as {self.fold_as} computes it"
 
     def _give_value(self, known: Known, name: str) -> None:
-        assert known.tensor is not None
-        known.value = new_constant(name, known.tensor)
+        known.value = new_constant(name, present(known.tensor, "the tensor of the folded constant"))
         self.constants.found[known.value] = known
 
     def _within(self, node: onnx_ir.Node, home: onnx_ir.Graph | None) -> onnx_ir.Node:
         """Return the node of the graph `home` that is, or contains, the node; later users see nodes inserted there."""
-        while node.graph is not home and (holder := self.holders.get(_graph_of(node))) is not None:
+        while node.graph is not home and (holder := self.holders.get(graph_of(node))) is not None:
             node = holder
         return node
-
-
-def _graph_of(node: onnx_ir.Node) -> onnx_ir.Graph:
-    assert node.graph is not None
-    return node.graph
 
 
 def _used(node: onnx_ir.Node) -> list[bool]:

@@ -21,6 +21,7 @@ from onnx_ir import DataType
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops import opset_of
 from castsmith.numerics.cast import Array
+from castsmith.numerics.errors import present
 from castsmith.numerics.types import element_bytes
 from castsmith.passes.fold.movement import Operands, movement_of, moves_elements
 from castsmith.passes.fold.moves import Dims, Move, MoveError, Way, move
@@ -188,8 +189,7 @@ class Constants:
         if known.moved is not None:
             return known.moved
         if known.how is None:
-            assert known.tensor is not None
-            return known.tensor.numpy()
+            return present(known.tensor, "the tensor of the constant").numpy()
         if known.nbytes > _SMALL and known.nbytes > self._limit:
             size = f"{list(known.shape)} of {known.dtype.name.lower()}"
             raise FoldError(f"the intermediate array {size} exceeds the memory limit")

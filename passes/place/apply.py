@@ -12,7 +12,9 @@ from castsmith.ir.ops import cast_node, set_element_type
 from castsmith.ir.records import NodeItem
 from castsmith.ir.rewriting import place_constant, rewire, take_declaration
 from castsmith.ir.text import Types, node_items
+from castsmith.ir.walks import graph_of
 from castsmith.numerics.cast import cast
+from castsmith.numerics.errors import present
 from castsmith.numerics.types import type_name
 from castsmith.passes.place.chains import Chain, type_of
 from castsmith.passes.place.choices import Choice, Mode, Plan
@@ -51,8 +53,7 @@ def apply(
     for user, values in wiring.items():
         rewire(user, values)
     for node in reversed(list(region.casts)):
-        assert node.graph is not None
-        node.graph.remove(node, safe=True)
+        graph_of(node).remove(node, safe=True)
     # Only after all demands are met: removing an unused move removes its operands, which may be in the region too.
     for root in problem.roots:
         drop_if_unused(root.value)
@@ -112,7 +113,7 @@ def _serve(
 def _cast_constant(value: onnx_ir.Value, chain: Chain, problem: Problem, namer: Namer) -> onnx_ir.Value:
     """Cast a small constant immediately."""
     step, dtype, tensor = problem.casting.step_to(type_of(chain)), type_of(chain), constant_tensor(value)
-    assert tensor is not None
+    tensor = present(tensor, "the tensor of the constant")
     opset = problem.casting.opset
     array = cast(tensor.numpy(), dtype, saturate=step.saturate, round_mode=step.round_mode, opset=opset)
     name = namer.fresh(f"{value.name}_{type_name(dtype)}")
@@ -127,14 +128,14 @@ def _place(node: onnx_ir.Node, base: onnx_ir.Value, first: onnx_ir.Node | None, 
     if first is not None and producer not in placed:
         first.prepend(node)
         return
-    assert producer is not None
+    producer = present(producer, "the node that makes the value")
     producer.append(node)
 
 
 def _become_output(old: onnx_ir.Value, new: onnx_ir.Value, namer: Namer) -> None:
     """Make `new` the output of the graph that `old` was, under its name."""
     graph, name = old.graph, old.name
-    assert graph is not None
+    graph = present(graph, "the graph of the value")
     for index, output in enumerate(graph.outputs):
         if output is old:
             graph.outputs[index] = new

@@ -29,9 +29,7 @@ def start(dtype: DataType) -> Chain:
 
 def type_of(chain: Chain) -> DataType:
     """Return the type of the end of the chain."""
-    dtype = chain[-1].to
-    assert dtype is not None
-    return dtype
+    return chain[-1].target
 
 
 @dataclass(frozen=True)
@@ -86,12 +84,11 @@ def is_fixed(source: DataType, step: CastNode, opset: int) -> bool:
 
 @cache
 def _is_fixed(source: DataType, step: CastNode, opset: int) -> bool:
-    assert step.to is not None
-    if max(element_type(source).kind, element_type(step.to).kind) > Kind.FLOATING:
+    if max(element_type(source).kind, element_type(step.target).kind) > Kind.FLOATING:
         return False
-    values, saturate, round_mode = critical_values(source, step.to), step.saturate, step.round_mode
+    values, saturate, round_mode = critical_values(source, step.target), step.saturate, step.round_mode
     try:
-        return not cast_status(values, step.to, saturate=saturate, round_mode=round_mode, opset=opset).any()
+        return not cast_status(values, step.target, saturate=saturate, round_mode=round_mode, opset=opset).any()
     except (ElementTypeError, CastError):
         return False
 

@@ -98,8 +98,9 @@ def _tables(
         if useful_count(problem.casting, history, choice, tuple(wishes)) > _MOST_USEFUL:
             return None
         found = offer(problem.casting, history, choice, tuple(wishes))
-        for made, unit in found.sets if found is not None else ():
-            assert found is not None
+        if found is None:
+            continue
+        for made, unit in found.sets:
             serves = [not accepted.isdisjoint(made) for accepted in found.wanted]
             rows.append((index, unit, len(made) - 1, serves))
     rows = _undominated(rows)

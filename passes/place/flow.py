@@ -31,6 +31,7 @@ from castsmith.ir.rewriting import take_declaration
 from castsmith.ir.targets import Target, takes_operator
 from castsmith.ir.text import node_items, site_of
 from castsmith.numerics.cast import cast, policy_for
+from castsmith.numerics.errors import present
 from castsmith.numerics.types import type_name
 from castsmith.passes.place.chains import is_fixed
 from castsmith.passes.place.regions import survives_in
@@ -71,19 +72,17 @@ class Flow:
         return lhs.to == rhs.to and self._policy(lhs) == self._policy(rhs)
 
     def _policy(self, step: CastNode) -> object:
-        assert step.to is not None
-        return policy_for(step.to, saturate=step.saturate, round_mode=step.round_mode, opset=self.opset)
+        return policy_for(step.target, saturate=step.saturate, round_mode=step.round_mode, opset=self.opset)
 
     def retype(self, value: onnx_ir.Value, dtype: DataType) -> None:
         set_element_type(value, dtype)
         self.inference.types[value] = dtype
 
     def new_cast(self, value: onnx_ir.Value, step: CastNode) -> onnx_ir.Node:
-        assert step.to is not None
-        made = cast_node(value, step.to, saturate=step.saturate, round_mode=step.round_mode)
+        made = cast_node(value, step.target, saturate=step.saturate, round_mode=step.round_mode)
         made.name = self.namer.fresh(made.name or "castsmith_Cast")
         made.outputs[0].name = self.namer.fresh(made.outputs[0].name or "castsmith_cast")
-        self.inference.types[made.outputs[0]] = step.to
+        self.inference.types[made.outputs[0]] = step.target
         return made
 
 
@@ -143,7 +142,6 @@ def _gains_after(
     flow: Flow,
 ) -> bool:
     """True if there are fewer casts afterwards, or as many of which one is of a single iteration's result."""
-    assert meaning.to is not None
     gone = sum(each is not None and _serves_once(source) for source, each in zip(joint.sources, found, strict=True))
     made = 0
     for value in (joint.inside, joint.outside):
@@ -153,7 +151,7 @@ def _gains_after(
             made += undone < use_count(value) or value.is_graph_output()
     if joint.inside is not None and not _all_swallowed(joint.inside, a, meaning, flow):
         return False
-    return made < gone or (joint.stacked and made == gone and a.itemsize < meaning.to.itemsize)
+    return made < gone or (joint.stacked and made == gone and a.itemsize < meaning.target.itemsize)
 
 
 def _serves_once(source: Source) -> bool:
@@ -243,8 +241,8 @@ def _constant_fits(value: onnx_ir.Value | None, dtype: DataType, flow: Flow) -> 
 def _converted(source: Source, dtype: DataType, flow: Flow) -> onnx_ir.Value:
     """Return the joined constant in another type, in the scope where it is used."""
     value, tensor = source.value, constant_tensor(source.value)
-    assert value is not None
-    assert tensor is not None
+    value = present(value, "the value")
+    tensor = present(tensor, "the tensor of the constant")
     array = cast(tensor.numpy(), dtype, opset=flow.opset)
     name = flow.namer.fresh(f"{value.name}_{type_name(dtype)}")
     made = new_constant(name, onnx_ir.tensor(array, dtype=dtype, name=name))
@@ -259,7 +257,7 @@ def _converted(source: Source, dtype: DataType, flow: Flow) -> onnx_ir.Value:
 def _cast_source(source: Source, origin: onnx_ir.Value | None, step: CastNode, flow: Flow) -> list[onnx_ir.Node]:
     """Cast the joined value; from `origin`, if the cast that makes it does not count."""
     old = source.value
-    assert old is not None
+    old = present(old, "the value")
     base = old if origin is None else origin
     if flow.inference.type_of(base) == step.to:
         _give(source, base, flow)
@@ -290,12 +288,12 @@ def _cast_users(
     if value is joint.outside:
         joint.node.append(made)
     else:
-        assert joint.body is not None
-        first = next(iter(joint.body), None)
-        joint.body.append(made) if first is None else first.prepend(made)
+        body = present(joint.body, "the body of the loop")
+        first = next(iter(body), None)
+        body.append(made) if first is None else first.prepend(made)
     if is_output:
         graph = joint.node.graph if value is joint.outside else joint.body
-        assert graph is not None
+        graph = present(graph, "the graph of the value")
         _hand_over(graph, value, result, flow)
     return made
 
@@ -334,7 +332,7 @@ def _take_over(value: onnx_ir.Value, flow: Flow, casts: list[onnx_ir.Node]) -> N
     """Replace casts of the value, which is already cast, by the value."""
     for user in casts:
         result, graph = user.outputs[0], user.graph
-        assert graph is not None
+        graph = present(graph, "the graph of the value")
         for other, index in list(result.uses()):
             other.replace_input_with(index, value)
         if result.is_graph_output():

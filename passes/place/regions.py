@@ -17,6 +17,7 @@ from castsmith.ir.ops import CastNode, opset_of
 from castsmith.ir.targets import Target, takes_type
 from castsmith.numerics.cast import cast, policy_for
 from castsmith.numerics.embedding import embeds
+from castsmith.numerics.errors import present
 from castsmith.numerics.status import cast_status
 from castsmith.passes.place.chains import Casting, Castings, Chain, is_fixed, start
 from castsmith.passes.place.choices import Choice, Mode, choice_of, keeps_order
@@ -91,7 +92,7 @@ def pose(
     if _longest_row(region) > _IN_A_ROW:
         return f"chain of more than {_IN_A_ROW} casts; skipped"
     opset, graph = opset_of(imports, "") or 1, next(iter(region.nodes)).graph
-    assert graph is not None
+    graph = present(graph, "the graph of the value")
     types = {dtype for node in region.nodes for dtype in _types_of(node, inference)}
     steps = _steps(region.casts.values(), types, opset)
     if isinstance(steps, str):
@@ -116,7 +117,7 @@ def pose(
             continue
         sizes.note_move(operands, node.outputs)
         dtype = inference.type_of(operands[0])
-        assert dtype is not None
+        dtype = present(dtype, "the element type")
         alike = len({histories[value] for value in operands}) == 1
         for output in node.outputs:
             histories[output] = histories[operands[0]] if alike else start(dtype)
@@ -222,7 +223,7 @@ def _choices(
 def _history_of_source(value: onnx_ir.Value, inference: Inference, casting: Casting, ranges: Ranges) -> Chain:
     """Return the history of an outer value: a small constant, or integers in a range, may fit a narrower type."""
     dtype = inference.type_of(value)
-    assert dtype is not None
+    dtype = present(dtype, "the element type")
     tensor, known = constant_tensor(value), ranges.get(value)
     for narrow in sorted(casting.types(), key=lambda dtype: dtype.itemsize):
         if narrow == dtype or not embeds(narrow, dtype):
@@ -289,5 +290,4 @@ def _demands(
 
 
 def _to(step: CastNode) -> DataType:
-    assert step.to is not None
-    return step.to
+    return step.target

@@ -16,6 +16,7 @@ from castsmith.ir.ops import CASTS, cast_node, opset_of, set_element_type
 from castsmith.ir.records import Effect, Records, Rewrite, Site, ValueItem
 from castsmith.ir.rewriting import place_constant
 from castsmith.ir.text import constant_item, node_item, node_items, site_of, value_item
+from castsmith.numerics.errors import present
 from castsmith.numerics.types import type_name
 from castsmith.passes.precision.constants import Fate, fate_of, rounded
 from castsmith.passes.precision.cut import KEPT
@@ -210,7 +211,7 @@ def _place_beside(change: Change, value: onnx_ir.Value, new: onnx_ir.Value) -> N
         graph.register_initializer(new)
         return
     beside = node or next(iter(graph)) if graph is not None else None
-    assert beside is not None
+    beside = present(beside, "the place of the constant")
     place_constant(new, beside, change.namer)
 
 
@@ -285,7 +286,7 @@ def _cast_where_wanted(change: Change, value: onnx_ir.Value) -> None:
     if not others:
         return
     source = problem.source(value)
-    assert source is not None
+    source = present(source, "the operand")
     to = source if made else change.to
     leaving = [use for use in others if use.place is main]
     node = _cast(change, value, to)
@@ -374,7 +375,7 @@ def _convert_attributes(change: Change, node: onnx_ir.Node) -> None:
     problem = change.problem
     _, ports = problem.nodes[node]
     graph = node.graph
-    assert graph is not None
+    graph = present(graph, "the graph of the value")
     opset = opset_of(problem.imports[graph], "") or 0
     for name in ports.attributes:
         text = node.op_type == "Cast" and opset < _FIRST_NUMBERED_CAST

@@ -28,8 +28,9 @@ from castsmith.ir.ops import (
     opset_of,
     traits_of,
 )
-from castsmith.ir.walks import graphs_in, nodes_of, subgraphs_of
+from castsmith.ir.walks import graph_of, graphs_in, nodes_of, subgraphs_of
 from castsmith.numerics.embedding import embeds
+from castsmith.numerics.errors import present
 from castsmith.numerics.types import type_name
 from castsmith.passes.place import Sizes
 from castsmith.passes.precision.constants import Fate, fate_of, limits, unfit
@@ -189,8 +190,7 @@ class Problem:
 
     def constants_as_inputs(self, value: onnx_ir.Value) -> None:
         """True for a weight that is a graph input only because of an old IR version."""
-        assert value.const_value is not None
-        fate = fate_of(value.const_value, self.aim.to)
+        fate = fate_of(present(value.const_value, "the default of the input"), self.aim.to)
         why = unfit(value.name or "", fate, self.aim.to)
         if why:
             self.carried[value] = Carried(unfit=why)
@@ -222,8 +222,7 @@ class Problem:
         self.constants[value] = tensor
 
     def _node(self, node: onnx_ir.Node) -> None:
-        assert node.graph is not None
-        imports = self.imports[node.graph]
+        imports = self.imports[graph_of(node)]
         if node.op_identifier() in self.model.functions:
             self._call(node)
         elif node.domain in DEFAULT_DOMAINS and node.op_type in FLOW:

@@ -12,6 +12,7 @@ from castsmith.ir.naming import Namer
 from castsmith.ir.ops import conversion, set_element_type
 from castsmith.ir.records import Diagnostic, Effect, Records, Rewrite, Severity, Site, ValueItem
 from castsmith.ir.text import Types, node_item, site_of, type_text, value_item
+from castsmith.numerics.errors import present
 from castsmith.numerics.types import type_name
 
 _JOINED = ("widen-joined-output", "the joined values must have one type")
@@ -82,7 +83,7 @@ def _keep_declared(
 ) -> Rewrite:
     output = graph.outputs[index]
     declared, name = output.dtype, output.name
-    assert declared is not None
+    declared = present(declared, "the declared type")
     set_element_type(output, found)
     output.name = namer.fresh(f"{name}_{type_name(found)}")
     cast = conversion(output, declared, graph.opset_imports)

@@ -33,7 +33,7 @@ from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.rewriting import Replacement
 from castsmith.ir.text import Types, node_item, site_of
 from castsmith.ir.validation import require_order
-from castsmith.ir.walks import all_nodes, nodes_of
+from castsmith.ir.walks import all_nodes, graph_of, nodes_of
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import type_name
 from castsmith.passes.promote.declared import convert_joined_output, follow_types
@@ -150,8 +150,7 @@ def _repair_nodes(work: Work) -> None:
         return
     scopes = work.session.imports
     for node in [node for node in all_nodes(work.session.model) if node in marked]:
-        assert node.graph is not None
-        imports = scopes[node.graph]
+        imports = scopes[graph_of(node)]
         for found in (*inference.disagreements.get(node, ()), *inference.illegal.get(node, ())):
             promote(found, imports, work)
         for index in range(len(node.inputs)):

@@ -24,6 +24,7 @@ from castsmith.ir.records import Diagnostic, Effect, Item, NodeItem, Records, Re
 from castsmith.ir.rewriting import Replacement, apply_replacement
 from castsmith.ir.text import located, node_item, node_items, operands_text, site_of
 from castsmith.numerics.embedding import embeds
+from castsmith.numerics.errors import present
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import type_name
 
@@ -75,10 +76,10 @@ def promote(found: Disagreement, imports: Mapping[str, int], work: Work) -> None
 
 
 def _refuse(found: Disagreement, work: Work) -> None:
-    assert found.error is not None
+    error = present(found.error, "the reason of the refusal")
     if found.mixed:
-        raise located(site_of(found.node), "operands", _operands(found), found.error)
-    message = ": ".join(filter(None, (operands_text(_operands(found)[:1]), str(found.error))))
+        raise located(site_of(found.node), "operands", _operands(found), error)
+    message = ": ".join(filter(None, (operands_text(_operands(found)[:1]), str(error))))
     way_out = "cast the operand in the model"
     diagnostic = Diagnostic("type-not-allowed", Severity.ERROR, site_of(found.node), message, way_out)
     work.records.diagnostics.append(diagnostic)
@@ -94,8 +95,8 @@ def _convert(found: Disagreement, common: DataType, imports: Mapping[str, int], 
     if found.as_declared:
         set_element_type(node.outputs[0], common)
     for index in found.restored:
-        assert found.ruled is not None
-        work.records.rewrites.append(_restore(node, index, common, found.ruled, work))
+        ruled = present(found.ruled, "the type by the rule")
+        work.records.rewrites.append(_restore(node, index, common, ruled, work))
 
 
 def _convert_pair(found: Disagreement, common: DataType, work: Work) -> Replacement:
@@ -187,9 +188,7 @@ def _restore(node: onnx_ir.Node, index: int, common: DataType, ruled: DataType, 
 
 
 def _operand(node: onnx_ir.Node, index: int) -> onnx_ir.Value:
-    value = node.inputs[index]
-    assert value is not None
-    return value
+    return present(node.inputs[index], "the operand")
 
 
 def _operands(found: Disagreement) -> list[tuple[onnx_ir.Value | None, DataType]]:

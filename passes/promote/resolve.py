@@ -22,6 +22,7 @@ from castsmith.ir.records import Refusal, RewriteResult
 from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.rewriting import Replacement, run_rules
 from castsmith.ir.text import site_of
+from castsmith.numerics.errors import present
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import type_name
 
@@ -56,7 +57,7 @@ def resolve(
     casts: list[onnx_ir.Node] = []
     results: list[onnx_ir.Value] = []
     for operand in node.inputs:
-        assert operand is not None
+        operand = present(operand, "the operand")
         key = (node.graph, operand, common)
         if inference.type_of(operand) == common:
             made[key] = operand

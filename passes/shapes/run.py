@@ -36,7 +36,8 @@ from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.rewriting import Replacement, apply_replacement, lacking_identity
 from castsmith.ir.targets import Target
 from castsmith.ir.text import site_of
-from castsmith.ir.walks import all_nodes, graphs_in
+from castsmith.ir.walks import all_nodes, graph_of, graphs_in
+from castsmith.numerics.errors import present
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import type_name
 from castsmith.passes.shapes.arithmetic import BY_ELEMENT
@@ -211,15 +212,14 @@ class _Folding:
 
     def _takes(self, node: onnx_ir.Node, tensors: Sequence[onnx_ir.TensorProtocol]) -> bool:
         """True if the constants may replace the node; otherwise a refusal gives the reason."""
-        assert node.graph is not None
         size, left = sum(tensor.nbytes for tensor in tensors), self.limits.max_total_growth - self.grown
         reason, rule = None, "fold-growth"
         if size > self.limits.max_growth:
             reason = f"the file would grow by {size} bytes, and max_growth is {self.limits.max_growth}"
         elif size > left:
             reason = f"the file would grow by {size} bytes, and {left} of max_total_growth are left"
-        elif not all(self.namer.takes_constant(node.graph, tensor.dtype) for tensor in tensors):
-            opset, dtype = self.namer.constant_opset(node.graph), type_name(tensors[0].dtype)
+        elif not all(self.namer.takes_constant(graph_of(node), tensor.dtype) for tensor in tensors):
+            opset, dtype = self.namer.constant_opset(graph_of(node)), type_name(tensors[0].dtype)
             reason, rule = f"it would have to be a Constant, which at opset {opset} does not support {dtype}", RULE
         else:
             reason, rule = self._lack(node, [None] * len(tensors)), RULE
@@ -230,8 +230,7 @@ class _Folding:
         return True
 
     def _lack(self, node: onnx_ir.Node, values: Sequence[onnx_ir.Value | None]) -> str | None:
-        assert node.graph is not None
-        imports = self.shapes.imports[node.graph]
+        imports = self.shapes.imports[graph_of(node)]
         return lacking_identity(node, values, self.shapes.inference, imports, self.limits.target)
 
     def _fold(self, node: onnx_ir.Node, tensors: Sequence[onnx_ir.TensorProtocol]) -> None:
@@ -256,7 +255,7 @@ class _Folding:
         index, elements = found
         value = node.inputs[index]
         dtype = self.shapes.inference.type_of(value)
-        assert value is not None
+        value = present(value, "the value")
         if node.graph is None or dtype is None or not self.namer.takes_constant(node.graph, dtype):
             return
         new: list[onnx_ir.Value] = []

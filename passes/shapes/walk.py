@@ -17,7 +17,7 @@ from onnx_ir import DataType
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.inference import Inference
 from castsmith.ir.ops import DEFAULT_DOMAINS, FLOW, opset_of
-from castsmith.ir.walks import Scope, graphs_in
+from castsmith.ir.walks import Scope, graph_of, graphs_in
 from castsmith.passes.shapes.contents import FOLLOWED, contents_of
 from castsmith.passes.shapes.dims import Names, dims_of
 from castsmith.passes.shapes.elements import Content, Derived, Dims, Operation, of_tensor
@@ -78,8 +78,7 @@ class Shapes:
         )
 
     def _imports_of(self, node: onnx_ir.Node) -> Mapping[str, int]:
-        assert node.graph is not None
-        return self.imports[node.graph]
+        return self.imports[graph_of(node)]
 
     def _settle(self, value: onnx_ir.Value) -> None:
         """Compute the facts about the value, after those it depends on. No recursion, since chains are long."""
@@ -159,8 +158,7 @@ class Shapes:
 
     def _settled(self, value: onnx_ir.Value, dims: Dims | None, node: onnx_ir.Node) -> Dims | None:
         """Return the inferred shape, with declared dimensions where it has unknown ones."""
-        assert node.graph is not None
-        declared = self._declared(value, node.graph)
+        declared = self._declared(value, graph_of(node))
         if dims is None:
             return declared if self.declared else None
         if declared is not None and len(declared) != len(dims):

@@ -83,11 +83,10 @@ def _stands(value: onnx_ir.Value) -> bool:
 
 
 def _key(source: onnx_ir.Value, meaning: CastNode, opset: int) -> _Key:
-    assert meaning.to is not None
     return (
         source,
-        meaning.to,
-        policy_for(meaning.to, saturate=meaning.saturate, round_mode=meaning.round_mode, opset=opset),
+        meaning.target,
+        policy_for(meaning.target, saturate=meaning.saturate, round_mode=meaning.round_mode, opset=opset),
     )
 
 

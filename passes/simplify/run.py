@@ -179,8 +179,7 @@ def _one_cast(
         reason = f"going through {_names(origin.path)} gives the same as one cast{origin.because}"
         return _replace_by_cast("collapse-chain", node, origin.value, meaning, reason)
     if node.op_type == "CastLike":
-        assert meaning.to is not None
-        reason = f"the type of the second operand is known: {type_name(meaning.to)}"
+        reason = f"the type of the second operand is known: {type_name(meaning.target)}"
         return _replace_by_cast("castlike-to-cast", node, origin.value, meaning, reason)
     return None if origin.refused is None else Refusal(NAME, "collapse-chain", site_of(node), *origin.refused)
 
@@ -201,8 +200,7 @@ def _origin(source: onnx_ir.Value, last: CastNode, facts: _Facts, opset: int) ->
         if refused is not None:
             found = _Origin(source, refused=refused)
             break
-        assert first.to is not None
-        path.append(first.to)
+        path.append(first.target)
         source = before
     origin = _Origin(found.value, (*path, *found.path), found.refused, because or found.because)
     facts.origins[start, last] = origin
@@ -212,15 +210,13 @@ def _origin(source: onnx_ir.Value, last: CastNode, facts: _Facts, opset: int) ->
 def _refused(chain: tuple[DataType, CastNode, CastNode], opset: int, *, free: bool) -> tuple[str, str] | None:
     """Return the reason and a witness why the chain of two casts is not one cast; None if it is."""
     start, first, last = chain
-    assert first.to is not None
-    assert last.to is not None
     try:
         verdict = chain_verdict(start, first, last, opset, undefined_free=free)
     except (ElementTypeError, CastError) as error:
         return str(error), ""
     if verdict:
         return None
-    types = " to ".join(type_name(dtype) for dtype in (start, first.to, last.to))
+    types = " to ".join(type_name(dtype) for dtype in (start, first.target, last.target))
     return f"{types} must stay: {verdict.reason.value}", "" if verdict.witness is None else repr(verdict.witness)
 
 
@@ -231,8 +227,7 @@ def _names(path: tuple[DataType, ...]) -> str:
 def _replace_by_cast(
     rule: str, node: onnx_ir.Node, source: onnx_ir.Value, meaning: CastNode, reason: str
 ) -> Replacement:
-    assert meaning.to is not None
-    cast = cast_node(source, meaning.to, saturate=meaning.saturate, round_mode=meaning.round_mode)
+    cast = cast_node(source, meaning.target, saturate=meaning.saturate, round_mode=meaning.round_mode)
     cast.name, cast.outputs[0].name = node.name, node.outputs[0].name
     return Replacement(rule, reason, (cast,), outputs=(cast.outputs[0],))
 

@@ -17,6 +17,7 @@ from castsmith.ir.ops import (
     read_cast,
 )
 from castsmith.ir.rewriting import Replacement
+from castsmith.numerics.errors import present
 from castsmith.numerics.types import element_bytes
 from castsmith.passes.simplify.see_through import SHAPE_ONLY
 
@@ -82,7 +83,7 @@ def reads_more(node: onnx_ir.Node, origin: onnx_ir.Value, inference: Inference, 
     its own cast are removed once all of them have been changed: worthwhile for few users.
     """
     source = node.inputs[0]
-    assert source is not None
+    source = present(source, "the operand")
     wide, narrow = inference.type_of(origin), inference.type_of(source)
     if wide is None or narrow is None or element_bytes(wide) <= element_bytes(narrow):
         return False

@@ -61,17 +61,16 @@ Question = Callable[[NDArray[Any]], NDArray[np.bool_]]
 
 def why_seen(node: onnx_ir.Node, source: DataType, meaning: CastNode, opset: int) -> tuple[str, str] | None:
     """Return the reason and a witness why the operator depends on the cast of its operand; None if it does not."""
-    assert meaning.to is not None
     if node.op_type in SHAPE_ONLY:
         return None
-    if max(element_type(source).kind, element_type(meaning.to).kind) > Kind.FLOATING:
-        return f"casts between {type_name(source)} and {type_name(meaning.to)} are not analysed", ""
+    if max(element_type(source).kind, element_type(meaning.target).kind) > Kind.FLOATING:
+        return f"casts between {type_name(source)} and {type_name(meaning.target)} are not analysed", ""
     question = _question(node)
     if question is not None:
         return _changed_answer(question, node.op_type, source, meaning, opset)
     if node.op_type in ORDER and element_type(source).has_nan:
         return f"the standard does not define the position of NaN in {node.op_type}", "nan"
-    if embeds(source, meaning.to):
+    if embeds(source, meaning.target):
         return None
     return _confused(source, meaning, opset)
 
@@ -112,17 +111,16 @@ def _changed_answer(
 
 def _confused(source: DataType, meaning: CastNode, opset: int) -> tuple[str, str]:
     """Return two numbers of `source` whose order the cast does not preserve."""
-    assert meaning.to is not None
-    reason = f"{type_name(meaning.to)} does not hold every {type_name(source)}"
+    reason = f"{type_name(meaning.target)} does not hold every {type_name(source)}"
     values, _, fixed = _sample(source, meaning, opset)
     if not fixed.all():
         return f"{reason}; the standard does not fix the cast of this value", repr(_first(values, ~fixed))
     numbers = values if element_type(source).kind <= Kind.INTEGER else values[~np.isnan(values.astype(np.float64))]
-    if element_type(meaning.to).kind > Kind.FLOATING:
+    if element_type(meaning.target).kind > Kind.FLOATING:
         return reason, ""
     order = np.argsort(numbers, kind="stable")
     ordered = numbers[order]
-    images = cast(ordered, meaning.to, saturate=meaning.saturate, round_mode=meaning.round_mode, opset=opset)
+    images = cast(ordered, meaning.target, saturate=meaning.saturate, round_mode=meaning.round_mode, opset=opset)
     apart = ordered[1:] != ordered[:-1]
     lost = apart & ~(images[1:] > images[:-1])
     if not lost.any():
@@ -133,10 +131,9 @@ def _confused(source: DataType, meaning: CastNode, opset: int) -> tuple[str, str
 
 def _sample(source: DataType, meaning: CastNode, opset: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_]]:
     """Return the critical values of `source`, their casts, and whether the standard fixes these."""
-    assert meaning.to is not None
-    values = critical_values(source, meaning.to)
+    values = critical_values(source, meaning.target)
     settings: dict[str, Any] = {"saturate": meaning.saturate, "round_mode": meaning.round_mode, "opset": opset}
-    return values, cast(values, meaning.to, **settings), cast_status(values, meaning.to, **settings) == 0
+    return values, cast(values, meaning.target, **settings), cast_status(values, meaning.target, **settings) == 0
 
 
 def _first(values: NDArray[Any], failing: NDArray[np.bool_]) -> int | float | bool:
@@ -155,14 +152,12 @@ def harmless(known: Range, start: DataType, first: CastNode, last: CastNode) -> 
     are of integers, where the target holds all of the range, where it is bool, and where it is a floating-point type
     of more than 8 bits: an integer rounds, or overflows, as the same number does.
     """
-    assert first.to is not None
-    assert last.to is not None
-    if not (known.fits(start) and known.fits(first.to)):
+    if not (known.fits(start) and known.fits(first.target)):
         return False
-    row = element_type(last.to)
-    whole = max(element_type(start).kind, element_type(first.to).kind) <= Kind.INTEGER and row.kind <= Kind.INTEGER
+    row = element_type(last.target)
+    whole = max(element_type(start).kind, element_type(first.target).kind) <= Kind.INTEGER and row.kind <= Kind.INTEGER
     wide_float = row.kind is Kind.FLOATING and row.bits > _NARROW_FLOAT
-    return whole or known.fits(last.to) or row.kind is Kind.BOOLEAN or wide_float
+    return whole or known.fits(last.target) or row.kind is Kind.BOOLEAN or wide_float
 
 
 def held(values: Iterable[onnx_ir.Value], ranges: Ranges, source: DataType, meaning: CastNode) -> bool:
@@ -237,8 +232,7 @@ def _bypass_one(
         if seen is not None and not held([before], ranges, source, meaning):
             refusal = Refusal(pass_name, RULE, site_of(node), *seen)
             break
-        assert meaning.to is not None
-        origin, reason = before, _reason(seen, node, source, meaning.to)
+        origin, reason = before, _reason(seen, node, source, meaning.target)
     if reason and origin is not None:
         return Replacement(RULE, reason, inputs={index: origin})
     return refusal
@@ -258,8 +252,7 @@ def _bypass_both(
     if step is None:
         return None
     _, source, meaning = step
-    assert meaning.to is not None
-    alike = all(other is not None and (other[1], other[2].to) == (source, meaning.to) for other in steps)
+    alike = all(other is not None and (other[1], other[2].to) == (source, meaning.target) for other in steps)
     if not alike and steps[0] is not None and steps[1] is not None:
         return _unlike(node, steps[0], steps[1], imports, target)
     constant = None if alike else _narrowed(node.inputs[1 if steps[0] else 0], source, imports)
@@ -271,9 +264,9 @@ def _bypass_both(
         return Refusal(pass_name, RULE, site_of(node), *seen)
     inputs = {index: other[0] for index, other in enumerate(steps) if other is not None}
     if constant is None:
-        return Replacement(RULE, _reason(seen, node, source, meaning.to), inputs=inputs)
+        return Replacement(RULE, _reason(seen, node, source, meaning.target), inputs=inputs)
     inputs[1 if steps[0] else 0] = constant
-    reason = f"{_reason(seen, node, source, meaning.to)}, and {type_name(source)} holds the constant"
+    reason = f"{_reason(seen, node, source, meaning.target)}, and {type_name(source)} holds the constant"
     return Replacement(RULE, reason, constants=(constant,), inputs=inputs)
 
 
@@ -288,8 +281,9 @@ def _unlike(
         if holds and wide[1] != wide[2].to and takes_type(node, 0, wide[1], imports, target):
             made = cast_node(narrow[0], wide[1])
             operands = {index: wide[0], 1 - index: made.outputs[0]}
-            assert wide[2].to is not None
-            reason = f"{type_name(wide[1])} holds every {type_name(narrow[1])}, as {type_name(wide[2].to)} does both"
+            reason = (
+                f"{type_name(wide[1])} holds every {type_name(narrow[1])}, as {type_name(wide[2].target)} does both"
+            )
             return Replacement(RULE, f"{reason}, so {node.op_type} gives the same", (made,), inputs=operands)
     return None
 
