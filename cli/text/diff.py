@@ -27,8 +27,13 @@ def comparison_lines(a: str, b: str, found: ModelDiff, *, full: bool = False) ->
     if found.changes:
         yield Line((("red", f"--- {one_line(a)}"),))
         yield Line((("green", f"+++ {one_line(b)}"),))
+    converted = Counter[tuple[str, str]]() if full else _converted(found.changes)
+    for (before, after), count in converted.items():
+        text = f"converted from {before} to {after}: {counted(count, 'constant')} (shown by --full)"
+        yield Line((("", text),), 4)
+    changes = [change for change in found.changes if _types(change) not in converted]
     place = ""
-    for group, others in _folded(_by_place(found.changes), full=full):
+    for group, others in _folded(_by_place(changes), full=full):
         if group[0].place != place:
             place = group[0].place
             yield Line((("bold", one_line(group[0].place)),), 4)
@@ -40,6 +45,19 @@ def comparison_lines(a: str, b: str, found: ModelDiff, *, full: bool = False) ->
     for text in _operators(found.changes):
         yield Line((("", text),), 4)
     yield Line((("", found.summary()),), 2)
+
+
+def _converted(changes: Sequence[Change]) -> Counter[tuple[str, str]]:
+    """Count the constants that changed their element type, by both types, if there are more than a few."""
+    counts = Counter(pair for change in changes if (pair := _types(change)) is not None)
+    return Counter({pair: count for pair, count in counts.items() if count > _SHOWN})
+
+
+def _types(change: Change) -> tuple[str, str] | None:
+    """Return the element types of a constant before and after, None for other changes and for one type."""
+    before, after = _element(change.removed), _element(change.made)
+    constant = change.kind == "constant-changed"
+    return (before, after) if constant and before and after and before != after else None
 
 
 def _by_place(changes: Iterable[Change]) -> list[list[Change]]:

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import onnx
 import onnx.checker
+import onnx.numpy_helper
+import onnx.parser
 import pytest
 
 from castsmith.cli.main import main
@@ -93,3 +95,23 @@ def test_bad_requests_are_one_sentence_and_write_nothing(
     assert message in error
     assert "Traceback" not in error
     assert error.count("\n") == 1
+
+
+def test_diff_has_one_line_for_all_converted_constants(tmp_path: Path, capsys: Any) -> None:
+    names = [f"w{index}" for index in range(6)]
+    steps = " ".join(f"v{i + 1} = MatMul (v{i}, {name})" for i, name in enumerate(names))
+    text = f"""<ir_version: 8, opset_import: ["" : 17]> g (float[4,4] v0) => (float[4,4] v6) {{ {steps} }}"""
+    found = onnx.parser.parse_model(text)
+    draw = np.random.default_rng(0)
+    found.graph.initializer.extend(
+        onnx.numpy_helper.from_array(draw.normal(0, 1, (4, 4)).astype("f4"), name) for name in names
+    )
+    onnx.save(found, tmp_path / "a.onnx")
+    assert main(["convert", str(tmp_path / "a.onnx"), "-o", str(tmp_path / "b.onnx"), "--to", "float16"]) == 0
+    capsys.readouterr()
+    assert main(["diff", str(tmp_path / "a.onnx"), str(tmp_path / "b.onnx")]) == 1
+    text = capsys.readouterr().out
+    assert "converted from float to float16: 6 constants" in text
+    assert "constant w3" not in text
+    assert main(["diff", "--full", str(tmp_path / "a.onnx"), str(tmp_path / "b.onnx")]) == 1
+    assert "constant w3" in capsys.readouterr().out
