@@ -32,7 +32,13 @@ class Severity(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A place in a model: the graph or function by name, and the node, if any, by name and operator."""
+    """A place in a model.
+
+    Attributes:
+        graph: The name of the graph or function.
+        node: The name of the node; empty if there is none.
+        op: The operator of the node; empty if there is none.
+    """
 
     graph: str
     node: str = ""
@@ -184,6 +190,17 @@ class Rewrite:
 
     `before` and `after` are ONNX text, rendered from the items removed and made. A record is made from items
     (`castsmith.ir.text`), or from text.
+
+    Attributes:
+        pass_name: The name of the pass.
+        rule: The stable code of the rule.
+        site: The place of the change.
+        removed: The nodes and values that were removed, in short form.
+        made: The nodes and values that were made, in short form.
+        reason: The reason, one sentence.
+        effect: The effect on values.
+        saved_bytes: Bytes no longer read and written per run of the model, at the known or assumed sizes; None if not
+            counted.
     """
 
     pass_name: str
@@ -194,7 +211,6 @@ class Rewrite:
     reason: str
     effect: Effect
     saved_bytes: int | None
-    """Bytes no longer read and written per run of the model, at the known or assumed sizes; None if not counted."""
 
     def __init__(
         self,
@@ -236,7 +252,15 @@ class Rewrite:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A change that a rule would have made except for `reason`; `witness` is a value that shows it, or None."""
+    """A change that a rule would have made except for `reason`.
+
+    Attributes:
+        pass_name: The name of the pass.
+        rule: The stable code of the rule.
+        site: The place of the refused change.
+        reason: The reason, one sentence.
+        witness: A value that shows the reason; empty if there is none.
+    """
 
     pass_name: str
     rule: str
@@ -247,7 +271,15 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """A finding for the reader: `code` is stable, `message` says what and where, `help` the way out."""
+    """A finding about a model.
+
+    Attributes:
+        code: The stable code of the finding.
+        severity: The severity.
+        site: The place.
+        message: A sentence that says what is wrong and where.
+        help: The way out; empty if there is none.
+    """
 
     code: str
     severity: Severity
@@ -258,7 +290,13 @@ class Diagnostic:
 
 @dataclass
 class Records:
-    """The records of one or several passes, in the order in which they were made."""
+    """The records of one or several passes, in the order in which they were made.
+
+    Attributes:
+        rewrites: The changes that were made.
+        refusals: The changes that were not made, each with its reason.
+        diagnostics: The findings.
+    """
 
     rewrites: list[Rewrite] = field(default_factory=list[Rewrite])
     refusals: list[Refusal] = field(default_factory=list[Refusal])
@@ -272,6 +310,12 @@ class Records:
 
 @dataclass
 class RewriteResult(onnx_ir.passes.PassResult):
-    """An onnx_ir PassResult that carries the records of the pass."""
+    """An onnx_ir PassResult that carries the records of the pass.
+
+    Attributes:
+        model: The model after the pass.
+        modified: True if the pass changed the model.
+        records: The records of the pass.
+    """
 
     records: Records = field(default_factory=Records)

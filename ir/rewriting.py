@@ -34,13 +34,16 @@ class Replacement:
     """The replacement of a node by a rule.
 
     Attributes:
+        rule: The stable code of the rule.
+        reason: The reason, one sentence.
         nodes: New nodes, in order, to be inserted before the node.
         constants: New values from `new_constant` that the new nodes, inputs or outputs use.
         inputs: Inputs of the node to rewire, by index; the node stays.
         outputs: The values that replace the node's outputs; the node is removed. None: it stays.
-        saved_bytes: As in Rewrite.
+        effect: The effect on values.
         beside: The node beside which the constants are placed, if not the node itself but one that holds it in a
             subgraph.
+        saved_bytes: As in Rewrite.
     """
 
     rule: str

@@ -48,8 +48,15 @@ _LOGITS = 2
 
 @dataclass(frozen=True)
 class OutputError:
-    """The error of one output: the largest difference, that as a part of the largest element, the cosine of both, and
-    the part of rows whose greatest element is the same, None where the output has no rows."""
+    """The error of one output.
+
+    Attributes:
+        name: The name of the output.
+        absolute: The largest difference.
+        relative: The largest difference divided by the largest element.
+        cosine: The cosine of both results.
+        top1: The fraction of rows whose greatest element is the same; None if the output has no rows.
+    """
 
     name: str
     absolute: float
@@ -60,11 +67,15 @@ class OutputError:
 
 @dataclass(frozen=True)
 class Accuracy:
-    """The error of a converted model on `sets` of inputs.
+    """The error of a converted model on sets of inputs.
 
-    outputs: the worst error of each output. leap: the first node at which the error leaps, with the error. overflows:
-    the values that became infinite or NaN though they were finite, in order. contributions: for each node, by how much
-    its error exceeds that of its inputs.
+    Attributes:
+        sets: The names of the sets of inputs.
+        outputs: The worst error of each output.
+        leap: The first node at which the error increases suddenly, with the error.
+        overflows: The values that became infinite or NaN although they were finite, in order.
+        contributions: For each node, the amount by which its error exceeds that of its inputs.
+        notes: Further remarks.
     """
 
     sets: tuple[str, ...] = ()

@@ -45,11 +45,19 @@ MOST_ATTEMPTS = 16
 
 @dataclass(frozen=True)
 class ConvertResult(Result):
-    """The converted model, with what was done, refused and noticed.
+    """The converted model, with the rewrites, refusals and diagnostics.
 
-    precisions: the type that each node computes in, by its name, and the reason. regions: the number of the region of
-    each converted node, by its name. operators: of each of these nodes. error: the measured error, None where nothing
-    was measured. attempts: the number of conversions that the search for `max_error` tried.
+    Attributes:
+        model: The converted model.
+        rewrites: The changes that were made.
+        refusals: The changes that were not made, each with its reason.
+        diagnostics: Findings about the model.
+        verdict: None: a conversion changes values, so that the results are measured instead.
+        precisions: The type that each node computes in, by its name, and the reason.
+        regions: The number of the region of each converted node, by its name.
+        operators: The operator of each of these nodes.
+        error: The measured error; None if it was not measured.
+        attempts: The number of conversions that the search for `max_error` tried.
     """
 
     precisions: Mapping[str, tuple[DataType, str]] = field(default_factory=dict[str, tuple[DataType, str]])

@@ -99,8 +99,19 @@ def chain_collapses(
     """Decide whether Cast a->b->c equals Cast a->c, with the attributes of the second, for every value of `a`.
 
     Args:
+        a: The source type.
+        b: The intermediate type.
+        c: The final type.
+        first_saturate: The attribute `saturate` of the first cast.
+        second_saturate: The attribute `saturate` of the second cast.
+        first_round_mode: The attribute `round_mode` of the first cast.
+        second_round_mode: The attribute `round_mode` of the second cast.
+        opset: The opset whose Cast is meant.
         undefined_free: Consider only values for which the standard fixes the chain; the result for other values may
             change.
+
+    Returns:
+        The verdict with its reason and, if it is negative, a witness.
 
     Raises:
         ElementTypeError: Cast does not support a type at `opset`.

@@ -18,12 +18,14 @@ from castsmith.ir.text import Types, type_text
 
 @dataclass(frozen=True)
 class Change:
-    """One difference; `kind` is a stable code. `before` or `after` is empty if that side has no counterpart.
+    """One difference between two models.
 
     Attributes:
         kind: The stable code of the difference.
         place: The graph and node; empty for the model as a whole.
         subject: What differs there.
+        before: The text of the first side; empty if it has no counterpart.
+        after: The text of the second side; empty if it has no counterpart.
         detail: The size of the difference.
         removed: The node or value of the first side in short form, if there is one.
         made: The node or value of the second side in short form, if there is one.

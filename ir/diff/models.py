@@ -28,7 +28,15 @@ from castsmith.ir.walks import imports_by_scope
 
 @dataclass(frozen=True)
 class ModelDiff:
-    """The changes from one model to another, and the number of nodes affected. It is true if the models differ."""
+    """The changes from one model to another. It is true if the models differ.
+
+    Attributes:
+        changes: The changes, in the order of the second model.
+        nodes_same: The number of equal nodes.
+        nodes_changed: The number of matched nodes that differ.
+        nodes_added: The number of nodes of the second model alone.
+        nodes_removed: The number of nodes of the first model alone.
+    """
 
     changes: tuple[Change, ...]
     nodes_same: int

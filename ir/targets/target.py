@@ -60,14 +60,22 @@ class Target:
     """One runtime, as its file describes it.
 
     Attributes:
+        name: The name, such as `onnxruntime-cpu`.
+        description: What it is, one phrase.
+        newest_opset: The newest supported opset of the default domain.
+        newest_ir_version: The newest supported IR version.
+        lacks: The unsupported element types.
         kernels: For each type the operators that support it, and the first opset of each; a type without a row is
-            supported
-            by every operator whose schema allows it, and an operator that was not `probed` supports the types that have
-            arithmetic.
-        domains: Domains of custom operators that the target supports itself, such as those of QONNX.
+            supported by every operator whose schema allows it, and an operator that was not `probed` supports the types
+            that have arithmetic.
+        wrong_fusions: Fusions that change results or fail.
+        wrong_casts: Casts that it computes differently from the schema.
         sequence_operators: Operators outside the common set that encodings may use, and the first opset of each.
         as_written: Evidence that each operator is computed by itself and rounded to its type, never contracted or
             re-associated with others; empty if that is false or unknown.
+        hazards: Changes that its optimizer makes to arithmetic, by name, with descriptions.
+        probed: The operators whose kernels were measured.
+        domains: Domains of custom operators that the target supports itself, such as those of QONNX.
         unknown: The fields whose values are unknown. If `kernels` is one, types that can be codes are never left to the
             target; an unknown newest opset or IR version is not enforced.
         evidence: How the facts were found.

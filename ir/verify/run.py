@@ -87,13 +87,14 @@ def verify(
         promotion: The rules for operands that disagree in type, or the name of a preset.
         sets: The number of sets of adversarial inputs; more if the inputs are small.
         seed: The seed of random inputs.
+        nan_bits: A NaN of another sign or payload is a difference.
         dims: Sizes of symbolic dimensions by name.
         inputs: Sets of inputs that replace the generated ones: pairs of a name and arrays by input name.
-        nan_bits: A NaN of another sign or payload is a difference.
         accept: The inputs and outputs whose element type may differ, or `all`; they are compared through it: codes of
             float8 as uint8, a wider or a narrower type.
         seconds: The time limit, by default 20 to 120 by the size of the models.
         prove: Report equality only if it is proven for all inputs.
+        progress: Called with the name of each set of inputs before it runs.
 
     Returns:
         The verdict, true if the models are equal.

@@ -45,6 +45,7 @@ class Verdict:
     """The result of comparing two models. It is true exactly if they are equal: `assert castsmith.verify(a, b)`.
 
     Attributes:
+        engine: The engine that ran everything except conversions.
         mismatch: The first value that differs, or None.
         interface: Differences of the declared inputs and outputs, in words.
         unsure: Reasons why the models cannot be called equal, in words.
@@ -59,6 +60,7 @@ class Verdict:
         stood_in: Operators that the reference implementation ran instead of the engine.
         computed: The operators by engine, `castsmith` for exact arithmetic.
         notes: Further remarks.
+        seconds: The time that the comparison took.
     """
 
     engine: str

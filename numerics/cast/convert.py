@@ -88,9 +88,9 @@ def cast(
         input: An array of any shape and layout, of any element type that Cast supports; strings are str or bytes.
         to: The element type, as a name, number, dtype or member of an enumeration (see `parse_type`): "float8e4m3fn",
             "f8e4m3fn", 17, onnx.TensorProto.FLOAT8E4M3FN, ml_dtypes.float8_e4m3fn.
-        opset: The opset whose Cast is computed.
         saturate: The attribute `saturate`; it affects only the 8-bit floating-point types.
         round_mode: The attribute `round_mode`; it affects only float8e8m0.
+        opset: The opset whose Cast is computed.
 
     Returns:
         A new array of the shape of `input` and the dtype of `to`; strings are in an object array.

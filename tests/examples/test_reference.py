@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
+import re
 from importlib import import_module
+
+import pytest
 
 import castsmith
 import castsmith.lowering
@@ -73,3 +77,37 @@ def test_the_sections_of_a_docstring_become_lists() -> None:
         *("Summary.", "", "**Args**", "", "- `first`: One thing,", "  on two lines.", "- `second`: Another.", ""),
         *("**Raises**", "", "- `ValueError`: An invalid value.", "", "More."),
     ]
+
+
+def described(docstring: str, *sections: str) -> list[str]:
+    """Return the names described in these sections of a Google-style docstring."""
+    names: list[str] = []
+    inside = False
+    for line in inspect.cleandoc(docstring).splitlines():
+        if line.endswith(":") and line[:-1].isalpha():
+            inside = line[:-1] in sections
+        elif inside and (item := re.match(r"    \*{0,2}(\w+): ", line)):
+            names.append(item[1])
+        elif line and not line.startswith(" "):
+            inside = False
+    return names
+
+
+PUBLIC = {
+    name: getattr(module, name)
+    for module in (castsmith, castsmith.passes, castsmith.lowering)
+    for name in module.__all__
+}
+
+
+@pytest.mark.parametrize("name", [name for name, thing in PUBLIC.items() if inspect.isfunction(thing)])
+def test_every_parameter_of_a_public_function_is_described(name: str) -> None:
+    assert described(PUBLIC[name].__doc__ or "", "Args") == list(inspect.signature(PUBLIC[name]).parameters)
+
+
+@pytest.mark.parametrize("name", [name for name, thing in PUBLIC.items() if dataclasses.is_dataclass(thing)])
+def test_every_field_of_a_public_class_is_described(name: str) -> None:
+    if name == "Options":  # whose fields are described where they are declared
+        pytest.skip("the fields have help")
+    fields = {each.name for each in dataclasses.fields(PUBLIC[name]) if not each.name.startswith("_")}
+    assert fields <= {*described(PUBLIC[name].__doc__ or "", "Attributes")}
