@@ -36,8 +36,8 @@ class Site:
 
     Attributes:
         graph: The name of the graph or function.
-        node: The name of the node; empty if there is none.
-        op: The operator of the node; empty if there is none.
+        node: The name of the node, or empty.
+        op: The operator of the node, or empty.
     """
 
     graph: str
@@ -259,7 +259,7 @@ class Refusal:
         rule: The stable code of the rule.
         site: The place of the refused change.
         reason: The reason, one sentence.
-        witness: A value that shows the reason; empty if there is none.
+        witness: A value that shows the reason, or empty.
     """
 
     pass_name: str
@@ -278,7 +278,7 @@ class Diagnostic:
         severity: The severity.
         site: The place.
         message: A sentence that says what is wrong and where.
-        help: The way out; empty if there is none.
+        help: The way out, or empty.
     """
 
     code: str
