@@ -269,9 +269,13 @@ class _Folding:
         self, node: onnx_ir.Node, name: str, tensor: onnx_ir.TensorProtocol, new: list[onnx_ir.Value]
     ) -> onnx_ir.Value:
         """Return a constant of the graph with exactly that content, or a new one."""
+        assert node.graph is not None
+        if not self.namer.takes_initializers(node.graph):  # a Constant node serves what comes after it alone
+            new.append(new_constant(name, tensor))
+            return new[-1]
         key = node.graph, tensor.dtype, tuple(tensor.shape.numpy()), tensor.tobytes()
         found = self.made.get(key)
-        if found is None or not (found.is_initializer() or found in new or _made_here(found)):
+        if found is None or not (found.is_initializer() or found in new):
             found = self.made[key] = new_constant(name, tensor)
             new.append(found)
         return found
@@ -283,11 +287,6 @@ class _Folding:
 
 def _is_followed(node: onnx_ir.Node) -> bool:
     return (node.op_type in FOLLOWED or node.op_type == "If") and node.domain in DEFAULT_DOMAINS
-
-
-def _made_here(value: onnx_ir.Value) -> bool:
-    node = value.producer()
-    return node is not None and node.graph is not None
 
 
 def _drop_unread(nodes: Iterable[onnx_ir.Node]) -> None:
