@@ -1,4 +1,4 @@
-"""What a model of mixed types means: the evaluator of `verify`, with the reference implementation of ONNX as engine."""
+"""The meaning of a mixed-type model: the evaluator of `verify`, with the reference implementation of ONNX as engine."""
 
 from __future__ import annotations
 

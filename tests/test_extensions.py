@@ -1,4 +1,4 @@
-"""What packages add and cannot be used is one plain sentence that names the package and the entry point."""
+"""Unusable extensions are one plain sentence that names the package and the entry point."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def test_result_is_valid_and_has_no_float8(path: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
 def test_result_has_the_bits_of_the_oracle(path: Path, level: str, target: str, tmp_path: Path) -> None:
-    """Where ONNX Runtime takes the original it is the oracle, run here; else PyTorch or qonnx, recorded."""
+    """The oracle is ONNX Runtime if it runs the original; otherwise PyTorch or qonnx, recorded."""
     original = None if refusal(path) else session(path)
     rewritten = session(optimized(path, tmp_path, target), level)
     for inputs, recorded in cases(path.with_suffix(".npz")):

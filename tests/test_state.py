@@ -93,7 +93,7 @@ def _mutable(function: ast.FunctionDef) -> list[str]:
 
 
 def outcome(model: onnx.ModelProto, **options: Any) -> tuple[bytes, str]:
-    """What `optimize` makes of the model, and what it says."""
+    """Return the result of `optimize` for the model, and its records."""
     result = castsmith.optimize(model, promotion=UNSAFE, **options)
     records = repr((result.rewrites, result.refusals, result.diagnostics, result.verdict and result.verdict.summary()))
     return onnx_ir.to_proto(result.model).SerializeToString(deterministic=True), records

@@ -20,9 +20,9 @@ ALLOWED = {
     "ir": 0,
     "lowering": 0,
     "numerics": 0,
-    "passes": 2,
+    "passes": 0,
     "docs": 0,
-    "tests": 128,
+    "tests": 0,
 }
 
 # Each pattern with what to write in its place.
@@ -107,7 +107,7 @@ def findings(part: str) -> Iterator[str]:
             continue
         place = path.relative_to(ROOT)
         for line, kind, text in texts_of_page(path) if path.suffix == ".md" else texts_of_python(path):
-            if kind == "string" and text.count(" ") < 2:
+            if kind == "string" and (text.count(" ") < 2 or part == "tests"):
                 continue
             flat = re.sub(r"`[^`]*`", "`x`", re.sub(r"\s+", " ", text))
             if kind == "docstring" and (asked := QUESTION.match(flat)):

@@ -44,7 +44,7 @@ ANYTHING = -1
 """The demand of a use that accepts a value in either type."""
 
 _WISH = 1e12
-"""What it costs not to convert a sequence that was asked to be converted: more than any cast."""
+"""Cost of not converting a sequence whose conversion was requested: more than any cast."""
 
 _CAST_OVERHEAD = 16.0
 """Fixed cost of a cast in bytes: of two equal placements, the one with fewer casts is chosen."""
@@ -207,7 +207,7 @@ class Problem:
     def use(self, value: onnx_ir.Value | None, place: onnx_ir.Node | Scope, index: int, wants: int) -> None:
         """Add a use of the value."""
         if value is not None and wants > CONVERTED and self.source(value) is None:
-            # It may be of any type, so that whoever takes it cannot change.
+            # It may be of any type, so that its user cannot change.
             self.costs.fix(wants, converted=False)
         if value is None or not self.concerns(value):
             return

@@ -33,7 +33,7 @@ chain (float16[N] x) => (float16[N] z) {
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended."""
+    """The outcome of a command."""
 
     code: int
     out: str
@@ -60,5 +60,5 @@ def write_model(path: Path, text: str) -> Path:
 
 
 def is_one_sentence(text: str) -> bool:
-    """Whether the text is one line of the form that every error has."""
+    """True if the text is one line in the form of every error."""
     return text.startswith("castsmith: ") and text.endswith(".\n") and text.count("\n") == 1 and "Traceback" not in text

@@ -1,4 +1,4 @@
-"""Mutants of models through every command: none may end in an internal error, a traceback, or leave a file on failure.
+"""Mutants of models through every command: no internal error, no traceback, no file left after a failure.
 
 python -m tests.cli.mutants 2000 [FOLDER [FIRST_SEED]]     models of FOLDER too, where one is named
 """
@@ -160,7 +160,7 @@ CHANGES: tuple[Change, ...] = (flipped, restructured, restructured, restructured
 
 
 def commands(path: Path, original: Path, output: Path, draw: random.Random) -> list[list[str]]:
-    """What a mutant is put through."""
+    """Run a mutant through the commands."""
     target = draw.choice(("onnxruntime-cpu", "onnxruntime-android", "tensorrt-10", "openvino-cpu", "onnx-mlir"))
     optimize = ["optimize", str(path), "-o", str(output), "--promote-unsafe"]
     ways = [optimize, [*optimize, "--target", target], [*optimize, "--external-data", "out.data", "--json"]]
@@ -174,7 +174,7 @@ def commands(path: Path, original: Path, output: Path, draw: random.Random) -> l
 
 
 def faults(source: Path, change: Change, seed: int, folder: Path, *, verify: bool = True) -> Iterator[str]:
-    """What is wrong with how the commands take a mutant of the model."""
+    """Return the faults of the commands on a mutant of the model."""
     draw = random.Random(seed)
     path = folder / ("m.onnxtxt" if change is as_text else "m.onnx")
     output = folder / "out.onnx"

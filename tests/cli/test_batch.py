@@ -1,4 +1,4 @@
-"""optimize of many models: one report, and none that fails stops the others, here or on a Dask cluster."""
+"""optimize of many models: one report, and a failing model does not stop the others, here or on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ UNSAFE = "--promote-unsafe"
 
 
 def inputs(folder: Path) -> list[str]:
-    """Three models, and between them one that is none."""
+    """Three models, and between them a file that is not a model."""
     folder.mkdir()
     for name in GOOD:
         shutil.copy(MODELS / f"{name}.onnx", folder)

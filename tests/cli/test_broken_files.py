@@ -1,4 +1,4 @@
-"""Files that are no good model: one sentence on stderr, exit code 2, nothing written, an older file left alone."""
+"""Invalid model files: one sentence on stderr, exit code 2, nothing written, an older file unchanged."""
 
 from __future__ import annotations
 

@@ -196,7 +196,7 @@ def test_an_interrupt_while_modules_are_imported_gives_no_traceback(tmp_path: Pa
 def _ended_by(
     number: signal.Signals, command: list[str], ready: Callable[[], bool]
 ) -> subprocess.CompletedProcess[str]:
-    """What becomes of the command when it is sent the signal once `ready`."""
+    """Return the outcome of the command after the signal, which is sent once it is `ready`."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         while not ready() and process.poll() is None:
             time.sleep(0.005)

@@ -1,4 +1,4 @@
-"""The examples and the pages as a user has them: the wheel installed in an environment of its own.
+"""The examples and the pages as users run them: the wheel installed in an environment of its own.
 
     python -m tests.examples.installed [--venv DIR]     # make examples
 

@@ -117,14 +117,14 @@ def _console(text: str, command: Command, last: int) -> tuple[str, int]:
 
 
 def same(printed: str, shown: str) -> bool:
-    """Whether this is what is shown; spaces at the ends of lines and empty lines at the end count for nothing."""
+    """True if this equals the page; spaces at the ends of lines and empty lines at the end are ignored."""
     have, want = ([line.rstrip() for line in text.rstrip().splitlines()] for text in (printed, shown))
     pattern = "".join(r"(?:.*\n)*" if line == "..." else re.escape(line) + r"\n" for line in want)
     return re.fullmatch(pattern, "".join(f"{line}\n" for line in have)) is not None
 
 
 def shell(line: str) -> tuple[str, int]:
-    """What a command prints, errors among it, and its exit code."""
+    """Return the output of a command, including errors, and its exit code."""
     environment = {**os.environ, "COLUMNS": WIDTH}
     done = subprocess.run(
         ["sh", "-c", line], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, env=environment

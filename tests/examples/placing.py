@@ -11,7 +11,7 @@ FUNCTION = "placed"
 
 
 def in_a_function(model: onnx_ir.Model) -> onnx_ir.Model:
-    """A model whose main graph calls a function that is the given one's."""
+    """Return a model whose main graph calls a function with the given model's graph."""
     proto = onnx_ir.to_proto(model)
     graph = proto.graph
     constants = [helper.make_node("Constant", [], [tensor.name], value=tensor) for tensor in graph.initializer]
@@ -28,7 +28,7 @@ def in_a_function(model: onnx_ir.Model) -> onnx_ir.Model:
 
 
 def in_a_branch(model: onnx_ir.Model) -> onnx_ir.Model:
-    """A model of one If, both branches of which are the given one's graph on the inputs around it."""
+    """Return a model of one If, both branches of which are the given model's graph on the outer inputs."""
     proto = onnx_ir.to_proto(model)
     branches: list[onnx.GraphProto] = []
     for prefix in ("then_", "else_"):

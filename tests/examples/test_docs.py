@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 FILES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 PAGES = {str(path.relative_to(ROOT)): path.read_text() for path in FILES}
 GENERATED = ("docs/codes.md", "docs/numerics.md")
-"""Pages that a program writes, which have tests of their own; what they show in blocks is no code."""
+"""Generated pages, which have tests of their own; their blocks are not code."""
 
 WRITTEN = sorted(set(PAGES) - set(GENERATED))
 

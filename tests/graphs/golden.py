@@ -1,4 +1,4 @@
-"""Golden cases: what a pass makes of a model, and what it says about it, as one readable file.
+"""Golden cases: the result and the records of a pass for a model, as one readable file.
 
     # pass: fold-constants{max_growth=0}
     # why: one line on what the case shows
@@ -9,7 +9,7 @@
     # records
     # one line for each rewrite (rule, place, reason), refusal and diagnostic
 
-`python -m tests.graphs.golden FILE...` writes the last two parts anew. Read what it wrote: a golden file is a claim,
+`python -m tests.graphs.golden FILE...` writes the last two parts again. Read the result: a golden file is a claim,
 not an archive.
 """
 

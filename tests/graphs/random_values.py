@@ -28,7 +28,7 @@ _NAMES = [f"{letter}{digit}" for letter in "abk" for digit in ("", "0", "1", "_c
 
 @dataclass(frozen=True)
 class Typed:
-    """What a value is: `tensor`, `seq` or `opt`, of an element type and a rank."""
+    """Kind of a value: `tensor`, `seq` or `opt`, of an element type and a rank."""
 
     dtype: DataType
     rank: int
@@ -70,7 +70,7 @@ def types_at(op_type: str, opset: int, index: int = 0, *, output: bool = False) 
 
 @dataclass
 class Values:
-    """What a builder of models needs in every scope."""
+    """State that a builder of models needs in every scope."""
 
     random: Random
     opset: int

@@ -1,5 +1,8 @@
-"""Random valid models in which few names stand for many values: the same names in sibling scopes, inputs of subgraphs
-that shadow values around them, nested If, Loop and Scan, functions, dead nodes and outputs that nobody uses."""
+"""Random valid models in which few names are used for many values.
+
+The same names in sibling scopes, inputs of subgraphs that shadow outer values, nested If, Loop and Scan, functions,
+dead nodes and unused outputs.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +84,7 @@ class ScopedModel:
     def nodes(
         self, visible: Visible, taken: Names, depth: int, count: int, *, calls: bool = False
     ) -> list[onnx.NodeProto]:
-        """Nodes whose results join those in sight; some nobody will use."""
+        """Add nodes whose results become visible; some stay unused."""
         made: list[onnx.NodeProto] = []
         for _ in range(count):
             kinds = ["cast", "cast", "cast", "move", "add", "constant"] + ["If", "Loop", "Scan"] * bool(depth)

@@ -1,4 +1,4 @@
-"""What two protos have to share to be the same model: everything but what ONNX gives no meaning.
+"""Equality of two protos except for parts to which ONNX gives no meaning.
 
 No meaning have: whether a field at its default is written, the order of value_info, metadata, imports and annotations,
 nodes out of order, empty names at the end of a node's outputs, types and annotations of values that are not there, and

@@ -1,4 +1,4 @@
-"""Models that do not hang together are refused in one sentence; nodes out of order are put in order."""
+"""Invalid models are refused in one sentence; nodes out of order are sorted."""
 
 from __future__ import annotations
 

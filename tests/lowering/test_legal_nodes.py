@@ -39,7 +39,7 @@ BODIES = {
     "branches": "(bool c, S[2] x, S[2] z) => (T[2] y) { y = If (c) <then_branch = t () => (T[2] a)"
     " { a = Cast <to = CODE> (x) }, else_branch = e () => (T[2] b) { b = Cast <to = CODE> (z) }> }",
 }
-"""What is cast, moved, promoted and folded: S the type of the input, T the one it becomes."""
+"""Models that cast, move, promote and fold: S is the type of the input, T the type it is cast to."""
 
 _REPAIRED = ("added", "like")
 """Those that may be invalid as they are given, by their types alone."""
@@ -69,7 +69,7 @@ def illegal_nodes(model: onnx_ir.Model) -> Iterator[str]:
 
 
 def _valid(model: onnx_ir.Model) -> str:
-    """Why the model is not valid; empty where it is."""
+    """Return the reason why the model is invalid; empty if it is valid."""
     proto = onnx_ir.to_proto(model)
     try:
         onnx.checker.check_model(proto)
@@ -80,7 +80,7 @@ def _valid(model: onnx_ir.Model) -> str:
 
 
 def _wrong(body: str, source: DataType, to: DataType, opset: int, target: str | None) -> str:
-    """What is wrong with what optimize gives; empty where it is right, or says that it is not."""
+    """Return the fault of the result of optimize; empty if it is valid, or reported as invalid."""
     model = _model(body, source, to, opset)
     was_valid = not _valid(onnx_ir.from_proto(model))
     if not was_valid and body not in _REPAIRED:

@@ -1,4 +1,4 @@
-"""optimize runs its passes until none of them finds more, so that a second run changes nothing."""
+"""optimize repeats its passes while they find something, so that a second run changes nothing."""
 
 from __future__ import annotations
 

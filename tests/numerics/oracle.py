@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 
 class Float(NamedTuple):
-    """`top`, `inf`, `nan`: codes without sign of the largest number and the specials, None where there is none."""
+    """`top`, `inf`, `nan`: codes without sign of the largest number and the specials, None if the type lacks it."""
 
     dtype: type
     sign: bool
@@ -116,12 +116,12 @@ def all_codes(name: str) -> range:
 
 @cache
 def all_numbers(name: str) -> tuple[Number, ...]:
-    """What `all_codes` stand for."""
+    """Return the numbers that `all_codes` stand for."""
     return tuple(decode(name, code) for code in all_codes(name))
 
 
 def decode(name: str, code: int) -> Number:
-    """What one code stands for."""
+    """Return the number that one code stands for."""
     if name in INTS:
         row = INTS[name]
         value = code - 2**row.bits if code > row.high else code

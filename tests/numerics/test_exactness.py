@@ -113,14 +113,14 @@ class Casts:
         return codes[index], status[index]
 
     def truth_where_fixed(self, a: DataType, b: DataType, c: DataType, first: bool, second: bool) -> bool:
-        """Whether the direct cast is fixed, and the chain, for every value for which the chain is fixed."""
+        """Return True if the direct cast is fixed, and the chain, for every value for which the chain is fixed."""
         (y, _, made_firm), (_, direct, direct_firm) = self.first(a, b, first), self.first(a, c, second)
         codes, firm = self.then(y, b, c, second)
         counts = (made_firm == 0) & (firm == 0)
         return bool(np.all((codes == direct)[counts] & (direct_firm == 0)[counts]))
 
     def truth(self, a: DataType, b: DataType, c: DataType, first: bool, second: bool) -> bool:
-        """Whether the chain is the direct cast, by the definition in `castsmith.numerics.exactness`."""
+        """Return True if the chain equals the direct cast, by the definition in `castsmith.numerics.exactness`."""
         x, (y, _, made_firm) = sample(a), self.first(a, b, first)
         codes, firm = self.then(y, b, c, second)
         _, direct_codes, direct_firm = self.first(a, c, second)

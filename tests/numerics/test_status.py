@@ -1,4 +1,4 @@
-"""How firmly the standard fixes an element: the schema's sentences, and every narrow float against exact arithmetic."""
+"""Status of elements in the standard: the schema's sentences, and every narrow float against exact arithmetic."""
 
 from __future__ import annotations
 

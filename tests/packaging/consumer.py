@@ -23,7 +23,7 @@ def twice(node: onnx_ir.Node, build: NodeBuilder) -> Replacement | castsmith.Ref
 
 
 def lines(records: castsmith.Records) -> list[str]:
-    """What was done and what was not, a line each."""
+    """Return the rewrites and refusals, a line each."""
     done = [f"{rewrite.rule} at {rewrite.site}: {rewrite.effect.value}" for rewrite in records.rewrites]
     return done + [f"{refusal.rule} not done: {refusal.reason}" for refusal in records.refusals]
 
@@ -39,7 +39,7 @@ def piecewise(target: castsmith.Target) -> castsmith.RewriteResult:
 
 
 def refused() -> None:
-    """What a type checker must complain of; where it sees no types, it complains that these comments are needless."""
+    """Errors that a type checker must report; without types it would report these comments as unnecessary."""
     FoldConstants(max_growth="much")  # pyright: ignore[reportArgumentType]
     InsertPromoteTypes(promote_unsave=True)  # pyright: ignore[reportCallIssue]
     castsmith.optimize(MODEL, target=1)  # pyright: ignore[reportArgumentType]

@@ -20,7 +20,7 @@ from pathlib import Path
 from tests.examples.installed import ROOT, must, run
 
 LINKS = {f"castsmith/{name}" for name in ("cli", "ir", "lowering", "numerics", "passes")}
-"""What the type checkers need in a checkout; setuptools follows no links."""
+"""Files that only the type checkers need in a checkout; setuptools follows no links."""
 STRICT = {"typeCheckingMode": "strict", "reportUnnecessaryTypeIgnoreComment": True}
 ACME = ROOT / "examples" / "acme"
 
@@ -34,7 +34,7 @@ def only(pattern: str) -> Path:
 
 
 def missing_from_source() -> set[str]:
-    """What git tracks and the source distribution lacks; nothing where there is no git to ask."""
+    """Return the files in git that the source distribution lacks; empty without git."""
     listed = run("git", "ls-files")
     with tarfile.open(only("*.tar.gz")) as archive:
         packed = {name.partition("/")[2] for name in archive.getnames()}

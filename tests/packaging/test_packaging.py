@@ -1,9 +1,9 @@
-"""What is public is what tests/packaging/public_api.txt says: a change to it is a decision, and shows in the version.
+"""The public names are those in tests/packaging/public_api.txt: a change is deliberate, and shows in the version.
 
-Names are compared exactly; parameters may be added, since callers go on working, but none may go.
+Names are compared exactly; parameters may be added, since callers keep working, but not removed.
 
 `make package` builds the wheel and the source distribution, and installs the wheel in an empty environment.
-`python -m tests.packaging.test_packaging` writes the file anew.
+`python -m tests.packaging.test_packaging` writes the file again.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def test_no_parameter_that_was_agreed_is_gone() -> None:
 
 FOLDERS = ("castsmith", "cli", "ir", "lowering", "numerics", "passes")
 IMPORTED_BY_USERS = {"onnxscript"}
-"""What passes of Castsmith are run beside, which is installed with it so that versions fit."""
+"""Packages that run beside passes of Castsmith are installed with it so that versions fit."""
 
 
 def imported() -> set[str]:

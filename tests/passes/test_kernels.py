@@ -1,4 +1,4 @@
-"""What ONNX Runtime loads before a rewrite it loads after: each operator that may be given another type, each type.
+"""A model that ONNX Runtime loads before a rewrite loads afterwards: each operator with a changed type, each type.
 
 `python -m tests.passes.test_kernels [STEP [FIRST]]` goes through all pairs of types at every opset at which an operator
 changed, or through every STEP-th of them.
@@ -97,7 +97,7 @@ def _options() -> Any:
 
 
 def _refusal(model: bytes) -> str:
-    """Why ONNX Runtime does not load the model; empty where it does."""
+    """Return the reason why ONNX Runtime does not load the model; empty if it does."""
     try:
         onnxruntime.InferenceSession(model, _options(), ["CPUExecutionProvider"])
     except Exception as error:  # ONNX Runtime raises a class of its own for each of its status codes
@@ -179,7 +179,7 @@ def test_no_identity_is_added_that_has_no_kernel(dtype: str) -> None:
     ],
 )
 def test_an_output_declares_what_it_declared(body: str, shape: str) -> None:
-    """What is known of a value that takes an output's place is not what the model says of the output."""
+    """The declaration of an output does not come from the value that replaces it."""
     text = f"g (bool c, float[3] x) => (float{shape} y) <int32[3] w = {{1, 2, 3}}> {{ {body} }}"
     model = onnx_ir.from_onnx_text(f'<ir_version: 10, opset_import: ["": 21]> {text}')
     declared = onnx_ir.to_proto(model).graph.output[0]

@@ -39,7 +39,7 @@ _SECONDS, _BYTES = 30, 2 << 30
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended."""
+    """The outcome of a command."""
 
     file: str
     command: str

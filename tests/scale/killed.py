@@ -41,7 +41,7 @@ def filled_model(number: int) -> onnx_ir.Model:
 
 
 def save_for_ever(path: Path, way: dict[str, object]) -> None:
-    """Save one model after another over each other until somebody ends it."""
+    """Save one model after another over each other until the process is killed."""
     number = 1
     while True:
         castsmith.save(filled_model(number), path, **way)  # type: ignore[arg-type]

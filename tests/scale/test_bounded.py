@@ -70,7 +70,7 @@ def test_an_engine_takes_bounded_memory() -> None:
 
 
 def _run(commands: str, files: Sequence[Path]) -> Iterator[dict[str, Any]]:
-    """How each command ended on each file, which is what any command may end in."""
+    """The outcome of each command on each file, one of the allowed outcomes."""
     command = [sys.executable, "-m", "tests.scale.bounded", commands, *map(str, files)]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     for ended in map(json.loads, lines):

@@ -90,7 +90,7 @@ def test_quantizing_in_pieces_is_quantizing(
 
 
 def _folded(op_type: str, operands: list[np.ndarray], to: DataType, axis: int, block: int) -> np.ndarray:
-    """What the operator gives of constants, folded in pieces."""
+    """Return the operator's results for constants, folded in pieces."""
     values = [
         onnx_ir.Value(name=name, const_value=onnx_ir.tensor(array, name=name), shape=onnx_ir.Shape(array.shape))
         for name, array in zip("xsz", operands, strict=True)

@@ -15,7 +15,7 @@ NODES = 160
 
 
 def calls(proto: onnx.ModelProto) -> int:
-    """How many functions and methods optimize calls, and generators it resumes."""
+    """Return the number of functions and methods that optimize calls, and generators it resumes."""
     count = 0
 
     def profile(_frame: object, _event: str, _argument: object) -> None:

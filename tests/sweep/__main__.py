@@ -1,4 +1,4 @@
-"""Sweep many models through `optimize` and look for what nobody listed.
+"""Sweep many models through `optimize` to find unknown faults.
 
     python -m tests.sweep corpus DIR        every .onnx file below DIR (default: $CASTSMITH_CORPUS)
     python -m tests.sweep random 10000      random valid graphs, `--seed` the first of them

@@ -43,8 +43,10 @@ _RANGES: dict[int, tuple[float, float]] = {
     **dict.fromkeys((onnx.TensorProto.INT2, onnx.TensorProto.UINT2), (0.0, 1.0)),
     onnx.TensorProto.FLOAT8E8M0: (2.0**-14, 2.0**15),
 }
-"""What an output of these types is made from, so that the standard fixes it: it may be codes in the result, of which
-`verify` does not know what is left open."""
+"""Return feeds of outputs of these types, chosen so that the standard fixes the results.
+
+They may be codes in the result, for which `verify` does not know the undefined elements.
+"""
 _PACKED = re.compile(r"u?int[24]\b|float[46]e")
 _RANDOM = operators(lambda row: row.random)
 _SECONDS = 60
@@ -55,7 +57,7 @@ _REFERENCE_NODES = 400
 
 @dataclass(frozen=True)
 class Outcome:
-    """What running both models showed. how: `same`, `explained`, `declared`, `different` or `not run`."""
+    """The result of running both models. how: `same`, `explained`, `declared`, `different` or `not run`."""
 
     how: str
     text: str = ""
@@ -72,7 +74,7 @@ def ort_session(model: bytes | str, *, optimized: bool) -> onnxruntime.Inference
 
 
 def checker_refusal(model: onnx.ModelProto | str) -> str | None:
-    """What `onnx.checker` (full check) has against a model or a file; None where it accepts it.
+    """Return the error of `onnx.checker` (full check) for a model or a file; None if it is accepted.
 
     It is asked in a process of its own: there are valid models on which it ends in a segmentation fault.
     """
@@ -229,8 +231,11 @@ def _compared(model: onnx.ModelProto, first: Run, second: Run, after: onnx.Model
 
 
 def _one_by_one(before: str, after: str, model: onnx.ModelProto, engine: Callable[[str], Run]) -> Outcome:
-    """Castsmith's own comparison of the two files, on the inputs that were run: the same where elements of each output
-    were compared and none differs, be it that an operator on the way never varied."""
+    """Compare the two files by Castsmith itself, on the inputs that were run.
+
+    They are the same if elements of each output were compared without a difference, even if an intermediate result
+    never varied.
+    """
     sets = list(_sets(model, engine(before)))
     try:
         verdict = castsmith.verify(before, after, inputs=sets, accept=("all",))
@@ -377,7 +382,7 @@ def _as_type(value: Any, number: int) -> Any:
 
 
 def _difference(old: Sequence[Any], new: Sequence[Any]) -> str | None:
-    """Where two lists of outputs differ; NaN of any payload are the same."""
+    """Return the differences of two lists of outputs; NaN of any payload are the same."""
     if len(old) != len(new):
         return f"{len(new)} outputs, was {len(old)}"
     for index, (a, b) in enumerate(zip(old, new, strict=True)):
@@ -414,6 +419,6 @@ def _value_difference(a: Any, b: Any) -> str | None:
 
 
 def short(error: BaseException) -> str:
-    """What an exception says, in one line."""
+    """Return the text of an exception in one line."""
     text = " ".join(f"{type(error).__name__}: {error}".split())
     return text if len(text) < 400 else f"{text[:160]} ... {text[-240:]}"

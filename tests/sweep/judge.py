@@ -33,15 +33,18 @@ _EXACT = (Effect.BIT_EXACT, Effect.BIT_EXACT_BUT_NAN, Effect.INTERFACE)
 
 Announce = Callable[[str], None]
 ORIGINAL = "load the original in "
-"""What is announced before a runtime is asked to load the original; what it does then is its own doing."""
+"""Message before a runtime loads the original, so that a crash can be attributed to the runtime."""
 
 
 @dataclass
 class Judgement:
-    """What one model showed for one target.
+    """The findings for one model and one target.
 
-    problems: (kind, text). refusals: what was not done, and why. bits: how the comparison of results ended.
-    whole: whether the whole model was refused.
+    Attributes:
+        problems: Pairs of kind and text.
+        refusals: The refused changes with reasons.
+        bits: The outcome of the comparison of results.
+        whole: True if the whole model was refused.
     """
 
     target: str | None

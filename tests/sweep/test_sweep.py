@@ -25,7 +25,7 @@ CORPUS = os.environ.get("CASTSMITH_CORPUS", "")
 
 
 def wrong(source: Source, folder: Path, targets: tuple[str | None, ...] = TARGETS) -> list[str]:
-    """What is wrong with the model, one line each."""
+    """Return the faults of the model, one line each."""
     judgements = judge(str(source.file(folder)), targets)
     return [f"{source.name} [{each.target}] {kind}: {text}" for each in judgements for kind, text in each.problems]
 

@@ -168,7 +168,7 @@ def test_a_finding_names_the_operands_and_the_way_out(castsmith: Command, tmp_pa
 
 
 def test_a_refused_promotion_is_one_finding(castsmith: Command, tmp_path: Path) -> None:
-    """What follows from it is typed as if it were allowed, so nothing downstream is reported again."""
+    """Later types are inferred as if the promotion were allowed, so that later nodes are not reported again."""
     text = UNSAFE.replace("z = Add (x, y)", "a = Add (y, x)\n b = Relu (a)\n z = Mul (b, x)")
     model = write_model(tmp_path / "a.onnx", text)
     assert castsmith("check", model).out.count("\n") == 1

@@ -1,4 +1,4 @@
-"""Any one random change of a real model is found by diff and named; renaming and reordering are no difference.
+"""Any one random change of a real model is found by diff and named; renaming and reordering are not reported.
 
 A sample is run; CASTSMITH_MUTATIONS=1000 runs as many.
 """

@@ -28,7 +28,7 @@ _KNOWN = {
 def violations(
     value: Any, schema: dict[str, Any], place: str = "", definitions: dict[str, Any] | None = None
 ) -> Iterator[str]:
-    """What in `value` is not as the schema says."""
+    """Yield the parts of `value` that violate the schema."""
     known: dict[str, Any] = definitions or schema.get("$defs", {})
     if "$ref" in schema:
         schema = known[schema["$ref"].removeprefix("#/$defs/")]

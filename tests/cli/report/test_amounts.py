@@ -1,4 +1,4 @@
-"""What each rule comes to adds up to what the model gained and lost; and many rewrites of one form are told once."""
+"""The amounts of all rules add up to the change of the model; many rewrites of one form are shown once."""
 
 from __future__ import annotations
 

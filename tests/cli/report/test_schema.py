@@ -1,4 +1,4 @@
-"""What the commands print as JSON is as the published schemas say."""
+"""JSON output of the commands follows the published schemas."""
 
 from __future__ import annotations
 

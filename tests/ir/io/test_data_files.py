@@ -1,4 +1,4 @@
-"""Data files of models: none is lost, none is left behind, and each written model needs no other model's."""
+"""Data files of models: they are neither lost nor left behind, and no written model needs another model's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is read, and what is refused in one sentence that names the file."""
+"""Files that are loaded, and files that are refused in one sentence that names the file."""
 
 from __future__ import annotations
 

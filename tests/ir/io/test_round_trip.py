@@ -1,4 +1,4 @@
-"""What is loaded is what is saved: every part of a model comes back, or the model is refused in a sentence."""
+"""Every part of a model round-trips, or the model is refused in a sentence."""
 
 from __future__ import annotations
 

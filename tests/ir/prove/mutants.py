@@ -58,7 +58,7 @@ def chain(random: Random) -> onnx.ModelProto:
 
 
 def rewritten(model: onnx.ModelProto, random: Random) -> onnx.ModelProto:
-    """What the passes make of the model, for a target or for none."""
+    """Return the result of the passes for the model, with or without a target."""
     result = optimize(model, target=random.choice(TARGETS), provenance=False)
     return onnx_ir.to_proto(result.model)
 
@@ -96,7 +96,7 @@ def mutants(first: int = 0) -> Iterator[tuple[int, onnx.ModelProto, onnx.ModelPr
 
 
 def changes_an_element(model: onnx.ModelProto, mutant: onnx.ModelProto) -> bool:
-    """Whether execution finds an element of the output that differs."""
+    """True if execution finds a different element of the output."""
     try:
         found = verify(model, mutant, sets=4, engine="reference").mismatch
     except CastsmithError:

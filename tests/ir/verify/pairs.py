@@ -1,4 +1,4 @@
-"""Pairs of models that differ in one subtle way: none of them may be called equal.
+"""Pairs of models that differ in one subtle way: no pair may be called equal.
 
 Each is two graphs in ONNX text, at opset 23 unless it says otherwise, and what a comparison that is less careful misses.
 """

@@ -21,7 +21,7 @@ INCONCLUSIVE = {
     "NaN for every input",
     "no elements",
 }
-"""Those which no input can tell apart, or none of those made does."""
+"""Pairs that no input distinguishes, or that no generated input distinguishes."""
 
 
 def test_there_are_enough() -> None:

@@ -177,7 +177,7 @@ def test_functions_with_parameters_are_run_and_the_fault_is_found_within() -> No
 
 
 def test_a_function_with_parameters_gives_what_onnx_runtime_gives() -> None:
-    """The model run whole in ONNX Runtime, which binds the parameters itself, is no other."""
+    """The whole model in ONNX Runtime, which binds the parameters itself, gives the same."""
     assert compared(FUNCTION, FUNCTION).runtime == []
 
 

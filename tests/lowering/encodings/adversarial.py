@@ -83,7 +83,7 @@ RUNTIMES: dict[str, Runs] = {
 
 
 def differences(runs: Runs, sequence: Sequence, to: DataType, saturate: bool) -> Iterator[tuple[str, int, int]]:
-    """What was run, of how many values, and how many differ from the codec; the sign and payload of NaN apart."""
+    """Yield each run: the numbers of values, and of differences from the codec, NaN signs and payloads aside."""
     policy = Policy(saturate, OPSET)
     for source in SOURCES:
         x = adversarial_floats() if source == DataType.FLOAT else patterns.all_patterns(source)

@@ -56,7 +56,7 @@ def rounder(sequence: Sequence, to: DataType, saturate: bool, level: Any) -> Any
 
 
 class Expected:
-    """What the codec gives for one chunk of floats."""
+    """Return the results of the codec for one chunk of floats."""
 
     def __init__(self, values: Array, to: DataType, saturate: bool) -> None:
         self._codes = {o: encode_array(values, to, Policy(saturate, o)) for o in set(OPSETS.values())}
@@ -65,13 +65,13 @@ class Expected:
         self._decoded = cast(np.arange(256, dtype=np.uint8).view(to.numpy()), DataType.FLOAT)
 
     def wrong_codes(self, sequence: Sequence, codes: Array) -> int:
-        """How many codes differ."""
+        """Return the number of different codes."""
         wanted = self._codes[OPSETS[sequence]]
         wanted = wanted if sequence in NEEDS_BITCAST else np.where(self._nan, self._positive_nan, wanted)
         return int(np.count_nonzero(codes != wanted))
 
     def wrong_floats(self, sequence: Sequence, rounded: Array) -> int:
-        """How many of the rounded floats differ."""
+        """Return the number of different rounded floats."""
         wanted = self._decoded[self._codes[OPSETS[sequence]]]
         unlike = np.flatnonzero(rounded.view(np.uint32) != wanted.view(np.uint32))
         return int(np.count_nonzero(~(np.isnan(rounded[unlike]) & np.isnan(wanted[unlike]))))
@@ -80,7 +80,7 @@ class Expected:
 def differences(
     to: DataType, saturate: bool, sequences: list[Sequence], what: list[str], levels: list[Any], patterns: int
 ) -> dict[str, int]:
-    """How many results of each sequence, as codes and in place, differ from the codec's."""
+    """Return the number of results of each encoding, as codes and in place, that differ from the codec's."""
     coders = [(s, coder(s, to, saturate, level)) for s in sequences for level in levels if "codes" in what]
     inside = [s for s in sequences if s in ROUNDERS and "in-place" in what]
     rounders = [(s, rounder(s, to, saturate, level)) for s in inside for level in levels]

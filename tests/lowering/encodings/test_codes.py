@@ -42,7 +42,7 @@ def _floats() -> list[Array]:
 
 
 def _integers(dtype: DataType) -> Array:
-    """What lies beside powers of two, and beside sums of two of them, which are ties of narrow formats."""
+    """Return the neighbours of powers of two, and of sums of two of them, which are ties of narrow formats."""
     info = np.iinfo(dtype.numpy())
     sums = {2**i + (2**j if j < i else 0) for i in range(64) for j in (*range(i), 64)}
     near = {sign * n + step for n in sums for sign in (-1, 1) for step in (-2, -1, 0, 1, 2)} | {int(info.min)}

@@ -1,4 +1,4 @@
-"""What runtimes do to arithmetic, and the sequences: contraction to FMA, emulated; OpenVINO, where it is installed."""
+"""Hazards of runtimes for the encodings: contraction to FMA, emulated; OpenVINO, if it is installed."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def contracted_codes(to: DataType, saturate: bool, sequence: Sequence) -> tuple[
 @pytest.mark.skipif(not onnxruntime.__version__.startswith("1.31."), reason="what the target's file says is of 1.31")
 @pytest.mark.parametrize(("operator", "constant"), [("Mul", 1 + 1e-9), ("Div", 1 - 2.0**-53), ("Add", 1e-50)])
 def test_onnxruntime_looks_at_double_constants_as_floats(operator: str, constant: float):
-    """Which is why no sequence has such a constant for a double."""
+    """For this reason no encoding has such a constant for a double."""
     assert "double-constant-seen-as-float" in load_target("onnxruntime-cpu").hazards
     model = sequence_model(lambda b, x: b.op("Neg", b.op(operator, b.op("Neg", x), constant)), DataType.DOUBLE, 21)
     x = np.array([3.0, 1e-49])

@@ -306,7 +306,7 @@ def test_quantized_graphs_that_onnxruntime_fuses_wrongly(middle: str):
 
 
 def _fused(native: onnx.ModelProto, x: Array) -> list[float] | None:
-    """What the default optimization level makes of the model; None where it cannot load it."""
+    """Return the result of the default optimization level for the model; None if it cannot be loaded."""
     try:
         return run(session(native, LEVELS[1]), {"x": x})[0].tolist()
     except (onnxruntime_pybind11_state.InvalidGraph, onnxruntime_pybind11_state.NotImplemented):

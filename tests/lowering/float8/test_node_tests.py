@@ -39,7 +39,7 @@ def _types(model: onnx.ModelProto | None) -> set[DataType]:
 
 
 def as_fed(array: Any) -> Array:
-    """The bytes of codes as uint8, all else as it is."""
+    """Return codes as uint8, and other arrays unchanged."""
     array = np.asarray(onnx.numpy_helper.to_array(array) if isinstance(array, onnx.TensorProto) else array)
     if array.dtype.kind in "OUS":
         return array
@@ -72,8 +72,10 @@ def test_lowered_it_gives_the_expected_bits(name: str):
 
 
 def _defined(model: onnx.ModelProto, x: Any, shape: tuple[int, ...]) -> Array:
-    """Where the schema fixes the result: a float out of an integer's range is left open, and the data of the node tests
-    (`test_cast_FLOAT_to_INT4` and the like) wraps there."""
+    """True where the schema fixes the result: floats out of an integer's range are left open.
+
+    The data of the node tests (`test_cast_FLOAT_to_INT4` and others) wraps there.
+    """
     node, array = model.graph.node[0], as_fed(x)
     to = DataType(model.graph.output[0].type.tensor_type.elem_type)
     if node.op_type not in ("Cast", "CastLike") or not to.is_integer() or array.dtype.kind != "f":

@@ -84,7 +84,7 @@ def feeds(name: str, weights: bool) -> dict[str, Array]:
 
 @cache
 def expected(name: str, dtype: DataType, weights: bool, tail: bool) -> Array:
-    """What the model means without zero points: runtimes do not add one of 0, which would make -0 of a quotient +0."""
+    """Return the meaning of the model without zero points: runtimes do not add a zero point of 0."""
     model = onnx.ModelProto()
     model.CopyFrom(model_of(name, dtype, weights, tail))
     model.opset_import[0].version = 21

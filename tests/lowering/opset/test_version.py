@@ -136,8 +136,10 @@ def test_an_opset_that_the_installed_onnx_lacks_is_an_error(monkeypatch: pytest.
 
 
 def written_out(*, sample: int = 0) -> dict[str, str]:
-    """What became of each one-node test of an operator that the standard defines by a function, at the newest opset of
-    each target: "" where it is valid and gives the expected numbers. sample: only each case of that many."""
+    """Return the outcome of each one-node test of an operator defined by a function, for each target.
+
+    The outcome is "" if the result is valid and gives the expected numbers. sample: only every n-th case.
+    """
     targets = {target.newest_opset: target for target in map(load_target, target_names())}
     outcomes = dict[str, str]()
     cases = [(n, case, case.model) for n, case in sorted(node_cases("").items()) if _has_function(case.model)]

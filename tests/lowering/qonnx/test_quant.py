@@ -140,7 +140,7 @@ SCOPES = {
 
 
 def executed(name: str, x: Array) -> Array:
-    """What qonnx computes for each of NODES."""
+    """Return the results of qonnx for each of NODES."""
     w = {key: np.array(value, np.float32) for key, value in WEIGHTS.items()}
     with np.errstate(all="ignore"):
         if name.startswith("Trunc of version 1"):

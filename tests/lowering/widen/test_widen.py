@@ -285,7 +285,7 @@ def test_transpose_cast_matmul_does_not_crash():
 
 @pytest.mark.parametrize("lacks", [frozenset[DataType](), frozenset({BF16})])
 def test_the_record_claims_no_more_than_is_so(lacks: frozenset[DataType]):
-    """Rounding once is what Div is; of Softmax the standard leaves the last bit to whoever computes it."""
+    """Div is one rounding by definition; for Softmax the standard leaves the last bit to the implementation."""
     text = """<ir_version: 10, opset_import: ["": 21]>
         g (bfloat16[2,2] x) => (bfloat16[2,2] y) { a = Div (x, x) y = Softmax (a) }"""
     model = onnx_ir.from_proto(onnx.parser.parse_model(text))

@@ -72,7 +72,7 @@ def expected(known: _Steps, first: int, size: int) -> npt.NDArray[np.unsignedint
 
 
 def differences(target: str, settings: oracle.Settings, first: int = 0, end: int = 2**32) -> tuple[int, int | None]:
-    """How many codes of float32 from `first` up to `end` are cast to other bits than they should, and one of them."""
+    """Return the number of codes of float32 from `first` up to `end` whose cast is wrong, and one of them."""
     known, count, witness = steps(target, settings), 0, None
     for start in range(first, end, _CHUNK):
         size = min(_CHUNK, end - start)

@@ -1,4 +1,4 @@
-"""A promotion of one's own in a file: its rows decide, and a file that describes none is a sentence that names it."""
+"""A user's promotion in a file: its rows decide, and an invalid file is an error of one sentence that names it."""
 
 from __future__ import annotations
 

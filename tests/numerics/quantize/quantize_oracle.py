@@ -17,7 +17,7 @@ def rounded(x: Number, to: str) -> Number:
 
 
 def divided(x: Number, y: Number) -> Number:
-    """x / y as IEEE 754 has it, unrounded."""
+    """Return x / y as in IEEE 754, unrounded."""
     sign = x.negative != y.negative
     if x.kind == "nan" or y.kind == "nan":
         return x if x.kind == "nan" else y

@@ -1,4 +1,4 @@
-"""How firmly the schemas fix the elements of QuantizeLinear and DequantizeLinear, and what they refuse."""
+"""Status of the elements of QuantizeLinear and DequantizeLinear in the schemas, and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cast as a named runtime has it, against that runtime: every code of narrow types, the boundaries of wide ones."""
+"""Cast as in a named runtime, against that runtime: every code of narrow types, the boundaries of wide ones."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ BUILDERS = [chain_of_casts, casts_of_one, casts_of_many, long_way_to_a_cast, cas
 
 
 def _work(build: Callable[[int], onnx_ir.Model], count: int, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """How often what costs time is called."""
+    """Return the number of calls of expensive functions."""
     calls = Counter[str]()
 
     def counted(module: Any, name: str) -> None:

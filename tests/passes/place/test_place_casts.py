@@ -80,7 +80,7 @@ def test_every_way_to_the_least_cost_agrees() -> None:
 
 
 def test_large_regions_window_by_window() -> None:
-    """Where elimination goes too, the windows come near to it; where it does not, they better what was there."""
+    """If elimination works too, the windows come close to it; otherwise they improve on the present choice."""
     near = least_found = 0.0
     for problem in (p for seed in range(0, 60, 3) for p in problems(random_model(seed, 80))):
         if problem.cost(problem.kept) == IMPOSSIBLE:
@@ -110,7 +110,7 @@ def test_bits_and_cost_of_random_regions(seed: int) -> None:
 
 
 def test_a_cast_is_not_moved_back_and_forth_across_a_reshape_of_unknown_size() -> None:
-    """What leaves an If may have no shape, and what a lowering flattens is `?` long: both are as many as came in."""
+    """Outputs of an If may have no shape, and a flattened lowering has length `?`: both keep their element count."""
     model = onnx.parser.parse_model(
         """<ir_version: 10, opset_import: ["": 21]>
         g (bool first, float[2] x) => (float[2] y) {

@@ -1,4 +1,4 @@
-"""What `insert-promote-types` writes: functions that run anywhere, names kept, errors with origins, one body a call."""
+"""Output of `insert-promote-types`: functions that run anywhere, names kept, errors with origins, one body a call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What PyTorch's exporter leaves mixed, as `exports/record.py` recorded it: repaired, it gives its bits.
+"""Mixed exports of PyTorch, as `exports/record.py` recorded them: the repaired models give PyTorch's bits.
 
 `a << b` of int32 and uint8 fails in the exporter itself (PyTorch 2.13), so there is no model of it to repair.
 """

@@ -137,7 +137,7 @@ def check(proto: onnx.ModelProto, ranks: dict[str, int], rules: PromotionRules, 
 
 
 def meaning(model: onnx_ir.Model, feeds: dict[str, NDArray[Any]], rules: PromotionRules) -> list[NDArray[Any]]:
-    """What the evaluator says of a mixed graph; an example that it cannot speak of is left out.
+    """Return the evaluator's results for a mixed graph; an example that it does not support is skipped.
 
     It goes turn by turn, so a state that the body widens is still narrow in the first turn, where a library may have no
     common type for it (bool and uint64 in PyTorch). The pass widens the state at entry and never meets that pair. Under

@@ -1,4 +1,4 @@
-"""What documents of operators say about types beyond the type constraints, and inputs that are no operands."""
+"""Restrictions of types in operators' documents beyond the type constraints, and inputs that are not operands."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ CASTING = {
     "loop": LOOP,
     "kept": "(float[4] x) => ({0}[4] y) {{ y = Relu (x) }}",
 }
-"""Where promotion casts: operands, types that an operator lacks, branches, states and graph outputs."""
+"""Places where promotion casts: operands, unsupported types, branches, states and graph outputs."""
 
 
 @pytest.mark.parametrize("where", CASTING)

@@ -121,7 +121,7 @@ def call(schema: onnx.defs.OpSchema, mixed: dict[int, str]) -> onnx.ModelProto:
 
 
 def full_check(model: onnx.ModelProto) -> str:
-    """What the checker and strict inference of types say; nothing where they accept the model."""
+    """Return the errors of the checker and of strict type inference; empty for a valid model."""
     try:
         onnx.checker.check_model(model)
         onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
@@ -164,7 +164,7 @@ def repaired(model: onnx_ir.Model) -> str:
 
 
 def check_call(schema: onnx.defs.OpSchema, given: dict[int, str]) -> bool:
-    """Whether the call was repaired: it is accepted then; if not, the reason names the operator and what allows it."""
+    """Return True if the call was repaired and accepted; otherwise the reason names the operator and the way out."""
     proto = call(schema, given)
     model = onnx_ir.from_proto(proto)
     reason, where = repaired(model), (schema.name, schema.since_version, given)
@@ -208,7 +208,7 @@ def homogeneous(proto: onnx.ModelProto, repaired: onnx_ir.Model) -> onnx.ModelPr
 
 
 def test_every_domain_is_covered() -> None:
-    """ai.onnx.preview.training has operators too, but none of which a type variable binds two inputs."""
+    """ai.onnx.preview.training has operators too, but no type variable of theirs binds two inputs."""
     found = schemas()
     every = {schema.domain for schema in onnx.defs.get_all_schemas_with_history()}
     assert every - {domain for domain, _ in found} <= {"ai.onnx.preview.training"}

@@ -1,4 +1,4 @@
-"""What other optimizers and runtimes are known to get wrong about casts goes through optimize without losing a bit.
+"""Known errors of other optimizers and runtimes with casts: optimize keeps every bit.
 
 Each row: what goes wrong elsewhere and where, a model, its inputs, and the values that come out when every cast is
 computed by exact arithmetic.
