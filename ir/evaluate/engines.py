@@ -14,6 +14,8 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -47,7 +49,8 @@ TITLES = {
 
 _BY_OPENVINO = ("float32", "float16", "int32", "int8", "uint8", "bool")
 _INT32 = np.iinfo(np.int32)
-_LONGEST_CALL, _SHORTEST_START, _WATCHED_EVERY = 300.0, 10.0, 0.2
+_LONGEST_CALL, _SHORTEST_START, _WATCHED_EVERY, _MOST_GONE = 300.0, 10.0, 0.2, 64
+_OF_MEMORY = ("bad_alloc", "bad allocation", "Failed to allocate", "Unable to allocate", "MemoryError")
 
 
 class EngineError(ModelError):
@@ -77,11 +80,13 @@ class Process:
 
     Attributes:
         turn: The number of starts.
+        gone: The keys of models that nobody holds any more.
         lock: Held by the requesting thread: the process answers one request at a time.
     """
 
     def __init__(self) -> None:
         self.turn = 0
+        self.gone: deque[int] = deque()
         self.lock = threading.RLock()
         self._running: subprocess.Popen[bytes] | None = None
         self._deadline = math.inf
@@ -170,10 +175,16 @@ class Prepared:
     key: int = field(default_factory=_KEYS.__next__)
     turn: int = 0
 
+    def __post_init__(self) -> None:
+        weakref.finalize(self, process().gone.append, self.key)
+
     def ready(self, seconds: float = _LONGEST_CALL) -> None:
         """Load the model if necessary. Raises EngineError if the engine refuses it."""
         other = process()
         with other.lock:
+            if len(other.gone) > _MOST_GONE and other.turn:
+                gone = [other.gone.popleft() for _ in range(len(other.gone))]
+                other.ask("forget", gone)
             if self.turn != other.turn or not other.turn:
                 other.ask("prepare", self.key, self.kind, self.model, self.fixed, seconds=seconds)
                 self.turn = other.turn
@@ -249,7 +260,8 @@ class Engine:
             self.stood_in.add(node.op_type)
             return self.run(node, operands, imports, seconds=seconds, extra=extra)
         except EngineError as error:
-            raise EngineError(f"{node.op_type} does not run on {_types_text(feeds)}: {error}.") from None
+            kind = LimitError if any(word in str(error) for word in _OF_MEMORY) else EngineError
+            raise kind(f"{node.op_type} does not run on {_types_text(feeds)}: {error}.") from None
 
     def _prepared(
         self,

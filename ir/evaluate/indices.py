@@ -75,8 +75,8 @@ def _rows(shapes: Sequence[Shape], pairs: Iterable[tuple[int, int]]) -> Iterator
             yield slot, 0, shape[0] - 1
 
 
-def depends_on_inputs(value: onnx_ir.Value | None, *, shapes: bool = False) -> bool:
-    """True if the value depends on the elements of graph inputs; `shapes`: or on sizes of theirs that are not fixed."""
+def depends_on_inputs(value: onnx_ir.Value | None) -> bool:
+    """True if the value depends on the elements of graph inputs, and not on shapes and constants alone."""
     stack, met = [value], set[onnx_ir.Value]()
     while stack:
         value = stack.pop()
@@ -86,10 +86,6 @@ def depends_on_inputs(value: onnx_ir.Value | None, *, shapes: bool = False) -> b
         node = value.producer()
         if node is None:
             if value.const_value is None or value.is_graph_input():
-                return True
-        elif node.op_type in ("Shape", "Size") and shapes:
-            shape = None if node.inputs[0] is None else node.inputs[0].shape
-            if shape is None or not shape.is_static():
                 return True
         elif any(graphs_in(attribute) for attribute in node.attributes.values()):
             return True

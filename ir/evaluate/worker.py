@@ -1,7 +1,7 @@
 """The process in which engines run: a file of its own, started as a script, that imports nothing of Castsmith.
 
 It reads requests from its input and writes the answers to its output, each a pickle preceded by its length: `prepare` a
-model under a key, `run` it on arrays, `forget` everything. Every Python error is an answer; the end of the process
+model under a key, `run` it on arrays, `forget` some keys. Every Python error is an answer; the end of the process
 is detected by the requesting side (`castsmith.ir.evaluate.engines`).
 """
 
@@ -18,7 +18,7 @@ from typing import IO, Any
 Run = Callable[[Mapping[str, Any]], Sequence[Any]]
 
 _LENGTH = struct.Struct("<Q")
-_FREE, _TIMES = 4 << 30, 8
+_FREE, _TIMES, _ALIGNMENT = 4 << 30, 8, 64
 """The memory limit of engines: a number of bytes, plus a multiple of the size of their inputs."""
 
 
@@ -45,15 +45,18 @@ def receive(stream: IO[bytes]) -> Any:
 def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     """Answer requests until the input ends."""
     prepared: dict[int, Run] = {}
-    held = 0
+    held: dict[int, int] = {}
     while True:
         try:
             what, *words = receive(requests)
         except EOFError:
             return
         size = sum(map(_size, words))
-        held = held + size if what == "prepare" else held
-        _limit_memory(held + size)
+        if what == "prepare":
+            held[words[0]] = size
+        elif what == "forget":
+            held = {key: number for key, number in held.items() if key not in words[0]}
+        _limit_memory(sum(held.values()) + size)
         try:
             send(answers, (True, _answer(prepared, what, *words)))
         except Exception as error:  # each engine raises classes of its own, ONNX Runtime one for each status code
@@ -82,13 +85,26 @@ def _limit_memory(size: int) -> None:
 def _answer(prepared: dict[int, Run], what: str, *words: Any) -> Any:
     if what == "prepare":
         key, kind, model, fixed = words
-        prepared[key] = _KINDS[kind](model, fixed)
+        prepared[key] = _KINDS[kind](model, {name: _aligned(array) for name, array in fixed.items()})
         return None
     if what == "run":
         key, feeds = words
-        return list(prepared[key](feeds))
-    prepared.clear()
+        return list(prepared[key]({name: _aligned(array) for name, array in feeds.items()}))
+    for key in words[0]:
+        prepared.pop(key, None)
     return None
+
+
+def _aligned(array: Any) -> Any:
+    """Return the array at an address that is a multiple of 64: sums of ONNX Runtime depend on the address."""
+    numpy = import_module("numpy")
+    if not isinstance(array, numpy.ndarray) or array.dtype.hasobject or not array.nbytes:
+        return array
+    buffer = numpy.empty(array.nbytes + _ALIGNMENT, numpy.uint8)
+    start = -buffer.__array_interface__["data"][0] % _ALIGNMENT
+    copy = buffer[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
 
 
 def _onnxruntime(model: bytes, fixed: Mapping[str, Any], *, optimized: bool = False) -> Run:

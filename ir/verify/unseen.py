@@ -60,12 +60,21 @@ def open_ends(found: Unlike, first: Evaluator, second: Evaluator) -> list[str]:
     for title, mine, shared, evaluator in found.sides(first, second):
         own = [node for node, numbers in mine.of.items() if not numbers <= shared]
         texts += [f"{text} in the {title} model" for text in _untaken(own, evaluator)]
+        tables = {table for number in shared if (table := _table(found.book, number)) is not None}
         for node in own:
             rows = evaluator.coverage.rows.get(node)
-            if rows is not None and not rows.all():
+            same = all(_table(found.book, number) in tables for number in mine.of[node])
+            if rows is not None and not rows.all() and not same:
                 count = int(rows.sum())
                 texts.append(f"{count} of the {rows.size} rows of {site_of(node)} in the {title} model were read")
     return [*texts, *_numbers_apart(found)]
+
+
+def _table(book: Book, number: int) -> tuple[object, ...] | None:
+    """Return the operator and the constant from which a Gather or GatherElements takes elements; None for others."""
+    key = book.keys[number]
+    taken = key[0] == "operator" and key[1][1] in ("Gather", "GatherElements") and key[3][0] in book.constants
+    return (*key[1:3], key[3][0]) if taken else None
 
 
 def _untaken(own: list[onnx_ir.Node], evaluator: Evaluator) -> Iterator[str]:
@@ -76,7 +85,7 @@ def _untaken(own: list[onnx_ir.Node], evaluator: Evaluator) -> Iterator[str]:
         if way and (decided or any(set(held_nodes(node, name)) & inner or not held_nodes(node, name) for name in held)):
             yield text
     for node, text in coverage.flat([node for node in own if node.op_type in GIVES_BOOL]):
-        if depends_on_inputs(node.outputs[0], shapes=True):
+        if depends_on_inputs(node.outputs[0]):
             yield text
     for node, place, text in coverage.unchosen(own):
         operand = node.inputs[place]
