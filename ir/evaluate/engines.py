@@ -80,7 +80,7 @@ class Process:
 
     Attributes:
         turn: The number of starts.
-        gone: The keys of models that nobody holds any more.
+        gone: The keys of models that are no longer used.
         lock: Held by the requesting thread: the process answers one request at a time.
     """
 
