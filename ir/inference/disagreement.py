@@ -306,8 +306,14 @@ def _made_with_dimensions(value: onnx_ir.Value | None, ranks: Ranks) -> bool:
 
 
 def _scalar(value: onnx_ir.Value | None, rules: PromotionRules) -> object | None:
-    tensor = constant_tensor(value) if rules.weak_scalars else None
-    return tensor.numpy() if tensor is not None and tensor.shape.rank() == 0 else None
+    tensor = constant_tensor(value) if rules.weak_scalars or rules.half_constants else None
+    if tensor is None or (tensor.shape.rank() and not (rules.half_constants and tensor.dtype in _WIDE)):
+        return None
+    return tensor.numpy()
+
+
+_WIDE = (DataType.FLOAT, DataType.DOUBLE)
+"""The types of constants that may give way to 16-bit operands."""
 
 
 def _legal(found: Disagreement, ruled: DataType, key: OpKey, group: TypeGroup) -> Disagreement:

@@ -50,6 +50,7 @@ def promotion_rules_of(node: onnx_ir.Node) -> PromotionRules:
         u64_integer_promotion_target=DataType(target),
         library=node.attributes.get_string("library", "openvino") or "openvino",
         weak_scalars=bool(node.attributes.get_int("weak_scalars", 0)),
+        half_constants=bool(node.attributes.get_int("half_constants", 0)),
     )
 
 

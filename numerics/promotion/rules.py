@@ -31,7 +31,7 @@ from castsmith.numerics.extensions import PROMOTIONS, extension, extensions
 from castsmith.numerics.json_files import read_json
 from castsmith.numerics.types import parse_type
 
-_FLAGS = ("promote_unsafe", "pytorch_scalar_promotion", "weak_scalars")
+_FLAGS = ("promote_unsafe", "pytorch_scalar_promotion", "weak_scalars", "half_constants")
 _TYPES = ("u64_integer_promotion_target", "weak_integer", "weak_float")
 _KNOWN = {"name", "description", "library", "above", *_FLAGS, *_TYPES}
 
@@ -155,6 +155,8 @@ class PromotionRules:
         weak_scalars: Treat a rank-0 constant as a number of the source text: if the common type of the other operands
             holds
             it exactly, it does not widen them.
+        half_constants: Give a floating-point constant of any rank the type of the float16 or bfloat16 operands beside
+            it, if no element overflows and not all become zero: converters to 16 bits forget constants.
     """
 
     promote_unsafe: bool = False
@@ -162,10 +164,11 @@ class PromotionRules:
     u64_integer_promotion_target: DataType = DataType.FLOAT
     library: str = "openvino"
     weak_scalars: bool = False
+    half_constants: bool = False
 
     def __post_init__(self) -> None:
         """Check the fields, and convert the type from any form that `parse_type` accepts."""
-        for name in ("promote_unsafe", "pytorch_scalar_promotion", "weak_scalars"):
+        for name in _FLAGS:
             object.__setattr__(self, name, flag(name, getattr(self, name), PromotionError))
         object.__setattr__(self, "u64_integer_promotion_target", parse_type(self.u64_integer_promotion_target))
         text("library", self.library)
@@ -222,5 +225,6 @@ PRESETS: dict[str, PromotionRules] = {
     "numpy": PromotionRules(True, library="numpy"),
     "jax": PromotionRules(True, library="jax"),
     "tensorflow": PromotionRules(True, library="tensorflow"),
+    "half": PromotionRules(half_constants=True),
 }
 """`tensorflow` is the mode "all" of tf.experimental.numpy; with promote_unsafe=False it is its mode "safe"."""

@@ -35,6 +35,11 @@ def common_type_of_constants(
     operands: Sequence[tuple[DataType, Rank, Scalar | None]], rules: PromotionRules
 ) -> DataType | None:
     """Return the common type as `common_type` does; rank-0 constant operands carry their value, the others None."""
+    if rules.half_constants:
+        operands = _without_half_constants(operands)
+        operands = [
+            (dtype, rank, None if value is None or np.ndim(value) else value) for dtype, rank, value in operands
+        ]
     plain: list[Operand] = [(dtype, rank) for dtype, rank, _ in operands]
     strong: list[Operand] = [(dtype, rank) for dtype, rank, value in operands if value is None]
     if not rules.weak_scalars or len(strong) in (0, len(operands)):
@@ -44,6 +49,27 @@ def common_type_of_constants(
         return common_type(plain, rules)
     weak = [(dtype, rank, value) for dtype, rank, value in operands if value is not None]
     return common_type([*strong, *(kept for pair in weak if (kept := _kept(*pair, base, rules)))], rules)
+
+
+def _without_half_constants(
+    operands: Sequence[tuple[DataType, Rank, Scalar | None]],
+) -> Sequence[tuple[DataType, Rank, Scalar | None]]:
+    """Return the operands without the constants that give way to 16-bit operands, and to no others."""
+    strong = {dtype for dtype, _, value in operands if value is None}
+    if len(strong) != 1 or not strong <= {DataType.FLOAT16, DataType.BFLOAT16}:
+        return operands
+    (half,) = strong
+    return [each for each in operands if each[2] is None or not fits(each[2], each[0], half)]
+
+
+def fits(value: Scalar, dtype: DataType, half: DataType) -> bool:
+    """True if rounding a floating-point constant to the type makes no infinity, and not all of it zero."""
+    array = np.asarray(value)
+    if element_type(dtype).kind is not Kind.FLOATING or not array.size:
+        return False
+    there = cast(array, half).astype(np.float64)
+    numbers = array.astype(np.float64)
+    return bool(np.array_equal(np.isfinite(there), np.isfinite(numbers)) and (there.any() or not numbers.any()))
 
 
 def _kept(dtype: DataType, rank: Rank, value: Scalar, base: DataType, rules: PromotionRules) -> Operand | None:

@@ -92,6 +92,7 @@ class InsertPromoteTypes(SessionPass):
         u64_integer_promotion_target: As in PromotionRules.
         library: As in PromotionRules.
         weak_scalars: As in PromotionRules.
+        half_constants: As in PromotionRules.
         keep_output_types: Cast a graph output that promotion widened back to its declared type; by default the
             declaration
             follows.
@@ -106,6 +107,7 @@ class InsertPromoteTypes(SessionPass):
     u64_integer_promotion_target: DataType = PromotionRules.u64_integer_promotion_target
     library: str = PromotionRules.library
     weak_scalars: bool = PromotionRules.weak_scalars
+    half_constants: bool = PromotionRules.half_constants
     keep_output_types: bool = shared("keep_output_types")
 
     def requires(self, model: onnx_ir.Model) -> None:
@@ -132,6 +134,7 @@ class InsertPromoteTypes(SessionPass):
             self.u64_integer_promotion_target,
             self.library,
             self.weak_scalars,
+            self.half_constants,
         )
 
 

@@ -87,7 +87,7 @@ def _refuse(found: Disagreement, work: Work) -> None:
 
 def _convert(found: Disagreement, common: DataType, imports: Mapping[str, int], work: Work) -> None:
     node = found.node
-    by_rank = work.rules.pytorch_scalar_promotion or work.rules.weak_scalars
+    by_rank = work.rules.pytorch_scalar_promotion or work.rules.weak_scalars or work.rules.half_constants
     as_operands = node.op_type != "SequenceInsert" and not (found.kinds and by_rank)
     pair = len(found.indexes) == 2 and found.mixed and found.ruled is None and as_operands
     change = _convert_pair(found, common, work) if pair else _cast_each(found, common, imports)
