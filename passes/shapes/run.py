@@ -155,7 +155,7 @@ class _Folding:
         for node in [node for node in found if node.op_type == "If"]:
             self._fold(node, fixed[node])
         for node in found:
-            if self._stands(node):
+            if self._stands(node) and any(map(_is_used, node.outputs)):
                 self._fold(node, fixed[node])
         for node in nodes:
             if node.op_type in WITH_TARGETS and node.domain in DEFAULT_DOMAINS and self._stands(node):
@@ -199,7 +199,7 @@ class _Folding:
         for node in reversed(nodes):
             if node not in computed:
                 continue
-            used = [output.is_graph_output() or bool(output.uses()) for output in node.outputs]
+            used = [_is_used(output) for output in node.outputs]
             kept = any(o.is_graph_output() or any(user not in gone for user, _ in o.uses()) for o in node.outputs)
             if not any(used):
                 continue
@@ -234,7 +234,7 @@ class _Folding:
         return lacking_identity(node, values, self.shapes.inference, imports, self.limits.target)
 
     def _fold(self, node: onnx_ir.Node, tensors: Sequence[onnx_ir.TensorProtocol]) -> None:
-        used = [output.is_graph_output() or bool(output.uses()) for output in node.outputs]
+        used = [_is_used(output) for output in node.outputs]
         values, new = list[onnx_ir.Value](), list[onnx_ir.Value]()
         for output, tensor, needed in zip(node.outputs, tensors, used, strict=True):
             name = f"{output.name}_value" if output.is_graph_output() else output.name or "folded"
@@ -283,6 +283,10 @@ class _Folding:
     def _replace(self, node: onnx_ir.Node, replacement: Replacement) -> None:
         types = self.shapes.inference.types
         self.records.rewrites.append(apply_replacement(self.session, NAME, node, replacement, self.namer, types))
+
+
+def _is_used(value: onnx_ir.Value) -> bool:
+    return value.is_graph_output() or use_count(value) > 0
 
 
 def _is_followed(node: onnx_ir.Node) -> bool:
