@@ -167,8 +167,10 @@ class LowerCustom(SessionPass):
         return result
 
     def _import_standard(self, model: onnx_ir.Model) -> list[Scope]:
-        """Import the standard operators, of which replacements consist, in every scope; return those that
-        lacked them.
+        """Import the standard operators, of which replacements consist, in every scope that lacks them.
+
+        Returns:
+            The scopes that lacked them.
         """
         newest = min(self.target.newest_opset, onnx.defs.onnx_opset_version())
         version = opset_of(model.graph.opset_imports, "") or newest

@@ -112,6 +112,9 @@ def findings(part: str) -> Iterator[str]:
             flat = re.sub(r"`[^`]*`", "`x`", re.sub(r"\s+", " ", text))
             if kind == "docstring" and (asked := QUESTION.match(flat)):
                 yield f"{place}:{line}: docstring starts with {asked[0]!r}: use an imperative or a noun phrase"
+            summary = text.strip().partition("\n\n")[0]
+            if kind == "docstring" and part != "tests" and ("\n" in summary or not summary.endswith((".", ":", ")"))):
+                yield f"{place}:{line}: the first line of the docstring does not stand alone: {summary[:60]!r}"
             for pattern, advice in PATTERNS.items():
                 for found in pattern.finditer(flat):
                     around = flat[max(0, found.start() - 30) : found.end() + 30]

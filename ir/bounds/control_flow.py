@@ -47,8 +47,10 @@ def _if(step: Step, body: Body) -> list[Interval]:
 
 
 def _widened(before: Interval, after: Interval, turn: int) -> tuple[Interval, bool]:
-    """The state that holds both, and True if the second added nothing. From some turn on a moving end goes to the limit
-    of the type."""
+    """Return the state that holds both, and True if the second added nothing.
+
+    After some iterations a moving end is widened to the limit of the type.
+    """
     joint = hull([before, after])
     low, high = before.least, before.greatest
     grew_low, grew_high = joint.least < low, joint.greatest > high

@@ -60,8 +60,10 @@ class Step:
         return constant_tensor(self.value(index))
 
     def array(self, index: int) -> np.ndarray[Any, Any] | None:
-        """The elements of a constant input, also of one that a few nodes compute from a constant: a cast or
-        dequantized weight."""
+        """Return the elements of a constant input, also if a few nodes compute it from a constant.
+
+        These are casts and dequantized weights.
+        """
         return computed_array(self.value(index), self.opset, self._has_default)
 
     def _has_default(self, value: onnx_ir.Value) -> bool:
@@ -79,8 +81,7 @@ class Step:
         return None if exact is None else [int(each) for each in exact.reshape(-1)]
 
     def partly_known(self, index: int) -> list[int | None] | None:
-        """The elements of an integer vector, such as a shape, None for one that is not fixed; None if its length is
-        not known."""
+        """Return the elements of an integer vector, such as a shape; None for unknown elements or an unknown length."""
         known = self.integers(index)
         interval = self.optional(index)
         if known is not None or interval is None or interval.dims is None or len(interval.dims) != 1:
