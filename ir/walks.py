@@ -29,7 +29,10 @@ def nodes_of(scope: onnx_ir.Graph | onnx_ir.Function) -> Iterator[onnx_ir.Node]:
     for node in scope:
         yield node
         # `.data` is the dict itself; the mapping around it costs a walk of a large graph a third of its time.
-        for attribute in node.attributes.data.values():
+        data = node.attributes.data
+        if not data:
+            continue
+        for attribute in data.values():
             if attribute.type in _HOLDING:
                 for subgraph in graphs_in(attribute):
                     yield from nodes_of(subgraph)
@@ -49,7 +52,8 @@ def all_values(model: onnx_ir.Model) -> Iterator[onnx_ir.Value]:
 def held_graphs(scope: onnx_ir.Graph | onnx_ir.Function) -> Iterator[tuple[onnx_ir.Node, onnx_ir.Graph]]:
     """Yield the graphs that the nodes of the scope hold, each with its node, at any depth."""
     for node in scope:
-        for attribute in node.attributes.data.values():
+        data = node.attributes.data
+        for attribute in data.values() if data else ():
             if attribute.type in _HOLDING:
                 for subgraph in graphs_in(attribute):
                     yield node, subgraph

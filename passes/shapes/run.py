@@ -74,12 +74,11 @@ class FoldShapes(SessionPass):
 
     def rewrite(self, session: Session) -> RewriteResult:
         model, records = session.model, Records()
-        nodes = list(all_nodes(model))
-        if not may_find_something(nodes):
+        if not may_find_something(all_nodes(model)):
             return RewriteResult(model, False, records)
         inference = session.follow(PromotionRules(promote_unsafe=True))
         several = called_with_several_types(inference)
-        nodes = [node for node in nodes if node.graph not in several]
+        nodes = [node for node in all_nodes(model) if node.graph not in several]
         shapes = _known(Shapes(model, inference, session.imports, session.holders, self.largest_dim), nodes)
         _Folding(session, shapes, session.namer(), self, records).run(nodes)
         return RewriteResult(model, bool(records.rewrites), records)
@@ -94,17 +93,24 @@ def may_find_something(nodes: Iterable[onnx_ir.Node]) -> bool:
 
     def is_found(value: onnx_ir.Value | None) -> bool:
         producer = None if value is None else value.producer()
-        return value in known or (producer is not None and producer not in seen)
+        if producer is None:
+            return False
+        return value in known or (producer.op_type in FOLLOWED and producer not in seen)
+
+    def may_be_known(value: onnx_ir.Value | None) -> bool:
+        producer = None if value is None else value.producer()
+        made = producer is not None and producer.op_type != "Constant"
+        return is_found(value) if made else constant_tensor(value) is not None
 
     for node in nodes:
         op_type = node.op_type
-        seen.add(node)
         if op_type in WITH_TARGETS and any(map(is_found, node.inputs[1:])):
             return True
-        if op_type not in FOLLOWED or node.domain not in DEFAULT_DOMAINS:
+        if op_type not in FOLLOWED:
             continue
+        seen.add(node)
         operands = node.inputs if op_type in BY_ELEMENT else node.inputs[:1]
-        if op_type in _OF_SHAPES or all(is_found(each) or constant_tensor(each) is not None for each in operands):
+        if op_type in _OF_SHAPES or all(map(may_be_known, operands)):
             if op_type in COMPUTED:
                 return True
             known.update(node.outputs)
