@@ -27,7 +27,7 @@ from castsmith.lowering.registry import (
     pass_name,
 )
 from castsmith.numerics.errors import OptionError
-from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.promotion import PromotionRules, as_rules
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -124,10 +124,8 @@ def optimize(
         fold_as: Fold casts that the standard leaves open as `onnxruntime` or `reference` computes them.
         fold_quantized: Fold the weights of quantized operators, too.
         interface: Replacement of graph inputs and outputs of a type that the target lacks: `stored` keeps them as
-            stored,
-            uint8 codes or, of 16 bits, floats; `wide` makes those of at most 8 bits that the target lacks, and all
-                float16
-            and bfloat16, floats, or bytes for integers.
+            stored, uint8 codes or, of 16 bits, floats; `wide` makes those of at most 8 bits that the target lacks, and
+            all float16 and bfloat16, floats, or bytes for integers.
         storage: Storage of weights of 4 and 2 bits that the target lacks: `packed` or `byte`.
         emit_functions: Emit lowered conversions as model-local functions.
         narrow: The types to narrow, `int64`, `double` or both, where the result is identical for every input; none by
@@ -136,14 +134,12 @@ def optimize(
         largest_dim: Upper bound of every dimension that the model does not fix; 0 if unknown.
         in_place: Change an onnx_ir.Model itself, which saves the time of copying it.
         passes: The passes to run, in order, by name, with options as `name{option=value}`, or as objects; by default
-            all
-            that apply.
+            all that apply.
         lowerings: Lowerings of custom operators by operator name, as in LowerCustom.
         until: The name of the last pass to run.
         progress: Called with the name of each pass before it runs.
         verify: An engine (`onnxruntime`, `openvino` or `reference`) that compares the model before and after each pass,
-            as
-            read from a file; the result lists what was compared.
+            as read from a file; the result lists what was compared.
         verify_dims: Sizes of symbolic dimensions by name, as in `castsmith.verify`.
         verify_inputs: The inputs to compare on, as in `castsmith.verify`.
         provenance: Note in the metadata of new nodes which rule made them.
@@ -190,7 +186,7 @@ def optimize(
 
 def _optimize(model: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str], options: Options) -> Result:
     rules, passes, until = rules_of(options), options.passes, options.until
-    chosen = _target(options.target) if isinstance(options.target, str) else options.target
+    chosen = _target(options.target)
     given = as_model(model)
     session = Session(given.clone() if given is model and not options.in_place else given, chosen)
     settings: dict[str, Any] = {
@@ -264,8 +260,7 @@ def _report_what_is_left(session: Session, rules: PromotionRules, target: Target
 
 def rules_of(options: Options) -> PromotionRules:
     """Return the rules for operands whose types disagree. Raises PromotionError for an unknown preset."""
-    named = options.promotion
-    return PromotionRules.preset(named) if isinstance(named, str) else named or PromotionRules()
+    return as_rules(options.promotion)
 
 
 def _run(each: PassBase, name: str, session: Session) -> RewriteResult:
@@ -316,7 +311,10 @@ def _specs(
     return list(passes[: names.index(until) + 1])
 
 
-def _target(name: str) -> Target:
-    from castsmith.ir.targets import load_target
+def _target(target: str | Target | None) -> Target | None:
+    """Return the target; targets are imported only if there is one."""
+    if target is None:
+        return None
+    from castsmith.ir.targets import as_target
 
-    return load_target(name)
+    return as_target(target)

@@ -28,23 +28,28 @@ complete -o default -F _castsmith castsmith
 
 
 def bash_script(commands: Sequence[Command]) -> str:
-    return _BASH.format(values="\n".join(_bash_values(commands)), words="\n".join(_bash_words(commands)))
+    values = (
+        f'    {" | ".join(places)}) words="{" ".join(option.values or ())}" ;;' for places, option in _values(commands)
+    )
+    words = (f'        {place}) words="{" ".join(word for word, _ in words)}" ;;' for place, words in _words(commands))
+    return _BASH.format(values="\n".join(values), words="\n".join(words))
 
 
-def _bash_values(commands: Sequence[Command]) -> Iterator[str]:
+def _values(commands: Sequence[Command]) -> Iterator[tuple[list[str], Option]]:
+    """Yield each option that takes a value, with the commands and flags that ask for it, for bash and zsh."""
     for command in commands:
         for option in command.options:
             if option.values is not None:
-                places = " | ".join(f'"{command.name} {flag}"' for flag in option.flags)
-                yield f'    {places}) words="{" ".join(option.values)}" ;;'
+                yield [f'"{command.name} {flag}"' for flag in option.flags], option
 
 
-def _bash_words(commands: Sequence[Command]) -> Iterator[str]:
+def _words(commands: Sequence[Command]) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """Yield the flags and the words of each command, each with its help, and the pattern that asks for them."""
+    helps = {command.name: command.help for command in commands}
     for command in commands:
-        flags = " ".join(flag for option in command.options for flag in option.flags)
-        yield f'        "{command.name} -"*) words="{flags}" ;;'
+        yield f'"{command.name} -"*', [(flag, option.help) for option in command.options for flag in option.flags]
         if command.words:
-            yield f'        "{command.name} "*) words="{" ".join(command.words)}" ;;'
+            yield f'"{command.name} "*', [(word, "" if command.name else helps.get(word, "")) for word in command.words]
 
 
 # fish: a line for each command and option.
@@ -102,25 +107,15 @@ if [[ ${{funcstack[1]}} == _castsmith ]]; then _castsmith "$@"; else compdef _ca
 
 
 def zsh_script(commands: Sequence[Command]) -> str:
-    return _ZSH.format(values="\n".join(_zsh_values(commands)), words="\n".join(_zsh_words(commands)))
-
-
-def _zsh_values(commands: Sequence[Command]) -> Iterator[str]:
-    for command in commands:
-        for option in command.options:
-            if option.values is not None:
-                places = "|".join(f'"{command.name} {flag}"' for flag in option.flags)
-                yield f"    ({places}) found=({' '.join(map(_zsh_quoted, option.values))}) ;;"
-
-
-def _zsh_words(commands: Sequence[Command]) -> Iterator[str]:
-    helps = {command.name: command.help for command in commands}
-    for command in commands:
-        flags = [_zsh_quoted(flag, option.help) for option in command.options for flag in option.flags]
-        yield f'        ("{command.name} -"*) found=({" ".join(flags)}) ;;'
-        if command.words:
-            words = (_zsh_quoted(word, helps.get(word, "") if not command.name else "") for word in command.words)
-            yield f'        ("{command.name} "*) found=({" ".join(words)}) ;;'
+    values = (
+        f"    ({'|'.join(places)}) found=({' '.join(map(_zsh_quoted, option.values or ()))}) ;;"
+        for places, option in _values(commands)
+    )
+    words = (
+        f"        ({place}) found=({' '.join(_zsh_quoted(*word) for word in words)}) ;;"
+        for place, words in _words(commands)
+    )
+    return _ZSH.format(values="\n".join(values), words="\n".join(words))
 
 
 def _zsh_quoted(word: str, help: str = "") -> str:

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 from castsmith.lazy import door
 
 if TYPE_CHECKING:
-    from castsmith.ir.targets.kernels import takes_identity, takes_operator, takes_type, varied_input
+    from castsmith.ir.targets.kernels import DEFAULT_TARGET, takes_identity, takes_operator, takes_type, varied_input
     from castsmith.ir.targets.probing import probe, target_text
     from castsmith.ir.targets.reading import TARGETS_FOLDER, as_target, load_target, target_names
     from castsmith.ir.targets.target import Target, TargetError, WrongCast, WrongFusion
 
 __all__ = [
+    "DEFAULT_TARGET",
     "TARGETS_FOLDER",
     "Target",
     "TargetError",
@@ -38,7 +39,7 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = door(
         __name__,
         {
-            "kernels": ("takes_identity", "takes_operator", "takes_type", "varied_input"),
+            "kernels": ("DEFAULT_TARGET", "takes_identity", "takes_operator", "takes_type", "varied_input"),
             "probing": ("probe", "target_text"),
             "reading": ("TARGETS_FOLDER", "as_target", "load_target", "target_names"),
             "target": ("Target", "TargetError", "WrongCast", "WrongFusion"),

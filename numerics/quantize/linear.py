@@ -83,8 +83,7 @@ def quantize_linear(
 
     Returns:
         A new array of the shape of `x` and the quantized type. What the schema leaves open is fixed here: NaN counts as
-            0
-        if the output is an integer. Numpy emits no warnings.
+        0 if the output is an integer. Numpy emits no warnings.
 
     Raises:
         ElementTypeError: The operator does not support a type at `opset`.

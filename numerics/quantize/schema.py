@@ -135,14 +135,14 @@ class Operands:
 def quantize_operands(
     x: npt.ArrayLike,
     scale: npt.ArrayLike,
-    zero_point: npt.ArrayLike | None,
+    zero_point: npt.ArrayLike | None = None,
     *,
-    axis: int,
-    block_size: int,
-    saturate: bool,
-    output_dtype: TypeLike | None,
-    precision: TypeLike | None,
-    opset: int,
+    axis: int = 1,
+    block_size: int = 0,
+    saturate: bool = True,
+    output_dtype: TypeLike | None = None,
+    precision: TypeLike | None = None,
+    opset: int = NEWEST_OPSET,
 ) -> Operands:
     """Return the checked operands of a QuantizeLinear. Raises as `quantize_linear` does."""
     op = "QuantizeLinear"
@@ -166,12 +166,12 @@ def quantize_operands(
 def dequantize_operands(
     x: npt.ArrayLike,
     scale: npt.ArrayLike,
-    zero_point: npt.ArrayLike | None,
+    zero_point: npt.ArrayLike | None = None,
     *,
-    axis: int,
-    block_size: int,
-    output_dtype: TypeLike | None,
-    opset: int,
+    axis: int = 1,
+    block_size: int = 0,
+    output_dtype: TypeLike | None = None,
+    opset: int = NEWEST_OPSET,
 ) -> Operands:
     """Return the checked operands of a DequantizeLinear. Raises as `dequantize_linear` does."""
     op = "DequantizeLinear"

@@ -19,7 +19,7 @@ from castsmith.numerics.quantize.granularity import Box, folded
 from castsmith.numerics.quantize.linear import add, difference, product, quantize_piece, quotient
 from castsmith.numerics.quantize.schema import Operands, dequantize_operands, quantize_operands
 from castsmith.numerics.status import Definedness, Finding, Mask, rules_for
-from castsmith.numerics.types import FLOAT8_TYPES, Kind, TypeLike, element_type, type_name
+from castsmith.numerics.types import FLOAT8_TYPES, Kind, element_type, type_name
 
 Rules = Iterator[tuple[Definedness, str, Mask]]
 """The findings of a rule for the elements of one box: the best status they have, the reason, and a mask."""
@@ -114,44 +114,14 @@ def dequantize_reason(
 
 
 def _quantize_marks(
-    x: npt.ArrayLike,
-    scale: npt.ArrayLike,
-    zero_point: npt.ArrayLike | None,
-    *,
-    axis: int = 1,
-    block_size: int = 0,
-    saturate: bool = True,
-    output_dtype: TypeLike | None = None,
-    precision: TypeLike | None = None,
-    opset: int = NEWEST_OPSET,
+    *operands: Any, saturate: bool = True, opset: int = NEWEST_OPSET, **settings: Any
 ) -> tuple[Operands, Iterator[Mark]]:
-    given = quantize_operands(
-        x,
-        scale,
-        zero_point,
-        axis=axis,
-        block_size=block_size,
-        saturate=saturate,
-        output_dtype=output_dtype,
-        precision=precision,
-        opset=opset,
-    )
+    given = quantize_operands(*operands, saturate=saturate, opset=opset, **settings)
     return given, marks(given, lambda part, s, zero: _quantize_rules(given, part, s, zero, saturate, opset))
 
 
-def _dequantize_marks(
-    x: npt.ArrayLike,
-    scale: npt.ArrayLike,
-    zero_point: npt.ArrayLike | None,
-    *,
-    axis: int = 1,
-    block_size: int = 0,
-    output_dtype: TypeLike | None = None,
-    opset: int = NEWEST_OPSET,
-) -> tuple[Operands, Iterator[Mark]]:
-    given = dequantize_operands(
-        x, scale, zero_point, axis=axis, block_size=block_size, output_dtype=output_dtype, opset=opset
-    )
+def _dequantize_marks(*operands: Any, **settings: Any) -> tuple[Operands, Iterator[Mark]]:
+    given = dequantize_operands(*operands, **settings)
     return given, marks(given, lambda part, s, zero: _dequantize_rules(given, part, s, zero))
 
 

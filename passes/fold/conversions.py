@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Protocol
 
 import numpy as np
@@ -131,7 +131,8 @@ Reading = tuple[Conversion, tuple[onnx_ir.Value, ...]]
 
 @dataclass(frozen=True, slots=True)
 class QuantizeTo:
-    """QuantizeLinear; its operands are x, scale and, if present, the zero point."""
+    """QuantizeLinear; its operands are x, scale and, if present, the zero point. The fields are the settings of
+    `castsmith.numerics.quantize.quantize_linear`."""
 
     opset: int
     axis: int
@@ -144,26 +145,10 @@ class QuantizeTo:
         return types[2] if len(types) > 2 else self.output_dtype or DataType.UINT8, shapes[0]
 
     def finding(self, arrays: Sequence[Array]) -> Finding | None:
-        return quantize_reason(
-            *arrays,
-            axis=self.axis,
-            block_size=self.block_size,
-            saturate=self.saturate,
-            output_dtype=self.output_dtype,
-            precision=self.precision,
-            opset=self.opset,
-        )
+        return quantize_reason(*arrays, **asdict(self))
 
     def compute(self, arrays: Sequence[Array]) -> Array:
-        return quantize_linear(
-            *arrays,
-            axis=self.axis,
-            block_size=self.block_size,
-            saturate=self.saturate,
-            output_dtype=self.output_dtype,
-            precision=self.precision,
-            opset=self.opset,
-        )
+        return quantize_linear(*arrays, **asdict(self))
 
     def text(self, types: Sequence[DataType]) -> str:
         return f"{type_name(types[0])} constant, quantized as opset {self.opset} defines it"
@@ -171,7 +156,8 @@ class QuantizeTo:
 
 @dataclass(frozen=True, slots=True)
 class DequantizeTo:
-    """DequantizeLinear; its operands are x, scale and, if present, the zero point."""
+    """DequantizeLinear; its operands are x, scale and, if present, the zero point. The fields are the settings of
+    `castsmith.numerics.quantize.dequantize_linear`."""
 
     opset: int
     axis: int
@@ -182,12 +168,10 @@ class DequantizeTo:
         return self.output_dtype or types[1], shapes[0]
 
     def finding(self, arrays: Sequence[Array]) -> Finding | None:
-        axis, block_size, output_dtype = self.axis, self.block_size, self.output_dtype
-        return dequantize_reason(*arrays, axis=axis, block_size=block_size, output_dtype=output_dtype, opset=self.opset)
+        return dequantize_reason(*arrays, **asdict(self))
 
     def compute(self, arrays: Sequence[Array]) -> Array:
-        axis, block_size, output_dtype = self.axis, self.block_size, self.output_dtype
-        return dequantize_linear(*arrays, axis=axis, block_size=block_size, output_dtype=output_dtype, opset=self.opset)
+        return dequantize_linear(*arrays, **asdict(self))
 
     def text(self, types: Sequence[DataType]) -> str:
         return f"{type_name(types[0])} constant, dequantized as opset {self.opset} defines it"

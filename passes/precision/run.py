@@ -29,7 +29,7 @@ from castsmith.ir.ops import opset_of
 from castsmith.ir.options import OptionInfo, option, text_info
 from castsmith.ir.records import Refusal, RewriteResult
 from castsmith.ir.rewrite_pass import RewritePass
-from castsmith.ir.targets import Target, as_target, load_target
+from castsmith.ir.targets import DEFAULT_TARGET, Target, as_target, load_target
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, all_values, holders, imports_by_scope
 from castsmith.numerics.errors import CastsmithError, OptionError
@@ -176,7 +176,7 @@ def asked_target(target: Target | None, to: DataType) -> Target | None:
     """Return the target whose kernels count: ONNX Runtime by default, except for bfloat16, of which it has few."""
     if target is not None:
         return None if "kernels" in target.unknown else target
-    return None if to == DataType.BFLOAT16 else load_target("onnxruntime-cpu")
+    return None if to == DataType.BFLOAT16 else load_target(DEFAULT_TARGET)
 
 
 def require_possible(model: onnx_ir.Model, to: DataType, target: Target | None) -> None:
