@@ -119,6 +119,8 @@ def ports_of(node: onnx_ir.Node, type_of: TypeOf, imports: Mapping[str, int], ai
         if (formal := formals_out[index]) is not None
         and (formal.variable in variables or (attributes and aim.to in formal.allowed) or row.moves in _HOLDERS)
     }
+    if node.op_type in _FOLLOW_INPUT and node.domain in DEFAULT_DOMAINS and 0 in follows and not _names_type(node):
+        gives |= set(given)
     if row.moves is Moves.MAKE:
         gives = {index for index in given if (f := formals_out[index]) is not None and aim.to in f.allowed}
         refused = refused or ("" if gives or not given else _not_taken(node, imports, aim))
@@ -163,6 +165,11 @@ def _attributes(node: onnx_ir.Node, given: list[int], aim: Aim, *, inputs_follow
         elif attribute.value in aim.sources:
             found.append(name)
     return tuple(found)
+
+
+def _names_type(node: onnx_ir.Node) -> bool:
+    """True if an attribute of the node names the type of its result."""
+    return any(node.attributes.get_int(name, 0) for name in type_attributes(node.domain, node.op_type))
 
 
 def _lacking(node: onnx_ir.Node, imports: Mapping[str, int], aim: Aim) -> str:

@@ -282,6 +282,13 @@ TEXTS: dict[str, tuple[str, int, int, str]] = {
         8,
         "",
     ),
+    "type of the input": (
+        "g (float[4,4] x) => (float[4,4] y) <W> { a = MatMul (x, w) e = EyeLike (a)"
+        " l = RandomUniformLike <seed = 2.0> (a) n = Floor (l) b = MatMul (e, w) y = Add (b, n) }",
+        17,
+        8,
+        "",
+    ),
     "optional": (
         "g (float[4,4] x) => (float[4,4] y) <W> { a = MatMul (x, w) o = Optional (a) e = OptionalGetElement (o)"
         " y = Relu (e) }",
