@@ -158,10 +158,8 @@ class _Folding:
         read = [node for node in nodes if _is_followed(node) and any(map(use_count, node.outputs))]
         fixed = {node: tensors for node in nodes if (tensors := self._tensors(node)) is not None}
         found = self._read_by_others(nodes, fixed)
-        for node in [node for node in found if node.op_type == "If"]:
-            self._fold(node, fixed[node])
-        for node in found:
-            if self._stands(node) and any(map(_is_used, node.outputs)):
+        for node in sorted(found, key=lambda node: node.op_type != "If"):
+            if self._stands(node) and any(map(_is_used, node.outputs)):  # a folded If takes what it reads away
                 self._fold(node, fixed[node])
         for node in nodes:
             if node.op_type in WITH_TARGETS and node.domain in DEFAULT_DOMAINS and self._stands(node):

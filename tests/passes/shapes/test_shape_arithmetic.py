@@ -14,6 +14,7 @@ import onnxscript.optimizer
 import pytest
 from onnx.reference import ReferenceEvaluator
 
+import castsmith
 from castsmith.ir.inference import infer_element_types
 from castsmith.ir.walks import all_nodes, holders, imports_by_scope
 from castsmith.numerics.promotion import PromotionRules
@@ -214,3 +215,20 @@ def test_a_look_at_the_operators_misses_nothing(monkeypatch: pytest.MonkeyPatch)
         result = FoldShapes()(onnx_ir.from_proto(proto))
         assert found or not (result.modified or result.records.refusals)
     assert 40 < looked.count(False) < len(looked) - 40
+
+
+@pytest.mark.parametrize(
+    "branch",
+    [
+        "w = Expand (o, m) b = Cast <to = 7> (w)",
+        "b = If (c) <then_branch = u () => (p) { p = Identity (s) }, else_branch = v () => (q) {"
+        " w = Expand (o, m) q = Cast <to = 7> (w) }>",
+    ],
+)
+def test_what_only_the_branches_of_a_folded_if_read_goes_with_it(branch: str) -> None:
+    text = f"""<ir_version: 10, opset_import: ["": 21]> g (float[2,3] x, float[1] o) => (float[2,3] y) {{
+        s = Shape (x) two = Constant <value_int = 2> () n = Size (s) c = Equal (n, two) m = Add (s, s)
+        r = If (c) <then_branch = t () => (a) {{ a = Identity (s) }}, else_branch = e () => (b) {{ {branch} }}>
+        y = Expand (o, r) }}"""
+    result = castsmith.optimize(onnx_ir.from_onnx_text(text))
+    assert [node.op_type for node in all_nodes(result.model)] == ["Expand"]
