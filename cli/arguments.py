@@ -101,7 +101,8 @@ def add_promotion(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--promotion",
         metavar="PRESET",
-        help="rules of openvino (the default), torch, numpy, jax or tensorflow, half for mixed float16 models, or of a JSON file",
+        help="rules of openvino (the default), torch, numpy, jax or tensorflow, half for mixed float16 models, or of a"
+        " JSON file",
     )
     group.add_argument("--promote-unsafe", action="store_true", help="allow promotions that can change values")
     group.add_argument(
