@@ -23,6 +23,7 @@ from castsmith.lowering.accuracy import Accuracy, Inputs, Reference, measure, re
 from castsmith.lowering.pipeline import Result, name_of
 from castsmith.numerics.errors import OptionError, present
 from castsmith.numerics.promotion import PromotionRules
+from castsmith.passes.fold import FoldConstants
 from castsmith.passes.precision import (
     ConvertPrecision,
     Pattern,
@@ -195,16 +196,19 @@ def _attempt(work: onnx_ir.Model, request: Request, kept: Sequence[str], most: f
     keep = (*request.keep, *(exact_pattern(name, why) for name in kept))
     records, found = Records(), PrecisionResult(work, False)
     steps = (
-        InsertPromoteTypes(promote_unsafe=True),
+        InsertPromoteTypes(promote_unsafe=True, half_constants=True, keep_output_types=True),
         ResolvePromoteTypes(),
+        FoldConstants(target=request.target),
         ConvertPrecision(request.to, request.target, request.io, keep, request.lower, bound=request.bound),
         SimplifyCasts(target=request.target),
     )
-    mixed: set[Site] = set()
+    mixed, repair = set[Site](), False
     for step in steps:
         if isinstance(step, ConvertPrecision):
             mixed = {each.site for each in _left_mixed(work)}
-        if isinstance(step, InsertPromoteTypes) and not _needs_repair(work):
+        if isinstance(step, InsertPromoteTypes):
+            repair = _needs_repair(work)
+        if isinstance(step, InsertPromoteTypes | ResolvePromoteTypes | FoldConstants) and not repair:
             continue
         request.progress(name_of(step))
         outcome = step(work)

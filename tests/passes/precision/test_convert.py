@@ -264,3 +264,20 @@ def test_every_opset_stays_valid(opset: int) -> None:
     after = to_proto(convert(before, to="float16", target="tensorrt-10").model)
     onnx.checker.check_model(after, full_check=True)
     assert [node.op_type for node in after.graph.node].count("Cast") == 5
+
+
+@pytest.mark.parametrize("to", ["float16", "float"])
+def test_a_model_left_mixed_is_repaired_and_keeps_its_interface(to: str) -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    g (float16[4,4] x, float[4,4] z) => (float16[4,4] y, float[4,4] q) <float[4] w = {1, 2, 3, 0.1},
+      float e = {1e-12}> {
+      a = Add (x, w) b = Add (a, e) y = Relu (b) c = MatMul (z, x) q = Relu (c)
+    }"""
+    before = onnx.parser.parse_model(text)
+    result = convert(before, to=to)
+    after = to_proto(result.model)
+    onnx.checker.check_model(after, full_check=True)
+    assert not result.diagnostics
+    assert list(after.graph.input) == list(before.graph.input)
+    assert list(after.graph.output) == list(before.graph.output)
+    session(after)
