@@ -16,7 +16,7 @@ from castsmith.numerics.types import ElementType, Specials, element_type
 
 
 @dataclass(frozen=True)
-class Policy:
+class NarrowPolicy:
     """The settings of a Cast to a narrow format: its attributes, and the opset whose tables apply."""
 
     saturate: bool = True
@@ -43,7 +43,7 @@ class Corners:
 
 
 @cache
-def corners(to: DataType, policy: Policy) -> Corners:
+def corners(to: DataType, policy: NarrowPolicy) -> Corners:
     """Return the limits of the format under the policy: the codec's results for MAX, 2 MAX, infinity and NaN."""
     largest = float(element_type(to).max)
     probes = np.array([largest, 2 * largest, np.inf, np.nan], np.float32)
@@ -53,7 +53,7 @@ def corners(to: DataType, policy: Policy) -> Corners:
     return found
 
 
-def encode_array(array: npt.NDArray[Any], to: DataType, policy: Policy) -> npt.NDArray[np.uint8]:
+def encode_array(array: npt.NDArray[Any], to: DataType, policy: NarrowPolicy) -> npt.NDArray[np.uint8]:
     """Return the uint8 codes of the values, by the codec."""
     row = element_type(to)
     opset = max(policy.opset, FIRST_OPSET[to])

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from castsmith.cli.models import Source
     from castsmith.cli.page import Around
-    from castsmith.cli.report import Sizes, Watched
+    from castsmith.cli.report import ModelSizes, Watched
     from castsmith.lowering.pipeline import Result
 
 _FULL_DIFF = "--full-diff"
@@ -112,7 +112,7 @@ def run_one(arguments: argparse.Namespace, work: Work, steps: int) -> int:
     """Read the model, do the work, and write the result and what is asked for beside it."""
     from castsmith.cli.models import read_model, shown, size_of, source_of
     from castsmith.cli.output import require_writable
-    from castsmith.cli.report import Sizes, Watched, measure
+    from castsmith.cli.report import ModelSizes, Watched, measure
     from castsmith.cli.text import finding_line, progress
     from castsmith.ir.records import Severity
 
@@ -135,13 +135,13 @@ def run_one(arguments: argparse.Namespace, work: Work, steps: int) -> int:
         print(finding_line(shown(arguments.input), record), file=sys.stderr)
     if any(record.severity is Severity.ERROR for record in result.diagnostics):
         if arguments.json:
-            print(_json(arguments, None, result, Sizes(before, measure(result.model), rules)), end="")
+            print(_json(arguments, None, result, ModelSizes(before, measure(result.model), rules)), end="")
         complain(f"the result would be invalid for {arguments.target or 'any runtime'}, so nothing was written.")
         return REFUSED
     with cleaned_up_if_interrupted():
         if arguments.verify:
             result = _verified(arguments, source, result)
-        _write(arguments, result, Sizes(before, measure(result.model), rules), report, drawn)
+        _write(arguments, result, ModelSizes(before, measure(result.model), rules), report, drawn)
     return INCONCLUSIVE if result.verdict is not None and result.verdict.inconclusive else DONE
 
 
@@ -213,7 +213,9 @@ def _optimize(
     return replace(result, diagnostics=list(map(as_command, result.diagnostics)))
 
 
-def _write(arguments: argparse.Namespace, result: Result, sizes: Sizes, report: Path | None, drawn: Around) -> None:
+def _write(
+    arguments: argparse.Namespace, result: Result, sizes: ModelSizes, report: Path | None, drawn: Around
+) -> None:
     """Write the model and the report: if either fails, no report is written, and an older one stays."""
     from dataclasses import replace
 
@@ -261,7 +263,7 @@ def _write_model(arguments: argparse.Namespace, model: onnx_ir.Model, output: Pa
     return output.stat().st_size, kept
 
 
-def _json(arguments: argparse.Namespace, written: str | None, result: Result, sizes: Sizes) -> str:
+def _json(arguments: argparse.Namespace, written: str | None, result: Result, sizes: ModelSizes) -> str:
     from castsmith.cli.report import report_data
 
     return json_text(report_data(arguments.input, written, arguments.target, result, sizes))
@@ -273,7 +275,7 @@ def _drawn(model: onnx_ir.Model) -> Around:
     return around(model)
 
 
-def _html(arguments: argparse.Namespace, drawn: Around, result: Result, sizes: Sizes) -> str:
+def _html(arguments: argparse.Namespace, drawn: Around, result: Result, sizes: ModelSizes) -> str:
     import castsmith
     from castsmith.cli.page import html_text, report_page
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import onnx_ir
 
-from castsmith.cli.report import Amount, Sizes, effect_text
+from castsmith.cli.report import Amount, ModelSizes, effect_text
 from castsmith.cli.text import counted, size_text
 from castsmith.ir.diff import Change, ModelDiff
 from castsmith.ir.inference import known_types
@@ -36,7 +36,7 @@ _LARGE = 1 << 18
 """Characters of JSON from which it is compressed."""
 
 
-def report_page(title: str, sub: str, before: Around, result: Result, sizes: Sizes) -> dict[str, Any]:
+def report_page(title: str, sub: str, before: Around, result: Result, sizes: ModelSizes) -> dict[str, Any]:
     """Return the page of one run of optimize; `before` has the neighbours of each value of the input model."""
     nodes = _nodes_at(result.model, [record.site for record in result.refusals])
     items = [

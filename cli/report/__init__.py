@@ -12,12 +12,12 @@ from castsmith.lazy import door
 
 if TYPE_CHECKING:
     from castsmith.cli.report.data import comparison_data, count_by_rule, diagnostic_data, effect_text, report_data
-    from castsmith.cli.report.savings import Amount, RuleKey, Sizes, Watched, measure
+    from castsmith.cli.report.savings import Amount, ModelSizes, RuleKey, Watched, measure
 
 __all__ = [
     "Amount",
+    "ModelSizes",
     "RuleKey",
-    "Sizes",
     "Watched",
     "comparison_data",
     "count_by_rule",
@@ -32,6 +32,6 @@ if not TYPE_CHECKING:
         __name__,
         {
             "data": ("comparison_data", "count_by_rule", "diagnostic_data", "effect_text", "report_data"),
-            "savings": ("Amount", "RuleKey", "Sizes", "Watched", "measure"),
+            "savings": ("Amount", "RuleKey", "ModelSizes", "Watched", "measure"),
         },
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import castsmith
 from castsmith.cli.exit_codes import with_command_options
-from castsmith.cli.report.savings import Sizes
+from castsmith.cli.report.savings import ModelSizes
 from castsmith.ir.records import Diagnostic, Item, NodeItem, Refusal, Rewrite, Site, ValueItem
 from castsmith.lowering.accuracy import Accuracy
 from castsmith.lowering.conversion import ConvertResult
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from castsmith.ir.verify import Verdict
 
 
-def report_data(source: str, output: str | None, target: str | None, result: Result, sizes: Sizes) -> dict[str, Any]:
+def report_data(
+    source: str, output: str | None, target: str | None, result: Result, sizes: ModelSizes
+) -> dict[str, Any]:
     """Return everything about one run of optimize; without an output if nothing was written."""
     return {
         "castsmith": castsmith.__version__,

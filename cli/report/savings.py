@@ -17,7 +17,7 @@ from castsmith.ir.ops import CASTS, CASTSMITH_DOMAIN, DEFAULT_DOMAINS
 from castsmith.ir.records import Rewrite
 from castsmith.ir.walks import Held, all_nodes, all_tensors, nodes_of, tensor_places
 
-# Sizes of a model, for the line that compares before and after.
+# ModelSizes of a model, for the line that compares before and after.
 
 RuleKey = tuple[str, str]
 """A pass and a rule; the rule is empty for changes outside its rules, such as dropping unused constants."""
@@ -54,8 +54,8 @@ def measure(model: onnx_ir.Model, file_bytes: int | None = None) -> Measure:
 
 
 @dataclass(frozen=True)
-class Sizes:
-    """Sizes of a model before and after, and the amount of each rule in the order of first appearance."""
+class ModelSizes:
+    """ModelSizes of a model before and after, and the amount of each rule in the order of first appearance."""
 
     before: Measure
     after: Measure

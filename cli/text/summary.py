@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator, Mapping
 
 from castsmith.cli.models import STDOUT, STREAM, shown
-from castsmith.cli.report import Amount, RuleKey, Sizes
+from castsmith.cli.report import Amount, ModelSizes, RuleKey
 from castsmith.cli.text.conversion import conversion_lines
 from castsmith.cli.text.rewrites import refusal_lines, rewrite_lines
 from castsmith.cli.text.terminal import Line, columns, counted, one_line, print_lines, size_text
@@ -14,12 +14,12 @@ from castsmith.lowering.conversion import ConvertResult
 from castsmith.lowering.pipeline import Result
 
 
-def print_result(arguments: argparse.Namespace, result: Result, sizes: Sizes) -> None:
+def print_result(arguments: argparse.Namespace, result: Result, sizes: ModelSizes) -> None:
     """Print the requested parts, and the summary last, where it is visible."""
     print_lines(_lines(arguments, result, sizes))
 
 
-def _lines(arguments: argparse.Namespace, result: Result, sizes: Sizes) -> Iterator[Line]:
+def _lines(arguments: argparse.Namespace, result: Result, sizes: ModelSizes) -> Iterator[Line]:
     if arguments.diff:
         yield from rewrite_lines(result.rewrites, full=arguments.diff == "full")
     if arguments.explain:
@@ -32,7 +32,7 @@ def _lines(arguments: argparse.Namespace, result: Result, sizes: Sizes) -> Itera
         yield Line((("", text),), 4)
 
 
-def _summary(arguments: argparse.Namespace, result: Result, sizes: Sizes) -> Iterator[str]:
+def _summary(arguments: argparse.Namespace, result: Result, sizes: ModelSizes) -> Iterator[str]:
     """Return counts by pass and rule, then the size of the model before and after."""
     output = STDOUT if arguments.output == STREAM else arguments.output
     yield one_line(f"{shown(arguments.input)} -> {output}")

@@ -21,7 +21,7 @@ from castsmith.ir.ops import opset_of
 from castsmith.numerics.cast import cast
 from castsmith.numerics.promotion import PromotionRules, common_type
 
-Scope = dict[onnx_ir.Value, Content]
+Contents = dict[onnx_ir.Value, Content]
 Imports = Mapping[str, int]
 
 
@@ -31,7 +31,7 @@ class Evaluates(Protocol):
     rules: PromotionRules
     budget: Budget
 
-    def graph(self, graph: onnx_ir.Graph, scope: Scope, imports: Imports, *, trial: bool = False) -> list[Content]:
+    def graph(self, graph: onnx_ir.Graph, scope: Contents, imports: Imports, *, trial: bool = False) -> list[Content]:
         """Return the outputs of a subgraph. trial: run to learn the types alone, without being recorded."""
         ...
 
@@ -47,7 +47,7 @@ class Evaluates(Protocol):
 
 
 def run_control_flow(
-    run: Evaluates, node: onnx_ir.Node, inputs: Sequence[Content], scope: Scope, imports: Imports
+    run: Evaluates, node: onnx_ir.Node, inputs: Sequence[Content], scope: Contents, imports: Imports
 ) -> list[Content] | None:
     """Return the outputs of an operator on graphs, sequences or optionals; None for any other node."""
     if node.op_type == "If":
@@ -64,7 +64,9 @@ def run_control_flow(
     return None if work is None else [*work(node, inputs)]
 
 
-def _branches(run: Evaluates, node: onnx_ir.Node, condition: Tensor, scope: Scope, imports: Imports) -> list[Content]:
+def _branches(
+    run: Evaluates, node: onnx_ir.Node, condition: Tensor, scope: Contents, imports: Imports
+) -> list[Content]:
     taken = bool(np.all(condition.array))
     chosen, other = ("then_branch", "else_branch") if taken else ("else_branch", "then_branch")
     run.took(node, chosen)
@@ -83,7 +85,7 @@ def _branches(run: Evaluates, node: onnx_ir.Node, condition: Tensor, scope: Scop
 
 
 def _loop(
-    run: Evaluates, node: onnx_ir.Node, inputs: Sequence[Content], scope: Scope, imports: Imports
+    run: Evaluates, node: onnx_ir.Node, inputs: Sequence[Content], scope: Contents, imports: Imports
 ) -> list[Content]:
     body = node.attributes["body"].as_graph()
     trips, condition = (None if content is None else _tensor(node, content) for content in inputs[:2])
@@ -118,7 +120,7 @@ def _loop(
     return [_all_open(content) for content in results] if open_end else results
 
 
-def _scan(run: Evaluates, node: onnx_ir.Node, inputs: list[Tensor], scope: Scope, imports: Imports) -> list[Content]:
+def _scan(run: Evaluates, node: onnx_ir.Node, inputs: list[Tensor], scope: Contents, imports: Imports) -> list[Content]:
     body = node.attributes["body"].as_graph()
     count = len(inputs) - node.attributes["num_scan_inputs"].as_int()
     scanned = [_scanned(node, index, tensor) for index, tensor in enumerate(inputs[count:])]
@@ -139,7 +141,7 @@ def _turns(
     body: onnx_ir.Graph,
     start: list[Content],
     scanned: Sequence[Tensor],
-    scope: Scope,
+    scope: Contents,
     imports: Imports,
 ) -> tuple[list[Content], list[list[Tensor]], int]:
     """Return the last states, the elements that each output collects, and the number of iterations.
@@ -170,7 +172,7 @@ def _turns(
 
 
 def _scan_of_opset_8(
-    run: Evaluates, node: onnx_ir.Node, inputs: Sequence[Content], scope: Scope, imports: Imports
+    run: Evaluates, node: onnx_ir.Node, inputs: Sequence[Content], scope: Contents, imports: Imports
 ) -> list[Content]:
     """Run Scan over sequences of a batch: the body runs for each member, and short sequences end in zeros."""
     body, given = node.attributes["body"].as_graph(), [_tensor(node, content) for content in inputs[1:]]
@@ -270,7 +272,7 @@ def _all_open(content: Content) -> Content:
 
 
 def _sequence_map(
-    run: Evaluates, node: onnx_ir.Node, inputs: Sequence[Content], scope: Scope, imports: Imports
+    run: Evaluates, node: onnx_ir.Node, inputs: Sequence[Content], scope: Contents, imports: Imports
 ) -> list[Content]:
     body, first = node.attributes["body"].as_graph(), _sequence(node, inputs[0])
     results: list[list[Content]] = [[] for _ in node.outputs]

@@ -16,7 +16,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.evaluate.control_flow import Imports, Scope, run_control_flow
+from castsmith.ir.evaluate.control_flow import Contents, Imports, run_control_flow
 from castsmith.ir.evaluate.conversions import Content, Tensor, convert, spread
 from castsmith.ir.evaluate.coverage import Calls, Coverage
 from castsmith.ir.evaluate.engines import OURSELVES, Engine, EngineError
@@ -75,7 +75,7 @@ class Evaluator:
         self._watch, self._path, self._calls, self._trial = watch, [], (), False
         self.budget.steps, self.progress = 0, 0
         graph = self.model.graph
-        scope: Scope = {v: _content(feeds[v.name or ""]) for v in graph.inputs if v.name in feeds}
+        scope: Contents = {v: _content(feeds[v.name or ""]) for v in graph.inputs if v.name in feeds}
         missing = [v.name or "" for v in graph.inputs if v not in scope and v.const_value is None]
         if missing:
             raise EngineError(f"the input {missing[0]} has no value.")
@@ -92,7 +92,7 @@ class Evaluator:
                 self.coverage.output_shapes[value.name or ""] = content.array.shape
         return {value.name or "": scope[value] for value in graph.outputs}
 
-    def graph(self, graph: onnx_ir.Graph, scope: Scope, imports: Imports, *, trial: bool = False) -> list[Content]:
+    def graph(self, graph: onnx_ir.Graph, scope: Contents, imports: Imports, *, trial: bool = False) -> list[Content]:
         """Return the outputs of a subgraph in its scope. trial: nothing is recorded."""
         self._initializers(graph, scope)
         before = self._trial
@@ -119,17 +119,17 @@ class Evaluator:
             self._joined[key] = find()
         return self._joined[key]
 
-    def _initializers(self, graph: onnx_ir.Graph, scope: Scope) -> None:
+    def _initializers(self, graph: onnx_ir.Graph, scope: Contents) -> None:
         for value in graph.initializers.values():
             if value not in scope and value.const_value is not None:
                 scope[value] = Tensor(_array(value.const_value))
 
-    def _body(self, body: onnx_ir.Graph | onnx_ir.Function, scope: Scope, imports: Imports) -> list[Content]:
+    def _body(self, body: onnx_ir.Graph | onnx_ir.Function, scope: Contents, imports: Imports) -> list[Content]:
         for node in body:
             self._node_into(node, scope, imports)
         return [scope[value] for value in body.outputs]
 
-    def _node_into(self, node: onnx_ir.Node, scope: Scope, imports: Imports) -> None:
+    def _node_into(self, node: onnx_ir.Node, scope: Contents, imports: Imports) -> None:
         self.budget.require_time()
         inputs = [None if value is None else scope.get(value) for value in node.inputs]
         self._path.append((next((value.name or "" for value in node.outputs), ""), 0))
@@ -148,7 +148,7 @@ class Evaluator:
                 if self._watch is not None:
                     self._watch(tuple(self._path), value, content)
 
-    def _node(self, node: onnx_ir.Node, inputs: list[Content], scope: Scope, imports: Imports) -> list[Content]:
+    def _node(self, node: onnx_ir.Node, inputs: list[Content], scope: Contents, imports: Imports) -> list[Content]:
         function = self.model.functions.get(node.op_identifier())
         if is_convert_promote_types(node):
             self.engine.note(OURSELVES, node.op_type)
@@ -217,7 +217,7 @@ class Evaluator:
     def _call(self, node: onnx_ir.Node, function: onnx_ir.Function, inputs: list[Content]) -> list[Content]:
         self.budget.turn(f"the function {node.op_type}", len(function))
         bound = self._bound_function(function, node)
-        call: Scope = dict(zip(bound.inputs, inputs, strict=False))
+        call: Contents = dict(zip(bound.inputs, inputs, strict=False))
         before = self._calls
         self._calls = (*before, self._origin.get(node, node))
         try:

@@ -7,12 +7,12 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.lowering.builder import Builder, dtype_of
-from castsmith.lowering.formats import Policy, corners, sign_bit
+from castsmith.lowering.formats import NarrowPolicy, corners, sign_bit
 from castsmith.numerics.errors import require
 from castsmith.numerics.types import ElementType, element_type
 
 
-def encode_bitcast(build: Builder, x: onnx_ir.Value, to: DataType, policy: Policy) -> onnx_ir.Value:
+def encode_bitcast(build: Builder, x: onnx_ir.Value, to: DataType, policy: NarrowPolicy) -> onnx_ir.Value:
     """Return the uint8 codes of the signed format `to`, of at most 8 bits, for a float or double tensor.
 
     Exact for every bit pattern of the source, NaN included. Needs BitCast, BitShift and the bitwise operators; there

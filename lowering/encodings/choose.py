@@ -17,12 +17,12 @@ from castsmith.lowering.encodings.integer import EXACT_IN_FLOAT, WIDE_INTEGERS, 
 from castsmith.lowering.encodings.ladder import encode_ladder
 from castsmith.lowering.encodings.table import encode_scale_bits, encode_scale_ladder, encode_table
 from castsmith.lowering.encodings.ufp import encode_ufp
-from castsmith.lowering.formats import Policy, all_codes, encode_array, top_exponent
+from castsmith.lowering.formats import NarrowPolicy, all_codes, encode_array, top_exponent
 from castsmith.numerics.cast import cast
 from castsmith.numerics.types import CODED_TYPES, Kind, Specials, element_type, type_name
 
 
-class Sequence(enum.Enum):
+class Encoding(enum.Enum):
     """An encoding: how codes are made from floats."""
 
     BITCAST = "bitcast"
@@ -31,38 +31,43 @@ class Sequence(enum.Enum):
     LADDER = "ladder"
 
 
-NEEDS_BITCAST = frozenset({Sequence.BITCAST, Sequence.TABLE})
+NEEDS_BITCAST = frozenset({Encoding.BITCAST, Encoding.TABLE})
 """Encodings that keep a NaN's sign, and need opset 26."""
 _NOTHING_TO_BREAK = frozenset({
     "reassociates-constants", "contracts-to-fma", "division-by-constant-is-reciprocal", "flushes-subnormals",
     "constant-mul-loses-negative-zero", "double-constant-seen-as-float", "minmax-swallows-nan",
     "greater-of-nan-is-true", "where-loses-negative-zero",
 })  # fmt: skip
-WITHSTANDS: dict[Sequence, frozenset[str]] = {
-    Sequence.BITCAST: _NOTHING_TO_BREAK | {"double-is-float"},
-    Sequence.TABLE: _NOTHING_TO_BREAK | {"double-is-float"},
-    Sequence.UFP: _NOTHING_TO_BREAK - {"reassociates-constants", "contracts-to-fma"},
-    Sequence.LADDER: _NOTHING_TO_BREAK,
+WITHSTANDS: dict[Encoding, frozenset[str]] = {
+    Encoding.BITCAST: _NOTHING_TO_BREAK | {"double-is-float"},
+    Encoding.TABLE: _NOTHING_TO_BREAK | {"double-is-float"},
+    Encoding.UFP: _NOTHING_TO_BREAK - {"reassociates-constants", "contracts-to-fma"},
+    Encoding.LADDER: _NOTHING_TO_BREAK,
 }
 """Hazards of targets that each encoding withstands. Under `double-is-float` ufp and ladder round a double twice."""
 ARITHMETIC_HAZARDS = frozenset[str]().union(*WITHSTANDS.values())
 """Hazards that could change the result of an encoding; others concern operators that no encoding uses."""
 _ENCODERS = {
-    Sequence.BITCAST: encode_bitcast,
-    Sequence.TABLE: encode_table,
-    Sequence.UFP: encode_ufp,
-    Sequence.LADDER: encode_ladder,
+    Encoding.BITCAST: encode_bitcast,
+    Encoding.TABLE: encode_table,
+    Encoding.UFP: encode_ufp,
+    Encoding.LADDER: encode_ladder,
 }
 _SCALE_ENCODERS = {
-    Sequence.BITCAST: encode_scale_bits,
-    Sequence.TABLE: encode_table,
-    Sequence.UFP: encode_scale_ladder,
-    Sequence.LADDER: encode_scale_ladder,
+    Encoding.BITCAST: encode_scale_bits,
+    Encoding.TABLE: encode_table,
+    Encoding.UFP: encode_scale_ladder,
+    Encoding.LADDER: encode_scale_ladder,
 }
 
 
 def encode(
-    build: Builder, x: onnx_ir.Value, to: DataType, policy: Policy, sequence: Sequence, stored: DataType | None = None
+    build: Builder,
+    x: onnx_ir.Value,
+    to: DataType,
+    policy: NarrowPolicy,
+    sequence: Encoding,
+    stored: DataType | None = None,
 ) -> onnx_ir.Value:
     """Return the uint8 codes of `x` in the type `to`, with one rounding whatever the type of `x`.
 
@@ -84,7 +89,7 @@ def encode(
 
 
 def decode(
-    build: Builder, codes: onnx_ir.Value, stored: DataType, to: DataType, policy: Policy | None = None
+    build: Builder, codes: onnx_ir.Value, stored: DataType, to: DataType, policy: NarrowPolicy | None = None
 ) -> onnx_ir.Value:
     """Return the values of the codes of the type `stored`, cast to `to`: a table of 256 entries made by the codec.
 
@@ -98,7 +103,7 @@ def decode(
         raise ModelError(f"A cast from {type_name(stored)} to {type_name(to)} has no exact encoding.")
     name = f"{type_name(stored)}_to_{type_name(to)}"
     if to in CODED_TYPES:
-        return build.look_up(build.constant(encode_array(all_codes(stored), to, policy or Policy()), name), codes)
+        return build.look_up(build.constant(encode_array(all_codes(stored), to, policy or NarrowPolicy()), name), codes)
     return build.look_up(build.constant(cast(all_codes(stored), to), name), codes)
 
 

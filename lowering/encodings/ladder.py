@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from onnx_ir import DataType
 
 from castsmith.lowering.builder import Builder, at_least, dtype_of
-from castsmith.lowering.formats import Policy, corners, sign_bit, top_exponent
+from castsmith.lowering.formats import NarrowPolicy, corners, sign_bit, top_exponent
 from castsmith.lowering.qonnx import round_as
 from castsmith.numerics.errors import present, require
 from castsmith.numerics.types import ElementType, Specials, element_type
@@ -20,7 +20,7 @@ from castsmith.numerics.types import ElementType, Specials, element_type
 _FLOAT_TOP = 127
 
 
-def round_in_place(build: Builder, x: onnx_ir.Value, to: DataType, policy: Policy) -> onnx_ir.Value:
+def round_in_place(build: Builder, x: onnx_ir.Value, to: DataType, policy: NarrowPolicy) -> onnx_ir.Value:
     """Return the result of a Cast to the signed format `to` and back, for a float or double tensor.
 
     Exact for every number, both zeros and both infinities; NaN is unchanged. Every product is by a power of two
@@ -36,7 +36,7 @@ def with_specials(
     x: onnx_ir.Value,
     rounded: onnx_ir.Value,
     to: DataType,
-    policy: Policy,
+    policy: NarrowPolicy,
     *,
     clipped: bool = False,
 ) -> onnx_ir.Value:
@@ -127,7 +127,7 @@ def _beyond(build: Builder, x: onnx_ir.Value, row: ElementType, saturate: bool) 
     return build.op("Where", build.op("Less", x, 0.0), -end, end, dtype=x.dtype)
 
 
-def encode_ladder(build: Builder, x: onnx_ir.Value, to: DataType, policy: Policy) -> onnx_ir.Value:
+def encode_ladder(build: Builder, x: onnx_ir.Value, to: DataType, policy: NarrowPolicy) -> onnx_ir.Value:
     """Return the uint8 codes of the signed format `to`, of at most 8 bits, for a float or double tensor.
 
     Exact for every number, both zeros and both infinities; a NaN gives the POSITIVE NaN code, since before BitCast no

@@ -9,7 +9,7 @@ from onnx_ir import DataType
 
 from castsmith.lowering.builder import Builder, at_least
 from castsmith.lowering.encodings.bitcast import encode_bitcast, word_of
-from castsmith.lowering.formats import Policy, encode_array
+from castsmith.lowering.formats import NarrowPolicy, encode_array
 from castsmith.numerics.cast import cast
 from castsmith.numerics.errors import require
 from castsmith.numerics.types import Specials, element_type, type_name
@@ -21,7 +21,7 @@ from castsmith.numerics.types import Specials, element_type, type_name
 _NAN, _LARGEST, _BIAS = 255, 254, 127
 
 
-def encode_scale_bits(build: Builder, x: onnx_ir.Value, _to: DataType, policy: Policy) -> onnx_ir.Value:
+def encode_scale_bits(build: Builder, x: onnx_ir.Value, _to: DataType, policy: NarrowPolicy) -> onnx_ir.Value:
     """Return the codes by integer arithmetic: the exponent field, plus one if the mantissa requires it.
 
     float        exponent  mantissa   up    down  nearest
@@ -53,7 +53,7 @@ def encode_scale_bits(build: Builder, x: onnx_ir.Value, _to: DataType, policy: P
     return build.cast(build.op("Where", wrong, _NAN, code), DataType.UINT8)
 
 
-def encode_scale_ladder(build: Builder, x: onnx_ir.Value, _to: DataType, policy: Policy) -> onnx_ir.Value:
+def encode_scale_ladder(build: Builder, x: onnx_ir.Value, _to: DataType, policy: NarrowPolicy) -> onnx_ir.Value:
     """Return the codes by exact products of powers of two, for opsets before BitCast.
 
     t = x, or x * 2**127 below 1, is brought below 2 by dividing it by 2**k for k = 64, 32, ..., 1 wherever t >= 2**k;
@@ -89,7 +89,7 @@ def encode_scale_ladder(build: Builder, x: onnx_ir.Value, _to: DataType, policy:
 _FLOAT = element_type(DataType.FLOAT)
 
 
-def encode_table(build: Builder, x: onnx_ir.Value, to: DataType, policy: Policy) -> onnx_ir.Value:
+def encode_table(build: Builder, x: onnx_ir.Value, to: DataType, policy: NarrowPolicy) -> onnx_ir.Value:
     """Return the uint8 codes of the format `to`, of at most 8 bits, for a float tensor; a double is encoded by bitcast.
 
     With p mantissa bits in the format, the sign, the exponent and p + 2 bits of the mantissa of a float, the last of
@@ -109,7 +109,7 @@ def encode_table(build: Builder, x: onnx_ir.Value, to: DataType, policy: Policy)
     return build.look_up(table, _index(build, x, to))
 
 
-def round_by_table(build: Builder, x: onnx_ir.Value, to: DataType, policy: Policy) -> onnx_ir.Value:
+def round_by_table(build: Builder, x: onnx_ir.Value, to: DataType, policy: NarrowPolicy) -> onnx_ir.Value:
     """Return the result of a Cast of the float tensor to `to` and back, by the same look-up with decoded codes."""
     codes = encode_array(_floats(to), to, policy).view(to.numpy())
     table = build.constant(cast(codes, DataType.FLOAT), f"float_as_{type_name(to)}")

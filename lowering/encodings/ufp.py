@@ -12,11 +12,11 @@ from onnx_ir import DataType
 
 from castsmith.lowering.builder import Builder
 from castsmith.lowering.encodings.ladder import encode_ladder, with_specials
-from castsmith.lowering.formats import Policy, corners, sign_bit, top_exponent
+from castsmith.lowering.formats import NarrowPolicy, corners, sign_bit, top_exponent
 from castsmith.numerics.types import ElementType, element_type
 
 
-def encode_ufp(build: Builder, x: onnx_ir.Value, to: DataType, policy: Policy) -> onnx_ir.Value:
+def encode_ufp(build: Builder, x: onnx_ir.Value, to: DataType, policy: NarrowPolicy) -> onnx_ir.Value:
     """Return the uint8 codes of the signed format `to`, of at most 8 bits, for a float tensor; a double uses ladder.
 
     Exact for every number, both zeros and both infinities; a NaN gives the POSITIVE NaN code, since before BitCast no
@@ -45,14 +45,16 @@ def encode_ufp(build: Builder, x: onnx_ir.Value, to: DataType, policy: Policy) -
     return build.op("Where", no_number, corner.nan, codes)
 
 
-def round_by_ufp(build: Builder, x: onnx_ir.Value, to: DataType, policy: Policy) -> onnx_ir.Value:
+def round_by_ufp(build: Builder, x: onnx_ir.Value, to: DataType, policy: NarrowPolicy) -> onnx_ir.Value:
     """Return the result of a Cast to the signed format `to` and back, for a float tensor; NaN is unchanged."""
     row = element_type(to)
     steps, step = _steps(build, x, row, policy)
     return with_specials(build, x, build.op("Mul", steps, step), to, policy, clipped=_saturates(to, policy))
 
 
-def _steps(build: Builder, x: onnx_ir.Value, row: ElementType, policy: Policy) -> tuple[onnx_ir.Value, onnx_ir.Value]:
+def _steps(
+    build: Builder, x: onnx_ir.Value, row: ElementType, policy: NarrowPolicy
+) -> tuple[onnx_ir.Value, onnx_ir.Value]:
     """Return x, clipped to the largest value, in steps of the format rounded to nearest even; and the step.
 
     The unit in the first place of x, which is 2**floor(log2(|x|)), is |q - (1 - u) q| for q = (1 / 2u + 1) x and
@@ -75,6 +77,6 @@ def _steps(build: Builder, x: onnx_ir.Value, row: ElementType, policy: Policy) -
     return build.op("Round", build.op("Div", cut, step)), step
 
 
-def _saturates(to: DataType, policy: Policy) -> bool:
+def _saturates(to: DataType, policy: NarrowPolicy) -> bool:
     corner = corners(to, policy)
     return corner.overflow == corner.largest

@@ -18,7 +18,7 @@ from castsmith.ir.targets import Target
 from castsmith.ir.text import node_item, node_items, site_of, value_item
 from castsmith.lowering.encodings import (
     NEEDS_BITCAST,
-    Sequence,
+    Encoding,
     can_be_packed,
     declared_values,
     packed_tensor,
@@ -34,10 +34,10 @@ from castsmith.numerics.errors import InternalError, present
 from castsmith.numerics.types import element_type
 
 _SEQUENCE_REASONS = {
-    Sequence.BITCAST: "the schema's rounding, as integer arithmetic on the bits",
-    Sequence.TABLE: "the schema's rounding of every value of the upper 16 bits, the lower ones kept as one sticky bit",
-    Sequence.UFP: "the schema's rounding, to integer steps of the format, by Rump's unit in the first place",
-    Sequence.LADDER: "the schema's rounding, as exact products of powers of two and one Round",
+    Encoding.BITCAST: "the schema's rounding, as integer arithmetic on the bits",
+    Encoding.TABLE: "the schema's rounding of every value of the upper 16 bits, the lower ones kept as one sticky bit",
+    Encoding.UFP: "the schema's rounding, to integer steps of the format, by Rump's unit in the first place",
+    Encoding.LADDER: "the schema's rounding, as exact products of powers of two and one Round",
 }
 _DECODERS = operators(lambda row: row.conversion in (Conversion.CAST, Conversion.DEQUANTIZE))
 _DECODED = "a table of the 256 codes, made by the codec"

@@ -14,7 +14,7 @@ from castsmith.ir.ops import DEFAULT_DOMAINS, MOVERS, Moves, operators, read_cas
 from castsmith.ir.targets import Target
 from castsmith.lowering.builder import Builder
 from castsmith.lowering.encodings import (
-    Sequence,
+    Encoding,
     can_encode,
     decode,
     encode,
@@ -22,7 +22,7 @@ from castsmith.lowering.encodings import (
     round_by_ufp,
     round_in_place,
 )
-from castsmith.lowering.formats import Policy
+from castsmith.lowering.formats import NarrowPolicy
 from castsmith.numerics.types import CODED_TYPES, Kind, element_type, type_name
 
 # Operators that only move elements, or ignore them: they act on codes as on values.
@@ -66,7 +66,7 @@ def refuses_to_move(node: onnx_ir.Node, target: Target) -> str | None:
     return None
 
 
-_ROUNDERS = {Sequence.TABLE: round_by_table, Sequence.UFP: round_by_ufp, Sequence.LADDER: round_in_place}
+_ROUNDERS = {Encoding.TABLE: round_by_table, Encoding.UFP: round_by_ufp, Encoding.LADDER: round_in_place}
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Encoded:
 
     x: onnx_ir.Value
     to: DataType
-    policy: Policy
+    policy: NarrowPolicy
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Context:
 
     types: Mapping[onnx_ir.Value, DataType]
     coded: frozenset[DataType]
-    sequence: Sequence
+    sequence: Encoding
     opset: int
     encoded: dict[onnx_ir.Value, Encoded] = field(default_factory=dict[onnx_ir.Value, "Encoded"])
 
@@ -113,7 +113,7 @@ def expand_cast(build: Builder, node: onnx_ir.Node, context: Context) -> onnx_ir
     if meaning is None or meaning.to is None:
         raise ModelError("an attribute is a parameter of a function")
     _require(source, meaning.to)
-    policy = Policy(meaning.saturate, context.opset, meaning.round_mode)
+    policy = NarrowPolicy(meaning.saturate, context.opset, meaning.round_mode)
     if meaning.to == source:
         same = build.op("Identity", x)
         same.type = onnx_ir.TensorType(DataType.UINT8)
@@ -143,8 +143,8 @@ def rounds_in_place(codes: onnx_ir.Value | None, to: DataType, context: Context)
     if made is None or to != DataType.FLOAT:
         return False
     row = element_type(made.to)
-    by_arithmetic = context.sequence in (Sequence.UFP, Sequence.LADDER)
-    gains = context.sequence is Sequence.TABLE or (by_arithmetic and row.has_nan)
+    by_arithmetic = context.sequence in (Encoding.UFP, Encoding.LADDER)
+    gains = context.sequence is Encoding.TABLE or (by_arithmetic and row.has_nan)
     return gains and row.kind is Kind.FLOATING and row.signed
 
 

@@ -18,7 +18,7 @@ from castsmith.ir.errors import ModelError
 from castsmith.lowering.builder import Builder
 from castsmith.lowering.encodings import clamped, encode, encode_integer, number
 from castsmith.lowering.float8.casts import Context, Encoded, decoded
-from castsmith.lowering.formats import Policy
+from castsmith.lowering.formats import NarrowPolicy
 from castsmith.numerics.quantize import division_type
 from castsmith.numerics.types import Kind, element_type, type_name
 
@@ -43,7 +43,7 @@ def expand_quantize(build: Builder, node: onnx_ir.Node, context: Context) -> onn
         total = _with_zero_point(build, node, "Add", number(build, build.op("Round", quotient)), x, context)
         return encode_integer(build, total, to) if to in context.coded else _saturated(build, total, to)
     quotient = _moved_by_zero_point(build, node, "Add", quotient, x, context, precision)
-    policy = Policy(node.attributes.get_int("saturate", 1) == 1, context.opset)
+    policy = NarrowPolicy(node.attributes.get_int("saturate", 1) == 1, context.opset)
     context.encoded[node.outputs[0]] = Encoded(quotient, to, policy)
     return encode(build, quotient, to, policy, context.sequence)
 

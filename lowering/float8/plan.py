@@ -14,13 +14,13 @@ from castsmith.ir.constants import new_constant
 from castsmith.ir.errors import ModelError
 from castsmith.ir.inference import Inference, Session
 from castsmith.ir.ops import DEFAULT_DOMAINS, opset_of
-from castsmith.ir.options import Encoding
+from castsmith.ir.options import Encoding as EncodingName
 from castsmith.ir.records import NodeItem, Refusal
 from castsmith.ir.targets import Target
 from castsmith.ir.text import node_item, site_of
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering.builder import Builder
-from castsmith.lowering.encodings import ARITHMETIC_HAZARDS, WITHSTANDS, Sequence, declared_values
+from castsmith.lowering.encodings import ARITHMETIC_HAZARDS, WITHSTANDS, Encoding, declared_values
 from castsmith.lowering.float8.casts import (
     Context,
     expand_cast,
@@ -43,12 +43,12 @@ from castsmith.numerics.types import type_name
 def choose_sequence(
     model: onnx_ir.Model,
     target: Target,
-    name: Encoding,
+    name: EncodingName,
     opset: int,
     types: Types,
     coded: Coded,
     expanding: Collection[onnx_ir.Node],
-) -> tuple[Sequence, int | None]:
+) -> tuple[Encoding, int | None]:
     """Return the encoding that `name` selects, and the opset to move the model to for it, None if it can stay.
 
     `expanding` are the nodes that will be removed by then.
@@ -56,12 +56,12 @@ def choose_sequence(
     Raises:
         OptionError: The selected encoding is impossible.
     """
-    by_arithmetic = Sequence.UFP if target.as_written else Sequence.LADDER
-    if name in (Sequence.UFP.value, Sequence.LADDER.value):
-        return Sequence(name), None
+    by_arithmetic = Encoding.UFP if target.as_written else Encoding.LADDER
+    if name in (Encoding.UFP.value, Encoding.LADDER.value):
+        return Encoding(name), None
     if not any(_makes_codes(node, types, coded) for node in expanding):
         return by_arithmetic, None
-    wanted = Sequence.TABLE if name == "auto" else Sequence(name)
+    wanted = Encoding.TABLE if name == "auto" else Encoding(name)
     first = target.sequence_operators.get("BitCast")
     if first is None or first > target.newest_opset:
         reason = f"{target.name} has no BitCast"
@@ -76,7 +76,7 @@ def choose_sequence(
     return by_arithmetic, None
 
 
-def hazards_met(model: onnx_ir.Model, target: Target, sequence: Sequence, types: Types) -> frozenset[str]:
+def hazards_met(model: onnx_ir.Model, target: Target, sequence: Encoding, types: Types) -> frozenset[str]:
     """Return the hazards of the target that could change the result of the encoding in this model."""
     met = ARITHMETIC_HAZARDS & target.hazards.keys() - WITHSTANDS[sequence]
     has_double = any(types.get(value, value.dtype) == DataType.DOUBLE for value in declared_values(model))
@@ -164,7 +164,7 @@ class Plan:
                     node.replace_input_with(index, None)
 
 
-def make_plan(session: Session, target: Target, coded: frozenset[DataType], sequence: Encoding, opset: int) -> Plan:
+def make_plan(session: Session, target: Target, coded: frozenset[DataType], sequence: EncodingName, opset: int) -> Plan:
     """Decide for every node that has a type of `coded`. Raises OptionError for an impossible encoding."""
     model, inference = session.model, session.inference(PromotionRules())
     types = inference.types

@@ -20,7 +20,7 @@ from castsmith.lowering.opset.obstacles import Obstacle, TypeOf, node_obstacle, 
 
 
 @dataclass
-class Moves:
+class NodeChanges:
     """The changes to nodes that moving to opset `to` requires, and the obstacles."""
 
     replacements: dict[onnx_ir.Node, Replacement] = field(default_factory=dict[onnx_ir.Node, Replacement])
@@ -37,9 +37,9 @@ class Moves:
                     node.replace_input_with(index, None)
 
 
-def plan_moves(model: onnx_ir.Model, to: int, types: TypeOf) -> Moves:
+def plan_moves(model: onnx_ir.Model, to: int, types: TypeOf) -> NodeChanges:
     """Decide for every node, including those of functions."""
-    moves = Moves()
+    moves = NodeChanges()
     for node, now in standard_nodes(model):
         reason = node_obstacle(node, now, to, types)
         if reason is not None and not _moves(moves, node, now, to, types):
@@ -73,7 +73,7 @@ def needs_shapes(model: onnx_ir.Model, now: int, to: int) -> bool:
     )
 
 
-def _moves(moves: Moves, node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> bool:
+def _moves(moves: NodeChanges, node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> bool:
     constants: list[onnx_ir.Value] = []
     build = Builder(new_constants(constants, f"{node.outputs[0].name}_"))
     made = adapted(build, node, now, to)
@@ -102,7 +102,7 @@ def _is_legal(node: onnx_ir.Node, opset: int, types: TypeOf) -> bool:
     )
 
 
-def apply_moves(session: Session, moves: Moves, pass_name: str, to: int, types: TypeOf) -> list[Rewrite]:
+def apply_moves(session: Session, moves: NodeChanges, pass_name: str, to: int, types: TypeOf) -> list[Rewrite]:
     """Replace or expand the nodes; the opset is not changed yet. types: as in `apply_replacement`."""
     namer = session.namer()
     made = [

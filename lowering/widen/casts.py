@@ -17,7 +17,7 @@ from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering.builder import Builder, new_constants
 from castsmith.lowering.encodings import WIDE_INTEGERS, inferred_declared, round_in_place, rounds_since, wide
-from castsmith.lowering.formats import Policy
+from castsmith.lowering.formats import NarrowPolicy
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import HALF_TYPES, type_name
 
@@ -121,7 +121,7 @@ def _rounded(found: _Wrong, target: Target) -> Replacement | str:
         return f"{casts}, and rounding before it needs {operator}: raise the opset from {found.opset} to {since}"
     constants: list[onnx_ir.Value] = []
     build = Builder(new_constants(constants, f"{found.node.outputs[0].name}_"))
-    rounded = round_in_place(build, wide(build, found.x), found.to, Policy())
+    rounded = round_in_place(build, wide(build, found.x), found.to, NarrowPolicy())
     y = build.cast(build.cast(rounded, DataType.FLOAT), found.to)
     y.name = found.node.outputs[0].name
     lacking = _lacking_kernel(build.nodes, target, found.opset)

@@ -39,7 +39,7 @@ from castsmith.ir.targets import Target
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering.builder import Builder, new_constants
-from castsmith.lowering.encodings import Sequence, inferred_declared, mentioned_types, retyped_attributes
+from castsmith.lowering.encodings import Encoding, inferred_declared, mentioned_types, retyped_attributes
 from castsmith.lowering.float8 import Context, Types, expand_dequantize, expand_quantize, inline_functions, takes_a_type
 from castsmith.lowering.interface import WIDE, widen_interface
 from castsmith.lowering.widen.casts import cast_before_transpose, round_casts_once
@@ -98,7 +98,7 @@ def expand_linear(node: onnx_ir.Node, target: Target, types: Types, opset: int, 
     constants: list[onnx_ir.Value] = []
     build = Builder(new_constants(constants, f"{node.outputs[0].name}_"))
     expand = expand_quantize if node.op_type == "QuantizeLinear" else expand_dequantize
-    y = expand(build, node, Context(types, frozenset(), Sequence.LADDER, opset))
+    y = expand(build, node, Context(types, frozenset(), Encoding.LADDER, opset))
     y.name = node.outputs[0].name
     reason = f"{target.name} has no {node.op_type} of {type_name(dtype)} at opset {opset}: in float, step by step"
     return Replacement("widen", reason, tuple(build.nodes), tuple(constants), outputs=(y,))

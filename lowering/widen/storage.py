@@ -26,7 +26,7 @@ from castsmith.lowering.encodings import (
     wide,
 )
 from castsmith.lowering.float8 import Types, is_coded, touches_coded
-from castsmith.lowering.formats import Policy
+from castsmith.lowering.formats import NarrowPolicy
 from castsmith.numerics.cast import cast
 from castsmith.numerics.errors import present
 from castsmith.numerics.promotion import PromotionRules
@@ -162,7 +162,9 @@ def _round_results(
             result.type, result.shape = onnx_ir.TensorType(DataType.FLOAT) if narrow else old.type, old.shape
             result.name = f"{old.name}_float" if narrow and old.name else old.name
         rounds = narrow and old.name != ""
-        outputs.append(build.cast(round_in_place(build, result, dtype, Policy()), DataType.FLOAT) if rounds else result)
+        outputs.append(
+            build.cast(round_in_place(build, result, dtype, NarrowPolicy()), DataType.FLOAT) if rounds else result
+        )
         outputs[-1].name = old.name
     reason = f"computed in float and rounded to {type_name(dtype)}, which {target.name} lacks"
     parts = tuple(build.nodes), tuple(constants)

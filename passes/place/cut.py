@@ -14,7 +14,7 @@ from onnx_ir import DataType
 from castsmith.numerics.embedding import embeds
 from castsmith.passes.place.chains import type_of
 from castsmith.passes.place.choices import Choice, Mode
-from castsmith.passes.place.problem import IMPOSSIBLE, Demand, Move, Problem, Root
+from castsmith.passes.place.problem import IMPOSSIBLE, Demand, MovingNode, Problem, Root
 
 Sides = Sequence[tuple[Choice | None, Choice | None]]
 """For each move its choice on the source's side and on the sink's side; None if it has no choice there."""
@@ -58,7 +58,7 @@ def minimum_cut(problem: Problem, sides: Sides) -> Sequence[Choice] | None:
     return result if len(result) == len(chosen) and problem.cost(result) < IMPOSSIBLE else None
 
 
-def _way(move: Move, dtype: DataType, preferred: Mode) -> Choice | None:
+def _way(move: MovingNode, dtype: DataType, preferred: Mode) -> Choice | None:
     """Return the choice in which the node moves the type; the preferred one if there are two."""
     ways = [choice for choice in move.choices if choice.dtype == dtype]
     return min(ways, key=lambda choice: choice.mode is not preferred, default=None)

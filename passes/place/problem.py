@@ -38,7 +38,7 @@ _TIME, _CAST, _CHANGE = 1 << 24, 1 << 12, 1
 
 
 @dataclass(frozen=True)
-class Move:
+class MovingNode:
     """A node that moves elements, with its choices and the bytes that it moves at one byte per element.
 
     The bytes are 0 for a node that a runtime removes or does in place.
@@ -95,7 +95,7 @@ class Problem:
         casts_before: The number of casts of values that are not constant.
     """
 
-    moves: Sequence[Move]
+    moves: Sequence[MovingNode]
     roots: Sequence[Root]
     casting: Casting
     bytes_before: float = 0

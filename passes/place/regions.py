@@ -22,7 +22,7 @@ from castsmith.numerics.status import cast_status
 from castsmith.passes.place.chains import Casting, Castings, Chain, is_fixed, start
 from castsmith.passes.place.choices import Choice, Mode, choice_of, keeps_order
 from castsmith.passes.place.movable import ORDER, data_inputs, elements_moved, moves_input
-from castsmith.passes.place.problem import Demand, Move, Problem, Root
+from castsmith.passes.place.problem import Demand, MovingNode, Problem, Root
 from castsmith.passes.place.sizes import Sizes
 from castsmith.passes.simplify import cast_before, held
 
@@ -100,7 +100,7 @@ def pose(
     casting = castings.setdefault((steps, opset), Casting(steps, opset))
     numbers = {node: number for number, node in enumerate(region.moves)}
     histories: dict[onnx_ir.Value, Chain] = {}
-    moves: list[Move] = []
+    moves: list[MovingNode] = []
     unmoved: list[onnx_ir.Node] = []
     for node in region.nodes:
         indexes = [0] if node in region.casts else data_inputs(node) or []
@@ -126,7 +126,7 @@ def pose(
             kept, *others = choices
             past = [histories[value] for value in operands]
             choices = (kept, *(c for c in others if keeps_order(c, dtype, past, any_float=through_order)))
-        moves.append(Move(node, dtype, choices, elements_moved(node, indexes, sizes)))
+        moves.append(MovingNode(node, dtype, choices, elements_moved(node, indexes, sizes)))
     for node in unmoved:
         # Fixed for the actual values, by a range that is not in their history: it bounds the region.
         del region.nodes[node], region.casts[node]
@@ -144,7 +144,7 @@ def pose(
     return Problem(moves, roots, casting, total, sum(casts for _, casts in before))
 
 
-def _leave_casts_ahead(moves: list[Move], roots: Iterable[Root]) -> None:
+def _leave_casts_ahead(moves: list[MovingNode], roots: Iterable[Root]) -> None:
     """Drop the choices that put a cast between a Transpose and a MatMul, its only user."""
     for root in roots:
         if root.move is None or len(root.demands) != 1:

@@ -24,7 +24,7 @@ from castsmith.ir import options
 from castsmith.ir.evaluate import ENGINES
 from castsmith.ir.options import PASS_OPTIONS, Options, option_info
 from castsmith.ir.targets import load_target
-from castsmith.lowering.encodings import Sequence
+from castsmith.lowering.encodings import Encoding
 from castsmith.lowering.narrow import NarrowTypes
 from castsmith.lowering.narrow.facts import NARROWER
 from castsmith.lowering.registry import PASSES, make_pass, option_names, pass_class
@@ -91,7 +91,7 @@ def test_every_option_of_a_run_is_of_a_pass_or_listed_apart() -> None:
 
 def test_choices_are_what_the_code_knows() -> None:
     assert get_args(options.Encoding) == ("auto", *[each for each in get_args(options.Encoding) if each != "auto"])
-    assert set(get_args(options.Encoding)) == {"auto", *(each.value for each in Sequence)}
+    assert set(get_args(options.Encoding)) == {"auto", *(each.value for each in Encoding)}
     assert {*get_args(options.Narrowed)} == {type_name(dtype) for dtype in NARROWER}
     assert get_args(options.FoldAs) == ("", *RUNTIMES)
     assert tuple(DONE) == RUNTIMES

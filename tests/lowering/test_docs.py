@@ -7,15 +7,15 @@ from pathlib import Path
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.lowering.encodings.choose import ARITHMETIC_HAZARDS, NEEDS_BITCAST, WITHSTANDS, Sequence, encode
+from castsmith.lowering.encodings.choose import ARITHMETIC_HAZARDS, NEEDS_BITCAST, WITHSTANDS, Encoding, encode
 from castsmith.lowering.encodings.ladder import round_in_place
-from castsmith.lowering.formats import Policy
+from castsmith.lowering.formats import NarrowPolicy
 from castsmith.numerics.types import element_type, type_name
 from tests.lowering.encodings.exhaustive import OPSETS, ROUNDERS
 from tests.lowering.runtime import sequence_model
 
 PAGE = Path(__file__).parents[2] / "docs" / "lowering.md"
-ORDER = (Sequence.TABLE, Sequence.BITCAST, Sequence.UFP, Sequence.LADDER)
+ORDER = (Encoding.TABLE, Encoding.BITCAST, Encoding.UFP, Encoding.LADDER)
 TYPES = (
     DataType.FLOAT8E4M3FN, DataType.FLOAT8E4M3FNUZ, DataType.FLOAT8E5M2, DataType.FLOAT8E5M2FNUZ, DataType.FLOAT6E2M3,
     DataType.FLOAT4E2M1,
@@ -39,25 +39,25 @@ def hazard_rows() -> list[str]:
 def half_rows() -> str:
     """The sentence on the nodes of the 16-bit types."""
     model = [
-        sequence_model(lambda b, x, to=to: round_in_place(b, x, to, Policy()), DataType.FLOAT, 24)
+        sequence_model(lambda b, x, to=to: round_in_place(b, x, to, NarrowPolicy()), DataType.FLOAT, 24)
         for to in (DataType.FLOAT16, DataType.BFLOAT16)
     ]
     return f"float16 in {len(model[0].graph.node)} nodes, bfloat16 in {len(model[1].graph.node)}"
 
 
-def _policies(sequence: Sequence) -> list[Policy]:
+def _policies(sequence: Encoding) -> list[NarrowPolicy]:
     opsets = {OPSETS[sequence], 26 if OPSETS[sequence] == 26 else 24}
-    return [Policy(saturate, opset) for saturate in (True, False) for opset in opsets]
+    return [NarrowPolicy(saturate, opset) for saturate in (True, False) for opset in opsets]
 
 
-def _codes(sequence: Sequence, to: DataType) -> list[int]:
+def _codes(sequence: Encoding, to: DataType) -> list[int]:
     return [
         _nodes(lambda b, x, p=p: encode(b, x, to, p, sequence), p.opset)  # pyright: ignore
         for p in _policies(sequence)
     ]
 
 
-def _in_place(sequence: Sequence, to: DataType) -> list[int]:
+def _in_place(sequence: Encoding, to: DataType) -> list[int]:
     arithmetic = sequence not in NEEDS_BITCAST
     if sequence not in ROUNDERS or (arithmetic and not element_type(to).has_nan):
         return []

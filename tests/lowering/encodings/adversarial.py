@@ -20,8 +20,8 @@ import onnx
 import onnxruntime
 from onnx_ir import DataType
 
-from castsmith.lowering.encodings.choose import Sequence, decode, encode
-from castsmith.lowering.formats import Policy, encode_array
+from castsmith.lowering.encodings.choose import Encoding, decode, encode
+from castsmith.lowering.formats import NarrowPolicy, encode_array
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.types import FLOAT8_TYPES, type_name
 from tests.lowering.encodings import patterns
@@ -82,9 +82,9 @@ RUNTIMES: dict[str, Runs] = {
 }
 
 
-def differences(runs: Runs, sequence: Sequence, to: DataType, saturate: bool) -> Iterator[tuple[str, int, int]]:
+def differences(runs: Runs, sequence: Encoding, to: DataType, saturate: bool) -> Iterator[tuple[str, int, int]]:
     """Yield each run: the numbers of values, and of differences from the codec, NaN signs and payloads aside."""
-    policy = Policy(saturate, OPSET)
+    policy = NarrowPolicy(saturate, OPSET)
     for source in SOURCES:
         x = adversarial_floats() if source == DataType.FLOAT else patterns.all_patterns(source)
         expected, nan = encode_array(x, to, policy), np.isnan(x.astype(np.float32))
@@ -113,7 +113,7 @@ def main() -> int:
     arguments = parser.parse_args()
     total = 0
     for name in arguments.runtime:
-        for sequence in map(Sequence, arguments.sequence):
+        for sequence in map(Encoding, arguments.sequence):
             for to in FLOAT8_TYPES:
                 for saturate in (True, False):
                     began = time.perf_counter()

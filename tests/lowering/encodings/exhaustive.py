@@ -19,18 +19,18 @@ from typing import Any
 import numpy as np
 from onnx_ir import DataType
 
-from castsmith.lowering.encodings.choose import NEEDS_BITCAST, Sequence, encode
+from castsmith.lowering.encodings.choose import NEEDS_BITCAST, Encoding, encode
 from castsmith.lowering.encodings.ladder import round_in_place
 from castsmith.lowering.encodings.table import round_by_table
 from castsmith.lowering.encodings.ufp import round_by_ufp
-from castsmith.lowering.formats import Policy, encode_array
+from castsmith.lowering.formats import NarrowPolicy, encode_array
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.types import FLOAT8_TYPES
 from tests.lowering.runtime import LEVELS, Array, run, sequence_model, session
 
 CHUNK = 1 << 20
-OPSETS = {Sequence.BITCAST: 26, Sequence.TABLE: 26, Sequence.UFP: 19, Sequence.LADDER: 19}
-ROUNDERS = {Sequence.TABLE: round_by_table, Sequence.UFP: round_by_ufp, Sequence.LADDER: round_in_place}
+OPSETS = {Encoding.BITCAST: 26, Encoding.TABLE: 26, Encoding.UFP: 19, Encoding.LADDER: 19}
+ROUNDERS = {Encoding.TABLE: round_by_table, Encoding.UFP: round_by_ufp, Encoding.LADDER: round_in_place}
 LEVEL_NAMES = dict(zip(("off", "default"), LEVELS, strict=True))
 
 
@@ -43,15 +43,15 @@ def chunks(patterns: int) -> Iterator[Array]:
         yield bits.astype(np.uint32).view(np.float32)
 
 
-def coder(sequence: Sequence, to: DataType, saturate: bool, level: Any) -> Any:
+def coder(sequence: Encoding, to: DataType, saturate: bool, level: Any) -> Any:
     """A session that makes codes."""
-    policy, opset = Policy(saturate, OPSETS[sequence]), OPSETS[sequence]
+    policy, opset = NarrowPolicy(saturate, OPSETS[sequence]), OPSETS[sequence]
     return session(sequence_model(lambda b, x: encode(b, x, to, policy, sequence), DataType.FLOAT, opset), level)
 
 
-def rounder(sequence: Sequence, to: DataType, saturate: bool, level: Any) -> Any:
+def rounder(sequence: Encoding, to: DataType, saturate: bool, level: Any) -> Any:
     """A session that rounds in place."""
-    policy, opset, write = Policy(saturate, OPSETS[sequence]), OPSETS[sequence], ROUNDERS[sequence]
+    policy, opset, write = NarrowPolicy(saturate, OPSETS[sequence]), OPSETS[sequence], ROUNDERS[sequence]
     return session(sequence_model(lambda b, x: write(b, x, to, policy), DataType.FLOAT, opset), level)
 
 
@@ -59,18 +59,18 @@ class Expected:
     """Return the results of the codec for one chunk of floats."""
 
     def __init__(self, values: Array, to: DataType, saturate: bool) -> None:
-        self._codes = {o: encode_array(values, to, Policy(saturate, o)) for o in set(OPSETS.values())}
+        self._codes = {o: encode_array(values, to, NarrowPolicy(saturate, o)) for o in set(OPSETS.values())}
         self._nan, self._to = np.isnan(values), to
-        self._positive_nan = encode_array(np.full(1, np.nan, np.float32), to, Policy(saturate, 26))
+        self._positive_nan = encode_array(np.full(1, np.nan, np.float32), to, NarrowPolicy(saturate, 26))
         self._decoded = cast(np.arange(256, dtype=np.uint8).view(to.numpy()), DataType.FLOAT)
 
-    def wrong_codes(self, sequence: Sequence, codes: Array) -> int:
+    def wrong_codes(self, sequence: Encoding, codes: Array) -> int:
         """Return the number of different codes."""
         wanted = self._codes[OPSETS[sequence]]
         wanted = wanted if sequence in NEEDS_BITCAST else np.where(self._nan, self._positive_nan, wanted)
         return int(np.count_nonzero(codes != wanted))
 
-    def wrong_floats(self, sequence: Sequence, rounded: Array) -> int:
+    def wrong_floats(self, sequence: Encoding, rounded: Array) -> int:
         """Return the number of different rounded floats."""
         wanted = self._decoded[self._codes[OPSETS[sequence]]]
         unlike = np.flatnonzero(rounded.view(np.uint32) != wanted.view(np.uint32))
@@ -78,7 +78,7 @@ class Expected:
 
 
 def differences(
-    to: DataType, saturate: bool, sequences: list[Sequence], what: list[str], levels: list[Any], patterns: int
+    to: DataType, saturate: bool, sequences: list[Encoding], what: list[str], levels: list[Any], patterns: int
 ) -> dict[str, int]:
     """Return the number of results of each encoding, as codes and in place, that differ from the codec's."""
     coders = [(s, coder(s, to, saturate, level)) for s in sequences for level in levels if "codes" in what]
@@ -96,7 +96,7 @@ def differences(
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    names = [sequence.value for sequence in Sequence]
+    names = [sequence.value for sequence in Encoding]
     parser.add_argument("--patterns", type=int, default=10_000_000)
     parser.add_argument("--all", action="store_true", help="all 2**32 patterns")
     parser.add_argument("--sequence", nargs="+", choices=names, default=names, help="only these")
@@ -108,7 +108,7 @@ def main() -> int:
         for saturate in (True, False):
             began = time.process_time()
             levels = [LEVEL_NAMES[name] for name in given.level]
-            wrong = differences(to, saturate, [Sequence(s) for s in given.sequence], given.what, levels, patterns)
+            wrong = differences(to, saturate, [Encoding(s) for s in given.sequence], given.what, levels, patterns)
             total += sum(wrong.values())
             found = ", ".join(f"{name} {count}" for name, count in wrong.items())
             took = time.process_time() - began

@@ -8,8 +8,8 @@ import onnx_ir
 import pytest
 from onnx_ir import DataType
 
-from castsmith.lowering.encodings.choose import NEEDS_BITCAST, Sequence, can_encode, encode
-from castsmith.lowering.formats import Policy, encode_array
+from castsmith.lowering.encodings.choose import NEEDS_BITCAST, Encoding, can_encode, encode
+from castsmith.lowering.formats import NarrowPolicy, encode_array
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.quantize.linear import dequantize_linear, quantize_linear
 from castsmith.numerics.types import CODED_TYPES, FLOAT8_TYPES, element_type, type_name
@@ -20,12 +20,12 @@ from tests.lowering.runtime import LEVELS, Array, run, sequence_model, session
 NARROW = [dtype for dtype in CODED_TYPES if dtype not in FLOAT8_TYPES]
 SCALE = DataType.FLOAT8E8M0
 POLICIES = {
-    dtype: [Policy()]
+    dtype: [NarrowPolicy()]
     if dtype is not SCALE
-    else [Policy(saturate, 28, mode) for saturate in (True, False) for mode in ("up", "down", "nearest")]
+    else [NarrowPolicy(saturate, 28, mode) for saturate in (True, False) for mode in ("up", "down", "nearest")]
     for dtype in NARROW
 }
-CASES = [(dtype, policy, sequence) for dtype in NARROW for policy in POLICIES[dtype] for sequence in Sequence]
+CASES = [(dtype, policy, sequence) for dtype in NARROW for policy in POLICIES[dtype] for sequence in Encoding]
 
 
 def _floats() -> list[Array]:
@@ -59,7 +59,7 @@ SOURCES = [
 
 
 @pytest.mark.parametrize(("to", "policy", "sequence"), CASES)
-def test_encode(to: DataType, policy: Policy, sequence: Sequence):
+def test_encode(to: DataType, policy: NarrowPolicy, sequence: Encoding):
     for values in SOURCES:
         source = DataType.from_numpy(values.dtype)
         if not can_encode(source, to):
@@ -85,7 +85,7 @@ def test_a_cast_there_and_back_through_moves(dtype: DataType):
     x = np.array([[0.0, 1.0, 1.5, 2.5], [3.0, 0.25, 5.0, 100.0]], np.float32)
     c, y, k = lowered_outputs(model_of(body, 28), always=True, x=x)
     expected = cast(x.T.copy(), dtype)
-    assert c.tolist() == encode_array(x.T.copy(), dtype, Policy()).tolist()
+    assert c.tolist() == encode_array(x.T.copy(), dtype, NarrowPolicy()).tolist()
     assert y.tobytes() == cast(expected, DataType.FLOAT).tobytes()
     assert k.tolist() == cast(expected, DataType.INT32).tolist()
 

@@ -11,9 +11,9 @@ import pytest
 from onnx_ir import DataType
 
 from castsmith.ir.targets import load_target
-from castsmith.lowering.encodings.choose import WITHSTANDS, Sequence, encode
+from castsmith.lowering.encodings.choose import WITHSTANDS, Encoding, encode
 from castsmith.lowering.encodings.ladder import round_in_place
-from castsmith.lowering.formats import Policy, encode_array
+from castsmith.lowering.formats import NarrowPolicy, encode_array
 from castsmith.numerics.types import FLOAT8_TYPES
 from tests.lowering.encodings import patterns
 from tests.lowering.encodings.adversarial import differences, openvino_cpu
@@ -57,23 +57,23 @@ def contracted(model: onnx_ir.Model, x: Array) -> tuple[Array, int]:
 @pytest.mark.parametrize("to", FLOAT8_TYPES)
 @pytest.mark.parametrize("saturate", [True, False])
 def test_a_ladder_has_nothing_to_contract(to: DataType, saturate: bool):
-    codes, fused, values = contracted_codes(to, saturate, Sequence.LADDER)
+    codes, fused, values = contracted_codes(to, saturate, Encoding.LADDER)
     assert fused == 0
-    assert np.array_equal(codes, encode_array(values, to, Policy(saturate, 24)))
+    assert np.array_equal(codes, encode_array(values, to, NarrowPolicy(saturate, 24)))
 
 
 @pytest.mark.parametrize("to", FLOAT8_TYPES)
 def test_contraction_breaks_ufp_which_says_so(to: DataType):
     """Rump's difference of products is exact only where each is rounded: the emulation sees that."""
-    assert "contracts-to-fma" not in WITHSTANDS[Sequence.UFP]
-    codes, fused, values = contracted_codes(to, True, Sequence.UFP)
+    assert "contracts-to-fma" not in WITHSTANDS[Encoding.UFP]
+    codes, fused, values = contracted_codes(to, True, Encoding.UFP)
     assert fused
-    assert np.count_nonzero(codes != encode_array(values, to, Policy(True, 24))) > values.size / 20
+    assert np.count_nonzero(codes != encode_array(values, to, NarrowPolicy(True, 24))) > values.size / 20
 
 
 @pytest.mark.parametrize("to", FLOAT8_TYPES)
 def test_rounding_in_place_by_a_ladder_adds_nothing_and_multiplies_x_by_no_constant(to: DataType):
-    policy = Policy(True, 24)
+    policy = NarrowPolicy(True, 24)
     proto = sequence_model(lambda build, x: round_in_place(build, x, to, policy), DataType.FLOAT, 24)
     model = onnx_ir.from_proto(proto)
     assert not {"Add", "Sub"} & {node.op_type for node in model.graph}
@@ -84,16 +84,16 @@ def test_rounding_in_place_by_a_ladder_adds_nothing_and_multiplies_x_by_no_const
             assert not any(value is not None and value.const_value is not None for value in node.inputs)
 
 
-@pytest.mark.parametrize("sequence", [Sequence.UFP, Sequence.LADDER])
+@pytest.mark.parametrize("sequence", [Encoding.UFP, Encoding.LADDER])
 @pytest.mark.parametrize("to", FLOAT8_TYPES)
 @pytest.mark.parametrize("saturate", [True, False])
-def test_openvino_gives_the_codes_and_rounds_in_place(to: DataType, saturate: bool, sequence: Sequence):
+def test_openvino_gives_the_codes_and_rounds_in_place(to: DataType, saturate: bool, sequence: Encoding):
     pytest.importorskip("openvino", reason="needs the extra `peers`")
     assert [wrong for *_, wrong in differences(openvino_cpu, sequence, to, saturate)] == [0] * 5
 
 
-def contracted_codes(to: DataType, saturate: bool, sequence: Sequence) -> tuple[Array, int, Array]:
-    policy = Policy(saturate, 24)
+def contracted_codes(to: DataType, saturate: bool, sequence: Encoding) -> tuple[Array, int, Array]:
+    policy = NarrowPolicy(saturate, 24)
     proto = sequence_model(lambda build, x: encode(build, x, to, policy, sequence), DataType.FLOAT, 24)
     values = patterns.float32_around(to, 100)
     values = values[~np.isnan(values)]

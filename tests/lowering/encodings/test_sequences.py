@@ -8,8 +8,8 @@ from onnx_ir import DataType
 
 from castsmith.ir.errors import ModelError
 from castsmith.lowering.builder import Builder
-from castsmith.lowering.encodings.choose import NEEDS_BITCAST, Sequence, decode, encode
-from castsmith.lowering.formats import Policy, all_codes, encode_array
+from castsmith.lowering.encodings.choose import NEEDS_BITCAST, Encoding, decode, encode
+from castsmith.lowering.formats import NarrowPolicy, all_codes, encode_array
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.types import FLOAT8_TYPES, NUMERIC_TYPES
 from tests.lowering.encodings import patterns
@@ -17,10 +17,10 @@ from tests.lowering.encodings.exhaustive import ROUNDERS
 from tests.lowering.runtime import LEVELS, Array, run, sequence_model, session
 
 OPSETS = {
-    Sequence.BITCAST: (26,),
-    Sequence.TABLE: (26,),
-    Sequence.UFP: (19, 23, 24, 25),
-    Sequence.LADDER: (19, 23, 24, 25),
+    Encoding.BITCAST: (26,),
+    Encoding.TABLE: (26,),
+    Encoding.UFP: (19, 23, 24, 25),
+    Encoding.LADDER: (19, 23, 24, 25),
 }
 CASES = [
     pytest.param(sequence, opset, to, saturate, id=f"{sequence.value}-{opset}-{to.short_name()}-{saturate}")
@@ -32,7 +32,7 @@ CASES = [
 INTEGERS = [t for t in NUMERIC_TYPES if t.is_integer() and t.bitwidth >= 8]
 
 
-def assert_encodes(values: Array, to: DataType, sequence: Sequence, policy: Policy, opset: int):
+def assert_encodes(values: Array, to: DataType, sequence: Encoding, policy: NarrowPolicy, opset: int):
     """The sequence gives the codec's codes; without BitCast NaN gives the positive NaN code."""
     source = DataType.from_numpy(values.dtype)
     model = sequence_model(lambda build, x: encode(build, x, to, policy, sequence), source, opset)
@@ -49,30 +49,30 @@ def assert_encodes(values: Array, to: DataType, sequence: Sequence, policy: Poli
 
 @pytest.mark.parametrize(("sequence", "opset", "to", "saturate"), CASES)
 class TestEncode:
-    def test_float32(self, sequence: Sequence, opset: int, to: DataType, saturate: bool):
-        policy, reach = Policy(saturate, opset), 1500 if opset in (19, 26) else 20
+    def test_float32(self, sequence: Encoding, opset: int, to: DataType, saturate: bool):
+        policy, reach = NarrowPolicy(saturate, opset), 1500 if opset in (19, 26) else 20
         assert_encodes(patterns.float32_around(to, reach), to, sequence, policy, opset)
 
     @pytest.mark.parametrize("source", [DataType.FLOAT16, DataType.BFLOAT16], ids=["f16", "bf16"])
-    def test_every_16_bit_float(self, sequence: Sequence, opset: int, to: DataType, saturate: bool, source: DataType):
-        assert_encodes(patterns.all_patterns(source), to, sequence, Policy(saturate, opset), opset)
+    def test_every_16_bit_float(self, sequence: Encoding, opset: int, to: DataType, saturate: bool, source: DataType):
+        assert_encodes(patterns.all_patterns(source), to, sequence, NarrowPolicy(saturate, opset), opset)
 
-    def test_double_rounds_once(self, sequence: Sequence, opset: int, to: DataType, saturate: bool):
-        assert_encodes(patterns.float64_around(to), to, sequence, Policy(saturate, opset), opset)
+    def test_double_rounds_once(self, sequence: Encoding, opset: int, to: DataType, saturate: bool):
+        assert_encodes(patterns.float64_around(to), to, sequence, NarrowPolicy(saturate, opset), opset)
 
-    def test_integers_and_bool(self, sequence: Sequence, opset: int, to: DataType, saturate: bool):
+    def test_integers_and_bool(self, sequence: Encoding, opset: int, to: DataType, saturate: bool):
         for source in INTEGERS:
             every = source.bitwidth <= 16
             values = patterns.all_patterns(source) if every else patterns.integers_around(source, to)
-            assert_encodes(values, to, sequence, Policy(saturate, opset), opset)
-        assert_encodes(np.array([False, True]), to, sequence, Policy(saturate, opset), opset)
+            assert_encodes(values, to, sequence, NarrowPolicy(saturate, opset), opset)
+        assert_encodes(np.array([False, True]), to, sequence, NarrowPolicy(saturate, opset), opset)
 
 
 @pytest.mark.parametrize("flat", [True, False])
 @pytest.mark.parametrize("opset", [19, 26])
 @pytest.mark.parametrize("stored", FLOAT8_TYPES)
 def test_decode_every_code_to_every_type(stored: DataType, opset: int, flat: bool):
-    policy = Policy(saturate=False, opset=opset)
+    policy = NarrowPolicy(saturate=False, opset=opset)
     for to in (t for t in NUMERIC_TYPES if t.bitwidth >= 8 and t not in (stored, DataType.FLOAT8E8M0)):
         model = sequence_model(
             lambda build, x, to=to: decode(build, x, stored, to, policy), DataType.UINT8, opset, flat_look_up=flat
@@ -102,10 +102,10 @@ def test_a_flat_look_up_keeps_the_shape(shape: tuple[int, ...], declared: bool):
 @pytest.mark.parametrize("saturate", [True, False])
 @pytest.mark.parametrize("opset", [19, 24, 26])
 @pytest.mark.parametrize("to", FLOAT8_TYPES)
-def test_rounding_in_place(sequence: Sequence, to: DataType, saturate: bool, opset: int):
+def test_rounding_in_place(sequence: Encoding, to: DataType, saturate: bool, opset: int):
     if sequence in NEEDS_BITCAST and opset < 26:
         pytest.skip("there is no BitCast in this opset")
-    policy, values = Policy(saturate, opset), patterns.float32_around(to, 200)
+    policy, values = NarrowPolicy(saturate, opset), patterns.float32_around(to, 200)
     model = sequence_model(lambda build, x: ROUNDERS[sequence](build, x, to, policy), DataType.FLOAT, opset)
     expected = cast(encode_array(values, to, policy).view(to.numpy()), DataType.FLOAT).view(np.uint32)
     for level in LEVELS:
@@ -117,18 +117,18 @@ def test_rounding_in_place(sequence: Sequence, to: DataType, saturate: bool, ops
 
 def test_a_ladder_gives_a_negative_nan_the_positive_code_and_bitcast_keeps_its_sign():
     minus_nan = np.array([0xFFC00000], np.uint32).view(np.float32)
-    codes: dict[Sequence, int] = {}
+    codes: dict[Encoding, int] = {}
     for sequence, (opset, *_) in OPSETS.items():
         model = sequence_model(
-            lambda b, x, s=sequence: encode(b, x, DataType.FLOAT8E4M3FN, Policy(), s), DataType.FLOAT, opset
+            lambda b, x, s=sequence: encode(b, x, DataType.FLOAT8E4M3FN, NarrowPolicy(), s), DataType.FLOAT, opset
         )
         codes[sequence] = int(run(session(model), {"x": minus_nan})[0][0])
-    assert codes == {Sequence.BITCAST: 0xFF, Sequence.TABLE: 0xFF, Sequence.UFP: 0x7F, Sequence.LADDER: 0x7F}
+    assert codes == {Encoding.BITCAST: 0xFF, Encoding.TABLE: 0xFF, Encoding.UFP: 0x7F, Encoding.LADDER: 0x7F}
 
 
 def test_strings_are_refused():
     def write(build: Builder, x: object) -> object:
-        return encode(build, x, DataType.FLOAT8E5M2, Policy(), Sequence.LADDER)  # pyright: ignore
+        return encode(build, x, DataType.FLOAT8E5M2, NarrowPolicy(), Encoding.LADDER)  # pyright: ignore
 
     with pytest.raises(ModelError, match="string to float8e5m2"):
         sequence_model(write, DataType.STRING, 19)  # pyright: ignore

@@ -18,7 +18,7 @@ from castsmith.ir.records import Effect, RewriteResult
 from castsmith.ir.targets import load_target
 from castsmith.lowering.encodings.ladder import round_in_place
 from castsmith.lowering.encodings.storage import declared_values
-from castsmith.lowering.formats import Policy
+from castsmith.lowering.formats import NarrowPolicy
 from castsmith.lowering.opset.version import LegalizeVersion
 from castsmith.lowering.pipeline import optimize
 from castsmith.lowering.widen.run import WidenFloats
@@ -46,7 +46,7 @@ def test_rounding_in_place(to: DataType, saturate: bool, opset: int):
         source = DataType.from_numpy(values.dtype)
         codes = cast(values, to, saturate=saturate, opset=28 if to.bitwidth < 8 else opset)
         expected = np.where(np.isnan(values), values, cast(codes, source))
-        model = sequence_model(lambda b, x: round_in_place(b, x, to, Policy(saturate, opset)), source, 24)
+        model = sequence_model(lambda b, x: round_in_place(b, x, to, NarrowPolicy(saturate, opset)), source, 24)
         for level in LEVELS:
             (got,) = run(session(model, level), {"x": values})
             bits = f"u{values.itemsize}"
