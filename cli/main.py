@@ -73,6 +73,7 @@ def _commands() -> tuple[str, ...]:
 _COMMANDS = _commands()
 """Each a module in `commands`; if one is named, the others are not imported."""
 
+_VERSION = "--version"
 _PURPOSE = "Fix the element types of an ONNX model for its target runtime: exact, explained, repaired."
 
 _EPILOG = (
@@ -98,8 +99,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is None:
         start_quickly()
     words = list(sys.argv[1:] if argv is None else argv)
-    named = words[:1] if words and words[0] in _COMMANDS else _COMMANDS
-    commands = _modules(named)
+    one = bool(words) and (words[0] in _COMMANDS or words[0] == _VERSION)  # then no other command has to be imported
+    commands = _modules([word for word in words[:1] if word != _VERSION] if one else _COMMANDS)
     parser = _parser(commands)
     try:
         _require_sound(words)
@@ -142,7 +143,7 @@ def _spelled_out(words: list[str], commands: Sequence[ModuleType]) -> list[str]:
 
 def _parser(commands: Sequence[ModuleType]) -> argparse.ArgumentParser:
     parser = _Parser(prog="castsmith", description=_PURPOSE, epilog=_EPILOG)
-    parser.add_argument("--version", action="version", version=f"castsmith {castsmith.__version__}")
+    parser.add_argument(_VERSION, action="version", version=f"castsmith {castsmith.__version__}")
     parsers = parser.add_subparsers(metavar="COMMAND", required=True, dest="command")
     for command in commands:
         command.add_to(parsers)
