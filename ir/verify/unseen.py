@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import onnx_ir
 
 from castsmith.ir.evaluate import Evaluator, depends_on_inputs, held_nodes
-from castsmith.ir.ops import CONVERSIONS, GIVES_BOOL, LINEAR, operators
+from castsmith.ir.ops import CONVERSIONS, GIVES_BOOL, LINEAR, RUNS_GRAPHS, operators
 from castsmith.ir.prove import Book, Expressions, Held, expressions, normal_forms
 from castsmith.ir.text import site_of
 from castsmith.numerics.promotion import PromotionRules
@@ -87,6 +87,10 @@ def _untaken(own: list[onnx_ir.Node], evaluator: Evaluator) -> Iterator[str]:
     for node, text in coverage.flat([node for node in own if node.op_type in GIVES_BOOL]):
         if depends_on_inputs(node.outputs[0]):
             yield text
+    for node in own:
+        held = [inside for name in node.attributes for inside in held_nodes(node, name)]
+        if node.op_type not in RUNS_GRAPHS and set(held) & inner:
+            yield f"the engine runs the graphs of {site_of(node)} as a whole, and they differ"
     for node, place, text in coverage.unchosen(own):
         operand = node.inputs[place]
         if node.op_type != "Where" or (operand is not None and operand.producer() in inner):
