@@ -4,7 +4,7 @@ python -m benchmarks.verify_shares proven [--corpus FOLDER] [--random N]     wha
 python -m benchmarks.verify_shares exports FOLDER                            each model of a folder against itself
 python -m benchmarks.verify_shares pairs                                     the pairs of tests/ir/verify
 
-`benchmarks/exports.py` makes the folder of exports. Mutants of rewrites: CASTSMITH_MUTANTS=1000 pytest tests/ir/prove
+Mutants of rewrites: CASTSMITH_MUTANTS=1000 pytest tests/ir/prove
 """
 
 from __future__ import annotations

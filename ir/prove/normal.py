@@ -92,6 +92,11 @@ class Normal(Book):
             return folded
         if kind == "Shape":
             inputs = (self._root(first),)
+            ends = {name: int(value[1]) for name, value in attributes}
+            sizes = self.sizes.get(inputs[0] or 0)
+            part = [None] if sizes is None else sizes[ends.get("start", 0) : ends.get("end")]
+            if None not in part:
+                return self.constant(onnx_ir.tensor(np.array(part, np.int64)))
         if kind == "Reshape":
             once = self._reshaped_once(settings, inputs)
             if once != inputs:

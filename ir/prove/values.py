@@ -35,6 +35,8 @@ class Book:
     keys: list[Key] = field(default_factory=list[Key])
     types: dict[int, onnx_ir.DataType] = field(default_factory=dict[int, onnx_ir.DataType])
     """The element types of the expressions, if known."""
+    sizes: dict[int, list[int | None]] = field(default_factory=dict[int, list[int | None]])
+    """The declared sizes of graph inputs; None for those that are not fixed."""
     constants: dict[int, onnx_ir.TensorProtocol] = field(default_factory=dict[int, onnx_ir.TensorProtocol])
     _numbers: dict[Key, int] = field(default_factory=dict[Key, int])
 
@@ -112,6 +114,8 @@ def expressions(model: onnx_ir.Model, book: Book, entering: Mapping[str, int] | 
         default = () if value.const_value is None else (book.constant(value.const_value),)
         known = (entering or {}).get(value.name or "")
         scope[value] = book.input(value.name or "", value.dtype, default) if known is None else known
+        if value.shape is not None:
+            book.sizes[scope[value]] = [dim if isinstance(dim, int) and dim >= 0 else None for dim in value.shape]
     found = reader.body(model.graph, scope, model.graph.opset_imports, {}, 0)
     names = [value.name or "" for value in model.graph.outputs]
     return Expressions(dict(zip(names, found, strict=True)), reader.of)

@@ -42,6 +42,10 @@ REWRITES = {
         """g (float[2] x) => (float[2] y) <double[2] w = {0.1, 0.2}> { c = Cast <to = 1> (w) y = Add (x, c) }""",
         """g (float[2] x) => (float[2] y) <float[2] c = {0.1, 0.2}> { y = Add (x, c) }""",
     ),
+    "a size that is fixed": (
+        "g (float[N, 3] x) => (int64[1] y) { a = Neg (x) y = Shape <start = 1> (a) }",
+        "g (float[N, 3] x) => (int64[1] y) { y = Constant <value_ints = [3]> () }",
+    ),
     "a promotion": (
         "g (float16[N] x, float[N] z) => (float[N] y) { y = Add (x, z) }",
         "g (float16[N] x, float[N] z) => (float[N] y) { c = Cast <to = 1> (x) y = Add (c, z) }",
@@ -62,6 +66,14 @@ UNLIKE = {
     "a third operand": (
         "g (int8[N] x) => (int8[N] y) { k = Constant <value = int8 {3}> () n = Neg (x) y = Max (x, k, n) }",
         "g (int8[N] x) => (int8[N] y) { k = Constant <value = int8 {3}> () y = Max (x, k) }",
+    ),
+    "sizes that are not fixed": (
+        "g (float[N, 3] x) => (int64[K] y) { a = Neg (x) y = Shape <start = 1> (a) }",
+        "g (float[N, 3] x) => (int64[K] y) { y = Constant <value_ints = [4]> () }",
+    ),
+    "a size of what is no input": (
+        "g (float[N] x) => (int64[K] y) { a = NonZero (x) y = Shape <start = 1> (a) }",
+        "g (float[N] x) => (int64[K] y) <int64[0] y0 = {}> { y = Identity (y0) }",
     ),
     "a transposition": (
         "g (float[3, 3] x) => (float[3, 3] y) { y = Transpose <perm = [1, 0]> (x) }",
