@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import onnx_ir
@@ -110,6 +110,13 @@ def apply_replacement(
         drop_if_unused(value)
     reason, saved = replacement.reason, replacement.saved_bytes
     return Rewrite(pass_name, replacement.rule, site, before, after, reason, replacement.effect, saved)
+
+
+def detach(nodes: Iterable[onnx_ir.Node]) -> None:
+    """Take the inputs from nodes that are not used after all, so that they no longer count as uses of values."""
+    for node in nodes:
+        for index in range(len(node.inputs)):
+            node.replace_input_with(index, None)
 
 
 def rewire(node: onnx_ir.Node, values: Mapping[int, onnx_ir.Value]) -> None:

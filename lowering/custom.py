@@ -31,7 +31,7 @@ from castsmith.ir.inference import Session, declared_types, infer_element_types
 from castsmith.ir.ops import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.records import Effect, Refusal, RewriteResult
 from castsmith.ir.rewrite_pass import SessionPass
-from castsmith.ir.rewriting import Replacement, run_rules
+from castsmith.ir.rewriting import Replacement, detach, run_rules
 from castsmith.ir.targets import Target
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import Scope, all_nodes, drop_unused_domains
@@ -130,9 +130,7 @@ class Offers:
 
     def _forget_nodes(self, build: NodeBuilder) -> None:
         """Discard nodes that are not used after all, so that they no longer count as uses of the model's values."""
-        for node in build.nodes:
-            for index in range(len(node.inputs)):
-                node.replace_input_with(index, None)
+        detach(build.nodes)
 
 
 @dataclass(frozen=True)

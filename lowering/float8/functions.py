@@ -15,7 +15,7 @@ from castsmith.ir.inference import Session
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops import named_types
 from castsmith.ir.records import Rewrite, Site
-from castsmith.ir.rewriting import Replacement, apply_replacement
+from castsmith.ir.rewriting import Replacement, apply_replacement, detach
 from castsmith.ir.walks import MOST_INLINED, all_nodes, bind_parameters, graphs_in, nodes_of, nodes_once_inlined
 from castsmith.lowering.float8.needs import Coded, Types, is_coded, touches_coded
 
@@ -40,9 +40,7 @@ class Functions:
         function = self._function(name, nodes, outer, output)
         call = onnx_ir.node(function.name, outer, domain=DOMAIN)
         call.outputs[0].type, call.outputs[0].shape = output.type, output.shape
-        for node in nodes:
-            for index in range(len(node.inputs)):
-                node.replace_input_with(index, None)
+        detach(nodes)
         return (call,)
 
     def _function(

@@ -16,6 +16,7 @@ from castsmith.ir.inference import Inference, Session
 from castsmith.ir.ops import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.options import Encoding as EncodingName
 from castsmith.ir.records import NodeItem, Refusal
+from castsmith.ir.rewriting import detach
 from castsmith.ir.targets import Target
 from castsmith.ir.text import node_item, site_of
 from castsmith.ir.walks import all_nodes
@@ -159,9 +160,7 @@ class Plan:
     def discard(self) -> None:
         """Discard the expansions, so that their nodes no longer count as uses of the model's values."""
         for expansion in self.expansions.values():
-            for node in expansion.nodes:
-                for index in range(len(node.inputs)):
-                    node.replace_input_with(index, None)
+            detach(expansion.nodes)
 
 
 def make_plan(session: Session, target: Target, coded: frozenset[DataType], sequence: EncodingName, opset: int) -> Plan:
@@ -218,8 +217,7 @@ def _drop_unused_codes(plan: Plan, codes: onnx_ir.Value) -> None:
     x, nodes = plan.context.encoded[codes].x, list(plan.expansions[node].nodes)
     while nodes and x.producer() is not nodes[-1]:
         last = nodes.pop()
-        for index in range(len(last.inputs)):
-            last.replace_input_with(index, None)
+        detach([last])
     plan.expansions[node] = Expansion(plan.expansions[node].before, tuple(nodes), x)
 
 

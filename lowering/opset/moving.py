@@ -11,7 +11,7 @@ import onnx_ir
 from castsmith.ir.inference import Session
 from castsmith.ir.ops import DEFAULT_DOMAINS, actual_inputs
 from castsmith.ir.records import Effect, Rewrite
-from castsmith.ir.rewriting import Replacement, apply_replacement
+from castsmith.ir.rewriting import Replacement, apply_replacement, detach
 from castsmith.ir.text import site_of
 from castsmith.lowering.builder import Builder, new_constants
 from castsmith.lowering.opset.adapters import adapted, has_adapter
@@ -32,9 +32,7 @@ class NodeChanges:
     def discard(self) -> None:
         """Discard the new nodes, so that they no longer count as uses of the model's values."""
         for replacement in self.replacements.values():
-            for node in replacement.nodes:
-                for index in range(len(node.inputs)):
-                    node.replace_input_with(index, None)
+            detach(replacement.nodes)
 
 
 def plan_moves(model: onnx_ir.Model, to: int, types: TypeOf) -> NodeChanges:

@@ -11,7 +11,7 @@ from onnx_ir import DataType
 from castsmith.ir.inference import Inference, Ranges, Session
 from castsmith.ir.ops import DEFAULT_DOMAINS, cast_node, opset_of, read_cast
 from castsmith.ir.records import Records, Refusal, Rewrite
-from castsmith.ir.rewriting import Replacement, apply_replacement
+from castsmith.ir.rewriting import Replacement, apply_replacement, detach
 from castsmith.ir.targets import Target, varied_input
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes
@@ -126,9 +126,7 @@ def _rounded(found: _Wrong, target: Target) -> Replacement | str:
     y.name = found.node.outputs[0].name
     lacking = _lacking_kernel(build.nodes, target, found.opset)
     if lacking:
-        for node in build.nodes:  # they no longer count as uses of the model's values
-            for index in range(len(node.inputs)):
-                node.replace_input_with(index, None)
+        detach(build.nodes)
         return f"{casts}, and it has no kernel of {lacking}, which rounding before it needs"
     reason = f"{casts}: {found.how}"
     return Replacement("round-in-place", reason, tuple(build.nodes), tuple(constants), outputs=(y,))

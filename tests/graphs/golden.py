@@ -30,8 +30,9 @@ from castsmith.ir.targets import load_target
 from castsmith.lowering.registry import make_pass
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.passes.promote.insert import InsertPromoteTypes
+from tests.versions import ONNX
 
-_PRINTS_DATA = tuple(map(int, onnx.__version__.split(".")[:2])) >= (1, 23)
+_PRINTS_DATA = ONNX >= (1, 23)
 _DATA_AND_SPACE = re.compile(r"\{[^{}\n]*\}|\.\.\.|\s")
 
 

@@ -19,6 +19,7 @@ from castsmith.ir.ops import GIVES_BOOL, MOVERS, TRAITS, Conversion, Moves, Roun
 from castsmith.ir.targets.probe_models import TEXTS, model_text
 from castsmith.numerics.types import type_name
 from castsmith.passes.fold.movement import SHAPE_RULES
+from tests.versions import ONNX
 
 KEYS = sorted(TRAITS)
 _NEW = {("", "Range"), ("ai.onnx.preview", "FlexAttention")}
@@ -37,7 +38,7 @@ def _places(row: Traits) -> Iterator[int]:
 @pytest.mark.parametrize(("domain", "op_type"), KEYS)
 def test_a_row_is_about_an_operator_and_inputs_that_there_are(domain: str, op_type: str) -> None:
     schemas, row = _schemas(domain, op_type), TRAITS[domain, op_type]
-    if (domain, op_type) in _NEW and tuple(map(int, onnx.__version__.split(".")[:2])) < (1, 23):
+    if (domain, op_type) in _NEW and ONNX < (1, 23):
         pytest.skip("onnx 1.23 added the operator, or the attribute that names its type")
     assert schemas
     most = max(schema.max_input for schema in schemas)

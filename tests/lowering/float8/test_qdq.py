@@ -18,6 +18,7 @@ import castsmith
 from castsmith.numerics.types import type_name
 from models.proof import first_difference
 from tests.evaluator import evaluate
+from tests.versions import ONNXRUNTIME
 
 Array = np.ndarray[Any, Any]
 LEVELS = ["ORT_DISABLE_ALL", "ORT_ENABLE_BASIC", "ORT_ENABLE_EXTENDED", "ORT_ENABLE_ALL"]
@@ -115,7 +116,7 @@ def test_lowered_it_runs_at_every_level(name: str, dtype: DataType, target: str)
             assert first_difference({"y": np.asarray(found)}, wanted) == "", (level, weights, tail)
 
 
-@pytest.mark.skipif(not onnxruntime.__version__.startswith("1.31."), reason="what is stated is of 1.31")
+@pytest.mark.skipif(ONNXRUNTIME != (1, 31), reason="what is stated is of 1.31")
 def test_what_onnxruntime_makes_of_the_originals():
     """At its default level it refuses all of them but Relu, which it takes away: right for uint8, wrong for float8."""
     refused, wrong = set[str](), set[str]()

@@ -6,7 +6,6 @@ import warnings
 from typing import Any
 
 import numpy as np
-import onnxruntime
 import pytest
 from onnx.reference.ops.op_cast import cast_to
 
@@ -19,11 +18,12 @@ from tests.numerics import oracle
 from tests.numerics.runtimes.onnxruntime_node import run_node
 from tests.numerics.samples import samples
 from tests.numerics.settings import settings_of
+from tests.versions import ONNXRUNTIME
 
 LACKING = {"float4e2m1", "float6e2m3", "float6e3m2"}
 PAIRS = [(a, b) for a in oracle.TYPES for b in oracle.TYPES if a != b]
 IN_ORT = [pair for pair in PAIRS if not LACKING & set(pair)]
-VERSION = onnxruntime.__version__.split(".")[:2] == ["1", "31"]
+VERSION = ONNXRUNTIME == (1, 31)
 same_version = pytest.mark.skipif(not VERSION, reason="describes ONNX Runtime 1.31")
 
 
