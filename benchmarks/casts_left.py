@@ -5,7 +5,7 @@
 Needs onnxruntime, onnxslim, onnxsim and onnxscript; a PATH is a model, or a folder with models. Each tool works on each
 model in a process of its own, for a minute at most. Counted are the models in which some result, or the model itself,
 has a Cast or CastLike, those of subgraphs and functions included. Where a tool leaves fewer than Castsmith, its result
-is compared with the model bit for bit by `castsmith.verify`, and counts only if it is equal.
+is compared with the model bit for bit by `castsmith.verify`, and does not count if it is different.
 
 --results keeps what the tools wrote, and takes it from there the next time. --time runs the model and each result in
 ONNX Runtime, on one thread without and with its own optimization, in turns, and prints the median of the times.
