@@ -18,7 +18,7 @@ from castsmith.ir.records import Diagnostic, Records, Severity, Site
 from castsmith.ir.rewrite_pass import note_provenance
 from castsmith.ir.targets import as_target
 from castsmith.ir.text import site_of
-from castsmith.ir.walks import all_nodes
+from castsmith.ir.walks import all_nodes, all_values
 from castsmith.lowering.accuracy import Accuracy, Inputs, Reference, measure, reference
 from castsmith.lowering.pipeline import Result, name_of
 from castsmith.numerics.errors import OptionError, present
@@ -194,12 +194,14 @@ def _attempt(work: onnx_ir.Model, request: Request, kept: Sequence[str], most: f
     known = set(all_nodes(work)) if request.provenance else set[onnx_ir.Node]()
     why = f"kept so that the error stays below {most:g}"
     keep = (*request.keep, *(exact_pattern(name, why) for name in kept))
+    results = {node: next((value.name or "" for value in node.outputs), "") for node in all_nodes(work)}
     records, found = Records(), PrecisionResult(work, False)
     steps = (
         InsertPromoteTypes(promote_unsafe=True, half_constants=True, keep_output_types=True),
         ResolvePromoteTypes(),
         FoldConstants(target=request.target),
-        ConvertPrecision(request.to, request.target, request.io, keep, request.lower, bound=request.bound),
+        *_widening(work, request.to),
+        ConvertPrecision(request.to, request.target, request.io, keep=keep, lower=request.lower, bound=request.bound),
         SimplifyCasts(target=request.target),
     )
     mixed, repair = set[Site](), False
@@ -213,22 +215,38 @@ def _attempt(work: onnx_ir.Model, request: Request, kept: Sequence[str], most: f
         request.progress(name_of(step))
         outcome = step(work)
         work = outcome.model
-        records.extend(outcome.records)
+        records.extend(_as_warnings(outcome.records) if isinstance(step, InsertPromoteTypes) else outcome.records)
         if isinstance(outcome, PrecisionResult):
             found = outcome
         if request.provenance and outcome.modified:
             note_provenance(work, known, outcome.records.rewrites)
     records.diagnostics += [each for each in _left_mixed(work) if each.site not in mixed]
-    names = _names(found)
+    names = _names(found, results)
     return ConvertResult(
         work,
         records.rewrites,
         records.refusals,
         records.diagnostics,
-        precisions={names[node]: (each.dtype, each.reason) for node, each in found.precisions.items()},
-        regions={names[node]: each.region for node, each in found.precisions.items() if each.region},
+        precisions={
+            name: (found.precisions[node].dtype, found.precisions[node].reason) for node, name in names.items()
+        },
+        regions={name: region for node, name in names.items() if (region := found.precisions[node].region)},
         operators={name: node.op_type for node, name in names.items()},
     )
+
+
+def _as_warnings(records: Records) -> Records:
+    """The records of the repair: what it cannot set right was wrong before, and the conversion does not add to it."""
+    found = [replace(each, severity=Severity.WARNING) for each in records.diagnostics]
+    return replace(records, diagnostics=found)
+
+
+def _widening(model: onnx_ir.Model, to: DataType) -> tuple[ConvertPrecision, ...]:
+    """The exact step to float ahead of a conversion between the 16-bit types: what is then left is left in float."""
+    other = {DataType.FLOAT16: DataType.BFLOAT16, DataType.BFLOAT16: DataType.FLOAT16}.get(to)
+    types = infer_element_types(model, PromotionRules(promote_unsafe=True))
+    held = other is not None and any(types.type_of(value) == other for value in all_values(model))
+    return (ConvertPrecision(DataType.FLOAT, sources=(other,), lower=("*",)),) if held and other is not None else ()
 
 
 def _bounds(
@@ -272,11 +290,16 @@ def _left_mixed(model: onnx_ir.Model) -> list[Diagnostic]:
     ]
 
 
-def _names(found: PrecisionResult) -> dict[onnx_ir.Node, str]:
-    """A name for each node: its own, or that of its first result where it has none or shares it."""
+def _names(found: PrecisionResult, results: Mapping[onnx_ir.Node, str]) -> dict[onnx_ir.Node, str]:
+    """A name for each node of the model: its own, else that of its first result; results: these names before.
+
+    Casts that the conversion itself put in have no name here.
+    """
     names, used = dict[onnx_ir.Node, str](), set[str]()
     for node, each in found.precisions.items():
-        base = node.name or each.result or node.op_type
+        if node.op_type == "Cast" and node not in results:
+            continue
+        base = node.name or results.get(node) or each.result or node.op_type
         name, count = base, 0
         while name in used:
             count += 1

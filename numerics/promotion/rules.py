@@ -156,7 +156,7 @@ class PromotionRules:
             holds
             it exactly, it does not widen them.
         half_constants: Give a floating-point constant of any rank the type of the float16 or bfloat16 operands beside
-            it, if no element overflows and not all become zero: converters to 16 bits forget constants.
+            it, if no element overflows and not all become zero: some converters to 16 bits leave constants wide.
     """
 
     promote_unsafe: bool = False

@@ -14,6 +14,7 @@ from onnx_ir import DataType
 
 from castsmith.ir.io import computed, in_threads, is_large, pieces
 from castsmith.numerics.cast import cast
+from castsmith.numerics.embedding import embeds
 from castsmith.numerics.types import element_type, type_name
 
 Array = NDArray[Any]
@@ -84,6 +85,8 @@ class Fate:
 
 def fate_of(tensor: onnx_ir.TensorProtocol, to: DataType) -> Fate:
     """Return the effects of rounding the constant to the type; it is read once, in pieces."""
+    if embeds(tensor.dtype, to):
+        return Fate(tensor.size, plain=False)
     bounds = limits(to)
     total = Fate(tensor.size)
     for each in _fates(tensor, bounds):

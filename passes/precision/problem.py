@@ -582,7 +582,7 @@ class Problem:
 
     def _narrowing(self, value: onnx_ir.Value) -> float:
         source = self.source(value)
-        return float(self.sizes.of(value) * ((source.itemsize if source is not None else 4) - self.aim.to.itemsize))
+        return float(self.sizes.of(value) * abs((source.itemsize if source is not None else 4) - self.aim.to.itemsize))
 
     def _terms(self, node: onnx_ir.Node) -> int:
         """Return the approximate number of products per element of the result."""

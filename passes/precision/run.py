@@ -84,6 +84,11 @@ def _texts(_: str, value: object) -> object:
     return value if isinstance(value, str) else tuple(cast("Iterable[object]", value))
 
 
+def _types(_: str, value: object) -> object:
+    given = (value,) if isinstance(value, str) else tuple(cast("Iterable[object]", value))
+    return tuple(parse_type(cast("TypeLike", each)) for each in given)
+
+
 def _any(_: str, value: object) -> object:
     return value
 
@@ -111,6 +116,7 @@ class ConvertPrecision(RewritePass):
     to: TypeLike = option(DataType.FLOAT16, OptionInfo("the precision: float16, bfloat16 or float", _precision))
     target: Target | str | None = None
     io: str = option("keep", text_info("keep or convert the types of inputs and outputs, or names of those to convert"))
+    sources: tuple[TypeLike, ...] = option((), OptionInfo("types to convert, by default all others", _types))
     keep: str | tuple[str | Pattern, ...] = option((), OptionInfo("patterns of nodes that keep their type", _texts))
     lower: str | tuple[str | Pattern, ...] = option(
         (), OptionInfo("patterns of nodes to convert though sensitive", _texts)
@@ -120,7 +126,7 @@ class ConvertPrecision(RewritePass):
     def call(self, model: onnx_ir.Model) -> RewriteResult:
         to = parse_precision(self.to)
         target = as_target(self.target)
-        aim = Aim(to, SOURCES[to], asked_target(target, to))
+        aim = Aim(to, SOURCES[to] & frozenset(self.sources or SOURCES[to]), asked_target(target, to))
         require_possible(model, to, target)
         keep, lower = parse_patterns(self.keep, "keep"), parse_patterns(self.lower, "lower")
         nodes = list(all_nodes(model))

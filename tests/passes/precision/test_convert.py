@@ -281,3 +281,25 @@ def test_a_model_left_mixed_is_repaired_and_keeps_its_interface(to: str) -> None
     assert list(after.graph.input) == list(before.graph.input)
     assert list(after.graph.output) == list(before.graph.output)
     session(after)
+
+
+ONE = {"float16": "15360", "bfloat16": "16256"}
+"""The codes of 1, by which ONNX text states 16-bit floats."""
+
+
+@pytest.mark.parametrize(("source", "to"), [("bfloat16", "float16"), ("float16", "bfloat16")])
+def test_between_the_16_bit_types_sensitive_nodes_become_float(source: str, to: str) -> None:
+    text = f"""<ir_version: 8, opset_import: ["" : 17]>
+    g ({source}[4,4] x) => ({source}[4,4] y) <{source}[4,4] w = {{{", ".join([ONE[source]] * 16)}}}> {{
+      a = MatMul (x, w) s = Softmax (a) y = MatMul (s, w)
+    }}"""
+    result = convert(onnx.parser.parse_model(text), to=to)
+    after = to_proto(result.model)
+    onnx.checker.check_model(after, full_check=True)
+    assert {name: dtype.name.lower() for name, (dtype, _) in result.precisions.items()} == {
+        "a": to,
+        "s": "float",
+        "y": to,
+    }
+    assert after.graph.input[0].type.tensor_type.elem_type == onnx.TensorProto.DataType.Value(source.upper())
+    assert after.graph.initializer[0].data_type == onnx.TensorProto.DataType.Value(to.upper())
