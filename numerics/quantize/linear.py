@@ -9,7 +9,7 @@ Both operands of a division or product are first rounded to the type in which it
 numpy's arithmetic. A quotient, product or sum of two numbers of at most 11 bits is computed in double and then rounded:
 the first rounding cannot reach a tie of the narrower type, since a quotient that is not a tie differs from it by more
 than double's rounding, and the product and the sum of zero points are exact in double. The NaN of an invalid operation
-(0/0, infinity times 0) is positive; processors differ on its sign.
+(0/0, infinity times 0) is positive, and of two NaN the first is passed on; processors differ on both.
 
 `quantize_status` reports where another reading of the schema, or a runtime, gives a different result.
 
@@ -53,6 +53,8 @@ def difference(x: Array, y: Array | None) -> Array:
 
 def _operate(operation: Callable[[Array, Array], Array], x: Array, y: Array, dtype: DataType) -> Array:
     native = dtype in (DataType.FLOAT, DataType.DOUBLE)
+    if np.isnan(y).any():  # which of two NaN is passed on depends on the processor: here it is the first
+        y = np.where(np.isnan(x) & np.isnan(y), np.ones((), y.dtype), y)
     result = operation(x, y) if native else cast(operation(x.astype(np.float64), y.astype(np.float64)), dtype)
     made = np.isnan(result)
     if made.any():
