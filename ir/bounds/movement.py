@@ -27,12 +27,6 @@ def collapsed(x: Interval, dims: Dims | None, *others: Interval) -> Interval:
     return with_bounds(x, low, high, dims, **flags(x, *others))
 
 
-def of_moved(step: Step, index: int, interval: Interval) -> Interval:
-    """The interval with the declared dimensions of an output."""
-    dims = step.dims[index]
-    return collapsed(interval, dims) if dims is not None or interval.dims is not None else interval
-
-
 def _identity(step: Step) -> Interval:
     x = step.input(0)
     return x if x.dims is not None or step.dims[0] is None else collapsed(x, step.dims[0])

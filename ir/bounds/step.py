@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -160,8 +160,3 @@ class Step:
 
 
 Rule = Callable[[Step], "Interval | Sequence[Interval]"]
-
-
-def with_flags(interval: Interval, **facts: Any) -> Interval:
-    """The interval with other flags."""
-    return replace(interval, **facts)

@@ -131,8 +131,10 @@ Reading = tuple[Conversion, tuple[onnx_ir.Value, ...]]
 
 @dataclass(frozen=True, slots=True)
 class QuantizeTo:
-    """QuantizeLinear; its operands are x, scale and, if present, the zero point. The fields are the settings of
-    `castsmith.numerics.quantize.quantize_linear`."""
+    """QuantizeLinear of x, scale and, if present, the zero point.
+
+    The fields are the settings of `castsmith.numerics.quantize.quantize_linear`.
+    """
 
     opset: int
     axis: int
@@ -156,8 +158,10 @@ class QuantizeTo:
 
 @dataclass(frozen=True, slots=True)
 class DequantizeTo:
-    """DequantizeLinear; its operands are x, scale and, if present, the zero point. The fields are the settings of
-    `castsmith.numerics.quantize.dequantize_linear`."""
+    """DequantizeLinear of x, scale and, if present, the zero point.
+
+    The fields are the settings of `castsmith.numerics.quantize.dequantize_linear`.
+    """
 
     opset: int
     axis: int

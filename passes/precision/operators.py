@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.ops import DEFAULT_DOMAINS, operators, traits_of
+from castsmith.ir.ops import DEFAULT_DOMAINS, operators
 
 _EXPONENTIAL = "its results span more orders of magnitude than 16 bits hold"
 _SUM = "it adds up many elements, and small ones are lost in a large sum"
@@ -116,8 +116,3 @@ def _averaged(node: onnx_ir.Node, place: Place) -> int | None:
             return None
         total *= size
     return total
-
-
-def is_random(node: onnx_ir.Node) -> bool:
-    """True if the node draws random numbers."""
-    return traits_of(node.domain, node.op_type).random

@@ -8,7 +8,7 @@ and one that multiplies matrices more. Constants are available in either type at
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -618,12 +618,6 @@ def _of_empty_sequence(value: onnx_ir.Value) -> DataType | None:
 
 
 _SHORT = (DataType.FLOAT16, DataType.BFLOAT16)
-
-
-def all_uses(problem: Problem) -> Iterator[Use]:
-    """Yield every use of a value of a type that is converted."""
-    for uses in problem.uses.values():
-        yield from uses
 
 
 def exceeding_text(value: onnx_ir.Value, greatest: float, how: str, to: DataType) -> str:
