@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -67,7 +68,8 @@ def _convert(
         if looked_at:
             watched.note(name)
 
-    given = given_inputs(arguments)
+    folder = arguments.inputs if arguments.inputs is not None and os.path.isdir(arguments.inputs) else None
+    given = {"inputs": folder, "dims": {}} if folder is not None else given_inputs(arguments)
     made_up = arguments.measure or arguments.max_error is not None
     return convert(
         model,

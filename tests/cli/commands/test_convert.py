@@ -40,6 +40,14 @@ def test_it_measures_where_asked(tmp_path: Path, capsys: Any) -> None:
     assert "error on 1 set of inputs" in capsys.readouterr().out
 
 
+def test_it_measures_on_a_folder(tmp_path: Path, capsys: Any) -> None:
+    (tmp_path / "data").mkdir()
+    for number in range(2):
+        np.savez(tmp_path / "data" / f"{number}.npz", x=np.full((4, 4), number + 1, np.float32))
+    assert written(tmp_path, "--to", "float16", "--inputs", str(tmp_path / "data"))[0] == 0
+    assert "error on 2 sets of inputs" in capsys.readouterr().out
+
+
 def test_json_has_the_precision_of_every_node(tmp_path: Path, capsys: Any) -> None:
     assert written(tmp_path, "--to", "float16", "--json", "--measure")[0] == 0
     found = json.loads(capsys.readouterr().out)["conversion"]
