@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from castsmith.cli.arguments import Commands, add_command, add_json
 from castsmith.cli.commands import optimize
@@ -69,7 +69,7 @@ def _convert(
             watched.note(name)
 
     folder = arguments.inputs if arguments.inputs is not None and os.path.isdir(arguments.inputs) else None
-    given = {"inputs": folder, "dims": {}} if folder is not None else given_inputs(arguments)
+    given: dict[str, Any] = {"inputs": folder, "dims": {}} if folder is not None else given_inputs(arguments)
     made_up = arguments.measure or arguments.max_error is not None
     return convert(
         model,
