@@ -100,11 +100,10 @@ class ConvertPrecision(RewritePass):
     Attributes:
         to: float16, bfloat16 or float.
         target: The runtime whose kernels count; by default ONNX Runtime's CPU for float16 and float, and the schemas
-            alone
-            for bfloat16.
+            alone for bfloat16.
         io: `keep` keeps the types of inputs and outputs, `convert` changes them; otherwise the names of those to
-            change,
-            separated by commas.
+            change, separated by commas.
+        sources: The types to convert; by default all others.
         keep: Patterns of nodes to keep.
         lower: Patterns of nodes to convert although they are sensitive.
         bound: Returns the bounds of a value by its name; None: unknown.
