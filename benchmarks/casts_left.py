@@ -102,16 +102,18 @@ def in_a_process(work: Callable[[], Any]) -> Any:
         except Exception:  # whatever another tool fails with
             sender.send(None)
 
+    received: Any = None
     process = multiprocessing.get_context("fork").Process(target=run)
     process.start()
     sender.close()
     try:
-        return receiver.recv() if receiver.poll(_SECONDS) else None
+        if receiver.poll(_SECONDS):
+            received = receiver.recv()
     except EOFError:
-        return None
-    finally:
-        process.kill()
-        process.join()
+        pass
+    process.kill()
+    process.join()
+    return received
 
 
 def counts(path: Path) -> tuple[int, int] | None:
@@ -233,8 +235,8 @@ def survey(paths: list[Path], results: Path, arguments: argparse.Namespace) -> N
 
 def _times(path: Path, files: dict[str, Path | None]) -> None:
     runs = {"as it is": path, **{tool: file for tool, file in files.items() if file is not None}}
-    found = in_a_process(lambda: milliseconds(list(runs.values())))
-    for tool, (off, on) in zip(runs, found or (), strict=False):
+    found: Any = in_a_process(lambda: milliseconds(list(runs.values()))) or ()
+    for tool, (off, on) in zip(runs, found, strict=False):
         print(f"    {path.stem} {tool}: {off:.3f} ms without, {on:.3f} ms with optimization", flush=True)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import numpy as np
 import onnx
@@ -29,7 +30,7 @@ class Builder:
         self.vectors: list[tuple[str, str, int]] = []  # name, type, length
         self.scalars: list[tuple[str, str]] = []
 
-    def node(self, op: str, inputs: list[str], **attributes: object) -> str:
+    def node(self, op: str, inputs: list[str], **attributes: Any) -> str:
         name = f"v{len(self.nodes)}"
         self.nodes.append(helper.make_node(op, inputs, [name], **attributes))
         return name
