@@ -203,8 +203,16 @@ def keeps_order(choice: Choice, dtype: DataType, histories: Sequence[Chain], *, 
     if choice.mode is Mode.BEFORE:
         return _kind(choice.dtype) is Kind.INTEGER and _monotone(choice.dtype, dtype)
     if all(_kind(start) is Kind.INTEGER for start in starts):
-        return _monotone(dtype, choice.dtype) or all(embeds(start, choice.dtype) for start in starts)
+        kept = all(embeds(start, choice.dtype) for start in starts)
+        return _monotone(dtype, choice.dtype) or (kept and all(_keeps_integers(each, dtype) for each in histories))
     return any_float and all(embeds(start, choice.dtype) for start in starts)
+
+
+def _keeps_integers(history: Chain, dtype: DataType) -> bool:
+    """True if no cast on the way to `dtype` wraps: each type holds the integers, or is a float that the way ends in."""
+    start, *rest = [*(type_of(history[:end]) for end in range(1, len(history) + 1)), dtype]
+    whole = [_kind(each) is Kind.INTEGER for each in rest]
+    return all(_monotone(start, each) for each in rest) and whole == sorted(whole, reverse=True)
 
 
 def _monotone(source: DataType, to: DataType) -> bool:
