@@ -20,9 +20,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.ir.constants import constant_tensor
 from castsmith.ir.inference import Ranges, Session
 from castsmith.ir.ops import (
     CASTS,
@@ -42,6 +44,7 @@ from castsmith.lowering.builder import Builder, new_constants
 from castsmith.lowering.interface import NARROW_INTERFACE, convert_inputs, convert_outputs
 from castsmith.lowering.narrow.facts import NARROWER, SAME, Facts, refusal_text
 from castsmith.lowering.narrow.places import Place, groups_of, worth_it
+from castsmith.numerics.cast import cast
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import TypeLike, type_name
 
@@ -134,13 +137,14 @@ def _obstacle(
 def _narrowed(place: Place) -> Replacement:
     """Return the node in the narrower type, with casts around it, which simplify-casts removes again."""
     node, to = place.node, NARROWER[place.dtype]
-    build = Builder(new_constants([]))
+    constants: list[onnx_ir.Value] = []
+    build = Builder(new_constants(constants))
     inputs = list(node.inputs)
     for index in place.inputs:
         value = inputs[index]
         if value is not None:
             value.type = value.type or onnx_ir.TensorType(place.dtype)
-            inputs[index] = build.cast(value, to)
+            inputs[index] = _narrowed_constant(build, value, to) or build.cast(value, to)
     narrow = onnx_ir.Node("", node.op_type, inputs, list(node.attributes.values()), num_outputs=len(node.outputs))
     build.nodes.append(narrow)
     outputs: list[onnx_ir.Value] = []
@@ -151,4 +155,16 @@ def _narrowed(place: Place) -> Replacement:
         outputs.append(build.cast(new, place.dtype) if becomes else new)
         outputs[-1].name = old.name
     reason = f"all operands and results of {type_name(place.dtype)} are known to fit {type_name(to)}"
-    return Replacement("narrow", reason, tuple(build.nodes), outputs=tuple(outputs))
+    return Replacement("narrow", reason, tuple(build.nodes), tuple(constants), outputs=tuple(outputs))
+
+
+_MOST = 1 << 16
+"""Elements up to which a constant is narrowed at once; simplify-casts would see through a Cast of one and take it back."""
+
+
+def _narrowed_constant(build: Builder, value: onnx_ir.Value, to: DataType) -> onnx_ir.Value | None:
+    """Return a constant in the narrower type for a small constant; None for other values."""
+    tensor = constant_tensor(value)
+    if tensor is None or tensor.size > _MOST:
+        return None
+    return build.constant(cast(np.asarray(tensor.numpy()), to), f"{value.name}_{type_name(to)}")
