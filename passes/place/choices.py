@@ -209,7 +209,7 @@ def keeps_order(choice: Choice, dtype: DataType, histories: Sequence[Chain], *, 
 
 
 def _keeps_integers(history: Chain, dtype: DataType) -> bool:
-    """True if no cast on the way to `dtype` wraps: each type holds the integers, or is a float that the way ends in."""
+    """True if no cast up to `dtype` wraps: each type holds the integers, except floats at the end, which round."""
     start, *rest = [*(type_of(history[:end]) for end in range(1, len(history) + 1)), dtype]
     whole = [_kind(each) is Kind.INTEGER for each in rest]
     return all(_monotone(start, each) for each in rest) and whole == sorted(whole, reverse=True)
