@@ -159,7 +159,7 @@ def _narrowed(place: Place) -> Replacement:
 
 
 _MOST = 1 << 16
-"""Elements up to which a constant is narrowed at once; simplify-casts would see through a Cast of one and take it back."""
+"""Elements up to which a constant is narrowed at once: simplify-casts would see through its Cast and take it back."""
 
 
 def _narrowed_constant(build: Builder, value: onnx_ir.Value, to: DataType) -> onnx_ir.Value | None:
