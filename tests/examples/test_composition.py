@@ -81,6 +81,14 @@ g (float16[2, 2] x) => (float[2, 2] y, float[2, 2] z) {
     z = Transpose <perm = [1, 0]> (wide)
 }"""
 
+SHAPES = """<ir_version: 10, opset_import: ["": 21]>
+g (float[4, 2] x) => (float[4, 2] y) {
+    whole = Shape (x)
+    wide = Cast <to = 1> (whole)
+    back = Cast <to = 7> (wide)
+    y = Reshape (x, back)
+}"""
+
 CUSTOM = """<ir_version: 10, opset_import: ["": 21, "com.example": 1]>
 g (float[4] x) => (float[4] y) { a = com.example.Twice (x)  b = Relu (a)  y = com.example.Twice (b) }"""
 
@@ -96,6 +104,7 @@ MODELS = {
     "quant": QUANT,
     "bfloat16": BFLOAT16,
     "moves": MOVES,
+    "shapes": SHAPES,
     "custom": CUSTOM,
     **({"new": NEW} if KNOWS_NEW else {}),
 }
@@ -135,6 +144,7 @@ PIPELINE = (
     "InsertPromoteTypes",
     "ResolvePromoteTypes",
     "LowerCustom",
+    "FoldShapes",
     "FoldConstants",
     "SimplifyCasts",
     "PlaceCasts",
