@@ -170,7 +170,9 @@ def inline_functions(session: Session, names: set[onnx_ir.OperatorIdentifier], p
         for domain, opset in function.opset_imports.items():
             model.opset_imports.setdefault(domain, opset)
         nodes, outputs = _written_out(function, node, namer)
-        apply_replacement(session, pass_name, node, Replacement("", "", nodes, outputs=outputs), namer, {})
+        apply_replacement(
+            session, pass_name, node, Replacement("inline-functions", "", nodes, outputs=outputs), namer, {}
+        )
         waiting += [inner for each in nodes for inner in _with_those_inside(each) if inner.op_identifier() in names]
     for name in names:
         del model.functions[name]

@@ -15,8 +15,8 @@ from tests.cli.helpers import CLEAN, MIXED, UNSAFE, Command, is_one_sentence, wr
 
 UNKNOWN = CLEAN.replace("Relu (x)", "my.domain.Op (x)").replace('"" : 18', '"" : 18, "my.domain" : 1')
 LOSSY = CLEAN.replace("z = Relu (x)", "a = Cast <to = 10> (x) z = Cast <to = 1> (a)")
-ILLEGAL = CLEAN.replace("z = Relu (x)", "z = And (x, x)").replace("=> (float[N] z)", "=> (bool[N] z)")
-FILES = {"clean": CLEAN, "mixed": MIXED, "unsafe": UNSAFE, "lossy": LOSSY, "illegal": ILLEGAL, "unknown": UNKNOWN}
+NO_COMMON_TYPE = MIXED.replace("int16", "string")
+FILES = {"clean": CLEAN, "mixed": MIXED, "unsafe": UNSAFE, "lossy": LOSSY, "string": NO_COMMON_TYPE, "unknown": UNKNOWN}
 
 ENDINGS = {
     ("optimize", 0): ["mixed -o out", "mixed -o out --verify", "mixed clean -o folder"],
@@ -24,7 +24,7 @@ ENDINGS = {
     ("optimize", 2): ["none -o out", "unsafe none -o folder", "clean -o out --target nowhere", "clean"],
     ("optimize", 3): ["unknown -o out --verify", "unknown clean -o folder --verify"],
     ("convert", 0): ["clean -o out --to float16"],
-    ("convert", 1): ["illegal -o out --to float16"],
+    ("convert", 1): ["string -o out --to float16"],
     ("convert", 2): ["none -o out --to float16", "clean -o out --to nothing"],
     ("check", 0): ["clean", "lossy --fail-on warning", "mixed --ignore mixed-operand-types"],
     ("check", 1): ["mixed", "lossy", "lossy --fail-on note", "mixed clean --fail-on error"],

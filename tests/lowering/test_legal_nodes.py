@@ -112,10 +112,10 @@ def test_every_node_is_legal(opset: int) -> None:
 @pytest.mark.parametrize(
     ("opset", "source", "to", "target", "says"),
     [
-        (10, DataType.DOUBLE, DataType.FLOAT16, "onnxruntime-cpu", "takes Round: raise the opset from 10 to 11"),
-        (10, DataType.DOUBLE, DataType.FLOAT16, "onnxruntime-android", "takes Round: raise the opset from 10 to 11"),
-        (11, DataType.INT64, DataType.FLOAT16, "onnx-mlir", "takes Min of int64: raise the opset from 11 to 12"),
-        (11, DataType.UINT64, DataType.FLOAT16, "onnx-mlir", "takes Min of uint64: raise the opset from 11 to 12"),
+        (10, DataType.DOUBLE, DataType.FLOAT16, "onnxruntime-cpu", "needs Round: raise the opset from 10 to 11"),
+        (10, DataType.DOUBLE, DataType.FLOAT16, "onnxruntime-android", "needs Round: raise the opset from 10 to 11"),
+        (11, DataType.INT64, DataType.FLOAT16, "onnx-mlir", "needs Min of int64: raise the opset from 11 to 12"),
+        (11, DataType.UINT64, DataType.FLOAT16, "onnx-mlir", "needs Min of uint64: raise the opset from 11 to 12"),
     ],
 )
 def test_what_the_opset_cannot_round_is_refused(

@@ -30,7 +30,7 @@ def pieces_are_small(monkeypatch: pytest.MonkeyPatch) -> None:
 def cast_model(array: np.ndarray, to: DataType) -> onnx.ModelProto:
     nodes = [helper.make_node("Cast", ["w"], ["y"], to=int(to)), helper.make_node("Shape", ["x"], ["s"])]
     ports = [
-        helper.make_tensor_value_info("x", TensorProto.FLOAT, [1]),
+        helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N"]),
         helper.make_tensor_value_info("y", int(to), list(array.shape)),
         helper.make_tensor_value_info("s", TensorProto.INT64, [1]),
     ]

@@ -88,9 +88,9 @@ def test_the_reason_names_the_first_of_the_worst() -> None:
     [
         ((f32([1]), f32(1)), {"opset": 9}, "unsupported opset 9 for QuantizeLinear; supported are 10 to 28"),
         ((f32([1]), f32(1)), {"opset": 12, "axis": 0}, "no axis at opset 12; it needs opset 13"),
-        ((f32([1]), f32(1)), {"opset": 18, "saturate": False}, "no saturate at opset 18; opset 19"),
-        ((f32([1]), f32(1)), {"opset": 19, "block_size": 2}, "no block_size at opset 19; opset 21"),
-        ((f32([1]), f32(1)), {"opset": 21, "precision": "float"}, "no precision at opset 21; opset 23"),
+        ((f32([1]), f32(1)), {"opset": 18, "saturate": False}, "no saturate at opset 18; it needs opset 19"),
+        ((f32([1]), f32(1)), {"opset": 19, "block_size": 2}, "no block_size at opset 19; it needs opset 21"),
+        ((f32([1]), f32(1)), {"opset": 21, "precision": "float"}, "no precision at opset 21; it needs opset 23"),
         ((f16([1]), f32(1)), {"opset": 21}, "of one type, not float16 and float"),
         ((f32([[1, 2]]), f32([1, 2, 3])), {}, r"scale of shape \(3,\) fits neither"),
         ((f32([[1, 2]]), f32([1, 2])), {"axis": 2}, "Axis 2 is out of range for a tensor of rank 2"),
@@ -108,9 +108,9 @@ def test_what_does_not_fit_is_refused(arguments: tuple[Any, ...], settings: dict
 
 
 def test_types_that_the_opset_lacks_are_refused_by_name() -> None:
-    with pytest.raises(ElementTypeError, match="no double as x"):
+    with pytest.raises(ElementTypeError, match="does not support double as x"):
         quantize_linear(1.0, f32(1))
-    with pytest.raises(ElementTypeError, match="no int4 as y at opset 19; opset 21"):
+    with pytest.raises(ElementTypeError, match="does not support int4 as y at opset 19; it needs opset 21"):
         quantize_linear(f32(1), f32(1), np.zeros((), oracle.INTS["int4"].dtype), opset=19)
     with pytest.raises(ElementTypeError, match="invalid precision int8"):
         quantize_linear(f32(1), f32(1), precision="int8")
