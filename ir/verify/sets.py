@@ -189,6 +189,10 @@ class Sets:
         return found
 
 
+_MOST_NAMES = 64
+"""Symbolic dimensions whose sizes are varied one by one, and sizes that are added up in pairs."""
+
+
 def _neighbours(sizes: Mapping[str, int], names: list[str], model: onnx_ir.Model) -> Iterator[dict[str, int]]:
     """Return sizes that differ from those given: each dimension by itself, and all at once."""
     weights = [
@@ -198,8 +202,8 @@ def _neighbours(sizes: Mapping[str, int], names: list[str], model: onnx_ir.Model
         for dim in value.const_value.shape.numpy()
     ]
     known = list(dict.fromkeys([*_SIZES, *sorted(set(weights), key=weights.count, reverse=True)[:24]]))
-    for name in names:
-        others = [sizes[other] for other in names if other != name]
+    for name in names[:_MOST_NAMES]:
+        others = list(dict.fromkeys(sizes[other] for other in names if other != name))[:_MOST_NAMES]
         sums = [x + y for i, x in enumerate(others) for y in others[i + 1 :]] + [x + 1 for x in others]
         for size in dict.fromkeys([*others, *sums, *known]):
             if size != sizes[name]:

@@ -41,6 +41,10 @@ def joined_dim(a: Element, b: Element) -> Element:
     return a if low is not None and least is not None and min(low, least) > 1 else UNKNOWN
 
 
+MOST_DIMENSIONS = 64
+"""The highest rank of a value that is followed; a shape may be made with more elements than fit in memory."""
+
+
 def broadcast(shapes: Sequence[Dims]) -> Dims:
     """Return the shape to which all broadcast."""
     rank = max(map(len, shapes), default=0)
@@ -85,7 +89,7 @@ def _reshape(node: Operation) -> Dims | None:
         ints = node.node.attributes["shape"].as_ints()
         return reshaped(node.shapes[0], array_of(ints, (len(ints),)), allow_zero=False)
     wanted = node.content(1)
-    if wanted is not None and wanted.ndim == 1:
+    if wanted is not None and wanted.ndim == 1 and wanted.size <= MOST_DIMENSIONS:
         return reshaped(node.shapes[0], wanted, allow_zero=bool(node.integer("allowzero", 0)))
     return _ranked(node, 1)
 
@@ -94,15 +98,17 @@ def _expand(node: Operation) -> Dims | None:
     wanted, shape = node.content(1), node.shapes[0]
     if shape is None:
         return None
-    if wanted is None or wanted.ndim != 1:
-        rank = _count(node, 1)
-        return None if rank is None else broadcast([shape, (UNKNOWN,) * rank])
+    if wanted is None or wanted.ndim != 1 or wanted.size > MOST_DIMENSIONS:
+        unknown = _ranked(node, 1)
+        return None if unknown is None else broadcast([shape, unknown])
     return broadcast([shape, tuple(_positive(each) for each in wanted.tolist())])
 
 
 def _of_shape(node: Operation) -> Dims | None:
     wanted = node.content(0)
-    return _ranked(node, 0) if wanted is None or wanted.ndim != 1 else tuple(map(_positive, wanted.tolist()))
+    if wanted is None or wanted.ndim != 1 or wanted.size > MOST_DIMENSIONS:
+        return _ranked(node, 0)
+    return tuple(map(_positive, wanted.tolist()))
 
 
 def _tile(node: Operation) -> Dims | None:
@@ -192,7 +198,7 @@ def _count(node: Operation, index: int) -> int | None:
 def _ranked(node: Operation, index: int) -> Dims | None:
     """Return a shape of unknown dimensions, as many as an input lists."""
     rank = _count(node, index)
-    return None if rank is None else (UNKNOWN,) * rank
+    return None if rank is None or rank > MOST_DIMENSIONS else (UNKNOWN,) * rank
 
 
 def _positive(element: Element) -> Element:
