@@ -18,16 +18,16 @@ import onnxruntime
 from onnx_ir import DataType
 
 from castsmith.lowering.builder import Builder
-from castsmith.lowering.encodings.choose import NEEDS_BITCAST, Sequence, decode, encode
+from castsmith.lowering.encodings.choose import NEEDS_BITCAST, Encoding, decode, encode
 from castsmith.lowering.encodings.ladder import round_in_place
 from castsmith.lowering.encodings.table import round_by_table
 from castsmith.lowering.encodings.ufp import round_by_ufp
-from castsmith.lowering.formats import Policy
+from castsmith.lowering.formats import NarrowPolicy
 from castsmith.numerics.types import FLOAT8_TYPES, type_name
 
 Write = Callable[[Builder, onnx_ir.Value], onnx_ir.Value]
-POLICY = Policy(True, 26)
-ROUNDERS = {Sequence.TABLE: round_by_table, Sequence.UFP: round_by_ufp, Sequence.LADDER: round_in_place}
+POLICY = NarrowPolicy(True, 26)
+ROUNDERS = {Encoding.TABLE: round_by_table, Encoding.UFP: round_by_ufp, Encoding.LADDER: round_in_place}
 
 
 def model_of(write: Write, source: DataType, opset: int) -> onnx.ModelProto:
@@ -89,7 +89,7 @@ def measured(to: DataType, given: argparse.Namespace) -> dict[str, float]:
         "native both": (native(to, DataType.FLOAT), DataType.FLOAT, 26),
         "decode": (lambda b, v: decode(b, v, to, DataType.FLOAT), DataType.UINT8, 26),
     }
-    for s in Sequence:
+    for s in Encoding:
         opset = 26 if s in NEEDS_BITCAST else 24
         writes[f"{s.value} encode"] = (lambda b, v, s=s: encode(b, v, to, POLICY, s), DataType.FLOAT, opset)
         writes[f"{s.value} both"] = (
@@ -121,7 +121,7 @@ def main() -> None:
             f"{name} {took[f'native {name}'] * 1e3:.1f} ms" for name in ("encode", "decode", "both")
         )
         print(f"{type_name(to)}: decode {took['native decode'] / took['decode']:.2f}  (native: {milliseconds})")
-        for s in Sequence:
+        for s in Encoding:
             ratios = [f"encode {took['native encode'] / took[f'{s.value} encode']:.2f}"]
             ratios.append(f"there and back {took['native both'] / took[f'{s.value} both']:.2f}")
             if f"{s.value} in place" in took:
