@@ -167,13 +167,14 @@ _KEYS = itertools.count()
 
 @dataclass
 class Prepared:
-    """A model in the other process; `turn` is the number of the start."""
+    """A model in the other process; `turn` is the number of the start, `refused`: the engine does not take it."""
 
     kind: str
     model: bytes
     fixed: Mapping[str, Array] = field(default_factory=dict[str, Array])
     key: int = field(default_factory=_KEYS.__next__)
     turn: int = 0
+    refused: bool = False
 
     def __post_init__(self) -> None:
         weakref.finalize(self, process().gone.append, self.key)
@@ -233,12 +234,14 @@ class Engine:
         seconds: float = _LONGEST_CALL,
         fresh: bool = False,
         extra: Mapping[str, float] | None = None,
+        again: bool = False,
     ) -> list[Array]:
         """Return the outputs of the node for the operands, which have supported types.
 
         Args:
             fresh: Use a new session, since an operator with a seed continues its random sequence.
             extra: Additional attributes of the node.
+            again: True for the second attempt, in a new process: one that held many models may have lacked memory.
         """
         feeds = {f"i{index}": array for index, array in enumerate(operands) if array is not None}
         constant = {f"i{i}" for i, value in enumerate(node.inputs) if constant_tensor(value) is not None}
@@ -251,6 +254,8 @@ class Engine:
         try:
             return _placed(node, prepared.run(given, seconds))
         except CrashError as error:
+            if not again and not error.late:
+                return self.run(node, operands, imports, seconds=seconds, fresh=fresh, extra=extra, again=True)
             self.crashes.append(f"{TITLES.get(who, who)} {error} in {node.op_type} on {_types_text(feeds)}")
             if error.late:
                 raise LimitError(f"{node.op_type} {error} on {_types_text(feeds)} (`seconds=` allows more).") from None
@@ -283,15 +288,9 @@ class Engine:
             return "qonnx", Prepared("qonnx", model, fixed)
         if self._takes(operands):
             prepared = Prepared(self.name, model, fixed)
-            try:
-                prepared.ready()
-                if self.name == "openvino":
-                    prepared.run({name: array for name, array in feeds.items() if name not in fixed})
+            trial = {name: array for name, array in feeds.items() if name not in fixed}
+            if self._reads(node, prepared, trial) or self._reads(node, prepared, trial, again=True):
                 return self.name, prepared
-            except CrashError as error:
-                self.crashes.append(f"{TITLES[self.name]} {error} when it reads {node.op_type}")
-            except EngineError:
-                pass  # the engine refuses the node
         if self.name != "reference":
             self.stood_in.add(node.op_type)
         last = Prepared("reference", model, fixed)
@@ -304,6 +303,26 @@ class Engine:
             gone.unsupported = True
             raise gone from None
         return "reference", last
+
+    def _reads(
+        self, node: onnx_ir.Node, prepared: Prepared, feeds: Mapping[str, Array], *, again: bool = False
+    ) -> bool:
+        """True if the engine loads the node; OpenVINO must run it too. again: in a new process, after a crash."""
+        if again and prepared.refused:
+            return False
+        try:
+            prepared.ready()
+            if self.name == "openvino":
+                prepared.run(feeds)
+        except CrashError as error:
+            prepared.refused = error.late
+            if again or error.late:
+                self.crashes.append(f"{TITLES[self.name]} {error} when it reads {node.op_type}")
+            return False
+        except EngineError:
+            prepared.refused = True
+            return False
+        return True
 
     def _takes(self, operands: Sequence[Array | None]) -> bool:
         """True if the engine is tried at all: only numpy's own types can be inputs of a session."""

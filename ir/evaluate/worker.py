@@ -18,8 +18,8 @@ from typing import IO, Any
 Run = Callable[[Mapping[str, Any]], Sequence[Any]]
 
 _LENGTH = struct.Struct("<Q")
-_FREE, _TIMES, _ALIGNMENT = 4 << 30, 8, 64
-"""The memory limit of engines: a number of bytes, plus a multiple of the size of their inputs."""
+_FREE, _TIMES, _EACH, _ALIGNMENT = 4 << 30, 8, 2 << 20, 64
+"""The memory limit of engines: a number of bytes, a multiple of the size of their inputs, and bytes for each model."""
 
 
 def send(stream: IO[bytes], message: object) -> None:
@@ -56,7 +56,7 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
             held[words[0]] = size
         elif what == "forget":
             held = {key: number for key, number in held.items() if key not in words[0]}
-        _limit_memory(sum(held.values()) + size)
+        _limit_memory(_TIMES * (sum(held.values()) + size) + _EACH * len(held))
         try:
             send(answers, (True, _answer(prepared, what, *words)))
         except Exception as error:  # each engine raises classes of its own, ONNX Runtime one for each status code
@@ -71,13 +71,13 @@ def _size(word: Any) -> int:
 
 
 def _limit_memory(size: int) -> None:
-    """Limit the memory of this process to the needs of models and arrays of that size.
+    """Limit the memory of this process to `size` bytes more than it may take for nothing.
 
     An engine that reads a small model, such as one that doubles a constant shape forty times, may request all memory.
     """
     if sys.platform == "linux":
         resource = import_module("resource")
-        most = _FREE + _TIMES * size
+        most = _FREE + size
         _, hard = resource.getrlimit(resource.RLIMIT_DATA)
         resource.setrlimit(resource.RLIMIT_DATA, (most if hard < 0 else min(most, hard), hard))
 

@@ -12,6 +12,7 @@ import onnx_ir
 import pytest
 
 import castsmith as public
+from castsmith.ir.evaluate import engines
 from castsmith.ir.evaluate.engines import Engine
 from castsmith.ir.verify import Verdict, verify
 from castsmith.ir.verify.compare import difference
@@ -405,3 +406,25 @@ def test_sums_do_not_depend_on_where_an_array_lies() -> None:
         here[...] = numbers
         found.add(Engine("onnxruntime").run(model.graph[0], [here], {"": 23})[0].tobytes())
     assert len(found) == 1
+
+
+def test_an_engine_that_crashes_once_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that holds many models may lack memory; another implementation in its place rounds otherwise."""
+    model = onnx.parser.parse_model(
+        '<ir_version: 10, opset_import: ["": 21]> g (float[4] x) => (float[4] y) { y = Softmax (x) }'
+    )
+    crashed = list[int]()
+    plain = engines.Prepared.run
+
+    def crash_once(self: engines.Prepared, *words: Any, **named: Any) -> list[Any]:
+        if not crashed:
+            crashed.append(1)
+            raise engines.CrashError("crashed its process (signal 6)")
+        return plain(self, *words, **named)
+
+    monkeypatch.setattr(engines.Prepared, "run", crash_once)
+    verdict = verify(model, model)
+    assert crashed
+    assert verdict.equal
+    assert not verdict.stood_in
+    assert not verdict.notes
