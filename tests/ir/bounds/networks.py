@@ -21,7 +21,8 @@ _WIDTH = 6
 class Network:
     """A chain of random operators on values of shape [2, 3, width], all of them outputs."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, without: tuple[str, ...] = ()) -> None:
+        self.unary = [op_type for op_type in _UNARY if op_type not in without]
         self.rng = np.random.default_rng(seed)
         self.nodes: list[onnx.NodeProto] = []
         self.weights: list[onnx.TensorProto] = []
@@ -54,7 +55,7 @@ class Network:
         width = _WIDTH
         match kind:
             case 0 | 1:
-                y = self.node(str(self.rng.choice(_UNARY)), x)
+                y = self.node(str(self.rng.choice(self.unary)), x)
             case 2:
                 y = self.node("Add", self.node("MatMul", x, self.weight(width, width)), self.weight(width))
             case 3:

@@ -46,7 +46,8 @@ def test_random_networks(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(min(_NETWORKS, 4)))
 def test_random_networks_in_the_reference_evaluator(seed: int) -> None:
-    network = Network(1000 + seed)
+    # Older releases compute Softplus, and Mish with it, as log(exp(x) + 1), which overflows.
+    network = Network(1000 + seed, without=("Softplus", "Mish"))
     model = network.model(_LAYERS)
     found = bounds(model, ranges=network.ranges)
     evaluator = onnx.reference.ReferenceEvaluator(model)
