@@ -6,7 +6,6 @@ rule cannot bound is unbounded, but no NaN unless an operand may be one: its ope
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -17,7 +16,7 @@ from onnx_ir import DataType
 from castsmith.ir.bounds import elementwise, linear, movement, normalization
 from castsmith.ir.bounds.control_flow import control_flow
 from castsmith.ir.bounds.interval import Dims, Interval, constant_interval, flags, hull, whole, with_bounds
-from castsmith.ir.bounds.rounding import is_float, is_integer, rounded
+from castsmith.ir.bounds.rounding import Array, is_float, is_integer, rounded
 from castsmith.ir.bounds.step import DEFAULTS, Rule, Step, UnknownRangeError
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.inference import Inference
@@ -222,7 +221,7 @@ _CHUNK = 1 << 22
 def interval_of_tensor(tensor: onnx_ir.TensorProtocol) -> Interval:
     """The elements of a constant: one by one if it is small, else the least and greatest along its last axis."""
     dims = tuple(int(each) for each in tensor.shape.numpy())
-    row = element_type(tensor.dtype) if tensor.dtype not in (DataType.UNDEFINED,) else None
+    row = None if tensor.dtype == DataType.UNDEFINED else element_type(tensor.dtype)
     if row is None or row.kind > Kind.FLOATING:
         return constant_interval(-np.inf, np.inf, dims, tensor.dtype, nan=True, infinite=True)
     array = np.asarray(tensor.numpy())
@@ -246,25 +245,24 @@ def _rows(
         yield flat[start : start + by]
 
 
-def _of_rows(part: np.ndarray[tuple[int, ...], np.dtype[np.float64]], dtype: DataType) -> Interval:
-    whole_part = _of_array(part, part.shape, dtype, follow=False)
-    low, high = np.nan_to_num(part, nan=0.0, posinf=np.inf, neginf=-np.inf), None
-    high = low.max(axis=0, keepdims=True)
-    return replace(whole_part, low=low.min(axis=0, keepdims=True), high=high)
+def _of_rows(part: Array, dtype: DataType) -> Interval:
+    clean, facts = _without_nan(part)
+    low, high = clean.min(axis=0, keepdims=True), clean.max(axis=0, keepdims=True)
+    return replace(constant_interval(0.0, 0.0, part.shape, dtype, **facts), low=low, high=high)
 
 
-def _of_array(
-    array: np.ndarray[tuple[int, ...], np.dtype[np.float64]], dims: Dims, dtype: DataType, *, follow: bool = True
-) -> Interval:
+def _of_array(array: Array, dims: Dims, dtype: DataType) -> Interval:
+    clean, facts = _without_nan(array)
+    return with_bounds(constant_interval(0.0, 0.0, dims, dtype, **facts), clean, clean, dims)
+
+
+def _without_nan(array: Array) -> tuple[Array, dict[str, bool]]:
+    """The numbers of a constant, 0 in place of NaN, and which of NaN and infinity it holds."""
     nan, infinite = bool(np.isnan(array).any()), bool(np.isinf(array).any())
     clean = np.nan_to_num(array, nan=0.0, posinf=np.inf, neginf=-np.inf) if nan else array
-    base = constant_interval(0.0, 0.0, dims, dtype, nan=nan, infinite=infinite)
-    if not follow:
-        return base
-    return with_bounds(base, clean, clean, dims)
+    return clean, {"nan": nan, "infinite": infinite}
 
 
 def opset_of_model(model: onnx_ir.Model) -> int:
-    """The opset of the default domain of the model."""
-    found = opset_of(model.opset_imports, "")
-    return 1 if found is None or not math.isfinite(found) else found
+    """The opset of the default domain of the model; 1 for a model without it."""
+    return opset_of(model.opset_imports, "") or 1

@@ -10,7 +10,7 @@ import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.bounds.interval import Interval, broadcast_dims, hull, kept_axis, with_bounds
+from castsmith.ir.bounds.interval import Interval, absolute, broadcast_dims, hull, kept_axis, with_bounds
 from castsmith.ir.bounds.rounding import Array, is_float, is_integer, largest, limits_of, sum_error, with_slack
 from castsmith.ir.bounds.step import Rule, Step, UnknownRangeError
 
@@ -65,8 +65,7 @@ def _may_be_zero(interval: Interval) -> bool:
 
 
 def _square(low: Array, high: Array) -> Ends:
-    nearest = np.where((low <= 0) & (high >= 0), 0.0, np.minimum(np.abs(low), np.abs(high)))
-    farthest = np.maximum(np.abs(low), np.abs(high))
+    nearest, farthest = absolute(low, high)
     with np.errstate(all="ignore"):
         return nearest * nearest, farthest * farthest
 
@@ -355,8 +354,7 @@ def _reciprocal(step: Step) -> Interval:
 
 def _abs(step: Step) -> Interval:
     x = step.input(0)
-    nearest = np.where((x.low <= 0) & (x.high >= 0), 0.0, np.minimum(np.abs(x.low), np.abs(x.high)))
-    return step.result(nearest, x.magnitude, x.dims, x)
+    return step.result(*absolute(x.low, x.high), x.dims, x)
 
 
 def _neg(step: Step) -> Interval:

@@ -135,6 +135,12 @@ def joined_along(interval: Interval, axes: Iterable[int] | None) -> tuple[Array,
     return interval.low.min(axis=axis, keepdims=True), interval.high.max(axis=axis, keepdims=True)
 
 
+def absolute(low: Array, high: Array) -> tuple[Array, Array]:
+    """The bounds of the absolute values of numbers in [low, high]."""
+    nearest = np.where((low <= 0) & (high >= 0), 0.0, np.minimum(np.abs(low), np.abs(high)))
+    return nearest, np.maximum(np.abs(low), np.abs(high))
+
+
 def hull(intervals: Sequence[Interval], dims: Dims | None = None) -> Interval:
     """The least interval that holds all of them; they have one rank, or the result is one interval for all elements."""
     first = intervals[0]

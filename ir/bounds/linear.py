@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -69,18 +69,23 @@ def product_with(low: Array, high: Array, weights: Array) -> tuple[Array, Array,
     return least, most, size
 
 
-def _in_chunks(x: Ends, weights: Matrix) -> tuple[Array, Array, Array]:
-    """`product_with`, converting some columns of W at a time."""
-    low, high = x
+def _columns(weights: Matrix) -> Iterator[Array]:
+    """The columns of W in float64, some at a time."""
+    width = max(1, _CHUNK // max(weights.shape[0], 1))
+    for start in range(0, weights.shape[1], width):
+        yield weights[:, start : start + width].astype(np.float64)
+
+
+def _bounded_product(step: Step, low: Array, high: Array, weights: Matrix) -> Ends:
+    """Bounds of x @ W in the type of the result, for x in [low, high] (rows, k or 1) and a constant W (k, n)."""
+    _finite_weights(weights)
     k, n = weights.shape
-    width = max(1, _CHUNK // max(k, 1))
-    parts = [
-        product_with(low, high, weights[:, start : start + width].astype(np.float64)) for start in range(0, n, width)
-    ]
-    if not parts:
+    if low.shape[1] not in (1, k) or not n:
         raise UnknownRangeError
+    parts = [product_with(low, high, part) for part in _columns(weights)]
     least, most, size = (np.concatenate([part[i] for part in parts], axis=1) for i in range(3))
-    return least, most, size
+    error = _error(size, k, step.dtypes[0])
+    return least - error, most + error
 
 
 def _finite_weights(weights: Matrix) -> None:
@@ -128,18 +133,12 @@ def _by_weights(
     *others: Interval,
 ) -> Interval:
     """x @ W for a constant W (k, n)."""
-    _finite_weights(weights)
     k, n = weights.shape
     low, high = x.low, x.high
     if math.prod(low.shape[:-1]) > _ROWS:
         low, high = joined_along(x, range(low.ndim - 1))
     lead = low.shape[:-1]
-    ends = low.reshape(-1, low.shape[-1]), high.reshape(-1, high.shape[-1])
-    if ends[0].shape[1] not in (1, k):
-        raise UnknownRangeError
-    least, most, size = _in_chunks(ends, weights)
-    error = _error(size, k, step.dtypes[0])
-    least, most = least - error, most + error
+    least, most = _bounded_product(step, low.reshape(-1, low.shape[-1]), high.reshape(-1, high.shape[-1]), weights)
     if x.ball is not None:
         least, most = _by_norm(step, x, weights, least, most)
     if x.weights_axis is not None and x.weights_axis == len(x.dims or ()) - 1:
@@ -154,11 +153,9 @@ def _by_norm(step: Step, x: Interval, weights: Matrix, least: Array, most: Array
     ball = x.ball
     assert ball is not None
     k = weights.shape[0]
-    width = max(1, _CHUNK // max(k, 1))
     centers: list[Array] = []
     halves: list[Array] = []
-    for start in range(0, weights.shape[1], width):
-        part = weights[:, start : start + width].astype(np.float64)
+    for part in _columns(weights):
         scaled = part * ball.scale[:, None]
         center = (part * ball.offset[:, None]).sum(axis=0)
         norm = np.sqrt((scaled * scaled).sum(axis=0))
@@ -185,16 +182,10 @@ def _weights_first(
     *others: Interval,
 ) -> Interval:
     """W @ x for a constant W (m, k)."""
-    _finite_weights(weights)
-    low, high = joined_along(x, [*range(x.low.ndim - 2), x.low.ndim - 1]) if x.low.ndim > 2 else joined_along(x, [1])
-    k = weights.shape[1]
-    ends = low.reshape(1, -1), high.reshape(1, -1)
-    if ends[0].shape[1] not in (1, k):
-        raise UnknownRangeError
-    least, most, size = _in_chunks(ends, weights.T)
-    error = _error(size, k, step.dtypes[0])
+    low, high = joined_along(x, [*range(x.low.ndim - 2), x.low.ndim - 1])
+    ends = _bounded_product(step, low.reshape(1, -1), high.reshape(1, -1), weights.T)
     lead = (1,) * (len(x.dims or ()) - 2)
-    low, high = ((each).reshape((*lead, -1, 1)) for each in (least - error, most + error))
+    low, high = (each.reshape((*lead, -1, 1)) for each in ends)
     return step.result(low, high, dims, x, *others, nan=x.nan or x.infinite)
 
 

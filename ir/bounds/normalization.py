@@ -20,6 +20,7 @@ from castsmith.ir.bounds.interval import (
     Ball,
     Dims,
     Interval,
+    absolute,
     broadcast_dims,
     constant_interval,
     flags,
@@ -96,9 +97,9 @@ def _sums(step: Step) -> Interval:
     kind = step.node.op_type
     low, high = x.low, x.high
     if kind == "ReduceL1":
-        low, high = _absolute(low, high)
+        low, high = absolute(low, high)
     elif kind in ("ReduceL2", "ReduceSumSquare"):
-        low, high = _absolute(low, high)
+        low, high = absolute(low, high)
         low, high = low * low, high * high
     count = None if axes is None else length_of(x.dims, axes)
     nan = x.nan or x.infinite
@@ -124,11 +125,6 @@ def _sums(step: Step) -> Interval:
         with np.errstate(all="ignore"):
             low, high = np.sqrt(np.maximum(low, 0)), np.sqrt(high)
     return step.result(_squeezed(step, low, axes), _squeezed(step, high, axes), dims, x, nan=nan)
-
-
-def _absolute(low: Array, high: Array) -> tuple[Array, Array]:
-    nearest = np.where((low <= 0) & (high >= 0), 0.0, np.minimum(np.abs(low), np.abs(high)))
-    return nearest, np.maximum(np.abs(low), np.abs(high))
 
 
 def _totals(array: Array, axes: list[int], dims: Dims | None) -> Array:

@@ -6,7 +6,7 @@ Each function here takes what makes a value and finds such a chain, by structure
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -103,12 +103,15 @@ def _no_ceiling(node: onnx_ir.Node) -> bool:
     return "max" not in node.attributes and (len(node.inputs) < 3 or node.inputs[2] is None)
 
 
-def _beside(node: onnx_ir.Node, known: Mapping[onnx_ir.Value, Interval], find: object, depth: int) -> Root | None:
+_Find = Callable[["onnx_ir.Value | None", Mapping[onnx_ir.Value, Interval], int], Root | None]
+
+
+def _beside(node: onnx_ir.Node, known: Mapping[onnx_ir.Value, Interval], find: _Find, depth: int) -> Root | None:
     """A norm, or its square, to which a value that is not negative is added."""
     for one, other in ((0, 1), (1, 0)):
         added = node.inputs[other]
         if added is not None and added in known and known[added].least >= 0 and not known[added].nan:
-            found = (root if find is root else _square)(node.inputs[one], known, depth + 1)
+            found = find(node.inputs[one], known, depth + 1)
             if found is not None:
                 return found
     return None

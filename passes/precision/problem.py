@@ -121,7 +121,6 @@ class Problem:
     reasons: dict[onnx_ir.Node, str] = field(default_factory=dict[onnx_ir.Node, str])
     """The reason why a node is fixed to a side, or cannot change."""
     carried: dict[onnx_ir.Value, Carried] = field(default_factory=dict[onnx_ir.Value, Carried])
-    masks_used: set[onnx_ir.Value] = field(default_factory=set[onnx_ir.Value])
     _types: dict[onnx_ir.Value, DataType | None] = field(default_factory=dict[onnx_ir.Value, "DataType | None"])
     _fates: dict[onnx_ir.TensorProtocol, Fate] = field(default_factory=dict[onnx_ir.TensorProtocol, Fate])
     _functions: set[onnx_ir.OperatorIdentifier] = field(default_factory=set[onnx_ir.OperatorIdentifier])
