@@ -167,14 +167,13 @@ _KEYS = itertools.count()
 
 @dataclass
 class Prepared:
-    """A model in the other process; `turn` is the number of the start, `refused`: the engine does not take it."""
+    """A model in the other process; `turn` is the number of the start."""
 
     kind: str
     model: bytes
     fixed: Mapping[str, Array] = field(default_factory=dict[str, Array])
     key: int = field(default_factory=_KEYS.__next__)
     turn: int = 0
-    refused: bool = False
 
     def __post_init__(self) -> None:
         weakref.finalize(self, process().gone.append, self.key)
@@ -289,7 +288,7 @@ class Engine:
         if self._takes(operands):
             prepared = Prepared(self.name, model, fixed)
             trial = {name: array for name, array in feeds.items() if name not in fixed}
-            if self._reads(node, prepared, trial) or self._reads(node, prepared, trial, again=True):
+            if self._reads(node, prepared, trial):
                 return self.name, prepared
         if self.name != "reference":
             self.stood_in.add(node.op_type)
@@ -304,25 +303,21 @@ class Engine:
             raise gone from None
         return "reference", last
 
-    def _reads(
-        self, node: onnx_ir.Node, prepared: Prepared, feeds: Mapping[str, Array], *, again: bool = False
-    ) -> bool:
-        """True if the engine loads the node; OpenVINO must run it too. again: in a new process, after a crash."""
-        if again and prepared.refused:
-            return False
-        try:
-            prepared.ready()
-            if self.name == "openvino":
-                prepared.run(feeds)
-        except CrashError as error:
-            prepared.refused = error.late
-            if again or error.late:
-                self.crashes.append(f"{TITLES[self.name]} {error} when it reads {node.op_type}")
-            return False
-        except EngineError:
-            prepared.refused = True
-            return False
-        return True
+    def _reads(self, node: onnx_ir.Node, prepared: Prepared, feeds: Mapping[str, Array]) -> bool:
+        """True if the engine loads the node, tried in a new process after a crash; OpenVINO must run it too."""
+        for again in (False, True):
+            try:
+                prepared.ready()
+                if self.name == "openvino":
+                    prepared.run(feeds)
+                return True
+            except CrashError as error:
+                if again or error.late:
+                    self.crashes.append(f"{TITLES[self.name]} {error} when it reads {node.op_type}")
+                    return False
+            except EngineError:
+                return False
+        return False
 
     def _takes(self, operands: Sequence[Array | None]) -> bool:
         """True if the engine is tried at all: only numpy's own types can be inputs of a session."""
