@@ -1,0 +1,245 @@
+"""Well-known architectures with random weights, exported by PyTorch: language, vision, audio, and what joins them.
+
+python benchmarks/architectures.py FOLDER [NAME ...]      needs torch, transformers and onnxscript
+
+Layers and widths are small, so that a whole set is made in minutes; everything else is as in the published models. The
+seed is fixed. A name that the installed libraries cannot export is reported, and the others go on.
+"""
+
+# The libraries that export are not installed where types are checked.
+# pyright: basic, reportMissingImports=false
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from torch import Tensor, nn
+
+Example = tuple[nn.Module, dict[str, Tensor]]
+_TOKENS = {
+    "vocab_size": 1000,
+    "hidden_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 128,
+}
+_IMAGE = {
+    "hidden_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 128,
+    "image_size": 64,
+}
+
+
+class Outputs(nn.Module):
+    """The named outputs of a model of transformers, without its cache."""
+
+    def __init__(self, model: nn.Module, names: tuple[str, ...]) -> None:
+        super().__init__()
+        self.model, self.names = model, names
+
+    def forward(self, **inputs: Tensor) -> tuple[Tensor, ...]:
+        found = self.model(**inputs, return_dict=True)
+        return tuple(getattr(found, name) for name in self.names)
+
+
+def _tokens(length: int = 16, mask: bool = True) -> dict[str, Tensor]:
+    inputs = {"input_ids": torch.randint(3, 1000, (2, length))}
+    return inputs | ({"attention_mask": torch.ones(2, length, dtype=torch.int64)} if mask else {})
+
+
+def _encoder(name: str, **changes: Any) -> Example:
+    config = getattr(transformers, f"{name}Config")(**(_TOKENS | changes))
+    return Outputs(getattr(transformers, f"{name}Model")(config), ("last_hidden_state",)), _tokens()
+
+
+def _decoder(name: str, model: str | None = None, **changes: Any) -> Example:
+    config = getattr(transformers, f"{name}Config")(**(_TOKENS | {"use_cache": False} | changes))
+    return Outputs(getattr(transformers, model or f"{name}ForCausalLM")(config), ("logits",)), _tokens()
+
+
+def _picture(name: str, output: str = "last_hidden_state", **settings: Any) -> Example:
+    config = getattr(transformers, f"{name}Config")(**settings)
+    return Outputs(getattr(transformers, f"{name}Model")(config), (output,)), {
+        "pixel_values": torch.randn(1, 3, 64, 64)
+    }
+
+
+def _t5() -> Example:
+    # The fused attention of these two cannot be decomposed by the exporter of PyTorch 2.13.
+    config = transformers.T5Config(
+        vocab_size=1000, d_model=64, d_kv=16, d_ff=128, num_layers=2, num_heads=4, use_cache=False,
+        attn_implementation="eager",
+    )  # fmt: skip
+    inputs = _tokens() | {"decoder_input_ids": torch.randint(3, 1000, (2, 8))}
+    return Outputs(transformers.T5ForConditionalGeneration(config), ("logits",)), inputs
+
+
+def _whisper() -> Example:
+    config = transformers.WhisperConfig(
+        vocab_size=1000, d_model=64, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4,
+        decoder_attention_heads=4, encoder_ffn_dim=128, decoder_ffn_dim=128, num_mel_bins=16, max_source_positions=50,
+        max_target_positions=32, pad_token_id=0, bos_token_id=1, eos_token_id=2, decoder_start_token_id=1,
+        use_cache=False,
+    )  # fmt: skip
+    inputs = {"input_features": torch.randn(1, 16, 100), "decoder_input_ids": torch.randint(3, 1000, (1, 8))}
+    return Outputs(transformers.WhisperForConditionalGeneration(config), ("logits",)), inputs
+
+
+def _clip() -> Example:
+    text = dict(_TOKENS, max_position_embeddings=32, bos_token_id=1, eos_token_id=2)
+    config = transformers.CLIPConfig(text_config=text, vision_config=dict(_IMAGE, patch_size=16), projection_dim=32)
+    inputs = _tokens() | {"pixel_values": torch.randn(2, 3, 64, 64)}
+    return Outputs(transformers.CLIPModel(config), ("logits_per_image", "text_embeds")), inputs
+
+
+def _detr() -> Example:
+    backbone = transformers.ResNetConfig(
+        embedding_size=16, hidden_sizes=[16, 32], depths=[1, 1], layer_type="basic", out_features=["stage2"]
+    )
+    config = transformers.DetrConfig(
+        use_timm_backbone=False, backbone=None, backbone_config=backbone, use_pretrained_backbone=False, d_model=64,
+        encoder_layers=2, decoder_layers=2, encoder_ffn_dim=128, decoder_ffn_dim=128, num_queries=10,
+        encoder_attention_heads=4, decoder_attention_heads=4,
+    )  # fmt: skip
+    model = transformers.DetrForObjectDetection(config)
+    inputs = {"pixel_values": torch.randn(1, 3, 64, 64), "pixel_mask": torch.ones(1, 64, 64, dtype=torch.int64)}
+    return Outputs(model, ("logits", "pred_boxes")), inputs
+
+
+def _wav2vec2() -> Example:
+    config = transformers.Wav2Vec2Config(**_TOKENS, conv_dim=(32,) * 7, num_conv_pos_embeddings=16)
+    return Outputs(transformers.Wav2Vec2ForCTC(config), ("logits",)), {"input_values": torch.randn(1, 4000)}
+
+
+class UNet(nn.Module):
+    """Convolutions down and up with skips, group normalisation attention in the middle, as diffusion models have."""
+
+    def __init__(self, width: int = 32) -> None:
+        super().__init__()
+        self.time = nn.Sequential(nn.Linear(width, width), nn.SiLU(), nn.Linear(width, width))
+        self.start = nn.Conv2d(4, width, 3, padding=1)
+        self.down = nn.Conv2d(width, width, 3, 2, 1)
+        self.norms = nn.ModuleList(nn.GroupNorm(8, width) for _ in range(3))
+        self.middle = nn.Conv2d(width, width, 3, padding=1)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up = nn.ConvTranspose2d(width, width, 4, 2, 1)
+        self.end = nn.Conv2d(2 * width, 4, 3, padding=1)
+
+    def forward(self, sample: Tensor, timestep: Tensor) -> Tensor:
+        frequencies = torch.exp(-torch.arange(16, device=sample.device) * 0.5)
+        angles = timestep[:, None].float() * frequencies
+        time = self.time(torch.cat([angles.sin(), angles.cos()], -1))[:, :, None, None]
+        skip = self.start(sample)
+        x = nn.functional.silu(self.norms[0](self.down(skip))) + time
+        x = x + self.middle(nn.functional.silu(self.norms[1](x)))
+        rows = self.norms[2](x).flatten(2).transpose(1, 2)
+        heads = [t.unflatten(-1, (4, -1)).transpose(1, 2) for t in self.qkv(rows).chunk(3, -1)]
+        mixed = nn.functional.scaled_dot_product_attention(*heads).transpose(1, 2).flatten(2)
+        x = x + self.out(mixed).transpose(1, 2).unflatten(-1, x.shape[2:])
+        return self.end(torch.cat([self.up(x), skip], 1))
+
+
+class Recurrent(nn.Module):
+    """A bidirectional LSTM over embedded tokens, and a GRU on top."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = nn.Embedding(1000, 32)
+        self.lstm = nn.LSTM(32, 48, num_layers=2, bidirectional=True, batch_first=True)
+        self.gru, self.head = nn.GRU(96, 32, batch_first=True), nn.Linear(32, 1000)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return self.head(self.gru(self.lstm(self.words(tokens))[0])[0])
+
+
+class Experts(nn.Module):
+    """A layer of experts: every expert computed, the two best of each token mixed by their softmax."""
+
+    def __init__(self, width: int = 64, count: int = 4) -> None:
+        super().__init__()
+        self.router = nn.Linear(width, count)
+        self.first = nn.Parameter(torch.randn(count, width, 2 * width) * 0.1)
+        self.second = nn.Parameter(torch.randn(count, 2 * width, width) * 0.1)
+        self.norm = nn.RMSNorm(width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        rows = self.norm(x)
+        best, index = self.router(rows).topk(2, -1)
+        weights = torch.zeros_like(self.router(rows)).scatter(-1, index, best.softmax(-1))
+        hidden = nn.functional.gelu(torch.einsum("btd,edf->betf", rows, self.first))
+        return x + torch.einsum("betf,efd,bte->btd", hidden, self.second, weights)
+
+
+_MAMBA = {"vocab_size": 1000, "hidden_size": 64, "num_hidden_layers": 2, "state_size": 8, "use_cache": False}
+_KEYS = {"num_key_value_heads": 2, "max_position_embeddings": 64}
+ARCHITECTURES: dict[str, Callable[[], Example]] = {
+    "bert": lambda: _encoder("Bert"),
+    "roberta": lambda: _encoder("Roberta"),
+    "electra": lambda: _encoder("Electra", embedding_size=64),
+    "distilbert": lambda: _encoder("DistilBert", dim=64, n_layers=2, n_heads=4, hidden_dim=128),
+    "albert": lambda: _encoder("Albert", embedding_size=32),
+    "deberta": lambda: _encoder("DebertaV2", relative_attention=True, pos_att_type=["p2c", "c2p"]),
+    "gpt2": lambda: _decoder("GPT2", "GPT2LMHeadModel", n_embd=64, n_layer=2, n_head=4, n_positions=64),
+    "opt": lambda: _decoder("OPT", ffn_dim=128, word_embed_proj_dim=64, max_position_embeddings=64),
+    "bloom": lambda: _decoder("Bloom", n_layer=2, n_head=4),
+    "llama": lambda: _decoder("Llama", **_KEYS),
+    "qwen2": lambda: _decoder("Qwen2", **_KEYS),
+    "gemma2": lambda: _decoder("Gemma2", head_dim=16, **_KEYS),
+    "phi": lambda: _decoder("Phi", max_position_embeddings=64),
+    "mamba": lambda: _decoder("Mamba", **_MAMBA),
+    "t5": _t5,
+    "whisper": _whisper,
+    "wav2vec2": _wav2vec2,
+    "vit": lambda: _picture("ViT", **_IMAGE, patch_size=16),
+    "dinov2": lambda: _picture("Dinov2", hidden_size=64, num_hidden_layers=2, num_attention_heads=4, image_size=64),
+    "swin": lambda: _picture("Swin", attn_implementation="eager", image_size=64, patch_size=4, embed_dim=32,
+                             depths=[2, 2], num_heads=[2, 4],
+                             window_size=4),
+    "segformer": lambda: _picture("Segformer", hidden_sizes=[16, 32], depths=[1, 1], num_encoder_blocks=2),
+    "convnext": lambda: _picture("ConvNext", hidden_sizes=[16, 32], depths=[2, 2], num_stages=2),
+    "clip": _clip,
+    "detr": _detr,
+    "resnet": lambda: _picture("ResNet", embedding_size=16, hidden_sizes=[16, 32], depths=[2, 2], layer_type="basic"),
+    "mobilenet_v2": lambda: _picture("MobileNetV2", depth_multiplier=0.35, image_size=64),
+    "efficientnet": lambda: _picture("EfficientNet", image_size=64, width_coefficient=0.5,
+                                     depth_coefficient=0.3, hidden_dim=640),
+    "unet": lambda: (UNet(), {"sample": torch.randn(1, 4, 32, 32), "timestep": torch.tensor([10])}),
+    "lstm": lambda: (Recurrent(), {"tokens": torch.randint(0, 1000, (2, 12))}),
+    "experts": lambda: (nn.Sequential(Experts(), Experts()), {"input": torch.randn(2, 8, 64)}),
+}  # fmt: skip
+
+
+def export(name: str, folder: Path) -> None:
+    """Write FOLDER/NAME.onnx, with its weights inside."""
+    torch.manual_seed(20)
+    model, inputs = ARCHITECTURES[name]()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        program = torch.onnx.export(model.eval(), (), kwargs=inputs, dynamo=True, verbose=False)
+    program.save(folder / f"{name}.onnx")
+
+
+def main() -> None:
+    if len(sys.argv) < 2:
+        raise SystemExit(__doc__)
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in sys.argv[2:] or ARCHITECTURES:
+        try:
+            export(name, folder)
+        except Exception as error:  # another library's; the others are still of use
+            print(f"{name}: {type(error).__name__}: {str(error).splitlines()[0]}")
+        else:
+            print(f"{name}: {(folder / f'{name}.onnx').stat().st_size} bytes", flush=True)
+
+
+if __name__ == "__main__":
+    main()
