@@ -55,8 +55,10 @@ def promotion_rules_of(node: onnx_ir.Node) -> PromotionRules:
 
 
 _FUNCTIONS_SINCE = 8
+_WITHOUT_FUNCTIONS = frozenset(map(str, range(1, _FUNCTIONS_SINCE)))
 _OVERLOADS_SINCE = 10
 _OWN_VERSION = "castsmith.ir_version"
+"""The key of the model's metadata with the IR version to restore."""
 
 
 def give_body(model: onnx_ir.Model, node: onnx_ir.Node, lhs: DataType, rhs: DataType, *, in_function: bool) -> None:
@@ -64,7 +66,7 @@ def give_body(model: onnx_ir.Model, node: onnx_ir.Node, lhs: DataType, rhs: Data
     common = node.outputs[0].dtype
     common = present(common, "the common type")
     if model.ir_version < _FUNCTIONS_SINCE:
-        model.meta[_OWN_VERSION] = model.ir_version
+        model.metadata_props[_OWN_VERSION] = str(model.ir_version)
         model.ir_version = _FUNCTIONS_SINCE
     types = "_".join(type_name(dtype) for dtype in (lhs, rhs, common))
     if model.ir_version >= _OVERLOADS_SINCE and not in_function:
@@ -76,20 +78,17 @@ def give_body(model: onnx_ir.Model, node: onnx_ir.Node, lhs: DataType, rhs: Data
         model.functions[node.op_identifier()] = _function(node.op_identifier(), (lhs, rhs), common, opset or 1)
 
 
-def drop_unused_bodies(model: onnx_ir.Model) -> bool:
-    """Remove uncalled functions of ConvertPromoteTypes, and restore the IR version if no call is left.
-
-    Returns:
-        True if no call is left.
-    """
+def drop_unused_bodies(model: onnx_ir.Model) -> None:
+    """Remove the functions of ConvertPromoteTypes if no call is left, and restore the IR version."""
     if any(is_convert_promote_types(node) for node in all_nodes(model)):
-        return False
+        return
     for identifier in [i for i in model.functions if i[0] == CASTSMITH_DOMAIN and _names_promotion(i)]:
         del model.functions[identifier]
-    model.ir_version = model.meta.pop(_OWN_VERSION, model.ir_version)
+    own = model.metadata_props.pop(_OWN_VERSION, "")
+    if own in _WITHOUT_FUNCTIONS and not model.functions:
+        model.ir_version = int(own)
     for scope in (model.graph, *model.functions.values()):
         scope.opset_imports.pop(CASTSMITH_DOMAIN, None)
-    return True
 
 
 def _names_promotion(identifier: onnx_ir.OperatorIdentifier) -> bool:

@@ -42,6 +42,7 @@ def test_the_functions_leave_with_the_nodes(ir_version: int) -> None:
     assert [node.name for node in resolved.graph.node][-1] == "keep"
     later = onnx_ir.to_proto(optimize(emitted, promotion=UNSAFE, until="resolve-promote-types").model)
     assert list(later.graph.node) == list(resolved.graph.node)
+    assert (later.ir_version, len(later.metadata_props)) == (ir_version, 0)  # also if a file lay between the two
 
 
 def test_a_refusal_names_node_operands_origins_rule_and_option() -> None:
