@@ -183,6 +183,14 @@ PASSES = (
         "Nothing.",
     ),
     Page(
+        "merge-equal-nodes",
+        "rewrite",
+        "Nodes before casts that compute the same of the same values become one, so that their casts do.",
+        "Operator, attributes and operands are equal. Kept apart: random numbers, training, quantization.",
+        "- b = Abs (x); d = Cast <to = float16> (b)  where  a = Abs (x); c = Cast <to = float16> (a)",
+        "Nothing.",
+    ),
+    Page(
         "see-through-cast",
         "rewrite",
         "An operator that does not depend on a cast takes the value before it. Refused if the result could differ.",

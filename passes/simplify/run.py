@@ -47,6 +47,7 @@ from castsmith.numerics.errors import CastError, ElementTypeError
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import type_name
 from castsmith.passes.place import parse_sizes
+from castsmith.passes.simplify.equal import EqualNodes, nodes_before_casts
 from castsmith.passes.simplify.local import CastTable, cast_filling, merge_with
 from castsmith.passes.simplify.savings import Savings, reads_more
 from castsmith.passes.simplify.see_through import SEEING_THROUGH, bypass, cast_before, harmless
@@ -77,12 +78,14 @@ class SimplifyCasts(SessionPass):
         facts = _Facts(inference, CastTable(session.holders), Ranges(inference), self.undefined_free)
         savings = Savings(inference, self.default_size, parse_sizes(self.sizes))
         ambiguous = called_with_several_types(inference)
+        equal = EqualNodes(session.holders, nodes_before_casts(session.model))
 
         def rule(node: onnx_ir.Node) -> Replacement | Refusal | None:
-            if node.op_type not in _OPERATORS or node.inputs[:1] in ((), (None,)):
-                return None
             if node.graph is None or node.graph in ambiguous:
                 return None
+            merged = equal.merge(node, imports[node.graph])
+            if merged is not None or node.op_type not in _OPERATORS or node.inputs[:1] in ((), (None,)):
+                return merged
             if node.op_type in SEEING_THROUGH and node.outputs:
                 facts.ranges.get(node.outputs[0])
             answer = (

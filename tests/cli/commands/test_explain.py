@@ -55,7 +55,7 @@ def test_codes_are_distinct() -> None:
 
 
 def test_the_document_is_up_to_date() -> None:
-    """If not: `python -m castsmith.cli.codes > docs/codes.md`."""
+    """If not: `python -m castsmith.cli.codes.catalogue > docs/codes.md`."""
     assert (ROOT / "docs" / "codes.md").read_text() == "\n".join(markdown()) + "\n"
 
 

@@ -1,0 +1,41 @@
+"""merge-equal-nodes: nodes that the standard does not fix stay apart, and so do those of models without two casts."""
+
+from __future__ import annotations
+
+import onnx_ir
+import pytest
+
+from castsmith.ir.walks import all_nodes
+from castsmith.passes import SimplifyCasts
+
+_HEADER = '<ir_version: 10, opset_import: ["": 21, "com.acme": 1]> g (float[4] x) => (float16[4] y)'
+_CONSTANTS = "<float half = {0.5}, bool train = {1}>"
+
+
+def _count(op_type: str, node: str, casts: str) -> int:
+    body = f"{{ a = {node} b = {node} {casts} }}"
+    model = onnx_ir.from_onnx_text(f"{_HEADER} {_CONSTANTS} {body}")
+    SimplifyCasts()(model)
+    return sum(each.op_type == op_type for each in all_nodes(model))
+
+
+@pytest.mark.parametrize(
+    ("node", "left"),
+    [
+        ("Dropout (x)", 1),
+        ("Dropout (x, half, train)", 2),
+        ("Dropout <seed = 1> (x, half, train)", 2),
+        ("RandomNormalLike (x)", 2),
+        ("RandomNormalLike <seed = 1.0> (x)", 2),
+        ("com.acme.Sqrt (x)", 2),
+        ("Sqrt (x)", 1),
+    ],
+)
+def test_only_nodes_of_one_result_are_merged(node: str, left: int) -> None:
+    op_type = node.partition(" ")[0].rpartition(".")[2]
+    casts = "c = Cast <to = 10> (a) d = Cast <to = 10> (b) y = Add (c, d)"
+    assert _count(op_type, node, casts) == left
+
+
+def test_nodes_that_no_two_casts_read_stay() -> None:
+    assert _count("Sqrt", "Sqrt (x)", "s = Add (a, b) y = Cast <to = 10> (s)") == 2
