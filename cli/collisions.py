@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+
+from castsmith.cli.models import STREAM
 
 
 def require_apart(others: Mapping[str, Iterable[Path | None]], writes: Mapping[str, Iterable[Path | None]]) -> None:
@@ -24,12 +27,23 @@ def require_apart(others: Mapping[str, Iterable[Path | None]], writes: Mapping[s
                 raise OptionError(f"{what} {path} would overwrite {other} {where}: choose another name.")
 
 
-def settings_files(target: str | None, promotion: str | None) -> dict[str, list[Path | None]]:
-    """Return the files that options name as settings, by description."""
-    return {
-        "the target file": [None if target is None else Path(target)],
-        "the promotion file": [None if promotion is None else Path(promotion)],
+def settings_files(arguments: argparse.Namespace) -> dict[str, list[Path | None]]:
+    """Return the files that options name to be read, by description."""
+    named = {
+        "the target file": getattr(arguments, "target", None),
+        "the promotion file": getattr(arguments, "promotion", None),
+        "the inputs": getattr(arguments, "inputs", None),
     }
+    return {what: [None if name is None or name == STREAM else Path(name)] for what, name in named.items()}
+
+
+def require_no_datafile(option: str, path: Path, files: Iterable[Path]) -> None:
+    """Raise OptionError if the file that an option names to be written is one of these files with weights."""
+    from castsmith.ir.io import same_name
+    from castsmith.lowering.registry import OptionError
+
+    if any(same_name(path, file) for file in files):
+        raise OptionError(f"{option} {path} would overwrite a data file: choose another name.")
 
 
 def place(path: Path) -> str:

@@ -255,6 +255,8 @@ def _report_what_is_left(session: Session, rules: PromotionRules, target: Target
     if target is not None:
         from castsmith.lowering.check import unreported_errors
 
+        # That a type stays is one cause, which the finding about the result states.
+        told[:] = [each for each in told if each.code != "type-not-in-target"]
         told += unreported_errors(session.model, inference, target, told)
 
 

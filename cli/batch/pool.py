@@ -34,12 +34,12 @@ def run_batch(arguments: argparse.Namespace) -> int:
     from castsmith.cli.output import require_writable, staged_file
     from castsmith.lowering.registry import OptionError
 
-    if STREAM in (*arguments.input, arguments.output, arguments.report):
+    if STREAM in (*arguments.input, arguments.output, arguments.report, arguments.external_data):
         raise OptionError("- means standard input or output, which several models cannot share: name files.")
     folder = Path(arguments.output)
     items = _items(arguments, folder)
     report = None if arguments.report is None else Path(arguments.report)
-    settings = settings_files(arguments.target, arguments.promotion)
+    settings = settings_files(arguments)
     outputs = [Path(output) for _, output, _ in items]
     data = [path.with_name(arguments.external_data or f"{path.name}.data") for path in outputs]
     models = {"the model": [*map(Path, arguments.input), *outputs], "the data file": data}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from castsmith.cli.arguments import Commands, add_command, add_json, add_promotion, print_json, promotion_rules
@@ -37,21 +38,26 @@ def add_to(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from castsmith.cli.collisions import require_no_datafile
     from castsmith.cli.models import read_model, require_one_stdin, shown, source_of
     from castsmith.cli.text import bounds_data, bounds_lines, print_lines, progress
     from castsmith.ir.bounds import bounds, exceeding
+    from castsmith.ir.walks import files_read
 
     require_one_stdin((arguments.input, arguments.inputs))
+    page = _page_path(arguments)
     ranges = dict(map(_range, arguments.ranges))
     with progress(2) as announce:
         announce(f"reading {shown(arguments.input)}")
         model = read_model(source_of(arguments.input))
+        if page is not None:
+            require_no_datafile("--html", page, files_read(model))
         inputs = None if arguments.inputs is None else [arrays for _, arrays in read_inputs(arguments.inputs)]
         announce("computing bounds")
         found = bounds(model, ranges=ranges, inputs=inputs, promotion=promotion_rules(arguments))
         excess = None if arguments.to is None else exceeding(found, arguments.to)
-    if arguments.html:
-        _write_page(arguments.html, shown(arguments.input), found, arguments.to)
+    if page is not None:
+        _write_page(page, shown(arguments.input), found, arguments.to)
     if arguments.json:
         print_json({"model": arguments.input, "to": arguments.to, **bounds_data(found, excess)})
     else:
@@ -59,13 +65,28 @@ def run(arguments: argparse.Namespace) -> int:
     return REFUSED if excess else DONE
 
 
-def _write_page(path: str, title: str, found: Bounds, to: str | None) -> None:
-    from pathlib import Path
+def _page_path(arguments: argparse.Namespace) -> Path | None:
+    """Return the file to write. Raises OptionError or ModelError, before any work, if it must not be written."""
+    from castsmith.cli.collisions import require_apart, settings_files
+    from castsmith.cli.models import STREAM
+    from castsmith.cli.output import require_writable
+    from castsmith.lowering.registry import OptionError
 
+    if arguments.html is None:
+        return None
+    if arguments.html == STREAM:
+        raise OptionError("--html - is not supported: name a file.")
+    page, source = Path(arguments.html), None if arguments.input == STREAM else Path(arguments.input)
+    require_apart({**settings_files(arguments), "the model": [source]}, {"--html": [page]})
+    require_writable(page)
+    return page
+
+
+def _write_page(page: Path, title: str, found: Bounds, to: str | None) -> None:
     from castsmith.cli.output import staged_file
     from castsmith.cli.page import bounds_page
 
-    with staged_file(Path(path)) as write:
+    with staged_file(page) as write:
         write(bounds_page(title, found, to))
 
 

@@ -110,11 +110,13 @@ Work = Callable[[argparse.Namespace, "onnx_ir.Model", "Watched", Callable[[str],
 
 def run_one(arguments: argparse.Namespace, work: Work, steps: int) -> int:
     """Read the model, do the work, and write the result and what is asked for beside it."""
+    from castsmith.cli.collisions import require_no_datafile
     from castsmith.cli.models import read_model, shown, size_of, source_of
     from castsmith.cli.output import require_writable
     from castsmith.cli.report import ModelSizes, Watched, measure
     from castsmith.cli.text import finding_line, progress
     from castsmith.ir.records import Severity
+    from castsmith.ir.walks import files_read
 
     _require_streams(arguments)
     output, report = file_of(arguments.output), _report_path(arguments)
@@ -125,7 +127,8 @@ def run_one(arguments: argparse.Namespace, work: Work, steps: int) -> int:
         source = source_of(arguments.input)
         model = read_model(source)
         if report is not None:
-            _require_no_datafile_of(report, arguments, model)
+            data = [output.parent / (arguments.external_data or f"{output.name}.data")] if output else []
+            require_no_datafile("--report", report, (*data, *files_read(model)))
         before = measure(model, size_of(source))
         drawn = _drawn(model) if report is not None and is_html(report) else {}
         watched = Watched(model)
@@ -286,18 +289,6 @@ def _html(arguments: argparse.Namespace, drawn: Around, result: Result, sizes: M
     )
 
 
-def _require_no_datafile_of(report: Path, arguments: argparse.Namespace, model: onnx_ir.Model) -> None:
-    """Raise OptionError if the report would overwrite weights that are read or written."""
-    from castsmith.ir.io import same_name
-    from castsmith.ir.walks import files_read
-    from castsmith.lowering.registry import OptionError
-
-    output = file_of(arguments.output)
-    data = [output.parent / (arguments.external_data or f"{output.name}.data")] if output else []
-    if any(same_name(report, file) for file in (*data, *files_read(model))):
-        raise OptionError(f"--report {report} would overwrite a data file: choose another name.")
-
-
 def is_html(path: Path) -> bool:
     return path.suffix.lower() in (".html", ".htm")
 
@@ -317,6 +308,8 @@ def _require_streams(arguments: argparse.Namespace) -> None:
     require_one_stdin((arguments.input, arguments.inputs))
     if arguments.report == STREAM:
         raise OptionError("--report - is not supported: --json prints the report on standard output.")
+    if arguments.external_data == STREAM:
+        raise OptionError("--external-data - is not supported: name a file.")
     if arguments.output != STREAM:
         return
     for option in ("json", "external_data", "reference_data", "shard_bytes"):
@@ -331,7 +324,7 @@ def _require_streams(arguments: argparse.Namespace) -> None:
 def _report_path(arguments: argparse.Namespace) -> Path | None:
     from castsmith.cli.collisions import require_apart, settings_files
 
-    settings = settings_files(arguments.target, arguments.promotion)
+    settings = settings_files(arguments)
     source, output = file_of(arguments.input), file_of(arguments.output)
     report = None if arguments.report is None else Path(arguments.report)
     require_apart(settings, {"OUT": [output]})

@@ -32,7 +32,8 @@ def bounds_lines(found: Bounds, excess: Sequence[Excess] | None, to: str | None,
     else:
         yield from _table(found, most)
     for name, count in found.settling[:2]:
-        text = f"  declare --range {one_line(name)}=LOW:HIGH: {counted(count, 'unknown value')} depend on it"
+        depend = "depends" if count == 1 else "depend"
+        text = f"  declare --range {one_line(name)}=LOW:HIGH: {counted(count, 'unknown value')} {depend} on it"
         yield Line((("", text),), 4)
 
 

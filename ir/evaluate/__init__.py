@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from castsmith.ir.evaluate.engines import ENGINES, OURSELVES, TITLES, Engine, EngineError, Prepared
     from castsmith.ir.evaluate.evaluator import Evaluator, Path
     from castsmith.ir.evaluate.indices import Bound, RangeError, Shape, depends_on_inputs, index_bounds
-    from castsmith.ir.evaluate.limits import Budget, LimitError, require_feedable, seconds_for
+    from castsmith.ir.evaluate.limits import Budget, FeedError, LimitError, require_feedable, seconds_for
     from castsmith.ir.evaluate.promotion import dtype_of
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "EngineError",
     "EngineName",
     "Evaluator",
+    "FeedError",
     "LimitError",
     "Mask",
     "Path",
@@ -67,7 +68,7 @@ if not TYPE_CHECKING:
             "engines": ("ENGINES", "Engine", "EngineError", "OURSELVES", "Prepared", "TITLES"),
             "evaluator": ("Evaluator", "Path"),
             "indices": ("Bound", "RangeError", "Shape", "depends_on_inputs", "index_bounds"),
-            "limits": ("Budget", "LimitError", "require_feedable", "seconds_for"),
+            "limits": ("Budget", "FeedError", "LimitError", "require_feedable", "seconds_for"),
             "promotion": ("dtype_of",),
         },
     )

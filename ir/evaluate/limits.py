@@ -82,17 +82,21 @@ def seconds_for(models: Sequence[onnx_ir.Model]) -> float:
     return min(SECONDS, _FEWEST_SECONDS + nodes / _NODES_A_SECOND + size / _BYTES_A_SECOND)
 
 
+class FeedError(ModelError):
+    """Inputs of a model cannot be made: the type, the shape or the size of one is unknown or unsupported."""
+
+
 def require_feedable(values: Sequence[onnx_ir.Value], shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Raise ModelError, before memory is allocated, for inputs that are too large."""
+    """Raise FeedError, before memory is allocated, for inputs that are too large."""
     for value in values:
         shape = shapes.get(value.name or "", ())
         bits = 8 if value.dtype is None else max(8, element_type(value.dtype).bits)
         size = math.prod(shape) * bits // 8
         if len(shape) > _MOST_DIMENSIONS:
-            raise ModelError(f"the input {value.name} has {len(shape)} dimensions, more than verify supports.")
+            raise FeedError(f"the input {value.name} has {len(shape)} dimensions, more than verify supports.")
         if size > _MOST_FED:
             text = ", ".join(map(str, shape))
-            raise ModelError(
+            raise FeedError(
                 f"the input {value.name} of shape [{text}] takes {size} bytes, more than the limit {_MOST_FED}"
                 " of verify; give smaller sizes (`dims=`) or the inputs themselves (`inputs=`)."
             )

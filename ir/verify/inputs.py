@@ -16,8 +16,7 @@ import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.errors import ModelError
-from castsmith.ir.evaluate import require_feedable
+from castsmith.ir.evaluate import FeedError, require_feedable
 from castsmith.ir.verify.reach import Needs, Reach
 from castsmith.ir.verify.values import TEXTS, classes_of_values, conversion_targets, neighbourhood, texts_in, within
 from castsmith.numerics.cast import Array, cast
@@ -213,7 +212,7 @@ class Inputs:
     def _shape(self, value: onnx_ir.Value, sizes: Mapping[str, int]) -> tuple[int, ...]:
         if value.shape is None:
             dtype = _declared(value)
-            raise ModelError(
+            raise FeedError(
                 f"the input {value.name} ({type_name(dtype)}) has no declared shape; give the inputs (`inputs=`)."
             )
         dims = (
@@ -298,6 +297,10 @@ def _is_sequence(value: onnx_ir.Value) -> bool:
 
 
 def _declared(value: onnx_ir.Value) -> DataType:
-    if value.dtype is None or value.dtype == DataType.UNDEFINED:
-        raise ModelError(f"the input {value.name} has no known element type; give the inputs (`inputs=`).")
+    unknown = value.dtype in (None, DataType.UNDEFINED)
+    if value.type is not None and (unknown or isinstance(value.type, onnx_ir.SparseTensorType)):
+        kind = value.type if unknown else f"sparse_tensor({type_name(value.type.dtype)})"
+        raise FeedError(f"no inputs can be made for {value.name}, which is of type {kind}.")
+    if value.dtype is None:
+        raise FeedError(f"the input {value.name} has no known element type; give the inputs (`inputs=`).")
     return value.dtype

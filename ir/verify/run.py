@@ -25,6 +25,7 @@ from castsmith.ir.evaluate import (
     Engine,
     EngineError,
     Evaluator,
+    FeedError,
     LimitError,
     Path,
     Tensor,
@@ -194,12 +195,15 @@ class _Comparison:
 
     def all(self, sets: Iterator[tuple[str, Feeds]], progress: Callable[[str], None] | None) -> None:
         """Run the sets until one shows a difference, and draw the conclusions."""
-        for name, feeds in sets:
-            if progress is not None:
-                progress(f"inputs: {name}")
-            self._one(name, feeds)
-            if self.verdict.mismatch is not None:
-                break
+        try:
+            for name, feeds in sets:
+                if progress is not None:
+                    progress(f"inputs: {name}")
+                self._one(name, feeds)
+                if self.verdict.mismatch is not None:
+                    break
+        except FeedError as error:
+            self.sets.unread = str(error).rstrip(".")
         if self.verdict.mismatch is None:
             self._conclude()
 
@@ -336,7 +340,7 @@ class _Comparison:
             )
         if self.prove:
             verdict.unsure += [f"the output {name} is not proven, only tested" for name in tested]
-        if self.sets.unread and (tested or verdict.unsure):
+        if self.sets.unread and verdict.runs and (tested or verdict.unsure):
             verdict.unsure.append(self.sets.unread)
         elif tested and _THIRD * len(verdict.runs) < len(verdict.skipped):
             verdict.unsure.append(

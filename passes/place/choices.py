@@ -202,10 +202,10 @@ def keeps_order(choice: Choice, dtype: DataType, histories: Sequence[Chain], *, 
     starts = [type_of(history[:1]) for history in histories]
     if choice.mode is Mode.BEFORE:
         return _kind(choice.dtype) is Kind.INTEGER and _monotone(choice.dtype, dtype)
-    if all(_kind(start) is Kind.INTEGER for start in starts):
-        kept = all(embeds(start, choice.dtype) for start in starts)
+    kept = all(embeds(start, choice.dtype) for start in starts)
+    if all(_kind(start) is Kind.INTEGER for start in starts) and (any_float or not any(map(_makes_nan, histories))):
         return _monotone(dtype, choice.dtype) or (kept and all(_keeps_integers(each, dtype) for each in histories))
-    return any_float and all(embeds(start, choice.dtype) for start in starts)
+    return any_float and kept and _monotone(dtype, choice.dtype)
 
 
 def _keeps_integers(history: Chain, dtype: DataType) -> bool:
@@ -215,8 +215,16 @@ def _keeps_integers(history: Chain, dtype: DataType) -> bool:
     return all(_monotone(start, each) for each in rest) and whole == sorted(whole, reverse=True)
 
 
+def _makes_nan(history: Chain) -> bool:
+    """True if a cast of the history makes NaN of numbers: one to a narrow float that does not saturate."""
+    return any(
+        _kind(each.target) is Kind.FLOATING and element_type(each.target).bits <= _NARROW and not each.saturate
+        for each in history[1:]
+    )
+
+
 def _monotone(source: DataType, to: DataType) -> bool:
-    """True if a cast preserves the order of integers that are values of `source`."""
+    """True if a cast preserves the order of values of `source`: of integers, or of numbers if `to` is a wide float."""
     if _kind(to) is Kind.INTEGER:
         return _kind(source) is Kind.INTEGER and embeds(source, to)
     return _kind(to) is Kind.FLOATING and element_type(to).bits > _NARROW

@@ -99,6 +99,10 @@ def test_arrays_come_from_standard_input(tmp_path: Path) -> None:
         *[
             ("optimize a b -o d --report -", "several models"),
             ("optimize a -o b --report -", "--json"),
+            ("optimize a -o b --external-data -", "name a file"),
+            ("convert a -o b --to float16 --external-data -", "name a file"),
+            ("optimize a b -o d --external-data -", "several models"),
+            ("bounds a --html -", "name a file"),
             ("check ./-", "no such"),
         ],
         *[(f"optimize a -o - {more}", "-o -") for more in ("--json", "--external-data x", "--shard-bytes 9")],

@@ -62,11 +62,25 @@ def test_node_tests() -> None:
         assert not unreported(model, target), f"{name} for {target}"
 
 
-def test_what_optimize_leaves_does_not_advise_to_run_it() -> None:
-    """The way out that `check` names is the command that has just ended."""
-    text = '<ir_version: 8, opset_import: ["": 16]> g (string[2] x) => (string[2] y) { y = Identity (x) }'
-    errors = castsmith.optimize(onnx_ir.from_onnx_text(text), target="tensorrt-10").diagnostics
-    assert {"type-not-in-target", "target-lacks-type"} <= {each.code for each in errors}
+@pytest.mark.parametrize(
+    ("body", "target", "lacking"),
+    [
+        ("g (string[2] x) => (string[2] y) { y = Identity (x) }", "tensorrt-10", ["string"]),
+        ("g (complex64[2] x) => (complex64[2] y) { y = Identity (x) }", "openvino-cpu", ["complex64"]),
+        (
+            "g (string[2] x) => (bfloat16[2] y) { y = Cast <to = 16> (x) }",
+            "onnxruntime-webgpu",
+            ["bfloat16", "string"],
+        ),
+    ],
+)
+def test_a_type_that_stays_is_one_finding(body: str, target: str, lacking: list[str]) -> None:
+    """Its way out is not the command that has just ended."""
+    model = onnx_ir.from_onnx_text(f'<ir_version: 8, opset_import: ["": 16]> {body}')
+    errors = [e for e in castsmith.optimize(model, target=target).diagnostics if e.severity is castsmith.Severity.ERROR]
+    assert [each.code for each in errors] == ["target-lacks-type"] * len(lacking)
+    for name, error in zip(lacking, errors, strict=True):
+        assert f"has no {name}, " in error.message
     assert not [each for each in errors if "optimize" in (each.help or "")]
 
 

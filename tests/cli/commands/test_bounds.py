@@ -73,3 +73,33 @@ def test_bad_words(castsmith: Command, model: str, words: tuple[str, ...]) -> No
     ended = castsmith("bounds", model, *words)
     assert (ended.code, ended.out) == (2, "")
     assert is_one_sentence(ended.err)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "bounds m.onnx --inputs in.npz --html",
+        "optimize m.onnx --inputs in.npz --verify -o",
+        "optimize m.onnx -o out.onnx --inputs in.npz --verify --report",
+        "convert m.onnx --to float16 --inputs in.npz -o",
+    ],
+)
+def test_no_file_that_is_read_is_overwritten(
+    castsmith: Command, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    """Not the model, its weights, or the arrays to run on, under any name."""
+    monkeypatch.chdir(tmp_path)
+    arrays = {"x": np.ones((2, 4), np.float32), "mask": np.ones(4, np.float32)}
+    np.savez("in.npz", allow_pickle=False, **arrays)
+    proto = onnx.load(model)
+    proto.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(np.ones((), np.float32), "w"))
+    onnx.save(proto, "m.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
+    (tmp_path / "link.npz").symlink_to("in.npz")
+    (tmp_path / "link.bin").symlink_to("w.bin")
+    read = ["in.npz", "link.npz", "w.bin", "link.bin", *(["m.onnx"] if words.startswith("bounds") else [])]
+    before = {name: Path(name).read_bytes() for name in read}
+    for name in read:
+        ended = castsmith(*words.split(), name)
+        assert ended.code == 2
+        assert is_one_sentence(ended.err)
+        assert {each: Path(each).read_bytes() for each in read} == before

@@ -10,6 +10,7 @@ import onnx
 import onnx.parser
 import onnx_ir
 import pytest
+from google.protobuf import text_format
 
 import castsmith as public
 from castsmith.ir.evaluate import engines
@@ -428,3 +429,47 @@ def test_an_engine_that_crashes_once_is_asked_again(monkeypatch: pytest.MonkeyPa
     assert verdict.equal
     assert not verdict.stood_in
     assert not verdict.notes
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("map_type { key_type: 7 value_type { tensor_type { elem_type: 1 } } }", "of type map(int64, float)"),
+        (
+            "sequence_type { elem_type { map_type { key_type: 8 value_type { tensor_type { elem_type: 1 } } } } }",
+            "map(",
+        ),
+        ("sparse_tensor_type { elem_type: 1 shape { dim { dim_value: 2 } } }", "of type sparse_tensor(float)"),
+        ('opaque_type { domain: "d" name: "o" }', "of type opaque(d.o)"),
+        (
+            "optional_type { elem_type { sequence_type { elem_type { tensor_type { elem_type: 1 } } } } }",
+            "no declared shape",
+        ),
+        ("tensor_type { elem_type: 1 }", "no declared shape"),
+        ("tensor_type { elem_type: 1 shape { dim { dim_value: 4611686018427387904 } } }", "more than the limit"),
+        ("", "no known element type"),
+    ],
+)
+def test_inputs_that_cannot_be_made_leave_the_verdict_open(kind: str, said: str) -> None:
+    model = onnx.parser.parse_model(f"{HEAD} g (float[2] z, float x) => (float[2] y) {{ y = Relu (z) }}")
+    model.graph.input[1].type.CopyFrom(text_format.Parse(kind, onnx.TypeProto()))
+    found = verify(model, model)
+    assert found.inconclusive
+    assert len(found.unsure) == 1
+    assert "the models did not run on any of the inputs: " in found.unsure[0]
+    assert said in found.unsure[0]
+    other = onnx.parser.parse_model(f"{HEAD} g (float[2] z, float x) => (double[2] y) {{ y = Cast <to = 11> (z) }}")
+    other.graph.input[1].CopyFrom(model.graph.input[1])
+    assert verify(model, other).different
+    given = {"z": np.array([-1, 2], np.float32)}
+    assert verify(model, model, inputs=[("mine", given)]).proven or not kind
+
+
+@pytest.mark.parametrize("kind", ["optional(float[2])", "optional(seq(float[2]))", "seq(float[2])"])
+def test_optional_inputs_and_sequences_are_made(kind: str) -> None:
+    y = "int64 y" if kind.startswith("seq") else "bool y"
+    op = "SequenceLength" if kind.startswith("seq") else "OptionalHasElement"
+    model = onnx.parser.parse_model(f"{HEAD} g ({kind} x) => ({y}) {{ y = {op} (x) }}")
+    found = verify(model, model)
+    assert found.equal
+    assert not found.skipped
