@@ -6,7 +6,7 @@ Source: the Cast schemas of opsets 1 to 28. Where they leave room, the comments 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -173,13 +173,47 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class _Mark:
-    """The elements of one run of a tensor to which one rule applies."""
+class Mark:
+    """The elements of one part of a tensor to which one rule applies.
 
-    where: slice
+    Attributes:
+        where: The part: a slice, or one slice for each axis.
+        standing: The best status that the elements have.
+        reason: The reason for it.
+        caught: A mask of the elements, in the shape of the part.
+    """
+
+    where: slice | tuple[slice, ...]
     standing: Definedness
     reason: str
     caught: Mask
+
+
+def note_worst(marks: Iterable[Mark], status: npt.NDArray[np.uint8]) -> None:
+    """Store the worst status of each element in `status`, which the marks cut."""
+    for mark in marks:
+        part = status[mark.where]
+        np.maximum(part, np.uint8(mark.standing), out=part, where=mark.caught)
+
+
+def first_of_worst(marks: Iterable[Mark], shape: tuple[int, ...]) -> tuple[int, Mark] | None:
+    """Return the place, in C order, of the first element of the worst status, and its mark; None if nothing is caught.
+
+    Args:
+        marks: The marks.
+        shape: The shape of the tensor that they cut.
+    """
+    worst: tuple[int, Mark] | None = None
+    for mark in marks:
+        if not mark.caught.any():
+            continue
+        slices = mark.where if isinstance(mark.where, tuple) else (mark.where,)
+        first = np.unravel_index(int(mark.caught.argmax()), mark.caught.shape)
+        index = tuple(int(at) + each.start for at, each in zip(first, slices, strict=True))
+        place = int(np.ravel_multi_index(index, shape))
+        if worst is None or (mark.standing, -place) > (worst[1].standing, -worst[0]):
+            worst = place, mark
+    return worst
 
 
 def cast_status(
@@ -208,9 +242,7 @@ def cast_status(
     """
     elements, source, target, policy = _resolve(input, to, saturate, round_mode, opset)
     status = np.zeros(elements.size, np.uint8)
-    for mark in _marks(elements, source, target, policy):
-        part = status[mark.where]
-        np.maximum(part, np.uint8(mark.standing), out=part, where=mark.caught)
+    note_worst(_marks(elements, source, target, policy), status)
     return status.reshape(elements.shape)
 
 
@@ -227,13 +259,7 @@ def status_reason(
     Raises as `cast` does.
     """
     elements, source, target, policy = _resolve(input, to, saturate, round_mode, opset)
-    worst: tuple[int, _Mark] | None = None
-    for mark in _marks(elements, source, target, policy):
-        if not mark.caught.any():
-            continue
-        place = mark.where.start + int(mark.caught.argmax())
-        if worst is None or (mark.standing, -place) > (worst[1].standing, -worst[0]):
-            worst = place, mark
+    worst = first_of_worst(_marks(elements, source, target, policy), (elements.size,))
     if worst is None:
         return None
     place, mark = worst
@@ -252,27 +278,27 @@ def _resolve(
     return elements, source, target, policy_for(target, saturate=saturate, round_mode=round_mode, opset=opset)
 
 
-def _marks(elements: Array, source: DataType, target: DataType, policy: Policy) -> Iterator[_Mark]:
+def _marks(elements: Array, source: DataType, target: DataType, policy: Policy) -> Iterator[Mark]:
     if source is DataType.STRING:
         return _text_marks(texts_of(elements), target, policy)
     return _number_marks(elements, source, target, policy)
 
 
-def _number_marks(elements: Array, source: DataType, target: DataType, policy: Policy) -> Iterator[_Mark]:
+def _number_marks(elements: Array, source: DataType, target: DataType, policy: Policy) -> Iterator[Mark]:
     rules, row = rules_for(source, target, policy), element_type(source)
     for where, codes in code_chunks(elements) if rules else ():
         with np.errstate(all="ignore"):
             numbers = widen(codes, row).astype(np.float64)
-            marks = [_Mark(where, rule.standing, rule.reason, rule.holds(numbers)) for rule in rules]
+            marks = [Mark(where, rule.standing, rule.reason, rule.holds(numbers)) for rule in rules]
         yield from marks
 
 
-def _text_marks(texts: list[str], target: DataType, policy: Policy) -> Iterator[_Mark]:
+def _text_marks(texts: list[str], target: DataType, policy: Policy) -> Iterator[Mark]:
     everywhere = slice(0, len(texts))
     for rule in text_rules_for(target):
-        yield _Mark(everywhere, rule.standing, rule.reason, np.array([rule.holds(text) for text in texts], np.bool_))
+        yield Mark(everywhere, rule.standing, rule.reason, np.array([rule.holds(text) for text in texts], np.bool_))
     if element_type(target).exponent_bits:
         numbers = parse_floats(texts)
         for rule in rules_for(DataType.DOUBLE, target, policy):
             with np.errstate(all="ignore"):
-                yield _Mark(everywhere, rule.standing, rule.reason, rule.holds(numbers))
+                yield Mark(everywhere, rule.standing, rule.reason, rule.holds(numbers))

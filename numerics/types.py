@@ -1,7 +1,8 @@
 """The element types of ONNX as rows of facts; extremes and exactness are derived from the rows, never written again.
 
-Sources: ONNX `onnx.proto` (TensorProto.DataType), the Cast schema of opset 28, IEEE 754-2019 (binary16, 32, 64),
-OCP OFP8 1.0 (e4m3fn, e5m2), OCP MX 1.0 (e8m0, e2m1, e2m3, e3m2), Graphcore/AMD fnuz (arXiv 2206.02915).
+Sources: ONNX `onnx.proto` (TensorProto.DataType), the schemas of Cast and QuantizeLinear up to opset 28, IEEE 754-2019
+(binary16, 32, 64), OCP OFP8 1.0 (e4m3fn, e5m2), OCP MX 1.0 (e8m0, e2m1, e2m3, e3m2), Graphcore/AMD fnuz (arXiv
+2206.02915).
 """
 
 from __future__ import annotations
@@ -44,6 +45,21 @@ class Specials(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Since:
+    """The versions of ONNX that introduced a type.
+
+    Attributes:
+        cast: The first opset at which Cast takes it, as input and as output alike; None if no opset does.
+        quantized: The first opset at which QuantizeLinear makes it and DequantizeLinear takes it; None if never.
+        ir_version: The first IR version that has it (onnx.proto); 0 for the types of the first release.
+    """
+
+    cast: int | None = 1
+    quantized: int | None = None
+    ir_version: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class ElementType:
     """One row of the table. Bit counts are of the value, not of its storage (a bool is 1 bit in 8)."""
 
@@ -55,6 +71,7 @@ class ElementType:
     mantissa_bits: int = 0
     bias: int = 0
     specials: Specials = Specials.NONE
+    since: Since = Since()
 
     @property
     def name(self) -> str:
@@ -118,45 +135,52 @@ class ElementType:
             raise ElementTypeError(f"{self.name} has no numeric extremes.")
 
 
-def _integer(dtype: DataType, bits: int, *, signed: bool) -> ElementType:
-    return ElementType(dtype, Kind.INTEGER, bits, signed)
+_FIRST = Since()
+_FLOAT8 = Since(cast=19, quantized=19, ir_version=9)
 
 
-def _float(dtype: DataType, exponent: int, mantissa: int, bias: int, specials: Specials) -> ElementType:
+def _integer(dtype: DataType, bits: int, since: Since, *, signed: bool) -> ElementType:
+    return ElementType(dtype, Kind.INTEGER, bits, signed, since=since)
+
+
+def _float(
+    dtype: DataType, exponent: int, mantissa: int, bias: int, specials: Specials, since: Since = _FIRST
+) -> ElementType:
     signed = specials is not Specials.E8M0
-    return ElementType(dtype, Kind.FLOATING, signed + exponent + mantissa, signed, exponent, mantissa, bias, specials)
+    bits = signed + exponent + mantissa
+    return ElementType(dtype, Kind.FLOATING, bits, signed, exponent, mantissa, bias, specials, since)
 
 
 _ROWS = (
     ElementType(DataType.BOOL, Kind.BOOLEAN, 1),
-    _integer(DataType.INT2, 2, signed=True),
-    _integer(DataType.UINT2, 2, signed=False),
-    _integer(DataType.INT4, 4, signed=True),
-    _integer(DataType.UINT4, 4, signed=False),
-    _integer(DataType.INT8, 8, signed=True),
-    _integer(DataType.UINT8, 8, signed=False),
-    _integer(DataType.INT16, 16, signed=True),
-    _integer(DataType.UINT16, 16, signed=False),
-    _integer(DataType.INT32, 32, signed=True),
-    _integer(DataType.UINT32, 32, signed=False),
-    _integer(DataType.INT64, 64, signed=True),
-    _integer(DataType.UINT64, 64, signed=False),
+    _integer(DataType.INT2, 2, Since(cast=25, quantized=25, ir_version=13), signed=True),
+    _integer(DataType.UINT2, 2, Since(cast=25, quantized=25, ir_version=13), signed=False),
+    _integer(DataType.INT4, 4, Since(cast=21, quantized=21, ir_version=10), signed=True),
+    _integer(DataType.UINT4, 4, Since(cast=21, quantized=21, ir_version=10), signed=False),
+    _integer(DataType.INT8, 8, Since(quantized=10), signed=True),
+    _integer(DataType.UINT8, 8, Since(quantized=10), signed=False),
+    _integer(DataType.INT16, 16, Since(quantized=21), signed=True),
+    _integer(DataType.UINT16, 16, Since(quantized=21), signed=False),
+    _integer(DataType.INT32, 32, _FIRST, signed=True),
+    _integer(DataType.UINT32, 32, _FIRST, signed=False),
+    _integer(DataType.INT64, 64, _FIRST, signed=True),
+    _integer(DataType.UINT64, 64, _FIRST, signed=False),
     #                             exponent mantissa bias  specials
-    _float(DataType.FLOAT4E2M1, 2, 1, 1, Specials.NONE),
-    _float(DataType.FLOAT6E2M3, 2, 3, 1, Specials.NONE),
-    _float(DataType.FLOAT6E3M2, 3, 2, 3, Specials.NONE),
-    _float(DataType.FLOAT8E4M3FN, 4, 3, 7, Specials.FN),
-    _float(DataType.FLOAT8E4M3FNUZ, 4, 3, 8, Specials.FNUZ),
-    _float(DataType.FLOAT8E5M2, 5, 2, 15, Specials.IEEE),
-    _float(DataType.FLOAT8E5M2FNUZ, 5, 2, 16, Specials.FNUZ),
-    _float(DataType.FLOAT8E8M0, 8, 0, 127, Specials.E8M0),
+    _float(DataType.FLOAT4E2M1, 2, 1, 1, Specials.NONE, Since(cast=23, quantized=23, ir_version=11)),
+    _float(DataType.FLOAT6E2M3, 2, 3, 1, Specials.NONE, Since(cast=28, quantized=28, ir_version=14)),
+    _float(DataType.FLOAT6E3M2, 3, 2, 3, Specials.NONE, Since(cast=28, quantized=28, ir_version=14)),
+    _float(DataType.FLOAT8E4M3FN, 4, 3, 7, Specials.FN, _FLOAT8),
+    _float(DataType.FLOAT8E4M3FNUZ, 4, 3, 8, Specials.FNUZ, _FLOAT8),
+    _float(DataType.FLOAT8E5M2, 5, 2, 15, Specials.IEEE, _FLOAT8),
+    _float(DataType.FLOAT8E5M2FNUZ, 5, 2, 16, Specials.FNUZ, _FLOAT8),
+    _float(DataType.FLOAT8E8M0, 8, 0, 127, Specials.E8M0, Since(cast=24, ir_version=12)),
     _float(DataType.FLOAT16, 5, 10, 15, Specials.IEEE),
-    _float(DataType.BFLOAT16, 8, 7, 127, Specials.IEEE),
+    _float(DataType.BFLOAT16, 8, 7, 127, Specials.IEEE, Since(cast=13)),
     _float(DataType.FLOAT, 8, 23, 127, Specials.IEEE),
     _float(DataType.DOUBLE, 11, 52, 1023, Specials.IEEE),
-    ElementType(DataType.STRING, Kind.STRING, 0),
-    ElementType(DataType.COMPLEX64, Kind.COMPLEX, 64, signed=True),
-    ElementType(DataType.COMPLEX128, Kind.COMPLEX, 128, signed=True),
+    ElementType(DataType.STRING, Kind.STRING, 0, since=Since(cast=9)),
+    ElementType(DataType.COMPLEX64, Kind.COMPLEX, 64, signed=True, since=Since(cast=None)),
+    ElementType(DataType.COMPLEX128, Kind.COMPLEX, 128, signed=True, since=Since(cast=None)),
 )
 
 ELEMENT_TYPES: dict[DataType, ElementType] = {row.dtype: row for row in _ROWS}
@@ -226,8 +250,7 @@ def parse_type(name: TypeLike) -> DataType:
     Args:
         name: The name in ONNX text (`float8e4m3fn`, `double`), in short form (`f8e4m3fn`, `f64`), of numpy or ml_dtypes
             (`float8_e4m3fn`, `float64`) or of OpenVINO (`boolean`, `f8e4m3`), in any case; the number of the type (17,
-                also
-            as text), a member of onnx_ir.DataType or onnx.TensorProto; a numpy dtype or scalar class.
+            also as text), a member of onnx_ir.DataType or onnx.TensorProto; a numpy dtype or scalar class.
 
     Raises:
         ElementTypeError: The name, number or dtype is not an ONNX element type.

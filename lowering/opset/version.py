@@ -15,7 +15,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import onnx_ir
-from onnx_ir import DataType
 
 from castsmith.ir.inference import Session
 from castsmith.ir.ops import opset_of
@@ -26,17 +25,9 @@ from castsmith.lowering.encodings import inferred_declared, mentioned_types
 from castsmith.lowering.opset.moving import apply_moves, needs_shapes, plan_moves
 from castsmith.lowering.opset.obstacles import TypeOf, move_to_opset
 from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.types import ELEMENT_TYPES
 
 PASS_NAME = "legalize-version"
-_NEEDS = {
-    **dict.fromkeys((DataType.FLOAT8E4M3FN, DataType.FLOAT8E4M3FNUZ, DataType.FLOAT8E5M2, DataType.FLOAT8E5M2FNUZ), 9),
-    **dict.fromkeys((DataType.INT4, DataType.UINT4), 10),
-    DataType.FLOAT4E2M1: 11,
-    DataType.FLOAT8E8M0: 12,
-    **dict.fromkeys((DataType.INT2, DataType.UINT2), 13),
-    **dict.fromkeys((DataType.FLOAT6E2M3, DataType.FLOAT6E3M2), 14),
-}
-"""The IR version that introduced each newer element type (onnx.proto)."""
 
 
 @dataclass(frozen=True)
@@ -110,5 +101,5 @@ def needed_ir_version(model: onnx_ir.Model) -> int:
     needs = [4]
     if model.functions:
         needs.append(10 if any(identifier[2] for identifier in model.functions) else 8)
-    needs += [_NEEDS.get(dtype, 0) for dtype in mentioned_types(model)]
+    needs += [ELEMENT_TYPES[dtype].since.ir_version for dtype in mentioned_types(model) if dtype in ELEMENT_TYPES]
     return max(needs)

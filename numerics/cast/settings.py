@@ -12,7 +12,7 @@ from onnx_ir import DataType
 
 from castsmith.numerics.arguments import text, whole_number
 from castsmith.numerics.errors import CastError, ElementTypeError
-from castsmith.numerics.types import Kind, Specials, element_type, type_name
+from castsmith.numerics.types import ELEMENT_TYPES, Kind, Specials, element_type, type_name
 
 NEWEST_OPSET = 28
 """The newest opset whose Cast is supported; newer ones are refused, not guessed."""
@@ -20,24 +20,9 @@ NEWEST_OPSET = 28
 ROUND_MODES = ("up", "down", "nearest")
 """Values of the attribute `round_mode`, which affects float8e8m0 only."""
 
-_ADDED: dict[int, tuple[DataType, ...]] = {
-    1: (
-        DataType.BOOL,
-        *(DataType.INT8, DataType.INT16, DataType.INT32, DataType.INT64),
-        *(DataType.UINT8, DataType.UINT16, DataType.UINT32, DataType.UINT64),
-        *(DataType.FLOAT16, DataType.FLOAT, DataType.DOUBLE),
-    ),
-    9: (DataType.STRING,),
-    13: (DataType.BFLOAT16,),
-    19: (DataType.FLOAT8E4M3FN, DataType.FLOAT8E4M3FNUZ, DataType.FLOAT8E5M2, DataType.FLOAT8E5M2FNUZ),
-    21: (DataType.INT4, DataType.UINT4),
-    23: (DataType.FLOAT4E2M1,),
-    24: (DataType.FLOAT8E8M0,),
-    25: (DataType.INT2, DataType.UINT2),
-    28: (DataType.FLOAT6E2M3, DataType.FLOAT6E3M2),
+FIRST_OPSET: dict[DataType, int] = {
+    dtype: row.since.cast for dtype, row in ELEMENT_TYPES.items() if row.since.cast is not None
 }
-
-FIRST_OPSET: dict[DataType, int] = {dtype: opset for opset, dtypes in _ADDED.items() for dtype in dtypes}
 """The first opset at which Cast takes each type, as input and as output alike. Complex types are absent."""
 
 _FNUZ_INFINITY_SATURATES_FROM = 24

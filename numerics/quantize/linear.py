@@ -25,8 +25,7 @@ import numpy.typing as npt
 from onnx_ir import DataType
 
 from castsmith.numerics.cast import NEWEST_OPSET, Array, Policy, cast, narrow
-from castsmith.numerics.quantize.granularity import folded
-from castsmith.numerics.quantize.schema import dequantize_operands, quantize_operands
+from castsmith.numerics.quantize.schema import Operands, Settings, dequantize_operands, quantize_operands
 from castsmith.numerics.types import ElementType, Kind, TypeLike, element_type
 
 
@@ -91,22 +90,13 @@ def quantize_linear(
         ElementTypeError: The operator does not support a type at `opset`.
         QuantizeError: The shapes do not fit together, or the opset does not have an attribute.
     """
-    given = quantize_operands(
-        x,
-        scale,
-        zero_point,
-        axis=axis,
-        block_size=block_size,
-        saturate=saturate,
-        output_dtype=output_dtype,
-        precision=precision,
-        opset=opset,
-    )
+    settings = Settings(opset, axis, block_size, saturate, output_dtype, precision)
+    given = quantize_operands(x, scale, zero_point, settings)
     result = np.empty(given.x.shape, given.output.numpy())
-    source, out = folded(given.x, given.scale, axis), folded(result, given.scale, axis)
+    source, out = given.folded(given.x), given.folded(result)
     with np.errstate(all="ignore"):
         for box, divisor, zero in given.pieces():
-            out[box] = quantize_piece(source[box], divisor, zero, given.compute, given.output, saturate, opset)
+            out[box] = quantize_piece(source[box], divisor, zero, given, given.compute)
     return result
 
 
@@ -126,32 +116,29 @@ def dequantize_linear(
         A new array of the shape of `x`, of `output_dtype` or of the type of `scale`. A scale of float8e8m0 requires
         `output_dtype`.
     """
-    given = dequantize_operands(
-        x, scale, zero_point, axis=axis, block_size=block_size, output_dtype=output_dtype, opset=opset
-    )
+    settings = Settings(opset, axis, block_size, output_dtype=output_dtype)
+    given = dequantize_operands(x, scale, zero_point, settings)
     result = np.empty(given.x.shape, given.output.numpy())
-    source, out = folded(given.x, given.scale, axis), folded(result, given.scale, axis)
+    source, out = given.folded(given.x), given.folded(result)
     with np.errstate(all="ignore"):
         for box, factor, zero in given.pieces():
             out[box] = product(difference(source[box], zero), factor, given.compute)
     return result
 
 
-def quantize_piece(
-    x: Array, scale: Array, zero: Array | None, compute: DataType, output: DataType, saturate: bool, opset: int
-) -> Array:
-    """Compute QuantizeLinear of arrays that broadcast against each other, with the division in `compute`."""
-    row, divided = element_type(output), quotient(x, scale, compute)
+def quantize_piece(x: Array, scale: Array, zero: Array | None, given: Operands, compute: DataType) -> Array:
+    """Compute the QuantizeLinear of arrays that broadcast against each other, with the division in `compute`."""
+    row, divided = element_type(given.output), quotient(x, scale, compute)
     if row.kind is Kind.INTEGER:
         return _to_integer(divided, zero, row)
     total = divided if zero is None else add(divided, zero, compute)
-    return cast(total, output, saturate=saturate, opset=opset)
+    return cast(total, given.output, saturate=given.settings.saturate, opset=given.settings.opset)
 
 
 def _to_integer(divided: Array, zero: Array | None, row: ElementType) -> Array:
     rounded = np.rint(divided.astype(np.float64))
     rounded[np.isnan(rounded)] = 0
     if zero is not None:
-        # # Exact if the sum is in range.
+        # Exact if the sum is in range.
         rounded += cast(zero, DataType.DOUBLE)
     return narrow(rounded, row, Policy()).view(row.dtype.numpy())

@@ -5,9 +5,8 @@ Source: the schemas of both operators at opsets 10, 13, 19, 21, 23, 24, 25 and 2
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
 
 import numpy.typing as npt
 from onnx_ir import DataType
@@ -15,19 +14,14 @@ from onnx_ir import DataType
 from castsmith.numerics.arguments import whole_number
 from castsmith.numerics.cast import NEWEST_OPSET, Array, elements_of
 from castsmith.numerics.errors import ElementTypeError, QuantizeError
-from castsmith.numerics.quantize.granularity import Box, pieces, require_shapes
-from castsmith.numerics.types import FLOAT8_TYPES, TypeLike, parse_type, type_name
+from castsmith.numerics.quantize.granularity import Box, folded, pieces, require_shapes
+from castsmith.numerics.types import ELEMENT_TYPES, TypeLike, parse_type, type_name
 
 FIRST_OPSET = 10
 """The opset that introduced both operators."""
 
 _QUANTIZED: dict[DataType, int] = {
-    **dict.fromkeys((DataType.INT8, DataType.UINT8), 10),
-    **dict.fromkeys(FLOAT8_TYPES, 19),
-    **dict.fromkeys((DataType.INT16, DataType.UINT16, DataType.INT4, DataType.UINT4), 21),
-    DataType.FLOAT4E2M1: 23,
-    **dict.fromkeys((DataType.INT2, DataType.UINT2), 25),
-    **dict.fromkeys((DataType.FLOAT6E2M3, DataType.FLOAT6E3M2), 28),
+    dtype: row.since.quantized for dtype, row in ELEMENT_TYPES.items() if row.since.quantized is not None
 }
 _FULL: dict[DataType, int] = {DataType.FLOAT: 10, DataType.FLOAT16: 19, DataType.BFLOAT16: 19}
 
@@ -56,7 +50,25 @@ ATTRIBUTES: dict[tuple[str, str], int] = {
 PRECISIONS = (DataType.FLOAT16, DataType.BFLOAT16, DataType.FLOAT, DataType.DOUBLE)
 """Types in which a division can be carried out; the schema leaves the values of `precision` open."""
 
-DEFAULTS: Mapping[str, Any] = {"axis": 1, "saturate": True, "block_size": 0, "output_dtype": None, "precision": None}
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The opset and the attributes of a QuantizeLinear or DequantizeLinear, with the defaults of the schema.
+
+    Attributes:
+        axis: The axis of the slices, or of the blocks.
+        block_size: Elements that share a scale; 0 for no blocks.
+        saturate: Cast to a type of 8 bits or less with saturation.
+        output_dtype: The type of the result, if no zero point and no scale states it.
+        precision: The type in which QuantizeLinear divides.
+    """
+
+    opset: int = NEWEST_OPSET
+    axis: int = 1
+    block_size: int = 0
+    saturate: bool = True
+    output_dtype: TypeLike | None = None
+    precision: TypeLike | None = None
 
 
 def require_opset(op: str, opset: int) -> None:
@@ -65,12 +77,14 @@ def require_opset(op: str, opset: int) -> None:
         raise QuantizeError(f"unsupported opset {opset} for {op}; supported are {FIRST_OPSET} to {NEWEST_OPSET}.")
 
 
-def require_attributes(op: str, opset: int, **attributes: object) -> None:
-    """Raise QuantizeError for an attribute that is not at its default and that the operator lacks at `opset`."""
-    for name, value in attributes.items():
-        first = ATTRIBUTES[op, name]
-        if value != DEFAULTS[name] and opset < first:
-            raise QuantizeError(f"{op} has no {name} at opset {opset}; it needs opset {first} or newer.")
+def require_attributes(op: str, settings: Settings) -> None:
+    """Raise QuantizeError for an attribute that is not at its default and that the operator lacks at the opset."""
+    for each in fields(Settings)[1:]:
+        first = ATTRIBUTES.get((op, each.name))
+        if getattr(settings, each.name) == each.default or (first is not None and settings.opset >= first):
+            continue
+        way_out = "" if first is None else f" at opset {settings.opset}; it needs opset {first} or newer"
+        raise QuantizeError(f"{op} has no {each.name}{way_out}.")
 
 
 def require_type(op: str, place: str, dtype: DataType, opset: int) -> None:
@@ -116,75 +130,61 @@ class Operands:
     x: Array
     scale: Array
     zero_point: Array | None
-    axis: int
-    block_size: int
+    settings: Settings
     compute: DataType
     output: DataType
     stated: bool
 
     def pieces(self) -> Iterator[tuple[Box, Array, Array | None]]:
         """Yield the boxes into which `x` is cut, each with the scale and the zero point of its elements."""
+        axis, block_size = self.settings.axis, self.settings.block_size
         if self.zero_point is None:
-            for box, (scale,) in pieces(self.x, self.axis, self.block_size, self.scale):
+            for box, (scale,) in pieces(self.x, axis, block_size, self.scale):
                 yield box, scale, None
             return
-        for box, (scale, zero) in pieces(self.x, self.axis, self.block_size, self.scale, self.zero_point):
+        for box, (scale, zero) in pieces(self.x, axis, block_size, self.scale, self.zero_point):
             yield box, scale, zero
+
+    def folded(self, array: Array) -> Array:
+        """Return a view of an array of the shape of `x` in the form that `pieces` cuts."""
+        return folded(array, self.scale, self.settings.axis)
 
 
 def quantize_operands(
-    x: npt.ArrayLike,
-    scale: npt.ArrayLike,
-    zero_point: npt.ArrayLike | None = None,
-    *,
-    axis: int = 1,
-    block_size: int = 0,
-    saturate: bool = True,
-    output_dtype: TypeLike | None = None,
-    precision: TypeLike | None = None,
-    opset: int = NEWEST_OPSET,
+    x: npt.ArrayLike, scale: npt.ArrayLike, zero_point: npt.ArrayLike | None, settings: Settings
 ) -> Operands:
     """Return the checked operands of a QuantizeLinear. Raises as `quantize_linear` does."""
-    op = "QuantizeLinear"
+    op, opset, precision = "QuantizeLinear", settings.opset, settings.precision
     require_opset(op, opset)
-    require_attributes(
-        op, opset, axis=axis, block_size=block_size, saturate=saturate, output_dtype=output_dtype, precision=precision
-    )
+    require_attributes(op, settings)
     data, source = elements_of(x)
     divisor, scale_type = elements_of(scale)
-    zero, output = _zero_and_type(op, zero_point, output_dtype, DataType.UINT8)
+    zero, output = _zero_and_type(op, zero_point, settings.output_dtype, DataType.UINT8)
     for place, dtype in (("x", source), ("y_scale", scale_type), ("y", output)):
         require_type(op, place, dtype, opset)
     if 19 <= opset < 23 and source is not scale_type:
         names = f"{type_name(source)} and {type_name(scale_type)}"
         raise QuantizeError(f"{op} at opset {opset} requires x and y_scale of one type, not {names}.")
-    require_shapes(data, divisor, zero, axis, block_size)
+    require_shapes(data, divisor, zero, settings.axis, settings.block_size)
     compute = division_type(source, scale_type, None if precision is None else parse_type(precision))
-    return Operands(data, divisor, zero, axis, block_size, compute, output, precision is not None)
+    return Operands(data, divisor, zero, settings, compute, output, precision is not None)
 
 
 def dequantize_operands(
-    x: npt.ArrayLike,
-    scale: npt.ArrayLike,
-    zero_point: npt.ArrayLike | None = None,
-    *,
-    axis: int = 1,
-    block_size: int = 0,
-    output_dtype: TypeLike | None = None,
-    opset: int = NEWEST_OPSET,
+    x: npt.ArrayLike, scale: npt.ArrayLike, zero_point: npt.ArrayLike | None, settings: Settings
 ) -> Operands:
     """Return the checked operands of a DequantizeLinear. Raises as `dequantize_linear` does."""
-    op = "DequantizeLinear"
-    require_opset(op, opset)
-    require_attributes(op, opset, axis=axis, block_size=block_size, output_dtype=output_dtype)
+    op, stated = "DequantizeLinear", settings.output_dtype
+    require_opset(op, settings.opset)
+    require_attributes(op, settings)
     data, source = elements_of(x)
     factor, scale_type = elements_of(scale)
     zero, _ = _zero_and_type(op, zero_point, source, source)
-    output = scale_type if output_dtype is None else parse_type(output_dtype)
+    output = scale_type if stated is None else parse_type(stated)
     for place, dtype in (("x", source), ("x_scale", scale_type), ("y", output)):
-        require_type(op, place, dtype, opset)
-    require_shapes(data, factor, zero, axis, block_size)
-    return Operands(data, factor, zero, axis, block_size, output, output, output_dtype is not None)
+        require_type(op, place, dtype, settings.opset)
+    require_shapes(data, factor, zero, settings.axis, settings.block_size)
+    return Operands(data, factor, zero, settings, output, output, stated is not None)
 
 
 def _zero_and_type(

@@ -7,37 +7,25 @@ unless `precision` states the type; they are found by computing both.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from onnx_ir import DataType
 
-from castsmith.numerics.cast import NEWEST_OPSET, Array, cast, policy_for
-from castsmith.numerics.quantize.granularity import Box, folded
+from castsmith.numerics.cast import Array, cast, policy_for
 from castsmith.numerics.quantize.linear import add, difference, product, quantize_piece, quotient
-from castsmith.numerics.quantize.schema import Operands, dequantize_operands, quantize_operands
-from castsmith.numerics.status import Definedness, Finding, Mask, rules_for
+from castsmith.numerics.quantize.schema import Operands, Settings, dequantize_operands, quantize_operands
+from castsmith.numerics.status import Definedness, Finding, Mark, Mask, first_of_worst, note_worst, rules_for
 from castsmith.numerics.types import FLOAT8_TYPES, Kind, element_type, type_name
 
 Rules = Iterator[tuple[Definedness, str, Mask]]
 """The findings of a rule for the elements of one box: the best status they have, the reason, and a mask."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """The elements of one box to which one rule applies."""
-
-    box: Box
-    standing: Definedness
-    reason: str
-    caught: Mask
-
-
 def marks(given: Operands, rules: Callable[[Array, Array, Array | None], Rules]) -> Iterator[Mark]:
     """Yield the marks of all boxes; `rules` takes a part of x with its scale and zero point."""
-    source = folded(given.x, given.scale, given.axis)
+    source = given.folded(given.x)
     source = source.astype(source.dtype.newbyteorder("="), copy=False)
     for box, scale, zero in given.pieces():
         with np.errstate(all="ignore"):
@@ -48,30 +36,18 @@ def marks(given: Operands, rules: Callable[[Array, Array, Array | None], Rules])
 def worst_of(given: Operands, found: Iterator[Mark]) -> npt.NDArray[np.uint8]:
     """Return the worst status of each element, shaped as x."""
     status = np.zeros(given.x.shape, np.uint8)
-    out = folded(status, given.scale, given.axis)
-    for mark in found:
-        part = out[mark.box]
-        np.maximum(part, np.uint8(mark.standing), out=part, where=mark.caught)
+    note_worst(found, given.folded(status))
     return status
 
 
 def finding_of(given: Operands, found: Iterator[Mark]) -> Finding | None:
     """Return the first element, in C order, of the worst status; None if all elements are DEFINED."""
-    shape = folded(given.x, given.scale, given.axis).shape
-    worst: tuple[int, Mark] | None = None
-    for mark in found:
-        if not mark.caught.any():
-            continue
-        first = np.unravel_index(int(mark.caught.argmax()), mark.caught.shape)
-        place = int(
-            np.ravel_multi_index(tuple(int(at) + s.start for at, s in zip(first, mark.box, strict=True)), shape)
-        )
-        if worst is None or (mark.standing, -place) > (worst[1].standing, -worst[0]):
-            worst = place, mark
+    worst = first_of_worst(found, given.folded(given.x).shape)
     if worst is None:
         return None
-    index = tuple(int(at) for at in np.unravel_index(worst[0], given.x.shape))
-    return Finding(index, str(given.x[index]), worst[1].standing, worst[1].reason)
+    place, mark = worst
+    index = tuple(int(at) for at in np.unravel_index(place, given.x.shape))
+    return Finding(index, str(given.x[index]), mark.standing, mark.reason)
 
 
 _DISPUTED, _UNDEFINED = Definedness.DISPUTED, Definedness.UNDEFINED
@@ -114,18 +90,20 @@ def dequantize_reason(
 
 
 def _quantize_marks(
-    *operands: Any, saturate: bool = True, opset: int = NEWEST_OPSET, **settings: Any
+    x: npt.ArrayLike, scale: npt.ArrayLike, zero_point: npt.ArrayLike | None, **settings: Any
 ) -> tuple[Operands, Iterator[Mark]]:
-    given = quantize_operands(*operands, saturate=saturate, opset=opset, **settings)
-    return given, marks(given, lambda part, s, zero: _quantize_rules(given, part, s, zero, saturate, opset))
+    given = quantize_operands(x, scale, zero_point, Settings(**settings))
+    return given, marks(given, lambda part, s, zero: _quantize_rules(given, part, s, zero))
 
 
-def _dequantize_marks(*operands: Any, **settings: Any) -> tuple[Operands, Iterator[Mark]]:
-    given = dequantize_operands(*operands, **settings)
+def _dequantize_marks(
+    x: npt.ArrayLike, scale: npt.ArrayLike, zero_point: npt.ArrayLike | None, **settings: Any
+) -> tuple[Operands, Iterator[Mark]]:
+    given = dequantize_operands(x, scale, zero_point, Settings(**settings))
     return given, marks(given, lambda part, s, zero: _dequantize_rules(given, part, s, zero))
 
 
-def _quantize_rules(given: Operands, x: Array, scale: Array, zero: Array | None, saturate: bool, opset: int) -> Rules:
+def _quantize_rules(given: Operands, x: Array, scale: Array, zero: Array | None) -> Rules:
     row, name = element_type(given.output), type_name(given.output)
     divided = quotient(x, scale, given.compute)
     if row.kind is Kind.INTEGER:
@@ -134,18 +112,16 @@ def _quantize_rules(given: Operands, x: Array, scale: Array, zero: Array | None,
             far = np.abs(quotient(x, scale, DataType.FLOAT)) >= 2.0**31
             yield _DISPUTED, f"the quotient saturates, and beyond int32 runtimes give the smallest {name} instead", far
     else:
-        yield from _float_rules(
-            given, x, scale, divided, zero, policy_for(given.output, saturate=saturate, round_mode="up", opset=opset)
-        )
+        yield from _float_rules(given, x, scale, divided, zero)
     if given.compute is not DataType.FLOAT and not given.stated:
-        ours, theirs = (
-            quantize_piece(x, scale, zero, t, given.output, saturate, opset) for t in (given.compute, DataType.FLOAT)
-        )
+        ours, theirs = (quantize_piece(x, scale, zero, given, dtype) for dtype in (given.compute, DataType.FLOAT))
         reason = f"the division is in {type_name(given.compute)} here, and runtimes carry it out in float"
         yield _DISPUTED, reason, _differ(ours, theirs)
 
 
-def _float_rules(given: Operands, x: Array, scale: Array, divided: Array, zero: Array | None, policy: Any) -> Rules:
+def _float_rules(given: Operands, x: Array, scale: Array, divided: Array, zero: Array | None) -> Rules:
+    saturate, opset = given.settings.saturate, given.settings.opset
+    policy = policy_for(given.output, saturate=saturate, round_mode="up", opset=opset)
     total = divided if zero is None else add(divided, zero, given.compute)
     numbers = total.astype(np.float64)
     for rule in rules_for(given.compute, given.output, policy):
