@@ -1,11 +1,21 @@
-"""Conversions to float16 beside peers: valid, accepted, error, casts, share of products in 16 bits, time.
+"""Conversions to float16 beside peers: valid, accepted, error, casts, share of products in 16 bits, time, memory.
 
-python benchmarks/convert.py FOLDER [--list FILES.json] [--json OUT]
+python benchmarks/convert.py FOLDER [--list FILES.json] [--tools A,B] [--autocast PYTHON] [--json OUT] [--files]
 
-Every tool converts the same files with inputs and outputs kept, in one run: Castsmith, onnxconverter-common and ONNX
-Runtime's `transformers/float16.py`, as far as they are installed. `valid` is the full checker; `accepted` is that ONNX
-Runtime loads the result with its optimization off and runs it, inputs and outputs are unchanged, and no output is
-infinite or NaN that was finite. Each tool runs in a process of its own, which is started again where it dies.
+Every tool converts the same files with inputs and outputs kept, in one run, as far as it is installed: Castsmith
+without and with inputs to measure on, onnxconverter-common, ONNX Runtime's `transformers/float16.py` without and with
+its symbolic shapes, and ModelOpt's AutoCast in the Python given (random calibration). Each conversion and each
+judgement is a process of its own.
+
+valid      the full checker takes the result
+accepted   ONNX Runtime loads it with its optimization off and runs it, inputs and outputs are unchanged, and no output
+           is infinite or NaN that was finite
+openvino   OpenVINO compiles and runs it
+error      the largest difference of an output from the float model, divided by its largest element, on two sets of
+           inputs; both run one operator at a time, so that every value is rounded where the file says so
+casts      casts in the result less those in the model
+16 bits    the share of the products of MatMul, Gemm, Conv, LSTM, ... that are of 16-bit operands
+s, MB      processor time and peak memory of the conversion, less those of a process that only imports the tool
 """
 
 # The tools compared are not installed where types are checked.
@@ -14,12 +24,18 @@ infinite or NaN that was finite. Each tool runs in a process of its own, which i
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import logging
+import multiprocessing
+import os
+import resource
+import statistics
 import subprocess
-import sys
+import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -27,26 +43,98 @@ import numpy as np
 import onnx
 import onnx.checker
 
-TOOLS = ("castsmith", "onnxconverter-common", "onnxruntime")
-HEAVY = ("MatMul", "Gemm", "Conv", "ConvTranspose")
+from castsmith.ir.evaluate import Engine, Evaluator
+from castsmith.lowering.accuracy import measure, reference
+from castsmith.numerics.promotion import PromotionRules
+
+TOOLS = ("castsmith", "castsmith-inputs", "onnxconverter-common", "onnxruntime", "onnxruntime-symbolic", "autocast")
 _SECONDS = 300
 
 
-def converted(tool: str, path: str) -> onnx.ModelProto:
-    """The file in float16, with float inputs and outputs."""
-    if tool == "castsmith":
-        import onnx_ir
+# The tools.
 
-        from castsmith import convert
 
-        return onnx_ir.to_proto(convert(path, to="float16").model)
-    if tool == "onnxconverter-common":
+def convert(tool: str, path: str, out: str, sets: list[dict[str, Any]]) -> None:
+    """Write the file in float16, with float inputs and outputs."""
+    if tool.startswith("castsmith"):
+        import castsmith
+
+        found = castsmith.convert(path, to="float16", inputs=sets if tool.endswith("inputs") else None)
+        castsmith.save(found.model, out)
+    elif tool == "onnxconverter-common":
         from onnxconverter_common import float16 as common
 
-        return common.convert_float_to_float16(onnx.load(path), keep_io_types=True)
-    from onnxruntime.transformers import float16
+        onnx.save(common.convert_float_to_float16(onnx.load(path), keep_io_types=True), out)
+    elif tool == "onnxruntime":
+        from onnxruntime.transformers import float16
 
-    return float16.convert_float_to_float16(onnx.load(path), keep_io_types=True)
+        onnx.save(float16.convert_float_to_float16(onnx.load(path), keep_io_types=True), out)
+    else:
+        from onnxruntime.transformers.onnx_model import OnnxModel
+
+        model = OnnxModel(onnx.load(path))
+        model.convert_float_to_float16(use_symbolic_shape_infer=True, keep_io_types=True)
+        model.save_model_to_file(out)
+
+
+def modules(tool: str) -> tuple[str, ...]:
+    """The modules that the tool needs, imported before its time is taken."""
+    if tool.startswith("castsmith"):
+        return ("castsmith.lowering.conversion", "castsmith.ir.io")
+    if tool == "onnxconverter-common":
+        return ("onnxconverter_common.float16",)
+    return ("onnxruntime.transformers.float16", "onnxruntime.transformers.onnx_model")
+
+
+def installed(tool: str, autocast: str | None) -> bool:
+    if tool == "autocast":
+        return autocast is not None
+    try:
+        return all(importlib.import_module(module) for module in modules(tool))
+    except ImportError:
+        return False
+
+
+def in_process(work: Callable[..., Any], *arguments: Any) -> tuple[Any, float, float]:
+    """The result of the work in a process of its own, None where it died, with its seconds and its MB at most."""
+
+    def target(pipe: Any) -> None:
+        logging.disable(logging.CRITICAL)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        os.dup2(1, 2)
+        before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+        try:
+            found: Any = work(*arguments)
+        except Exception as error:
+            found = {"failed": f"{type(error).__name__}: {error}"[:200]}
+        children = resource.getrusage(resource.RUSAGE_CHILDREN)
+        spent = time.process_time() - began + children.ru_utime + children.ru_stime
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        pipe.send((found, spent, max(most - before, children.ru_maxrss) / 1024))
+        pipe.close()
+
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=target, args=(sender,))
+    process.start()
+    sender.close()
+    try:
+        return receiver.recv() if receiver.poll(_SECONDS) else (None, float(_SECONDS), 0.0)
+    except EOFError:
+        return None, 0.0, 0.0
+    finally:
+        process.kill()
+        process.join()
+
+
+def autocast_run(python: str, path: str, out: str) -> None:
+    command = [python, "-m", "modelopt.onnx.autocast", "--onnx_path", path, "--output_path", out, "--keep_io_types"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS)
+    if done.returncode or not Path(out).exists():
+        raise RuntimeError(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "no file")
+
+
+# Judgement.
 
 
 def session(model: str | bytes) -> Any:
@@ -62,16 +150,20 @@ def ports(found: Any) -> list[tuple[str, str]]:
     return [(port.name, port.type) for port in (*found.get_inputs(), *found.get_outputs())]
 
 
-def feeds(found: Any) -> dict[str, Any]:
-    draw = np.random.default_rng(0)
+def feeds(found: Any, seed: int) -> dict[str, Any]:
+    """Random inputs: floats around zero, indices where names say so, otherwise zeros and ones."""
+    draw = np.random.default_rng(seed)
     types = {"float": "float32", "double": "float64"}
     made: dict[str, Any] = {}
     for port in found.get_inputs():
         name = port.type.removeprefix("tensor(").removesuffix(")")
         dtype = np.dtype(types.get(name, name))
         shape = [dim if isinstance(dim, int) and dim > 0 else 2 for dim in port.shape or ()]
-        array = draw.normal(0, 0.5, shape) if dtype.kind == "f" else draw.integers(0, 2, shape)
-        made[port.name] = np.asarray(array).astype(dtype)
+        indices = "mask" not in port.name and ("ids" in port.name or "token" in port.name)
+        array = (
+            draw.normal(0, 1 - seed / 2, shape) if dtype.kind == "f" else draw.integers(0, 100 if indices else 2, shape)
+        )
+        made[port.name] = np.asarray(np.ones(shape) if "mask" in port.name else array).astype(dtype)
     return made
 
 
@@ -79,133 +171,207 @@ def nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
     for node in graph.node:
         yield node
         for attribute in node.attribute:
-            if attribute.HasField("g"):
-                yield from nodes(attribute.g)
+            for inner in (attribute.g, *attribute.graphs):
+                yield from nodes(inner)
 
 
-def heavy_in_half(model: onnx.ModelProto) -> tuple[int, int]:
-    """The nodes that multiply matrices or convolve, and those of them in float16, by the type of their weights."""
-    inferred = onnx.shape_inference.infer_shapes(model)
-    types = {info.name: info.type.tensor_type.elem_type for info in inferred.graph.value_info}
-    types |= {info.name: info.type.tensor_type.elem_type for info in (*model.graph.input, *model.graph.output)}
-    types |= {tensor.name: tensor.data_type for tensor in model.graph.initializer}
-    heavy = [node for node in nodes(model.graph) if node.op_type in HEAVY]
-    return len(heavy), sum(types.get(node.input[1]) == onnx.TensorProto.FLOAT16 for node in heavy)
+def casts(path: str) -> int:
+    model = onnx.load(path, load_external_data=False)
+    found = [*nodes(model.graph), *(node for function in model.functions for node in function.node)]
+    return sum(node.op_type in ("Cast", "CastLike") for node in found)
 
 
-def judged(tool: str, path: str) -> dict[str, Any]:
-    """One conversion, judged."""
-    row: dict[str, Any] = {"tool": tool, "file": path, "valid": False, "accepted": False}
-    started = time.monotonic()
+def products(path: str, given: dict[str, Any]) -> tuple[int, int]:
+    """The products that the model computes on these inputs, and those of 16-bit operands."""
+    import onnx_ir
+
+    from castsmith import load
+    from castsmith.ir.constants import constant_tensor
+
+    model, total, half = load(path), 0, 0
+    known: dict[onnx_ir.Value, tuple[tuple[int, ...], int]] = {}
+
+    def entry(value: onnx_ir.Value | None) -> tuple[tuple[int, ...], float]:
+        tensor = None if value is None else constant_tensor(value)
+        if value is None or (tensor is None and value not in known):
+            return (), 0
+        return (tuple(tensor.shape.numpy()), tensor.dtype.itemsize) if tensor is not None else known[value]
+
+    def watch(_: Any, value: onnx_ir.Value, tensor: Any) -> None:
+        nonlocal total, half
+        known[value] = (tensor.array.shape, tensor.array.dtype.itemsize)
+        node = value.producer()
+        if node is None or node.outputs[0] is not value:
+            return
+        shapes = [entry(each)[0] for each in node.inputs]
+        count = _products(node.op_type, shapes, tensor.array.shape)
+        total += count
+        half += count if entry(node.inputs[1] if len(node.inputs) > 1 else None)[1] == 2 else 0
+
+    Evaluator(model, PromotionRules(promote_unsafe=True), Engine("onnxruntime")).run(given, watch)
+    return total, half
+
+
+def _products(op_type: str, shapes: list[tuple[int, ...]], made: tuple[int, ...]) -> int:
+    if op_type in ("MatMul", "Gemm") and min(map(len, shapes[:2])) > 1:
+        return prod(made) * shapes[0][-1]
+    if op_type == "Conv":
+        return prod(made) * prod(shapes[1][1:])
+    if op_type == "ConvTranspose":
+        return prod(shapes[0]) * prod(shapes[1][1:])
+    if op_type in ("LSTM", "GRU", "RNN"):
+        return shapes[0][0] * shapes[0][1] * (prod(shapes[1]) + prod(shapes[2]))
+    if op_type == "Attention":
+        return 2 * prod(shapes[0]) * shapes[1][-2]
+    return 0
+
+
+def openvino_runs(path: str, given: dict[str, Any]) -> bool | None:
+    """True if OpenVINO compiles and runs the model; None if it is not installed."""
     try:
-        result = converted(tool, path)
-    except Exception as error:
-        return {**row, "failed": f"{type(error).__name__}: {error}"[:200]}
-    row["seconds"] = round(time.monotonic() - started, 3)
-    before = onnx.load(path)
-    count = sum(node.op_type == "Cast" for node in nodes(before.graph))
-    row["casts"] = sum(node.op_type == "Cast" for node in nodes(result.graph)) - count
+        import openvino
+    except ImportError:
+        return None
     try:
-        onnx.checker.check_model(result, full_check=True)
+        compiled = openvino.Core().compile_model(openvino.Core().read_model(path), "CPU")
+        compiled({port.any_name: given[port.any_name] for port in compiled.inputs})
+    except Exception:
+        return False
+    return True
+
+
+def judged(path: str, out: str, sets: list[dict[str, Any]]) -> dict[str, Any]:
+    """The judgement of one conversion."""
+    row: dict[str, Any] = {
+        "casts": casts(out) - casts(path),
+        "share": Path(out).stat().st_size / Path(path).stat().st_size,
+    }
+    try:
+        onnx.checker.check_model(out, full_check=True)
         row["valid"] = True
-        row["heavy"], row["half"] = heavy_in_half(result)
     except Exception as error:
         row["invalid"] = str(error).strip()[:200]
     try:
-        old, new = session(path), session(result.SerializeToString())
+        old, new = session(path), session(out)
         row["accepted"] = ports(old) == ports(new)
-        try:
-            given = feeds(old)
-            expected = old.run(None, given)
-        except Exception:
-            return row  # these inputs do not suit the model: loading is all that is judged
-        row.update(compared(expected, new.run(None, given)))
+    except Exception as error:
+        return {**row, "refused": str(error).strip()[:200]}
+    try:
+        expected = [old.run(None, each) for each in sets]
+    except Exception:
+        return row  # these inputs do not suit the model: loading is all that is judged
+    try:
+        row["finite"] = all(map(finite, expected, (new.run(None, each) for each in sets)))
         row["accepted"] = row["accepted"] and row["finite"]
     except Exception as error:
-        row["accepted"] = False
-        row["refused"] = str(error).strip()[:200]
+        return {**row, "accepted": False, "refused": str(error).strip()[:200]}
+    row["openvino"] = openvino_runs(out, sets[0]) if openvino_runs(path, sets[0]) else None
+    try:
+        row["products"], row["half"] = products(out, sets[0])
+        before = reference(load_file(path), sets)
+        found = measure(before, load_file(out))
+        row["error"], row["cosine"] = found.worst, min((each.cosine for each in found.outputs), default=1.0)
+        row["absolute"] = max((each.absolute for each in found.outputs), default=0.0)
+        row["overflows"] = len(found.overflows)
+    except Exception as error:
+        row["unmeasured"] = f"{type(error).__name__}: {error}"[:200]
     return row
 
 
-def compared(expected: list[Any], found: list[Any]) -> dict[str, Any]:
-    worst, finite = 0.0, True
-    for a, b in zip(expected, found, strict=True):
-        a, b = np.asarray(a), np.asarray(b)
-        if a.dtype.kind != "f" or not a.size or a.shape != b.shape:
-            continue
-        usable = np.isfinite(a)
-        finite = finite and bool(np.isfinite(b[usable]).all())
-        if usable.any() and finite:
-            scale = np.abs(a[usable]).max() or 1.0
-            worst = max(worst, float(np.abs(a[usable].astype("f8") - b[usable].astype("f8")).max() / scale))
-    return {"error": worst, "finite": finite}
+def load_file(path: str) -> Any:
+    from castsmith import load
+
+    return load(path)
 
 
-def work(tool: str) -> None:
-    """Judge each file whose path comes on standard input, and print a row of JSON for it."""
-    logging.disable(logging.CRITICAL)
-    for line in sys.stdin:
-        print(json.dumps(judged(tool, line.strip())), flush=True)
+def finite(expected: list[Any], found: list[Any]) -> bool:
+    """True if each element that was finite is."""
+    pairs = [(np.asarray(a), np.asarray(b)) for a, b in zip(expected, found, strict=True)]
+    return all(a.shape != b.shape or np.isfinite(b[np.isfinite(a)]).all() for a, b in pairs if a.dtype.kind == "f")
 
 
-def rows_of(tool: str, files: list[str]) -> Iterator[dict[str, Any]]:
-    """The rows of all files; a file on which the tool dies or takes too long has a row that says so."""
-    left = list(files)
-    while left:
-        command = [sys.executable, __file__, "--work", tool]
-        try:
-            done = subprocess.run(command, input="\n".join(left), capture_output=True, text=True, timeout=_SECONDS * 3)
-            lines = done.stdout.splitlines()
-        except subprocess.TimeoutExpired as late:
-            lines = (late.stdout or b"").decode().splitlines()
-        found = [json.loads(line) for line in lines if line.startswith('{"tool"')]
-        yield from found
-        left = left[len(found) :]
-        if left:
-            yield {"tool": tool, "file": left.pop(0), "valid": False, "accepted": False, "failed": "died"}
+def rows_of(path: Path, tools: list[str], autocast: str | None) -> Iterator[dict[str, Any]]:
+    """A row for each tool."""
+    sets, *_ = in_process(lambda: [feeds(session(str(path)), seed) for seed in range(2)])
+    for tool in tools:
+        with tempfile.TemporaryDirectory() as folder:
+            out = str(Path(folder) / "out.onnx")
+            if tool == "autocast":
+                found, seconds, most = in_process(autocast_run, autocast, str(path), out)
+            else:
+                found, seconds, most = in_process(convert, tool, str(path), out, sets)
+            row = {
+                "tool": tool,
+                "file": path.name,
+                "seconds": seconds,
+                "memory": most,
+                "valid": False,
+                "accepted": False,
+            }
+            if Path(out).exists():
+                judgement, *_ = in_process(judged, str(path), out, sets)
+                row.update(judgement or {"failed": "the judgement died"})
+            else:
+                row.update(found or {"failed": "the conversion died"})
+            yield row
 
 
-def installed(tool: str) -> bool:
-    module = {"castsmith": "castsmith", "onnxruntime": "onnxruntime.transformers.float16"}
-    code = f"import {module.get(tool, 'onnxconverter_common.float16')}"
-    return subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
+# The table.
 
 
-def table(rows: list[dict[str, Any]], count: int) -> Iterator[str]:
-    yield f"| of {count} models | valid | accepted | both | median error | above 0.1 | casts | products in half | s |"
-    yield "|---|---|---|---|---|---|---|---|---|"
-    for tool in TOOLS:
+def table(rows: list[dict[str, Any]], tools: list[str], count: int) -> Iterator[str]:
+    """One line for each tool; error, casts and products are those of its accepted results."""
+    heads = ("valid", "accepted", "both", "openvino", "median error", "above 0.1", "casts", "16 bits", "s", "MB")
+    yield f"| of {count} models | {' | '.join(heads)} |"
+    yield "|---" * 11 + "|"
+    for tool in tools:
         own = [row for row in rows if row["tool"] == tool]
-        if not own:
-            continue
-        errors = sorted(row["error"] for row in own if row["accepted"] and "error" in row)
-        heavy, half = (sum(row.get(key, 0) for row in own) for key in ("heavy", "half"))
+        good = [row for row in own if row["accepted"]]
+        errors = [row["error"] for row in good if "error" in row]
+        total, half = (sum(row.get(key, 0) for row in good) for key in ("products", "half"))
         yield (
-            f"| {tool} | {sum(row['valid'] for row in own)} | {sum(row['accepted'] for row in own)} |"
-            f" {sum(row['valid'] and row['accepted'] for row in own)} |"
-            f" {errors[len(errors) // 2] if errors else 0:.1e} | {sum(error > 0.1 for error in errors)} |"
-            f" {sum(row.get('casts', 0) for row in own if row['accepted'])} |"
-            f" {half} of {heavy} | {sum(row.get('seconds', 0) for row in own):.0f} |"
+            f"| {tool} | {sum(row['valid'] for row in own)} | {len(good)} |"
+            f" {sum(row['valid'] for row in good)} | {sum(bool(row.get('openvino')) for row in own)} |"
+            f" {statistics.median(errors) if errors else 0:.1e} | {sum(error > 0.1 for error in errors)} |"
+            f" {sum(row.get('casts', 0) for row in good)} | {100 * half / max(total, 1):.1f}% |"
+            f" {sum(row['seconds'] for row in own):.0f} | {max(row['memory'] for row in own):.0f} |"
         )
 
 
+def by_file(rows: list[dict[str, Any]], tools: list[str]) -> Iterator[str]:
+    """One line for each file: error, casts and share of the products in 16 bits, by tool."""
+    yield "| file | " + " | ".join(tools) + " |"
+    yield "|---" * (len(tools) + 1) + "|"
+    found = {(row["file"], row["tool"]): row for row in rows}
+    for file in dict.fromkeys(row["file"] for row in rows):
+        yield f"| {file} | " + " | ".join(_cell(found[file, tool]) for tool in tools) + " |"
+
+
+def _cell(row: dict[str, Any]) -> str:
+    if not row["accepted"]:
+        return "not converted" if "failed" in row else "not accepted"
+    share = f"{100 * row['half'] / max(row['products'], 1):.0f}%" if "products" in row else "?"
+    return f"{row.get('error', float('nan')):.1e}, {row['casts']}, {share}{'' if row['valid'] else ', invalid'}"
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", nargs="?", type=Path)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
     parser.add_argument("--list", type=Path, help="a JSON list of the files, relative to the folder")
+    parser.add_argument("--tools", default=",".join(TOOLS), help="the tools to compare")
+    parser.add_argument("--autocast", metavar="PYTHON", help="the Python in which nvidia-modelopt is installed")
     parser.add_argument("--json", type=Path, help="where to write the rows")
-    parser.add_argument("--work", choices=TOOLS, help=argparse.SUPPRESS)
+    parser.add_argument("--files", action="store_true", help="print the figures of each file too")
     arguments = parser.parse_args()
-    if arguments.work:
-        work(arguments.work)
-        return
     names = json.loads(arguments.list.read_text()) if arguments.list else None
-    found = [arguments.folder / name for name in names] if names else sorted(arguments.folder.rglob("*.onnx"))
-    files = [str(path) for path in found]
-    rows = [row for tool in TOOLS if installed(tool) for row in rows_of(tool, files)]
+    files = [arguments.folder / name for name in names] if names else sorted(arguments.folder.rglob("*.onnx"))
+    tools = [tool for tool in arguments.tools.split(",") if installed(tool, arguments.autocast)]
+    rows = [row for path in files for row in rows_of(path, tools, arguments.autocast)]
     if arguments.json:
         arguments.json.write_text(json.dumps(rows, indent=1))
-    print("\n".join(table(rows, len(files))))
+    print("\n".join(table(rows, tools, len(files))))
+    if arguments.files:
+        print("\n" + "\n".join(by_file(rows, tools)))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """Conversion of a model to another floating-point precision: the only pass that changes values, on request.
 
 Run `ConvertPrecision(to=...)`. `ports` gives the inputs and outputs of a node that change with it, `operators` the
-operators that stay in float by default, `constants` the constants that fit, `problem` states the choice for the whole
-model, `cut` solves it with the fewest bytes of casts, and `apply` changes the graph.
+operators that are sensitive, `sensitivity` which of their nodes stay in float, `constants` the constants that fit,
+`problem` states the choice for the whole model, `cut` solves it with the fewest bytes of casts, and `apply` changes the
+graph.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 
 import numpy as np
 import onnx_ir
@@ -18,7 +19,7 @@ from castsmith.ir.rewriting import place_constant
 from castsmith.ir.text import constant_item, node_item, node_items, site_of, value_item
 from castsmith.numerics.errors import present
 from castsmith.numerics.types import type_name
-from castsmith.passes.precision.constants import Fate, fate_of, rounded
+from castsmith.passes.precision.constants import Fate, fate_of, limits, rounded
 from castsmith.passes.precision.cut import KEPT
 from castsmith.passes.precision.operators import stash_attribute
 from castsmith.passes.precision.problem import ANYTHING, Problem, Scope, Use
@@ -93,11 +94,11 @@ def _convert_constants(change: Change, lowered: set[onnx_ir.Value]) -> None:
         wanting = [use for use in uses if use.wants != ANYTHING and change.sides[use.wants]]
         keeping = [use for use in uses if use not in wanting and not _sees_no_elements(use)]
         if wanting:
-            bounds = [use for use in wanting if _is_bound(problem, use)]
-            plain = [use for use in wanting if use not in bounds]
-            in_place = not keeping and not (bounds and plain) and not value.is_graph_output()
-            for group in filter(None, (plain, bounds)):
-                _round_constant(change, value, tensor, group, in_place=in_place, bound=group is bounds)
+            kinds = dict.fromkeys(_kind(problem, use) for use in wanting)
+            in_place = not keeping and len(kinds) == 1 and not value.is_graph_output()
+            for kind in kinds:
+                group = [use for use in wanting if _kind(problem, use) is kind]
+                _round_constant(change, value, tensor, group, in_place=in_place, kind=kind)
         if value in lowered and keeping:
             _lower_masks(change, value, tensor)
 
@@ -107,8 +108,18 @@ def _sees_no_elements(use: Use) -> bool:
     return use.wants == ANYTHING and isinstance(use.place, onnx_ir.Node) and use.place.op_type not in CASTS
 
 
-def _is_bound(problem: Problem, use: Use) -> bool:
-    return isinstance(use.place, onnx_ir.Node) and problem.is_bound(use.place, use.index)
+class _Kind(Enum):
+    PLAIN = "a number that is computed with"
+    BOUND = "a bound: one beyond all numbers has no effect, and becomes infinity"
+    RAISED = "a number against a division by zero: it becomes the least number instead of zero"
+
+
+def _kind(problem: Problem, use: Use) -> _Kind:
+    if not isinstance(use.place, onnx_ir.Node):
+        return _Kind.PLAIN
+    if problem.is_bound(use.place, use.index):
+        return _Kind.BOUND
+    return _Kind.RAISED if problem.is_raised(use.place, use.value) else _Kind.PLAIN
 
 
 def _round_constant(
@@ -118,12 +129,14 @@ def _round_constant(
     uses: Sequence[Use],
     *,
     in_place: bool,
-    bound: bool,
+    kind: _Kind,
 ) -> None:
     problem, to = change.problem, change.to
     fate = problem.fate(value)
-    is_mask = (fate.is_mask or _is_scaled_mask(problem, value, fate)) and not bound
+    is_mask = (fate.is_mask or _is_scaled_mask(problem, value, fate)) and kind is not _Kind.BOUND
     name = value.name or "" if in_place else change.namer.fresh(f"{value.name}_{type_name(to)}")
+    if kind is _Kind.RAISED:
+        tensor = onnx_ir.tensor(np.maximum(tensor.numpy(), np.asarray(_least(to), tensor.dtype.numpy())))
     new = _rounded(change, tensor, name, fate, is_mask=is_mask)
     before = constant_item(value) if value.const_value is not None else value_item(value)
     site = _site(value)
@@ -138,7 +151,7 @@ def _round_constant(
     made = ValueItem(name, type_name(to), before.dims, role="constant")
     rule, reason = (
         ("mask-constant" if is_mask else "round-constant"),
-        _fate_text(fate, to, is_mask=is_mask, bound=bound),
+        _fate_text(fate, to, is_mask=is_mask, kind=kind),
     )
     change.records.rewrites.append(
         Rewrite(change.name, rule, site, before, made, reason, Effect.CONVERTED, _narrowed(tensor, to))
@@ -166,18 +179,26 @@ def _largest(to: DataType) -> float:
     return float(element_type(to).max)
 
 
-def _fate_text(fate: Fate, to: DataType, *, is_mask: bool, bound: bool) -> str:
+def _least(to: DataType) -> float:
+    return 2.0 * limits(to).vanish
+
+
+def _fate_text(fate: Fate, to: DataType, *, is_mask: bool, kind: _Kind) -> str:
     """Return the effects of rounding on the constant, as text."""
     name, told = type_name(to), list[str]()
     if is_mask:
         told.append(f"{fate.masks or fate.overflow} mask values become {_largest(to) * -1:g}, the lowest of {name}")
-    elif bound and (fate.overflow or fate.masks):
+    elif kind is _Kind.BOUND and (fate.overflow or fate.masks):
         told.append(f"{fate.overflow or fate.masks} bounds beyond {name} become infinity, which bounds as much")
     elif fate.overflow:
         told.append(f"{fate.overflow} overflow")
     if fate.subnormal:
         told.append(f"{fate.subnormal} become subnormal")
-    if fate.lost:
+    if kind is _Kind.RAISED:
+        told.append(
+            f"{fate.lost} would become zero, below a square root, and become {_least(to):.3g}, the least of {name}"
+        )
+    elif fate.lost:
         told.append(f"{fate.lost} become zero")
     return f"rounded once to {name}" + (f"; of {fate.elements} elements {', '.join(told)}" if told else "")
 
@@ -247,7 +268,7 @@ def _convert_types(change: Change) -> None:
             fate = fate_of(tensor, to)
             opset = opset_of(problem.model.graph.opset_imports, "") or 0
             value.const_value = rounded(tensor, to, opset, value.name or "")
-            reason = _fate_text(fate, to, is_mask=False, bound=False)
+            reason = _fate_text(fate, to, is_mask=False, kind=_Kind.PLAIN)
             change.records.rewrites.append(
                 Rewrite(
                     change.name, "round-constant", _site(value), before, value_item(value), reason, Effect.CONVERTED

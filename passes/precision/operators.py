@@ -78,7 +78,7 @@ def sensitive_reason(node: onnx_ir.Node, place: Place) -> str:
         return ""
     if stash_attribute(node, place.opset) is not None:
         return ""
-    if node.op_type in ("ReduceMean", "GlobalAveragePool"):
+    if node.op_type in ("ReduceMean", "ReduceSum", "GlobalAveragePool"):
         count = _averaged(node, place)
         return "" if count is not None and count < _LONG_SUM else _SUM
     if node.op_type == "BatchNormalization":

@@ -15,6 +15,7 @@ from functools import cached_property
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.ir.bounds import Bound
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.inference import Inference, called_with_several_types
 from castsmith.ir.ops import (
@@ -35,8 +36,9 @@ from castsmith.numerics.types import type_name
 from castsmith.passes.place import Sizes
 from castsmith.passes.precision.constants import Fate, fate_of, limits, unfit
 from castsmith.passes.precision.cut import CONVERTED, KEPT, Costs
-from castsmith.passes.precision.operators import BOUNDS, HEAVY, MASK_PASSES, Place, sensitive_reason
+from castsmith.passes.precision.operators import BOUNDS, HEAVY, MASK_PASSES, Place
 from castsmith.passes.precision.ports import Aim, Ports, ports_of
+from castsmith.passes.precision.sensitivity import Sensitivity, is_negligible, is_raised
 from castsmith.passes.precision.sequences import sequences_of
 
 Scope = onnx_ir.Graph | onnx_ir.Function
@@ -48,6 +50,12 @@ _WISH = 1e12
 
 _CAST_OVERHEAD = 16.0
 """Fixed cost of a cast in bytes: of two equal placements, the one with fewer casts is chosen."""
+
+_AT_EDGE = 1.0
+"""Cost of a cast of an input or output of the model: who keeps their types asks for these casts."""
+
+_PREFERENCE = 0.5
+"""Cost of converting a node that follows its neighbours: of two equal choices it stays in float."""
 
 _FOLLOWED = frozenset({Moves.KEEP, Moves.PERMUTE, Moves.SELECT, Moves.SPLIT, Moves.REPEAT, Moves.JOIN, Moves.CHOOSE})
 """Moves of elements whose results are still constants."""
@@ -93,12 +101,14 @@ class Wishes:
         lower: True for nodes to convert even if sensitive.
         converted_ports: The names of the inputs and outputs of the model to change.
         exceeds: Returns the reason why a value does not fit the precision, by its known range; empty if it fits.
+        known: Returns the bounds of a value; None: unknown.
     """
 
     keep: Callable[[onnx_ir.Node], str]
     lower: Callable[[onnx_ir.Node], str]
     converted_ports: frozenset[str]
     exceeds: Callable[[onnx_ir.Value], str]
+    known: Callable[[onnx_ir.Value], Bound | None]
 
 
 @dataclass
@@ -127,6 +137,11 @@ class Problem:
     _called: dict[onnx_ir.OperatorIdentifier, list[int]] = field(
         default_factory=dict[onnx_ir.OperatorIdentifier, "list[int]"]
     )
+
+    @cached_property
+    def sensitivity(self) -> Sensitivity:
+        """The sensitive nodes."""
+        return Sensitivity(self.aim.to, self.wishes.known)
 
     @cached_property
     def sequences(self) -> frozenset[onnx_ir.Value]:
@@ -262,13 +277,8 @@ class Problem:
         why = ports.why_not or self._without_casts(imports) or self._inexact(node, ports)
         why = why or self._unfit_operand(node, ports)
         asked_to_keep, asked_to_lower = self.wishes.keep(node), self.wishes.lower(node)
-        if why:
-            self.reasons[node] = why
-            self.costs.fix(variable, converted=False)
-            return
-        if asked_to_keep:
-            self.reasons[node] = asked_to_keep
-            self.costs.fix(variable, converted=False)
+        if why or asked_to_keep:
+            self._keep(node, variable, ports, imports, why or asked_to_keep)
             return
         if asked_to_lower:
             self.reasons[node] = asked_to_lower
@@ -276,14 +286,19 @@ class Problem:
             return
         why = self._exceeding(node, ports)
         if not why and self.aim.to in _SHORT:
-            place = Place(opset_of(imports, "") or 0, self.sizes.dims)
-            why = sensitive_reason(node, place)
-            why = why and f"{node.op_type} stays in a wider type by default: {why}"
+            why = self.sensitivity.judge(node, ports, self._place(imports))
         if not why and self._counts_in_short(node):
             why = f"it computes with integers, which {type_name(self.aim.to)} does not hold"
         if why:
-            self.reasons[node] = why
-            self.costs.fix(variable, converted=False)
+            self._keep(node, variable, ports, imports, why)
+
+    def _keep(self, node: onnx_ir.Node, variable: int, ports: Ports, imports: Mapping[str, int], why: str) -> None:
+        self.reasons[node] = why
+        self.costs.fix(variable, converted=False)
+        self.sensitivity.keep(node, ports, self._place(imports))
+
+    def _place(self, imports: Mapping[str, int]) -> Place:
+        return Place(opset_of(imports, "") or 0, self.sizes.dims)
 
     def _without_casts(self, imports: Mapping[str, int]) -> str:
         return "" if opset_of(imports, "") else "the model imports no operators of the standard, of which Cast is one"
@@ -325,6 +340,8 @@ class Problem:
             carried = self.carry_of(value)
             if value in self.constants and self.is_bound(node, index) and self._only_overflows(value):
                 continue
+            if value in self.constants and is_negligible(node, value, self.fate(value)):
+                continue
             if carried.masks and self._asks(node):
                 return f"{value.name} holds mask values, with which {node.op_type} compares"
             if carried.unfit and not (value in self.constants and self._scales_count(node, value)):
@@ -343,6 +360,10 @@ class Problem:
         """True if the input is a bound: one beyond all numbers has no effect, and becomes infinity."""
         bounds = BOUNDS.get(node.op_type, ()) if node.domain in DEFAULT_DOMAINS else ()
         return bounds is None or index in bounds
+
+    def is_raised(self, node: onnx_ir.Node, value: onnx_ir.Value) -> bool:
+        """True if the constant becomes the least number of the precision, instead of zero."""
+        return is_raised(node, value, self.fate(value))
 
     def _only_overflows(self, value: onnx_ir.Value) -> bool:
         fate = self.fate(value)
@@ -522,8 +543,16 @@ class Problem:
 
     # Costs.
 
+    @cached_property
+    def _edges(self) -> frozenset[onnx_ir.Value]:
+        """The inputs and outputs of the model."""
+        return frozenset((*self.model.graph.inputs, *self.model.graph.outputs))
+
     def _price(self) -> None:
         for node, (variable, ports) in self.nodes.items():
+            if node in self.sensitivity.following:
+                self.costs.pay(variable, KEPT, _PREFERENCE)
+                continue
             saved, casts = self._saved(node, ports), self._cast_all(node, ports)
             # Worthwhile even alone among others: fixed now, which keeps the cut small.
             self.costs.pay(CONVERTED, variable, saved if saved <= casts else 1e3 * saved + casts)
@@ -533,6 +562,8 @@ class Problem:
 
     def _price_value(self, value: onnx_ir.Value, uses: Sequence[Use]) -> None:
         made, cost = self.made[value], self._cast_cost(value)
+        if value in self._edges:
+            cost = _AT_EDGE
         wanted = list(dict.fromkeys(use.wants for use in uses if use.wants != ANYTHING))
         for use in uses:
             if use.wants == ANYTHING and isinstance(use.place, onnx_ir.Node) and use.place in self.nodes:

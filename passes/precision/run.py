@@ -140,6 +140,7 @@ class ConvertPrecision(RewritePass):
             _asked(lower, "converted, as asked by"),
             ports_to_convert(model, self.io),
             self._exceeds(to),
+            self._known,
         )
         problem = Problem(model, inference, imports, aim, wishes, sizes)
         problem.state()
@@ -155,6 +156,9 @@ class ConvertPrecision(RewritePass):
             if found.dtype != to and node.graph is not None
         ]
         return PrecisionResult(model, bool(change.records.rewrites), change.records, precisions=precisions)
+
+    def _known(self, value: onnx_ir.Value) -> Bound | None:
+        return None if self.bound is None else self.bound(value.name or "")
 
     def _exceeds(self, to: DataType) -> Callable[[onnx_ir.Value], str]:
         bound = self.bound
@@ -239,11 +243,15 @@ def _precisions(change: Change) -> dict[onnx_ir.Node, Precision]:
         reason = problem.reasons.get(node, "")
         if node in casts:
             continue
+        preferred = problem.sensitivity.following.get(node, "")
         if node in change.converted:
-            found[node] = Precision(change.to, reason or f"{to} is taken, and its constants fit", numbers[node])
+            follows = f"its operands and results are {to} beside it" if preferred else ""
+            why = reason or follows or f"{to} is taken, and its constants fit"
+            found[node] = Precision(change.to, why, numbers[node])
         elif node in problem.nodes:
             dtype = _type_before(problem, node)
-            found[node] = Precision(dtype, reason or "the casts around it would cost more than it saves")
+            why = reason or preferred or "the casts around it would cost more than it saves"
+            found[node] = Precision(dtype, why)
         elif reason:
             found[node] = Precision(_type_before(problem, node), reason)
     return found

@@ -24,6 +24,12 @@ TEXTS: dict[str, tuple[str, int, int, str]] = {
         8,
         "",
     ),
+    "exponential": (
+        "g (float[4,4] x) => (float[4,4] y) <W> { a = MatMul (x, w) s = Exp (a) y = MatMul (s, w) }",
+        17,
+        8,
+        "",
+    ),
     "shared weight": (
         "g (float[4,4] x) => (float[4,4] y) <W> { a = MatMul (x, w) s = Exp (w) y = Add (a, s) }",
         17,

@@ -1,0 +1,121 @@
+"""Sensitive nodes: those that follow their neighbours, those that stay in float, and those that bounds show to fit."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnx.checker
+import onnx.parser
+import pytest
+from onnx_ir import DataType
+
+from castsmith import cast, convert
+from castsmith.ir.bounds import Bound
+from castsmith.ir.io.loading import from_proto
+from castsmith.ir.io.protos import to_proto
+from castsmith.passes.precision import ConvertPrecision, PrecisionResult
+
+_WEIGHTS = "float[4,4] w = {" + ", ".join(["0.5"] * 16) + "}"
+_NORM = "p = Pow (a, two) m = ReduceMean <axes = [1]> (p) e = Add (m, eps) s = Sqrt (e) r = Reciprocal (s)"
+
+
+def parsed(text: str, constants: str = "", opset: int = 13) -> onnx.ModelProto:
+    """The nodes between a MatMul, that gives `a`, and the output `y`."""
+    head = f'<ir_version: 8, opset_import: ["" : {opset}]> g (float[4,4] x) => (float[4,4] y)'
+    return onnx.parser.parse_model(f"{head} <{_WEIGHTS}{constants}> {{ a = MatMul (x, w) {text} }}")
+
+
+def kept(model: onnx.ModelProto, to: str = "float16", **bounds: float) -> dict[str, str]:
+    """The nodes that stay in float, by result, with the reason; bounds: proven magnitudes of values."""
+    known = {name: Bound(-most, most, "proven") for name, most in bounds.items()}
+    result = ConvertPrecision(to, bound=known.get)(from_proto(model))
+    assert isinstance(result, PrecisionResult)
+    onnx.checker.check_model(to_proto(result.model), full_check=True)
+    found = result.precisions.values()
+    return {each.result: each.reason for each in found if each.dtype == DataType.FLOAT}
+
+
+def casts(model: onnx.ModelProto) -> int:
+    return sum(node.op_type == "Cast" for node in model.graph.node)
+
+
+@pytest.mark.parametrize("operator", ["Softmax", "LogSoftmax", "Softplus", "LpNormalization"])
+def test_a_node_computed_in_float_inside_follows_its_neighbours(operator: str) -> None:
+    assert kept(parsed(f"s = {operator} (a) y = MatMul (s, w)")) == {}
+    found = kept(parsed(f"c = CumSum (x, k) s = {operator} (c) q = CumSum (s, k) y = Add (q, a)", ", int64 k = {0}"))
+    assert {"c", "s", "q"} <= set(found)
+    assert found["s"].startswith(f"{operator} stays in a wider type by default")
+
+
+def test_what_reads_a_value_that_may_overflow_stays_with_it() -> None:
+    constants = ", float two = {2}, float eps = {1e-5}"
+    model = parsed(f"{_NORM} y = Mul (a, r)", constants)
+    found = kept(model)
+    assert set(found) == {"p", "m", "e", "s", "r"}
+    assert found["m"] == "it reads p, which may exceed float16"
+    assert casts(to_proto(convert(model, to="float16").model)) == 4
+
+
+def test_a_square_is_sensitive_however_it_is_written() -> None:
+    model = parsed("p = Mul (a, a) m = ReduceMean <axes = [1]> (p) s = Sqrt (m) y = Div (a, s)")
+    assert set(kept(model)) == {"p", "m", "s"}
+    assert kept(model, p=60000.0) == {}
+    assert kept(parsed("p = Mul (a, a) y = Add (p, a)")) == {}
+
+
+@pytest.mark.parametrize(("most", "fits"), [(65519.0, True), (65520.0, False), (2.0**-8, True), (2.0**-9, False)])
+def test_bounds_decide_if_squares_fit(most: float, fits: bool) -> None:
+    model = parsed(f"{_NORM} y = Mul (a, r)", ", float two = {2}, float eps = {1e-5}")
+    assert ("p" not in kept(model, p=most, r=300.0)) == fits
+
+
+@pytest.mark.parametrize(
+    ("power", "scale", "kept_nodes"), [(3, 0.5, set()), (3, 1e-4, {"p", "q"}), (2, 0.5, {"p", "q"})]
+)
+def test_an_overflow_that_a_tanh_absorbs_keeps_nothing(power: int, scale: float, kept_nodes: set[str]) -> None:
+    text = "p = Pow (a, n) q = Mul (p, k) t = Add (a, q) h = Tanh (t) y = Mul (h, a)"
+    found = set(kept(parsed(text, f", float n = {{{power}}}, float k = {{{scale}}}")))
+    assert found >= kept_nodes
+    assert bool(found) == bool(kept_nodes)
+
+
+def test_the_overflow_of_a_cube_is_absorbed_without_an_error() -> None:
+    text = "p = Pow (x, n) q = Mul (p, k) t = Add (x, q) h = Tanh (t) y = Mul (h, a)"
+    model = parsed(text, ", float n = {3}, float k = {0.044715}")
+    x = np.array([[300.0, -300.0, 41.0, -40.0]] * 4, np.float32)
+    result = convert(model, to="float16", inputs={"x": x})
+    assert result.error is not None
+    assert result.error.worst < 1e-3
+
+
+def test_a_vanishing_number_below_a_root_becomes_the_least() -> None:
+    constants = ", float two = {2}, float eps = {1e-12}"
+    model = parsed(f"{_NORM} y = Mul (a, r)", constants)
+    assert kept(model, p=100.0, r=4096.0) == {}
+    found = ConvertPrecision("float16", bound=lambda _: Bound(0, 100, "proven"))(from_proto(model))
+    tensor = found.model.graph.initializers["eps"].const_value
+    assert tensor is not None
+    assert tensor.numpy().tobytes() == cast(np.float32(2.0**-24), "float16").tobytes()
+    assert any("the least of float16" in record.reason for record in found.records.rewrites)
+    plain = parsed("e = Add (a, eps) y = Log (e)", ", float eps = {1e-12}")
+    assert "e" in kept(plain)
+
+
+def test_a_small_scale_of_a_branch_is_converted_and_any_other_is_not() -> None:
+    branch = parsed(
+        "b = Relu (a) s = Mul (b, k) t = Transpose (s) y = Add (t, x)", ", float[4] k = {1e-6, 1e-6, 1e-6, 1e-6}"
+    )
+    assert kept(branch) == {}
+    other = parsed("b = Relu (a) s = Mul (b, k) y = MatMul (s, w)", ", float[4] k = {1e-6, 1e-6, 1e-6, 1e-6}")
+    assert "s" in kept(other)
+
+
+def test_bfloat16_has_the_range_of_float() -> None:
+    model = parsed(f"{_NORM} y = Mul (a, r)", ", float two = {2}, float eps = {1e-5}", opset=15)
+    assert kept(model, to="bfloat16") == {}
+
+
+def test_a_small_model_is_converted_between_its_inputs_and_outputs() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    g (float[4,4] x) => (float[4,4] y) { a = Relu (x) y = Tanh (a) }"""
+    assert kept(onnx.parser.parse_model(text)) == {}
