@@ -4,7 +4,7 @@ Call `bounds(model, ranges=..., inputs=...)`: for each value it gives a `Bound`,
 measured or unknown. `exceeding(found, to=...)` lists the values that a narrower type does not hold.
 
     analysis        the walk through graphs; rules by operator are in
-    elementwise, movement, normalization, linear, control_flow
+    rules, control_flow
     patterns        normalizations and softmax as exporters write them out
     interval, rounding, step    the interval of a value, what roundings add to it, and a node as its rule sees it
     report          the public result: bounds by name, what exceeds a type, and which inputs to declare

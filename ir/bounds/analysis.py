@@ -13,11 +13,33 @@ import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.bounds import elementwise, linear, movement, normalization
 from castsmith.ir.bounds.control_flow import control_flow
-from castsmith.ir.bounds.interval import Dims, Interval, constant_interval, flags, hull, whole, with_bounds
+from castsmith.ir.bounds.interval import (
+    Dims,
+    Interval,
+    collapsed,
+    constant_interval,
+    flags,
+    hull,
+    whole,
+    with_bounds,
+)
 from castsmith.ir.bounds.rounding import Array, is_float, is_integer, rounded
-from castsmith.ir.bounds.step import DEFAULTS, Rule, Step, UnknownRangeError
+from castsmith.ir.bounds.rules import (
+    arithmetic,
+    attention,
+    convolution,
+    foreign,
+    functions,
+    linear,
+    movement,
+    normalization,
+    places,
+    reduction,
+    signal,
+    written_out,
+)
+from castsmith.ir.bounds.step import DEFAULTS, NO_OVERFLOW, Rule, Step, UnknownRangeError
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.inference import Inference
 from castsmith.ir.ops import (
@@ -31,7 +53,26 @@ from castsmith.ir.ops import (
 )
 from castsmith.numerics.types import Kind, element_type
 
-RULES: Mapping[str, Rule] = {**movement.RULES, **elementwise.RULES, **normalization.RULES, **linear.RULES}
+FOREIGN: Mapping[tuple[str, str], Rule] = foreign.RULES
+"""By domain and operator."""
+_PARTS = (arithmetic, functions, reduction, normalization, linear, convolution, movement, places)
+OF_ONE_TYPE = {name for part in _PARTS for name in part.RULES} - {
+    *("Cast", "CastLike", "Range", "Shape", "Size", "ConstantOfShape", "OneHot", "TopK", "Unique"),
+}
+"""Operators whose results have the type of their first operand (Where: of its second)."""
+RULES: Mapping[str, Rule] = {
+    **movement.RULES,
+    **places.RULES,
+    **arithmetic.RULES,
+    **functions.RULES,
+    **reduction.RULES,
+    **normalization.RULES,
+    **written_out.RULES,
+    **linear.RULES,
+    **convolution.RULES,
+    **attention.RULES,
+    **signal.RULES,
+}
 
 _PACKED = operators(lambda row: row.moves in (Moves.PACK, Moves.UNPACK))
 _MOVED = (Moves.KEEP, Moves.PERMUTE, Moves.SELECT, Moves.SPLIT, Moves.REPEAT, Moves.JOIN, Moves.CHOOSE)
@@ -100,7 +141,8 @@ class Analysis:
             return _with_default(_declared_range(*self.ranges[name], dims, dtype), value)
         if value.const_value is not None:
             return replace(interval_of_tensor(value.const_value), assumes=frozenset({DEFAULTS}))
-        return whole(dtype, dims, blame=frozenset({name}))
+        assumed = frozenset({NO_OVERFLOW}) if is_float(dtype) else frozenset[str]()
+        return whole(dtype, dims, blame=frozenset({name}), assumes=assumed)
 
     def _constant(self, value: onnx_ir.Value) -> Interval:
         tensor = constant_tensor(value)
@@ -112,6 +154,8 @@ class Analysis:
         inputs = [None if value is None else self._of(value) for value in node.inputs]
         dims = [self.dims_of(value) for value in node.outputs]
         dtypes = [self.inference.type_of(value) for value in node.outputs]
+        if None in dtypes:
+            dtypes = [_type_by_operands(node, inputs) if dtype is None else dtype for dtype in dtypes]
         step = Step(node, inputs, self.opset, dims, dtypes, self.known)
         try:
             found = self._results(step)
@@ -135,7 +179,8 @@ class Analysis:
         if is_convert_promote_types(node):
             return [_promoted(step, index) for index in range(len(node.outputs))]
         if node.domain not in DEFAULT_DOMAINS:
-            return self._foreign(step)
+            rule = FOREIGN.get((node.domain, node.op_type))
+            return self._foreign(step) if rule is None else rule(step)
         if node.op_type == "Constant":
             return self._constant(node.outputs[0])
         nested = control_flow(step, self._subgraph)
@@ -149,6 +194,14 @@ class Analysis:
 
     def _foreign(self, step: Step) -> Sequence[Interval]:
         return [step.unbounded(index, **_anything(step, index)) for index in range(len(step.node.outputs))]
+
+
+def _type_by_operands(node: onnx_ir.Node, inputs: Sequence[Interval | None]) -> DataType | None:
+    """The type of what operators of com.microsoft, which have no schema here, and those behind them compute."""
+    if node.domain == "com.microsoft" or (node.domain in DEFAULT_DOMAINS and node.op_type in OF_ONE_TYPE):
+        given = inputs[1:] if node.op_type == "Where" else inputs
+        return next((each.dtype for each in given if each is not None), None)
+    return None
 
 
 def _declared_range(low: float, high: float, dims: Dims | None, dtype: DataType | None) -> Interval:
@@ -202,7 +255,7 @@ def _by_traits(step: Step) -> list[Interval]:
     node = step.node
     row = traits_of(node.domain, node.op_type)
     if node.op_type in GIVES_BOOL:
-        return [elementwise.boolean(step)]
+        return [arithmetic.boolean(step)]
     if row.moves in _MOVED and row.holds(node):
         moved = [
             found
@@ -210,8 +263,8 @@ def _by_traits(step: Step) -> list[Interval]:
             if value is not None and (found := step.known.get(value)) is not None
         ]
         if moved:
-            joint = hull([movement.collapsed(each, None) for each in moved])
-            return [movement.collapsed(joint, dims) for dims in step.dims]
+            joint = hull([collapsed(each, None) for each in moved])
+            return [collapsed(joint, dims) for dims in step.dims]
     return [step.unbounded(index, **_anything(step, index)) for index in range(len(node.outputs))]
 
 

@@ -9,8 +9,16 @@ import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.bounds.interval import Dims, Interval, constant_interval, flags, hull, joined_along, with_bounds
-from castsmith.ir.bounds.movement import collapsed
+from castsmith.ir.bounds.interval import (
+    Dims,
+    Interval,
+    collapsed,
+    constant_interval,
+    flags,
+    hull,
+    joined_along,
+    with_bounds,
+)
 from castsmith.ir.bounds.rounding import limits_of
 from castsmith.ir.bounds.step import Step, UnknownRangeError
 

@@ -16,6 +16,8 @@ from onnx_ir import DataType
 
 from castsmith.ir.bounds.rounding import Array, limits_of
 
+Ends = tuple[Array, Array]
+"""The lower and the upper bounds."""
 Dims = tuple[int | None, ...]
 """The dimensions of a value; None for one that is unknown."""
 
@@ -197,6 +199,33 @@ def _broadcast(column: tuple[int | None, ...]) -> int | None:
     others = {dim for dim in column if dim != 1}
     fixed = others - {None}
     return 1 if not others else fixed.pop() if len(fixed) == 1 else None
+
+
+def collapsed(x: Interval, dims: Dims | None, *others: Interval) -> Interval:
+    """One interval for all elements, with other dimensions."""
+    low, high = np.asarray(x.least), np.asarray(x.greatest)
+    return with_bounds(x, low, high, dims, **flags(x, *others))
+
+
+def aligned(*intervals: Interval) -> list[Ends]:
+    """The bounds of operands, broadcast as the operands are; one interval each where a rank is unknown."""
+    if any(each.dims is None for each in intervals):
+        return [(np.asarray(each.least), np.asarray(each.greatest)) for each in intervals]
+    return [(each.low, each.high) for each in intervals]
+
+
+def products(a: Ends, b: Ends) -> Ends:
+    """Bounds of the products of numbers; a bound of infinity stands for numbers without bound, so 0 times it is 0."""
+    with np.errstate(all="ignore"):
+        corners = [np.nan_to_num(x * y, nan=0.0, posinf=np.inf, neginf=-np.inf) for x in a for y in b]
+    return np.minimum.reduce(np.broadcast_arrays(*corners)), np.maximum.reduce(np.broadcast_arrays(*corners))
+
+
+def square(low: Array, high: Array) -> Ends:
+    """Bounds of the squares of numbers in [low, high]."""
+    nearest, farthest = absolute(low, high)
+    with np.errstate(all="ignore"):
+        return nearest * nearest, farthest * farthest
 
 
 def flags(*intervals: Interval | None) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir
 
-from castsmith.ir.bounds.elementwise import is_node
 from castsmith.ir.bounds.interval import Interval
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops import Moves, traits_of
@@ -31,6 +30,12 @@ class Root:
     source: onnx_ir.Value
     axes: tuple[int, ...] | None
     mean: bool
+
+
+def is_node(value: onnx_ir.Value | None, *op_types: str) -> onnx_ir.Node | None:
+    """The node that makes the value, if it is of one of these operators."""
+    node = None if value is None else value.producer()
+    return node if node is not None and node.domain in ("", "ai.onnx") and node.op_type in op_types else None
 
 
 def same(a: onnx_ir.Value | None, b: onnx_ir.Value | None, depth: int = 3) -> bool:

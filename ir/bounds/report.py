@@ -211,9 +211,7 @@ def _bound(interval: Interval, seen: tuple[float, float, bool] | None) -> Bound:
     if how == "measured" and measured is not None:
         low, high = measured
     blame = tuple(sorted(interval.blame))
-    assumes = tuple(sorted(interval.assumes))
-    if proven and blame:
-        assumes = (*assumes, "no value overflows the model's own type")
+    assumes = tuple(sorted(interval.assumes)) if proven else ()
     return Bound(low, high, how, interval.dtype, assumes, blame, measured, interval.nan)
 
 

@@ -18,6 +18,7 @@ from castsmith.numerics.types import Kind, element_type
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
+_KEPT_WIDE = (DataType.FLOAT16, DataType.BFLOAT16)
 _ULPS = 4
 """Float64 ulps by which a bound is moved outward after some operations in float64."""
 
@@ -78,10 +79,14 @@ def _moved(array: Array, sign: int) -> Array:
 
 
 def rounded(low: Array, high: Array, dtype: DataType | None) -> tuple[Array, Array]:
-    """The bounds of exact results after one rounding to nearest of the type, which is monotone."""
+    """The bounds of exact results after one rounding to nearest of the type, which is monotone.
+
+    A runtime may keep 16-bit numbers in float, so that those are bounded with and without the rounding.
+    """
     if dtype is None or not is_float(dtype) or dtype == DataType.DOUBLE:
         return low, high
-    return _nearest(low, dtype), _nearest(high, dtype)
+    nearest = _nearest(low, dtype), _nearest(high, dtype)
+    return (np.minimum(low, nearest[0]), np.maximum(high, nearest[1])) if dtype in _KEPT_WIDE else nearest
 
 
 def overflows(before: Array, after: Array) -> bool:
@@ -110,14 +115,23 @@ def sum_error(count: int, dtype: DataType | None) -> float:
     return float(np.expm1((count + 2) * np.log1p(unit_roundoff(dtype)))) * (1 + 2.0**-40) + 2.0**-50
 
 
+def summed(low: Array, high: Array, size: Array, dtype: DataType | None) -> tuple[Array, Array]:
+    """Bounds of sums whose terms have absolute values that sum up to `size`: unbounded where a part may overflow."""
+    if dtype is None or not is_float(dtype):
+        return low, high
+    over = np.isfinite(size) & (size * (1 + 2.0**-10) > largest(dtype))
+    return (np.where(over, -np.inf, low), np.where(over, np.inf, high)) if over.any() else (low, high)
+
+
 @cache
 def slack(dtype: DataType | None) -> tuple[float, float]:
     """Relative and absolute error allowed to a runtime's implementation of a function such as Tanh or Erf.
 
     64 units in the last place and as much beside 1: measured on ONNX Runtime, whose Erf, Tanh and Sigmoid are rational
-    approximations, the largest is 8.
+    approximations, the largest is 8. Runtimes compute some functions of double in float (Shrink, Erf).
     """
     unit = unit_roundoff(dtype if dtype is not None and is_float(dtype) else DataType.FLOAT)
+    unit = max(unit, unit_roundoff(DataType.FLOAT))
     return 128 * unit, 128 * unit
 
 

@@ -16,6 +16,9 @@ from castsmith.ir.bounds.weights import computed_array
 from castsmith.ir.constants import constant_tensor
 
 DEFAULTS = "inputs that have a default value keep it"
+LENGTHS = "symbolic dimensions are at most 65536"
+LONGEST = 1 << 16
+NO_OVERFLOW = "no value overflows the model's own type"
 
 
 class UnknownRangeError(Exception):
@@ -122,8 +125,10 @@ class Step:
 
     def unbounded(self, index: int = 0, **facts: Any) -> Interval:
         """All that the type of an output holds."""
-        inherited = flags(*self.inputs)
-        return whole(self.dtypes[index], self.dims[index], **{**inherited, **facts})
+        given = {**flags(*self.inputs), **facts}
+        if not given["infinite"] and not is_integer(self.dtypes[index]):
+            given["assumes"] |= {NO_OVERFLOW}
+        return whole(self.dtypes[index], self.dims[index], **given)
 
     def result(self, low: Array, high: Array, dims: Dims | None, *operands: Interval, **facts: Any) -> Interval:
         """The interval of exact results in [low, high], rounded once to the type of the output.

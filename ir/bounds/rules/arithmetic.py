@@ -1,33 +1,20 @@
-"""Operators that compute each element of the result from the elements in its place."""
+"""Arithmetic of two and more operands, choices between operands, and casts."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.bounds.interval import Interval, absolute, broadcast_dims, hull, kept_axis, with_bounds
-from castsmith.ir.bounds.rounding import Array, is_float, is_integer, largest, limits_of, sum_error, with_slack
-from castsmith.ir.bounds.step import Rule, Step, UnknownRangeError
-
-Ends = tuple[Array, Array]
+from castsmith.ir.bounds.interval import Interval, aligned, broadcast_dims, kept_axis, products, square
+from castsmith.ir.bounds.rounding import Array, is_float, is_integer, largest, limits_of, sum_error, summed, with_slack
+from castsmith.ir.bounds.step import Rule, Step
 
 
-def aligned(*intervals: Interval) -> list[Ends]:
-    """The bounds of operands, broadcast as the operands are; one interval each where a rank is unknown."""
-    if any(each.dims is None for each in intervals):
-        return [(np.asarray(each.least), np.asarray(each.greatest)) for each in intervals]
-    return [(each.low, each.high) for each in intervals]
-
-
-# Arithmetic.
-
-
-def _add(step: Step, sign: int) -> Interval:
+def add(step: Step, sign: int) -> Interval:
     a, b = step.input(0), step.input(1)
     (al, ah), (bl, bh) = aligned(a, b)
     if sign < 0:
@@ -41,20 +28,13 @@ def _add(step: Step, sign: int) -> Interval:
     return step.result(low, high, broadcast_dims(a.dims, b.dims), a, b, nan=a.nan or b.nan or opposite)
 
 
-def products(a: Ends, b: Ends) -> Ends:
-    """Bounds of the products of numbers; a bound of infinity stands for numbers without bound, so 0 times it is 0."""
-    with np.errstate(all="ignore"):
-        corners = [np.nan_to_num(x * y, nan=0.0, posinf=np.inf, neginf=-np.inf) for x in a for y in b]
-    return np.minimum.reduce(np.broadcast_arrays(*corners)), np.maximum.reduce(np.broadcast_arrays(*corners))
-
-
-def _mul(step: Step) -> Interval:
+def multiply(step: Step) -> Interval:
     a, b = step.input(0), step.input(1)
     ends = aligned(a, b)
     dims = broadcast_dims(a.dims, b.dims)
     undefined = (a.infinite and _may_be_zero(b)) or (b.infinite and _may_be_zero(a))
     if step.value(0) is step.value(1):
-        return step.result(*_square(*ends[0]), dims, a, nan=a.nan)
+        return step.result(*square(*ends[0]), dims, a, nan=a.nan)
     low, high = products(*ends)
     axis = kept_axis(a, b) if b.least >= 0 and b.greatest <= 1 else None
     return step.result(low, high, dims, a, b, nan=a.nan or b.nan or undefined, weights_axis=axis)
@@ -64,13 +44,7 @@ def _may_be_zero(interval: Interval) -> bool:
     return bool(((interval.low <= 0) & (interval.high >= 0)).any())
 
 
-def _square(low: Array, high: Array) -> Ends:
-    nearest, farthest = absolute(low, high)
-    with np.errstate(all="ignore"):
-        return nearest * nearest, farthest * farthest
-
-
-def _div(step: Step) -> Interval:
+def divide(step: Step) -> Interval:
     a, b = step.input(0), step.input(1)
     dims = broadcast_dims(a.dims, b.dims)
     if is_integer(step.dtypes[0]):
@@ -122,7 +96,7 @@ def _pow(step: Step) -> Interval:
     with np.errstate(all="ignore"):
         if exponent is not None and exponent == int(exponent) and exponent >= 0:
             if exponent % 2 == 0:
-                nearest, farthest = _square(low, high)
+                nearest, farthest = square(low, high)
                 low, high = nearest ** (exponent / 2), farthest ** (exponent / 2)
             else:
                 low, high = low**exponent, high**exponent
@@ -157,6 +131,7 @@ def _sum(step: Step) -> Interval:
         total_low, total_high = total_low / len(operands), total_high / len(operands)
     spread = 2 * share * sum_error(len(operands), step.dtypes[0])
     spread = spread if math.isfinite(spread) else 0.0
+    total_low, total_high = summed(total_low, total_high, np.asarray(share), step.dtypes[0])
     nan = any(each.nan or each.infinite for each in operands)
     dims = broadcast_dims(*(each.dims for each in operands))
     return step.result(total_low - spread, total_high + spread, dims, *operands, nan=nan)
@@ -171,199 +146,6 @@ def _extreme(pick: Callable[[Array, Array], Array]) -> Rule:
         return step.result(low, high, broadcast_dims(*(each.dims for each in operands)), *operands)
 
     return rule
-
-
-# Functions of one operand.
-
-
-def _of_one(function: Callable[[Array], Array], within: tuple[float, float] | None = None, exact: bool = False) -> Rule:
-    """A function that never decreases. within: what no implementation leaves."""
-
-    def rule(step: Step) -> Interval:
-        x = step.input(0)
-        with np.errstate(all="ignore"):
-            low, high = function(x.low), function(x.high)
-        if not exact:
-            low, high = with_slack(low, high, step.dtypes[0])
-        if within is not None:
-            low, high = np.clip(low, *within), np.clip(high, *within)
-        infinite = x.infinite and not (np.isfinite(low).all() and np.isfinite(high).all())
-        return step.result(low, high, x.dims, x, infinite=infinite)
-
-    return rule
-
-
-def _erf(x: Array) -> Array:
-    return np.vectorize(math.erf, otypes=[np.float64])(x)
-
-
-def _sigmoid(x: Array) -> Array:
-    return 1 / (1 + np.exp(-x))
-
-
-def _softplus(x: Array) -> Array:
-    return np.logaddexp(0.0, x)
-
-
-def _softsign(x: Array) -> Array:
-    return np.where(np.isinf(x), np.sign(x), x / (1 + np.abs(x)))
-
-
-def _relu(step: Step) -> Interval:
-    x = step.input(0)
-    return step.result(np.maximum(x.low, 0), np.maximum(x.high, 0), x.dims, x, infinite=x.plus_infinity)
-
-
-def _leaky(step: Step) -> Interval:
-    x = step.input(0)
-    alpha = step.float("alpha", 0.01)
-    negative = products((np.minimum(x.low, 0), np.minimum(x.high, 0)), (np.asarray(alpha), np.asarray(alpha)))
-    return step.result(*_by_sign(x, negative), x.dims, x)
-
-
-def _prelu(step: Step) -> Interval:
-    x, slope = step.input(0), step.input(1)
-    (low, high), ends = aligned(x, slope)
-    negative = products((np.minimum(low, 0), np.minimum(high, 0)), ends)
-    low, high = _by_sign(with_bounds(x, low, high, x.dims), negative)
-    return step.result(low, high, x.dims, x, slope)
-
-
-def _by_sign(x: Interval, negative: Ends) -> Ends:
-    """Keep positive elements; `negative` bounds the results of the others, or is 0 if all are positive."""
-    low = np.where(x.low >= 0, x.low, np.minimum(negative[0], np.maximum(x.low, 0)))
-    high = np.where(x.high <= 0, negative[1], np.maximum(negative[1], x.high))
-    return low, high
-
-
-def _elu(step: Step) -> Interval:
-    kind = step.node.op_type
-    alpha = step.float("alpha", {"Elu": 1.0, "Selu": 1.67326319217681884765625, "Celu": 1.0}[kind])
-    gamma = step.float("gamma", 1.05070102214813232421875) if kind == "Selu" else 1.0
-    divisor = alpha if kind == "Celu" else 1.0
-    if alpha <= 0 or gamma <= 0:
-        raise UnknownRangeError
-
-    def function(v: Array) -> Array:
-        return gamma * np.where(v > 0, v, alpha * np.expm1(np.minimum(v, 0) / divisor))
-
-    return _of_one(function)(step)  # pyright: ignore[reportReturnType]
-
-
-def _thresholded(step: Step) -> Interval:
-    x = step.input(0)
-    alpha = step.float("alpha", 1.0)
-    low = np.where(x.low > alpha, x.low, min(0.0, alpha))
-    return step.result(low, np.maximum(x.high, 0), x.dims, x)
-
-
-def _shrink(step: Step) -> Interval:
-    x = step.input(0)
-    bias = abs(step.float("bias", 0.0))
-    low, high = np.minimum(x.low - bias, 0), np.maximum(x.high + bias, 0)
-    return step.result(low, high, x.dims, x)
-
-
-def _hard_sigmoid(step: Step) -> Interval:
-    x = step.input(0)
-    alpha, beta = step.float("alpha", 0.2), step.float("beta", 0.5)
-    low, high = products((x.low, x.high), (np.asarray(alpha), np.asarray(alpha)))
-    low, high = with_slack(low + beta, high + beta, step.dtypes[0])
-    return step.result(np.clip(low, 0, 1), np.clip(high, 0, 1), x.dims, x, infinite=False)
-
-
-def _gated(gate: Callable[[Array], Array], lowest: float) -> Rule:
-    """x * gate(x) for a gate between 0 and 1 that never decreases. lowest: its least value."""
-
-    def rule(step: Step) -> Interval:
-        x = step.input(0)
-        with np.errstate(all="ignore"):
-            ends = [np.nan_to_num(v * gate(v), nan=0.0, posinf=np.inf, neginf=-np.inf) for v in (x.low, x.high)]
-        ends = [np.where(np.isposinf(x.low), np.inf, ends[0]), np.where(np.isposinf(x.high), np.inf, ends[1])]
-        low = np.where(x.low >= 0, ends[0], lowest)
-        high = np.maximum(np.maximum(ends[0], ends[1]), 0.0)
-        low, high = with_slack(low, high, step.dtypes[0])
-        return step.result(low, high, x.dims, x, nan=x.nan or x.minus_infinity)
-
-    return rule
-
-
-def _tanh_gelu(x: Array) -> Array:
-    return 0.5 * (1 + np.tanh(0.7978845608028654 * (x + 0.044715 * x**3)))
-
-
-def _erf_gelu(x: Array) -> Array:
-    return 0.5 * (1 + _erf(x / math.sqrt(2)))
-
-
-def _gelu(step: Step) -> Interval:
-    tanh = step.text("approximate", "none") == "tanh"
-    return _gated(_tanh_gelu if tanh else _erf_gelu, -0.171)(step)  # pyright: ignore[reportReturnType]
-
-
-def _mish(step: Step) -> Interval:
-    return _gated(lambda x: np.tanh(_softplus(x)), -0.3089)(step)  # pyright: ignore[reportReturnType]
-
-
-def _swish(step: Step) -> Interval:
-    alpha = step.float("alpha", 1.0)
-    if alpha <= 0:
-        raise UnknownRangeError
-    return _gated(lambda x: _sigmoid(alpha * x), -0.2785 / alpha)(step)  # pyright: ignore[reportReturnType]
-
-
-def _hard_swish(step: Step) -> Interval:
-    return _gated(lambda x: np.clip(x / 6 + 0.5, 0, 1), -0.3751)(step)  # pyright: ignore[reportReturnType]
-
-
-def _bounded(low: float, high: float) -> Rule:
-    """Whatever finite number comes in, the result is between the two."""
-
-    def rule(step: Step) -> Interval:
-        x = step.input(0)
-        ends = with_slack(np.full(x.low.shape, low), np.full(x.low.shape, high), step.dtypes[0])
-        return step.result(*ends, x.dims, x, nan=x.nan or x.infinite, infinite=False)
-
-    return rule
-
-
-def _log(step: Step) -> Interval:
-    x = step.input(0)
-    with np.errstate(all="ignore"):
-        low, high = np.log(np.maximum(x.low, 0)), np.log(np.maximum(x.high, 0))
-    low, high = with_slack(low, high, step.dtypes[0])
-    zero = x.least <= 0
-    return step.result(low, high, x.dims, x, nan=x.nan or x.least < 0, infinite=x.infinite or zero)
-
-
-def _sqrt(step: Step) -> Interval:
-    x = step.input(0)
-    with np.errstate(all="ignore"):
-        low, high = np.sqrt(np.maximum(x.low, 0)), np.sqrt(np.maximum(x.high, 0))
-    return step.result(low, high, x.dims, x, nan=x.nan or x.least < 0)
-
-
-def _reciprocal(step: Step) -> Interval:
-    x = step.input(0)
-    spans = (x.low <= 0) & (x.high >= 0)
-    with np.errstate(all="ignore"):
-        low = np.where(spans, np.where(x.low >= 0, 1 / x.high, -np.inf), 1 / np.where(spans, 1.0, x.high))
-        high = np.where(spans, np.where(x.high <= 0, 1 / x.low, np.inf), 1 / np.where(spans, 1.0, x.low))
-    return step.result(*with_slack(low, high, step.dtypes[0]), x.dims, x, infinite=bool(spans.any()))
-
-
-def _abs(step: Step) -> Interval:
-    x = step.input(0)
-    return step.result(*absolute(x.low, x.high), x.dims, x)
-
-
-def _neg(step: Step) -> Interval:
-    x = step.input(0)
-    return step.result(-x.high, -x.low, x.dims, x)
-
-
-def _exact(function: Callable[[Array], Array]) -> Rule:
-    return _of_one(function, exact=True)
 
 
 def _clip(step: Step) -> Interval:
@@ -385,18 +167,10 @@ def _clip(step: Step) -> Interval:
     return step.result(low, high, x.dims, *operands, infinite=infinite)
 
 
-def _sign(step: Step) -> Interval:
-    x = step.input(0)
-    return step.result(np.sign(x.low), np.sign(x.high), x.dims, x, infinite=False)
-
-
-def _boolean(step: Step) -> Interval:
+def boolean(step: Step) -> Interval:
+    """Bounds of the result of a comparison, a question or logic."""
     dims = broadcast_dims(*(each.dims if each is not None else None for each in step.inputs))
     return step.result(np.zeros(()), np.ones(()), dims, nan=False, infinite=False)
-
-
-def _round_to_even(x: Array) -> Array:
-    return np.rint(x)
 
 
 def _cast(step: Step) -> Interval:
@@ -466,17 +240,6 @@ def _bounded_by(step: Step, index: int, holds: bool) -> Interval:
     return replace(interval, low=np.maximum(interval.low, bound.least), nan=False if holds else interval.nan)
 
 
-def _random(step: Step) -> Interval:
-    if step.node.op_type.startswith("RandomUniform"):
-        low, high = step.float("low", 0.0), step.float("high", 1.0)
-        return step.result(np.asarray(low), np.asarray(high), step.dims[0], *_none(step))
-    return step.unbounded()
-
-
-def _none(step: Step) -> Sequence[Interval]:
-    return [replace(step.unbounded(), nan=False, infinite=False)]
-
-
 def _range(step: Step) -> Interval:
     start, limit = step.input(0), step.input(1)
     low, high = min(start.least, limit.least), max(start.greatest, limit.greatest)
@@ -500,71 +263,20 @@ def _bitwise(step: Step) -> Interval:
 
 
 RULES: dict[str, Rule] = {
-    "Add": lambda step: _add(step, 1),
-    "Sub": lambda step: _add(step, -1),
-    "Mul": _mul,
-    "Div": _div,
+    "Add": lambda step: add(step, 1),
+    "Sub": lambda step: add(step, -1),
+    "Mul": multiply,
+    "Div": divide,
     "Mod": _mod,
     "Pow": _pow,
     "Sum": _sum,
     "Mean": _sum,
     "Max": _extreme(np.maximum),
     "Min": _extreme(np.minimum),
-    "Exp": _of_one(np.exp, (0.0, math.inf)),
-    "Tanh": _of_one(np.tanh),
-    "Sigmoid": _of_one(_sigmoid, (0.0, 1.0)),
-    "Erf": _of_one(_erf),
-    "Softplus": _of_one(_softplus, (0.0, math.inf)),
-    "Softsign": _of_one(_softsign),
-    "Atan": _of_one(np.arctan),
-    "Sinh": _of_one(np.sinh),
-    "Asinh": _of_one(np.arcsinh),
-    "Relu": _relu,
-    "LeakyRelu": _leaky,
-    "PRelu": _prelu,
-    "Elu": _elu,
-    "Selu": _elu,
-    "Celu": _elu,
-    "ThresholdedRelu": _thresholded,
-    "Shrink": _shrink,
-    "HardSigmoid": _hard_sigmoid,
-    "HardSwish": _hard_swish,
-    "Gelu": _gelu,
-    "Mish": _mish,
-    "Swish": _swish,
-    "Sin": _bounded(-1, 1),
-    "Cos": _bounded(-1, 1),
-    "Log": _log,
-    "Sqrt": _sqrt,
-    "Reciprocal": _reciprocal,
-    "Abs": _abs,
-    "Neg": _neg,
-    "Ceil": _exact(np.ceil),
-    "Floor": _exact(np.floor),
-    "Round": _exact(_round_to_even),
     "Clip": _clip,
-    "Sign": _sign,
     "Cast": _cast,
     "CastLike": _cast,
     "Where": _where,
     "Range": _range,
     "BitwiseAnd": _bitwise,
-    "RandomUniform": _random,
-    "RandomUniformLike": _random,
 }
-
-
-def boolean(step: Step) -> Interval:
-    """Bounds of the result of a comparison, a question or logic."""
-    return _boolean(step)
-
-
-def joined(step: Step) -> Interval:
-    """The hull of all operands."""
-    return hull([each for each in step.inputs if each is not None])
-
-
-def is_node(value: onnx_ir.Value | None, *op_types: str) -> onnx_ir.Node | None:
-    """The node that makes the value, if it is of one of these operators."""
-    node = None if value is None else value.producer()
-    return node if node is not None and node.domain in ("", "ai.onnx") and node.op_type in op_types else None

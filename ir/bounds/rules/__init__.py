@@ -1,0 +1,12 @@
+"""Rules: for each operator a function from a `Step` to the interval of each of its results.
+
+Each module has a table `RULES` by operator:
+
+    arithmetic, functions       what is computed element by element
+    movement, places            elements that are moved; parts that are taken, joined or replaced
+    reduction, normalization    sums, means and pools; normalizations and softmax
+    written_out                 normalizations and softmax that exporters write as several nodes
+    linear, convolution         products with weights
+    attention, signal           attention, recurrent layers and quantization; images, windows and transforms
+    foreign                     operators of ai.onnx.ml and com.microsoft
+"""

@@ -1,0 +1,135 @@
+"""Attention, recurrent layers and quantization."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from onnx_ir import DataType
+
+from castsmith.ir.bounds.interval import Interval, products
+from castsmith.ir.bounds.rounding import (
+    is_float,
+    is_integer,
+    largest,
+    sum_error,
+    unit_roundoff,
+    with_slack,
+)
+from castsmith.ir.bounds.rules.normalization import NOT_MASKED
+from castsmith.ir.bounds.step import LENGTHS, LONGEST, Rule, Step, UnknownRangeError
+
+
+def convex_of_values(
+    step: Step, q: Interval, k: Interval, v: Interval, masks: Sequence[Interval], past: Interval | None = None
+) -> list[Interval]:
+    """Attention: convex combinations of the values, and of those of the past."""
+    dtype = step.dtypes[0] or DataType.FLOAT
+    turns = None if v.dims is None or past is not None else v.dims[-2]
+    margin = 1 + 8 * sum_error(LONGEST if turns is None else turns, dtype)
+    low, high = np.asarray(min(v.least, 0.0)) * margin, np.asarray(max(v.greatest, 0.0)) * margin
+    given = [each for each in step.inputs if each is not None]
+    if past is not None:
+        low, high = np.minimum(low, past.least * margin), np.maximum(high, past.greatest * margin)
+    width = (None if q.dims is None else q.dims[-1]) or LONGEST
+    scores = float(q.magnitude.max(initial=0.0)) * float(k.magnitude.max(initial=0.0)) * width
+    scores *= max(1.0, abs(step.float("scale", 1.0)))
+    overflows = math.isfinite(scores) and scores > largest(dtype)
+    nan = overflows or any(each.nan or each.plus_infinity for each in given)
+    assumes = frozenset[str]().union(*(each.assumes for each in given))
+    assumes |= ({NOT_MASKED} if masks else set[str]()) | ({LENGTHS} if turns is None else set[str]())
+    first = step.result(low, high, step.dims[0], *given, nan=nan, infinite=v.infinite, assumes=assumes)
+    return [first, *(step.unbounded(index, nan=True) for index in range(1, len(step.node.outputs)))]
+
+
+def _attention(step: Step) -> list[Interval]:
+    masks = [each for each in (step.optional(3),) if each is not None]
+    return convex_of_values(step, step.input(0), step.input(1), step.input(2), masks, step.optional(5))
+
+
+def _recurrent(step: Step) -> list[Interval]:
+    """LSTM and GRU with their default functions: hidden states are between -1 and 1."""
+    if "activations" in step.node.attributes or "clip" in step.node.attributes:
+        raise UnknownRangeError
+    start = step.optional(5)
+    most = 1.0 if start is None or step.node.op_type == "LSTM" else max(1.0, float(start.magnitude.max(initial=0.0)))
+    given = [each for each in step.inputs if each is not None]
+    nan = any(each.nan or each.infinite for each in given) or _gates_overflow(step, most)
+    turns = _turns(step)
+    most *= 1 + 4 * (turns or LONGEST) * unit_roundoff(step.dtypes[0] or DataType.FLOAT)
+    results: list[Interval] = []
+    for index in range(len(step.node.outputs)):
+        if index == 2:
+            results.append(_cell_state(step, given, nan))
+            continue
+        held = replace(step, dims=[step.dims[index]], dtypes=[step.dtypes[index]])
+        ends = with_slack(np.asarray(-most), np.asarray(most), step.dtypes[index])
+        if index == 1 and start is not None:
+            ends = np.minimum(ends[0], start.least), np.maximum(ends[1], start.greatest)
+        results.append(held.result(*ends, step.dims[index], *given, nan=nan, infinite=False))
+    return results
+
+
+def _turns(step: Step) -> int | None:
+    x = step.input(0)
+    return None if x.dims is None else x.dims[1 if step.int("layout", 0) else 0]
+
+
+def _gates_overflow(step: Step, state: float) -> bool:
+    """True if a product of the weights may overflow: the gate is then infinity minus infinity."""
+    x = step.input(0)
+    total = 0.0
+    parts = ((float(x.magnitude.max(initial=0.0)), step.input(1)), (state, step.input(2)))
+    for most, weight in parts:
+        width = (None if weight.dims is None else weight.dims[-1]) or LONGEST
+        total += most * float(weight.magnitude.max(initial=0.0)) * width
+    return math.isfinite(total) and total > largest(step.dtypes[0] or DataType.FLOAT)
+
+
+def _cell_state(step: Step, given: Sequence[Interval], nan: bool) -> Interval:
+    """Each turn of an LSTM adds at most 1 to the magnitude of its cell state."""
+    start = step.optional(6)
+    turns = _turns(step)
+    if turns is None:
+        return step.unbounded(2)
+    most = turns + (0.0 if start is None else float(start.magnitude.max(initial=0.0)))
+    most *= 1 + sum_error(2 * turns + 8, step.dtypes[2])
+    held = replace(step, dims=[step.dims[2]], dtypes=[step.dtypes[2]])
+    ends = with_slack(np.asarray(-most), np.asarray(most), step.dtypes[2])
+    return held.result(*ends, step.dims[2], *given, nan=nan, infinite=False)
+
+
+def _quantize(step: Step) -> Interval:
+    """Return the range of the type: integers and float8 types saturate, unless the attribute says otherwise."""
+    dtype = step.dtypes[0]
+    if dtype is None or not is_float(dtype):
+        return step.unbounded(nan=False, infinite=False)
+    if not step.int("saturate", 1):
+        raise UnknownRangeError
+    most = np.asarray(largest(dtype))
+    scale = step.input(1)
+    nan = step.input(0).nan or scale.nan or scale.least <= 0 <= scale.greatest
+    return step.result(-most, most, step.dims[0], nan=nan, infinite=False)
+
+
+def _dequantize(step: Step) -> Interval:
+    """(x - zero point) * scale, the product rounded once."""
+    x, scale, zero = step.input(0), step.input(1), step.optional(2)
+    start, end = np.asarray(x.least), np.asarray(x.greatest)
+    if zero is not None and is_integer(zero.dtype):
+        start, end = start - zero.greatest, end - zero.least
+    ends = products((start, end), (np.asarray(scale.least), np.asarray(scale.greatest)))
+    given = [each for each in (x, scale, zero) if each is not None]
+    return step.result(*ends, x.dims, *given, nan=any(each.nan for each in given))
+
+
+RULES: dict[str, Rule] = {
+    "Attention": _attention,
+    "QuantizeLinear": _quantize,
+    "DequantizeLinear": _dequantize,
+    "LSTM": _recurrent,
+    "GRU": _recurrent,
+    "RNN": _recurrent,
+}

@@ -1,0 +1,314 @@
+"""Products of matrices: by the positive and negative weights of each output, and by norms.
+
+An output of a constant matrix W is at most W+ high - W- low, which some input in the box reaches. Where the rows of the
+operand are bounded in norm (after a normalization), it is also at most the norm of the column times that of the row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from onnx_ir import DataType
+
+from castsmith.ir.bounds.interval import (
+    Dims,
+    Ends,
+    Interval,
+    broadcast_dims,
+    joined_along,
+    products,
+    with_bounds,
+)
+from castsmith.ir.bounds.rounding import Array, sum_error, summed, with_slack
+from castsmith.ir.bounds.step import LENGTHS, LONGEST, Rule, Step, UnknownRangeError
+
+_CHUNK = 1 << 22
+"""Elements of a weight that are converted to float64 at a time."""
+_ROWS = 64
+"""Rows of an operand that are followed one by one."""
+
+Matrix = np.ndarray[Any, Any]
+
+
+def product_error(size: Array, count: int, dtype: DataType | None) -> Array:
+    """Of a sum of `count` products whose absolute values sum up to `size`."""
+    with np.errstate(all="ignore"):
+        return np.nan_to_num(size * sum_error(count + 1, dtype), nan=0.0, posinf=0.0)
+
+
+def product_with(low: Array, high: Array, weights: Array) -> tuple[Array, Array, Array]:
+    """Bounds of x @ W for x in [low, high] (rows, k) and W (k, n), and the sum of absolute values of the terms.
+
+    An infinite bound stands for numbers without bound: it makes every column with a weight for it unbounded.
+    """
+    unbounded_low, unbounded_high = np.isinf(low), np.isinf(high)
+    if low.shape[1] == 1 and weights.shape[0] != 1:
+        plus, minus = np.maximum(weights, 0).sum(axis=0), np.minimum(weights, 0).sum(axis=0)
+        (least_a, most_a), (least_b, most_b) = (
+            products((low, high), (plus, plus)),
+            products((low, high), (minus, minus)),
+        )
+        size = products((np.zeros((1, 1)), np.maximum(np.abs(low), np.abs(high))), (plus - minus, plus - minus))[1]
+        return least_a + least_b, most_a + most_b, size
+    plus, minus = np.maximum(weights, 0), np.minimum(weights, 0)
+    lows, highs = np.where(unbounded_low, 0.0, low), np.where(unbounded_high, 0.0, high)
+    least, most = lows @ plus + highs @ minus, highs @ plus + lows @ minus
+    size = np.maximum(np.abs(lows), np.abs(highs)) @ (plus - minus)
+    if unbounded_low.any() or unbounded_high.any():
+        up, down = (plus > 0).astype(np.float64), (minus < 0).astype(np.float64)
+        ul, uh = unbounded_low.astype(np.float64), unbounded_high.astype(np.float64)
+        least = np.where(ul @ up + uh @ down > 0, -np.inf, least)
+        most = np.where(uh @ up + ul @ down > 0, np.inf, most)
+    return least, most, size
+
+
+def columns_of(weights: Matrix) -> Iterator[Array]:
+    """The columns of W in float64, some at a time."""
+    width = max(1, _CHUNK // max(weights.shape[0], 1))
+    for start in range(0, weights.shape[1], width):
+        yield weights[:, start : start + width].astype(np.float64)
+
+
+def _bounded_product(step: Step, low: Array, high: Array, weights: Matrix) -> Ends:
+    """Bounds of x @ W in the type of the result, for x in [low, high] (rows, k or 1) and a constant W (k, n)."""
+    require_finite(weights)
+    k, n = weights.shape
+    if low.shape[1] not in (1, k) or not n:
+        raise UnknownRangeError
+    parts = [product_with(low, high, part) for part in columns_of(weights)]
+    least, most, size = (np.concatenate([part[i] for part in parts], axis=1) for i in range(3))
+    error = product_error(size, k, step.dtypes[0])
+    return summed(least - error, most + error, size, step.dtypes[0])
+
+
+def require_finite(weights: Matrix) -> None:
+    if not np.isfinite(weights.astype(np.float32) if weights.dtype.kind not in "fiu" else weights).all():
+        raise UnknownRangeError
+
+
+def matmul(step: Step, *, constant: bool = True) -> Interval:
+    """a @ b; constant: the elements of a constant operand count, not only its interval."""
+    a, b = step.input(0), step.input(1)
+    right = step.array(1) if constant else None
+    if a.dims is None and right is not None and right.ndim == 2:
+        return _by_weights(step, as_rows(a), right, step.dims[0], b)
+    if a.dims is None or b.dims is None or not a.dims or not b.dims:
+        raise UnknownRangeError
+    dims = step.merged(_matmul_dims(a.dims, b.dims))
+    if right is not None and len(b.dims) == 2:
+        return _by_weights(step, a, right, dims, b)
+    left = step.array(0) if constant else None
+    if left is not None and len(a.dims) == 2 and len(b.dims) >= 2:
+        return _weights_first(step, b, left, dims, a)
+    return _of_two(step, a, b, dims)
+
+
+def as_rows(x: Interval) -> Interval:
+    """A value of unknown rank as a matrix of unknown size, all of whose elements share one interval."""
+    return with_bounds(x, np.asarray([[x.least]]), np.asarray([[x.greatest]]), (None, None))
+
+
+def _matmul_dims(a: Dims, b: Dims) -> Dims:
+    left, right = (1, *a) if len(a) == 1 else a, (*b, 1) if len(b) == 1 else b
+    batch = broadcast_dims(left[:-2], right[:-2]) or ()
+    rows = () if len(a) == 1 else (left[-2],)
+    columns = () if len(b) == 1 else (right[-1],)
+    return (*batch, *rows, *columns)
+
+
+def _by_weights(
+    step: Step,
+    x: Interval,
+    weights: Matrix,
+    dims: Dims | None,
+    *others: Interval,
+) -> Interval:
+    """x @ W for a constant W (k, n)."""
+    k, n = weights.shape
+    low, high = x.low, x.high
+    if math.prod(low.shape[:-1]) > _ROWS:
+        low, high = joined_along(x, range(low.ndim - 1))
+    lead = low.shape[:-1]
+    least, most = _bounded_product(step, low.reshape(-1, low.shape[-1]), high.reshape(-1, high.shape[-1]), weights)
+    if x.ball is not None:
+        least, most = _by_norm(step, x, weights, least, most)
+    if x.weights_axis is not None and x.weights_axis == len(x.dims or ()) - 1:
+        least, most = convex(step, weights.min(axis=0), weights.max(axis=0), k, least, most)
+    nan = x.nan or x.infinite
+    shape = (*lead, n) if dims is None or len(dims) >= len(lead) + 1 else (n,)
+    return step.result(least.reshape(shape), most.reshape(shape), dims, x, *others, nan=nan)
+
+
+def _by_norm(step: Step, x: Interval, weights: Matrix, least: Array, most: Array) -> Ends:
+    """Bounds by Cauchy-Schwarz: scale * v + offset, with the norm of v bounded."""
+    ball = x.ball
+    assert ball is not None
+    k = weights.shape[0]
+    centers: list[Array] = []
+    halves: list[Array] = []
+    for part in columns_of(weights):
+        scaled = part * ball.scale[:, None]
+        center = (part * ball.offset[:, None]).sum(axis=0)
+        norm = np.sqrt((scaled * scaled).sum(axis=0))
+        sizes = np.abs(scaled).sum(axis=0) * ball.radius + np.abs(part * ball.offset[:, None]).sum(axis=0)
+        centers.append(center)
+        halves.append(ball.radius * norm + product_error(sizes, k + 3, step.dtypes[0]))
+    center, half = np.concatenate(centers), np.concatenate(halves)
+    return np.maximum(least, center - half), np.minimum(most, center + half)
+
+
+def convex(step: Step, low: Array, high: Array, count: int, least: Array, most: Array) -> Ends:
+    """Bounds of weights that sum up to at most 1, times rows in [low, high]."""
+    low, high = np.minimum(low.astype(np.float64), 0), np.maximum(high.astype(np.float64), 0)
+    margin = 1 + 4 * sum_error(count + 1, step.dtypes[0])
+    with np.errstate(all="ignore"):
+        return np.maximum(least, low * margin), np.minimum(most, high * margin)
+
+
+def _weights_first(
+    step: Step,
+    x: Interval,
+    weights: Matrix,
+    dims: Dims | None,
+    *others: Interval,
+) -> Interval:
+    """W @ x for a constant W (m, k)."""
+    low, high = joined_along(x, [*range(x.low.ndim - 2), x.low.ndim - 1])
+    ends = _bounded_product(step, low.reshape(1, -1), high.reshape(1, -1), weights.T)
+    lead = (1,) * (len(x.dims or ()) - 2)
+    low, high = (each.reshape((*lead, -1, 1)) for each in ends)
+    return step.result(low, high, dims, x, *others, nan=x.nan or x.infinite)
+
+
+def _of_two(step: Step, a: Interval, b: Interval, dims: Dims | None) -> Interval:
+    """a @ b, neither constant: k times the largest product, or each term of k where bounds differ along it."""
+    assert a.dims is not None
+    assert b.dims is not None
+    k = a.dims[-1] if a.dims[-1] is not None else b.dims[-2 if len(b.dims) > 1 else 0]
+    flag: dict[str, Any] = {"nan": a.nan or b.nan or a.infinite or b.infinite}
+    weights = a.weights_axis is not None and a.weights_axis == len(a.dims) - 1
+    low, high = _terms(a, b, k)
+    size: Array = np.full((1,), np.inf)
+    if k is not None:
+        with np.errstate(all="ignore"):
+            size = np.maximum(np.abs(low), np.abs(high))
+        error = product_error(size, k, step.dtypes[0])
+        low, high = summed(low - error, high + error, size, step.dtypes[0])
+    if weights and len(b.dims) >= 2:
+        bl, bh = joined_along(b, [b.low.ndim - 2])
+        low, high = convex(step, bl, bh, k or LONGEST, low, high)
+        if k is None:
+            flag["assumes"] = a.assumes | b.assumes | {LENGTHS}
+    return step.result(low, high, dims, a, b, **flag)
+
+
+def _terms(a: Interval, b: Interval, k: int | None) -> Ends:
+    """The sums over k of the bounds of the products, with the other dimensions of both joined but for the batch."""
+    assert a.dims is not None
+    assert b.dims is not None
+    if k is None:
+        return np.full((1,) * max(len(a.dims), len(b.dims)), -np.inf), np.full((1,), np.inf)
+    rows = joined_along(a, [a.low.ndim - 2]) if a.low.ndim > 1 else (a.low, a.high)
+    columns = joined_along(b, [b.low.ndim - 1]) if b.low.ndim > 1 else (b.low, b.high)
+    if b.low.ndim > 1:
+        columns = columns[0].swapaxes(-1, -2), columns[1].swapaxes(-1, -2)
+    try:
+        low, high = products(rows, columns)
+    except ValueError:
+        low, high = products(
+            (np.asarray(a.least), np.asarray(a.greatest)), (np.asarray(b.least), np.asarray(b.greatest))
+        )
+        low, high = low.reshape((1,)), high.reshape((1,))
+    times = 1 if low.shape[-1] == k else k
+    with np.errstate(all="ignore"):
+        low, high = (each.sum(axis=-1, keepdims=True) * times for each in (low, high))
+    if a.low.ndim == 1 or b.low.ndim == 1:
+        low, high = np.asarray(low.min()), np.asarray(high.max())
+    return low, high
+
+
+def transposed(x: Interval) -> Interval:
+    """The last two dimensions in the other order."""
+    if x.dims is None or len(x.dims) < 2:
+        return x
+    dims = (*x.dims[:-2], x.dims[-1], x.dims[-2])
+    return with_bounds(x, x.low.swapaxes(-1, -2), x.high.swapaxes(-1, -2), dims)
+
+
+def gemm(step: Step) -> Interval:
+    """alpha A' B' + beta C."""
+    a, b = step.input(0), step.input(1)
+    alpha, beta = step.float("alpha", 1.0), step.float("beta", 1.0)
+    a, b = (as_rows(each) if each.dims is None else each for each in (a, b))
+    if step.int("transA", 0):
+        a = transposed(a)
+    weights = step.array(1)
+    dtype = step.dtypes[0]
+    rows = None if a.dims is None else a.dims[0]
+    if weights is not None:
+        matrix = weights.T if step.int("transB", 0) else weights
+        columns = matrix.shape[1]
+        product = _by_weights(replace(step, dims=[None]), a, matrix, (rows, columns), b)
+    else:
+        right = transposed(b) if step.int("transB", 0) else b
+        columns = (right.dims or (None, None))[-1]
+        product = _of_two(replace(step, dims=[None]), a, right, (rows, columns))
+    dims = step.merged((rows, columns))
+    low, high = products((product.low, product.high), (np.asarray(alpha), np.asarray(alpha)))
+    given = [product]
+    c = step.optional(2)
+    if c is not None:
+        least, most = products((c.low, c.high), (np.asarray(beta), np.asarray(beta)))
+        with np.errstate(all="ignore"):
+            low, high = low + least, high + most
+        given.append(c)
+    if alpha != 1 or beta != 1:
+        low, high = with_slack(low, high, dtype)
+    low, high = (each.reshape((1,) * (2 - each.ndim) + each.shape) for each in (np.asarray(low), np.asarray(high)))
+    nan = any(each.nan or each.infinite for each in (a, b)) or any(each.nan for each in given)
+    return step.result(low, high, dims, a, b, *given, nan=nan)
+
+
+def _einsum(step: Step) -> Interval:
+    """The number of terms of each sum times the largest product of operands."""
+    equation = step.text("equation", "").replace(" ", "")
+    if "." in equation:
+        raise UnknownRangeError
+    left, arrow, right = equation.partition("->")
+    terms = left.split(",")
+    if not arrow:
+        letters = "".join(terms)
+        right = "".join(sorted(each for each in set(letters) if letters.count(each) == 1))
+    sizes: dict[str, int | None] = {}
+    for term, operand in zip(terms, step.inputs, strict=True):
+        if operand is None or operand.dims is None or len(operand.dims) != len(term):
+            raise UnknownRangeError
+        for letter, dim in zip(term, operand.dims, strict=True):
+            sizes[letter] = dim if sizes.get(letter) is None else sizes[letter]
+    count = 1
+    for letter in set(sizes) - set(right):
+        size = sizes[letter]
+        if size is None:
+            raise UnknownRangeError
+        count *= size
+    low, high = np.ones(()), np.ones(())
+    for operand in step.inputs:
+        assert operand is not None
+        low, high = products((low, high), (np.asarray(operand.least), np.asarray(operand.greatest)))
+    with np.errstate(all="ignore"):
+        low, high = low * count, high * count
+    error = product_error(np.maximum(np.abs(low), np.abs(high)), count + len(terms), step.dtypes[0])
+    given = [each for each in step.inputs if each is not None]
+    nan = any(each.nan or each.infinite for each in given)
+    return step.result(low - error, high + error, tuple(sizes[each] for each in right), *given, nan=nan)
+
+
+RULES: dict[str, Rule] = {
+    "MatMul": matmul,
+    "Gemm": gemm,
+    "Einsum": _einsum,
+}
