@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,6 +47,33 @@ def all_values(model: onnx_ir.Model) -> Iterator[onnx_ir.Value]:
                 yield from graph.initializers.values()
         for node in nodes_of(scope):
             yield from node.outputs
+
+
+def sources_first(
+    value: onnx_ir.Value, known: Container[onnx_ir.Value], sources: Callable[[onnx_ir.Value], Iterable[onnx_ir.Value]]
+) -> Iterator[tuple[onnx_ir.Value, list[onnx_ir.Value]]]:
+    """Yield the unknown values on which `value` depends, each after its sources, and `value` last.
+
+    No recursion, since chains are long. On a cycle, of a malformed graph, a value comes before some of its sources,
+    which are yielded with it.
+
+    Args:
+        value: The value of which a fact is needed.
+        known: The values whose facts are known; the caller adds each value before the next one is taken.
+        sources: Returns the values on which the fact about a value depends.
+    """
+    waiting, entered = [value], set[onnx_ir.Value]()
+    while waiting:
+        last = waiting[-1]
+        if last in known:
+            waiting.pop()
+            continue
+        missing = [each for each in sources(last) if each not in known]
+        if missing and last not in entered:
+            entered.add(last)
+            waiting += missing
+        else:
+            yield last, missing
 
 
 def held_graphs(scope: onnx_ir.Graph | onnx_ir.Function) -> Iterator[tuple[onnx_ir.Node, onnx_ir.Graph]]:

@@ -29,6 +29,7 @@ from onnx_ir import DataType
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.inference.walk import Inference
 from castsmith.ir.ops import CASTS, DEFAULT_DOMAINS, Answer, Moves, operators, read_cast, traits_of
+from castsmith.ir.walks import sources_first
 from castsmith.numerics.errors import present
 from castsmith.numerics.types import Kind, element_type
 
@@ -124,21 +125,11 @@ class Ranges:
     known: dict[onnx_ir.Value, Range | None] = field(default_factory=dict[onnx_ir.Value, "Range | None"])
 
     def get(self, value: onnx_ir.Value) -> Range | None:
-        """Return the range of the value; None if it has none or it is unknown. No recursion, since chains are long."""
-        waiting, entered = [value], set[onnx_ir.Value]()
-        while waiting:
-            value = waiting[-1]
-            if value in self.known:
-                waiting.pop()
-                continue
-            rule, node = _rule_of(value)
-            missing = [] if rule is None or node is None else self._unknown(node)
-            if missing and value not in entered:  # an invalid graph may have cycles
-                entered.add(value)
-                waiting += missing
-                continue
+        """Return the range of the value; None if it has none or it is unknown."""
+        for each, _ in sources_first(value, self.known, _operands):
+            rule, node = _rule_of(each)
             found = None if rule is None or node is None else rule(node, self)
-            self.known[value] = found or _of_source(value, self.inference)
+            self.known[each] = found or _of_source(each, self.inference)
         return self.known[value]
 
     def of(self, value: onnx_ir.Value | None) -> Range | None:
@@ -149,9 +140,6 @@ class Ranges:
         dtype = self.inference.type_of(value)
         return None if dtype is None else element_type(dtype).kind
 
-    def _unknown(self, node: onnx_ir.Node) -> list[onnx_ir.Value]:
-        return [value for value in node.inputs if value is not None and value not in self.known]
-
 
 _Rule = Callable[[onnx_ir.Node, Ranges], Range | None]
 
@@ -161,6 +149,12 @@ def _rule_of(value: onnx_ir.Value) -> tuple[_Rule | None, onnx_ir.Node | None]:
     if node is None or node.domain not in DEFAULT_DOMAINS:
         return None, None
     return _RULES.get(node.op_type), node
+
+
+def _operands(value: onnx_ir.Value) -> list[onnx_ir.Value]:
+    """Return the values from whose ranges that of the value follows."""
+    rule, node = _rule_of(value)
+    return [] if rule is None or node is None else [each for each in node.inputs if each is not None]
 
 
 def _of_source(value: onnx_ir.Value, inference: Inference) -> Range | None:

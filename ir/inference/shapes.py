@@ -13,8 +13,13 @@ _SMALL = 1024
 """Bytes up to which a constant is given to onnx with its elements, which may be a shape."""
 
 
-def inferred_shapes(model: onnx_ir.Model) -> dict[onnx_ir.Value, onnx_ir.Shape]:
-    """Return the shapes that onnx infers for values of the main graph and its subgraphs; none where it cannot."""
+def inferred_shapes(model: onnx_ir.Model, *, from_declared: bool = False) -> dict[onnx_ir.Value, onnx_ir.Shape]:
+    """Return the shapes that onnx infers for values of the main graph and its subgraphs; empty if it refuses the model.
+
+    Args:
+        model: The model.
+        from_declared: Infer from the declared shapes of node outputs too, where their nodes do not give them.
+    """
     graph = onnx.GraphProto(name=model.graph.name or "g")
     for value in (*model.graph.inputs, *model.graph.outputs):
         ports = graph.input if value.is_graph_input() else graph.output
@@ -26,6 +31,10 @@ def inferred_shapes(model: onnx_ir.Model) -> dict[onnx_ir.Value, onnx_ir.Shape]:
         elif tensor is not None and not value.is_graph_input():
             dims = [int(dim) for dim in tensor.shape.numpy()]
             graph.input.append(onnx.helper.make_tensor_value_info(value.name or "", int(tensor.dtype), dims))
+    if from_declared:
+        outputs = (value for node in model.graph for value in node.outputs if not value.is_graph_output())
+        declared = (value for value in outputs if value.shape is not None and value.type is not None)
+        graph.value_info.extend(onnx_ir.serde.serialize_value(value) for value in declared)
     graph.node.extend(onnx_ir.serde.serialize_node(node) for node in model.graph)
     functions = [onnx_ir.to_proto(function) for function in model.functions.values()]
     imports = [onnx.OperatorSetIdProto(domain=name, version=opset) for name, opset in model.opset_imports.items()]
@@ -44,7 +53,9 @@ def _shapes_in(graph: onnx_ir.Graph, proto: onnx.GraphProto) -> Iterator[tuple[o
         for value in node.outputs:
             found = named.get(value.name or "")
             if found is not None and found.HasField("shape"):
-                dims = (dim.dim_value if dim.HasField("dim_value") else dim.dim_param for dim in found.shape.dim)
+                dims = (
+                    dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None for dim in found.shape.dim
+                )
                 yield value, onnx_ir.Shape(list(dims))
         for attribute in written.attribute:
             if attribute.HasField("g"):

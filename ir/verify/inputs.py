@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import onnx_ir
@@ -34,6 +35,23 @@ Feeds = dict[str, Array | list[Array] | None]
 _CYCLE = ("adversarial", "finite", "adversarial", "sparse")
 _ALONE, _IN_A_ROW, _AMONG_OTHERS, _MEMBERS = 512, 64, 5, 2
 _MOST_SETS = 400
+
+
+@dataclass(frozen=True)
+class _Draw:
+    """The array to make: for an input, of a type and shape, as one of the sets, with its source of random numbers.
+
+    Attributes:
+        place: The index of the input, or the number of the member of a sequence.
+    """
+
+    value: onnx_ir.Value
+    dtype: DataType
+    shape: tuple[int, ...]
+    kind: str
+    number: int
+    place: int
+    rng: np.random.Generator
 
 
 class Inputs:
@@ -98,32 +116,25 @@ class Inputs:
             rng = np.random.default_rng((self.seed, number, place, len(kind)))
             if value.const_value is not None and number % 2 == 0:
                 continue
-            shape, dtype = shapes[value.name or ""], _declared(value)
+            wanted = _Draw(value, _declared(value), shapes[value.name or ""], kind, number, place, rng)
             if isinstance(value.type, onnx_ir.OptionalType) and number % 2 == 0:
                 feeds[value.name or ""] = None
             elif _is_sequence(value):
-                members = [self._array(value, dtype, shape, kind, number * _MEMBERS + m, place, rng) for m in range(3)]
-                feeds[value.name or ""] = members
+                members = (replace(wanted, number=number * _MEMBERS + m) for m in range(3))
+                feeds[value.name or ""] = list(map(self._array, members))
             else:
-                feeds[value.name or ""] = self._array(value, dtype, shape, kind, number, place, rng)
+                feeds[value.name or ""] = self._array(wanted)
         return feeds
 
-    def _array(
-        self,
-        value: onnx_ir.Value,
-        dtype: DataType,
-        shape: tuple[int, ...],
-        kind: str,
-        number: int,
-        place: int,
-        rng: np.random.Generator,
-    ) -> Array:
+    def _array(self, draw: _Draw) -> Array:
+        value, dtype, shape = draw.value, draw.dtype, draw.shape
+        kind, number, place = draw.kind, draw.number, draw.place
         size = math.prod(shape)
         if dtype is DataType.STRING:
             start = 0 if kind == "mild" else (number - 1) * size + place
             return np.resize(np.roll(np.array(self._texts, object), -start), shape)
         if element_type(dtype).kind is Kind.BOOLEAN:
-            flags = rng.integers(0, 2, shape).astype(np.bool_)
+            flags = draw.rng.integers(0, 2, shape).astype(np.bool_)
             return np.full(shape, number >> place & 1, np.bool_) if size == 1 or kind == "uniform" else flags
         must, pool = self._pool(value, dtype)
         if kind == "uniform":
@@ -134,23 +145,16 @@ class Inputs:
             start = (number - 1) * size + place * 7
             row = must if (number - 1) * size < len(must) else pool
             return row[(np.arange(size) + start) % len(row)].reshape(shape)
-        plain = self._plain(value, dtype, shape, kind, number, rng)
+        plain = self._plain(draw)
         if kind == "sparse" and size:
             count = max(1, size // 32)
-            places = rng.choice(size, count, replace=False)
+            places = draw.rng.choice(size, count, replace=False)
             plain.reshape(-1)[places] = must[(np.arange(count) + number * count + place) % len(must)]
         return plain
 
-    def _plain(
-        self,
-        value: onnx_ir.Value,
-        dtype: DataType,
-        shape: tuple[int, ...],
-        kind: str,
-        number: int,
-        rng: np.random.Generator,
-    ) -> Array:
+    def _plain(self, draw: _Draw) -> Array:
         """Return typical application numbers: of moderate size; masks, positions and tokens."""
+        value, dtype, shape, number, rng = draw.value, draw.dtype, draw.shape, draw.number, draw.rng
         name, integer = (value.name or "").lower(), element_type(dtype).kind is Kind.INTEGER
         if "mask" in name:
             ends = rng.integers(1, max(shape[-1:] or (1,)) + 1, (*shape[:-1], 1)) if shape else np.array(2)
@@ -158,7 +162,7 @@ class Inputs:
             return cast(np.broadcast_to(marks if number % 2 else np.ones_like(marks), shape).astype(np.int64), dtype)
         if "position" in name and integer and shape:
             return self._fitting(value, np.broadcast_to(np.arange(shape[-1]), shape).astype(np.float64), dtype)
-        if kind == "mild":
+        if draw.kind == "mild":
             least = int(number == MILD_SETS)
             numbers = rng.integers(least, 2 + least, shape) if integer else rng.normal(0, 1, shape)
             return self._fitting(value, numbers.astype(np.float64), dtype)

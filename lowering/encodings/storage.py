@@ -20,8 +20,8 @@ import numpy as np
 import onnx.defs
 import onnx_ir
 from onnx_ir import DataType
-from onnx_ir.passes.common import ShapeInferencePass
 
+from castsmith.ir.inference import inferred_shapes
 from castsmith.ir.io import relabelled, stored_as
 from castsmith.ir.ops import (
     Moves,
@@ -139,33 +139,25 @@ def inferred_declared(
     Args:
         tensors: Values that are tensors although no schema says so.
     """
-    inferred = _inferred_shapes(model) if shapes else {}
-    lent_types: dict[onnx_ir.Value, tuple[onnx_ir.TypeProtocol | None, onnx_ir.TypeProtocol]] = {}
-    lent_shapes: dict[onnx_ir.Value, onnx_ir.Shape] = {}
+    inferred = inferred_shapes(model, from_declared=True) if shapes else {}
+    given_types: dict[onnx_ir.Value, tuple[onnx_ir.TypeProtocol | None, onnx_ir.TypeProtocol]] = {}
+    given_shapes: dict[onnx_ir.Value, onnx_ir.Shape] = {}
     for value in dict.fromkeys((*_tensors(model), *tensors)):
         dtype = types.get(value)
         if dtype is not None and value.dtype in (None, DataType.UNDEFINED):
-            lent_types[value] = value.type, onnx_ir.TensorType(dtype)
-            value.type = lent_types[value][1]
+            given_types[value] = value.type, onnx_ir.TensorType(dtype)
+            value.type = given_types[value][1]
         if value.shape is None and value in inferred:
-            value.shape = lent_shapes[value] = inferred[value]
+            value.shape = given_shapes[value] = inferred[value]
     try:
         yield
     finally:
-        for value, (before, declared) in lent_types.items():
+        for value, (before, declared) in given_types.items():
             if value.type is declared:
                 value.type = before
-        for value, shape in lent_shapes.items():
+        for value, shape in given_shapes.items():
             if value.shape is shape:
                 value.shape = None
-
-
-def _inferred_shapes(model: onnx_ir.Model) -> dict[onnx_ir.Value, onnx_ir.Shape]:
-    """Return the shapes that follow from those declared, found on a copy: onnx_ir would declare sequences wrongly."""
-    copied = model.clone()
-    ShapeInferencePass(check_type=False, strict_mode=False, data_prop=False)(copied)
-    pairs = zip(declared_values(model), declared_values(copied), strict=True)
-    return {value: other.shape for value, other in pairs if value.shape is None and other.shape is not None}
 
 
 def _tensors(model: onnx_ir.Model) -> Iterator[onnx_ir.Value]:

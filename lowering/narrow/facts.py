@@ -13,6 +13,7 @@ from onnx_ir import DataType
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.inference import Inference, Ranges
 from castsmith.ir.ops import DEFAULT_DOMAINS, MOVERS, Answer, Moves, Rounding, operators, read_cast
+from castsmith.ir.walks import sources_first
 from castsmith.numerics.cast import cast
 from castsmith.numerics.exactness import is_exact
 from castsmith.numerics.types import type_name
@@ -76,21 +77,11 @@ class Facts:
         return str(2**31)
 
     def _is_float(self, value: onnx_ir.Value) -> bool:
-        """Follow the value back to a float; no recursion, since chains are long."""
-        waiting, entered = [value], set[onnx_ir.Value]()
-        while waiting:
-            last = waiting[-1]
-            if last in self.floats:
-                waiting.pop()
-                continue
-            sources = self._sources(last)
-            missing = [each for each in sources or () if each not in self.floats]
-            if missing and last not in entered:  # an invalid graph may have cycles
-                entered.add(last)
-                waiting += missing
-                continue
-            known = sources is not None and all(self.floats.get(each, False) for each in sources)
-            self.floats[last] = known or self._starts_as_float(last)
+        """Follow the value back to a float."""
+        for each, _ in sources_first(value, self.floats, lambda value: self._sources(value) or ()):
+            sources = self._sources(each)
+            known = sources is not None and all(self.floats.get(source, False) for source in sources)
+            self.floats[each] = known or self._starts_as_float(each)
         return self.floats[value]
 
     def _sources(self, value: onnx_ir.Value) -> list[onnx_ir.Value] | None:

@@ -17,7 +17,7 @@ from onnx_ir import DataType
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.inference import Inference
 from castsmith.ir.ops import DEFAULT_DOMAINS, FLOW, opset_of
-from castsmith.ir.walks import Scope, graph_of, graphs_in
+from castsmith.ir.walks import Scope, graph_of, graphs_in, sources_first
 from castsmith.passes.shapes.contents import FOLLOWED, contents_of
 from castsmith.passes.shapes.dims import Names, dims_of
 from castsmith.passes.shapes.elements import Content, Derived, Dims, Operation, of_tensor
@@ -81,21 +81,11 @@ class Shapes:
         return self.imports[graph_of(node)]
 
     def _settle(self, value: onnx_ir.Value) -> None:
-        """Compute the facts about the value, after those it depends on. No recursion, since chains are long."""
-        waiting, entered = [value], set[onnx_ir.Value]()
-        while waiting:
-            value = waiting[-1]
-            if value in self._shapes:
-                waiting.pop()
-                continue
-            missing = [each for each in self._sources(value) if each not in self._shapes]
-            if missing and value not in entered:  # a malformed graph may have a cycle
-                entered.add(value)
-                waiting += missing
-                continue
-            for each in missing:
-                self._shapes[each] = self._contents[each] = None
-            self._find(value)
+        """Compute the facts about the value, after those about the values on which it depends."""
+        for each, missing in sources_first(value, self._shapes, self._sources):
+            for source in missing:
+                self._shapes[source] = self._contents[source] = None
+            self._find(each)
 
     def _sources(self, value: onnx_ir.Value) -> list[onnx_ir.Value]:
         node = value.producer()

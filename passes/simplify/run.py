@@ -50,7 +50,7 @@ from castsmith.passes.place import parse_sizes
 from castsmith.passes.simplify.equal import EqualNodes, nodes_before_casts
 from castsmith.passes.simplify.local import CastTable, cast_filling, merge_with
 from castsmith.passes.simplify.savings import Savings, reads_more
-from castsmith.passes.simplify.see_through import SEEING_THROUGH, bypass, cast_before, harmless
+from castsmith.passes.simplify.see_through import SEEING_THROUGH, Bypass, cast_before, harmless
 
 NAME = "simplify-casts"
 
@@ -91,7 +91,7 @@ class SimplifyCasts(SessionPass):
             answer = (
                 cast_filling(node, inference, imports[node.graph], self.target)
                 or simplify(node, facts, imports[node.graph])
-                or bypass(NAME, node, inference, imports[node.graph], facts.ranges, self.target)
+                or Bypass(NAME, inference, imports[node.graph], facts.ranges, self.target).change(node)
             )
             if isinstance(answer, Replacement):
                 values = answer.outputs or ()

@@ -9,6 +9,7 @@ becomes
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -182,22 +183,80 @@ SEEING_THROUGH = _BLIND | INDICES.keys() | COMPARISONS
 """The operators of a rule."""
 
 
-def bypass(
-    pass_name: str,
-    node: onnx_ir.Node,
-    inference: Inference,
-    imports: Mapping[str, int],
-    ranges: Ranges,
-    target: Target | None,
-) -> Replacement | Refusal | None:
-    """Rewire the node to the values before the casts on which it does not depend."""
-    if node.domain not in DEFAULT_DOMAINS:
+@dataclass(frozen=True)
+class Bypass:
+    """The rule: it rewires a node to the values before the casts on which it does not depend.
+
+    Attributes:
+        pass_name: The pass, in records.
+        imports: The opset imports of the node's scope.
+        ranges: The known ranges of integers.
+        target: The runtime that must have the kernel; None for the default target.
+    """
+
+    pass_name: str
+    inference: Inference
+    imports: Mapping[str, int]
+    ranges: Ranges
+    target: Target | None
+
+    def change(self, node: onnx_ir.Node) -> Replacement | Refusal | None:
+        """Return the change to the node, or the reason why a cast must stay; None if the rule does not apply."""
+        if node.domain not in DEFAULT_DOMAINS:
+            return None
+        if node.op_type in _BLIND or node.op_type in INDICES:
+            return self._bypass_one(node, INDICES.get(node.op_type, 0))
+        if node.op_type in COMPARISONS:
+            return self._bypass_both(node)
         return None
-    if node.op_type in _BLIND or node.op_type in INDICES:
-        return _bypass_one(pass_name, node, INDICES.get(node.op_type, 0), inference, imports, ranges, target)
-    if node.op_type in COMPARISONS:
-        return _bypass_both(pass_name, node, inference, imports, ranges, target)
-    return None
+
+    def _refusal(
+        self, node: onnx_ir.Node, befores: Iterable[onnx_ir.Value], source: DataType, meaning: CastNode
+    ) -> tuple[object, Refusal | None]:
+        """Return the reason why the node depends on the cast of its operands, and the refusal if it counts."""
+        seen = why_seen(node, source, meaning, opset_of(self.imports, "") or 1)
+        if seen is None or held(befores, self.ranges, source, meaning):
+            return seen, None
+        return seen, Refusal(self.pass_name, RULE, site_of(node), *seen)
+
+    def _bypass_one(self, node: onnx_ir.Node, index: int) -> Replacement | Refusal | None:
+        """Go back over one cast after another as long as the operator does not depend on them."""
+        origin, reason, refusal = node.inputs[index] if index < len(node.inputs) else None, "", None
+        while (step := cast_before(origin, self.inference)) is not None:
+            before, source, meaning = step
+            if not takes_type(node, index, source, self.imports, self.target):
+                break
+            seen, refusal = self._refusal(node, [before], source, meaning)
+            if refusal is not None:
+                break
+            origin, reason = before, _reason(seen, node, source, meaning.target)
+        if reason and origin is not None:
+            return Replacement(RULE, reason, inputs={index: origin})
+        return refusal
+
+    def _bypass_both(self, node: onnx_ir.Node) -> Replacement | Refusal | None:
+        """Compare before the casts if both operands are cast alike, or one is and the other is a constant."""
+        steps = [cast_before(value, self.inference) for value in node.inputs]
+        step = steps[0] or steps[1]
+        if step is None:
+            return None
+        _, source, meaning = step
+        alike = all(other is not None and (other[1], other[2].to) == (source, meaning.target) for other in steps)
+        if not alike and steps[0] is not None and steps[1] is not None:
+            return _unlike(node, steps[0], steps[1], self.imports, self.target)
+        constant = None if alike else _narrowed(node.inputs[1 if steps[0] else 0], source, self.imports)
+        if not (alike or constant is not None) or not takes_type(node, 0, source, self.imports, self.target):
+            return None
+        befores = [other[0] for other in steps if other is not None]
+        seen, refusal = self._refusal(node, befores, source, meaning)
+        if refusal is not None:
+            return refusal
+        inputs = {index: other[0] for index, other in enumerate(steps) if other is not None}
+        if constant is None:
+            return Replacement(RULE, _reason(seen, node, source, meaning.target), inputs=inputs)
+        inputs[1 if steps[0] else 0] = constant
+        reason = f"{_reason(seen, node, source, meaning.target)}, and {type_name(source)} holds the constant"
+        return Replacement(RULE, reason, constants=(constant,), inputs=inputs)
 
 
 def cast_before(value: onnx_ir.Value | None, inference: Inference) -> tuple[onnx_ir.Value, DataType, CastNode] | None:
@@ -211,63 +270,6 @@ def cast_before(value: onnx_ir.Value | None, inference: Inference) -> tuple[onnx
     if meaning is None or meaning.to is None or source is None:
         return None
     return producer.inputs[0], source, meaning
-
-
-def _bypass_one(
-    pass_name: str,
-    node: onnx_ir.Node,
-    index: int,
-    inference: Inference,
-    imports: Mapping[str, int],
-    ranges: Ranges,
-    target: Target | None,
-) -> Replacement | Refusal | None:
-    """Go back over one cast after another as long as the operator does not depend on them."""
-    origin, reason, refusal = node.inputs[index] if index < len(node.inputs) else None, "", None
-    while (step := cast_before(origin, inference)) is not None:
-        before, source, meaning = step
-        if not takes_type(node, index, source, imports, target):
-            break
-        seen = why_seen(node, source, meaning, opset_of(imports, "") or 1)
-        if seen is not None and not held([before], ranges, source, meaning):
-            refusal = Refusal(pass_name, RULE, site_of(node), *seen)
-            break
-        origin, reason = before, _reason(seen, node, source, meaning.target)
-    if reason and origin is not None:
-        return Replacement(RULE, reason, inputs={index: origin})
-    return refusal
-
-
-def _bypass_both(
-    pass_name: str,
-    node: onnx_ir.Node,
-    inference: Inference,
-    imports: Mapping[str, int],
-    ranges: Ranges,
-    target: Target | None,
-) -> Replacement | Refusal | None:
-    """Compare before the casts if both operands are cast alike, or one is and the other is a constant."""
-    steps = [cast_before(value, inference) for value in node.inputs]
-    step = steps[0] or steps[1]
-    if step is None:
-        return None
-    _, source, meaning = step
-    alike = all(other is not None and (other[1], other[2].to) == (source, meaning.target) for other in steps)
-    if not alike and steps[0] is not None and steps[1] is not None:
-        return _unlike(node, steps[0], steps[1], imports, target)
-    constant = None if alike else _narrowed(node.inputs[1 if steps[0] else 0], source, imports)
-    if not (alike or constant is not None) or not takes_type(node, 0, source, imports, target):
-        return None
-    seen = why_seen(node, source, meaning, opset_of(imports, "") or 1)
-    befores = [other[0] for other in steps if other is not None]
-    if seen is not None and not held(befores, ranges, source, meaning):
-        return Refusal(pass_name, RULE, site_of(node), *seen)
-    inputs = {index: other[0] for index, other in enumerate(steps) if other is not None}
-    if constant is None:
-        return Replacement(RULE, _reason(seen, node, source, meaning.target), inputs=inputs)
-    inputs[1 if steps[0] else 0] = constant
-    reason = f"{_reason(seen, node, source, meaning.target)}, and {type_name(source)} holds the constant"
-    return Replacement(RULE, reason, constants=(constant,), inputs=inputs)
 
 
 def _unlike(
