@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from castsmith.ir.rewrite_pass import recording
     from castsmith.ir.targets import Target, TargetError, load_target
     from castsmith.ir.verify import Verdict, verify
-    from castsmith.lowering.accuracy import Accuracy, OutputError
     from castsmith.lowering.check import check
-    from castsmith.lowering.conversion import ConvertResult, convert
-    from castsmith.lowering.pipeline import Result, optimize
+    from castsmith.lowering.conversion import convert
+    from castsmith.lowering.pipeline import optimize
+    from castsmith.lowering.results import Accuracy, ConvertResult, OutputError, Result
     from castsmith.numerics.cast import cast
     from castsmith.numerics.errors import (
         ArgumentTypeError,
@@ -111,9 +111,9 @@ _HOMES = {
     "castsmith.ir.targets": ("Target", "TargetError", "load_target"),
     "castsmith.ir.verify": ("Verdict", "verify"),
     "castsmith.lowering.check": ("check",),
-    "castsmith.lowering.accuracy": ("Accuracy", "OutputError"),
-    "castsmith.lowering.conversion": ("ConvertResult", "convert"),
-    "castsmith.lowering.pipeline": ("Result", "optimize"),
+    "castsmith.lowering.conversion": ("convert",),
+    "castsmith.lowering.pipeline": ("optimize",),
+    "castsmith.lowering.results": ("Accuracy", "ConvertResult", "OutputError", "Result"),
     "castsmith.numerics.cast": ("cast",),
     "castsmith.numerics.errors": (
         "ArgumentTypeError",

@@ -49,18 +49,19 @@ def page() -> str:
     sections: tuple[tuple[str, Callable[[], Iterable[str]]], ...] = (
         ("Formats", formats),
         ("Special values", special_values),
-        ("What each opset changed", opsets),
-        ("What the standard leaves open", open_ends),
-        ("Where runtimes depart from the schema", departures),
+        ("Types and attributes by opset", opsets),
+        ("Elements without a defined result", open_ends),
+        ("Differences of runtimes from the schema", departures),
         ("ONNX backend node tests", backend),
-        ("Which casts change no value", exact_casts),
-        ("Which chains are one cast", chains),
-        ("Measured", measured),
+        ("Exact casts", exact_casts),
+        ("Chains equal to one cast", chains),
+        ("Measured agreement", measured),
     )
     lines = [
-        "# Numbers: what every conversion does",
+        "# Numbers: formats and conversions",
         "",
-        "Written by `python -m docs.generate_numerics` from the code that it describes.",
+        "Look up the range of a type, the result of a cast of a special value, the opset that supports a type, and",
+        "where a runtime differs from the standard. `python -m docs.generate_numerics` writes this page from the code.",
     ]
     for title, body in sections:
         lines += ["", f"## {title}", "", *body()]
@@ -132,8 +133,8 @@ def special_values() -> Iterator[str]:
         yield ""
         yield from table(("float to", *names), (_special_row(row, saturate, opset) for row in chosen))
         yield ""
-    yield "float8e8m0 takes its rounding from `round_mode`. The types without infinity and NaN always saturate."
-    yield "What the next section but one calls UNDEFINED or DISPUTED is here as `cast` has it."
+    yield "float8e8m0 is rounded by the attribute `round_mode`. The types without infinity and NaN always saturate."
+    yield "Elements without a defined result, as listed below, are shown as `castsmith.cast` computes them."
 
 
 def _special_row(row: ElementType, saturate: bool, opset: int) -> tuple[str, ...]:
@@ -158,18 +159,18 @@ def _named(value: np.float32, row: ElementType) -> str:
 
 def opsets() -> Iterator[str]:
     yield from table(
-        ("opset", "Cast takes also, and CastLike from 15 on but for float6"),
+        ("opset", "new types of Cast, and of CastLike from opset 15 on, except float6"),
         (
             (str(opset), ", ".join(type_name(dtype) for dtype, first in FIRST_OPSET.items() if first == opset))
             for opset in sorted(set(FIRST_OPSET.values()))
         ),
     )
     yield ""
-    yield "`saturate` comes with the float8 types and `round_mode` with float8e8m0. From opset 24 a saturating cast"
-    yield "of infinity to the two fnuz types gives the maximum; before it gave NaN."
+    yield "Opset 19 adds the attribute `saturate`, and opset 24 adds `round_mode`. From opset 24 on, a saturating cast"
+    yield "of infinity to the two fnuz types gives the maximum; before, it gave NaN."
     for op in ("QuantizeLinear", "DequantizeLinear"):
         yield ""
-        yield from table(("opset", f"{op} has also"), _operator_rows(op))
+        yield from table(("opset", f"new in {op}"), _operator_rows(op))
 
 
 def _operator_rows(op: str) -> Iterator[tuple[str, str]]:
@@ -185,7 +186,9 @@ def _operator_rows(op: str) -> Iterator[tuple[str, str]]:
 
 
 def open_ends() -> Iterator[str]:
-    yield "Everything else is DEFINED. `cast_status` tells for each element, `status_reason` says why."
+    yield "`castsmith.cast_status` gives the status of each element: DEFINED, DISPUTED (the standard is ambiguous, or"
+    yield "runtimes disagree) or UNDEFINED; `castsmith.numerics.status.status_reason` gives the reason. All other"
+    yield "elements are DEFINED."
     yield ""
     found: dict[tuple[str, str], list[str]] = {}
     for target in (*NUMERIC_TYPES, DataType.STRING):
@@ -196,7 +199,7 @@ def open_ends() -> Iterator[str]:
         for rule in text_rules_for(target):
             _note(found, rule.standing, rule.reason, target)
     yield from table(
-        ("standing", "what", "casts to"),
+        ("status", "elements", "casts to"),
         ((standing, what, ", ".join(names)) for (standing, what), names in found.items()),
     )
 
@@ -211,14 +214,14 @@ def _note(found: dict[tuple[str, str], list[str]], standing: Definedness, reason
 
 
 def departures() -> Iterator[str]:
-    yield "`cast_as(array, to, runtime)` computes these. The row's value shows the difference for its first types."
-    yield "A floating-point number out of range of an integer of 8 bits or more has no reproducible result in either"
-    yield "runtime: it depends on its place in the vector. So do the sign and payload of a NaN. Where a row does not"
-    yield "say that the schema leaves it open, the schema is right and the runtime is not. The `astype` of ml_dtypes"
-    yield "does as the reference evaluator without the clipping: it never saturates to float8."
+    yield "`castsmith.numerics.runtimes.cast_as` converts as a runtime does. Each row shows one value, for the first"
+    yield "types of the row. Unless a row says that the schema leaves the result open, the schema is right and the"
+    yield "runtime is wrong. Two results depend on the position in the vector, so that no runtime reproduces them: a"
+    yield "floating-point number outside the range of an integer of 8 bits or more, and the sign and payload of a NaN."
+    yield "`astype` of ml_dtypes behaves like the reference evaluator, but never saturates to float8."
     yield ""
     yield from table(
-        ("runtime", "from", "to", "what", "value", "schema", "there"),
+        ("runtime", "from", "to", "difference", "value", "schema", "runtime's result"),
         (
             (
                 row.runtime,
@@ -246,8 +249,8 @@ def _sorts(dtypes: tuple[DataType, ...]) -> str:
 
 
 def backend() -> Iterator[str]:
-    yield "Cast, CastLike, BitCast, QuantizeLinear and DequantizeLinear give the bits of every case but these, which"
-    yield "differ in elements that the schema leaves undefined:"
+    yield "Castsmith gives the expected bits for all node tests of Cast, CastLike, BitCast, QuantizeLinear and"
+    yield "DequantizeLinear, except the tests below. They differ in elements whose result the schema does not define:"
     yield ""
     for why in sorted(set(DIFFERENT.values())):
         yield f"{why}:"
@@ -256,7 +259,7 @@ def backend() -> Iterator[str]:
 
 
 def exact_casts() -> Iterator[str]:
-    yield "`x` where every value of the row's type, -0, infinity and NaN included, survives the cast to the column's."
+    yield "`x`: the cast from the type of the row to the type of the column keeps every value, -0 and NaN too."
     yield ""
     yield from table(
         ("from \\ to", *(dtype.short_name() for dtype in NUMERIC_TYPES)),
@@ -274,13 +277,13 @@ def chains() -> Iterator[str]:
             outcomes[found.reason] += 1
             kept += found.collapses
     yield f"Of the {outcomes.total()} chains of two casts over {names},"
-    yield f"{kept} are the same as the one direct cast for every value. `chain_collapses` decides each, and gives a"
-    yield "value that refutes it where it is not."
+    yield f"{kept} give the same result as the direct cast for every value. `chain_collapses` decides each chain; for"
+    yield "the others it gives a value whose results differ."
     yield ""
-    yield from table(("chains", "because"), ((str(count), reason.value) for reason, count in outcomes.most_common()))
+    yield from table(("chains", "reason"), ((str(count), reason.value) for reason, count in outcomes.most_common()))
     yield ""
-    yield "A condition on precisions alone (p_b >= 2 p_c + 2) is not enough: double to float to float16 meets it, and"
-    yield "takes 1 + 2^-11 + 2^-40 to 1 where the direct cast gives 1 + 2^-10."
+    yield "A condition on the precisions alone (p_b >= 2 p_c + 2) is not enough. Double to float to float16 satisfies"
+    yield "it, but converts 1 + 2^-11 + 2^-40 to 1, and the direct cast gives 1 + 2^-10."
 
 
 def measured() -> Iterator[str]:

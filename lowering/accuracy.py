@@ -22,6 +22,7 @@ from castsmith.ir.errors import ModelError
 from castsmith.ir.evaluate import Budget, Engine, EngineError, EngineName, Evaluator, Tensor, seconds_for
 from castsmith.ir.evaluate import Path as Route
 from castsmith.ir.verify import mild_sets
+from castsmith.lowering.results import Accuracy, OutputError
 from castsmith.numerics.errors import OptionError
 from castsmith.numerics.promotion import PromotionRules
 
@@ -44,51 +45,6 @@ _LEAP, _NOTABLE = 8.0, 1e-3
 
 _LOGITS = 2
 """Elements along the last axis from which an output may be scores, of which the greatest counts."""
-
-
-@dataclass(frozen=True)
-class OutputError:
-    """The error of one output.
-
-    Attributes:
-        name: The name of the output.
-        absolute: The largest difference.
-        relative: The largest difference divided by the largest element.
-        cosine: The cosine of both results.
-        top1: The fraction of rows whose greatest element is the same; None if the output has no rows.
-    """
-
-    name: str
-    absolute: float
-    relative: float
-    cosine: float
-    top1: float | None
-
-
-@dataclass(frozen=True)
-class Accuracy:
-    """The error of a converted model on sets of inputs.
-
-    Attributes:
-        sets: The names of the sets of inputs.
-        outputs: The worst error of each output.
-        leap: The first node at which the error increases suddenly, with the error.
-        overflows: The values that became infinite or NaN although they were finite, in order.
-        contributions: For each node, the amount by which its error exceeds that of its inputs.
-        notes: Further remarks.
-    """
-
-    sets: tuple[str, ...] = ()
-    outputs: tuple[OutputError, ...] = ()
-    leap: tuple[str, float] | None = None
-    overflows: tuple[str, ...] = ()
-    contributions: Mapping[str, float] = field(default_factory=dict[str, float])
-    notes: tuple[str, ...] = ()
-
-    @property
-    def worst(self) -> float:
-        """The largest relative error of an output."""
-        return max((each.relative for each in self.outputs), default=0.0)
 
 
 @dataclass

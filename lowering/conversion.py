@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import onnx
@@ -19,8 +19,9 @@ from castsmith.ir.rewrite_pass import note_provenance
 from castsmith.ir.targets import as_target
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, all_values
-from castsmith.lowering.accuracy import Accuracy, Inputs, Reference, measure, reference
-from castsmith.lowering.pipeline import Result, name_of
+from castsmith.lowering.accuracy import Inputs, Reference, measure, reference
+from castsmith.lowering.pipeline import name_of
+from castsmith.lowering.results import ConvertResult
 from castsmith.numerics.errors import OptionError, present
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.passes.fold import FoldConstants
@@ -42,30 +43,6 @@ if TYPE_CHECKING:
 
 MOST_ATTEMPTS = 16
 """Conversions that the search for `max_error` tries at most."""
-
-
-@dataclass(frozen=True)
-class ConvertResult(Result):
-    """The converted model, with the rewrites, refusals and diagnostics.
-
-    Attributes:
-        model: The converted model.
-        rewrites: The changes that were made.
-        refusals: The changes that were not made, each with its reason.
-        diagnostics: Findings about the model.
-        verdict: None: a conversion changes values, so that the results are measured instead.
-        precisions: The type that each node computes in, by its name, and the reason.
-        regions: The number of the region of each converted node, by its name.
-        operators: The operator of each of these nodes.
-        error: The measured error; None if it was not measured.
-        attempts: The number of conversions that the search for `max_error` tried.
-    """
-
-    precisions: Mapping[str, tuple[DataType, str]] = field(default_factory=dict[str, tuple[DataType, str]])
-    regions: Mapping[str, int] = field(default_factory=dict[str, int])
-    operators: Mapping[str, str] = field(default_factory=dict[str, str])
-    error: Accuracy | None = None
-    attempts: int = 1
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import onnx
@@ -14,7 +14,7 @@ from onnx_ir.passes import PassBase
 from castsmith.ir.inference import Session
 from castsmith.ir.io import as_model
 from castsmith.ir.options import PASS_OPTIONS, FoldAs, Interface, Options, Storage
-from castsmith.ir.records import Diagnostic, Effect, Refusal, Rewrite, RewriteResult
+from castsmith.ir.records import Effect, Rewrite, RewriteResult
 from castsmith.ir.rewrite_pass import RewritePass, SessionPass, note_provenance
 from castsmith.ir.walks import all_nodes, all_tensors
 from castsmith.lowering.registry import (
@@ -26,6 +26,7 @@ from castsmith.lowering.registry import (
     needs_target,
     pass_name,
 )
+from castsmith.lowering.results import Result
 from castsmith.numerics.errors import OptionError
 from castsmith.numerics.promotion import PromotionRules, as_rules
 
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
     from castsmith.ir.evaluate import EngineName
     from castsmith.ir.targets import Target
-    from castsmith.ir.verify import Verdict
     from castsmith.lowering.custom import Lowering
     from castsmith.numerics.types import TypeLike
 
@@ -43,44 +43,6 @@ _GROWING = ("fold-shapes", "fold-constants")
 """The passes that may make the file larger, within a limit for all their runs together."""
 _MOST_ROUNDS = 8
 """Largest number of rounds of the passes while they find something: the result of one may be simplified by another."""
-
-
-@dataclass(frozen=True)
-class Result:
-    """The optimized model, the rewrites, refusals and diagnostics in order, and the verdict of `verify`.
-
-    Attributes:
-        model: The optimized model.
-        rewrites: The changes that were made.
-        refusals: The changes that were not made, each with its reason.
-        diagnostics: Findings about the model.
-        verdict: The result of `verify`, or None.
-    """
-
-    model: onnx_ir.Model
-    rewrites: list[Rewrite] = field(default_factory=list[Rewrite])
-    refusals: list[Refusal] = field(default_factory=list[Refusal])
-    diagnostics: list[Diagnostic] = field(default_factory=list[Diagnostic])
-    verdict: Verdict | None = None
-
-    def summary(self) -> str:
-        """Return one sentence: the counts of rewrites, refusals and diagnostics, and the outcome of `verify`."""
-        counts = {"rewrite": self.rewrites, "refusal": self.refusals, "diagnostic": self.diagnostics}
-        text = ", ".join(f"{len(records)} {name}{'' if len(records) == 1 else 's'}" for name, records in counts.items())
-        return text if self.verdict is None else f"{text}; verified: {self.verdict.summary()}"
-
-    def _repr_html_(self) -> str:
-        from castsmith.ir.notebook import notebook_html
-
-        told = [(each.severity.value, each.code, str(each.site), each.message, each.help) for each in self.diagnostics]
-        done = [(e.rule, str(e.site), e.before, e.after, e.reason, e.effect.value) for e in self.rewrites]
-        left = [(each.rule, str(each.site), each.reason, each.witness) for each in self.refusals]
-        tables = [
-            (("severity", "diagnostic", "place", "message", "help"), told),
-            (("rewrite", "place", "before", "after", "reason", "effect"), done),
-            (("refusal", "place", "reason", "witness"), left),
-        ]
-        return notebook_html(self.summary(), tables)
 
 
 def optimize(

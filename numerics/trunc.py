@@ -120,8 +120,7 @@ def trunc(
 
     Raises:
         TruncError: The mode or version is unknown, `out_scale` does not fit the version, a bit width is not an integer
-            of
-            at least 1, or the shapes do not broadcast.
+            of at least 1, or the shapes do not broadcast.
         ArgumentTypeError: An argument has the wrong Python type.
     """
     others: list[Any] = [each for each in (out_scale, *positional) if each is not None]

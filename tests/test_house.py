@@ -36,7 +36,6 @@ LEAST_LINES = 60
 SMALL = {
     "cli/batch/dask.py": "the one module that needs Dask",
     "cli/entry.py": "the start of the process, which imports as little as can be",
-    "cli/text/conversion.py": "one kind of result, as its neighbours",
 }
 
 

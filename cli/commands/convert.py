@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import onnx_ir
 
     from castsmith.cli.report import Watched
-    from castsmith.lowering.pipeline import Result
+    from castsmith.lowering.results import Result
 
 _STEPS = 6
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from castsmith.cli.models import Source
     from castsmith.cli.page import Around
     from castsmith.cli.report import ModelSizes, Watched
-    from castsmith.lowering.pipeline import Result
+    from castsmith.lowering.results import Result
 
 _FULL_DIFF = "--full-diff"
 _WORK = (

@@ -22,8 +22,7 @@ from castsmith.ir.inference import known_types
 from castsmith.ir.records import Diagnostic, Item, NodeItem, Refusal, Rewrite, Site, ValueItem, items_text
 from castsmith.ir.text import node_item, site_of
 from castsmith.ir.walks import all_nodes
-from castsmith.lowering.conversion import ConvertResult
-from castsmith.lowering.pipeline import Result
+from castsmith.lowering.results import ConvertResult, Result
 from castsmith.numerics.types import type_name
 
 Entry = dict[str, Any]

@@ -12,9 +12,7 @@ import castsmith
 from castsmith.cli.exit_codes import with_command_options
 from castsmith.cli.report.savings import ModelSizes
 from castsmith.ir.records import Diagnostic, Item, NodeItem, Refusal, Rewrite, Site, ValueItem
-from castsmith.lowering.accuracy import Accuracy
-from castsmith.lowering.conversion import ConvertResult
-from castsmith.lowering.pipeline import Result
+from castsmith.lowering.results import Accuracy, ConvertResult, Result
 from castsmith.numerics.types import type_name
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from castsmith.cli.text.bounds import bounds_data, bounds_lines
     from castsmith.cli.text.cast import convert, read_value, shown
     from castsmith.cli.text.diff import comparison_lines
-    from castsmith.cli.text.findings import as_command, finding_line
-    from castsmith.cli.text.sarif import sarif_text
+    from castsmith.cli.text.findings import as_command, finding_line, sarif_text
     from castsmith.cli.text.summary import print_result
     from castsmith.cli.text.terminal import (
         Line,
@@ -59,8 +58,7 @@ if not TYPE_CHECKING:
             "bounds": ("bounds_data", "bounds_lines"),
             "cast": ("convert", "read_value", "shown"),
             "diff": ("comparison_lines",),
-            "findings": ("as_command", "finding_line"),
-            "sarif": ("sarif_text",),
+            "findings": ("as_command", "finding_line", "sarif_text"),
             "summary": ("print_result",),
             "terminal": ("Line", "columns", "counted", "one_line", "print_lines", "printable", "progress", "size_text"),
             "verify": ("verdict_data", "verdict_lines"),

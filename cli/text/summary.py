@@ -1,17 +1,22 @@
-"""The text that optimize prints: the requested rewrites and refusals, then counts and sizes before and after."""
+"""The text that optimize and convert print: the requested rewrites and refusals, then counts and sizes.
+
+convert also prints the nodes by their precision, the reasons for nodes that are not converted, and the measured error.
+"""
 
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from castsmith.cli.models import STDOUT, STREAM, shown
 from castsmith.cli.report import Amount, ModelSizes, RuleKey
-from castsmith.cli.text.conversion import conversion_lines
 from castsmith.cli.text.rewrites import refusal_lines, rewrite_lines
 from castsmith.cli.text.terminal import Line, columns, counted, one_line, print_lines, size_text
-from castsmith.lowering.conversion import ConvertResult
-from castsmith.lowering.pipeline import Result
+from castsmith.lowering.results import Accuracy, ConvertResult, Result
+from castsmith.numerics.types import type_name
+
+_MOST_REASONS, _MOST_NAMES = 6, 3
 
 
 def print_result(arguments: argparse.Namespace, result: Result, sizes: ModelSizes) -> None:
@@ -49,7 +54,7 @@ def _summary(arguments: argparse.Namespace, result: Result, sizes: ModelSizes) -
         f" file {_change(size_text(before.file_bytes or 0), size_text(after.file_bytes or 0))}"
     )
     if isinstance(result, ConvertResult):
-        yield from conversion_lines(result)
+        yield from _conversion(result)
     if result.refusals:
         how = "" if arguments.explain else " (--explain shows them)"
         yield f"  {counted(len(result.refusals), 'refusal')}{how}"
@@ -74,3 +79,40 @@ def _rows(rules: Mapping[RuleKey, Amount]) -> Iterator[tuple[str, ...]]:
 
 def _change(before: str, after: str) -> str:
     return before if before == after else f"{before} -> {after}"
+
+
+def _conversion(result: ConvertResult) -> Iterator[str]:
+    """Yield the nodes by precision, the most frequent reasons to leave one, and the error of each output."""
+    types = Counter(type_name(dtype) for dtype, _ in result.precisions.values())
+    regions = len(set(result.regions.values()))
+    shares = ", ".join(f"{count} {name}" for name, count in types.most_common())
+    yield f"  precision of {counted(len(result.precisions), 'node')}: {shares or 'none'}; {counted(regions, 'region')}"
+    kept = Counter(_kind(reason) for name, (_, reason) in result.precisions.items() if name not in result.regions)
+    for reason, count in kept.most_common(_MOST_REASONS):
+        yield one_line(f"    {count} left: {reason}")
+    if result.error is None:
+        yield "  error: not measured (--inputs FILE.npz or --measure)"
+    else:
+        yield from _error_lines(result.error)
+    if result.attempts > 1:
+        yield f"  search: {result.attempts} conversions tried"
+
+
+def _kind(reason: str) -> str:
+    """The reason without what differs from node to node."""
+    return reason.partition(" stays in a wider type by default: ")[2] or reason
+
+
+def _error_lines(error: Accuracy) -> Iterator[str]:
+    yield f"  error on {counted(len(error.sets), 'set')} of inputs, relative to the largest element:"
+    rows = [("output", "relative", "absolute", "cosine", "top-1")]
+    for each in error.outputs:
+        top1 = "" if each.top1 is None else f"{each.top1:.1%}"
+        rows.append((one_line(each.name), f"{each.relative:.3g}", f"{each.absolute:.3g}", f"{each.cosine:.6f}", top1))
+    yield from (f"  {line}" for line in columns(rows))
+    if error.leap is not None:
+        yield one_line(f"    the error leaps first at {error.leap[0]}: by {error.leap[1]:.3g}")
+    if error.overflows:
+        names = ", ".join(error.overflows[:_MOST_NAMES]) + (", ..." if len(error.overflows) > _MOST_NAMES else "")
+        yield one_line(f"    {counted(len(error.overflows), 'value')} became infinite or NaN: {names}")
+    yield from (one_line(f"    {note}") for note in error.notes)

@@ -111,9 +111,8 @@ def save(
         model: An onnx_ir.Model, a ModelProto or a path.
         path: The file to write.
         external_data: Name of a file in the folder of `path` for the weights of more than 1 KiB. By default weights
-            stay
-            in the file, but those that were external stay external, large new ones join them, and all move out if the
-            file would exceed 2 GiB; the data file is then named after the model. If a file has that name already, a
+            stay in the file, but those that were external stay external, large new ones join them, and all move out if
+            the file would exceed 2 GiB; the data file is then named after the model. If a file has that name already, a
             number is added. Weights in a data file that the model replaced at `path` already uses are left there.
         reference_data: Do not copy weights that are already in a data file in the folder of `path`: the new model names
             the same place, and needs that file from then on.

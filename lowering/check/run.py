@@ -38,14 +38,12 @@ def check(
     Args:
         model: An onnx_ir.Model, a ModelProto or a path, valid or not; it is not changed.
         target: The runtime that the model is for, by name, by its JSON file, or as a Target: types and operators that
-            it
-            would refuse or compute wrongly are listed too.
+            it would refuse or compute wrongly are listed too.
         promotion: The rules for operands that disagree, or the name of a preset of PromotionRules.
 
     Returns:
         The findings, empty for a correct model. Each has a stable `code`, a `severity`, a place (`site`), a `message`,
-            and
-        in `help` the way out.
+        and in `help` the way out.
 
     Raises:
         ModelError: The model cannot be read, or its opset is unsupported.

@@ -149,12 +149,10 @@ class PromotionRules:
         pytorch_scalar_promotion: Ignore a rank-0 operand beside a dimensioned one of the same kind.
         u64_integer_promotion_target: The common type of uint64 and a signed integer type.
         library: The source of the common types: `openvino` (derived from the types), a table of `promotion_libraries`,
-            or
-            the path of a preset file. All promotions of a library are unsafe by its own rule; without `promote_unsafe`,
-            steps that ConvertPromoteTypes calls unsafe are refused.
+            or the path of a preset file. All promotions of a library are unsafe by its own rule; without
+            `promote_unsafe`, steps that ConvertPromoteTypes calls unsafe are refused.
         weak_scalars: Treat a rank-0 constant as a number of the source text: if the common type of the other operands
-            holds
-            it exactly, it does not widen them.
+            holds it exactly, it does not widen them.
         half_constants: Give a floating-point constant of any rank the type of the float16 or bfloat16 operands beside
             it, if no element overflows and not all become zero: some converters to 16 bits leave constants wide.
     """

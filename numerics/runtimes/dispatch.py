@@ -89,8 +89,7 @@ def cast_as(
 
     Raises:
         CastError: The runtime is unknown; or it does not have the cast or its result is not reproducible, in which case
-            the
-            message names the first such element.
+            the message names the first such element.
     """
     if runtime not in _RUNTIMES:
         raise CastError(f"unknown runtime {runtime!r}; expected {', '.join(RUNTIMES)}.")

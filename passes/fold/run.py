@@ -71,8 +71,7 @@ class FoldConstants(SessionPass):
         max_total_growth: Bytes by which folding all of them may make it grow.
         fold_disputed: Fold elements on which runtimes disagree, by the schema's own table.
         fold_as: Fold casts that the standard leaves open as this runtime computes them (`onnxruntime` or `reference`),
-            if
-            reproducible.
+            if reproducible.
         fold_quantized: Fold the weights of quantized operators too, which runtimes then no longer recognise.
         target: The runtime whose kernels limit the added nodes; `onnxruntime-cpu` if None.
     """

@@ -57,8 +57,7 @@ class PlaceCasts(SessionPass):
         sizes: The assumed sizes of dimensions by name, as `batch=1,N=128`; both affect only the placement, not the
             results.
         through_order: Move casts through Max, Min, MaxPool and Sign of floating-point values too, for which the
-            standard
-            leaves NaN and zeros of both signs open.
+            standard leaves NaN and zeros of both signs open.
         target: As in SimplifyCasts.
     """
 

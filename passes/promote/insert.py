@@ -94,8 +94,7 @@ class InsertPromoteTypes(SessionPass):
         weak_scalars: As in PromotionRules.
         half_constants: As in PromotionRules.
         keep_output_types: Cast a graph output that promotion widened back to its declared type; by default the
-            declaration
-            follows.
+            declaration follows.
 
     Raises:
         PromotionError: The rules refuse a promotion.

@@ -11,8 +11,9 @@ import onnx_ir
 import pytest
 from onnx_ir import DataType
 
-from castsmith.lowering.pipeline import Result, optimize
+from castsmith.lowering.pipeline import optimize
 from castsmith.lowering.registry import OptionError
+from castsmith.lowering.results import Result
 from tests.lowering.float8.test_float8 import model_of
 from tests.lowering.runtime import LEVELS, Array, run, session
 

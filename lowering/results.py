@@ -1,0 +1,122 @@
+"""The results of `optimize` and `convert`, apart from the code that makes them, so that showing one imports neither."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.records import Diagnostic, Refusal, Rewrite
+
+if TYPE_CHECKING:
+    from castsmith.ir.verify import Verdict
+
+
+@dataclass(frozen=True)
+class Result:
+    """The optimized model, the rewrites, refusals and diagnostics in order, and the verdict of `verify`.
+
+    Attributes:
+        model: The optimized model.
+        rewrites: The changes that were made.
+        refusals: The changes that were not made, each with its reason.
+        diagnostics: Findings about the model.
+        verdict: The result of `verify`, or None.
+    """
+
+    model: onnx_ir.Model
+    rewrites: list[Rewrite] = field(default_factory=list[Rewrite])
+    refusals: list[Refusal] = field(default_factory=list[Refusal])
+    diagnostics: list[Diagnostic] = field(default_factory=list[Diagnostic])
+    verdict: Verdict | None = None
+
+    def summary(self) -> str:
+        """Return one sentence: the counts of rewrites, refusals and diagnostics, and the outcome of `verify`."""
+        counts = {"rewrite": self.rewrites, "refusal": self.refusals, "diagnostic": self.diagnostics}
+        text = ", ".join(f"{len(records)} {name}{'' if len(records) == 1 else 's'}" for name, records in counts.items())
+        return text if self.verdict is None else f"{text}; verified: {self.verdict.summary()}"
+
+    def _repr_html_(self) -> str:
+        from castsmith.ir.notebook import notebook_html
+
+        told = [(each.severity.value, each.code, str(each.site), each.message, each.help) for each in self.diagnostics]
+        done = [(e.rule, str(e.site), e.before, e.after, e.reason, e.effect.value) for e in self.rewrites]
+        left = [(each.rule, str(each.site), each.reason, each.witness) for each in self.refusals]
+        tables = [
+            (("severity", "diagnostic", "place", "message", "help"), told),
+            (("rewrite", "place", "before", "after", "reason", "effect"), done),
+            (("refusal", "place", "reason", "witness"), left),
+        ]
+        return notebook_html(self.summary(), tables)
+
+
+@dataclass(frozen=True)
+class OutputError:
+    """The error of one output.
+
+    Attributes:
+        name: The name of the output.
+        absolute: The largest difference.
+        relative: The largest difference divided by the largest element.
+        cosine: The cosine of both results.
+        top1: The fraction of rows whose greatest element is the same; None if the output has no rows.
+    """
+
+    name: str
+    absolute: float
+    relative: float
+    cosine: float
+    top1: float | None
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """The error of a converted model on sets of inputs.
+
+    Attributes:
+        sets: The names of the sets of inputs.
+        outputs: The worst error of each output.
+        leap: The first node at which the error increases suddenly, with the error.
+        overflows: The values that became infinite or NaN although they were finite, in order.
+        contributions: For each node, the amount by which its error exceeds that of its inputs.
+        notes: Further remarks.
+    """
+
+    sets: tuple[str, ...] = ()
+    outputs: tuple[OutputError, ...] = ()
+    leap: tuple[str, float] | None = None
+    overflows: tuple[str, ...] = ()
+    contributions: Mapping[str, float] = field(default_factory=dict[str, float])
+    notes: tuple[str, ...] = ()
+
+    @property
+    def worst(self) -> float:
+        """The largest relative error of an output."""
+        return max((each.relative for each in self.outputs), default=0.0)
+
+
+@dataclass(frozen=True)
+class ConvertResult(Result):
+    """The converted model, with the rewrites, refusals and diagnostics.
+
+    Attributes:
+        model: The converted model.
+        rewrites: The changes that were made.
+        refusals: The changes that were not made, each with its reason.
+        diagnostics: Findings about the model.
+        verdict: None: a conversion changes values, so that the results are measured instead.
+        precisions: The type that each node computes in, by its name, and the reason.
+        regions: The number of the region of each converted node, by its name.
+        operators: The operator of each of these nodes.
+        error: The measured error; None if it was not measured.
+        attempts: The number of conversions that the search for `max_error` tried.
+    """
+
+    precisions: Mapping[str, tuple[DataType, str]] = field(default_factory=dict[str, tuple[DataType, str]])
+    regions: Mapping[str, int] = field(default_factory=dict[str, int])
+    operators: Mapping[str, str] = field(default_factory=dict[str, str])
+    error: Accuracy | None = None
+    attempts: int = 1
