@@ -1,6 +1,6 @@
 """The explanation of every code: the findings of check, the rules of the passes, and the refusals.
 
-The pages are data in `check`, `passes` and `lowering`; `python -m castsmith.cli.codes` prints docs/codes.md from them.
+The pages are data in `check`, `passes` and `lowering`; `python -m castsmith.cli.codes.catalogue` prints docs/codes.md.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def page_text(page: Page) -> str:
     """Return the page as text for people."""
     example = "\n".join(f"    {line}" for line in page.example.splitlines())
     parts = (f"{page.code} ({page.kind})", page.what, f"Why: {page.why}", f"Example:\n{example}")
-    return "\n\n".join((*parts, f"What to do: {page.advice}")) + "\n"
+    return "\n\n".join((*parts, f"What to do: {page.advice}", f"Since version {page.since}.")) + "\n"
 
 
 def markdown() -> Iterator[str]:
@@ -36,7 +36,7 @@ def markdown() -> Iterator[str]:
     yield "# Codes"
     yield ""
     yield "Every finding, rewrite and refusal has a code that stays the same from version to version."
-    yield "`castsmith explain CODE` prints a page. This file is made by `python -m castsmith.cli.codes`."
+    yield "`castsmith explain CODE` prints a page. This file is made by `python -m castsmith.cli.codes.catalogue`."
     yield ""
     yield "| code | kind | what |"
     yield "|---|---|---|"
@@ -46,7 +46,7 @@ def markdown() -> Iterator[str]:
     for page in all_pages():
         yield from ("", f"## {page.code}", "", f"*{page.kind}*. {page.what}", "", f"**Why.** {page.why}", "", "```")
         yield from page.example.splitlines()
-        yield from ("```", "", f"**What to do.** {page.advice}")
+        yield from ("```", "", f"**What to do.** {page.advice} Since version {page.since}.")
 
 
 if __name__ == "__main__":

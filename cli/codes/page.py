@@ -7,7 +7,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Page:
-    """One code; `kind` is finding, rewrite or refusal. A code ending in `-*` covers one code per operator."""
+    """The explanation of one code. A code ending in `-*` covers one code per operator.
+
+    Attributes:
+        kind: `finding`, `rewrite` or `refusal`.
+        what: What the code means; the first sentence stands alone.
+        why: Why it matters.
+        example: Before and after, or the model that causes it.
+        advice: What to do, and how safe it is.
+        since: The version of Castsmith that added the code.
+    """
 
     code: str
     kind: str
@@ -15,3 +24,4 @@ class Page:
     why: str
     example: str
     advice: str
+    since: str = "0.1.0"
