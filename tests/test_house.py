@@ -11,10 +11,16 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import onnx
 import pytest
 
 import castsmith
+from castsmith.cli.completion.words import known_values
+from castsmith.cli.main import main
 from castsmith.lowering.registry import PASSES, needs_target, pass_class, summary
+from castsmith.numerics.cast import NEWEST_OPSET
+from castsmith.numerics.types import ELEMENT_TYPES
+from docs.reference import PAGES
 
 ROOT = Path(__file__).parents[1]
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
@@ -113,6 +119,28 @@ def test_a_door_offers_the_same_names_to_type_checkers_and_at_run_time(package: 
     }
     assert checked - {"annotations", "TYPE_CHECKING", "Literal", "door"} == given
     assert given <= set(exported(door))
+
+
+def test_an_element_type_is_one_row() -> None:
+    """The newest types are named in their rows alone: everything else follows from the rows."""
+    newest = [dtype.name for dtype, row in ELEMENT_TYPES.items() if row.since.cast == NEWEST_OPSET]
+    assert newest
+    files = (path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
+    named = {name_of(path) for path in files if any(f".{name}" in path.read_text(encoding="utf-8") for name in newest)}
+    assert named == {"numerics/types.py"}
+
+
+def test_a_pass_is_one_entry_of_the_register(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One more entry: the command, the reference, the completion and `optimize` have the pass."""
+    monkeypatch.setitem(PASSES, "drop-doubles", PASSES["fold-shapes"])
+    assert main(["passes"]) == 0
+    assert "drop-doubles" in capsys.readouterr().out
+    assert "## drop-doubles" in "\n".join(PAGES["reference/passes.md"]())
+    assert "drop-doubles" in str(known_values())
+    text = '<ir_version: 10, opset_import: ["": 21]> g (float[2] x) => (float[2] y) { y = Relu (x) }'
+    assert castsmith.optimize(onnx.parser.parse_model(text), passes=["drop-doubles{max_growth=1}"]).rewrites == []
 
 
 def test_every_folder_with_code_is_packaged() -> None:

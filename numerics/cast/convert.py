@@ -166,8 +166,6 @@ def _is_tabled(source: ElementType, target: ElementType) -> bool:
 FIRST_OPSET = 26
 """The opset that introduced BitCast."""
 
-_NEWER_TYPES = (DataType.FLOAT6E2M3, DataType.FLOAT6E3M2)
-
 
 def bit_cast(array: npt.ArrayLike, to: TypeLike, *, opset: int = NEWEST_OPSET) -> Array:
     """Return the elements of `array` with their bits read as `to`, in a new array of dtype `to.numpy()`.
@@ -184,7 +182,7 @@ def bit_cast(array: npt.ArrayLike, to: TypeLike, *, opset: int = NEWEST_OPSET) -
     elements, source = elements_of(array)
     from_row, to_row = element_type(source), element_type(parse_type(to))
     for row in (from_row, to_row):
-        if row.kind is Kind.STRING or row.dtype in _NEWER_TYPES:
+        if row.kind is Kind.STRING or (row.since.cast or 0) > FIRST_OPSET:  # its schema is older than the type
             raise ElementTypeError(f"BitCast does not support {row.name}.")
     if _width(from_row) != _width(to_row):
         raise ElementTypeError(

@@ -16,9 +16,8 @@ from onnx_ir import DataType
 
 from castsmith.numerics.cast import Array, cast, code_mask, is_number
 from castsmith.numerics.errors import CastError
-from castsmith.numerics.types import FLOAT8_TYPES, ElementType, Kind, element_type, type_name
+from castsmith.numerics.types import FLOAT8_TYPES, ElementType, Kind, element_type
 
-_NO_KERNEL = (DataType.FLOAT4E2M1, DataType.FLOAT6E2M3, DataType.FLOAT6E3M2)
 _BY_WAY_OF_FLOAT = (*FLOAT8_TYPES, DataType.FLOAT8E8M0, DataType.FLOAT16, DataType.BFLOAT16)
 _INTEGER_PREFIX = re.compile(r"[ \t\n\v\f\r]*([+-]?[0-9]+)")
 _LEAST_INT32 = -(2.0**31)
@@ -26,10 +25,10 @@ _LEAST_INT32 = -(2.0**31)
 
 def cast_as_onnxruntime(elements: Array, source: DataType, target: DataType, saturate: bool, round_mode: str) -> Array:
     """Return the cast of contiguous `elements` of the type `source` to another type. Raises CastError."""
-    for dtype in (source, target):
-        if dtype in _NO_KERNEL:
-            raise CastError(f"onnxruntime has no Cast for {type_name(dtype)}.")
     row = element_type(target)
+    for each in (element_type(source), row):
+        if each.kind is Kind.FLOATING and each.bits < 8:
+            raise CastError(f"onnxruntime has no Cast for {each.name}.")
     if source is DataType.STRING:
         return _from_text(elements, target, saturate, round_mode)
     if target is DataType.STRING:
