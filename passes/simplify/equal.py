@@ -61,7 +61,7 @@ class EqualNodes:
     made: dict[Hashable, dict[Scope, onnx_ir.Node]] = field(default_factory=dict[Hashable, "dict[Scope, onnx_ir.Node]"])
 
     def merge(self, node: onnx_ir.Node, imports: Mapping[str, int]) -> Replacement | None:
-        """Use the results of an earlier equal node of the scope, or of one around it; None if there is none."""
+        """Use the results of an earlier equal node of the scope, or of one around it; None without such a node."""
         if node not in self.candidates or node.graph is None:
             return None
         variables = [value for value in node.inputs if value is not None and constant_tensor(value) is None]
