@@ -15,7 +15,7 @@ them. A node whose operator has no schema conforms, and so do attributes that it
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 
@@ -52,7 +52,11 @@ def nonconformity(
 ) -> str | None:
     """Return how the node violates its schema, or the function that it calls; None if it conforms."""
     opset = opset_of(imports, node.domain)
-    form = _QONNX if node.domain in QONNX_DOMAINS else _form(node.domain, node.op_type, opset or 0)
+    form = (
+        _QONNX.get(node.op_type, _OTHER_QONNX)
+        if node.domain in QONNX_DOMAINS
+        else _form(node.domain, node.op_type, opset or 0)
+    )
     if form is None:
         called = functions.get(node.op_identifier()) if functions else None
         if called is None and node.domain in DEFAULT_DOMAINS and node.op_type in FLOW:
@@ -133,14 +137,18 @@ def _body_text(op_type: str, body: onnx_ir.Graph, expected: str) -> str:
 
 _FLAGS = ("signed", "narrow", "has_inf", "has_nan", "has_subnormal", "saturation")
 
-_QONNX = _Form(
+_OTHER_QONNX = _Form(
     (0, 2**31),
     (1, 1),
     (),
     {"rounding_mode": AttributeType.STRING, **dict.fromkeys(_FLAGS, AttributeType.INT)},
     (),
 )
-"""Common form of Quant, IntQuant, BipolarQuant, FloatQuant and Trunc; QONNX registers no schemas."""
+"""Common form of the operators of QONNX, which registers no schemas. That of Trunc depends on its version."""
+_QONNX = {
+    name: replace(_OTHER_QONNX, inputs=(count, count), needed=tuple(range(count)))
+    for name, count in (("Quant", 4), ("IntQuant", 4), ("BipolarQuant", 2), ("FloatQuant", 6))
+}
 
 
 @cache
@@ -269,6 +277,8 @@ def _is_in_order(scope: Scope, seen: set[onnx_ir.Node], around: _Around, depth: 
 
 def _require_names(scope: Scope, place: str) -> None:
     names: set[str | None] = set()
+    if type(scope.name) not in _TEXT:
+        raise ModelError(f"{place}: the name of a graph, {scope.name!r}, is not UTF-8.")
     for value in scope.inputs:
         if type(value.name) not in _TEXT:
             raise ModelError(f"{place}: the name of a value, {value.name!r}, is not UTF-8.")

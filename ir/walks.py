@@ -228,6 +228,17 @@ def bind_parameters(node: onnx_ir.Node, values: dict[str, onnx_ir.Attr]) -> None
                 node.attributes[name] = onnx_ir.Attr(name, value.type, value.value)
 
 
+def opset_obstacle(model: onnx_ir.Model, names: Iterable[onnx_ir.OperatorIdentifier]) -> str | None:
+    """Return the opset for which these functions cannot be inlined, since the model imports another; None if none."""
+    imports = dict(model.opset_imports)
+    for name in sorted(names):
+        for domain, opset in model.functions[name].opset_imports.items():
+            if imports.setdefault(domain, opset) != opset:
+                what = f"opset {opset} of {domain or 'ai.onnx'}, but the model imports opset {imports[domain]}"
+                return f"function {name[0]}::{name[1]} imports {what}"
+    return None
+
+
 MOST_INLINED = 1 << 17
 """Largest number of nodes after inlining functions at each call; larger models are not inlined."""
 

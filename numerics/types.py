@@ -23,6 +23,9 @@ from castsmith.numerics.errors import ArgumentTypeError, ElementTypeError
 TypeLike = DataType | str | int | np.dtype[Any] | type[np.generic] | type[bool] | type[str]
 """Anything that names an element type: see `parse_type`."""
 
+MOST_DIMENSIONS = 64
+"""The largest number of dimensions of a numpy array, and so of a value that is computed or followed."""
+
 
 class Kind(enum.IntEnum):
     """Kind of the values of a type; the order of the first three is the priority of promotion."""

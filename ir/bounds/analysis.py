@@ -51,7 +51,7 @@ from castsmith.ir.ops import (
     opset_of,
     traits_of,
 )
-from castsmith.numerics.types import Kind, element_type
+from castsmith.numerics.types import MOST_DIMENSIONS, Kind, element_type
 
 FOREIGN: Mapping[tuple[str, str], Rule] = foreign.RULES
 """By domain and operator."""
@@ -170,9 +170,11 @@ class Analysis:
         return whole(self.inference.type_of(value), None, nan=True, infinite=True) if found is None else found
 
     def dims_of(self, value: onnx_ir.Value) -> Dims | None:
-        """The dimensions that are declared or inferred for a value."""
+        """The dimensions that are declared or inferred for a value, unless there are more than an array can have."""
         shape = value.shape if value.shape is not None else self.shapes.get(value)
-        return None if shape is None else tuple(dim if isinstance(dim, int) and dim >= 0 else None for dim in shape)
+        if shape is None or len(shape) > MOST_DIMENSIONS:
+            return None
+        return tuple(dim if isinstance(dim, int) and dim >= 0 else None for dim in shape)
 
     def _results(self, step: Step) -> Interval | Sequence[Interval]:
         node = step.node

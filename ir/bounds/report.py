@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 import onnx_ir
 from onnx_ir import DataType
-from onnx_ir.passes.common import InlinePass
+from onnx_ir.passes.common import InlinePass, RemoveUnusedFunctionsPass
 
 from castsmith.ir.bounds.analysis import Analysis, opset_of_model
 from castsmith.ir.bounds.interval import Interval
@@ -22,7 +22,7 @@ from castsmith.ir.errors import ModelError
 from castsmith.ir.inference import infer_element_types, inferred_shapes
 from castsmith.ir.io import as_model
 from castsmith.ir.rewrite_pass import require_known_opset
-from castsmith.ir.walks import MOST_INLINED, nodes_once_inlined
+from castsmith.ir.walks import MOST_INLINED, nodes_once_inlined, opset_obstacle
 from castsmith.numerics.errors import OptionError
 from castsmith.numerics.promotion import PromotionRules, as_rules
 from castsmith.numerics.types import TypeLike, parse_type, type_name
@@ -121,7 +121,7 @@ def bounds(
         values have the names that inlining gives.
 
     Raises:
-        ModelError: The model cannot be read, or is too large once its functions are inlined.
+        ModelError: The model cannot be read, or its functions cannot be inlined.
         OptionError: A range names an unknown input or is empty.
         EngineError: The model does not run on the given inputs.
     """
@@ -142,7 +142,10 @@ def _inlined(model: onnx_ir.Model) -> onnx_ir.Model:
         return model
     if nodes_once_inlined(model, set(model.functions)) > MOST_INLINED:
         raise ModelError(f"the model has more than {MOST_INLINED} nodes once its functions are inlined.")
-    copy = model.clone()
+    copy = RemoveUnusedFunctionsPass()(model.clone()).model
+    obstacle = opset_obstacle(copy, copy.functions)
+    if obstacle is not None:
+        raise ModelError(f"the bounds of this model are not known: {obstacle}; give both the same version.")
     return InlinePass()(copy).model
 
 

@@ -20,7 +20,7 @@ from castsmith.ir.evaluate.engines import LimitError
 from castsmith.ir.evaluate.promotion import Array
 from castsmith.ir.ops import Size, operators, traits_of
 from castsmith.ir.walks import all_nodes
-from castsmith.numerics.types import element_type
+from castsmith.numerics.types import MOST_DIMENSIONS, element_type
 
 SECONDS, _FEWEST_SECONDS = 120.0, 20.0
 """Default time limit of a comparison of large models, and of small ones."""
@@ -30,7 +30,7 @@ _LONGEST_CALL = 10.0
 
 _STEPS_A_SECOND = 1000
 _MOST_MADE = 1 << 22
-_MOST_FED, _MOST_TAKEN, _MOST_DIMENSIONS = 1 << 30, 1 << 29, 64
+_MOST_FED, _MOST_TAKEN = 1 << 30, 1 << 29
 
 Operands = Sequence[Array | None]
 
@@ -92,7 +92,7 @@ def require_feedable(values: Sequence[onnx_ir.Value], shapes: Mapping[str, tuple
         shape = shapes.get(value.name or "", ())
         bits = 8 if value.dtype is None else max(8, element_type(value.dtype).bits)
         size = math.prod(shape) * bits // 8
-        if len(shape) > _MOST_DIMENSIONS:
+        if len(shape) > MOST_DIMENSIONS:
             raise FeedError(f"the input {value.name} has {len(shape)} dimensions, more than verify supports.")
         if size > _MOST_FED:
             text = ", ".join(map(str, shape))

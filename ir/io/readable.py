@@ -16,12 +16,10 @@ from google.protobuf.message import Message
 from castsmith.ir.errors import ModelError
 from castsmith.ir.io.wire import messages_of
 from castsmith.ir.ops import NUMBERS_OF_TYPES
+from castsmith.numerics.types import MOST_DIMENSIONS
 
 _MOST = 2**31 - 1
 """The largest supported version of an operator set or of the IR."""
-
-_MOST_DIMENSIONS = 64
-"""The largest number of dimensions of a numpy array."""
 
 _MOST_BYTES = 2**63 - 1
 _WIDEST = 16
@@ -141,8 +139,8 @@ def _require_dims(dims: Iterable[int], where: str) -> None:
     sizes = list(dims)
     if any(size < 0 for size in sizes):
         raise ModelError(f"{where} has a negative dimension.")
-    if len(sizes) > _MOST_DIMENSIONS:
-        raise ModelError(f"{where} has {len(sizes)} dimensions; at most {_MOST_DIMENSIONS} are supported.")
+    if len(sizes) > MOST_DIMENSIONS:
+        raise ModelError(f"{where} has {len(sizes)} dimensions; at most {MOST_DIMENSIONS} are supported.")
     if math.prod(size for size in sizes if size) * _WIDEST > _MOST_BYTES:
         raise ModelError(f"{where} has dimensions that are too large: {sizes}.")
 

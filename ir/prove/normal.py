@@ -20,7 +20,7 @@ from castsmith.ir.ops import Moves, operators, traits_of
 from castsmith.ir.prove.constants import LARGEST_FOLDED, OTHERS_FOLDED, constant_of
 from castsmith.ir.prove.programs import ELEMENTWISE, SOURCE, Program, constant, evaluated, step
 from castsmith.ir.prove.tables import agree, digest
-from castsmith.ir.prove.types import bound_together, cast_to, result_type
+from castsmith.ir.prove.types import bound_together, cast_to, has_schema, result_type
 from castsmith.ir.prove.values import Attributes, Book, version_of
 from castsmith.numerics.cast import NEWEST_OPSET
 from castsmith.numerics.errors import PromotionError
@@ -79,7 +79,7 @@ class Normal(Book):
     def _operator(self, op: Op, attributes: Attributes, inputs: Inputs, index: int, count: int) -> int:
         domain, kind, _ = op
         first = inputs[0] if inputs else None
-        if domain or first is None:
+        if domain or first is None or not has_schema(op):
             return self._written(op, attributes, inputs, index, count)
         settings = dict(attributes)
         inputs = self._promoted(op, inputs)

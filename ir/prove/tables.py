@@ -37,7 +37,7 @@ def digest(program: Program, source: DataType, *, strict: bool) -> tuple[str, Da
         result, undefined = run(program, domain, {})
     except FAILURES:
         return None
-    if result.shape != domain.shape:
+    if result.shape != domain.shape or result.dtype == object:
         return None
     dtype = DataType.from_numpy(result.dtype)
     bits, before = (_bits(array, strict=strict) for array in (result, domain))
@@ -118,7 +118,7 @@ def agree(ours: Program, theirs: Program, source: DataType, *, strict: bool) -> 
         (a, undefined), (b, _) = (run(program, domain, {}) for program in (ours, theirs))
     except FAILURES:
         return False
-    if a.dtype != b.dtype or a.shape != domain.shape or b.shape != domain.shape:
+    if a.dtype != b.dtype or a.dtype == object or a.shape != domain.shape or b.shape != domain.shape:
         return False
     same = _bits(a, strict=strict) == _bits(b, strict=strict)
     return bool(np.all(same if undefined is None else same | undefined))

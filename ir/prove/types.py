@@ -16,6 +16,11 @@ Inputs = tuple[int | None, ...]
 Types = Mapping[int, DataType]
 
 
+def has_schema(op: Op) -> bool:
+    """True for an operator whose schema is known, and which conforms to it since the model was read."""
+    return onnx.defs.has(op[1], op[2], op[0])
+
+
 def cast_to(kind: str, settings: Mapping[str, Any], inputs: Inputs, types: Types) -> DataType | None:
     """Return the type to which a Cast or CastLike casts; None if it is unknown."""
     if kind == "CastLike":
@@ -26,6 +31,8 @@ def cast_to(kind: str, settings: Mapping[str, Any], inputs: Inputs, types: Types
 
 def result_type(op: Op, attributes: Attributes, inputs: Inputs, index: int, types: Types) -> DataType | None:
     """Return the element type of an output by the schema: fixed, or that of an input of the same type variable."""
+    if not has_schema(op):
+        return None
     if op[1] in ("Cast", "CastLike"):
         return cast_to(op[1], dict(attributes), inputs, types)
     if op[1] == "BitCast":
@@ -33,10 +40,7 @@ def result_type(op: Op, attributes: Attributes, inputs: Inputs, index: int, type
     graphs = [value[2] for _, value in attributes if value[:1] == ("graph",)]
     if graphs:
         return _type_of_flow(op, attributes, inputs, [list(outputs) for outputs in graphs], index, types)
-    try:
-        schema = onnx.defs.get_schema(op[1], op[2], op[0])
-    except onnx.defs.SchemaError:
-        return None
+    schema = onnx.defs.get_schema(op[1], op[2], op[0])
     if not schema.outputs or len(schema.outputs) <= index:
         return None
     variable = schema.outputs[index].type_str
@@ -69,7 +73,7 @@ def _type_of_flow(
 @cache
 def bound_together(op: Op, count: int) -> list[list[int]]:
     """Return the inputs that each type variable binds, if one binds several."""
-    if not onnx.defs.has(op[1], op[2], op[0]):
+    if not has_schema(op):
         return []
     schema, found = onnx.defs.get_schema(op[1], op[2], op[0]), dict[str, list[int]]()
     variables = {constraint.type_param_str for constraint in schema.type_constraints}

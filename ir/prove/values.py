@@ -240,9 +240,9 @@ def _tensor_of(attributes: Mapping[str, onnx_ir.Attr]) -> onnx_ir.TensorProtocol
 def version_of(domain: str, op_type: str, opset: int | None) -> tuple[str, str, int]:
     """Return the identity of an operator: domain, type, and the opset since which its parameters are unchanged."""
     domain = "" if domain in DEFAULT_DOMAINS else domain
-    if not onnx.defs.has(op_type, opset or 1, domain):
+    if not opset or not onnx.defs.has(op_type, opset, domain):
         return domain, op_type, opset or 0
-    here = onnx.defs.get_schema(op_type, opset or 1, domain)
+    here = onnx.defs.get_schema(op_type, opset, domain)
     version, revised = here.since_version, traits_of(domain, op_type).revised
     while not revised and version > 1 and onnx.defs.has(op_type, version - 1, domain):
         before = onnx.defs.get_schema(op_type, version - 1, domain)

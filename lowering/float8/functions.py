@@ -16,7 +16,15 @@ from castsmith.ir.naming import Namer
 from castsmith.ir.ops import named_types
 from castsmith.ir.records import Rewrite, Site
 from castsmith.ir.rewriting import Replacement, apply_replacement, detach
-from castsmith.ir.walks import MOST_INLINED, all_nodes, bind_parameters, graphs_in, nodes_of, nodes_once_inlined
+from castsmith.ir.walks import (
+    MOST_INLINED,
+    all_nodes,
+    bind_parameters,
+    graphs_in,
+    nodes_of,
+    nodes_once_inlined,
+    opset_obstacle,
+)
 from castsmith.lowering.float8.needs import Coded, Types, is_coded, touches_coded
 
 # Each encoding as one model-local function, so that the graph shows one node per original node.
@@ -141,14 +149,9 @@ def functions_with_codes(model: onnx_ir.Model, types: Types, coded: Coded) -> se
 
 def obstacle_to_inlining(model: onnx_ir.Model, names: set[onnx_ir.OperatorIdentifier]) -> str | None:
     """Return the reason why these functions cannot be inlined; None if they can."""
-    for name in sorted(names):
-        function = model.functions[name]
-        for domain, opset in function.opset_imports.items():
-            if model.opset_imports.get(domain, opset) != opset:
-                what = (
-                    f"opset {opset} of {domain or 'ai.onnx'}, but the model imports opset {model.opset_imports[domain]}"
-                )
-                return f"function {name[0]}::{name[1]} imports {what}"
+    obstacle = opset_obstacle(model, names)
+    if obstacle is not None:
+        return obstacle
     now = sum(1 for _ in all_nodes(model))
     most = min(MOST_INLINED, max(_FEW_NODES, _GROWTH * now))
     if nodes_once_inlined(model, names) > most:

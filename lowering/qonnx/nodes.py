@@ -21,6 +21,7 @@ from castsmith.lowering.encodings import inferred_declared
 from castsmith.lowering.float8 import inline_functions
 from castsmith.numerics.errors import TruncError, present
 from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.types import Kind, element_type, type_name
 
 _FIRST_OPSET = 11
 """Round."""
@@ -43,6 +44,16 @@ class Parameters:
             self.overridable[value] = None
             return value.const_value
         return constant_tensor(value)
+
+
+def _require_numbers(node: onnx_ir.Node) -> None:
+    """Raise ModelError for operands of other types than those in which the steps have a meaning."""
+    for index, value in enumerate(node.inputs):
+        dtype = DataType.FLOAT if value is None or value.dtype is None else value.dtype
+        row = element_type(dtype)
+        if row.kind not in (Kind.FLOATING, Kind.INTEGER) or row.bits < (16 if row.kind is Kind.FLOATING else 8):
+            kinds = "floating-point numbers of at least 16 bits or integers of at least 8"
+            raise ModelError(f"input {index} is {type_name(dtype)}, expected {kinds}")
 
 
 LowerQuantizer = Callable[[onnx_ir.Node, Mapping[str, int], Parameters], Replacement]
@@ -69,6 +80,7 @@ def lower_quantizers(
         try:
             if (opset_of(imports[node.graph], "") or 0) < _FIRST_OPSET:
                 raise ModelError(f"Round needs opset {_FIRST_OPSET}")
+            _require_numbers(node)
             answer = lower(node, imports[node.graph], parameters)
         except (ModelError, TruncError) as error:
             reason = str(error).removeprefix(f"{site_of(node)}: ").rstrip(".")

@@ -33,7 +33,7 @@ from castsmith.lowering.qonnx.nodes import Parameters, lower_quantizers
 from castsmith.lowering.qonnx.steps import add_zero_point, binade_ends, clip, combine
 from castsmith.lowering.qonnx.trunc import round_as
 from castsmith.numerics.trunc import clip_bounds
-from castsmith.numerics.types import ElementType, Kind
+from castsmith.numerics.types import ElementType, Kind, element_type, type_name
 
 NAME = "lower-quant"
 _TO_NEAREST = ("ROUND", "HALF_EVEN", "HALF_UP", "HALF_DOWN")
@@ -87,6 +87,9 @@ def _bipolar(build: Builder, node: onnx_ir.Node, _parameters: Parameters) -> onn
 
 def _sign(build: Builder, y: onnx_ir.Value) -> onnx_ir.Value:
     """Return 1 for numbers of at least 0, -1 otherwise, including NaN."""
+    dtype = y.dtype or DataType.FLOAT
+    if not element_type(dtype).signed:
+        raise ModelError(f"{type_name(dtype)} has no -1")
     return build.op("Where", at_least(build, y, 0.0), 1.0, -1.0, dtype=y.dtype)
 
 

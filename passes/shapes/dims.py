@@ -16,6 +16,7 @@ import onnx.shape_inference
 import onnx_ir
 
 from castsmith.ir.ops import DEFAULT_DOMAINS, operators
+from castsmith.numerics.types import MOST_DIMENSIONS
 from castsmith.passes.shapes.elements import Content, Dims, Operation, array_of
 from castsmith.passes.shapes.symbols import UNKNOWN, Element, Poly, Unknown, low_of, product, quotient
 
@@ -39,10 +40,6 @@ def joined_dim(a: Element, b: Element) -> Element:
     low, least = low_of(a), low_of(b)
     # Two dimensions above 1 must be equal.
     return a if low is not None and least is not None and min(low, least) > 1 else UNKNOWN
-
-
-MOST_DIMENSIONS = 64
-"""The highest rank of a value that is followed; a shape may be made with more elements than fit in memory."""
 
 
 def broadcast(shapes: Sequence[Dims]) -> Dims:

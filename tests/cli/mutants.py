@@ -1,13 +1,17 @@
 """Mutants of models through every command: no internal error, no traceback, no file left after a failure.
 
 python -m tests.cli.mutants 2000 [FOLDER [FIRST_SEED]]     models of FOLDER too, where one is named
+
+Bytes and fields are changed at random, and `tests.graphs.oddities` makes the changes that mean something.
 """
 
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import io
 import random
+import resource
 import sys
 import tempfile
 import time
@@ -22,13 +26,15 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 from castsmith.cli.main import main
+from tests.graphs.oddities import odd
+from tests.sweep.sources import goldens, random_graphs
 
 MODELS = sorted((Path(__file__).parents[2] / "models").glob("*.onnx"))
 SMALL = 200_000
 """Bytes of the largest model that is mutated."""
 
-SLOW = 20.0
-"""Seconds after which a mutant is reported."""
+SLOW, MEMORY = 20.0, 6 << 30
+"""Seconds of the processor after which a mutant is reported, and bytes of address space for all of them."""
 
 INTEGERS = (0, 1, -1, 2, 3, 7, 8, 14, 17, 22, 23, 25, 99, 127, 2**31 - 1, 2**31, 2**32, 2**62, 2**63 - 1, -(2**63))
 SMALL_INTEGERS = (0, 1, -1, 2, 3, 8, 14, 16, 22, 25, 99, 2**31 - 1, -(2**31))
@@ -156,7 +162,18 @@ def as_text(data: bytes, draw: random.Random) -> bytes:
     return text[:at] + draw.choice((b"\xff\xfe", b"{" * 2000, b"(" * 2000, b"[" * 2000, b"\0")) + text[at:]
 
 
-CHANGES: tuple[Change, ...] = (flipped, restructured, restructured, restructured, external, as_text)
+CHANGES: tuple[Change, ...] = (flipped, restructured, restructured, external, as_text, odd, odd, odd, odd)
+
+
+OPTIONS = (
+    ("--narrow", "int64", "--narrow-interface"),
+    ("--narrow", "double"),
+    ("--interface", "wide", "--storage", "byte", "--emit-functions"),
+    ("--fold-as", "onnxruntime", "--fold-quantized"),
+    ("--promotion", "torch", "--pytorch-scalar-promotion"),
+    ("--keep-output-types", "--json"),
+)
+CONVERSIONS = ((), ("--target", "tensorrt-10"), ("--io", "convert"), ("--measure",))
 
 
 def commands(path: Path, original: Path, output: Path, draw: random.Random) -> list[list[str]]:
@@ -164,12 +181,18 @@ def commands(path: Path, original: Path, output: Path, draw: random.Random) -> l
     target = draw.choice(("onnxruntime-cpu", "onnxruntime-android", "tensorrt-10", "openvino-cpu", "onnx-mlir"))
     optimize = ["optimize", str(path), "-o", str(output), "--promote-unsafe"]
     ways = [optimize, [*optimize, "--target", target], [*optimize, "--external-data", "out.data", "--json"]]
+    ways.append([*optimize, "--target", target, "--diff=full", "--explain", *draw.choice(OPTIONS)])
+    to = draw.choice(("float16", "bfloat16", "float"))
+    convert = ["convert", str(path), "-o", str(output), "--to", to, "--explain", *draw.choice(CONVERSIONS)]
     return [
         *ways,
+        convert,
+        ["bounds", str(path), "--to", to, "--all"],
         ["check", str(path)],
         ["check", str(path), "--target", target],
         ["diff", str(path), str(original)],
         ["verify", str(original), str(path), "--sets", "1", "--engine", "reference"],
+        ["verify", str(path), str(path), "--sets", "1", "--time", "5", "--prove"],
     ]
 
 
@@ -182,7 +205,7 @@ def faults(source: Path, change: Change, seed: int, folder: Path, *, verify: boo
     for words in commands(path, source, output, draw):
         if words[0] == "verify" and not verify:
             continue
-        said, started = io.StringIO(), time.monotonic()
+        said, started = io.StringIO(), time.process_time()
         try:
             with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
                 code = main(words)
@@ -194,8 +217,8 @@ def faults(source: Path, change: Change, seed: int, folder: Path, *, verify: boo
             yield f"{' '.join(words[:1] + words[3:])}: {text.strip()[-300:]}"
         if code not in (0, 1, 2, 3):
             yield f"{words[0]}: exit code {code}"
-        if time.monotonic() - started > SLOW:
-            yield f"{words[0]}: took {time.monotonic() - started:.0f} s"
+        if time.process_time() - started > SLOW:
+            yield f"{words[0]}: took {time.process_time() - started:.0f} s of the processor"
         left = {file.name for file in folder.iterdir()} - {path.name, "w.bin", "loop.bin"}
         if words[0] == "optimize" and code and left:
             yield f"optimize: left {sorted(left)} with exit code {code}"
@@ -218,21 +241,41 @@ def sweep(count: int, models: list[Path], first: int) -> Counter[str]:
         source, change = draw.choice(models), draw.choice(CHANGES)
         with tempfile.TemporaryDirectory() as name:
             try:
+                print(seed, end="\r", file=sys.stderr)
                 for fault in faults(source, change, seed, prepared(Path(name))):
                     found[fault.replace(name, "")] += 1
                     print(f"seed {seed}, {change.__name__}, {source.name}: {fault}", flush=True)
-            except (UnicodeEncodeError, onnx.checker.ValidationError, ValueError) as error:
+            except (
+                UnicodeEncodeError,
+                onnx.checker.ValidationError,
+                onnx.shape_inference.InferenceError,
+                ValueError,
+            ) as error:
                 found["not made"] += 1
                 del error  # a mutant that protobuf does not write, or onnx does not print
     return found
 
 
+def sources(folder: Path, corpus: str) -> list[Path]:
+    """The models to change: those of the repository, golden cases, random ones, and those of a folder."""
+    made: list[Path] = []
+    for source in (*goldens(), *random_graphs("200")):
+        (place := folder / str(len(made))).mkdir()
+        made.append(source.file(place))
+    found = [*MODELS, *(sorted(Path(corpus).rglob("*.onnx")) if corpus else ())]
+    return [*made, *(path for path in found if 0 < path.stat().st_size < SMALL)]
+
+
+def run(count: str = "500", corpus: str = "", first: str = "0") -> int:
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    with tempfile.TemporaryDirectory() as name:
+        models = sources(Path(name), corpus)
+        total = sweep(int(count), models, int(first))
+    found = total.total() - total["not made"]
+    print(f"{count} mutants of {len(models)} models: {found} faults, {total['not made']} not made")
+    return int(found > 0)
+
+
 if __name__ == "__main__":
-    sources = [path for path in MODELS if path.stat().st_size < SMALL]
-    if len(sys.argv) > 2:
-        sources += [p for p in sorted(Path(sys.argv[2]).rglob("*.onnx")) if 0 < p.stat().st_size < SMALL]
-    number, start = int(sys.argv[1]) if len(sys.argv) > 1 else 500, int(sys.argv[3]) if len(sys.argv) > 3 else 0
-    total = sweep(number, sources, start)
-    count = total.total() - total["not made"]
-    print(f"{number} mutants of {len(sources)} models: {count} faults, {total['not made']} not made")
-    sys.exit(total.total() > total["not made"])
+    faulthandler.enable()
+    sys.exit(run(*sys.argv[1:]))

@@ -83,6 +83,14 @@ UNSOUND = {
         [helper.make_node("Quant", ["x"] * 4, ["y"], domain="qonnx.custom_op.general", signed="yes")],
         "the attribute signed of Quant is STRING, expected INT",
     ),
+    "qonnx inputs": (
+        [helper.make_node("BipolarQuant", ["x"] * 3, ["y"], domain="onnx.brevitas")],
+        "BipolarQuant has 3 inputs, expected 2",
+    ),
+    "qonnx without zero point": (
+        [helper.make_node("Quant", ["x", "x", "", "x"], ["y"], domain="qonnx.custom_op.general")],
+        "Quant lacks the required input 2",
+    ),
 }
 
 
@@ -185,10 +193,13 @@ def test_typed_data_of_other_widths(dtype: int) -> None:
         castsmith.optimize(model)
 
 
-def test_names_that_are_no_text(tmp_path: Path) -> None:
+@pytest.mark.parametrize("place", ["node", "graph"])
+def test_names_that_are_no_text(place: str, tmp_path: Path) -> None:
     path = tmp_path / "m.onnx"
-    data = model_of([helper.make_node("Neg", ["x"], ["y"], name="node_of_bytes")]).SerializeToString()
-    path.write_bytes(data.replace(b"node_of_bytes", b"node_of_\xff\xfe\xfd\xfc\xfb"))
+    model = model_of([helper.make_node("Neg", ["x"], ["y"])])
+    held = model.graph.node[0] if place == "node" else model.graph
+    held.name = "name_of_bytes"
+    path.write_bytes(model.SerializeToString().replace(b"name_of_bytes", b"name_of_\xff\xfe\xfd\xfc\xfb"))
     with pytest.raises(ModelError, match="is not UTF-8"):
         castsmith.load(path)
 

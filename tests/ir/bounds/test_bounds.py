@@ -176,6 +176,26 @@ def test_functions_and_weights_in_other_forms() -> None:
     assert (round(found.low, 4), round(found.high, 4)) == (0.0, 8.0)  # rows of 1 and 2, four terms each
 
 
+def test_more_dimensions_than_an_array_has() -> None:
+    many = ", ".join(["1"] * 70)
+    found = bounds(_model("y = Relu (x)", f"float[{many}] x"))
+    assert found["y"].low == 0
+
+
+@pytest.mark.parametrize("call", ["f.h", "f.g", "Relu"])
+def test_functions_of_another_opset(call: str) -> None:
+    """They cannot be inlined, unless they are not called."""
+    text = f"""<ir_version: 10, opset_import: ["" : 19, "f" : 1]> m (float[2] x) => (float[2] y) {{ y = {call} (x) }}
+        <domain: "f", opset_import: ["" : 21]> h (a) => (r) {{ r = Relu (a) }}
+        <domain: "f", opset_import: ["f" : 1]> g (a) => (r) {{ r = f.h (a) }}"""
+    model = onnx.parser.parse_model(text)
+    if call == "Relu":
+        assert bounds(model)["y"].low == 0
+        return
+    with pytest.raises(castsmith.ModelError, match=r"f::h imports opset 21 of ai.onnx, but .* opset 19"):
+        bounds(model)
+
+
 @pytest.mark.parametrize("ranges", [{"z": (0, 1)}, {"x": (1, 0)}, {"x": (0, math.inf)}, {"x": (math.nan, 1)}])
 def test_bad_ranges(ranges: dict[str, tuple[float, float]]) -> None:
     with pytest.raises(castsmith.OptionError, match="range"):

@@ -14,6 +14,7 @@ from castsmith.ir.records import RewriteResult
 from castsmith.ir.targets import load_target
 from castsmith.lowering.qonnx.quant import LowerQuant
 from castsmith.lowering.qonnx.trunc import LowerTrunc
+from castsmith.numerics.types import ELEMENT_TYPES, type_name
 from tests.lowering.float8.test_float8 import model_of
 from tests.lowering.runtime import LEVELS, Array, run, session
 
@@ -116,6 +117,22 @@ def test_refusals(body: str, says: str):
     _, result = lowered(f"agraph (float[N] x) => (float[N] y) {{ {body} }}", **constants)
     assert not result.modified
     assert says in result.records.refusals[0].reason
+
+
+@pytest.mark.parametrize(
+    "name", ["Quant (x, s, z, b)", "BipolarQuant (x, s)", "FloatQuant (x, s, b, b, z, m)", "Trunc (x, s, z, b, b)"]
+)
+def test_operands_of_every_type(name: str):
+    """Those that have no meaning in the steps are refused; QONNX declares float."""
+    for dtype in map(type_name, ELEMENT_TYPES):
+        constants = "<float b = {4}, float z = {0}, float m = {7}>"
+        body = f"{{ y = qonnx.custom_op.general.{name} }}"
+        _, result = lowered(f"agraph ({dtype}[2] x, {dtype}[1] s) => (y) {constants} {body}")
+        assert result.modified != bool(result.records.refusals), dtype
+        if dtype in ("float", "double", "float16"):
+            assert result.modified or "FloatQuant" in name
+        if dtype in ("string", "bool", "int4", "float8e4m3fn", "complex64"):
+            assert f"input 0 is {dtype}" in result.records.refusals[0].reason
 
 
 DOMAINS = ("qonnx.custom_op.general", "qonnx.custom_ops.general", "onnx.brevitas", "finn.custom_op.general")
