@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import onnx_ir
@@ -44,13 +44,22 @@ class Calls:
                     waiting.append(called)
         return found
 
-    def to_specialise(self) -> dict[onnx_ir.Node, tuple[onnx_ir.Function, Signature]]:
+    def to_specialise(self, types: Container[DataType] = ()) -> dict[onnx_ir.Node, tuple[onnx_ir.Function, Signature]]:
         """Return the calls whose callee must be cloned, of those in scopes with one set of types.
 
         These are calls of functions with several signatures that contain, or whose callees contain, values to convert.
+
+        Args:
+            types: The functions that are called with one of these types are cloned also if they need no conversion.
         """
+
+        def wanted(function: onnx_ir.Function, signature: Signature) -> bool:
+            return (function, signature) in self.repaired or any(
+                dtype is not None and dtype in types for dtype, _ in signature
+            )
+
         live = self.live()
-        several = {f for f, found in live.items() if len(found) > 1 and any((f, s) in self.repaired for s in found)}
+        several = {f for f, found in live.items() if len(found) > 1 and any(wanted(f, each) for each in found)}
         calls = [
             (context, node, called)
             for (context, node), called in self.made.items()

@@ -113,7 +113,10 @@ def _ask_onnx(node: onnx_ir.Node, inputs: Sequence[DataType | None], key: OpKey)
         if node.inputs[index] is not None
     }
     domain, op_type, opset = key
-    schema = onnx.defs.get_schema(op_type, opset, "" if domain in DEFAULT_DOMAINS else domain)
+    domain = "" if domain in DEFAULT_DOMAINS else domain
+    if not onnx.defs.has(op_type, opset, domain):
+        return None
+    schema = onnx.defs.get_schema(op_type, opset, domain)
     try:
         answer = onnx.shape_inference.infer_node_outputs(schema, proto, known)
     except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, ValueError):

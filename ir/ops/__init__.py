@@ -16,6 +16,7 @@ from castsmith.lazy import door
 if TYPE_CHECKING:
     from castsmith.ir.ops.casts import CastNode, cast_node, cast_target, chain_verdict, conversion, read_cast
     from castsmith.ir.ops.changes import CHANGES, changes_between
+    from castsmith.ir.ops.contrib import CONTRIB_DOMAIN, ContribParameter, contrib_operators, contrib_schema
     from castsmith.ir.ops.promote_types import (
         CASTSMITH_DOMAIN,
         CONVERT_PROMOTE_TYPES,
@@ -84,6 +85,7 @@ __all__ = [
     "CASTS",
     "CASTSMITH_DOMAIN",
     "CHANGES",
+    "CONTRIB_DOMAIN",
     "CONVERSIONS",
     "CONVERT_PROMOTE_TYPES",
     "DEFAULT_DOMAINS",
@@ -99,6 +101,7 @@ __all__ = [
     "TRUNCS",
     "Answer",
     "CastNode",
+    "ContribParameter",
     "Conversion",
     "Indices",
     "Input",
@@ -117,6 +120,8 @@ __all__ = [
     "cast_target",
     "chain_verdict",
     "changes_between",
+    "contrib_operators",
+    "contrib_schema",
     "conversion",
     "drop_unused_bodies",
     "flag",
@@ -152,6 +157,7 @@ if not TYPE_CHECKING:
         {
             "casts": ("CastNode", "cast_node", "cast_target", "chain_verdict", "conversion", "read_cast"),
             "changes": ("CHANGES", "changes_between"),
+            "contrib": ("CONTRIB_DOMAIN", "ContribParameter", "contrib_operators", "contrib_schema"),
             "promote_types": (
                 "CASTSMITH_DOMAIN",
                 "CONVERT_PROMOTE_TYPES",

@@ -14,6 +14,7 @@ import onnx.defs
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.ir.ops.contrib import CONTRIB_DOMAIN, ContribParameter, contrib_schema
 from castsmith.numerics.errors import present
 from castsmith.numerics.types import parse_type
 
@@ -52,8 +53,10 @@ class TypeGroup:
 
 @cache
 def op_formals(domain: str, op_type: str, opset: int) -> tuple[tuple[Formal, ...], tuple[Formal, ...]] | None:
-    """Return the inputs and outputs of the operator at that opset of its domain; None if no schema is registered."""
+    """Return the inputs and outputs of the operator at that opset of its domain; None if no schema is known."""
     domain = "" if domain in DEFAULT_DOMAINS else domain
+    if domain == CONTRIB_DOMAIN:
+        return _contrib_formals(op_type)
     if not onnx.defs.has(op_type, opset, domain):
         return None
     schema = onnx.defs.get_schema(op_type, opset, domain)
@@ -72,6 +75,22 @@ def op_formals(domain: str, op_type: str, opset: int) -> tuple[tuple[Formal, ...
     return tuple(map(formal, schema.inputs)), tuple(map(formal, schema.outputs))
 
 
+def _contrib_formals(op_type: str) -> tuple[tuple[Formal, ...], tuple[Formal, ...]] | None:
+    schema = contrib_schema(op_type)
+
+    def formal(parameter: ContribParameter) -> Formal:
+        return Formal(
+            parameter.variable,
+            parameter.allowed,
+            parameter.homogeneous,
+            parameter.variadic,
+            sequence=False,
+            tensor=True,
+        )
+
+    return None if schema is None else (tuple(map(formal, schema.inputs)), tuple(map(formal, schema.outputs)))
+
+
 @cache
 def since_version(op_type: str, opset: int) -> int | None:
     """Return the opset since which the operator is unchanged at that opset; None if it does not exist."""
@@ -86,7 +105,7 @@ def opset_of(imports: Mapping[str, int], domain: str) -> int | None:
 
 
 def op_key(node: onnx_ir.Node, imports: Mapping[str, int]) -> OpKey | None:
-    """Return the key under which the node's operator is registered; None for an operator without schema."""
+    """Return the key of the schema of the node's operator; None for an operator without one."""
     opset = opset_of(imports, node.domain)
     if opset is None or op_formals(node.domain, node.op_type, opset) is None:
         return None

@@ -314,8 +314,16 @@ _STANDARD: dict[str, Traits] = {
     ),
 }
 
+_CONTRIB_PRODUCTS = (
+    *("FusedMatMul", "TransposeMatMul", "FusedMatMulActivation", "FusedGemm", "GemmFastGelu", "FusedConv", "NhwcConv"),
+    *("NhwcFusedConv", "MatMulNBits", "MatMulBnb4", "MatMulFpQ4", "MoE", "QMoE", "Attention", "PackedAttention"),
+    *("MultiHeadAttention", "PackedMultiHeadAttention", "DecoderMaskedMultiHeadAttention", "GroupQueryAttention"),
+    *("SparseAttention", "PagedAttention", "LongformerAttention", "LinearAttention", "AttnLSTM"),
+)
+
 TRAITS: Mapping[tuple[str, str], Traits] = {
     **{("", op_type): row for op_type, row in _STANDARD.items()},
+    **{("com.microsoft", op_type): Traits(products=True) for op_type in _CONTRIB_PRODUCTS},
     ("ai.onnx.preview", "FlexAttention"): Traits(types=_SOFTMAX_PRECISION),
     ("ai.onnx.ml", "LabelEncoder"): Traits(
         restrictions=(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
+import onnx
+import onnx.helper
 from onnx_ir import DataType
 
-from castsmith.ir.ops import op_formals, since_version
+from castsmith.ir.ops import CONTRIB_DOMAIN, ContribParameter, contrib_schema, op_formals, since_version
 from castsmith.numerics.types import Kind, element_type, type_name
 
 _SAME = "agraph (T[2,2] x) => (T[A,B] y) {{ y = {} (x) }}"
@@ -164,3 +167,41 @@ def model_text(op_type: str, dtype: DataType, opset: int, ir_version: int) -> st
         .replace("= V>", f"= {int(DataType[same_width.upper()])}>")
     )
     return f'<ir_version: {ir_version}, opset_import: ["" : {opset}]>\n{text}'
+
+
+_ATTRIBUTES: dict[str, Any] = {"INT": 4, "FLOAT": 1.0, "STRING": "x", "INTS": [1, 1]}
+"""A value for each kind of attribute that an operator of com.microsoft requires."""
+
+_SUITABLE: dict[str, dict[str, Any]] = {
+    "DynamicQuantizeLSTM": {"hidden_size": 1},
+    "FusedConv": {"activation": "Relu"},
+    "FusedGemm": {"activation": "Relu"},
+    "MatMulBnb4": {"K": 32, "N": 32, "block_size": 32, "quant_type": 0},
+    "MatMulNBits": {"K": 32, "N": 32, "block_size": 32},
+}
+"""Values of attributes for which others are refused."""
+
+
+def contrib_model(op_type: str, dtype: DataType, opset: int, ir_version: int) -> bytes:
+    """Return the model that probes an operator of com.microsoft with the type; empty if no input takes it."""
+    schema = contrib_schema(op_type)
+    required = {} if schema is None else {i: each for i, each in enumerate(schema.inputs) if not each.optional}
+    if schema is None or not any(dtype in each.allowed and len(each.allowed) > 1 for each in required.values()):
+        return b""
+    attributes = {name: _ATTRIBUTES.get(kind) for name, kind in schema.attributes.items()}
+    if None in attributes.values():
+        return b""
+    inputs = [_typed(f"i{index}", each, dtype) for index, each in required.items()]
+    outputs = [_typed("y", schema.outputs[0], dtype)]
+    names = [f"i{index}" if index in required else "" for index in range(max(required) + 1)]
+    suitable = {**attributes, **_SUITABLE.get(op_type, {})}
+    node = onnx.helper.make_node(op_type, names, ["y"], domain=CONTRIB_DOMAIN, **suitable)
+    imports = [onnx.helper.make_opsetid("", opset), onnx.helper.make_opsetid(CONTRIB_DOMAIN, 1)]
+    graph = onnx.helper.make_graph([node], "agraph", inputs, outputs)
+    return onnx.helper.make_model(graph, opset_imports=imports, ir_version=ir_version).SerializeToString()
+
+
+def _typed(name: str, parameter: ContribParameter, dtype: DataType) -> onnx.ValueInfoProto:
+    wanted = (dtype, DataType.FLOAT, *sorted(parameter.allowed))
+    found = next(each for each in wanted if each in parameter.allowed)
+    return onnx.helper.make_tensor_value_info(name, int(found), None)

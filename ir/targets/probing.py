@@ -15,7 +15,8 @@ import onnx
 import onnx.parser
 from onnx_ir import DataType
 
-from castsmith.ir.targets.probe_models import EARLY, TEXTS, model_text, versions
+from castsmith.ir.ops import CONTRIB_DOMAIN, contrib_operators
+from castsmith.ir.targets.probe_models import EARLY, TEXTS, contrib_model, model_text, versions
 from castsmith.ir.targets.reading import TARGETS_FOLDER
 from castsmith.ir.targets.target import TargetError
 from castsmith.numerics.cast import NEWEST_OPSET
@@ -24,6 +25,9 @@ from castsmith.numerics.types import ELEMENT_TYPES, type_name
 Accepts = Callable[[bytes], bool]
 _RELU = "agraph (float[2] x) => (float[2] y) {{ y = Relu (x) }}"
 _NEWEST_IR = 14
+_CONTRIB_TYPES = (DataType.FLOAT, DataType.DOUBLE, DataType.FLOAT16, DataType.BFLOAT16)
+_CONTRIB_OPSETS = (1, 9, 13, 17)
+"""Opsets of the standard with which operators of com.microsoft are probed: they may be written out in its operators."""
 _SETTLED = 7
 """An opset that every runtime takes."""
 _CRASHES = {"openvino-cpu": (DataType.STRING,)}
@@ -42,7 +46,9 @@ def probe(name: str) -> dict[str, Any]:
     newest_ir = max(ir for ir in range(4, _NEWEST_IR + 1) if accepts(_binary(_simple(_SETTLED, ir))))
     newest = max(n for n in range(_SETTLED, NEWEST_OPSET + 1) if accepts(_binary(_simple(n, newest_ir))))
     rows = {
-        dtype: _row(dtype, newest, newest_ir, accepts) for dtype in ELEMENT_TYPES if dtype not in _CRASHES.get(name, ())
+        dtype: {**_row(dtype, newest, newest_ir, accepts), **_contrib_row(dtype, newest_ir, accepts)}
+        for dtype in ELEMENT_TYPES
+        if dtype not in _CRASHES.get(name, ())
     }
     lacks = [dtype for dtype, row in rows.items() if "Cast" not in row and "Identity" not in row]
     shipped = json.loads((TARGETS_FOLDER / f"{name}.json").read_text(encoding="utf-8"))
@@ -53,7 +59,7 @@ def probe(name: str) -> dict[str, Any]:
         "newest_opset": newest,
         "newest_ir_version": newest_ir,
         "lacks": [type_name(dtype) for dtype in lacks],
-        "probed": sorted(TEXTS),
+        "probed": sorted({*TEXTS, *(each for row in rows.values() for each in row)}),
         "kernels": list(_grouped({dtype: row for dtype, row in rows.items() if dtype not in lacks})),
     }
     return {**measured, **{key: value for key, value in shipped.items() if key not in measured}}
@@ -83,6 +89,20 @@ def _row(dtype: DataType, newest: int, ir_version: int, accepts: Accepts) -> dic
             model = _binary(model_text(op_type, dtype, opset, ir_version), defined=defined)
             if model and accepts(model):
                 found[op_type] = opset
+                break
+    return found
+
+
+def _contrib_row(dtype: DataType, ir_version: int, accepts: Accepts) -> dict[str, int]:
+    """Return the operators of com.microsoft that support the type, one of those that whole models are converted to."""
+    if dtype not in _CONTRIB_TYPES:
+        return {}
+    found: dict[str, int] = {}
+    for op_type in contrib_operators():
+        for opset in _CONTRIB_OPSETS:
+            model = contrib_model(op_type, dtype, opset, ir_version)
+            if model and accepts(model):
+                found[f"{CONTRIB_DOMAIN}.{op_type}"] = opset
                 break
     return found
 

@@ -1,4 +1,4 @@
-"""Operators in 16 bits: those that stay in float by default, each with the reason, and those that gain most.
+"""Operators in 16 bits: those that stay in float by default, each with the reason.
 
 Sources: PyTorch, "CUDA ops that can autocast to float32" (softmax, norms, losses, exp, log, pow, sums, cumulative sums,
 reciprocal, trigonometry that overflows); ONNX Runtime `float16.py` and onnxconverter-common, DEFAULT_OP_BLOCK_LIST
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.ops import DEFAULT_DOMAINS, operators
+from castsmith.ir.ops import CONTRIB_DOMAIN, DEFAULT_DOMAINS
 
 _EXPONENTIAL = "its results span more orders of magnitude than 16 bits hold"
 _SUM = "it adds up many elements, and small ones are lost in a large sum"
@@ -43,8 +43,17 @@ SENSITIVE: dict[str, str] = {
 }
 """Standard operators that stay in float by default, each with the reason."""
 
-HEAVY = operators(lambda row: row.products)
-"""Operators that multiply matrices: most of the time and most of the weights of a model are theirs."""
+SENSITIVE_CONTRIB: dict[str, str] = {
+    "BiasSoftmax": _SOFTMAX,
+    **dict.fromkeys(("Rfft", "Irfft", "Inverse", "CDist"), _SUM),
+    "GridSample": _PLACES,
+    "CropAndResize": _PLACES,
+    "Range": _COUNT,
+}
+"""Operators of com.microsoft that stay in float by default, each with the reason.
+
+Its fused attention and normalizations are not among them: they compute their statistics in float by themselves.
+"""
 
 MASK_PASSES = frozenset({"Add", "Sub", "Mul", "Neg", "Where", "Cast", "Min", "Max", "Div"})
 """Arithmetic that preserves mask values."""
@@ -74,6 +83,8 @@ class Place:
 
 def sensitive_reason(node: onnx_ir.Node, place: Place) -> str:
     """Return the reason why the node stays in float by default; empty if it does not."""
+    if node.domain == CONTRIB_DOMAIN:
+        return SENSITIVE_CONTRIB.get(node.op_type, "")
     if node.domain not in DEFAULT_DOMAINS:
         return ""
     if stash_attribute(node, place.opset) is not None:

@@ -84,8 +84,7 @@ def ports_of(node: onnx_ir.Node, type_of: TypeOf, imports: Mapping[str, int], ai
     floats = [index for index, value in enumerate(node.inputs) if type_of(value) in aim.sources]
     given = [index for index, value in enumerate(node.outputs) if type_of(value) in aim.sources]
     if key is None:
-        known = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
-        return Ports(why_not=f"the types that {known} takes are unknown")
+        return Ports(why_not=f"the types that {operator_name(node)} takes are unknown")
     if any(map(graphs_in, node.attributes.data.values())):
         return Ports(why_not=f"{node.op_type} passes values to a subgraph")
     if node.op_type in CASTS and node.domain in DEFAULT_DOMAINS:
@@ -177,9 +176,15 @@ def _lacking(node: onnx_ir.Node, imports: Mapping[str, int], aim: Aim) -> str:
     row = restriction(node, opset)
     if row is not None and aim.to not in row.allowed:
         return row.because
-    if aim.target is None or node.domain not in DEFAULT_DOMAINS or aim.target.has_kernel(node.op_type, aim.to, opset):
+    name = operator_name(node)
+    if aim.target is None or aim.target.has_kernel(name, aim.to, opset):
         return ""
-    return f"{aim.target.name} has no {node.op_type} of {type_name(aim.to)} at opset {opset}"
+    return f"{aim.target.name} has no {name} of {type_name(aim.to)} at opset {opset}"
+
+
+def operator_name(node: onnx_ir.Node) -> str:
+    """Return the operator as data of targets and messages name it: with its domain unless that is the standard's."""
+    return node.op_type if node.domain in DEFAULT_DOMAINS else f"{node.domain}.{node.op_type}"
 
 
 def _unasked(node: onnx_ir.Node, aim: Aim, *, inputs_follow: bool) -> str:
@@ -188,9 +193,10 @@ def _unasked(node: onnx_ir.Node, aim: Aim, *, inputs_follow: bool) -> str:
     Runtimes that cast the inputs of unsupported operators cannot do so here.
     """
     target = aim.target
-    if target is None or inputs_follow or not target.probed or node.op_type in target.probed:
+    name = operator_name(node)
+    if target is None or inputs_follow or not target.probed or name in target.probed:
         return ""
-    return f"it is unknown if {target.name} has {node.op_type} of {type_name(aim.to)}"
+    return f"it is unknown if {target.name} has {name} of {type_name(aim.to)}"
 
 
 def _not_taken(node: onnx_ir.Node, imports: Mapping[str, int], aim: Aim) -> str:

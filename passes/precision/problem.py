@@ -24,6 +24,7 @@ from castsmith.ir.ops import (
     Answer,
     Moves,
     actual_outputs,
+    input_types,
     named_types,
     op_key,
     opset_of,
@@ -36,7 +37,7 @@ from castsmith.numerics.types import type_name
 from castsmith.passes.place import Sizes
 from castsmith.passes.precision.constants import Fate, fate_of, limits, unfit
 from castsmith.passes.precision.cut import CONVERTED, KEPT, Costs
-from castsmith.passes.precision.operators import BOUNDS, HEAVY, MASK_PASSES, Place
+from castsmith.passes.precision.operators import BOUNDS, MASK_PASSES, Place
 from castsmith.passes.precision.ports import Aim, Ports, ports_of
 from castsmith.passes.precision.sensitivity import Sensitivity, is_negligible, is_raised
 from castsmith.passes.precision.sequences import sequences_of
@@ -468,6 +469,7 @@ class Problem:
             scanned = node.attributes["num_scan_inputs"].as_int()
             states, first_inside, first_end = len(node.inputs) - first_input - scanned, 0, 0
         variables = self._joints(node, imports)
+        scans = node.op_type == "Scan" and self.aim.to in input_types(node, first_input, imports)
         for index in range(first_input):
             self.use(node.inputs[index], node, index, KEPT)
         for value in body.inputs[:first_inside]:
@@ -478,7 +480,8 @@ class Problem:
             self._give(body.inputs[first_inside + number], variable)
         for number in range(states, states + scanned):
             value = node.inputs[first_input + number]
-            variable = self._port(body.inputs[first_inside + number])
+            variable = self._port(body.inputs[first_inside + number]) if scans else KEPT
+            self._give(body.inputs[first_inside + number], variable)
             self.use(value, node, first_input + number, variable)
         self.scope(body)
         for index in range(first_end):
@@ -604,7 +607,7 @@ class Problem:
         else:
             inputs = (value for index in ports.follows if (value := node.inputs[index]) is not None)
             saved = sum(map(self._narrowing, inputs)) + sum(self._narrowing(node.outputs[i]) for i in ports.gives)
-        if node.op_type in HEAVY and not self._quantized(node):
+        if row.products and not self._quantized(node):
             saved = 4 * saved + self.sizes.of(node.outputs[0]) * self._terms(node) / 8
         elif self._quantized(node):
             saved = 0.0

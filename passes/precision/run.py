@@ -23,11 +23,11 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.bounds import Bound
-from castsmith.ir.inference import infer_element_types, not_cast
+from castsmith.ir.inference import Session, infer_element_types, not_cast
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops import opset_of
 from castsmith.ir.options import OptionInfo, option, text_info
-from castsmith.ir.records import Refusal, RewriteResult
+from castsmith.ir.records import Records, Refusal, RewriteResult
 from castsmith.ir.rewrite_pass import RewritePass
 from castsmith.ir.targets import DEFAULT_TARGET, Target, as_target, load_target
 from castsmith.ir.text import site_of
@@ -41,6 +41,7 @@ from castsmith.passes.precision.cut import solve
 from castsmith.passes.precision.patterns import Pattern, parse_patterns, require_matches
 from castsmith.passes.precision.ports import Aim
 from castsmith.passes.precision.problem import Problem, Wishes, exceeding_text
+from castsmith.passes.promote import specialise_functions
 from castsmith.passes.shapes import Shapes
 
 NAME = "convert-precision"
@@ -131,7 +132,8 @@ class ConvertPrecision(RewritePass):
         nodes = list(all_nodes(model))
         require_matches(keep, nodes, "keep")
         require_matches(lower, nodes, "lower")
-        inference = infer_element_types(model, PromotionRules(promote_unsafe=True))
+        records, session, rules = Records(), Session(model), PromotionRules(promote_unsafe=True)
+        inference = specialise_functions(NAME, session, rules, records, aim.sources)
         held = holders(model)
         imports = imports_by_scope(model, held)
         sizes = Sizes(Shapes(model, inference, imports, held), 64, {})
@@ -145,7 +147,7 @@ class ConvertPrecision(RewritePass):
         problem = Problem(model, inference, imports, aim, wishes, sizes)
         problem.state()
         results = {node: next((value.name or "" for value in node.outputs), "") for node in nodes}
-        change = Change(problem, solve(problem.costs), Namer(model), NAME)
+        change = Change(problem, solve(problem.costs), Namer(model), NAME, records)
         apply(change)
         precisions = {
             node: replace(found, result=results[node]) for node, found in _precisions(change).items() if node in results

@@ -19,7 +19,7 @@ becomes
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
 import onnx_ir
@@ -43,11 +43,17 @@ from castsmith.passes.promote.operands import Work, promote
 # other types gets a copy of the function under another name. Functions that need no conversion are unchanged.
 
 
-def specialise_functions(pass_name: str, session: Session, rules: PromotionRules, records: Records) -> Inference:
-    """Copy functions until each that needs conversions is called with one set of types; return the inference."""
+def specialise_functions(
+    pass_name: str, session: Session, rules: PromotionRules, records: Records, types: Container[DataType] = ()
+) -> Inference:
+    """Copy functions until each that needs conversions is called with one set of types; return the inference.
+
+    Args:
+        types: Functions that are called with one of these types are copied too.
+    """
     while True:
         inference = session.inference(rules)
-        wanted = inference.calls.to_specialise()
+        wanted = inference.calls.to_specialise(types)
         if not wanted:
             return inference
         made: dict[onnx_ir.Function, dict[Signature, onnx_ir.OperatorIdentifier]] = {}
@@ -74,7 +80,7 @@ def _copy(model: onnx_ir.Model, function: onnx_ir.Function, signature: Signature
 def _call(pass_name: str, node: onnx_ir.Node, identifier: onnx_ir.OperatorIdentifier, types: Types) -> Rewrite:
     before, site = node_item(node, types), site_of(node)
     copy = ".".join(filter(None, identifier))
-    reason = f"{node.op_type} is also called with types that need other conversions, so this call gets the copy {copy}"
+    reason = f"{node.op_type} is also called with other types, so this call gets the copy {copy}"
     _, node.op_type, node.overload = identifier
     return Rewrite(pass_name, "specialise-function", site, before, node_item(node, types), reason, Effect.BIT_EXACT)
 

@@ -11,17 +11,32 @@ import numpy as np
 import onnx
 import onnx.defs
 import onnx.parser
+import onnxruntime
 import pytest
 from onnx.reference import ReferenceEvaluator
 from onnx_ir import DataType
 
-from castsmith.ir.ops import GIVES_BOOL, MOVERS, TRAITS, Conversion, Moves, Rounding, Traits, op_formals, operators
+from castsmith.ir.ops import (
+    CONTRIB_DOMAIN,
+    GIVES_BOOL,
+    MOVERS,
+    TRAITS,
+    Conversion,
+    Moves,
+    Rounding,
+    Traits,
+    contrib_operators,
+    contrib_schema,
+    op_formals,
+    operators,
+)
 from castsmith.ir.targets.probe_models import TEXTS, model_text
 from castsmith.numerics.types import type_name
 from castsmith.passes.fold.movement import SHAPE_RULES
+from tests.ir.ops.contrib_schemas import FILE, installed, text_of
 from tests.versions import ONNX
 
-KEYS = sorted(TRAITS)
+KEYS = sorted(key for key in TRAITS if key[0] != CONTRIB_DOMAIN)
 _NEW = {("", "Range"), ("ai.onnx.preview", "FlexAttention")}
 
 
@@ -304,3 +319,16 @@ def test_no_other_module_lists_operators() -> None:
             if not name.startswith(_DATA):
                 for listed in _collections(ast.parse(path.read_text(encoding="utf-8"))):
                     assert len(listed) <= 3, f"{name} lists {sorted(listed)}"
+
+
+def test_the_rows_of_com_microsoft_are_about_its_operators() -> None:
+    assert {op_type for domain, op_type in TRAITS if domain == CONTRIB_DOMAIN} <= set(contrib_operators())
+
+
+def test_the_schemas_of_com_microsoft_are_those_of_the_installed_onnx_runtime() -> None:
+    """Of the version that they were read from: others may add operators and types, and take away none."""
+    there = installed()
+    if onnxruntime.__version__.startswith("1.32."):
+        assert FILE.read_text(encoding="utf-8") == text_of(there)
+    assert contrib_schema("FusedMatMul") is not None
+    assert op_formals(CONTRIB_DOMAIN, "NoSuchOperator", 1) is None

@@ -22,17 +22,17 @@ from castsmith.ir.io.protos import to_proto
 from castsmith.numerics.errors import OptionError
 from castsmith.passes import ConvertPrecision
 from tests.graphs.scoped_graphs import scoped_model
+from tests.passes.precision.judged import session
 from tests.passes.precision.models import TEXTS, model
 
-_NUMPY = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(int64)": np.int64, "tensor(bool)": bool}
+_NUMPY = {
+    "tensor(float)": np.float32,
+    "tensor(float16)": np.float16,
+    "tensor(double)": np.float64,
+    "tensor(int64)": np.int64,
+    "tensor(bool)": bool,
+}
 Port = tuple[str, str]
-
-
-def session(proto: onnx.ModelProto) -> onnxruntime.InferenceSession:
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level, options.intra_op_num_threads = 4, 1
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    return onnxruntime.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 
 def ports(found: onnxruntime.InferenceSession) -> tuple[list[Port], list[Port]]:
