@@ -85,7 +85,6 @@ def test_scales_and_codes_of_quantized_weights() -> None:
 
 def test_bfloat16_goes_by_the_kernels_of_the_target() -> None:
     found = convert(block(), to="bfloat16", target="onnxruntime-cpu").precisions
-    assert found["SkipLayerNormalization"][0].name == "FLOAT"  # alone between two casts
     assert found["RotaryEmbedding"][1] == "onnxruntime-cpu has no com.microsoft.RotaryEmbedding of bfloat16 at opset 17"
     free = convert(block(), to="bfloat16").precisions
     assert {dtype.name for dtype, _ in free.values()} == {"BFLOAT16"}
