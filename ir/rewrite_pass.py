@@ -30,7 +30,7 @@ from onnx_ir.passes import InPlacePass, PassResult
 from castsmith.ir.errors import OpsetError
 from castsmith.ir.inference import Session
 from castsmith.ir.naming import settle_names
-from castsmith.ir.ops import opset_of
+from castsmith.ir.ops import opset_of, spell_casts
 from castsmith.ir.options import check_options
 from castsmith.ir.records import Records, Rewrite, RewriteResult, Site, TextItem
 from castsmith.ir.walks import all_nodes
@@ -122,6 +122,7 @@ def _completed(name: str, model: onnx_ir.Model, work: Callable[[onnx_ir.Model], 
         raise TypeError(f"the pass {name} returned a {type(result).__name__}, expected a castsmith.RewriteResult.")
     if result.modified:
         settle_names(result.model)
+        spell_casts(result.model)
     elif _header(result.model) != before:
         result.records.rewrites.append(_dropped(name, result.model, before))
         result = replace(result, modified=True)

@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING
 from castsmith.lazy import door
 
 if TYPE_CHECKING:
-    from castsmith.ir.ops.casts import CastNode, cast_node, cast_target, chain_verdict, conversion, read_cast
+    from castsmith.ir.ops.casts import (
+        CastNode,
+        cast_node,
+        cast_target,
+        chain_verdict,
+        conversion,
+        read_cast,
+        spell_casts,
+    )
     from castsmith.ir.ops.changes import CHANGES, changes_between
     from castsmith.ir.ops.contrib import CONTRIB_DOMAIN, ContribParameter, contrib_operators, contrib_schema
     from castsmith.ir.ops.promote_types import (
@@ -145,6 +153,7 @@ __all__ = [
     "restriction",
     "set_element_type",
     "since_version",
+    "spell_casts",
     "traits_of",
     "trunc_operands",
     "type_attributes",
@@ -155,7 +164,15 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = door(
         __name__,
         {
-            "casts": ("CastNode", "cast_node", "cast_target", "chain_verdict", "conversion", "read_cast"),
+            "casts": (
+                "CastNode",
+                "cast_node",
+                "cast_target",
+                "chain_verdict",
+                "conversion",
+                "read_cast",
+                "spell_casts",
+            ),
             "changes": ("CHANGES", "changes_between"),
             "contrib": ("CONTRIB_DOMAIN", "ContribParameter", "contrib_operators", "contrib_schema"),
             "promote_types": (

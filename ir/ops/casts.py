@@ -76,6 +76,20 @@ def cast_node(value: onnx_ir.Value, to: DataType, *, saturate: bool = True, roun
     return node
 
 
+_NUMBERED_SINCE = 6
+
+
+def spell_casts(model: onnx_ir.Model) -> None:
+    """Name the types of Cast nodes by text where the opset has Cast-1, which does not take their numbers."""
+    for scope in (model.graph, *model.functions.values()):
+        if (opset_of(scope.opset_imports, "") or _NUMBERED_SINCE) >= _NUMBERED_SINCE:
+            continue
+        for node in scope.all_nodes():
+            to = node.attributes.get("to") if node.op_type == "Cast" and node.domain in DEFAULT_DOMAINS else None
+            if to is not None and to.type == onnx_ir.AttributeType.INT:
+                node.attributes.add(onnx_ir.AttrString("to", cast_target(node).name))
+
+
 def chain_verdict(
     source: DataType, first: CastNode, last: CastNode, opset: int, *, undefined_free: bool = False
 ) -> Collapse:

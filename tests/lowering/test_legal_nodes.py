@@ -20,6 +20,7 @@ import pytest
 from onnx_ir import DataType
 
 from castsmith.ir.inference.walk import infer_element_types
+from castsmith.ir.io.saving import reloaded
 from castsmith.ir.ops.schemas import actual_inputs, actual_outputs, op_key
 from castsmith.ir.targets import load_target, target_names
 from castsmith.ir.walks import all_nodes
@@ -178,3 +179,27 @@ def main(step: int = 1, first: int = 0) -> int:
 
 if __name__ == "__main__":
     raise SystemExit(main(*map(int, sys.argv[1:])))
+
+
+@pytest.mark.parametrize("opset", [1, 5])
+@pytest.mark.parametrize(
+    ("body", "to"),
+    [
+        ("g (float[2] x) => (double[2] y) { a = Neg (x) y = Cast <to = 'DOUBLE'> (a) }", []),
+        ("g (float16[2] x) => (double[2] y) { a = Cast <to = 'float'> (x) y = Cast <to = 'DOUBLE'> (a) }", ["DOUBLE"]),
+        (
+            "g (float16[4] x) => (float[1] y) { a = Cast <to = 'FLOAT'> (x)"
+            " y = Slice <axes = [0], starts = [0], ends = [1]> (a) }",
+            ["FLOAT"],
+        ),
+        ("g (float[1,1,2,2] x, double[1,1,1,1] w) => (double[1,1,2,2] y) { y = Conv (x, w) }", ["DOUBLE"]),
+    ],
+)
+def test_casts_name_their_type_by_text_where_the_opset_has_it(body: str, to: list[str], opset: int) -> None:
+    """Cast-1 takes `to` as text: a pass that moves, merges or inserts a Cast writes it so, and the file is valid."""
+    quoted = body.replace("'", '"')
+    model = onnx_ir.from_onnx_text(f'<ir_version: 3, opset_import: ["": {opset}]> {quoted}')
+    result = optimize(model)
+    casts = [node for node in result.model.graph if node.op_type == "Cast"]
+    assert [node.attributes["to"].value for node in casts] == (to or ["DOUBLE"])
+    reloaded(result.model)
