@@ -224,9 +224,12 @@ def run_command(arguments: argparse.Namespace) -> int:
         return tell_failure(failure_of(error, vars(arguments)), as_json=wants_json(arguments))
 
 
-def end_of_help(code: int) -> int:
-    """Return the exit code after argparse has printed the help or the version."""
+def end_of_help(code: int, error: OSError | None = None) -> int:
+    """Return the exit code after argparse has printed the help or the version, or failed to."""
     reason = _print_failure()
+    if error is not None and not isinstance(error, BrokenPipeError):
+        _drop(sys.stdout)
+        reason = error.strerror or "unknown error"
     return code if not reason else tell_failure(_unprinted(reason), as_json=False)
 
 

@@ -17,10 +17,13 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import LazyLoader
 from types import ModuleType
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import castsmith
 from castsmith.cli.exit_codes import UNUSABLE, USAGE, Failure, end_of_help, run_command, tell_failure
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 # Settings of the command's own interpreter that make it start and end quickly; unused by the library.
 
@@ -88,7 +91,10 @@ class _UsageError(Exception):
 
 
 class _Parser(argparse.ArgumentParser):
-    """An ArgumentParser whose error is one line."""
+    """An ArgumentParser whose error is one line, and that raises OSError where help cannot be printed."""
+
+    def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
+        print(message, end="", file=file)
 
     def error(self, message: str) -> NoReturn:
         raise _UsageError(f"{message.rstrip('.')} (see {self.prog} --help).")
@@ -109,6 +115,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return tell_failure(Failure(USAGE, str(error), "", UNUSABLE), as_json="--json" in words)
     except SystemExit as ending:  # --help or --version
         return end_of_help(ending.code if isinstance(ending.code, int) else 0)
+    except OSError as error:  # of a stream that is not buffered
+        return end_of_help(0, error)
     return run_command(arguments)
 
 

@@ -91,7 +91,7 @@ def require_feedable(values: Sequence[onnx_ir.Value], shapes: Mapping[str, tuple
     for value in values:
         shape = shapes.get(value.name or "", ())
         bits = 8 if value.dtype is None else max(8, element_type(value.dtype).bits)
-        size = math.prod(shape) * bits // 8
+        size = math.prod(max(dim, 1) for dim in shape) * bits // 8  # an array of no elements has a limit too
         if len(shape) > MOST_DIMENSIONS:
             raise FeedError(f"the input {value.name} has {len(shape)} dimensions, more than verify supports.")
         if size > _MOST_FED:

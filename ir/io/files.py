@@ -44,6 +44,22 @@ def destination(path: Path) -> Path:
     return target
 
 
+def link_beside(folder: Path, other: Path, files: Iterable[Path], gone: Iterable[Path]) -> None:
+    """Make links in `folder` to the data files in the folder `other` of a model to which a link in `folder` leads.
+
+    Programs that open that link look for the data beside it. Links to the files in `gone` are removed. A file that has
+    the name of a link already stays as it is.
+    """
+    links = {file: folder / file.relative_to(other) for file in (*files, *gone) if other in file.parents}
+    with suppress(OSError):
+        for file in set(gone) & set(links):
+            if links[file].is_symlink() and Path(os.path.realpath(links[file])) == file:
+                links[file].unlink()
+        for file in set(files) & set(links):
+            if not os.path.lexists(links[file]):
+                links[file].symlink_to(os.path.relpath(file, links[file].parent))
+
+
 @contextmanager
 def new_file(path: Path, suffix: str = _SUFFIX) -> Generator[tuple[IO[bytes], Path]]:
     """Yield a file to write beside `path`, and its name; it is deleted at the end of the block unless renamed."""

@@ -235,6 +235,8 @@ def _read(path: Path) -> tuple[onnx.ModelProto, IO[bytes] | None]:
         raise ModelError(f"{path}: the file cannot be read ({error.strerror}).") from None
     except (*_NO_MODEL, ValueError):
         raise ModelError(f"{path}: not an ONNX model, or truncated.") from None
+    except (IndexError, RuntimeError):  # of the parser of ONNX text
+        raise ModelError(f"{path}: the text has a number that is out of range.") from None
 
 
 def _require_shallow_text(path: Path) -> None:

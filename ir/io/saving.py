@@ -24,6 +24,7 @@ from castsmith.ir.io.files import (
     external_tensor,
     flush,
     free_names,
+    link_beside,
     mode_for,
     new_file,
     replace,
@@ -170,6 +171,9 @@ def write(
         layout = _layout(model, path, where, staying, everything=external_data is not None)
         old = before - {file_of(tensor) for tensor in staying.values()}
         dropped = _write(model, where, layout, old if is_last_use else old - reads, shard_bytes)
+        folder = Path(os.path.realpath(path.parent))
+        if folder != where.model.parent:
+            link_beside(folder, where.model.parent, data_files_of(where.model) or set(), dropped)
         return sorted(old - dropped)
     except OSError as error:
         raise ModelError(f"{path}: the file cannot be written ({error.strerror}).") from None

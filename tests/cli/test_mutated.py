@@ -101,3 +101,44 @@ def test_an_entry_of_external_data_that_is_wrong(
     assert said.startswith(f"castsmith: {path}: ")
     assert "internal" not in said
     assert "lambda" not in said
+
+
+COMMANDS = [
+    ["check", "{m}"],
+    ["verify", "{m}", "{m}"],
+    ["bounds", "{m}"],
+    ["diff", "{m}", "{m}"],
+    ["optimize", "{m}", "-o", "{o}", "--verify", "--target", "onnxruntime-android"],
+    ["convert", "{m}", "--to", "float16", "-o", "{o}", "--measure"],
+]
+
+
+@pytest.mark.parametrize("dims", [[0, 2**62], [2**62, 4], [2**31, 2**31], [1] * 100, [-2], []], ids=str)
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: words[0])
+def test_inputs_of_unusual_shapes(
+    words: list[str], dims: list[int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    proto = small_model()
+    proto.graph.input[0].type.tensor_type.shape.Clear()
+    for dim in dims:
+        proto.graph.input[0].type.tensor_type.shape.dim.add(dim_value=dim)
+    path = tmp_path / "m.onnx"
+    path.write_bytes(proto.SerializeToString())
+    assert main([word.format(m=path, o=tmp_path / "o.onnx") for word in words]) in (0, 1, 2, 3)
+    assert "internal" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        "g () => (float y) { y = Constant <value_int = 99999999999999999999> () }",
+        "g () => (float y) { y = Constant <value_float = 1e999999> () }",
+        "g () => (float y) { y = Constant <value = int64[1] {-99999999999999999999}> () }",
+        "g (float[99999999999999999999] x) => (float y) { y = Relu (x) }",
+    ],
+)
+def test_numbers_out_of_range_in_text(graph: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "m.onnxtxt"
+    path.write_text(f'<ir_version: 10, opset_import: ["": 20]> {graph}')
+    assert main(["check", str(path)]) == 2
+    assert "out of range" in capsys.readouterr().err

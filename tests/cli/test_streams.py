@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -137,3 +138,21 @@ def test_a_refused_model_writes_nothing(tmp_path: Path) -> None:
     ended = run(tmp_path, "optimize a.onnx -o -")
     assert (ended.returncode, ended.stdout) == (1, b"")
     assert is_one_sentence(said(ended))
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("words", ["--help", "--version", "cast --help", "passes"])
+def test_what_cannot_be_printed_is_an_error(words: str, unbuffered: str) -> None:
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run(
+            [sys.executable, "-m", "castsmith", *words.split()],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+            text=True,
+            check=False,
+        )
+    assert ended.returncode == 2
+    assert is_one_sentence(ended.stderr)
+    assert "standard output cannot be written" in ended.stderr

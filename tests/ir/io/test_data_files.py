@@ -10,7 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx.parser
 import onnx_ir
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx_ir import DataType
@@ -320,6 +322,25 @@ def test_a_link_is_written_through(tmp_path: Path, is_there: bool) -> None:
     assert (real / "r.json").exists()
     assert sorted(file.name for file in real.iterdir()) == ["b.onnx", "r.json", "w.bin"]
     assert contents(real / "b.onnx") == contents(link / "c.onnx")
+
+
+def test_data_is_linked_beside_a_link_to_the_model(tmp_path: Path) -> None:
+    """ONNX Runtime looks for data beside the name that it is given, also after the next save in place."""
+    model = onnx.parser.parse_model(
+        '<ir_version: 10, opset_import: ["": 20]> g (float[4000] x) => (float[4000] y) { y = Mul (x, w) }'
+    )
+    model.graph.initializer.append(numpy_helper.from_array(np.ones(4000, np.float32), "w"))
+    source, blobs, snapshot = tmp_path / "a.onnx", tmp_path / "blobs", tmp_path / "snapshot"
+    onnx.save(model, source, save_as_external_data=True, location="a.data", size_threshold=0)
+    blobs.mkdir()
+    snapshot.mkdir()
+    (snapshot / "c.onnx").symlink_to(Path("..") / "blobs" / "0123")
+    for words in ([source], [snapshot / "c.onnx"], [snapshot / "c.onnx", "--external-data", "new.bin"]):
+        assert main(["optimize", *map(str, words), "-o", str(snapshot / "c.onnx")]) == 0
+        onnxruntime.InferenceSession(snapshot / "c.onnx", providers=["CPUExecutionProvider"])
+        links = {file.name for file in snapshot.iterdir()} - {"c.onnx"}
+        assert links == {file.name for file in blobs.iterdir()} - {"0123"}
+        assert all((snapshot / name).is_symlink() for name in links)
 
 
 def test_links_in_a_cycle_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
