@@ -8,7 +8,8 @@ has a Cast or CastLike, those of subgraphs and functions included. Where a tool 
 is compared with the model bit for bit by `castsmith.verify`, and does not count if it is different.
 
 --results keeps what the tools wrote, and takes it from there the next time. --time runs the model and each result in
-ONNX Runtime, on one thread without and with its own optimization, in turns, and prints the median of the times.
+ONNX Runtime, on one thread without and with its own optimization, in turns, and prints the least processor times and
+the ratios of Castsmith's to the model's; where one is above 1.03 the two are measured again.
 --list prints a row for every model, in place of the exceptions alone.
 """
 
@@ -41,7 +42,9 @@ from castsmith.ir.walks import all_nodes
 from tests.graphs.inputs import inputs_for
 
 _SECONDS = 60
-_TURNS = 15
+_TURNS, _MORE_TURNS, _RUNS, _SESSIONS = 10, 60, 5, 4
+_SLOWER = 1.03
+"""The ratio of times from which a model is measured again, in more turns."""
 
 
 def by_onnxruntime(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -89,7 +92,7 @@ def session_options(level: onnxruntime.GraphOptimizationLevel) -> onnxruntime.Se
     return options
 
 
-def in_a_process(work: Callable[[], Any]) -> Any:
+def in_a_process(work: Callable[[], Any], seconds: float = _SECONDS) -> Any:
     """What the work returns, or None where it fails or takes too long; whatever a tool does stays in that process."""
     receiver, sender = multiprocessing.Pipe(duplex=False)
 
@@ -107,7 +110,7 @@ def in_a_process(work: Callable[[], Any]) -> Any:
     process.start()
     sender.close()
     try:
-        if receiver.poll(_SECONDS):
+        if receiver.poll(seconds):
             received = receiver.recv()
     except EOFError:
         pass
@@ -142,26 +145,34 @@ def result_of(tool: str, path: Path, results: Path) -> Path | None:
 
 def compared(path: Path, result: Path) -> str:
     """Whether the result gives the bits that the model gives."""
-    verdict = in_a_process(lambda: castsmith.verify(path, result, seconds=_SECONDS // 2, sets=4).summary())
+    verdict = in_a_process(
+        lambda: castsmith.verify(path, result, seconds=_SECONDS // 2, sets=4).summary(), 5 * _SECONDS
+    )
     return "not compared" if verdict is None else verdict.partition(":")[0]
 
 
-def milliseconds(paths: list[Path]) -> list[tuple[float, float]] | None:
-    """The median times of models on the same inputs, run in turns, without and with ONNX Runtime's optimization."""
+def milliseconds(paths: list[Path], turns: int) -> list[tuple[float, float]] | None:
+    """The least times of models on the same inputs, run in turns, without and with ONNX Runtime's optimization.
+
+    Counted is the processor time of the one thread, which other work lengthens least. A model has several
+    sessions, since times differ by the places of their buffers.
+    """
     model = castsmith.load(paths[0])
     feeds = {name: np.asarray(array) for name, array in inputs_for(model, 0, dimension=2).items()}
     columns: list[list[float]] = []
     levels = onnxruntime.GraphOptimizationLevel
     for level in (levels.ORT_DISABLE_ALL, levels.ORT_ENABLE_ALL):
-        sessions = [onnxruntime.InferenceSession(str(path), session_options(level)) for path in paths]
+        places = [*enumerate(paths)] * _SESSIONS
+        sessions = [(place, onnxruntime.InferenceSession(str(path), session_options(level))) for place, path in places]
         times: list[list[float]] = [[] for _ in paths]
-        for turn in range(_TURNS + 3):
-            for number, session in enumerate(sessions):
-                start = time.perf_counter()
+        for _ in range(turns):
+            for number, session in sessions:
                 session.run(None, feeds)
-                if turn >= 3:
-                    times[number].append(time.perf_counter() - start)
-        columns.append([1000 * statistics.median(each) for each in times])
+                start = time.thread_time()
+                for _ in range(_RUNS):
+                    session.run(None, feeds)
+                times[number].append((time.thread_time() - start) / _RUNS)
+        columns.append([1000 * min(each) for each in times])
     return list(zip(*columns, strict=True))
 
 
@@ -198,6 +209,7 @@ def main() -> None:
 def survey(paths: list[Path], results: Path, arguments: argparse.Namespace) -> None:
     totals: dict[str, Counter[str]] = {tool: Counter() for tool in ("as it is", *OPTIMIZERS)}
     standing: Counter[str] = Counter()
+    ratios: dict[str, tuple[float, float]] = {}
     print("| model | casts, nodes | " + " | ".join(OPTIMIZERS) + " | |")
     print("|---" * (len(OPTIMIZERS) + 3) + "|")
     for path in paths:
@@ -211,9 +223,7 @@ def survey(paths: list[Path], results: Path, arguments: argparse.Namespace) -> N
             continue
         fewer = [tool for tool, each in left.items() if each is not None and each[0] < ours[0]]
         verdicts = {tool: compared(path, file) for tool in fewer if (file := files[tool]) is not None}
-        others = [
-            each[0] for tool, each in left.items() if each and tool != OURS and verdicts.get(tool) in (None, "equal")
-        ]
+        others = [each[0] for tool, each in left.items() if each and tool != OURS and verdicts.get(tool) != "different"]
         best = min([given[0], *others])
         kind = "more than it was given" if ours[0] > given[0] else "more" if ours[0] > best else "as few"
         kind = "fewer" if ours[0] < best else kind
@@ -225,19 +235,35 @@ def survey(paths: list[Path], results: Path, arguments: argparse.Namespace) -> N
             cells = ["fails" if each is None else f"{each[0]}, {each[1]}" for each in left.values()]
             note = "; ".join(f"{tool}: {verdict}" for tool, verdict in verdicts.items())
             print(f"| {path.stem} | {given[0]}, {given[1]} | " + " | ".join(cells) + f" | {kind}. {note} |", flush=True)
-        if arguments.time:
-            _times(path, files)
+        if arguments.time and (timed := _times(path, files)) is not None:
+            ratios[path.stem] = timed
     print()
     for tool, total in totals.items():
         print(f"{tool}: {total['models']} models, {total['casts']} casts, {total['nodes']} nodes")
     print(", ".join(f"{kind}: {count}" for kind, count in sorted(standing.items())), f"of {standing.total()}")
+    for place, how in enumerate(("without", "with")):
+        column = {name: each[place] for name, each in ratios.items()}
+        slower = sorted((ratio, name) for name, ratio in column.items() if ratio > _SLOWER)
+        if column:
+            middle = f"{statistics.geometric_mean(column.values()):.3f}"
+            print(f"time {how} optimization, {len(column)} models: {middle} of what it was; slower: {slower}")
 
 
-def _times(path: Path, files: dict[str, Path | None]) -> None:
+def _times(path: Path, files: dict[str, Path | None]) -> tuple[float, float] | None:
+    """Print the times of the model and of each result; return the ratios of Castsmith's to the model's."""
     runs = {"as it is": path, **{tool: file for tool, file in files.items() if file is not None}}
-    found: Any = in_a_process(lambda: milliseconds(list(runs.values()))) or ()
-    for tool, (off, on) in zip(runs, found, strict=False):
-        print(f"    {path.stem} {tool}: {off:.3f} ms without, {on:.3f} ms with optimization", flush=True)
+    found: Any = in_a_process(lambda: milliseconds(list(runs.values()), _TURNS))
+    if found is None or OURS not in runs:
+        return None
+    given, ours = dict(zip(runs, found, strict=True))["as it is"], dict(zip(runs, found, strict=True))[OURS]
+    ratios = ours[0] / given[0], ours[1] / given[1]
+    if max(ratios) > _SLOWER:
+        pair = [path, runs[OURS]]
+        again: Any = in_a_process(lambda: milliseconds(pair, _MORE_TURNS))
+        ratios = ratios if again is None else (again[1][0] / again[0][0], again[1][1] / again[0][1])
+    cells = ", ".join(f"{tool} {off:.3f} / {on:.3f}" for tool, (off, on) in zip(runs, found, strict=True))
+    print(f"    {path.stem}: {cells} ms without / with; {ratios[0]:.3f} / {ratios[1]:.3f}", flush=True)
+    return ratios
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ no range. It follows from the node that makes the value, and the facts about its
   Cast                               the operand's range, if the target holds all of it
   Clip, Mod                          between the bounds, below the divisor (integers only)
   Add, Sub, Mul, Div, Neg, Range ... of integers that cannot overflow
+  CumSum, ReduceSum                  as many of the operand's elements as the dimensions have, added up
   Max, Min                           the greatest, or least, of the operands' bounds
   moves of elements                  the operand's range
 """
@@ -21,6 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from math import prod
+from typing import Protocol
 
 import numpy as np
 import onnx_ir
@@ -111,6 +113,18 @@ class Range:
         return row.signed and max(-self.low, self.high) <= min(2**row.precision, row.max)
 
 
+class Bounds(Protocol):
+    """Facts about the shapes of a model, and the integers computed from them."""
+
+    def dims(self, value: onnx_ir.Value) -> list[int] | None:
+        """Return the largest size of each dimension; None if one is unknown."""
+        ...
+
+    def elements(self, value: onnx_ir.Value) -> Interval | None:
+        """Return the least and the greatest element; None if unknown."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Ranges:
     """The ranges of the values of a model, each computed once, on demand.
@@ -122,6 +136,8 @@ class Ranges:
     inference: Inference
     largest_dim: int = _LARGEST
     """Upper bound of unknown dimensions."""
+    bounds: Bounds | None = None
+    """Facts beyond the declared shapes."""
     known: dict[onnx_ir.Value, Range | None] = field(default_factory=dict[onnx_ir.Value, "Range | None"])
 
     def get(self, value: onnx_ir.Value) -> Range | None:
@@ -129,8 +145,21 @@ class Ranges:
         for each, _ in sources_first(value, self.known, _operands):
             rule, node = _rule_of(each)
             found = None if rule is None or node is None else rule(node, self)
-            self.known[each] = found or _of_source(each, self.inference)
+            self.known[each] = found or self._computed(each) or _of_source(each, self.inference)
         return self.known[value]
+
+    def _computed(self, value: onnx_ir.Value) -> Range | None:
+        found = None if self.bounds is None else self.bounds.elements(value)
+        return None if found is None else Range(*found)
+
+    def dims(self, value: onnx_ir.Value | None) -> list[int] | None:
+        """Return the largest size of each dimension of the value; None if one is unknown."""
+        if value is None:
+            return None
+        known = [dim for dim in value.shape or () if isinstance(dim, int) and dim > 0]
+        if value.shape is not None and len(known) == len(value.shape):
+            return known
+        return None if self.bounds is None else self.bounds.dims(value)
 
     def of(self, value: onnx_ir.Value | None) -> Range | None:
         """Return the facts about an operand for a rule, which runs after all operands were visited."""
@@ -191,20 +220,13 @@ def _of_tensor(tensor: onnx_ir.TensorProtocol) -> Range | None:
 
 def _indices(node: onnx_ir.Node, known: Ranges) -> Range | None:
     """Return the range of indices into the operand, or its dimensions: at most the longest, if all are known."""
-    dims = _dims(node.inputs[0])
+    dims = known.dims(node.inputs[0])
     return Range(0, known.largest_dim if dims is None else max(dims, default=1))
 
 
-def _count(node: onnx_ir.Node, _: Ranges) -> Range | None:
-    dims = _dims(node.inputs[0])
+def _count(node: onnx_ir.Node, known: Ranges) -> Range | None:
+    dims = known.dims(node.inputs[0])
     return Range(0, _LARGEST if dims is None else prod(dims))
-
-
-def _dims(value: onnx_ir.Value | None) -> list[int] | None:
-    if value is None or value.shape is None:
-        return None
-    known = [dim for dim in value.shape if isinstance(dim, int)]
-    return known if len(known) == len(value.shape) else None
 
 
 _MOVED = (Moves.KEEP, Moves.PERMUTE, Moves.SELECT, Moves.SPLIT, Moves.REPEAT, Moves.JOIN, Moves.CHOOSE)
@@ -288,6 +310,28 @@ def _arithmetic(node: onnx_ir.Node, known: Ranges) -> Range | None:
     return Range(*found) if found is not None and Range(*found).fits(dtype) else None
 
 
+def _total(node: onnx_ir.Node, known: Ranges) -> Range | None:
+    """Return the range of sums of integers along axes; of no integers, and the first of an exclusive sum, it is 0."""
+    dims, found = known.dims(node.inputs[0]), known.of(node.inputs[0])
+    axes, dtype = _axes(node), known.inference.type_of(node.outputs[0])
+    if dims is None or axes is None or found is None or dtype is None or element_type(dtype).kind is not Kind.INTEGER:
+        return None
+    if any(not -len(dims) <= axis < len(dims) for axis in axes):
+        return None
+    count = prod(dims[axis] for axis in axes or range(len(dims)))
+    total = Range(min(0, found.low * count), max(0, found.high * count))
+    return total if total.fits(dtype) else None
+
+
+def _axes(node: onnx_ir.Node) -> list[int] | None:
+    """Return the axes of a node, empty for all; None if they are computed."""
+    given = node.inputs[1] if len(node.inputs) > 1 else None
+    if given is None:
+        return [*(node.attributes.get_ints("axes", ()) or ())]
+    tensor = constant_tensor(given)
+    return None if tensor is None else [int(axis) for axis in tensor.numpy().ravel()]
+
+
 _PLACES = (Answer.PLACES, Answer.EXTREME)
 _RULES: Mapping[str, _Rule] = {
     **dict.fromkeys(operators(lambda row: row.answer in _PLACES or row.moves is Moves.SHAPE), _indices),
@@ -300,4 +344,5 @@ _RULES: Mapping[str, _Rule] = {
     **dict.fromkeys(("Max", "Min"), _extremes),
     **dict.fromkeys(ARITHMETIC, _arithmetic),
     "Trilu": _with_zeros,
+    **dict.fromkeys(("CumSum", "ReduceSum"), _total),
 }

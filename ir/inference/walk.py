@@ -90,8 +90,8 @@ def _named_outputs(key: OpKey, count: int) -> tuple[tuple[str | None, DataType |
 def _by_attributes(node: onnx_ir.Node, inputs: Sequence[DataType | None], key: OpKey) -> list[DataType | None]:
     """Complete the types that attributes fix (Cast's `to`, RandomNormal's `dtype` ...) by onnx's own inference."""
     if node.op_type == "Constant":
-        tensor = constant_tensor(node.outputs[0])
-        return [None if tensor is None else tensor.dtype]
+        tensor, named = constant_tensor(node.outputs[0]), next(iter(node.attributes), "")
+        return [_OF_CONSTANT.get(named) if tensor is None else tensor.dtype]
     if node.op_type == "Cast" and "to" in node.attributes and not node.attributes["to"].is_ref():
         return [cast_target(node)]
     if node.op_type in _OF_THEIR_ELEMENTS and node.domain in DEFAULT_DOMAINS and inputs:
@@ -100,6 +100,14 @@ def _by_attributes(node: onnx_ir.Node, inputs: Sequence[DataType | None], key: O
     if any(attribute.is_ref() for attribute in node.attributes.values()):
         return nothing
     return _ask_onnx(node, inputs, key) or nothing
+
+
+_OF_CONSTANT = {
+    **dict.fromkeys(("value_float", "value_floats"), DataType.FLOAT),
+    **dict.fromkeys(("value_int", "value_ints"), DataType.INT64),
+    **dict.fromkeys(("value_string", "value_strings"), DataType.STRING),
+}
+"""The types of Constants by attribute, also of those that are parameters of a function."""
 
 
 def _ask_onnx(node: onnx_ir.Node, inputs: Sequence[DataType | None], key: OpKey) -> list[DataType | None] | None:

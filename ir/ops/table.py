@@ -231,7 +231,7 @@ _STANDARD: dict[str, Traits] = {
     "Sub": _INTEGER_ARITHMETIC,
     "Mul": replace(_INTEGER_ARITHMETIC, on_bool="And"),
     "Div": _INTEGER_ARITHMETIC,
-    "CumSum": Traits(keeps_shape=True),
+    "CumSum": Traits(keeps_shape=True, elements=_FIRST, modular=True),
     "PRelu": replace(_ROUNDED, revised=True, keeps_shape=True),
     "Reciprocal": _ROUNDED,
     "Sqrt": _ROUNDED,
@@ -265,11 +265,12 @@ _STANDARD: dict[str, Traits] = {
     ),
     **dict.fromkeys(
         (
-            *("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean", "ReduceProd", "ReduceSum"),
+            *("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean", "ReduceProd"),
             "ReduceSumSquare",
         ),
         Traits(reduces=True),
     ),
+    "ReduceSum": Traits(elements=_FIRST, reduces=True, modular=True),
     # random numbers, windows, normalizations and integer products
     "Bernoulli": replace(_RANDOM, typed_by_input=True),
     "Multinomial": _RANDOM,

@@ -21,7 +21,15 @@ from castsmith.numerics.errors import present
 from castsmith.numerics.status import cast_status
 from castsmith.passes.place.chains import Casting, Castings, Chain, is_fixed, start
 from castsmith.passes.place.choices import Choice, Mode, choice_of, keeps_order
-from castsmith.passes.place.movable import ORDER, data_inputs, elements_moved, moves_input
+from castsmith.passes.place.movable import (
+    ARITHMETIC,
+    ORDER,
+    all_fit,
+    data_inputs,
+    elements_moved,
+    integer_inputs,
+    moves_input,
+)
 from castsmith.passes.place.problem import Demand, MovingNode, Problem, Root
 from castsmith.passes.place.sizes import Sizes
 from castsmith.passes.simplify import cast_before, held
@@ -39,6 +47,8 @@ class Region:
     """Nodes that are connected by the elements they move: all in the order of the graph, and the casts among them."""
 
     nodes: dict[onnx_ir.Node, int] = field(default_factory=dict[onnx_ir.Node, int])
+    inputs: dict[onnx_ir.Node, list[int]] = field(default_factory=dict[onnx_ir.Node, list[int]])
+    """The inputs of each node that hold elements."""
     casts: dict[onnx_ir.Node, CastNode] = field(default_factory=dict[onnx_ir.Node, CastNode])
 
     @property
@@ -53,7 +63,7 @@ def find_regions(
     casts: dict[onnx_ir.Node, CastNode] = {}
     members: dict[onnx_ir.Node, list[int]] = {}
     for node in graph:
-        indexes = data_inputs(node)
+        indexes = data_inputs(node) or integer_inputs(node, inference, ranges)
         meaning = _movable_cast(node, inference, imports, ranges) if indexes is None else None
         if meaning is not None:
             casts[node], indexes = meaning, [0]
@@ -66,11 +76,14 @@ def find_regions(
 
     sets: UnionFind[object] = UnionFind()
     for node, indexes in members.items():
-        sets.union(node, *node.outputs, *(node.inputs[index] for index in indexes))
+        elements = [node.inputs[index] for index in indexes]
+        if node.op_type in ARITHMETIC:  # a number that many nodes add does not connect them
+            elements = [value for value in elements if constant_tensor(value) is None]
+        sets.union(node, *node.outputs, *elements)
     regions: defaultdict[object, Region] = defaultdict(Region)
     for place, node in enumerate(members):
         region = regions[sets[node]]
-        region.nodes[node] = place
+        region.nodes[node], region.inputs[node] = place, members[node]
         if node in casts:
             region.casts[node] = casts[node]
     return [region for region in regions.values() if 0 < len(region.casts) < len(region.nodes)]
@@ -93,7 +106,7 @@ def pose(
         return f"chain of more than {_IN_A_ROW} casts; skipped"
     opset, graph = opset_of(imports, "") or 1, next(iter(region.nodes)).graph
     graph = present(graph, "the graph of the value")
-    types = {dtype for node in region.nodes for dtype in _types_of(node, inference)}
+    types = {dtype for node, indexes in region.inputs.items() for dtype in _types_of(node, indexes, inference)}
     steps = _steps(region.casts.values(), types, opset)
     if isinstance(steps, str):
         return steps
@@ -103,7 +116,7 @@ def pose(
     moves: list[MovingNode] = []
     unmoved: list[onnx_ir.Node] = []
     for node in region.nodes:
-        indexes = [0] if node in region.casts else data_inputs(node) or []
+        indexes = region.inputs[node]
         operands = [value for index in indexes if (value := node.inputs[index]) is not None]
         for value in operands:
             if value not in histories:
@@ -118,18 +131,24 @@ def pose(
         sizes.note_move(operands, node.outputs)
         dtype = inference.type_of(operands[0])
         dtype = present(dtype, "the element type")
-        alike = len({histories[value] for value in operands}) == 1
+        alike, computes = len({histories[value] for value in operands}) == 1, node.op_type in ARITHMETIC
         for output in node.outputs:
-            histories[output] = histories[operands[0]] if alike else start(dtype)
+            if computes:
+                histories[output] = _history_of_source(output, inference, casting, ranges)
+            else:
+                histories[output] = histories[operands[0]] if alike else start(dtype)
         choices = tuple(_choices(node, indexes, dtype, casting, imports, target))
-        if node.op_type in ORDER:
+        if computes:
+            kept, *others = choices
+            choices = (kept, *(c for c in others if c.mode is Mode.AFTER and all_fit(node, indexes, c.dtype, ranges)))
+        elif node.op_type in ORDER:
             kept, *others = choices
             past = [histories[value] for value in operands]
             choices = (kept, *(c for c in others if keeps_order(c, dtype, past, any_float=through_order)))
         moves.append(MovingNode(node, dtype, choices, elements_moved(node, indexes, sizes)))
     for node in unmoved:
         # Fixed for the actual values, by a range that is not in their history: it bounds the region.
-        del region.nodes[node], region.casts[node]
+        del region.nodes[node], region.inputs[node], region.casts[node]
     # A value cast at optimization time must be a constant for any choice of types in the region.
     cast_now = all(namer.takes_constant(graph, dtype) for dtype in casting.types())
     roots = [
@@ -177,9 +196,8 @@ def _longest_row(region: Region) -> int:
     return max(rows.values(), default=0)
 
 
-def _types_of(node: onnx_ir.Node, inference: Inference) -> Iterable[DataType]:
-    indexes = data_inputs(node)
-    for value in [*node.outputs, *(node.inputs[index] for index in ([0] if indexes is None else indexes))]:
+def _types_of(node: onnx_ir.Node, indexes: Iterable[int], inference: Inference) -> Iterable[DataType]:
+    for value in [*node.outputs, *(node.inputs[index] for index in indexes)]:
         dtype = inference.type_of(value)
         if dtype is not None:
             yield dtype

@@ -24,7 +24,7 @@ import onnx_ir
 from castsmith.ir.inference import Inference, Ranges, Session, called_with_several_types
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops import CastNode
-from castsmith.ir.options import count_info, flag_info, option, text_info
+from castsmith.ir.options import count_info, flag_info, option, shared, text_info
 from castsmith.ir.records import Records, Refusal, Rewrite, RewriteResult
 from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.targets import Target
@@ -39,7 +39,7 @@ from castsmith.passes.place.problem import IMPOSSIBLE, LAUNCH_BYTES, Problem
 from castsmith.passes.place.regions import Region, find_regions, pose
 from castsmith.passes.place.sizes import FLOW, Sizes, parse_sizes
 from castsmith.passes.place.solve import solve
-from castsmith.passes.shapes import Shapes
+from castsmith.passes.shapes import Shapes, ranges_of
 
 NAME = "place-casts"
 RULE = "place-casts"
@@ -58,12 +58,14 @@ class PlaceCasts(SessionPass):
             results.
         through_order: Move casts through Max, Min, MaxPool and Sign of floating-point values too, for which the
             standard leaves NaN and zeros of both signs open.
+        largest_dim: As in NarrowTypes.
         target: As in SimplifyCasts.
     """
 
     default_size: int = option(64, count_info("assumed size of an unknown dimension"))
     sizes: str = option("", text_info("assumed sizes of dimensions by name: batch=1,N=128"))
     through_order: bool = option(False, flag_info("move casts through Max, Min, MaxPool and Sign of floats"))
+    largest_dim: int = shared("largest_dim")
     target: Target | None = None
 
     def rewrite(self, session: Session) -> RewriteResult:
@@ -75,7 +77,7 @@ class PlaceCasts(SessionPass):
             Sizes(
                 Shapes(model, inference, session.imports, session.holders), self.default_size, parse_sizes(self.sizes)
             ),
-            Ranges(inference),
+            ranges_of(session, inference, self.largest_dim),
             self.through_order,
             self.target,
         )

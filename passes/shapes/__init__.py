@@ -2,7 +2,8 @@
 
 Run `FoldShapes`. `Shapes` gives the shape of a value, and its elements if they are few and known: as numbers, or as
 sums of products of the symbols of dimensions (`symbols`). `dims` has the rules for shapes, `contents` those
-for elements; `targets` replaces a shape operand by an equivalent constant.
+for elements; `targets` replaces a shape operand by an equivalent constant. `ranges_of` gives the ranges of
+integers, with what shapes say of them.
 """
 
 from __future__ import annotations
@@ -12,17 +13,19 @@ from typing import TYPE_CHECKING
 from castsmith.lazy import door
 
 if TYPE_CHECKING:
+    from castsmith.passes.shapes.bounds import ranges_of
     from castsmith.passes.shapes.elements import Dims
     from castsmith.passes.shapes.run import FoldShapes
     from castsmith.passes.shapes.symbols import Poly, Symbol, Unknown
     from castsmith.passes.shapes.walk import Shapes
 
-__all__ = ["Dims", "FoldShapes", "Poly", "Shapes", "Symbol", "Unknown"]
+__all__ = ["Dims", "FoldShapes", "Poly", "Shapes", "Symbol", "Unknown", "ranges_of"]
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(
         __name__,
         {
+            "bounds": ("ranges_of",),
             "elements": ("Dims",),
             "run": ("FoldShapes",),
             "symbols": ("Poly", "Symbol", "Unknown"),

@@ -1,5 +1,7 @@
-"""Facts about dimensions without a number: integers that fit int32 in every run that gives a result.
+"""Facts about dimensions without a number, true in every run that gives a result: bounds, and integers that fit int32.
 
+  an index     Gather of table[512, 8] at the places from 0 to N fails for an N above 512
+  a constant   x[N, 8] + c[128, 8] fails for an N above 128, and x[2, N] times w[64, 8] for any N but 64
   a tensor     float[N, 200, 1280] has 1,024,000 bytes for each N, and no tensor is larger than an address space
   a Reshape    of x[7*N, 8] to [int32(N), 7, 8] fails for an N that int32 does not hold, except the one that becomes -1;
                with a Reshape to [int32(N), -1, 8], which fails for that one, N fits
@@ -14,11 +16,11 @@ from collections.abc import Iterator
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.ops import DEFAULT_DOMAINS
+from castsmith.ir.ops import DEFAULT_DOMAINS, Moves, operators, traits_of
 from castsmith.ir.walks import graphs_in, nodes_of
 from castsmith.numerics.types import element_bytes, element_type
 from castsmith.passes.shapes.elements import Dims
-from castsmith.passes.shapes.symbols import Element, Poly, product, quotient
+from castsmith.passes.shapes.symbols import Element, Poly, Symbol, product, quotient
 from castsmith.passes.shapes.walk import Shapes
 
 _ADDRESSES = 1 << 47
@@ -41,6 +43,86 @@ def fitting(shapes: Shapes) -> Iterator[Fact]:
             if wanted is not None and wanted.ndim == 1 and shape is not None:
                 _note_reshape(wanted.tolist(), shape, shapes, equal, above)
     yield from (shapes.wrapped[each] for each in equal & above)
+
+
+Limit = tuple[Symbol, int]
+"""A symbol, and its upper bound."""
+
+
+def limits(shapes: Shapes) -> Iterator[Limit]:
+    """Return the bounds that indices and constants give, if an integer is cast to a narrower type."""
+    for node in _live(shapes.model.graph) if shapes.wrapped else ():
+        if node.domain not in DEFAULT_DOMAINS or any(each.is_ref() for each in node.attributes.values()):
+            continue
+        if node.op_type == "Gather":
+            yield from _of_index(node, shapes)
+        elif node.op_type == "MatMul" or (node.op_type in _BROADCASTS and shapes.operation(node).opset >= _NUMPY):
+            yield from _of_operands(node, shapes)
+
+
+_NUMPY = 7
+"""The opset from which operands of all elementwise operators are broadcast as in numpy."""
+
+_BROADCASTS = operators(lambda row: row.elementwise)
+
+_CARRYING = (Moves.KEEP, Moves.PERMUTE, Moves.REPEAT)
+"""Moves that leave no element out."""
+
+
+def _of_index(node: onnx_ir.Node, shapes: Shapes) -> Iterator[Limit]:
+    shape, axis = shapes.shape(node.inputs[0]), node.attributes.get_int("axis", 0) or 0
+    size = shape[axis] if shape is not None and -len(shape) <= axis < len(shape) else None
+    made = _carried(node.inputs[1])
+    if not isinstance(size, int) or made is None or made.op_type != "Range" or made.domain not in DEFAULT_DOMAINS:
+        return
+    parts = [shapes.content(value) for value in made.inputs]
+    start, end, step = (None if part is None or part.size != 1 else part.ravel()[0] for part in parts)
+    if isinstance(start, int) and start >= 0 and step == 1:
+        yield from _at_most(end, max(size, start))
+
+
+def _carried(value: onnx_ir.Value | None) -> onnx_ir.Node | None:
+    """Return the node that makes the elements of the value, before moves that leave none out."""
+    node = None if value is None else value.producer()
+    while node is not None and node.domain in DEFAULT_DOMAINS:
+        row = traits_of("", node.op_type)
+        if row.moves not in _CARRYING or not row.holds(node) or node.inputs[0] is None:
+            return node
+        node = node.inputs[0].producer()
+    return node
+
+
+def _of_operands(node: onnx_ir.Node, shapes: Shapes) -> Iterator[Limit]:
+    """Return the bounds of dimensions that meet a number above 1, to which they must be equal, or be 1."""
+    found = [shapes.shape(value) for value in node.inputs]
+    known = [shape for shape in found if shape]
+    if len(known) < 2 or len(known) < len(found):
+        return
+    if node.op_type == "MatMul":
+        left, right = known[0][-1], known[1][max(len(known[1]) - 2, 0)]
+        pairs = [(left, right), (right, left)]
+    else:
+        pairs = [
+            (one[-place], other[-place])
+            for one in known
+            for other in known
+            for place in range(1, min(len(one), len(other)) + 1)
+        ]
+    for dim, size in pairs:
+        if isinstance(size, int) and size > 1:
+            yield from _at_most(dim, size)
+
+
+def _at_most(element: Element | None, high: int) -> Iterator[Limit]:
+    """Return the bound of the one symbol of `a * symbol + b` that is at most `high`."""
+    if not isinstance(element, Poly):
+        return
+    terms = dict(element.terms)
+    rest = terms.pop((), 0)
+    if len(terms) == 1:
+        ((monomial, factor),) = terms.items()
+        if len(monomial) == 1 and factor > 0:
+            yield monomial[0], (high - rest) // factor
 
 
 def _held_by_memory(shapes: Shapes, live: set[onnx_ir.Node]) -> Iterator[Fact]:

@@ -43,7 +43,7 @@ from castsmith.numerics.types import type_name
 from castsmith.passes.shapes.arithmetic import BY_ELEMENT
 from castsmith.passes.shapes.contents import COMPUTED, FOLLOWED
 from castsmith.passes.shapes.elements import Content
-from castsmith.passes.shapes.facts import fitting
+from castsmith.passes.shapes.facts import fitting, limits
 from castsmith.passes.shapes.symbols import Poly, Unknown
 from castsmith.passes.shapes.targets import REASONS, WITH_TARGETS, constant_target
 from castsmith.passes.shapes.walk import Shapes
@@ -53,7 +53,7 @@ RULE = "fold-shape-arithmetic"
 TARGET_RULE = "fix-shape-operand"
 
 _LEARNING = 4
-"""Rounds of inference with the facts that Reshapes gave."""
+"""Rounds of inference with the facts that the uses of dimensions give."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class FoldShapes(SessionPass):
         inference = session.follow(PromotionRules(promote_unsafe=True))
         several = called_with_several_types(inference)
         nodes = [node for node in all_nodes(model) if node.graph not in several]
-        shapes = _known(Shapes(model, inference, session.imports, session.holders, self.largest_dim), nodes)
+        shapes = learned(Shapes(model, inference, session.imports, session.holders, self.largest_dim), nodes)
         _Folding(session, shapes, session.namer(), self, records).run(nodes)
         return RewriteResult(model, bool(records.rewrites), records)
 
@@ -121,8 +121,8 @@ _OF_SHAPES = operators(lambda row: row.moves is Moves.SHAPE)
 """Operators that read nothing of their operand but its shape."""
 
 
-def _known(shapes: Shapes, nodes: Iterable[onnx_ir.Node]) -> Shapes:
-    """Infer until the Reshapes give no further fact.
+def learned(shapes: Shapes, nodes: Iterable[onnx_ir.Node]) -> Shapes:
+    """Infer until the uses of dimensions give no further fact.
 
     Declared shapes of intermediate values are ignored if one of them contradicts the nodes.
     """
@@ -132,8 +132,8 @@ def _known(shapes: Shapes, nodes: Iterable[onnx_ir.Node]) -> Shapes:
                 for output in node.outputs:
                     shapes.shape(output)
         if shapes.contradicted and shapes.declared:
-            return _known(shapes.undeclared(), nodes)
-        if not shapes.learn(fitting(shapes)):
+            return learned(shapes.undeclared(), nodes)
+        if not (shapes.bound(limits(shapes)) or shapes.learn(fitting(shapes))):
             break
     return shapes
 

@@ -18,10 +18,11 @@ from castsmith.ir.constants import constant_tensor
 from castsmith.ir.inference import Inference
 from castsmith.ir.ops import DEFAULT_DOMAINS, FLOW, opset_of
 from castsmith.ir.walks import Scope, graph_of, graphs_in, sources_first
+from castsmith.numerics.types import element_type
 from castsmith.passes.shapes.contents import FOLLOWED, contents_of
 from castsmith.passes.shapes.dims import Names, dims_of
 from castsmith.passes.shapes.elements import Content, Derived, Dims, Operation, of_tensor
-from castsmith.passes.shapes.symbols import Element, Poly, Unknown, symbol
+from castsmith.passes.shapes.symbols import Element, Poly, Symbol, Unknown, symbol
 
 
 @dataclass
@@ -48,6 +49,8 @@ class Shapes:
     _named: dict[tuple[object, str], Poly] = field(default_factory=dict[tuple[object, str], Poly])
     _names: Names = field(default_factory=Names)
     _derived: Derived = field(default_factory=Derived)
+    _highs: dict[object, int] = field(default_factory=dict[object, int])
+    """Upper bounds of symbols, by their keys in `_named` and `_fresh`."""
 
     def shape(self, value: onnx_ir.Value | None) -> Dims | None:
         """Return the shape of the value, every dimension an int or a Poly; None if the rank is unknown."""
@@ -175,7 +178,7 @@ class Shapes:
                 dims.append(dim)
             elif not isinstance(dim, int) and dim.value:
                 key = scope, str(dim.value)
-                dims.append(self._named.setdefault(key, symbol(key[1], 0, self.largest_dim or None)))
+                dims.append(self._named.setdefault(key, symbol(key[1], 0, self._high(key))))
             else:
                 dims.append(self._new(value, index))
         return tuple(dims)
@@ -184,8 +187,12 @@ class Shapes:
         """Return the symbol of an unknown dimension."""
         key = value, index
         if key not in self._fresh:
-            self._fresh[key] = symbol("", 0, self.largest_dim or None)
+            self._fresh[key] = symbol("", 0, self._high(key))
         return self._fresh[key]
+
+    def _high(self, key: object) -> int | None:
+        known = [high for high in (self.largest_dim, self._highs.get(key)) if high]
+        return min(known, default=None)
 
     def undeclared(self) -> Shapes:
         """Return the same walk without the declared shapes of node outputs."""
@@ -195,6 +202,26 @@ class Shapes:
     def wrapped(self) -> Mapping[Poly, tuple[Element, DataType]]:
         """Return the symbols of casts to a narrower integer: the operand and the type."""
         return self._derived.wrapped
+
+    def fitting(self, element: Element) -> int | None:
+        """Return the largest integer of the narrowest type that is known to hold the element; None if unknown."""
+        tops = [int(element_type(dtype).max) for each, dtype in self._derived.fitting if each == element]
+        return min(tops, default=None)
+
+    def bound(self, limits: Iterable[tuple[Symbol, int]]) -> bool:
+        """Assume the upper bounds of symbols; True if one is new, and more can be found with it."""
+        keys = {poly: key for held in (self._named, self._fresh) for key, poly in held.items()}
+        found: dict[object, int] = {}
+        for each, high in limits:
+            key = keys.get(Poly({(each,): 1}))
+            if key is not None and high > 0 and high < found.get(key, self._high(key) or high + 1):
+                found[key] = high
+        if found:
+            self._highs.update(found)
+            for held in (self._named, self._fresh, self._shapes, self._contents):
+                held.clear()
+            self._derived = Derived()
+        return bool(found)
 
     def learn(self, facts: Iterable[tuple[Element, DataType]]) -> bool:
         """Assume that each integer fits its type; True if that is new, and more can be found with it."""

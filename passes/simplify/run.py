@@ -37,7 +37,7 @@ from castsmith.ir.ops import (
     opset_of,
     read_cast,
 )
-from castsmith.ir.options import count_info, flag_info, option, text_info
+from castsmith.ir.options import count_info, flag_info, option, shared, text_info
 from castsmith.ir.records import Refusal, Rewrite, RewriteResult, Site
 from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.rewriting import Replacement, lacking_identity, run_rules
@@ -47,6 +47,7 @@ from castsmith.numerics.errors import CastError, ElementTypeError
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import type_name
 from castsmith.passes.place import parse_sizes
+from castsmith.passes.shapes import ranges_of
 from castsmith.passes.simplify.equal import EqualNodes, nodes_before_casts
 from castsmith.passes.simplify.local import CastTable, cast_filling, merge_with
 from castsmith.passes.simplify.savings import Savings, reads_more
@@ -65,17 +66,20 @@ class SimplifyCasts(SessionPass):
         default_size: As in PlaceCasts; used only for the bytes in the records.
         sizes: As in PlaceCasts; used only for the bytes in the records.
         undefined_free: Also shorten chains whose result changes only where the standard leaves the chain open.
+        largest_dim: As in NarrowTypes.
         target: The runtime whose kernels limit the types a node may be given; ONNX Runtime on the CPU if None.
     """
 
     default_size: int = option(64, count_info("assumed size of an unknown dimension"))
     sizes: str = option("", text_info("assumed sizes of dimensions by name: batch=1,N=128"))
     undefined_free: bool = option(False, flag_info("shorten chains that the standard leaves open"))
+    largest_dim: int = shared("largest_dim")
     target: Target | None = None
 
     def rewrite(self, session: Session) -> RewriteResult:
         inference, imports = session.follow(PromotionRules(promote_unsafe=True)), session.imports
-        facts = _Facts(inference, CastTable(session.holders), Ranges(inference), self.undefined_free)
+        ranges = ranges_of(session, inference, self.largest_dim)
+        facts = _Facts(inference, CastTable(session.holders), ranges, self.undefined_free)
         savings = Savings(inference, self.default_size, parse_sizes(self.sizes))
         ambiguous = called_with_several_types(inference)
         equal = EqualNodes(session.holders, nodes_before_casts(session.model))

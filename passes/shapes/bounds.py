@@ -1,0 +1,70 @@
+"""Bounds of dimensions, and of the integers that are computed from shapes, for `castsmith.ir.inference.Ranges`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.inference import Inference, Ranges, Session
+from castsmith.ir.ops import DEFAULT_DOMAINS
+from castsmith.ir.walks import all_nodes
+from castsmith.numerics.types import Kind, element_type
+from castsmith.passes.shapes.contents import FOLLOWED
+from castsmith.passes.shapes.run import learned, may_find_something
+from castsmith.passes.shapes.symbols import Element, high_of, low_of
+from castsmith.passes.shapes.walk import Shapes
+
+
+@dataclass(frozen=True)
+class ShapeBounds:
+    """The bounds that the symbols of shapes have."""
+
+    shapes: Shapes
+
+    def dims(self, value: onnx_ir.Value) -> list[int] | None:
+        """Return the largest size of each dimension; None if one is unknown."""
+        shape = self.shapes.shape(value)
+        known = [high for dim in shape or () if (high := self._high(dim)) is not None]
+        return known if shape is not None and len(known) == len(shape) else None
+
+    def elements(self, value: onnx_ir.Value) -> tuple[int, int] | None:
+        """Return the least and the greatest element; None if unknown."""
+        dtype, node = self.shapes.inference.type_of(value), value.producer()
+        if dtype is None or element_type(dtype).kind is not Kind.INTEGER or node is None:
+            return None
+        if node.op_type not in FOLLOWED or node.domain not in DEFAULT_DOMAINS:
+            return None
+        content = self.shapes.content(value)
+        elements: list[Element] = [] if content is None else content.ravel().tolist()
+        lows = [low for each in elements if (low := low_of(each)) is not None]
+        highs = [high for each in elements if (high := self._high(each)) is not None]
+        return (min(lows), max(highs)) if elements and len(lows) == len(highs) == len(elements) else None
+
+    def _high(self, element: Element) -> int | None:
+        """Return the upper bound: that of the symbols, or of the type that is known to hold the element."""
+        found = high_of(element)
+        return found if found is not None else self.shapes.fitting(element)
+
+
+def ranges_of(session: Session, inference: Inference, largest_dim: int) -> Ranges:
+    """Return the ranges of the values of the model.
+
+    Shapes are inferred on demand, and all that is computed from them is followed where a cast makes integers narrower.
+    """
+    shapes = Shapes(session.model, inference, session.imports, session.holders, largest_dim)
+    if _narrows(session, inference) and may_find_something(all_nodes(session.model)):
+        shapes = learned(shapes, list(all_nodes(session.model)))
+    bounds = ShapeBounds(shapes)
+    return Ranges(inference, largest_dim, bounds) if largest_dim else Ranges(inference, bounds=bounds)
+
+
+def _narrows(session: Session, inference: Inference) -> bool:
+    """True if a Cast makes int32 of int64."""
+    return any(
+        node.op_type == "Cast"
+        and inference.type_of(node.outputs[0]) == DataType.INT32
+        and inference.type_of(node.inputs[0]) == DataType.INT64
+        for node in all_nodes(session.model)
+    )
