@@ -20,6 +20,7 @@ from castsmith.ir.targets import as_target
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, all_values
 from castsmith.lowering.accuracy import Inputs, Reference, measure, reference
+from castsmith.lowering.check import unreported_errors
 from castsmith.lowering.pipeline import name_of
 from castsmith.lowering.results import ConvertResult
 from castsmith.numerics.errors import OptionError, present
@@ -179,11 +180,12 @@ def _attempt(work: onnx_ir.Model, request: Request, kept: Sequence[str], most: f
         FoldConstants(target=request.target),
         *_widening(work, request.to),
         ConvertPrecision(request.to, request.target, request.io, keep=keep, lower=request.lower, bound=request.bound),
+        *_without_double(work, request),
         SimplifyCasts(target=request.target),
     )
-    mixed, repair = set[Site](), False
+    mixed, repair, is_converted = set[Site](), False, False
     for step in steps:
-        if isinstance(step, ConvertPrecision):
+        if isinstance(step, ConvertPrecision) and not is_converted:
             mixed = {each.site for each in _left_mixed(work)}
         if isinstance(step, InsertPromoteTypes):
             repair = _needs_repair(work)
@@ -193,11 +195,13 @@ def _attempt(work: onnx_ir.Model, request: Request, kept: Sequence[str], most: f
         outcome = step(work)
         work = outcome.model
         records.extend(_as_warnings(outcome.records) if isinstance(step, InsertPromoteTypes) else outcome.records)
-        if isinstance(outcome, PrecisionResult):
-            found = outcome
+        if isinstance(step, ConvertPrecision) and isinstance(outcome, PrecisionResult):
+            found = _with_second(found, outcome) if is_converted else outcome
+            is_converted = is_converted or step.to == request.to
         if request.provenance and outcome.modified:
             note_provenance(work, known, outcome.records.rewrites)
     records.diagnostics += [each for each in _left_mixed(work) if each.site not in mixed]
+    records.diagnostics += _unsupported(work, request.target, records.diagnostics)
     names = _names(found, results)
     return ConvertResult(
         work,
@@ -224,6 +228,33 @@ def _widening(model: onnx_ir.Model, to: DataType) -> tuple[ConvertPrecision, ...
     types = infer_element_types(model, PromotionRules(promote_unsafe=True))
     held = other is not None and any(types.type_of(value) == other for value in all_values(model))
     return (ConvertPrecision(DataType.FLOAT, sources=(other,), lower=("*",)),) if held and other is not None else ()
+
+
+def _without_double(model: onnx_ir.Model, request: Request) -> tuple[ConvertPrecision, ...]:
+    """Return the step that takes the nodes left in double to float, if the target has no double."""
+    target, double = request.target, DataType.DOUBLE
+    if target is None or double not in target.lacks or request.to == DataType.FLOAT:
+        return ()
+    types = infer_element_types(model, PromotionRules(promote_unsafe=True))
+    held = any(types.type_of(value) == double for value in all_values(model))
+    every = Pattern("*", "", "*", f"{target.name} has no double")
+    return (ConvertPrecision(DataType.FLOAT, sources=(double,), lower=(every,)),) if held else ()
+
+
+def _with_second(found: PrecisionResult, second: PrecisionResult) -> PrecisionResult:
+    """Return the first result with the nodes that a second conversion changed."""
+    changed = {node: replace(each, region=0) for node, each in second.precisions.items() if each.region}
+    return replace(found, precisions={**found.precisions, **changed})
+
+
+def _unsupported(model: onnx_ir.Model, target: Target | None, known: Sequence[Diagnostic]) -> list[Diagnostic]:
+    """Return a warning for all that the target refuses in the converted model: a conversion replaces no operators."""
+    if target is None:
+        return []
+    inference = infer_element_types(model, PromotionRules(promote_unsafe=True))
+    way_out = f"optimize for {target.name} lowers what it can"
+    errors = unreported_errors(model, inference, target, known)
+    return [replace(each, severity=Severity.WARNING, help=way_out) for each in errors]
 
 
 def _bounds(

@@ -12,6 +12,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from fnmatch import translate
 from functools import cached_property
 
@@ -97,8 +98,17 @@ def require_matches(patterns: Sequence[Pattern], nodes: Sequence[onnx_ir.Node], 
     for pattern in patterns:
         if not any(map(pattern.matches, nodes)):
             raise OptionError(
-                f"{option} {pattern.text!r} matches no node; give a node name, an operator, or a module path."
+                f"{option} {pattern.text!r} matches no node;"
+                f" {_meant(pattern, nodes) or 'give a node name, an operator, or a module path'}."
             )
+
+
+def _meant(pattern: Pattern, nodes: Sequence[onnx_ir.Node]) -> str:
+    """Return the question for the most similar operator, node or module; empty without one."""
+    known = {text for node in nodes for text in (*_operators(node), *_names(node))}
+    known |= {".".join(path[:count]) for node in nodes for path in paths_of(node) for count in range(1, len(path) + 1)}
+    found = get_close_matches(pattern.glob, sorted(filter(None, known)), 1)
+    return f"did you mean {found[0]!r}" if found else ""
 
 
 def steps_of(path: str) -> tuple[str, ...]:

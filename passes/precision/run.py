@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from typing import cast
 
 import onnx_ir
@@ -224,7 +225,9 @@ def ports_to_convert(model: onnx_ir.Model, io: str) -> frozenset[str]:
     wanted = [part.strip() for part in io.split(",")]
     for name in wanted:
         if name not in names:
-            raise OptionError(f"io names {name!r}, which is not an input or output; expected {', '.join(names)}.")
+            similar = get_close_matches(name, names, 1)
+            way_out = f"did you mean {similar[0]!r}?" if similar else f"expected {', '.join(names)}."
+            raise OptionError(f"io names {name!r}, which is not an input or output; {way_out}")
     return frozenset(wanted)
 
 

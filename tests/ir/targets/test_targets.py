@@ -40,7 +40,8 @@ def test_every_shipped_target_loads():
 
 RUNTIMES = """coreml iree migraphx onnx-mlir onnxruntime-android onnxruntime-coreml onnxruntime-cpu onnxruntime-cuda
     onnxruntime-directml onnxruntime-migraphx onnxruntime-openvino onnxruntime-qnn onnxruntime-tensorrt-rtx
-    onnxruntime-wasm onnxruntime-webgpu openvino-cpu openvino-gpu openvino-npu qonnx tensorrt-10 tensorrt-11 tflite vitis-ai"""
+    onnxruntime-wasm onnxruntime-webgpu openvino-cpu openvino-gpu openvino-npu qonnx tensorrt-10 tensorrt-11 tflite
+    vitis-ai"""
 
 
 def test_the_runtimes_that_are_known_of_are_there():

@@ -16,7 +16,7 @@ import onnx_ir
 import onnxruntime
 import pytest
 
-from castsmith import cast, convert
+from castsmith import cast, check, convert
 from castsmith.ir.io.loading import from_proto
 from castsmith.ir.io.protos import to_proto
 from castsmith.numerics.errors import OptionError
@@ -190,6 +190,11 @@ def test_integers_that_the_precision_skips_stay_in_float() -> None:
         ({"to": "bfloat16", "target": "onnxruntime-directml"}, "onnxruntime-directml has no bfloat16"),
         ({"to": "float16", "keep": "nothing*"}, "keep 'nothing*' matches no node"),
         ({"to": "float16", "lower": "op:Nothing"}, "lower 'op:Nothing' matches no node"),
+        ({"to": "float16", "keep": "op:Matmul"}, "keep 'op:Matmul' matches no node; did you mean 'MatMul'"),
+        ({"to": "float16", "keep": "Relu_2"}, "keep 'Relu_2' matches no node; did you mean 'Relu_1'"),
+        ({"to": "float16", "io": "yy"}, "'yy', which is not an input or output; did you mean 'y'?"),
+        ({"to": "float16", "inputs": {"q": np.ones(1)}}, "the inputs are for 'q'; expected x"),
+        ({"to": "float16", "inputs": [{}]}, "the inputs of set 1 lack 'x'"),
         ({"to": "float16", "keep_io_types": ["q"]}, "'q', which is not an input or output"),
     ],
 )
@@ -304,3 +309,29 @@ def test_between_the_16_bit_types_sensitive_nodes_become_float(source: str, to: 
     }
     assert after.graph.input[0].type.tensor_type.elem_type == onnx.TensorProto.DataType.Value(source.upper())
     assert after.graph.initializer[0].data_type == onnx.TensorProto.DataType.Value(to.upper())
+
+
+def test_a_target_without_double_gets_what_stays_wide_in_float() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    g (double[4,4] x, float[4,4] z) => (float[4,4] y) <double[4,4] w = {WEIGHTS}> {
+      a = MatMul (x, w) e = Exp (a) n = MatMul (e, w) f = Cast <to = 1> (n) y = Add (f, z)
+    }""".replace("WEIGHTS", ", ".join(["0.1"] * 16))
+    result = convert(onnx.parser.parse_model(text), to="float16", target="tensorrt-11")
+    assert result.precisions["e"] == (onnx_ir.DataType.FLOAT, "tensorrt-11 has no double")
+    assert result.precisions["a"][0] == onnx_ir.DataType.FLOAT16
+    weight = result.model.graph.initializers["w"].const_value
+    assert weight is not None
+    assert weight.numpy().tobytes() == cast(np.full((4, 4), 0.1), "float16").tobytes()
+    (found,) = result.diagnostics
+    assert (found.code, found.severity.value) == ("target-lacks-type", "warning")
+    assert "tensorrt-11 has no double, which the value x has" in found.message
+
+
+def test_the_rules_of_tensorrt_11_hold_after_a_conversion() -> None:
+    """Its data refuses sequences and unsigned quantization, and takes all else of these models."""
+    known = ("Sequence", "Optional", "quantized", "old weights")
+    for name in TEXTS:
+        result = convert(model(name), to="float16", target="tensorrt-11")
+        left = [each for each in check(result.model, target="tensorrt-11") if each.severity.value == "error"]
+        assert not left or any(each.lower() in name.lower() for each in known), (name, left)
+        assert {each.message for each in left} <= {each.message for each in result.diagnostics}
