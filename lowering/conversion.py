@@ -11,7 +11,7 @@ import onnx
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.bounds import Bound
+from castsmith.ir.bounds import Bound, bounds
 from castsmith.ir.inference import infer_element_types
 from castsmith.ir.io import as_model
 from castsmith.ir.records import Diagnostic, Records, Severity, Site
@@ -23,7 +23,7 @@ from castsmith.lowering.accuracy import Inputs, Reference, measure, reference
 from castsmith.lowering.check import unreported_errors
 from castsmith.lowering.pipeline import name_of
 from castsmith.lowering.results import ConvertResult
-from castsmith.numerics.errors import OptionError, present
+from castsmith.numerics.errors import CastsmithError, OptionError, present
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.passes.fold import FoldConstants
 from castsmith.passes.precision import (
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from castsmith.ir.targets import Target
     from castsmith.numerics.types import TypeLike
 
+_MOST = 65504.0
+"""The largest float16."""
 MOST_ATTEMPTS = 16
 """Conversions that the search for `max_error` tries at most."""
 
@@ -56,6 +58,7 @@ class Request:
     keep: tuple[Pattern, ...]
     lower: tuple[Pattern, ...]
     bound: Callable[[str], Bound | None] | None
+    proven: Mapping[str, Bound]
     provenance: bool
     progress: Callable[[str], None]
 
@@ -109,13 +112,15 @@ def convert(
     if measured is not None:
         tell("measuring")
         known = reference(given.clone(), measured, dims)
+    proven = _proven(given, wanted, ranges or {})
     request = Request(
         wanted,
         as_target(target),
         io_choice(given, keep_io_types) if io is None else io,
         parse_patterns(keep, "keep"),
         parse_patterns(lower, "lower"),
-        _bounds(ranges, {} if known is None or measured == "made-up" else known.measured()),
+        _bounds(ranges, {} if known is None or measured == "made-up" else known.measured(), proven),
+        proven,
         provenance,
         tell,
     )
@@ -209,7 +214,9 @@ def _attempt(work: onnx_ir.Model, request: Request, kept: Sequence[str], most: f
         records.refusals,
         records.diagnostics,
         precisions={
-            name: (found.precisions[node].dtype, found.precisions[node].reason) for node, name in names.items()
+            name: (each.dtype, _told(request, results.get(node, ""), each.dtype, each.reason))
+            for node, name in names.items()
+            if (each := found.precisions[node])
         },
         regions={name: region for node, name in names.items() if (region := found.precisions[node].region)},
         operators={name: node.op_type for node, name in names.items()},
@@ -258,12 +265,39 @@ def _unsupported(model: onnx_ir.Model, target: Target | None, known: Sequence[Di
 
 
 def _bounds(
-    ranges: Mapping[str, tuple[float, float]] | None, measured: Mapping[str, Bound]
+    ranges: Mapping[str, tuple[float, float]] | None, measured: Mapping[str, Bound], proven: Mapping[str, Bound]
 ) -> Callable[[str], Bound | None] | None:
-    """The bounds that the caller states, else those that were measured on the caller's inputs, by names of values."""
+    """The bounds that the caller states, else those that are proven to fit, else the measured ones, by name.
+
+    A proven bound beyond the precision may be far from what the value reaches, so that it keeps no node.
+    """
     stated = {name: Bound(float(low), float(high), "proven") for name, (low, high) in (ranges or {}).items()}
-    known = {**measured, **stated}
+    safe = {name: bound for name, bound in proven.items() if bound.magnitude < _MOST}
+    known = {**measured, **safe, **stated}
     return known.get if known else None
+
+
+def _proven(model: onnx_ir.Model, to: DataType, ranges: Mapping[str, tuple[float, float]]) -> dict[str, Bound]:
+    """The bounds that hold for every input, for a precision that has less range than float; empty for others."""
+    if to != DataType.FLOAT16:
+        return {}
+    inputs = {value.name for value in model.graph.inputs}
+    given = {name: ends for name, ends in ranges.items() if name in inputs}
+    try:
+        found = bounds(model, ranges=given, promotion=PromotionRules(promote_unsafe=True))
+    except CastsmithError:  # no bound is needed for a conversion
+        return {}
+    return {name: bound for name, bound in found.items() if bound.how == "proven"}
+
+
+def _told(request: Request, result: str, dtype: DataType, reason: str) -> str:
+    """The reason for the precision of a node, and whether its first result is proven to fit."""
+    bound = request.proven.get(result)
+    if dtype != DataType.FLOAT16 or request.to != dtype or bound is None:
+        return reason
+    if bound.magnitude < _MOST:
+        return f"{reason}; its result is proven to fit"
+    return f"{reason}; it may reach {bound.magnitude:.6g}: measure it on inputs"
 
 
 def io_choice(model: onnx_ir.Model, keep: bool | str | Sequence[str]) -> str:

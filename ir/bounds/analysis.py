@@ -14,6 +14,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.bounds.control_flow import control_flow
+from castsmith.ir.bounds.defaults import Default
 from castsmith.ir.bounds.interval import (
     Dims,
     Interval,
@@ -87,6 +88,7 @@ class Analysis:
     Attributes:
         inference: The element types of the model.
         ranges: Declared ranges of graph inputs by name: least and greatest element.
+        defaults: Ranges of other inputs, and why they are taken.
         opset: The opset of the default domain.
         shapes: Inferred shapes, for values that declare none.
         known: What was found so far.
@@ -94,6 +96,7 @@ class Analysis:
 
     inference: Inference
     ranges: Mapping[str, tuple[float, float]]
+    defaults: Mapping[str, Default]
     opset: int
     shapes: Mapping[onnx_ir.Value, onnx_ir.Shape]
     known: dict[onnx_ir.Value, Interval] = field(default_factory=dict[onnx_ir.Value, Interval])
@@ -139,6 +142,10 @@ class Analysis:
         dims, dtype, name = self.dims_of(value), self.inference.type_of(value), value.name or ""
         if name in self.ranges:
             return _with_default(_declared_range(*self.ranges[name], dims, dtype), value)
+        if name in self.defaults:
+            default = self.defaults[name]
+            held = _declared_range(default.low, default.high, dims, dtype)
+            return replace(held, assumes=frozenset({default.why}))
         if value.const_value is not None:
             return replace(interval_of_tensor(value.const_value), assumes=frozenset({DEFAULTS}))
         assumed = frozenset({NO_OVERFLOW}) if is_float(dtype) else frozenset[str]()

@@ -7,7 +7,7 @@ the rank of the value, and each of their dimensions is that of the value or 1. T
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -109,7 +109,14 @@ def constant_interval(low: float, high: float, dims: Dims | None, dtype: DataTyp
 def with_bounds(of: Interval, low: Array, high: Array, dims: Dims | None, **facts: Any) -> Interval:
     """An interval with the origin and flags of another, without what holds of its rows."""
     low, high = fitted(low, dims, np.min), fitted(high, dims, np.max)
-    return replace(of, **{"weights_axis": None, "ball": None, **facts, "low": low, "high": high, "dims": dims})
+    held: dict[str, Any] = {
+        "dtype": of.dtype,
+        "nan": of.nan,
+        "infinite": of.infinite,
+        "assumes": of.assumes,
+        "blame": of.blame,
+    }
+    return Interval(low, high, dims, **{**held, **facts})
 
 
 def fitted(array: Array, dims: Dims | None, join: Any) -> Array:
@@ -217,8 +224,18 @@ def aligned(*intervals: Interval) -> list[Ends]:
 def products(a: Ends, b: Ends) -> Ends:
     """Bounds of the products of numbers; a bound of infinity stands for numbers without bound, so 0 times it is 0."""
     with np.errstate(all="ignore"):
-        corners = [np.nan_to_num(x * y, nan=0.0, posinf=np.inf, neginf=-np.inf) for x in a for y in b]
-    return np.minimum.reduce(np.broadcast_arrays(*corners)), np.maximum.reduce(np.broadcast_arrays(*corners))
+        one, other = (a[0] * b[0], a[1] * b[0]), (a[0] * b[1], a[1] * b[1])
+        if b[0] is b[1]:
+            low, high = np.minimum(*one), np.maximum(*one)
+        else:
+            low, high = (
+                np.minimum(np.minimum(*one), np.minimum(*other)),
+                np.maximum(np.maximum(*one), np.maximum(*other)),
+            )
+        if np.isfinite(low).all() and np.isfinite(high).all():
+            return low, high
+        corners = [np.nan_to_num(each, nan=0.0, posinf=np.inf, neginf=-np.inf) for each in (*one, *other)]
+    return np.minimum.reduce(corners), np.maximum.reduce(corners)
 
 
 def square(low: Array, high: Array) -> Ends:

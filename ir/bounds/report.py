@@ -16,6 +16,7 @@ from onnx_ir import DataType
 from onnx_ir.passes.common import InlinePass, RemoveUnusedFunctionsPass
 
 from castsmith.ir.bounds.analysis import Analysis, opset_of_model
+from castsmith.ir.bounds.defaults import default_ranges
 from castsmith.ir.bounds.interval import Interval
 from castsmith.ir.bounds.rounding import is_float, largest, smallest, unit_roundoff
 from castsmith.ir.errors import ModelError
@@ -112,7 +113,8 @@ def bounds(
 
     Args:
         model: A model, a ModelProto or a path. It is not changed.
-        ranges: Least and greatest element of graph inputs, by name. An input without one has the range of its type.
+        ranges: Least and greatest element of graph inputs, by name. An input without one has the range that the model
+            shows (masks, images with metadata), which is among what its bounds assume, or that of its type.
         inputs: Sets of input arrays by name, on which the model is run to measure its values.
         promotion: Rules for operands that disagree in type, or the name of a preset.
 
@@ -131,7 +133,8 @@ def bounds(
     given = _checked(model, ranges or {})
     rules = as_rules(promotion)
     inference = infer_element_types(model, rules)
-    analysis = Analysis(inference, given, opset_of_model(model), inferred_shapes(model))
+    defaults = default_ranges(model, inference, given)
+    analysis = Analysis(inference, given, defaults, opset_of_model(model), inferred_shapes(model))
     analysis.run(model.graph)
     seen = {} if inputs is None else _measured(model, rules, inputs)
     return _result(analysis, seen)

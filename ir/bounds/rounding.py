@@ -21,6 +21,7 @@ Array = np.ndarray[Any, np.dtype[np.float64]]
 _KEPT_WIDE = (DataType.FLOAT16, DataType.BFLOAT16)
 _ULPS = 4
 """Float64 ulps by which a bound is moved outward after some operations in float64."""
+_LESS, _MORE = 1 - _ULPS * 2.0**-52, 1 + _ULPS * 2.0**-52
 
 
 def is_float(dtype: DataType | None) -> bool:
@@ -67,15 +68,11 @@ def unit_roundoff(dtype: DataType) -> float:
 
 
 def outward(low: Array, high: Array) -> tuple[Array, Array]:
-    """Bounds computed in float64 with a few roundings, moved outward beyond them."""
-    return _moved(low, -1), _moved(high, 1)
+    """Bounds computed in float64 with a few roundings, moved outward beyond them.
 
-
-def _moved(array: Array, sign: int) -> Array:
-    with np.errstate(all="ignore"):
-        # A sum or product that gives 0 in float64 is 0, or rounds to it in every type.
-        moved = array + sign * (np.abs(array) * (_ULPS * 2.0**-52) + 5e-324)
-        return np.where(np.isfinite(array) & (array != 0), moved, array + 0.0)
+    A sum or product that gives 0 in float64 is 0, or rounds to it in every type.
+    """
+    return low * np.where(low > 0, _LESS, _MORE), high * np.where(high > 0, _MORE, _LESS)
 
 
 def rounded(low: Array, high: Array, dtype: DataType | None) -> tuple[Array, Array]:
@@ -96,9 +93,10 @@ def overflows(before: Array, after: Array) -> bool:
 
 def _nearest(array: Array, dtype: DataType) -> Array:
     """The numbers of the type that are nearest; infinite beyond the largest one, also where the type saturates."""
-    with np.errstate(all="ignore"):
-        if dtype == DataType.FLOAT:
+    if dtype == DataType.FLOAT:
+        with np.errstate(over="ignore"):
             return array.astype(np.float32).astype(np.float64)
+    with np.errstate(all="ignore"):
         found = np.asarray(cast(np.ascontiguousarray(array), dtype)).astype(np.float64).reshape(array.shape)
     found = np.where(np.isnan(found), array, found)
     limit = largest(dtype) * (1 + unit_roundoff(dtype))

@@ -139,17 +139,16 @@ class Step:
         base = operands[0] if operands else self.input(0)
         given = {**flags(*(operands or self.inputs)), **facts, "dtype": dtype}
         low, high = outward(low, high)
+        before = low, high
         if is_float(dtype):
-            before = low, high
             low, high = rounded(low, high, dtype)
-            if overflows(before[0], low) or overflows(before[1], high):
-                given["infinite"] = True
         else:
             low, high = self._within_integers(low, high, dtype)
-        if all(each.finite for each in operands) and not (np.isfinite(low).all() and np.isfinite(high).all()):
-            given["infinite"] = facts.get("infinite", True)
-        if np.isnan(low).any() or np.isnan(high).any():
-            low, high = np.nan_to_num(low, nan=-np.inf), np.nan_to_num(high, nan=np.inf)
+        if not (np.isfinite(low).all() and np.isfinite(high).all()):
+            if is_float(dtype) and (overflows(before[0], low) or overflows(before[1], high)):
+                given["infinite"] = True
+            if all(each.finite for each in operands):
+                given["infinite"] = facts.get("infinite", True)
             low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
         return with_bounds(base, low, high, self.merged(dims), **given)
 

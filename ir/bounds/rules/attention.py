@@ -68,13 +68,19 @@ def _recurrent(step: Step) -> list[Interval]:
         ends = with_slack(np.asarray(-most), np.asarray(most), step.dtypes[index])
         if index == 1 and start is not None:
             ends = np.minimum(ends[0], start.least), np.maximum(ends[1], start.greatest)
-        results.append(held.result(*ends, step.dims[index], *given, nan=nan, infinite=False))
+        facts = {"nan": nan, "infinite": False, "assumes": _of_turns(turns, given)}
+        results.append(held.result(*ends, step.dims[index], *given, **facts))
     return results
 
 
 def _turns(step: Step) -> int | None:
     x = step.input(0)
     return None if x.dims is None else x.dims[1 if step.int("layout", 0) else 0]
+
+
+def _of_turns(turns: int | None, given: Sequence[Interval]) -> frozenset[str]:
+    assumes = frozenset[str]().union(*(each.assumes for each in given))
+    return assumes if turns is not None else assumes | {LENGTHS}
 
 
 def _gates_overflow(step: Step, state: float) -> bool:
@@ -91,14 +97,13 @@ def _gates_overflow(step: Step, state: float) -> bool:
 def _cell_state(step: Step, given: Sequence[Interval], nan: bool) -> Interval:
     """Each turn of an LSTM adds at most 1 to the magnitude of its cell state."""
     start = step.optional(6)
-    turns = _turns(step)
-    if turns is None:
-        return step.unbounded(2)
+    found = _turns(step)
+    turns = LONGEST if found is None else found
     most = turns + (0.0 if start is None else float(start.magnitude.max(initial=0.0)))
     most *= 1 + sum_error(2 * turns + 8, step.dtypes[2])
     held = replace(step, dims=[step.dims[2]], dtypes=[step.dtypes[2]])
     ends = with_slack(np.asarray(-most), np.asarray(most), step.dtypes[2])
-    return held.result(*ends, step.dims[2], *given, nan=nan, infinite=False)
+    return held.result(*ends, step.dims[2], *given, nan=nan, infinite=False, assumes=_of_turns(found, given))
 
 
 def _quantize(step: Step) -> Interval:

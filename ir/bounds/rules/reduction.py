@@ -181,7 +181,8 @@ def _cumulative(step: Step) -> Interval:
         size = np.maximum(-low, high)
         error = size * sum_error(count, step.dtypes[0])
     error = np.where(np.isfinite(error), error, 0.0)
-    low, high = summed(low - error, high + error, size, step.dtypes[0])
+    low, high = np.where(low < 0, low - error, 0.0), np.where(high > 0, high + error, 0.0)
+    low, high = summed(low, high, size, step.dtypes[0])
     return step.result(low, high, x.dims, x, nan=x.nan or x.infinite)
 
 

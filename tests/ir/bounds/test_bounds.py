@@ -236,3 +236,39 @@ def test_weights_that_are_repeated_sum_up_to_more() -> None:
 def test_cumulative_sums() -> None:
     model = _model("y = CumSum (x, z)", constants="int64 z = {1}")
     assert bounds(model, ranges={"x": (-1, 2)})["y"].high == pytest.approx(8)
+
+
+def test_masks_and_images_have_a_range_by_default() -> None:
+    model = _model("f = Cast <to = 1> (attention_mask) y = Mul (f, x)", "int64[2,4] attention_mask, float[2,4] x")
+    found = bounds(model, ranges={"x": (0, 5)})["y"]
+    assert (found.how, found.low, found.high) == ("proven", 0.0, 5.0)
+    assert found.assumes == ("attention_mask is 0 or 1, as its name says",)
+    assert bounds(model, ranges={"x": (0, 5), "attention_mask": (0, 3)})["y"].high == 15.0
+    other = _model("f = Cast <to = 1> (unmasked) y = Mul (f, x)", "int64[2,4] unmasked, float[2,4] x")
+    assert bounds(other, ranges={"x": (0, 5)})["y"].high > 1e19
+    image = _model("y = Neg (x)", "float[1,3,4,4] x")
+    onnx.helper.set_model_props(image, {"Image.NominalPixelRange": "NominalRange_0_255"})
+    assert bounds(image)["y"].low == -255.0
+    assert bounds(image)["y"].assumes
+
+
+def test_numbers_that_overflow_within_an_operator() -> None:
+    """A sum of squares or a product with a weight may overflow although the result would fit."""
+    for body in ("y = ReduceL2 (x, w)", "y = GlobalAveragePool (x)", "y = ReduceMean (x, w)"):
+        model = _model(body, "float[1,2,40] x", "int64[1] w = {2}")
+        assert bounds(model, ranges={"x": (1e37, 3e38)})["y"].how == "unknown"
+
+
+def test_an_operator_without_a_bound_hides_no_overflow() -> None:
+    """Tanh bounds whatever comes in, but for infinity minus infinity, which operators without a rule may lead to."""
+    found = bounds(_model("a = Det (x) b = Add (a, a) y = Tanh (b)", "float[2,2] x"), ranges={"x": (-1, 1)})["y"]
+    assert found.may_be_nan
+    found = bounds(_model("a = CumSum (x, z) y = Tanh (a)", "float[N] x", "int64 z = {0}"), ranges={"x": (-1, 1)})["y"]
+    assert found.assumes
+
+
+def test_types_behind_operators_without_a_schema() -> None:
+    text = """<ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]>
+        g (float[2,4] x) => (float[2,4] y) { a = com.microsoft.QuickGelu (x) b = Relu (a) y = Neg (b) }"""
+    found = bounds(onnx.parser.parse_model(text), ranges={"x": (-1, 1)})
+    assert [found[name].how for name in "aby"] == ["proven"] * 3

@@ -335,3 +335,17 @@ def test_the_rules_of_tensorrt_11_hold_after_a_conversion() -> None:
         left = [each for each in check(result.model, target="tensorrt-11") if each.severity.value == "error"]
         assert not left or any(each.lower() in name.lower() for each in known), (name, left)
         assert {each.message for each in left} <= {each.message for each in result.diagnostics}
+
+
+def test_what_is_proven_to_fit_needs_no_data() -> None:
+    """A range of an input bounds what follows: Exp is converted, and what may exceed the precision is said."""
+    proto = onnx.parser.parse_model("""<ir_version: 10, opset_import: ["" : 21]>
+        g (float[2,4] x) => (float[2,1] y) <float[4,1] v = {1, 1, 1, 1}, float[1,1] w = {9}>
+        { m = MatMul (x, v) e = Exp (m) y = MatMul (e, w) }""")
+    found = convert(proto, to="float16", ranges={"x": (-1, 1)}).precisions
+    reasons = {name: (onnx_ir.DataType(dtype).name, why) for name, (dtype, why) in found.items()}
+    assert {dtype for dtype, _ in reasons.values()} == {"FLOAT16"}
+    assert all("proven to fit" in why for _, why in reasons.values())
+    assert onnx_ir.DataType.FLOAT in {dtype for dtype, _ in convert(proto, to="float16").precisions.values()}
+    found = convert(proto, to="float16", ranges={"x": (-1, 2.5)}).precisions
+    assert any("may reach 198" in why for _, why in found.values())
