@@ -7,8 +7,6 @@ import dataclasses
 import subprocess
 import sys
 import tomllib
-from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import onnx
@@ -21,10 +19,11 @@ from castsmith.lowering.registry import PASSES, needs_target, pass_class, summar
 from castsmith.numerics.cast import NEWEST_OPSET
 from castsmith.numerics.types import ELEMENT_TYPES
 from docs.reference import PAGES
+from tests import house
+from tests.house import FOLDERS
 
 ROOT = Path(__file__).parents[1]
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
-FOLDERS = ("cli", "ir", "lowering", "numerics", "passes")
 PACKAGES = sorted(path.parent for folder in FOLDERS for path in (ROOT / folder).rglob("__init__.py"))
 
 MOST_MODULES = 12
@@ -49,41 +48,27 @@ def name_of(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-def modules() -> Iterator[Path]:
-    """All modules of the library and of its tests."""
-    for folder in (*FOLDERS, "tests"):
-        yield from sorted((ROOT / folder).rglob("*.py"))
-
-
 def test_no_folder_holds_more_modules_than_one_can_survey() -> None:
-    counts = Counter(name_of(path.parent) for path in modules() if path.name != "__init__.py")
+    counts = house.folders(ROOT, (*FOLDERS, "tests"))
     assert {folder: count for folder, count in counts.items() if count > MOST_MODULES} == {}
 
 
 def test_no_module_and_no_function_is_too_long_to_read() -> None:
-    for path in modules():
-        text = path.read_text(encoding="utf-8")
-        assert len(text.splitlines()) <= LARGER.get(name_of(path), MOST_LINES), name_of(path)
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                body = node.body[1:] if ast.get_docstring(node) is not None else node.body
-                lines = (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
-                assert lines <= MOST_LINES_OF_A_FUNCTION, f"{name_of(path)}: {node.name} has {lines} lines"
+    for path in house.modules(ROOT, (*FOLDERS, "tests")):
+        assert house.lines_of(path) <= LARGER.get(name_of(path), MOST_LINES), name_of(path)
+        for lines, name in house.functions(path):
+            assert lines <= MOST_LINES_OF_A_FUNCTION, f"{name_of(path)}: {name} has {lines} lines"
 
 
 def test_a_small_module_serves_more_than_one_other() -> None:
-    importers: dict[str, set[str]] = {}
-    for path in (path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and node.module is not None:
-                for module in (node.module, *(f"{node.module}.{each.name}" for each in node.names)):
-                    importers.setdefault(module, set()).add(name_of(path))
-    for path in (path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")):
-        name = name_of(path)
-        found = importers.get(f"castsmith.{name.removesuffix('.py').replace('/', '.')}", set())
-        if len(found) == 1 and not next(iter(found)).endswith("__init__.py") and path.name != "__init__.py":
-            lines = len(path.read_text(encoding="utf-8").splitlines())
-            assert lines >= LEAST_LINES or name in SMALL, f"{name}: {lines} lines, for {found} alone"
+    for path, other in house.sole_importers(ROOT).items():
+        lines = house.lines_of(path)
+        assert lines >= LEAST_LINES or name_of(path) in SMALL, f"{name_of(path)}: {lines} lines, for {other} alone"
+
+
+def test_the_figures_of_the_house_are_printed() -> None:
+    assert f"files: {len(house.modules(ROOT))}, " in house.figures(ROOT)
+    assert "longest function: " in house.figures(ROOT)
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=name_of)
