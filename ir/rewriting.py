@@ -207,6 +207,20 @@ def _can_be_renamed(value: onnx_ir.Value, node: onnx_ir.Node) -> bool:
     return producer is not None and producer.graph is node.graph and not value.is_graph_output()
 
 
+def become_output(
+    graph: onnx_ir.Graph | onnx_ir.Function, old: onnx_ir.Value, new: onnx_ir.Value, namer: Namer, spare: str
+) -> None:
+    """Make `new` the outputs of the graph that `old` was, under its name; `old` gets a fresh name like `spare`."""
+    for index, output in enumerate(graph.outputs):
+        if output is old:
+            graph.outputs[index] = new
+    if new.name != old.name:
+        name = old.name
+        namer.release(new.name)
+        old.name, new.name = namer.fresh(spare), name
+    take_declaration(old, new)
+
+
 def take_declaration(old: onnx_ir.Value, new: onnx_ir.Value) -> None:
     """Make a value that becomes a graph output declare the shape of the output, if any.
 

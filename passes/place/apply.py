@@ -10,7 +10,7 @@ from castsmith.ir.constants import constant_tensor, drop_if_unused, new_constant
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops import cast_node, set_element_type
 from castsmith.ir.records import NodeItem
-from castsmith.ir.rewriting import place_constant, rewire, take_declaration
+from castsmith.ir.rewriting import become_output, place_constant, rewire
 from castsmith.ir.text import Types, node_items
 from castsmith.ir.walks import graph_of
 from castsmith.numerics.cast import cast
@@ -106,7 +106,9 @@ def _serve(
         if demand.user is not None:
             wiring.setdefault(demand.user, {})[demand.index] = made[chain]
         elif made[chain] is not demand.value:
-            _become_output(demand.value, made[chain], namer)
+            old, dtype = demand.value, demand.value.dtype
+            spare = f"{old.name}_{type_name(dtype)}" if dtype is not None else f"{old.name}_moved"
+            become_output(present(old.graph, "the graph of the value"), old, made[chain], namer, spare)
     return nodes
 
 
@@ -130,17 +132,3 @@ def _place(node: onnx_ir.Node, base: onnx_ir.Value, first: onnx_ir.Node | None, 
         return
     producer = present(producer, "the node that makes the value")
     producer.append(node)
-
-
-def _become_output(old: onnx_ir.Value, new: onnx_ir.Value, namer: Namer) -> None:
-    """Make `new` the output of the graph that `old` was, under its name."""
-    graph, name = old.graph, old.name
-    graph = present(graph, "the graph of the value")
-    for index, output in enumerate(graph.outputs):
-        if output is old:
-            graph.outputs[index] = new
-    if new.name != name:
-        old.name = namer.fresh(f"{name}_{type_name(old.dtype)}" if old.dtype is not None else f"{name}_moved")
-        namer.release(new.name)
-        new.name = name
-    take_declaration(old, new)

@@ -27,7 +27,7 @@ from castsmith.ir.inference import Inference
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops import CastNode, actual_outputs, cast_node, chain_verdict, opset_of, set_element_type
 from castsmith.ir.records import NodeItem, Rewrite
-from castsmith.ir.rewriting import take_declaration
+from castsmith.ir.rewriting import become_output
 from castsmith.ir.targets import Target, takes_operator
 from castsmith.ir.text import node_items, site_of
 from castsmith.numerics.cast import cast, policy_for
@@ -294,18 +294,8 @@ def _cast_users(
     if is_output:
         graph = joint.node.graph if value is joint.outside else joint.body
         graph = present(graph, "the graph of the value")
-        _hand_over(graph, value, result, flow)
+        become_output(graph, value, result, flow.namer, f"{value.name}_met")
     return made
-
-
-def _hand_over(graph: onnx_ir.Graph | onnx_ir.Function, old: onnx_ir.Value, new: onnx_ir.Value, flow: Flow) -> None:
-    """Make `new` the outputs of the graph that `old` was, under its name."""
-    for index, output in enumerate(graph.outputs):
-        if output is old:
-            graph.outputs[index] = new
-    flow.namer.release(new.name)
-    new.name, old.name = old.name, flow.namer.fresh(f"{old.name}_met")
-    take_declaration(old, new)
 
 
 def _give(source: Source, value: onnx_ir.Value, flow: Flow) -> None:
@@ -336,13 +326,7 @@ def _take_over(value: onnx_ir.Value, flow: Flow, casts: list[onnx_ir.Node]) -> N
         for other, index in list(result.uses()):
             other.replace_input_with(index, value)
         if result.is_graph_output():
-            name = result.name
-            for index, output in enumerate(graph.outputs):
-                if output is result:
-                    graph.outputs[index] = value
-            flow.namer.release(value.name)
-            result.name, value.name = flow.namer.fresh(f"{name}_cast"), name
-            take_declaration(result, value)
+            become_output(graph, result, value, flow.namer, f"{result.name}_cast")
         flow.namer.release(user.name)
         flow.namer.release(result.name)
         graph.remove(user, safe=True)
