@@ -1,8 +1,19 @@
 """Legalization of a model for a target: targets, and the passes that need one; each is an onnx_ir pass.
 
-The passes are `LowerFloat8`, `WidenFloats`, `NarrowTypes`, `LegalizeVersion`, `LowerTrunc` and `LowerQuant`;
-`load_target` reads a target. `pipeline` runs all passes for `optimize`, `registry` makes each by name, and `custom`
-lowers operators by functions of your own. Imported on first use: a model without a target does not need it.
+`load_target` reads a target. Imported on first use: a model without a target does not need it.
+
+    pipeline      `optimize`: all passes, until none finds anything
+    conversion    `convert`: a model in another precision; `accuracy` measures its error
+    results       `Result` and `ConvertResult`
+    registry      the passes by name, in order
+    check         `castsmith.check`
+    encodings     casts to and from types that a target lacks, as operators that it has
+    float8        `LowerFloat8`: types of at most 8 bits as codes
+    widen         `WidenFloats`: 16-bit floats and double computed in float
+    narrow        `NarrowTypes`: int64 as int32, double as float
+    opset         `LegalizeVersion`: another opset or IR version
+    qonnx         `LowerTrunc`, `LowerQuant`
+    custom        `LowerCustom`: your own operators, by functions of your own
 """
 
 from __future__ import annotations

@@ -1,7 +1,14 @@
 """The passes that fix types for any target; each is an onnx_ir pass.
 
-`Sequential` and `PassManager` are those of onnx_ir with the records of the passes in their results; derive your own
-passes from `RewritePass` to have their records included.
+    promote      `InsertPromoteTypes`, `ResolvePromoteTypes`: operands that disagree
+    shapes       `FoldShapes`: arithmetic on shapes
+    fold         `FoldConstants`: casts and quantization of constants
+    simplify     `SimplifyCasts`: casts that change nothing
+    place        `PlaceCasts`: casts moved to where they cost least
+    precision    `ConvertPrecision`: a model in another precision
+
+`managers` has `Sequential` and `PassManager`, those of onnx_ir with the records of the passes in their results; derive
+your own passes from `RewritePass` to have their records included.
 """
 
 from __future__ import annotations

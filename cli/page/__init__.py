@@ -1,7 +1,9 @@
 """The HTML report: one page with the graph around each rewrite.
 
-`report_page` and `diff_page` give the data of the page, `html_text` the file: `page.html` with `page.css`, `page.js`
-and the data in it.
+`html_text` makes the file: `page.html` with `page.css`, `page.js` and the data, which these modules give.
+
+    data      `report_page` of a run and `diff_page` of a comparison
+    bounds    `bounds_page` of the bounds of all values
 """
 
 from __future__ import annotations

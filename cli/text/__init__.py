@@ -1,7 +1,13 @@
 """Results as text for a terminal, and as SARIF.
 
-`terminal` wraps lines and shows progress; `bounds`, `rewrites`, `diff`, `verify`, `summary` and `findings` render one
-kind of result each.
+Each command calls the module of its result, which gives lines; `print_lines` prints them.
+
+    terminal             `Line`, `print_lines`, `columns`: width, colours, escaped names; `progress`
+    rewrites, summary    `print_result`: rewrites, refusals, counts and sizes of optimize and convert
+    findings             `finding_line` and `sarif_text`: what check found
+    diff                 `comparison_lines`: the differences of two models
+    verify, bounds       `verdict_lines`, `bounds_lines`, and both as data
+    cast                 the numbers that the command cast reads and prints
 """
 
 from __future__ import annotations

@@ -1,7 +1,17 @@
 """Models in files: loaded without reading the weights into memory, and saved so that no reader sees a partial file.
 
-Call `load(path)` and `save(model, path)`. Large weights stay in their file (`file_ranges`) until they are needed,
-and are converted and written in pieces (`streaming`).
+Call `load(path)` and `save(model, path)`; `as_model` takes a path, a ModelProto or a model.
+
+    loading        paths, offsets and sizes are checked before they are used
+    readable       refuses what onnx_ir would lose or fail on
+    protos         to and from protobuf, with what onnx_ir does not round-trip
+    carried        parts that onnx_ir cannot represent, such as training information
+    file_ranges    tensors that stay in an open file until they are needed
+    streaming      large tensors computed and written in pieces
+    saving         the new file beside the old one, renamed when complete
+    wire           a model file written in pieces
+    files          data files, file modes, atomic replacement
+    superseded     data files that become unused
 """
 
 from __future__ import annotations

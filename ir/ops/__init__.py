@@ -1,10 +1,17 @@
-"""Facts about the standard's operators beyond their schemas: tables with one row per operator.
+"""Facts about operators: their schemas, and a table with one row of traits per operator for what schemas do not say.
 
-`traits_of` gives the row of an operator (`Traits`), `operators` the operators whose rows satisfy a condition; MOVERS,
-CASTS, CONVERSIONS, LINEAR, FLOW, RUNS_GRAPHS and GIVES_BOOL are such sets. `type_attributes` and `named_types` give the
-attributes that name element types, `input_kind` separates parameters from operands, and `restriction` gives what an
-operator's document says about types beyond its type constraints. `changes_between` lists what an operator computes
-otherwise between two opsets. Schemas are read by `castsmith.ir.ops.schemas`.
+Start with `op_key(node, imports)`, the operator and its version, and `traits_of(domain, op_type)`, its row.
+
+    schemas          types of inputs and outputs by opset: `op_formals`, `type_groups`, `opset_of`
+    table            the rows; `operators` gives those that satisfy a condition, `type_attributes` and `named_types` the
+                     attributes that name types, `restriction` limits that only the operator's document states;
+                     MOVERS, CASTS, CONVERSIONS, LINEAR, FLOW, RUNS_GRAPHS and GIVES_BOOL are sets of operators
+    traits           `Traits`, a row, and the words in it
+    changes          `changes_between`: what an operator computes otherwise from an opset on
+    casts            `read_cast` reads any cast node as a `CastNode`, `cast_node` makes one
+    promote_types    the operator ConvertPromoteTypes
+    qonnx            the operators of QONNX: `read_trunc`, `is_quantizer`
+    value_types      `set_element_type` changes the declared type of a value, also of a sequence
 """
 
 from __future__ import annotations

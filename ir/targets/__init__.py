@@ -1,8 +1,9 @@
 """Facts about runtimes as data: one JSON file per target in `data/`, the only place where kernels are listed.
 
-`load_target` reads a target by name or path, `target_names` lists them, and a Target answers questions (`has_kernel`,
-`wrong_cast`). `takes_type` and `takes_operator` decide for a rewrite whether it may give a node another type. The
-module `probe` measures an installed runtime and makes its file.
+reading    `load_target` reads a target by name or path, `target_names` lists them
+target     `Target` answers questions: `has_kernel`, `wrong_cast`
+kernels    `takes_type` and `takes_operator` decide for a rewrite whether it may give a node another type
+probing    `probe` measures an installed runtime, with the models in `probe_models`, and makes its file
 """
 
 from __future__ import annotations

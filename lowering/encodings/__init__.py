@@ -1,7 +1,13 @@
 """Conversions to and from types that a target lacks, as encodings: series of operators that it has.
 
-Call `encode` and `decode` with an encoding chosen for the target; `choose` lists the encodings with the hazards that
-each withstands. `storage` keeps narrow weights as bytes.
+Call `encode` and `decode`; `choose` selects one of four encodings by the hazards of the target that each withstands.
+
+    table      one look-up; the fastest, for targets with BitCast
+    bitcast    integer arithmetic on the bits, for targets with BitCast
+    ufp        arithmetic by the unit in the first place; the fewest operators before BitCast
+    ladder     products of powers of two; for targets that contract or re-associate arithmetic
+    integer    integers below 8 bits, and numbers widened for one later rounding
+    storage    values and weights stored as uint8 codes, or packed
 """
 
 from __future__ import annotations

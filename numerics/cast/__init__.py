@@ -1,8 +1,12 @@
 """The codec: convert an array from one element type to another, bit for bit as the ONNX Cast of an opset defines it.
 
-Call `cast(array, to, opset=..., saturate=...)`. Passes, lowerings and tests compute every
-conversion with it. `narrow` and `widen` are its two halves for floating-point codes, `bit_cast` reinterprets the
-bits, and `policy_for` reads the settings that an opset allows.
+Call `cast(array, to, opset=..., saturate=...)`. Passes, lowerings and tests compute every conversion with it.
+
+    convert      `cast` and `bit_cast`
+    settings     types and attributes by opset; `policy_for` gives the settings in force
+    codec        arrays of codes: rounding by a table of all codes
+    narrowing    `narrow` and `widen`, the two halves of a conversion of floating-point codes
+    strings      numbers from and to text
 """
 
 from __future__ import annotations

@@ -1,7 +1,11 @@
 """QuantizeLinear and DequantizeLinear on arrays, per tensor, per axis and in blocks, for every opset.
 
-Call `quantize_linear` or `dequantize_linear`; `quantize_reason` gives the reason why the standard does not fix a
-result.
+Call `quantize_linear` or `dequantize_linear`.
+
+    linear         the arithmetic
+    schema         operands, types and attributes checked by opset
+    granularity    the scale of each element
+    status         `quantize_reason`: why the standard does not fix a result
 """
 
 from __future__ import annotations

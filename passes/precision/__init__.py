@@ -1,9 +1,9 @@
 """Conversion of a model to another floating-point precision: the only pass that changes values, on request.
 
-Run `ConvertPrecision(to=...)`. `ports` gives the inputs and outputs of a node that change with it, `operators` the
-operators that are sensitive, `sensitivity` which of their nodes stay in float, `constants` the constants that fit,
-`problem` states the choice for the whole model, `cut` solves it with the fewest bytes of casts, and `apply` changes the
-graph.
+Run `ConvertPrecision(to=...)`, the pass in `run`. `patterns` select nodes by name; `ports` gives the inputs and outputs
+of a node that change with it, `operators` the operators that are sensitive, `sensitivity` which of their nodes stay in
+float, `constants` the constants that fit, `problem` states the choice for the whole model, `cut` solves it with the
+fewest bytes of casts, and `apply` changes the graph.
 """
 
 from __future__ import annotations

@@ -1,9 +1,14 @@
 """Shapes, and the arithmetic on them that the declared shapes fix.
 
 Run `FoldShapes`. `Shapes` gives the shape of a value, and its elements if they are few and known: as numbers, or as
-sums of products of the symbols of dimensions (`symbols`). `dims` has the rules for shapes, `contents` those
-for elements; `targets` replaces a shape operand by an equivalent constant. `ranges_of` gives the ranges of
-integers, with what shapes say of them.
+sums of products of the symbols of dimensions (`symbols`). `elements` holds such a shape (`Dims`) or array.
+
+    run         the pass
+    walk        `Shapes`: both facts, each computed once, on demand
+    bounds      `ranges_of`: the ranges of integers, with what shapes say of them
+    dims        the rules for shapes
+    contents    the rules for elements
+    targets     shape operands replaced by equivalent constants
 """
 
 from __future__ import annotations
