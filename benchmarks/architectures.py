@@ -29,7 +29,7 @@ _TOKENS = {
     "num_attention_heads": 4,
     "intermediate_size": 128,
 }
-_IMAGE = {
+_IMAGE: dict[str, Any] = {
     "hidden_size": 64,
     "num_hidden_layers": 2,
     "num_attention_heads": 4,
@@ -178,8 +178,14 @@ class Experts(nn.Module):
         return x + torch.einsum("betf,efd,bte->btd", hidden, self.second, weights)
 
 
-_MAMBA = {"vocab_size": 1000, "hidden_size": 64, "num_hidden_layers": 2, "state_size": 8, "use_cache": False}
-_KEYS = {"num_key_value_heads": 2, "max_position_embeddings": 64}
+_MAMBA: dict[str, Any] = {
+    "vocab_size": 1000,
+    "hidden_size": 64,
+    "num_hidden_layers": 2,
+    "state_size": 8,
+    "use_cache": False,
+}
+_KEYS: dict[str, Any] = {"num_key_value_heads": 2, "max_position_embeddings": 64}
 ARCHITECTURES: dict[str, Callable[[], Example]] = {
     "bert": lambda: _encoder("Bert"),
     "roberta": lambda: _encoder("Roberta"),

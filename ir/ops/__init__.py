@@ -10,6 +10,7 @@ Start with `op_key(node, imports)`, the operator and its version, and `traits_of
     changes          `changes_between`: what an operator computes otherwise from an opset on
     casts            `read_cast` reads any cast node as a `CastNode`, `cast_node` makes one
     promote_types    the operator ConvertPromoteTypes
+    contrib          the operators of com.microsoft: `contrib_schema`
     qonnx            the operators of QONNX: `read_trunc`, `is_quantizer`
     value_types      `set_element_type` changes the declared type of a value, also of a sequence
 """

@@ -1,9 +1,17 @@
 """Conversion of a model to another floating-point precision: the only pass that changes values, on request.
 
-Run `ConvertPrecision(to=...)`, the pass in `run`. `patterns` select nodes by name; `ports` gives the inputs and outputs
-of a node that change with it, `operators` the operators that are sensitive, `sensitivity` which of their nodes stay in
-float, `constants` the constants that fit, `problem` states the choice for the whole model, `cut` solves it with the
-fewest bytes of casts, and `apply` changes the graph.
+Run `ConvertPrecision(to=...)`, the pass in `run`.
+
+    patterns       nodes selected by name, operator or path
+    ports          the inputs and outputs of a node that change with it
+    operators      the operators that are sensitive
+    sensitivity    the nodes of these operators that stay in float
+    constants      the constants that fit the precision
+    sequences      values that no cast converts
+    problem        the choice for the whole model
+    gains          the worth of converting a node, and the cost of casts
+    cut            the choice with the fewest bytes of casts
+    apply          the changed graph
 """
 
 from __future__ import annotations

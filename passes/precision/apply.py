@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -41,7 +41,8 @@ class Change:
     namer: Namer
     name: str
     records: Records = field(default_factory=Records)
-    converted: set[onnx_ir.Node] = field(default_factory=set[onnx_ir.Node])
+    converted: dict[onnx_ir.Node, None] = field(default_factory=dict[onnx_ir.Node, None])
+    """The converted nodes, in the order of the model, so that the records are the same in every run."""
     casts: list[onnx_ir.Node] = field(default_factory=list[onnx_ir.Node])
 
     @property
@@ -57,7 +58,7 @@ def apply(change: Change) -> None:
     """Change the model according to the sides of the variables, and record it."""
     problem = change.problem
     change.converted = {
-        node for node, (variable, ports) in problem.nodes.items() if change.sides[variable] and ports.concerned
+        node: None for node, (variable, ports) in problem.nodes.items() if change.sides[variable] and ports.concerned
     }
     lowered_masks = _masks_that_are_cast(change)
     before = {node: node_item(node, problem.inference.types) for node in change.converted}
@@ -440,9 +441,9 @@ def _record_regions(change: Change, before: Mapping[onnx_ir.Node, object]) -> No
         )
 
 
-def regions(nodes: set[onnx_ir.Node]) -> list[list[onnx_ir.Node]]:
+def regions(nodes: Iterable[onnx_ir.Node]) -> list[list[onnx_ir.Node]]:
     """Return the connected regions of the nodes, graph by graph, each in order."""
-    parent: dict[onnx_ir.Node, onnx_ir.Node] = {node: node for node in nodes}
+    parent = {node: node for node in nodes}
 
     def root(node: onnx_ir.Node) -> onnx_ir.Node:
         while parent[node] is not node:
@@ -450,13 +451,13 @@ def regions(nodes: set[onnx_ir.Node]) -> list[list[onnx_ir.Node]]:
             node = parent[node]
         return node
 
-    for node in nodes:
+    for node in parent:
         for value in node.inputs:
             producer = None if value is None else value.producer()
             if producer is not None and producer in parent and producer.graph is node.graph:
                 parent[root(producer)] = root(node)
     found: dict[onnx_ir.Node, list[onnx_ir.Node]] = defaultdict(list)
-    graphs = dict.fromkeys(node.graph for node in nodes)
+    graphs = dict.fromkeys(node.graph for node in parent)
     for graph in filter(None, graphs):
         for node in graph:
             if node in parent:

@@ -25,7 +25,6 @@ from castsmith.ir.ops import (
     Moves,
     actual_outputs,
     input_types,
-    named_types,
     op_key,
     opset_of,
     traits_of,
@@ -35,12 +34,13 @@ from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import present
 from castsmith.numerics.types import type_name
 from castsmith.passes.place import Sizes
-from castsmith.passes.precision.constants import Fate, fate_of, limits, unfit
+from castsmith.passes.precision.constants import Fate, fate_of, unfit
 from castsmith.passes.precision.cut import CONVERTED, KEPT, Costs
+from castsmith.passes.precision.gains import Gains
 from castsmith.passes.precision.operators import BOUNDS, MASK_PASSES, Place
 from castsmith.passes.precision.ports import Aim, Ports, ports_of
 from castsmith.passes.precision.sensitivity import Sensitivity, is_negligible, is_raised
-from castsmith.passes.precision.sequences import sequences_of
+from castsmith.passes.precision.sequences import sequences_of, type_of_empty
 
 Scope = onnx_ir.Graph | onnx_ir.Function
 ANYTHING = -1
@@ -48,9 +48,6 @@ ANYTHING = -1
 
 _WISH = 1e12
 """Cost of not converting a sequence whose conversion was requested: more than any cast."""
-
-_CAST_OVERHEAD = 16.0
-"""Fixed cost of a cast in bytes: of two equal placements, the one with fewer casts is chosen."""
 
 _AT_EDGE = 1.0
 """Cost of a cast of an input or output of the model: who keeps their types asks for these casts."""
@@ -160,7 +157,7 @@ class Problem:
     def source(self, value: onnx_ir.Value | None) -> DataType | None:
         """Return the type of the value before the conversion."""
         if value is not None and value not in self._types:
-            self._types[value] = self.inference.type_of(value) or _of_empty_sequence(value)
+            self._types[value] = self.inference.type_of(value) or type_of_empty(value)
         return None if value is None else self._types[value]
 
     def fate(self, value: onnx_ir.Value) -> Fate:
@@ -547,6 +544,10 @@ class Problem:
     # Costs.
 
     @cached_property
+    def _gains(self) -> Gains:
+        return Gains(self.aim, self.sizes, self.source)
+
+    @cached_property
     def _edges(self) -> frozenset[onnx_ir.Value]:
         """The inputs and outputs of the model."""
         return frozenset((*self.model.graph.inputs, *self.model.graph.outputs))
@@ -556,7 +557,7 @@ class Problem:
             if node in self.sensitivity.following:
                 self.costs.pay(variable, KEPT, _PREFERENCE)
                 continue
-            saved, casts = self._saved(node, ports), self._cast_all(node, ports)
+            saved, casts = self._gains.saved(node, ports), self._gains.casts(node, ports, self.constants)
             # Worthwhile even alone among others: fixed now, which keeps the cut small.
             self.costs.pay(CONVERTED, variable, saved if saved <= casts else 1e3 * saved + casts)
         for value, uses in self.uses.items():
@@ -564,7 +565,7 @@ class Problem:
                 self._price_value(value, uses)
 
     def _price_value(self, value: onnx_ir.Value, uses: Sequence[Use]) -> None:
-        made, cost = self.made[value], self._cast_cost(value)
+        made, cost = self.made[value], self._gains.cast(value)
         if value in self._edges:
             cost = _AT_EDGE
         wanted = list(dict.fromkeys(use.wants for use in uses if use.wants != ANYTHING))
@@ -586,75 +587,5 @@ class Problem:
             self.costs.pay(variable, lowered, float("inf"))
             self.costs.pay(raised, variable, float("inf"))
 
-    def _cast_cost(self, value: onnx_ir.Value) -> float:
-        source = self.source(value)
-        width = self.aim.to.itemsize + (source.itemsize if source is not None else 4)
-        return _CAST_OVERHEAD + self.sizes.of(value) * width
-
-    def _cast_all(self, node: onnx_ir.Node, ports: Ports) -> float:
-        values = [node.inputs[index] for index in ports.follows] + [node.outputs[index] for index in ports.gives]
-        made = dict.fromkeys(value for value in values if value is not None and value not in self.constants)
-        return sum(map(self._cast_cost, made))
-
-    def _saved(self, node: onnx_ir.Node, ports: Ports) -> float:
-        """Return the bytes that need not be read and written, and the gain of multiplying in the precision."""
-        row = traits_of(node.domain, node.op_type)
-        if row.moves in (Moves.KEEP, Moves.MAKE) or row.conversion is not None:
-            return 0.0
-        saved = 0.0
-        if row.moves is Moves.SELECT:
-            saved = 2.0 * sum(self._narrowing(value) for value in node.outputs)
-        else:
-            inputs = (value for index in ports.follows if (value := node.inputs[index]) is not None)
-            saved = sum(map(self._narrowing, inputs)) + sum(self._narrowing(node.outputs[i]) for i in ports.gives)
-        if row.products and not self._quantized(node):
-            saved = 4 * saved + self.sizes.of(node.outputs[0]) * self._terms(node) / 8
-        elif self._quantized(node):
-            saved = 0.0
-        return saved
-
-    def _narrowing(self, value: onnx_ir.Value) -> float:
-        source = self.source(value)
-        return float(self.sizes.of(value) * abs((source.itemsize if source is not None else 4) - self.aim.to.itemsize))
-
-    def _terms(self, node: onnx_ir.Node) -> int:
-        """Return the approximate number of products per element of the result."""
-        value = node.inputs[1] if len(node.inputs) > 1 else None
-        dims = None if value is None else self.sizes.dims(value)
-        known = [dim or 64 for dim in dims or ()]
-        if len(known) < 2:
-            return 64
-        if node.op_type in ("Conv", "ConvTranspose"):
-            total = 1
-            for dim in known[1:]:
-                total *= dim
-            return total
-        return known[-2]
-
-    def _quantized(self, node: onnx_ir.Node) -> bool:
-        """True if runtimes run the node on integers: all inputs are dequantized, and all outputs quantized."""
-        sources = [value.producer() for value in node.inputs[:2] if value is not None]
-        users = [user for user, _ in node.outputs[0].uses()] if node.outputs else []
-        return (
-            bool(sources)
-            and all(source is not None and source.op_type == "DequantizeLinear" for source in sources)
-            and any(user.op_type in ("QuantizeLinear", "Relu", "Clip") for user in users)
-        )
-
-
-def _of_empty_sequence(value: onnx_ir.Value) -> DataType | None:
-    """The element type of an empty sequence, which its node names; None for other values."""
-    node = value.producer()
-    if node is None or node.op_type != "SequenceEmpty" or node.domain not in DEFAULT_DOMAINS:
-        return None
-    return named_types(node).get("dtype", DataType.FLOAT)
-
 
 _SHORT = (DataType.FLOAT16, DataType.BFLOAT16)
-
-
-def exceeding_text(value: onnx_ir.Value, greatest: float, how: str, to: DataType) -> str:
-    """Return the reason why a value does not fit: the number that it reaches, and its source."""
-    if greatest < limits(to).overflow:
-        return ""
-    return f"{value.name} reaches {greatest:.6g} ({how}), beyond {type_name(to)}"

@@ -6,8 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 import onnx_ir
+from onnx_ir import DataType
 
-from castsmith.ir.ops import DEFAULT_DOMAINS, actual_outputs, op_key, opset_of
+from castsmith.ir.ops import DEFAULT_DOMAINS, actual_outputs, named_types, op_key, opset_of
 from castsmith.ir.walks import Scope, all_nodes, all_values
 
 Pair = tuple[onnx_ir.Value | None, onnx_ir.Value]
@@ -66,3 +67,11 @@ def _same(model: onnx_ir.Model, node: onnx_ir.Node, imports: Mapping[str, int]) 
         yield from zip(node.inputs[first:], inside, strict=False)
         yield from zip(ends, inside, strict=True)
         yield from zip(ends, node.outputs, strict=False)
+
+
+def type_of_empty(value: onnx_ir.Value) -> DataType | None:
+    """Return the element type of an empty sequence, which its node names; None for other values."""
+    node = value.producer()
+    if node is None or node.op_type != "SequenceEmpty" or node.domain not in DEFAULT_DOMAINS:
+        return None
+    return named_types(node).get("dtype", DataType.FLOAT)

@@ -1,0 +1,92 @@
+"""The gain of converting a node, and the cost of the casts around it, in bytes that are read and written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container
+from dataclasses import dataclass
+
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.ops import Moves, traits_of
+from castsmith.passes.place import Sizes
+from castsmith.passes.precision.ports import Aim, Ports
+
+_CAST_OVERHEAD = 16.0
+"""Bytes by which a cast costs more than its elements: of two equal placements, the one with fewer casts is chosen.
+
+It is less than the time of a launch, by which place-casts decides (`LAUNCH_BYTES`): with that, a model of small tensors
+would not be converted, although its conversion was requested.
+"""
+
+
+@dataclass(frozen=True)
+class Gains:
+    """Gains and costs in a model.
+
+    Attributes:
+        sizes: The number of elements of each value.
+        source: Returns the type of a value before the conversion; None if it is unknown.
+    """
+
+    aim: Aim
+    sizes: Sizes
+    source: Callable[[onnx_ir.Value | None], DataType | None]
+
+    def cast(self, value: onnx_ir.Value) -> float:
+        """Return the cost of a cast of the value."""
+        source = self.source(value)
+        width = self.aim.to.itemsize + (source.itemsize if source is not None else 4)
+        return _CAST_OVERHEAD + self.sizes.of(value) * width
+
+    def casts(self, node: onnx_ir.Node, ports: Ports, constants: Container[onnx_ir.Value]) -> float:
+        """Return the cost of casts of all operands and results of the node that are not constants."""
+        values = [node.inputs[index] for index in ports.follows] + [node.outputs[index] for index in ports.gives]
+        made = dict.fromkeys(value for value in values if value is not None and value not in constants)
+        return sum(map(self.cast, made))
+
+    def saved(self, node: onnx_ir.Node, ports: Ports) -> float:
+        """Return the bytes that need not be read and written, and the gain of multiplying in the precision."""
+        row = traits_of(node.domain, node.op_type)
+        if row.moves in (Moves.KEEP, Moves.MAKE) or row.conversion is not None:
+            return 0.0
+        saved = 0.0
+        if row.moves is Moves.SELECT:
+            saved = 2.0 * sum(self._narrowing(value) for value in node.outputs)
+        else:
+            inputs = (value for index in ports.follows if (value := node.inputs[index]) is not None)
+            saved = sum(map(self._narrowing, inputs)) + sum(self._narrowing(node.outputs[i]) for i in ports.gives)
+        if row.products and not _is_quantized(node):
+            saved = 4 * saved + self.sizes.of(node.outputs[0]) * self._terms(node) / 8
+        elif _is_quantized(node):
+            saved = 0.0
+        return saved
+
+    def _narrowing(self, value: onnx_ir.Value) -> float:
+        source = self.source(value)
+        return float(self.sizes.of(value) * abs((source.itemsize if source is not None else 4) - self.aim.to.itemsize))
+
+    def _terms(self, node: onnx_ir.Node) -> int:
+        """Return the approximate number of products per element of the result."""
+        value = node.inputs[1] if len(node.inputs) > 1 else None
+        dims = None if value is None else self.sizes.dims(value)
+        known = [dim or 64 for dim in dims or ()]
+        if len(known) < 2:
+            return 64
+        if node.op_type in ("Conv", "ConvTranspose"):
+            total = 1
+            for dim in known[1:]:
+                total *= dim
+            return total
+        return known[-2]
+
+
+def _is_quantized(node: onnx_ir.Node) -> bool:
+    """True if runtimes run the node on integers: all inputs are dequantized, and all outputs quantized."""
+    sources = [value.producer() for value in node.inputs[:2] if value is not None]
+    users = [user for user, _ in node.outputs[0].uses()] if node.outputs else []
+    return (
+        bool(sources)
+        and all(source is not None and source.op_type == "DequantizeLinear" for source in sources)
+        and any(user.op_type in ("QuantizeLinear", "Relu", "Clip") for user in users)
+    )
