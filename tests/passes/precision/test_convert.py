@@ -328,7 +328,7 @@ def test_a_target_without_double_gets_what_stays_wide_in_float() -> None:
 
 
 def test_the_rules_of_tensorrt_11_hold_after_a_conversion() -> None:
-    """Its data refuses sequences and unsigned quantization, and takes all else of these models."""
+    """Its data refuses sequences and unsigned quantization, and takes everything else of these models."""
     known = ("Sequence", "Optional", "quantized", "old weights")
     for name in TEXTS:
         result = convert(model(name), to="float16", target="tensorrt-11")
