@@ -5,7 +5,7 @@ Everything here is re-exported from the packages below and imported when it is f
 
 from __future__ import annotations
 
-from castsmith.lazy import door
+from castsmith.lazy import defer_sympy, door
 
 TYPE_CHECKING = False  # as of typing, which is not imported: see __main__.py
 if TYPE_CHECKING:
@@ -132,4 +132,5 @@ _HOMES = {
 }
 
 if not TYPE_CHECKING:
+    defer_sympy()
     __getattr__, __dir__ = door(__name__, _HOMES)

@@ -13,9 +13,6 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec, PathFinder
-from importlib.util import LazyLoader
 from types import ModuleType
 from typing import TYPE_CHECKING, NoReturn
 
@@ -27,26 +24,9 @@ if TYPE_CHECKING:
 
 # Settings of the command's own interpreter that make it start and end quickly; unused by the library.
 
-_SELDOM_USED = ("sympy", "onnx_ir._symbolic_shapes")
-"""Modules that onnx_ir imports for arithmetic on symbolic dimensions, which takes longer than most models."""
-
-
-class _Lazily(MetaPathFinder):
-    """Loads modules that are seldom used on first access."""
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        if fullname not in _SELDOM_USED:
-            return None
-        spec = PathFinder.find_spec(fullname, path, target)
-        if spec is not None and spec.loader is not None:
-            spec.loader = LazyLoader(spec.loader)
-        return spec
-
 
 def start_quickly() -> None:
-    """Load rarely used modules on first use, and disable garbage collection, also at exit.
+    """Disable garbage collection, also at exit.
 
     A model is one large cycle that lives until the end: garbage collection took a quarter of the time. No matrices are
     multiplied, so the threads for that are not started either.
@@ -54,8 +34,6 @@ def start_quickly() -> None:
     gc.disable()
     atexit.register(gc.freeze)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    if not any(isinstance(finder, _Lazily) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _Lazily())
 
 
 _ORDER = (

@@ -11,7 +11,7 @@ from onnx_ir import AttributeType, DataType
 
 from castsmith.ir.errors import ModelError
 from castsmith.ir.ops import CONVERSIONS, DEFAULT_DOMAINS, Moves, op_formals, operators
-from castsmith.ir.walks import tensor_of
+from castsmith.ir.walks import bytes_of_tensor, tensor_of
 from castsmith.numerics.cast import cast
 from castsmith.numerics.errors import present
 from castsmith.numerics.status import cast_status
@@ -131,7 +131,7 @@ def bytes_of_dropped(nodes: Iterable[onnx_ir.Node], kept: Container[onnx_ir.Valu
                 continue
             producer = value.producer()
             if value.is_initializer() and not value.is_graph_input():
-                total += value.const_value.nbytes if value.const_value is not None else 0
+                total += bytes_of_tensor(value.const_value) if value.const_value is not None else 0
             elif (
                 producer is not None
                 and _removable(producer)
@@ -140,7 +140,7 @@ def bytes_of_dropped(nodes: Iterable[onnx_ir.Node], kept: Container[onnx_ir.Valu
                     for output in producer.outputs
                 )
             ):
-                total += sum(tensor.nbytes for tensor in _own_tensors(producer))
+                total += sum(map(bytes_of_tensor, _own_tensors(producer)))
                 leaving.append(producer)
     return total
 

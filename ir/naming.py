@@ -17,7 +17,7 @@ from onnx_ir import DataType
 from castsmith.ir.constants import constant_types
 from castsmith.ir.errors import ModelError
 from castsmith.ir.ops import opset_of
-from castsmith.ir.walks import all_nodes, graphs_in
+from castsmith.ir.walks import all_nodes, graphs_in, nodes_of
 
 Scope = onnx_ir.Graph | onnx_ir.Function
 
@@ -103,7 +103,24 @@ def _clashes(model: onnx_ir.Model) -> Iterator[onnx_ir.Value]:
     """Return the values that hide another one from a node which reads it, or whose name is already taken."""
     for scope in (model.graph, *model.functions.values()):
         ports = {*scope.inputs, *scope.outputs}
+        if _are_distinct(scope):
+            continue
         yield from dict.fromkeys(_Lookup(ports).walk(scope))
+
+
+def _are_distinct(scope: Scope) -> bool:
+    """True if all values of the scope and its subgraphs have different names, or none, so that nothing is hidden."""
+    values = [*scope.inputs, *scope.outputs]
+    if isinstance(scope, onnx_ir.Graph):
+        values += scope.initializers.values()
+    for node in nodes_of(scope):
+        values += node.outputs
+        data = node.attributes.data
+        for attribute in data.values() if data else ():
+            for subgraph in graphs_in(attribute):
+                values += (*subgraph.inputs, *subgraph.outputs, *subgraph.initializers.values())
+    named = {value for value in values if value.name}
+    return len({value.name for value in named}) == len(named)
 
 
 class _Lookup:

@@ -63,11 +63,15 @@ Rule = Callable[[onnx_ir.Node], Replacement | Refusal | None]
 def run_rules(session: Session, pass_name: str, *rules: Rule, types: Types) -> RewriteResult:
     """Offer every node to the rules, in the order of the graph; the first rule that returns a result is applied.
 
+    Nodes that a rule adds are not offered, and nodes that are removed meanwhile are left out.
+
     Args:
         types: As in `apply_replacement`.
     """
     records, namer = Records(), session.namer()
-    for node in all_nodes(session.model):
+    for node in list(all_nodes(session.model)):
+        if node.graph is None:
+            continue
         for rule in rules:
             answer = rule(node)
             if isinstance(answer, Replacement):
@@ -117,6 +121,18 @@ def detach(nodes: Iterable[onnx_ir.Node]) -> None:
     for node in nodes:
         for index in range(len(node.inputs)):
             node.replace_input_with(index, None)
+
+
+def _replace_uses(old: onnx_ir.Value, new: onnx_ir.Value) -> None:
+    """Make all nodes that read `old` read `new`, without a step of Python for each input of a node that has many."""
+    for node, index in old.uses():
+        inputs = node.inputs
+        if len(inputs) < _FEW or node.device_configurations:
+            node.replace_input_with(index, new)
+        else:
+            node._inputs = (*inputs[:index], new, *inputs[index + 1 :])  # pyright: ignore[reportPrivateUsage]
+            old._remove_usage(node, index)  # pyright: ignore[reportPrivateUsage]
+            new._add_usage(node, index)  # pyright: ignore[reportPrivateUsage]
 
 
 def rewire(node: onnx_ir.Node, values: Mapping[int, onnx_ir.Value]) -> None:
@@ -173,7 +189,7 @@ def _replace_outputs(node: onnx_ir.Node, values: tuple[onnx_ir.Value, ...], name
         if old.is_graph_output():
             made += _hand_over_graph_output(old, new, node, namer)
         else:
-            old.replace_all_uses_with(new)
+            _replace_uses(old, new)
     graph_of(node).remove(node, safe=True)
     return made
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from math import ceil, prod
 from pathlib import Path
 
 import onnx_ir
-from onnx_ir import AttributeType
+from onnx_ir import AttributeType, DataType
 
 from castsmith.ir.io import file_of
 from castsmith.numerics.errors import InternalError
@@ -163,6 +164,13 @@ def all_tensors(model: onnx_ir.Model) -> Iterator[onnx_ir.TensorProtocol]:
     return (tensor for _, tensor in tensor_places(model))
 
 
+def bytes_of_tensor(tensor: onnx_ir.TensorProtocol) -> int:
+    """Return the bytes of the tensor, as its `nbytes`, but without the Shape that onnx_ir makes of a proto for that."""
+    if type(tensor) is onnx_ir.serde.TensorProtoTensor:
+        return ceil(DataType(tensor.raw.data_type).itemsize * prod(tensor.raw.dims))
+    return tensor.nbytes
+
+
 def files_read(model: onnx_ir.Model) -> set[Path]:
     """Return the data files of the model's tensors, links resolved."""
     return {file_of(tensor) for tensor in all_tensors(model) if isinstance(tensor, onnx_ir.ExternalTensor)}
@@ -170,24 +178,48 @@ def files_read(model: onnx_ir.Model) -> set[Path]:
 
 def tensor_places(model: onnx_ir.Model) -> Iterator[tuple[Place, onnx_ir.TensorProtocol]]:
     """Yield every tensor of the model with its place. Tensors may be replaced meanwhile."""
-    for graph in graphs_with_initializers(model):
-        for value in graph.initializers.values():
+    found = _Holders([model.graph])
+    for function in model.functions.values():
+        found.add(function, function.attributes.data)
+    for scope in (model.graph, *model.functions.values()):
+        found.search(scope)
+    for graph in found.graphs:
+        for value in list(graph.initializers.values()):
             if value.const_value is not None:
                 yield value, value.const_value
-    yield from held_tensors(model)
+    for owner, name, attribute in found.attributes:
+        if attribute.type == AttributeType.TENSOR:
+            yield Held(owner, name), tensor_of(attribute)
+        else:
+            yield from ((Held(owner, name, i), each) for i, each in enumerate(attribute.as_tensors()))
 
 
-def held_tensors(model: onnx_ir.Model) -> Iterator[tuple[Held, onnx_ir.TensorProtocol]]:
-    """Yield the tensors in attributes of nodes, and in the defaults of functions, with their places."""
-    owners: list[onnx_ir.Node | onnx_ir.Function] = [*model.functions.values()]
-    for owner in (*owners, *all_nodes(model)):
-        data = owner.attributes.data
-        for name, attribute in list(data.items()) if data else ():
+@dataclass
+class _Holders:
+    """The graphs of a model, which hold initializers, and its attributes that hold tensors."""
+
+    graphs: list[onnx_ir.Graph]
+    attributes: list[tuple[onnx_ir.Node | onnx_ir.Function, str, onnx_ir.Attr]] = field(
+        default_factory=list[tuple[onnx_ir.Node | onnx_ir.Function, str, onnx_ir.Attr]]
+    )
+
+    def search(self, scope: onnx_ir.Graph | onnx_ir.Function) -> None:
+        """Add what the scope holds."""
+        for node in scope:
+            data = node.attributes.data
+            if data:
+                self.add(node, data)
+                for attribute in data.values():
+                    if attribute.type in _HOLDING:
+                        for subgraph in graphs_in(attribute):
+                            self.graphs.append(subgraph)
+                            self.search(subgraph)
+
+    def add(self, owner: onnx_ir.Node | onnx_ir.Function, attributes: Mapping[str, onnx_ir.Attr]) -> None:
+        """Add the attributes that hold tensors."""
+        for name, attribute in attributes.items():
             if attribute.type in _WITH_TENSORS and not attribute.is_ref() and attribute.value is not None:
-                if attribute.type == AttributeType.TENSOR:
-                    yield Held(owner, name), tensor_of(attribute)
-                else:
-                    yield from ((Held(owner, name, i), each) for i, each in enumerate(attribute.as_tensors()))
+                self.attributes.append((owner, name, attribute))
 
 
 def tensor_of(attribute: onnx_ir.Attr) -> onnx_ir.TensorProtocol:

@@ -16,7 +16,7 @@ from castsmith.ir.io import as_model
 from castsmith.ir.options import PASS_OPTIONS, FoldAs, Interface, Options, Storage
 from castsmith.ir.records import Effect, Rewrite, RewriteResult
 from castsmith.ir.rewrite_pass import RewritePass, SessionPass, note_provenance
-from castsmith.ir.walks import all_nodes, all_tensors
+from castsmith.ir.walks import all_tensors, bytes_of_tensor
 from castsmith.lowering.registry import (
     AFTER,
     ON_REQUEST,
@@ -147,10 +147,15 @@ def optimize(
 
 
 def _optimize(model: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str], options: Options) -> Result:
+    given = as_model(model)
+    return optimize_loaded(given.clone() if given is model and not options.in_place else given, options)
+
+
+def optimize_loaded(model: onnx_ir.Model, options: Options) -> Result:
+    """Do what `optimize` does to a model that was just loaded, which is changed and not checked again."""
     rules, passes, until = rules_of(options), options.passes, options.until
     chosen = _target(options.target)
-    given = as_model(model)
-    session = Session(given.clone() if given is model and not options.in_place else given, chosen)
+    session = Session(model, chosen)
     settings: dict[str, Any] = {
         **asdict(rules),
         **{name: getattr(options, name) for name in PASS_OPTIONS},
@@ -165,7 +170,7 @@ def _optimize(model: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str], o
         "dims": options.verify_dims,
         "inputs": options.verify_inputs,
     }
-    known = set(all_nodes(session.model)) if provenance else set[onnx_ir.Node]()
+    known = set(session.nodes) if provenance else set[onnx_ir.Node]()
     asked = ["narrow-types"] if options.narrow else []
     specs = _specs(passes, until, asked, targeted=chosen is not None)
     whole, rounds = (list(specs) if passes is None and until is None else []), 1
@@ -247,7 +252,7 @@ def retyped(rewrites: Iterable[Rewrite]) -> set[str]:
 
 
 def _constant_bytes(model: onnx_ir.Model) -> int:
-    return sum(tensor.nbytes for tensor in all_tensors(model))
+    return sum(map(bytes_of_tensor, all_tensors(model)))
 
 
 def name_of(spec: str | PassBase) -> str:

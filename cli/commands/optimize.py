@@ -193,7 +193,8 @@ def _optimize(
     from dataclasses import replace
 
     from castsmith.cli.text import as_command
-    from castsmith.lowering.pipeline import optimize
+    from castsmith.ir.options import Options
+    from castsmith.lowering.pipeline import optimize_loaded
 
     given = given_inputs(arguments)
     looked_at = bool(arguments.diff or arguments.report or arguments.json)
@@ -203,16 +204,15 @@ def _optimize(
         if looked_at:
             watched.note(name)
 
-    result = optimize(
-        model,
+    options = Options(
         **given_options(arguments, _WORK),
         promotion=promotion_rules(arguments),
-        in_place=True,
         progress=ahead_of,
         verify=arguments.engine if arguments.verify else None,
         verify_dims=given["dims"],
         verify_inputs=given["inputs"],
     )
+    result = optimize_loaded(model, options)
     return replace(result, diagnostics=list(map(as_command, result.diagnostics)))
 
 

@@ -15,7 +15,7 @@ import onnx_ir
 
 from castsmith.ir.ops import CASTS, CASTSMITH_DOMAIN, DEFAULT_DOMAINS
 from castsmith.ir.records import Rewrite
-from castsmith.ir.walks import Held, all_nodes, all_tensors, nodes_of, tensor_places
+from castsmith.ir.walks import Held, all_nodes, all_tensors, bytes_of_tensor, nodes_of, tensor_places
 
 # ModelSizes of a model, for the line that compares before and after.
 
@@ -50,7 +50,7 @@ def measure(model: onnx_ir.Model, file_bytes: int | None = None) -> Measure:
     for node in all_nodes(model):
         nodes += 1
         casts += node.op_type in CASTS and node.domain in DEFAULT_DOMAINS
-    return Measure(nodes, casts, sum(tensor.nbytes for tensor in all_tensors(model)), file_bytes)
+    return Measure(nodes, casts, sum(map(bytes_of_tensor, all_tensors(model))), file_bytes)
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def _held(model: onnx_ir.Model) -> Amounts:
         owner = place.owner if isinstance(place, Held) else place
         name = owner.outputs[0].name if isinstance(owner, onnx_ir.Node) and owner.outputs else owner.name
         size, casts = found.get(name or "", _NOTHING)
-        found[name or ""] = size + tensor.nbytes, casts
+        found[name or ""] = size + bytes_of_tensor(tensor), casts
     own = (function for function in model.functions.values() if function.domain != CASTSMITH_DOMAIN)
     for node in (node for scope in (model.graph, *own) for node in nodes_of(scope)):
         if node.op_type in CASTS and node.domain in DEFAULT_DOMAINS:

@@ -142,8 +142,8 @@ class Ranges:
 
     def get(self, value: onnx_ir.Value) -> Range | None:
         """Return the range of the value; None if it has none or it is unknown."""
-        for each, _ in sources_first(value, self.known, _operands):
-            rule, node = _rule_of(each)
+        for each, _ in sources_first(value, self.known, self._operands):
+            rule, node = self._rule_of(each)
             found = None if rule is None or node is None else rule(node, self)
             self.known[each] = found or self._computed(each) or _of_source(each, self.inference)
         return self.known[value]
@@ -161,6 +161,20 @@ class Ranges:
             return known
         return None if self.bounds is None else self.bounds.dims(value)
 
+    def _operands(self, value: onnx_ir.Value) -> list[onnx_ir.Value]:
+        """Return the values from whose ranges that of the value follows."""
+        rule, node = self._rule_of(value)
+        return [] if rule is None or node is None else [each for each in node.inputs if each is not None]
+
+    def _rule_of(self, value: onnx_ir.Value) -> tuple[_Rule | None, onnx_ir.Node | None]:
+        node = value.producer()
+        if node is None or node.domain not in DEFAULT_DOMAINS:
+            return None, None
+        rule = _RULES.get(node.op_type)
+        if rule is _arithmetic and self.kind(value) is not Kind.INTEGER:  # no matter what the operands are
+            rule = None
+        return rule, node
+
     def of(self, value: onnx_ir.Value | None) -> Range | None:
         """Return the facts about an operand for a rule, which runs after all operands were visited."""
         return None if value is None else self.known.get(value)
@@ -171,19 +185,6 @@ class Ranges:
 
 
 _Rule = Callable[[onnx_ir.Node, Ranges], Range | None]
-
-
-def _rule_of(value: onnx_ir.Value) -> tuple[_Rule | None, onnx_ir.Node | None]:
-    node = value.producer()
-    if node is None or node.domain not in DEFAULT_DOMAINS:
-        return None, None
-    return _RULES.get(node.op_type), node
-
-
-def _operands(value: onnx_ir.Value) -> list[onnx_ir.Value]:
-    """Return the values from whose ranges that of the value follows."""
-    rule, node = _rule_of(value)
-    return [] if rule is None or node is None else [each for each in node.inputs if each is not None]
 
 
 def _of_source(value: onnx_ir.Value, inference: Inference) -> Range | None:

@@ -17,7 +17,7 @@ import onnx_ir
 from castsmith.ir.inference.walk import Inference, infer_element_types
 from castsmith.ir.naming import Namer
 from castsmith.ir.records import Records
-from castsmith.ir.walks import Scope, graphs_in, holders, imports_by_scope
+from castsmith.ir.walks import Scope, all_nodes, graphs_in, holders, imports_by_scope
 from castsmith.numerics.promotion import PromotionRules
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ class Session:
     records: Records = field(default_factory=Records)
     _inference: Inference | None = field(default=None, init=False, repr=False)
     _followed: Inference | None = field(default=None, init=False, repr=False)
+    _nodes: list[onnx_ir.Node] | None = field(default=None, init=False, repr=False)
     _held: dict[onnx_ir.Graph, onnx_ir.Node] | None = field(default=None, init=False, repr=False)
     _imports: dict[Scope, Mapping[str, int]] | None = field(default=None, init=False, repr=False)
 
@@ -55,6 +56,13 @@ class Session:
         """Return the element types, which are kept up to date with each rewrite until the pass ends."""
         self._followed = self.inference(rules)
         return self._followed
+
+    @property
+    def nodes(self) -> Sequence[onnx_ir.Node]:
+        """All nodes of the present model, as in `castsmith.ir.walks.all_nodes`; the list itself never changes."""
+        if self._nodes is None:
+            self._nodes = list(all_nodes(self.model))
+        return self._nodes
 
     @property
     def holders(self) -> Mapping[onnx_ir.Graph, onnx_ir.Node]:
@@ -84,6 +92,7 @@ class Session:
             made: The new nodes, in order.
             outputs: The replacements of the outputs of `node`, which was removed; None if it stays, with other inputs.
         """
+        self._nodes = None
         if self._followed is not None and self._still_follows(self._followed, node, made, outputs):
             return
         self.changed()
@@ -91,11 +100,13 @@ class Session:
     def changed(self, model: onnx_ir.Model | None = None) -> None:
         """Drop the facts about the model: it was changed, or `model` replaces it."""
         self.model = self.model if model is None else model
-        self._inference = self._followed = self._held = self._imports = None
+        self._inference = self._followed = self._nodes = self._held = self._imports = None
 
     def end_of_pass(self, *, modified: bool) -> None:
         """Keep the facts that are valid after the pass; the last action of a pass."""
         followed, self._followed = self._followed, None
+        if modified:
+            self._nodes = None
         if followed is None:
             if modified:
                 self.changed()

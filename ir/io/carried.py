@@ -20,13 +20,15 @@ from google.protobuf.message import Message
 from onnx_ir import DataType, TensorType
 
 from castsmith.ir.errors import ModelError
-from castsmith.ir.io.readable import type_of_attribute, untyped_attributes
+from castsmith.ir.io.readable import Survey, type_of_attribute
 from castsmith.ir.io.wire import messages_of
 from castsmith.ir.ops import NUMBERS_OF_TYPES
 from castsmith.numerics.types import type_name
 
 _PREFIX = "castsmith.type:"
 _TRAINING = "castsmith.training_info"
+_TO_SEARCH = 1 << 26
+"""Size in bytes up to which a model is searched for carried types as text, which is quicker than a walk."""
 _SIMPLE = ("tensor_type", "sparse_tensor_type")
 
 Declared = dict[str, tuple[int, tuple[int, ...]]]
@@ -57,18 +59,20 @@ class CarriedType(TensorType):
 
 
 @contextmanager
-def as_onnx_ir_reads(proto: onnx.ModelProto) -> Generator[bool]:
+def as_onnx_ir_reads(survey: Survey) -> Generator[bool]:
     """Within the block, remove types that onnx_ir cannot represent from the proto, and make attributes state theirs.
+
+    Args:
+        survey: What `require_readable` found in the proto.
 
     Yields:
         True if the proto had such types.
     """
     replaced: list[tuple[onnx.TypeProto, bytes]] = []
-    untyped = list(untyped_attributes(proto))
     try:
-        for attribute in untyped:
+        for attribute in survey.untyped:
             attribute.type = type_of_attribute(attribute) or onnx.AttributeProto.UNDEFINED
-        for found in _types(proto):
+        for found in survey.types:
             if not _is_held(found):
                 whole = found.SerializeToString(deterministic=True)
                 replaced.append((found, whole))
@@ -82,7 +86,7 @@ def as_onnx_ir_reads(proto: onnx.ModelProto) -> Generator[bool]:
     finally:
         for found, whole in replaced:
             found.ParseFromString(whole)
-        for attribute in untyped:
+        for attribute in survey.untyped:
             attribute.ClearField("type")
 
 
@@ -95,6 +99,8 @@ def name_types(values: Iterator[onnx_ir.Value]) -> None:
 
 def restore_types(proto: onnx.ModelProto) -> None:
     """Restore the carried types in the proto, with the element type if one was declared since."""
+    if proto.ByteSize() <= _TO_SEARCH and _PREFIX.encode() not in proto.SerializeToString():
+        return
     for found in _types(proto):
         if found.denotation.startswith(_PREFIX):
             declared = found.tensor_type.elem_type

@@ -16,6 +16,7 @@ This is equivalent from opset 11 on, the first that has sparse constants, and st
 from __future__ import annotations
 
 from collections.abc import Iterator, MutableSequence, Sequence
+from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
 
@@ -26,6 +27,7 @@ import onnx.serialization
 import onnx_ir
 from google.protobuf.message import Message
 from onnx import TensorProto
+from onnx_ir import AttributeType
 
 from castsmith.ir.errors import ModelError
 from castsmith.ir.io.carried import as_onnx_ir_reads, carry_training, name_types, restore_training, restore_types
@@ -157,11 +159,12 @@ def from_proto(proto: onnx.ModelProto) -> onnx_ir.Model:
     Raises:
         ModelError: The proto cannot be read without loss.
     """
-    require_readable(proto)
-    if has_sparse(proto):
+    survey, given, repeated = require_readable(proto), proto, list[str]()
+    if survey.sparse and has_sparse(proto):
         proto = spelled_out(proto)
-    proto, repeated = without_repeats(proto)
-    with as_onnx_ir_reads(proto) as any_carried:
+    if survey.repeats or proto is not given:
+        proto, repeated = without_repeats(proto)
+    with as_onnx_ir_reads(survey if proto is given else require_readable(proto)) as any_carried:
         model = onnx_ir.from_proto(proto)
     if any_carried:
         name_types(all_values(model))
@@ -169,9 +172,10 @@ def from_proto(proto: onnx.ModelProto) -> onnx_ir.Model:
         model.meta[REPEATED] = repeated
     _import_the_last(model, proto)
     carry_training(model, proto)
-    for graph, graph_proto in _graphs(model, proto):
+    for graph, graph_proto in _parts(model, proto).graphs:
         graph.meta[_OWN] = True
-        for name in {value.name for value in graph_proto.value_info} & graph.initializers.keys():
+        declared = graph_proto.value_info
+        for name in {value.name for value in declared} & graph.initializers.keys() if declared else ():
             graph.initializers[name].meta[_DECLARED] = True
     return model
 
@@ -232,7 +236,9 @@ def to_proto(model: onnx_ir.Model) -> onnx.ModelProto:
         proto = onnx_ir.to_proto(model)
     except onnx_ir.serde.SerdeError as error:
         raise ModelError(f"the model cannot be written ({root_cause(error)}).") from None
-    for graph, graph_proto in _graphs(model, proto):
+    parts = _parts(model, proto)
+    for graph, graph_proto in parts.graphs:
+        parts.tensors.extend(graph_proto.initializer)
         values = graph.initializers
         # onnx_ir writes the name of the tensor, which a copy of the model may share under another name.
         held = [value for value in values.values() if value.const_value is not None]
@@ -245,7 +251,7 @@ def to_proto(model: onnx_ir.Model) -> onnx.ModelProto:
         ]
         del graph_proto.value_info[:]
         graph_proto.value_info.extend(kept)
-    for tensor in tensors_of(proto):
+    for tensor in parts.tensors:
         _write_metadata_once(tensor)
     restore_types(proto)
     restore_training(model, proto)
@@ -280,23 +286,41 @@ def root_cause(error: BaseException) -> str:
     return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
-def _graphs(model: onnx_ir.Model, proto: onnx.ModelProto) -> Iterator[tuple[onnx_ir.Graph, onnx.GraphProto]]:
-    """Yield the main graph and all subgraphs, including those in functions, each with its proto."""
-    yield model.graph, proto.graph
-    yield from _subgraphs(model.graph, proto.graph)
+@dataclass
+class _Parts:
+    """Parts of a proto: the main graph and all subgraphs, including those in functions, with their protos; tensors."""
+
+    graphs: list[tuple[onnx_ir.Graph, onnx.GraphProto]]
+    tensors: list[onnx.TensorProto] = field(default_factory=list[onnx.TensorProto])
+    """The tensors in attributes."""
+
+
+def _parts(model: onnx_ir.Model, proto: onnx.ModelProto) -> _Parts:
+    parts = _Parts([(model.graph, proto.graph)])
+    _collect(model.graph, proto.graph, parts)
     for function, function_proto in zip(model.functions.values(), proto.functions, strict=True):
-        yield from _subgraphs(function, function_proto)
+        _collect(function, function_proto, parts)
+        for default in function_proto.attribute_proto:
+            parts.tensors.extend(tensors_of(default))
+    return parts
 
 
-def _subgraphs(
-    scope: onnx_ir.Graph | onnx_ir.Function, proto: onnx.GraphProto | onnx.FunctionProto
-) -> Iterator[tuple[onnx_ir.Graph, onnx.GraphProto]]:
+def _collect(
+    scope: onnx_ir.Graph | onnx_ir.Function, proto: onnx.GraphProto | onnx.FunctionProto, parts: _Parts
+) -> None:
     for index, node in enumerate(scope):
-        held = [attribute for attribute in node.attributes.data.values() if graphs_in(attribute)]
-        protos = {attribute.name: attribute for attribute in proto.node[index].attribute} if held else {}
-        for attribute in held:
-            found = protos[attribute.name]
-            both = [found.g] if attribute.type == onnx_ir.AttributeType.GRAPH else found.graphs
+        data = node.attributes.data
+        for attribute in data.values() if data else ():
+            if attribute.type not in _OF_MESSAGES or attribute.is_ref():
+                continue
+            found = next(each for each in proto.node[index].attribute if each.name == attribute.name)
+            if attribute.type == AttributeType.TENSOR:
+                parts.tensors.append(found.t)
+            parts.tensors.extend(found.tensors)
+            both = [found.g] if attribute.type == AttributeType.GRAPH else found.graphs
             for subgraph, subgraph_proto in zip(graphs_in(attribute), both, strict=True):
-                yield subgraph, subgraph_proto
-                yield from _subgraphs(subgraph, subgraph_proto)
+                parts.graphs.append((subgraph, subgraph_proto))
+                _collect(subgraph, subgraph_proto, parts)
+
+
+_OF_MESSAGES = (AttributeType.TENSOR, AttributeType.TENSORS, AttributeType.GRAPH, AttributeType.GRAPHS)

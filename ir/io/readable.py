@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 import onnx
 from google.protobuf.message import Message
 
 from castsmith.ir.errors import ModelError
-from castsmith.ir.io.wire import messages_of
 from castsmith.ir.ops import NUMBERS_OF_TYPES
 from castsmith.numerics.types import MOST_DIMENSIONS
 
@@ -46,8 +46,34 @@ _VALUES = {
 """The fields of an attribute that hold its value, with the type of each."""
 
 
-def require_readable(proto: onnx.ModelProto) -> None:
-    """Raise ModelError for anything unsupported; the message names the place but not the file."""
+@dataclass
+class Survey:
+    """Parts of a proto that need a second look, as one walk found them.
+
+    Attributes:
+        sparse: True if there are sparse initializers, or sparse tensors in attributes.
+        repeats: True if two nodes of one graph give values of the same name.
+        untyped: The attributes that hold a value but do not state its type.
+        types: The types of values and in attributes.
+    """
+
+    sparse: bool = False
+    repeats: bool = False
+    untyped: list[onnx.AttributeProto] = field(default_factory=list[onnx.AttributeProto])
+    types: list[onnx.TypeProto] = field(default_factory=list[onnx.TypeProto])
+
+    def values(self, values: Iterable[onnx.ValueInfoProto]) -> None:
+        """Note the types of the values."""
+        self.types += [value.type for value in values if value.HasField("type")]
+
+
+def require_readable(proto: onnx.ModelProto) -> Survey:
+    """Return what else the proto needs before it is read, found in the same walk.
+
+    Raises:
+        ModelError: Something is unsupported; the message names the place but not the file.
+    """
+    survey = Survey()
     if not 0 < proto.ir_version <= _MOST:
         raise ModelError(f"unsupported IR version {proto.ir_version}.")
     for scope in (proto, *proto.functions):
@@ -58,12 +84,15 @@ def require_readable(proto: onnx.ModelProto) -> None:
     _require_metadata(proto, "the model")
     for function in proto.functions:
         names = (*function.attribute, *(each.name for each in function.attribute_proto))
-        _require_unique(names, "two attributes have the name", f"function {function.name!r}")
-        _require_attributes(function.attribute_proto, f"function {function.name!r}")
-        _require_nodes(function.node, f"function {function.name!r}")
-    _require_graph(proto.graph)
+        where = f"function {function.name!r}"
+        _require_unique(names, "two attributes have the name", where)
+        _require_attributes(function.attribute_proto, where, survey)
+        _require_nodes(function.node, where, survey)
+        survey.values(function.value_info)
+    _require_graph(proto.graph, survey)
     if proto.ByteSize() <= _TO_COPY:
         _require_known_fields(proto)
+    return survey
 
 
 def type_of_attribute(attribute: onnx.AttributeProto) -> onnx.AttributeProto.AttributeType | None:
@@ -72,7 +101,7 @@ def type_of_attribute(attribute: onnx.AttributeProto) -> onnx.AttributeProto.Att
     return found[0] if len(found) == 1 else None
 
 
-def _require_graph(graph: onnx.GraphProto) -> None:
+def _require_graph(graph: onnx.GraphProto, survey: Survey) -> None:
     place = f"graph {graph.name!r}"
     named = (*(each.name for each in graph.initializer), *(each.values.name for each in graph.sparse_initializer))
     _require_unique(named, "two initializers have the name", place)
@@ -80,29 +109,52 @@ def _require_graph(graph: onnx.GraphProto) -> None:
     for tensor in graph.initializer:
         _require_tensor(tensor, place)
     for sparse in graph.sparse_initializer:
+        survey.sparse = True
         _require_sparse(sparse, place)
-    _require_nodes(graph.node, place)
+    _require_nodes(graph.node, place, survey)
+    for values in (graph.input, graph.output, graph.value_info):
+        survey.values(values)
 
 
-def _require_nodes(nodes: Iterable[onnx.NodeProto], place: str) -> None:
+def _require_nodes(nodes: Iterable[onnx.NodeProto], place: str, survey: Survey) -> None:
+    given: set[str] = set()
+    count = 0
     for node in nodes:
-        where = f"{place}: {node.name or '(unnamed)'} ({node.op_type})"
-        _require_unique((each.name for each in node.attribute), "two attributes have the name", where)
-        _require_metadata(node, where)
-        _require_attributes(node.attribute, where)
+        attributes, outputs = node.attribute, node.output
+        if attributes or node.metadata_props:
+            where = f"{place}: {node.name or '(unnamed)'} ({node.op_type})"
+            if len(attributes) > 1:
+                _require_unique((each.name for each in attributes), "two attributes have the name", where)
+            _require_metadata(node, where)
+            _require_attributes(attributes, where, survey)
+        count += len(outputs)
+        given.update(outputs)
+    # Absent outputs share the empty name, which is a reason to look again, no more.
+    survey.repeats |= len(given) < count
 
 
-def _require_attributes(attributes: Iterable[onnx.AttributeProto], where: str) -> None:
+def _require_attributes(attributes: Iterable[onnx.AttributeProto], where: str, survey: Survey) -> None:
     for attribute in attributes:
-        if not attribute.type and not attribute.ref_attr_name and type_of_attribute(attribute) is None:
-            raise ModelError(f"{where}: the attribute {attribute.name!r} states no type.")
+        kind = attribute.type
+        if kind in _PLAIN:
+            continue
+        if not kind and not attribute.ref_attr_name:
+            if type_of_attribute(attribute) is None:
+                raise ModelError(f"{where}: the attribute {attribute.name!r} states no type.")
+            survey.untyped.append(attribute)
         for tensor in (*((attribute.t,) if attribute.HasField("t") else ()), *attribute.tensors):
             _require_tensor(tensor, where)
         sparse = (attribute.sparse_tensor,) if attribute.HasField("sparse_tensor") else ()
         for each in (*sparse, *attribute.sparse_tensors):
+            survey.sparse = True
             _require_sparse(each, where)
         for graph in (*((attribute.g,) if attribute.HasField("g") else ()), *attribute.graphs):
-            _require_graph(graph)
+            _require_graph(graph, survey)
+        survey.types += [*((attribute.tp,) if attribute.HasField("tp") else ()), *attribute.type_protos]
+
+
+_PLAIN = frozenset(_VALUES[name] for name in ("f", "i", "s", "floats", "ints", "strings"))
+"""The types of attributes that hold no message; one that is in such an attribute anyway is not read."""
 
 
 def _require_tensor(tensor: onnx.TensorProto, place: str) -> None:
@@ -146,8 +198,9 @@ def _require_dims(dims: Iterable[int], where: str) -> None:
 
 
 def _require_metadata(message: Message, where: str) -> None:
-    entries: Iterable[onnx.StringStringEntryProto] = getattr(message, "metadata_props", ())
-    _require_unique((entry.key for entry in entries), "two entries of metadata have the key", where)
+    entries: Sequence[onnx.StringStringEntryProto] = getattr(message, "metadata_props", ())
+    if len(entries) > 1:
+        _require_unique((entry.key for entry in entries), "two entries of metadata have the key", where)
 
 
 def _require_unique(names: Iterable[object], what: str, where: str) -> None:
@@ -166,15 +219,3 @@ def _require_known_fields(proto: onnx.ModelProto) -> None:
         raise ModelError(
             f"it holds {lost} bytes of fields that onnx {onnx.__version__} does not support: install a newer onnx."
         )
-
-
-def untyped_attributes(proto: onnx.ModelProto) -> Iterator[onnx.AttributeProto]:
-    """Return the attributes that hold a value but do not state its type."""
-    pending: list[Message] = [proto]
-    while pending:
-        for attribute in messages_of(pending.pop(), onnx.AttributeProto):
-            if not attribute.type and not attribute.ref_attr_name:
-                yield attribute
-            pending.extend(attribute.graphs)
-            if attribute.HasField("g"):
-                pending.append(attribute.g)

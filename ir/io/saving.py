@@ -50,9 +50,7 @@ from castsmith.ir.validation import require_sound
 from castsmith.ir.walks import (
     Held,
     Place,
-    files_read,
-    graphs_with_initializers,
-    held_tensors,
+    all_tensors,
     put_tensor,
     tensor_places,
 )
@@ -157,18 +155,20 @@ def write(
         settle_names(model)
     try:
         where = _where(path, external_data)
-        reads = files_read(model)
+        tensors = dict(tensor_places(model))
+        reads = {file_of(tensor) for tensor in tensors.values() if isinstance(tensor, ExternalTensor)}
         if Path(os.path.realpath(where.model)) in reads:
             raise ModelError(f"{path}: the model keeps weights in this file, so it cannot be written there.")
         recover(where.model, where.data)
         before = data_files_of(where.model) or set[Path]()
+        every = _without_texts(tensors)
         staying = {
             place: tensor
-            for place, tensor in _all_places(model).items()
+            for place, tensor in every.items()
             if isinstance(tensor, ExternalTensor)
             and _stays(file_of(tensor), where, before, external_data, shard_bytes, reference_data=reference_data)
         }
-        layout = _layout(model, path, where, staying, everything=external_data is not None)
+        layout = _layout(model, every, path, where, staying, everything=external_data is not None)
         old = before - {file_of(tensor) for tensor in staying.values()}
         dropped = _write(model, where, layout, old if is_last_use else old - reads, shard_bytes)
         folder = Path(os.path.realpath(path.parent))
@@ -188,14 +188,14 @@ def write_to(model: onnx_ir.Model, stream: IO[bytes], name: str) -> int:
     if has_clashes(model):
         model = model.clone()
         settle_names(model)
-    path, initializers, every = Path(name), _initializers(model), _all_places(model)
+    path, every = Path(name), _without_texts(dict(tensor_places(model)))
     size = sum(tensor.nbytes for tensor in every.values())
     if size > _INLINE_LIMIT:
         raise ModelError(
             f"{name}: the model has {size} bytes of weights, more than the 2 GiB of an ONNX file: write it to a named"
             " file, which can have its weights beside it."
         )
-    copied = _to_copy(model, initializers, path, {})
+    copied = _to_copy(model, every, path, {})
     elsewhere = {place: t for place, t in every.items() if isinstance(t, ExternalTensor) and place not in copied}
     proto = _proto(model, {place: _inlined(tensor) for place, tensor in elsewhere.items()}, copied, path)
     return write_model(stream, proto, {_name(place, tensor): tensor for place, tensor in copied.items()})
@@ -255,22 +255,16 @@ def _stays(
     return reference_data or (wanted and shard_bytes is None and file in before)
 
 
-def _all_places(model: onnx_ir.Model) -> Tensors:
-    return {**_initializers(model), **dict(held_tensors(model))}
+def _without_texts(tensors: Tensors) -> Tensors:
+    """Return the tensors except initializers of text, which stay in the model file."""
+    return {p: t for p, t in tensors.items() if isinstance(p, Held) or t.dtype != onnx_ir.DataType.STRING}
 
 
-def _initializers(model: onnx_ir.Model) -> Tensors:
-    return {
-        value: value.const_value
-        for graph in graphs_with_initializers(model)
-        for value in graph.initializers.values()
-        if value.const_value is not None and value.const_value.dtype != onnx_ir.DataType.STRING
-    }
-
-
-def _layout(model: onnx_ir.Model, path: Path, where: _Where, staying: Staying, *, everything: bool) -> _Layout:
-    initializers = {place: tensor for place, tensor in _initializers(model).items() if place not in staying}
-    held = {place: tensor for place, tensor in held_tensors(model) if place not in staying}
+def _layout(
+    model: onnx_ir.Model, every: Tensors, path: Path, where: _Where, staying: Staying, *, everything: bool
+) -> _Layout:
+    initializers: Tensors = {p: t for p, t in every.items() if p not in staying and not isinstance(p, Held)}
+    held = {place: t for place, t in every.items() if place not in staying and isinstance(place, Held)}
     inline = _size_in_file(held, path)
     inline += sum(tensor.nbytes for tensor in initializers.values() if not isinstance(tensor, ExternalTensor))
     out = everything or inline > _INLINE_LIMIT
@@ -398,6 +392,8 @@ def _proto(model: onnx_ir.Model, stand_ins: Tensors, copied: Tensors, path: Path
     empty = {place: external_tensor(Placed(tensor, 0), "data", names[place]) for place, tensor in copied.items()}
     with _replaced({**stand_ins, **empty}):
         proto = to_proto(model)
+        if not any(isinstance(tensor, ExternalTensor) for tensor in all_tensors(model)):
+            return proto
     for tensor in proto.graph.initializer if names else ():
         if tensor.name in names.values():
             tensor.ClearField("external_data")

@@ -63,14 +63,20 @@ def operand_findings(model: onnx_ir.Model, inference: Inference, rules: Promotio
 
 def result_findings(model: onnx_ir.Model, inference: Inference) -> Iterator[Diagnostic]:
     """Yield types that the attributes of an operator request and the opset of the model does not support."""
-    imports = imports_by_scope(model)
+    imports, types, sound = imports_by_scope(model), inference.types, set[tuple[object, ...]]()
     for node in all_nodes(model):
+        # Most nodes are repetitions of others that are sound.
+        kind = (node.domain, node.op_type, node.graph, *map(types.get, node.outputs))
+        if kind in sound:
+            continue
         key = op_key(node, imports[node.graph]) if node.graph is not None else None
         if key is None or node in inference.illegal or node in inference.disagreements:
             continue
+        sound.add(kind)
         for value, formal in zip(node.outputs, actual_outputs(key, len(node.outputs)), strict=True):
             dtype = inference.types.get(value)
             if dtype is not None and formal is not None and formal.allowed and dtype not in formal.allowed:
+                sound.discard(kind)
                 where = f"opset {key[2]}" if key[0] in DEFAULT_DOMAINS else f"version {key[2]} of {key[0]}"
                 message = f"{node.op_type} of {where} does not support {_name(dtype)}, the type of {value.name}"
                 way_out = "raise the opset, or choose another type in the model"

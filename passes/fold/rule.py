@@ -20,7 +20,7 @@ from castsmith.numerics.cast import Array
 from castsmith.numerics.errors import CastsmithError, present
 from castsmith.numerics.status import Definedness, Finding
 from castsmith.numerics.types import type_name
-from castsmith.passes.fold.conversions import CastTo, Reading
+from castsmith.passes.fold.conversions import CastTo, Conversion, Reading
 from castsmith.passes.fold.reading import Reader
 from castsmith.passes.fold.streaming import streamed_conversion
 from castsmith.passes.fold.values import Constants, FoldError, Known
@@ -55,6 +55,8 @@ class Folding:
     as_runtime: set[Known] = field(default_factory=set[Known])
     grown: int = 0
     refused: dict[tuple[Known, ...], Refusal] = field(default_factory=dict[tuple[Known, ...], Refusal])
+    ready: Mapping[tuple[Conversion, Known], Array] = field(default_factory=dict[tuple[Conversion, Known], Array])
+    """The results of casts of small constants, which were computed together."""
 
     def fold(self, node: onnx_ir.Node) -> Replacement | Refusal | None:
         """Return the replacement of the node; None if it does not convert constants."""
@@ -212,6 +214,9 @@ class Folding:
     def _computed(self, each: Derivation) -> onnx_ir.TensorProtocol | Finding:
         """Return the constant, or the element that prevents folding."""
         conversion = each.reading[0]
+        ready = self.ready.get((conversion, each.operands[0]))
+        if ready is not None:
+            return onnx_ir.Tensor(ready, each.known.dtype)
         streamed = streamed_conversion(conversion, each.operands, each.known.dtype, self.constants.array)
         if streamed is not None:
             finding = streamed.finding()

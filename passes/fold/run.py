@@ -33,11 +33,12 @@ from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.rewriting import Replacement, apply_replacement
 from castsmith.ir.targets import Target
 from castsmith.ir.text import site_of
-from castsmith.ir.walks import all_nodes, all_tensors
+from castsmith.ir.walks import all_tensors
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.status import Definedness
 from castsmith.passes.fold.reading import Reader, may_convert
 from castsmith.passes.fold.rule import NAME, UNDEFINED, Folding
+from castsmith.passes.fold.together import casts_computed
 from castsmith.passes.fold.values import Constants
 
 # A runtime fuses `DequantizeLinear (x), DequantizeLinear (w) -> Conv -> QuantizeLinear` into a convolution of integers.
@@ -86,9 +87,11 @@ class FoldConstants(SessionPass):
     def rewrite(self, session: Session) -> RewriteResult:
         model, namer, records = session.model, session.namer(), Records()
         folding = self._folding(session, namer)
+        nodes = [node for node in session.nodes if may_convert(node)]
+        folding.ready = casts_computed(nodes, folding.reader)
         types = folding.reader.inference.types
-        for node in all_nodes(model):
-            if not may_convert(node):
+        for node in nodes:
+            if node.graph is None:  # removed meanwhile
                 continue
             answer = self._keep(node) or folding.fold(node)
             if isinstance(answer, Replacement):

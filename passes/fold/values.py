@@ -86,6 +86,8 @@ class Constants:
         """Return the facts about the value; None if it is not constant."""
         if value is None:
             return None
+        if value in self.found:
+            return self.found[value]
         for each in _inside_out(value, self._sources, self.found):
             self._settle(each)
         return self.found[value]

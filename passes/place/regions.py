@@ -72,21 +72,30 @@ def find_regions(
         members[node] = indexes
     if not 0 < len(casts) < len(members):
         return []
-    from networkx.utils import UnionFind  # only if there is a region: importing it takes as long as a small model
-
-    sets: UnionFind[object] = UnionFind()
+    first: dict[object, object] = {}
     for node, indexes in members.items():
+        whole = _first(node, first)
         elements = [node.inputs[index] for index in indexes]
         if node.op_type in ARITHMETIC:  # a number that many nodes add does not connect them
             elements = [value for value in elements if constant_tensor(value) is None]
-        sets.union(node, *node.outputs, *elements)
+        for each in (*node.outputs, *elements):
+            first[_first(each, first)] = whole
     regions: defaultdict[object, Region] = defaultdict(Region)
     for place, node in enumerate(members):
-        region = regions[sets[node]]
+        region = regions[_first(node, first)]
         region.nodes[node], region.inputs[node] = place, members[node]
         if node in casts:
             region.casts[node] = casts[node]
     return [region for region in regions.values() if 0 < len(region.casts) < len(region.nodes)]
+
+
+def _first(each: object, first: dict[object, object]) -> object:
+    """Return the one that stands for the set of `each`; the way there is halved, so that ways stay short."""
+    above = first.setdefault(each, each)
+    while above is not each:
+        first[each] = first[above]
+        each, above = above, first[above]
+    return each
 
 
 def pose(

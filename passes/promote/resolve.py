@@ -22,7 +22,6 @@ from castsmith.ir.records import Refusal, RewriteResult
 from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.rewriting import Replacement, run_rules
 from castsmith.ir.text import site_of
-from castsmith.ir.walks import all_nodes
 from castsmith.numerics.errors import present
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import type_name
@@ -37,7 +36,7 @@ class ResolvePromoteTypes(SessionPass):
     """Replace each ConvertPromoteTypes by the equivalent Casts; a graph shares one Cast of a value to a type."""
 
     def rewrite(self, session: Session) -> RewriteResult:
-        if not any(is_convert_promote_types(node) for node in all_nodes(session.model)):
+        if not any(is_convert_promote_types(node) for node in session.nodes):
             return RewriteResult(session.model, modified=False)
         inference = session.inference(PromotionRules(promote_unsafe=True))
         made: dict[tuple[Scope, onnx_ir.Value, DataType], onnx_ir.Value] = {}

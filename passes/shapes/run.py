@@ -36,7 +36,7 @@ from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.rewriting import Replacement, apply_replacement, lacking_identity
 from castsmith.ir.targets import Target
 from castsmith.ir.text import site_of
-from castsmith.ir.walks import all_nodes, graph_of, graphs_in
+from castsmith.ir.walks import graph_of, graphs_in
 from castsmith.numerics.errors import present
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import type_name
@@ -74,11 +74,11 @@ class FoldShapes(SessionPass):
 
     def rewrite(self, session: Session) -> RewriteResult:
         model, records = session.model, Records()
-        if not may_find_something(all_nodes(model)):
+        if not may_find_something(session.nodes):
             return RewriteResult(model, False, records)
         inference = session.follow(PromotionRules(promote_unsafe=True))
         several = called_with_several_types(inference)
-        nodes = [node for node in all_nodes(model) if node.graph not in several]
+        nodes = [node for node in session.nodes if node.graph not in several]
         shapes = learned(Shapes(model, inference, session.imports, session.holders, self.largest_dim), nodes)
         _Folding(session, shapes, session.namer(), self, records).run(nodes)
         return RewriteResult(model, bool(records.rewrites), records)

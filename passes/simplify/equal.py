@@ -64,8 +64,10 @@ class EqualNodes:
         """Use the results of an earlier equal node of the scope, or of one around it; None without such a node."""
         if node not in self.candidates or node.graph is None:
             return None
-        variables = [value for value in node.inputs if value is not None and constant_tensor(value) is None]
-        if not variables or any(use_count(value) < 2 for value in variables):
+        inputs = [value for value in node.inputs if value is not None]
+        if any(use_count(value) < 2 and constant_tensor(value) is None for value in inputs):  # as mostly
+            return None
+        if all(constant_tensor(value) is not None for value in inputs):
             return None
         key = _key(node, imports)
         if key is None:

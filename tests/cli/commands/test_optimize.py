@@ -59,10 +59,10 @@ def test_a_refused_promotion_writes_nothing(castsmith: Command, tmp_path: Path) 
 
 
 def test_an_error_diagnostic_is_a_refusal(castsmith: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(model: object, **_: object) -> pipeline.Result:
+    def fail(model: object, _: object) -> pipeline.Result:
         return pipeline.Result(model, diagnostics=[Diagnostic("x-code", Severity.ERROR, Site("g"), "no", "help")])  # type: ignore[arg-type]
 
-    monkeypatch.setattr(pipeline, "optimize", fail)
+    monkeypatch.setattr(pipeline, "optimize_loaded", fail)
     source = write_model(tmp_path / "a.onnx", CLEAN)
     ended = castsmith("optimize", source, "-o", tmp_path / "b.onnx")
     assert (ended.code, ended.out) == (1, "")

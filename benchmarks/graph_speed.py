@@ -1,0 +1,228 @@
+"""The processor time of `castsmith optimize` for graphs of many shapes, as ratios to ONNX Runtime's and to onnx's.
+
+    python -m benchmarks.graph_speed [--repeat N] [--only SHAPE]
+    python -m benchmarks.graph_speed --write SHAPE graph.onnx
+
+For each shape whole processes take turns, N times: `castsmith optimize`, an ONNX Runtime session at basic level that
+writes its model, and a load and save with onnx. Prints the median and the spread of the ratios of the runs of one turn,
+and the same for the start: a model of three nodes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from benchmarks.graphs import cast_graph
+from benchmarks.peers import TOOLS, run
+
+_F16, _F32, _F64 = TensorProto.FLOAT16, TensorProto.FLOAT, TensorProto.DOUBLE
+_WIDTH = 8
+_TOOLS = ("castsmith", "ONNX Runtime, basic level", "onnx, load and save only")
+
+
+class _Graph:
+    """Nodes and weights of a graph under construction."""
+
+    def __init__(self, name: str = "graph") -> None:
+        self.name = name
+        self.nodes: list[onnx.NodeProto] = []
+        self.weights: list[onnx.TensorProto] = []
+
+    def node(self, op_type: str, *inputs: str, outputs: int = 1, domain: str = "", **attributes: Any) -> str:
+        """Add a node; return the name of its first output."""
+        name = f"{self.name}_{op_type}_{len(self.nodes)}"
+        made = [f"{name}_{index}" for index in range(outputs)]
+        self.nodes.append(helper.make_node(op_type, list(inputs), made, name, domain=domain, **attributes))
+        return made[0]
+
+    def cast(self, value: str, to: int) -> str:
+        return self.node("Cast", value, to=to)
+
+    def weight(self, *shape: int, dtype: type[np.generic] = np.float32) -> str:
+        """Add an initializer; return its name."""
+        name = f"{self.name}_w{len(self.weights)}"
+        array = ((np.arange(int(np.prod(shape))) + len(self.weights)) % 7).reshape(shape).astype(dtype)
+        self.weights.append(numpy_helper.from_array(array, name))
+        return name
+
+    def model(
+        self, result: str, width: int = _WIDTH, functions: list[onnx.FunctionProto] | None = None
+    ) -> onnx.ModelProto:
+        """Return the model of the graph, from `x` to `result`."""
+        ports = [helper.make_tensor_value_info(name, _F32, ["N", width]) for name in ("x", result)]
+        graph = helper.make_graph(self.nodes, self.name, ports[:1], ports[1:], self.weights)
+        opsets = [helper.make_opsetid("", 21), *([helper.make_opsetid("own", 1)] if functions else [])]
+        return helper.make_model(graph, opset_imports=opsets, ir_version=10, functions=functions or [])
+
+    def branch(self, result: str) -> onnx.GraphProto:
+        """Return the graph as a branch of If."""
+        return helper.make_graph(
+            self.nodes, self.name, [], [helper.make_tensor_value_info(result, _F32, ["N", _WIDTH])], self.weights
+        )
+
+
+def constants(blocks: int = 1667) -> onnx.ModelProto:
+    """A chain of blocks of 12 nodes: the Cast of a constant, a round trip through float16, and arithmetic."""
+    graph, value = _Graph(), "x"
+    for _ in range(blocks):
+        constant = graph.cast(graph.weight(_WIDTH, dtype=np.float16), _F32)
+        value = graph.cast(graph.cast(graph.node("Mul", value, constant), _F16), _F32)
+        value = graph.node("Relu", graph.node("Add", value, constant))
+        for op_type in ("Mul", "Add", "Sub"):
+            value = graph.node(op_type, value, constant)
+        for op_type in ("Abs", "Identity", "Tanh"):
+            value = graph.node(op_type, value)
+    return graph.model(value)
+
+
+def deep_chain(nodes: int = 20_000) -> onnx.ModelProto:
+    """One chain of unary operators, every eighth pair of which is an exact round trip."""
+    graph, value = _Graph(), "x"
+    while len(graph.nodes) < nodes:
+        for op_type in ("Neg", "Abs", "Sigmoid", "Exp", "Tanh", "Relu"):
+            value = graph.node(op_type, value)
+        value = graph.cast(graph.cast(value, _F64), _F32)
+    return graph.model(value)
+
+
+def fan_out(readers: int = 5_000) -> onnx.ModelProto:
+    """One value with many readers: casts to two types and operators behind them, all added up in the end."""
+    graph, ends = _Graph(), list[str]()
+    for index in range(readers):
+        there = graph.cast("x", (_F64, _F16)[index % 2])
+        ends.append(graph.node("Neg", graph.cast(there, _F32)))
+    return graph.model(graph.node("Sum", *ends))
+
+
+def transformer(blocks: int = 100, width: int = 16) -> onnx.ModelProto:
+    """Blocks of attention and a feed-forward part, with a layer normalization in single operators, as exported."""
+    graph, value = _Graph(), "x"
+    for _ in range(blocks):
+        normal = _normalized(graph, value, width)
+        query, key, other = (
+            graph.node("Add", graph.node("MatMul", normal, graph.weight(width, width)), graph.weight(width))
+            for _ in range(3)
+        )
+        scores = graph.node("MatMul", query, graph.node("Transpose", key, perm=[1, 0]))
+        scale = graph.cast(graph.weight(1, dtype=np.float16), _F32)
+        weights = graph.node("Softmax", graph.cast(graph.cast(graph.node("Mul", scores, scale), _F64), _F32), axis=-1)
+        mixed = graph.node("MatMul", graph.node("MatMul", weights, other), graph.weight(width, width))
+        value = graph.node("Add", value, graph.node("Add", mixed, graph.weight(width)))
+        inner = graph.node("MatMul", _normalized(graph, value, width), graph.weight(width, 4 * width))
+        inner = graph.node("Add", inner, graph.weight(4 * width))
+        active = graph.node("Mul", inner, graph.node("Sigmoid", graph.cast(graph.cast(inner, _F16), _F32)))
+        outer = graph.node("Add", graph.node("MatMul", active, graph.weight(4 * width, width)), graph.weight(width))
+        value = graph.node("Add", value, outer)
+    return graph.model(value, width)
+
+
+def _normalized(graph: _Graph, value: str, width: int) -> str:
+    axes = graph.node("Constant", value_ints=[-1])
+    centred = graph.node("Sub", value, graph.node("ReduceMean", value, axes))
+    power = graph.cast(graph.node("Constant", value_float=2.0), _F32)
+    variance = graph.node("ReduceMean", graph.node("Pow", centred, power), axes)
+    spread = graph.node("Sqrt", graph.node("Add", variance, graph.node("Constant", value_float=1e-5)))
+    scaled = graph.node("Mul", graph.node("Div", centred, spread), graph.weight(width))
+    return graph.node("Add", scaled, graph.weight(width))
+
+
+def calls(times: int = 1_000) -> onnx.ModelProto:
+    """One function that is called many times, with casts inside and around."""
+    body = _Graph("body")
+    end = body.node("Sigmoid", body.cast(body.cast(body.node("Neg", "a"), _F64), _F32))
+    end = body.node("Add", body.node("Mul", end, "a"), "a")
+    function = helper.make_function("own", "gate", ["a"], [end], body.nodes, [helper.make_opsetid("", 21)])
+    graph, value = _Graph(), "x"
+    for _ in range(times):
+        value = graph.node("gate", graph.cast(graph.cast(value, _F64), _F32), domain="own")
+    return graph.model(value, functions=[function])
+
+
+def control_flow(times: int = 400) -> onnx.ModelProto:
+    """Ifs within Ifs, which read values and cast constants from around them."""
+    graph, value = _Graph(), "x"
+    graph.weights.append(numpy_helper.from_array(np.array(True), "flag"))
+    for index in range(times):
+        flag = graph.node("Greater", graph.node("ReduceSum", value, keepdims=0), graph.weight())
+        arms = list[onnx.GraphProto]()
+        for side in ("then", "else"):
+            arm = _Graph(f"{side}{index}")
+            leaves = list[onnx.GraphProto]()
+            for inner in ("then", "else"):
+                leaf = _Graph(f"{side}{index}{inner}")
+                constant = leaf.cast(leaf.weight(_WIDTH, dtype=np.float16), _F32)
+                through = leaf.cast(leaf.cast(leaf.node("Add", value, constant), _F64), _F32)
+                leaves.append(leaf.branch(leaf.node("Tanh", through)))
+            there = arm.node("If", flag, then_branch=leaves[0], else_branch=leaves[1])
+            arms.append(arm.branch(arm.node("Neg", arm.cast(arm.cast(there, _F16), _F32))))
+        value = graph.node("If", flag, then_branch=arms[0], else_branch=arms[1])
+    return graph.model(value)
+
+
+SHAPES: Mapping[str, Callable[[], onnx.ModelProto]] = {
+    "start": lambda: deep_chain(1),
+    "casts of constants": constants,
+    "chain of casts": lambda: cast_graph(20_000, 5_000),
+    "deep chain": deep_chain,
+    "fan-out": fan_out,
+    "transformer": transformer,
+    "calls": calls,
+    "control flow": control_flow,
+}
+
+
+def _row(name: str, make: Callable[[], onnx.ModelProto], folder: Path, repeat: int) -> str:
+    source, result = folder / "graph.onnx", folder / "result.onnx"
+    onnx.save(make(), source)
+    nodes = _count(onnx.load(source).graph)
+    times: dict[str, list[float]] = {tool: [] for tool in _TOOLS}
+    for _ in range(repeat):
+        for tool in _TOOLS:
+            result.unlink(missing_ok=True)
+            times[tool].append(run([sys.executable, *TOOLS[tool](str(source), str(result))], 600).processor)
+            if not result.exists():
+                raise SystemExit(f"{tool} wrote nothing for {name!r}")
+    ours, *others = (times[tool] for tool in _TOOLS)
+    ratios = " | ".join(_spread([a / b for a, b in zip(ours, other, strict=True)]) for other in others)
+    seconds = " | ".join(f"{min(each):.2f}" for each in times.values())
+    return f"| {name} | {nodes} | {ratios} | {seconds} |"
+
+
+def _count(graph: onnx.GraphProto) -> int:
+    held = sum(_count(attribute.g) for node in graph.node for attribute in node.attribute if attribute.HasField("g"))
+    return len(graph.node) + held
+
+
+def _spread(ratios: list[float]) -> str:
+    return f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--only", choices=SHAPES, metavar="SHAPE", help=f"one of {', '.join(SHAPES)}")
+    parser.add_argument("--write", nargs=2, metavar=("SHAPE", "FILE"), help="write the graph, and measure nothing")
+    arguments = parser.parse_args()
+    if arguments.write:
+        onnx.save(SHAPES[arguments.write[0]](), arguments.write[1])
+        return
+    print("| graph | nodes | to ONNX Runtime | to onnx | castsmith, s | ONNX Runtime, s | onnx, s |")
+    print("|---|---|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        for name, make in SHAPES.items():
+            if arguments.only in (None, name):
+                print(_row(name, make, Path(folder), arguments.repeat), flush=True)
+
+
+if __name__ == "__main__":
+    main()

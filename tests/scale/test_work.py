@@ -1,0 +1,75 @@
+"""The work of `optimize` on a graph of many small parts is counted, as times say little on a busy machine."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import onnx
+import onnx_ir
+import pytest
+
+import castsmith
+from benchmarks.graph_speed import constants, deep_chain
+from castsmith.cli.main import main
+from castsmith.ir.inference import session
+from castsmith.passes.fold import conversions
+
+BLOCKS = 20
+
+
+def counted(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> list[None]:
+    """Return a list that gets an element with each call of the function."""
+    done, function = list[None](), getattr(owner, name)
+
+    def wrapper(*arguments: Any, **settings: Any) -> Any:
+        done.append(None)
+        return function(*arguments, **settings)
+
+    monkeypatch.setattr(owner, name, wrapper)
+    return done
+
+
+def test_casts_of_small_constants_are_computed_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = constants(BLOCKS)
+    done = counted(monkeypatch, conversions, "cast")
+    result = castsmith.optimize(model)
+    assert sum(rewrite.rule == "fold-constant" for rewrite in result.rewrites) == BLOCKS
+    assert len(done) == 1
+    made = {name: value.const_value for name, value in result.model.graph.initializers.items()}
+    for node, tensor in zip(model.graph.node[::12], model.graph.initializer, strict=True):
+        found = made[node.output[0]]
+        assert found is not None
+        expected = onnx.numpy_helper.to_array(tensor).astype("float32")
+        assert (found.numpy().dtype, found.tobytes()) == (expected.dtype, expected.tobytes())
+
+
+def test_types_are_inferred_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = counted(monkeypatch, session, "infer_element_types")
+    castsmith.optimize(constants(BLOCKS))
+    assert len(done) == 1
+
+
+@pytest.mark.parametrize(("make", "most"), [(constants, 36), (deep_chain, 36)])
+def test_walks_over_the_graph(
+    make: Callable[[int], onnx.ModelProto], most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    onnx.save(make(BLOCKS), tmp_path / "a.onnx")
+    done = counted(monkeypatch, onnx_ir.Graph, "__iter__")
+    assert main(["optimize", str(tmp_path / "a.onnx"), "-o", str(tmp_path / "b.onnx")]) == 0
+    assert len(done) <= most
+
+
+def test_the_library_defers_sympy() -> None:
+    code = (
+        "import sys, castsmith; castsmith.optimize\n"
+        "assert 'onnx_ir' in sys.modules and not {'sympy', 'networkx', 'rich'} & {*sys.modules}\n"
+        "import onnx_ir; print((onnx_ir.SymbolicDim('N') + 1).value)\n"
+        "import sympy; assert onnx_ir._core.sympy.Symbol is sympy.Symbol\n"
+        "assert type(sympy) is type(sys) and sys.modules['onnx_ir._symbolic_shapes'].sympy is sympy\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (ended.stdout, ended.stderr) == ("N + 1\n", "")
