@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
@@ -93,6 +94,12 @@ def add_json(parser: argparse.ArgumentParser, *, nested: bool = False) -> None:
     """Add the option --json. nested: on a parser inside another that has it too."""
     default = argparse.SUPPRESS if nested else False
     parser.add_argument("--json", action="store_true", default=default, help="print JSON instead of text")
+
+
+def add_jobs(parser: Any) -> None:
+    """Add the option -j to a parser or a group of one."""
+    default, help_text = os.cpu_count() or 1, "number of models processed at a time"
+    parser.add_argument("-j", "--jobs", metavar="N", type=integer(1), default=default, help=help_text)
 
 
 def add_promotion(parser: argparse.ArgumentParser) -> None:

@@ -221,7 +221,10 @@ def run_command(arguments: argparse.Namespace) -> int:
         if isinstance(error, OSError) and error.filename is None and error.errno in _OF_A_STREAM:
             _drop(sys.stdout)
             return _tell_unprinted(arguments, str(error.strerror))
-        return tell_failure(failure_of(error, vars(arguments)), as_json=wants_json(arguments))
+        failure = failure_of(error, vars(arguments))
+        if arguments.outcome is not None:
+            arguments.outcome.error = failure.data()["error"]
+        return tell_failure(failure, as_json=wants_json(arguments))
 
 
 def end_of_help(code: int, error: OSError | None = None) -> int:
@@ -280,6 +283,23 @@ def complain(sentence: str) -> None:
         print(f"castsmith: {one_line(sentence)}", file=sys.stderr, flush=True)
     except OSError:
         _drop(sys.stderr)
+
+
+def usable(names: Iterable[str], load: Callable[[str], object]) -> tuple[list[str], bool]:
+    """Return the names that `load` accepts, and True if all are accepted.
+
+    An unusable extension is reported, and does not hide the others.
+    """
+    from castsmith.numerics.extensions import ExtensionError
+
+    given, good = list(dict.fromkeys(names)), list[str]()
+    for name in given:
+        try:
+            load(name)
+            good.append(name)
+        except ExtensionError as error:
+            complain(str(error))
+    return good, len(good) == len(given)
 
 
 def _print_failure() -> str:

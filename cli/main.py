@@ -22,6 +22,8 @@ from castsmith.cli.exit_codes import UNUSABLE, USAGE, Failure, end_of_help, run_
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
+    from castsmith.cli.outcome import Outcome
+
 # Settings of the command's own interpreter that make it start and end quickly; unused by the library.
 
 
@@ -78,8 +80,13 @@ class _Parser(argparse.ArgumentParser):
         raise _UsageError(f"{message.rstrip('.')} (see {self.prog} --help).")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command that `argv` names and return its exit code."""
+def main(argv: Sequence[str] | None = None, outcome: Outcome | None = None) -> int:
+    """Run the command that `argv` names and return its exit code.
+
+    Args:
+        argv: The arguments; those of the process if None.
+        outcome: Is filled in with the report or the error as data, for a run over many models.
+    """
     if argv is None:
         start_quickly()
     words = list(sys.argv[1:] if argv is None else argv)
@@ -95,6 +102,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return end_of_help(ending.code if isinstance(ending.code, int) else 0)
     except OSError as error:  # of a stream that is not buffered
         return end_of_help(0, error)
+    arguments.outcome = outcome
     return run_command(arguments)
 
 

@@ -28,7 +28,7 @@ def shown(argument: str) -> str:
 
 def require_one_stdin(arguments: Iterable[str | None]) -> None:
     """Raise OptionError if several arguments mean standard input, which can be read only once."""
-    from castsmith.lowering.registry import OptionError
+    from castsmith.numerics.errors import OptionError
 
     if list(arguments).count(STREAM) > 1:
         raise OptionError("- means standard input, which can be read only once: name files for the others.")
@@ -63,7 +63,7 @@ def size_of(source: Source) -> int:
 
 def require_redirected() -> None:
     """Raise OptionError if standard output is a terminal."""
-    from castsmith.lowering.registry import OptionError
+    from castsmith.numerics.errors import OptionError
 
     if sys.stdout.isatty():
         raise OptionError("-o - writes the model to standard output, which is a terminal: redirect it or name a file.")

@@ -25,6 +25,19 @@ def require_writable(path: Path) -> None:
         raise ModelError(f"{path}: the file cannot be written, because the folder {folder} is read-only.")
 
 
+def is_html(path: Path) -> bool:
+    """True if the report of this name is a page."""
+    return path.suffix.lower() in (".html", ".htm")
+
+
+def require_report(path: Path) -> None:
+    """Raise OptionError if the name of a report does not say whether it is JSON or a page."""
+    from castsmith.numerics.errors import OptionError
+
+    if not is_html(path) and path.suffix.lower() != ".json":
+        raise OptionError(f"--report {path}: a report is JSON or a page, so its name ends in .json or .html.")
+
+
 @contextmanager
 def staged_file(path: Path | None) -> Generator[Callable[[str], None]]:
     """Yield a function that writes text to a new file beside `path`, renamed when the block ends without error.

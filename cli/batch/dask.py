@@ -1,18 +1,21 @@
-"""The models of a batch on the workers of a Dask cluster, which need Castsmith and see the same files."""
+"""The models of a run on the workers of a Dask cluster, which need Castsmith and see the same files."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import time
+from collections.abc import Generator, Sequence
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
-from castsmith.cli.batch.worker import Done, Item, failed, optimize_in_process
+from castsmith.cli.batch.worker import Done, Task, failed, run_alone
+
+_PATIENCE = 15.0
+"""Seconds without any worker after which the cluster is given up."""
 
 
-def on_dask(address: str, items: list[Item]) -> Generator[Done]:
+def on_dask(address: str, tasks: Sequence[Task]) -> Generator[Done]:
     """Yield the outcome of each model as it ends. Raises OptionError if Dask or the scheduler is missing."""
-    from castsmith.lowering.registry import OptionError
+    from castsmith.numerics.errors import OptionError
 
     try:
         distributed: Any = import_module("distributed")
@@ -23,18 +26,35 @@ def on_dask(address: str, items: list[Item]) -> Generator[Done]:
     except (OSError, ValueError):
         raise OptionError(f"--dask {address}: no scheduler answers at this address.") from None
     with client:
-        futures = {
-            client.submit(optimize_in_process, *_seen_from_afar(item), pure=False, retries=1): item for item in items
-        }
-        for future in distributed.as_completed(futures):
-            source, output, _ = futures[future]
+        futures = {client.submit(run_alone, task, pure=False, retries=1): task for task in tasks}
+        yield from _outcomes(address, client, distributed.wait, futures)
+
+
+def _outcomes(address: str, client: Any, wait: Any, futures: dict[Any, Task]) -> Generator[Done]:
+    """Yield the outcome of each future; those left fail when the cluster has had no worker for a while."""
+    seen = time.monotonic()
+    while futures:
+        try:
+            ended = wait(list(futures), timeout=1, return_when="FIRST_COMPLETED").done
+        except TimeoutError:
+            ended = ()
+        for future in ended:
+            task = futures.pop(future)
             if future.status == "finished":
-                yield {**future.result(), "input": source, "output": output}
+                yield future.result()
             else:
-                yield failed(source, output, f"{source}: the worker failed ({future.exception()}).")
+                yield failed(task, f"{task.source}: the worker failed ({future.exception()}).")
+        if ended or _has_workers(client):
+            seen = time.monotonic()
+        elif time.monotonic() - seen > _PATIENCE:
+            reason = f"the cluster at {address} has had no worker for {_PATIENCE:.0f} seconds"
+            yield from (failed(task, f"{task.source}: {reason}.") for task in futures.values())
+            return
 
 
-def _seen_from_afar(item: Item) -> Item:
-    """Return the task with paths that do not depend on the worker's current folder."""
-    source, output, options = item
-    return str(Path(source).resolve()), str(Path(output).resolve()), options
+def _has_workers(client: Any) -> bool:
+    """True if the scheduler answers and has workers."""
+    try:
+        return bool(client.scheduler_info(n_workers=-1)["workers"])
+    except (OSError, TypeError, ValueError):
+        return False

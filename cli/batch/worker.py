@@ -1,50 +1,91 @@
-"""One model of a batch, optimized in a process of its own, here or on a worker of a cluster."""
+"""One model of many: a process that runs a command on one model after another, as told on its standard input.
+
+A task and its outcome are each a line of JSON. The process imports the library once. It ends when its standard input
+does, in the middle of a model too, so that it never outlives the process that started it.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import gc
+import io
 import json
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+import tempfile
+import threading
+from collections.abc import Mapping
+from contextlib import redirect_stdout
+from queue import SimpleQueue
+from typing import IO, Any, NamedTuple
 
-from castsmith.cli.exit_codes import UNUSABLE, Failure, complain
+from castsmith.cli.exit_codes import TERMINATED, UNUSABLE, Failure
 
 Done = dict[str, Any]
-"""Outcome of one model: its input and output, the exit code, the text on stderr, the error, and its report."""
-
-Item = tuple[str, str, list[str]]
-"""A model, its output path, and the options of the command."""
+"""Outcome of one model: its input and output, the exit code, the text on stdout and stderr, the error, its report."""
 
 
-def optimize_in_process(
-    source: str, output: str, options: list[str], running: set[subprocess.Popen[bytes]] | None = None
-) -> Done:
-    """Optimize one model in a process of its own, listed in `running` meanwhile, and return the outcome."""
-    command, env = command_of(source, output, options), environment(os.environ)
+class Task(NamedTuple):
+    """One model, and the words of the command for it.
+
+    Attributes:
+        source: The model, for messages.
+        output: The file that is written; or empty.
+        words: The command with its options and files.
+        page_wanted: The data of the HTML page is wanted too.
+    """
+
+    source: str
+    output: str
+    words: list[str]
+    page_wanted: bool = False
+
+
+# The side that asks.
+
+
+def start() -> subprocess.Popen[bytes]:
+    """Start a process for tasks, out of reach of the terminal's interrupt: the process that asks ends it."""
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, env=env) as ended:
-        processes = set[subprocess.Popen[bytes]]() if running is None else running
-        processes.add(ended)
-        try:
-            printed = ended.communicate()
-        finally:
-            processes.discard(ended)
-    out, err = (text.decode(errors="replace") for text in printed)
-    if ended.returncode < 0:
-        return failed(source, output, f"{source}: the process was ended by signal {-ended.returncode}.")
-    said: dict[str, Any] | None = json.loads(out) if out else None
-    error = None if said is None else said.get("error")
-    messages = err.splitlines()
-    report = said if error is None else None
-    outcome = {"exit_code": ended.returncode, "messages": messages, "error": error, "report": report}
-    return {"input": source, "output": output, **outcome}
+    return subprocess.Popen(
+        worker_command(), stdin=pipe, stdout=pipe, env=environment(os.environ), start_new_session=True
+    )
 
 
-def command_of(source: str, output: str, options: list[str]) -> list[str]:
-    """Return the command that optimizes the model; -P keeps Python from importing from the current folder."""
-    return [sys.executable, "-P", "-m", "castsmith", "optimize", "--json", *options, "-o", output, "--", source]
+def ask(process: subprocess.Popen[bytes], task: Task) -> Done:
+    """Return the outcome of the task; if the process dies of it, that is the outcome."""
+    line = b""
+    if process.stdin is not None and process.stdout is not None:
+        with contextlib.suppress(OSError):
+            process.stdin.write(json.dumps(task).encode() + b"\n")
+            process.stdin.flush()
+            line = process.stdout.readline()
+    if line:
+        return json.loads(line)
+    code = process.wait()
+    how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
+    return failed(task, f"{task.source}: the process was ended {how}.")
+
+
+def run_alone(task: Task) -> Done:
+    """Run one task in a process of its own, as a worker of a cluster does."""
+    process = start()
+    with process:
+        return ask(process, task)
+
+
+def let_go(process: subprocess.Popen[bytes]) -> None:
+    """End a process that has nothing to do."""
+    if process.stdin is not None:
+        process.stdin.close()
+    process.wait()
+
+
+def worker_command() -> list[str]:
+    """Return the command of a process for tasks; -P keeps Python from importing from the current folder."""
+    return [sys.executable, "-P", "-m", "castsmith.cli.batch.worker"]
 
 
 def environment(given: Mapping[str, str]) -> dict[str, str]:
@@ -54,25 +95,90 @@ def environment(given: Mapping[str, str]) -> dict[str, str]:
     return {**rest, "PYTHONPATH": path} if path else rest
 
 
-def failed(source: str, output: str, message: str) -> Done:
+def failed(task: Task, message: str) -> Done:
     """Return the outcome of a model whose process did not report one."""
-    error = Failure("process", message, source, UNUSABLE).data()["error"]
-    outcome = {"exit_code": UNUSABLE, "messages": [message], "error": error, "report": None}
-    return {"input": source, "output": output, **outcome}
+    error = Failure("process", message, task.source, UNUSABLE).data()["error"]
+    outcome = {"exit_code": UNUSABLE, "messages": [f"castsmith: {message}"], "error": error}
+    return {"input": task.source, "output": task.output, **outcome, "text": "", "report": None, "page": None}
 
 
-def usable(names: Iterable[str], load: Callable[[str], object]) -> tuple[list[str], bool]:
-    """Return the names that `load` accepts, and True if all are accepted.
+# The process that is asked.
 
-    An unusable extension is reported, and does not hide the others.
-    """
-    from castsmith.numerics.extensions import ExtensionError
 
-    given, good = list(dict.fromkeys(names)), list[str]()
-    for name in given:
-        try:
-            load(name)
-            good.append(name)
-        except ExtensionError as error:
-            complain(str(error))
-    return good, len(good) == len(given)
+def serve() -> None:
+    """Run each task of standard input, one line each, and print its outcome as a line."""
+    from castsmith.cli.main import start_quickly
+
+    start_quickly()
+    tasks, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    with tempfile.TemporaryFile() as errors:
+        _redirect(errors)
+        _answer(tasks, replies, errors)
+
+
+def _answer(tasks: IO[bytes], replies: IO[bytes], errors: IO[bytes]) -> None:
+    waiting, busy = SimpleQueue[bytes | None](), threading.Event()
+    threading.Thread(target=_read, args=(tasks, waiting, busy), daemon=True).start()
+    seen = 0
+    while (line := waiting.get()) is not None:
+        busy.set()
+        done = _run(Task(*json.loads(line)), errors)
+        busy.clear()
+        replies.write(json.dumps(done).encode() + b"\n")
+        replies.flush()
+        if done["exit_code"] == TERMINATED:
+            return
+        seen += 1 + file_size(done["input"]) // _WEIGHTY
+        if seen >= _MODELS:
+            gc.collect()
+            gc.freeze()  # what is left is imported, and stays: later collections do not look at it
+            seen = 0
+
+
+_MODELS, _WEIGHTY = 32, 1 << 20
+"""Small models after which memory is collected, and the bytes of a file for which one counts as one more."""
+
+
+def file_size(path: str) -> int:
+    """Return the bytes of the file, 0 without a file."""
+    try:
+        return os.path.getsize(path)
+    except OSError:
+        return 0
+
+
+def _redirect(errors: IO[bytes]) -> None:
+    """Read nothing from standard input, drop what libraries print to standard output, and collect standard error."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 0)
+    os.dup2(nothing, 1)
+    os.dup2(errors.fileno(), 2)
+
+
+def _read(tasks: IO[bytes], waiting: SimpleQueue[bytes | None], busy: threading.Event) -> None:
+    for line in tasks:
+        waiting.put(line)
+    waiting.put(None)
+    if busy.is_set():  # the process that asked is gone
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _run(task: Task, errors: IO[bytes]) -> Done:
+    from castsmith.cli.main import main
+    from castsmith.cli.outcome import Outcome
+
+    outcome, text = Outcome(task.page_wanted), io.StringIO()
+    errors.seek(0)
+    errors.truncate()
+    with redirect_stdout(text):
+        code = main(task.words, outcome)
+    sys.stderr.flush()
+    errors.seek(0)
+    messages = errors.read().decode(errors="replace").splitlines()
+    told = {"text": text.getvalue(), "report": outcome.report, "page": outcome.page}
+    ended = {"exit_code": code, "messages": messages, "error": outcome.error}
+    return {"input": task.source, "output": task.output, **ended, **told}
+
+
+if __name__ == "__main__":
+    serve()

@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from castsmith.cli.arguments import Commands, add_command, add_promotion, print_json, promotion_rules
+from castsmith.cli.batch import means_many, models_of
 from castsmith.cli.exit_codes import DONE, REFUSED, Failure, complain, failure_of, worst
 
 if TYPE_CHECKING:
@@ -22,7 +23,12 @@ Checked = list[tuple[str, "list[Diagnostic] | Failure"]]
 
 def add_to(commands: Commands) -> None:
     parser = add_command(commands, "check", run, "report invalid types in models; exit code 1 for findings")
-    parser.add_argument("input", metavar="IN", nargs="+", help="an ONNX model, valid or not; - for standard input")
+    parser.add_argument(
+        "input",
+        metavar="IN",
+        nargs="+",
+        help="an ONNX model, valid or not, or several: files, folders, patterns; - for standard input",
+    )
     parser.add_argument("--target", metavar="T", help="the runtime that the model is for (see castsmith targets)")
     select = parser.add_argument_group("findings (castsmith explain lists the codes)")
     select.add_argument("--select", metavar="CODES", help="report only these codes, separated by commas")
@@ -43,10 +49,11 @@ def run(arguments: argparse.Namespace) -> int:
     require_one_stdin(arguments.input)
     target = None if arguments.target is None else load_target(arguments.target)
     rules, wanted = promotion_rules(arguments), _wanted(arguments)
-    if len(arguments.input) == 1:
-        checked: Checked = [(arguments.input[0], _findings(arguments.input[0], rules, target, wanted))]
+    files = [file for file, _ in models_of(arguments.input)]
+    if not means_many(arguments.input):
+        checked: Checked = [(files[0], _findings(files[0], rules, target, wanted))]
     else:
-        checked = [(file, _outcome(file, rules, target, wanted)) for file in arguments.input]
+        checked = [(file, _outcome(file, rules, target, wanted)) for file in files]
     _print(arguments, checked)
     return worst(_exit_code(found, arguments.fail_on) for _, found in checked)
 
@@ -119,7 +126,7 @@ def _print(arguments: argparse.Namespace, checked: Checked) -> None:
 def _data(arguments: argparse.Namespace, checked: Checked) -> dict[str, Any]:
     """Return one file in the layout check-1.json, many in check-many-1.json."""
     models = [{"input": file, **_model_data(found)} for file, found in checked]
-    if len(checked) == 1:
+    if not means_many(arguments.input):
         return {"input": models[0]["input"], "target": arguments.target, "findings": models[0]["findings"]}
     return {"target": arguments.target, "models": models}
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from castsmith.cli.arguments import Commands, add_command, add_json
 from castsmith.cli.commands import optimize
-from castsmith.cli.commands.optimize import add_output, add_shown, run_one
+from castsmith.cli.commands.optimize import add_many, add_models, add_output, add_shown, run_each
 from castsmith.cli.commands.verify import add_inputs, given_inputs
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ def add_to(commands: Commands) -> None:
         "A pattern is a node name, an operator such as Softmax or op:Softmax, or a path of modules such as"
         f" encoder.layer.0; it may contain * and ?. {parser.epilog}"
     )
-    parser.add_argument("input", metavar="IN", help="an ONNX model; - for standard input")
-    add_output(parser, "the file to write; may be IN; - for standard output")
+    add_models(parser)
+    add_output(parser, "the file to write; may be IN; - for standard output; a folder for several models")
     parser.add_argument("--to", metavar="TYPE", required=True, help="float16, bfloat16 or float")
     work = parser.add_argument_group("processing")
     work.add_argument("--target", metavar="T", help="the runtime to convert for (see castsmith targets)")
@@ -46,6 +46,7 @@ def add_to(commands: Commands) -> None:
     help_text = "keep in their type the fewest nodes that reach this relative error; needs inputs or makes them up"
     work.add_argument("--max-error", metavar="E", type=_error, help=help_text)
     work.add_argument("--measure", action="store_true", help="measure the error on made-up inputs")
+    add_many(parser)
     add_shown(parser)
     add_inputs(parser)
     add_json(parser)
@@ -53,7 +54,7 @@ def add_to(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    return run_one(arguments, _convert, _STEPS)
+    return run_each(arguments, _convert, lambda _: _STEPS)
 
 
 def _convert(

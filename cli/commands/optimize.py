@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from castsmith.cli.arguments import (
     Commands,
     add_command,
+    add_jobs,
     add_json,
     add_options,
     add_promotion,
@@ -21,7 +21,7 @@ from castsmith.cli.arguments import (
     json_text,
     promotion_rules,
 )
-from castsmith.cli.batch import is_batch, run_batch
+from castsmith.cli.batch import is_folder, means_many, run_many
 from castsmith.cli.commands.verify import add_engine, add_inputs, given_inputs
 from castsmith.cli.exit_codes import DONE, INCONCLUSIVE, REFUSED, cleaned_up_if_interrupted, complain
 
@@ -49,21 +49,12 @@ def spell_out(words: Sequence[str]) -> list[str]:
 
 def add_to(commands: Commands) -> None:
     parser = add_command(commands, "optimize", run, "fix the element types of a model, and write it")
-    parser.add_argument("input", metavar="IN", nargs="+", help="an ONNX model, or several; - for standard input")
+    add_models(parser)
     add_output(parser, "the file to write; may be IN; - for standard output; a folder for several models")
     work = parser.add_argument_group("processing")
     add_options(work, _WORK)
     add_promotion(parser)
-    many = parser.add_argument_group("many models")
-    many.add_argument(
-        "-j",
-        "--jobs",
-        metavar="N",
-        type=integer(1),
-        default=os.cpu_count() or 1,
-        help="number of models processed at a time",
-    )
-    many.add_argument("--dask", metavar="ADDRESS", help="scheduler of a Dask cluster that sees the same files")
+    add_many(parser)
     add_shown(parser)
     parser.add_argument(
         "--verify",
@@ -73,6 +64,21 @@ def add_to(commands: Commands) -> None:
     add_engine(parser)
     add_inputs(parser)
     add_json(parser)
+
+
+def add_models(parser: argparse.ArgumentParser) -> None:
+    """Add the argument that names the models of a command that writes them."""
+    help_text = "an ONNX model, or several: files, folders, patterns such as 'a/**/*.onnx'; - for standard input"
+    parser.add_argument("input", metavar="IN", nargs="+", help=help_text)
+
+
+def add_many(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a run over many models that are written to a folder."""
+    many = parser.add_argument_group("many models")
+    add_jobs(many)
+    many.add_argument("--dask", metavar="ADDRESS", help="scheduler of a Dask cluster that sees the same files")
+    help_text = "leave out models whose result is there already, by content of input, options and version"
+    many.add_argument("--skip-unchanged", action="store_true", help=help_text)
 
 
 def add_output(parser: argparse.ArgumentParser, help_text: str) -> None:
@@ -98,10 +104,38 @@ def add_shown(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    if is_batch(arguments):
-        return run_batch(arguments)
+    return run_each(arguments, _optimize, _steps)
+
+
+def run_each(arguments: argparse.Namespace, work: Work, steps: Callable[[argparse.Namespace], int]) -> int:
+    """Do the work on the model, or on each of many; one model for a folder is written there under its name."""
+    from castsmith.numerics.errors import OptionError
+
+    if arguments.dask is not None or arguments.skip_unchanged or means_many(arguments.input):
+        if not means_many(arguments.input, arguments.output):
+            option = "--dask" if arguments.dask is not None else "--skip-unchanged"
+            raise OptionError(f"{option} is for many models: name a folder to write to, as -o {arguments.output}/.")
+        return run_many(arguments)
     (arguments.input,) = arguments.input
-    return run_one(arguments, _optimize, _steps(arguments))
+    if is_folder(arguments.output):
+        arguments.output = _in_folder(arguments)
+    return run_one(arguments, work, steps(arguments))
+
+
+def _in_folder(arguments: argparse.Namespace) -> str:
+    """Return the file in the folder OUT for the only model, and make the folder."""
+    from castsmith.cli.models import STREAM
+    from castsmith.ir.io import same_name
+    from castsmith.numerics.errors import OptionError
+
+    if arguments.input == STREAM:
+        raise OptionError(f"-o {arguments.output} is a folder, and standard input has no name: name a file in it.")
+    folder = Path(arguments.output)
+    output = folder / Path(arguments.input).name
+    if not arguments.output.endswith("/") and same_name(output, Path(arguments.input)):
+        raise OptionError(f"-o {folder} is the folder of the model, which would be replaced: end it in / to mean that.")
+    folder.mkdir(parents=True, exist_ok=True)
+    return str(output)
 
 
 Work = Callable[[argparse.Namespace, "onnx_ir.Model", "Watched", Callable[[str], None]], "Result"]
@@ -130,15 +164,14 @@ def run_one(arguments: argparse.Namespace, work: Work, steps: int) -> int:
             data = [output.parent / (arguments.external_data or f"{output.name}.data")] if output else []
             require_no_datafile("--report", report, (*data, *files_read(model)))
         before = measure(model, size_of(source))
-        drawn = _drawn(model) if report is not None and is_html(report) else {}
+        drawn = _drawn(model) if _page_wanted(arguments, report) else {}
         watched = Watched(model)
         result = work(arguments, model, watched, announce)
         rules = watched.amounts(result.rewrites)
     for record in result.diagnostics:
         print(finding_line(shown(arguments.input), record), file=sys.stderr)
     if any(record.severity is Severity.ERROR for record in result.diagnostics):
-        if arguments.json:
-            print(_json(arguments, None, result, ModelSizes(before, measure(result.model), rules)), end="")
+        _tell_data(arguments, _data(arguments, None, result, ModelSizes(before, measure(result.model), rules)))
         complain(f"the result would be invalid for {arguments.target or 'any runtime'}, so nothing was written.")
         return REFUSED
     with cleaned_up_if_interrupted():
@@ -230,17 +263,15 @@ def _write(
     with staged_file(report) as write_report:
         size, kept = _write_model(arguments, result.model, output)
         sizes = replace(sizes, after=replace(sizes.after, file_bytes=size))
+        data = _data(arguments, arguments.output, result, sizes)
+        page = _page(arguments, drawn, result, sizes) if _page_wanted(arguments, report) else None
         if report is not None:
-            as_html = is_html(report)
-            write_report(
-                _html(arguments, drawn, result, sizes) if as_html else _json(arguments, arguments.output, result, sizes)
-            )
+            write_report(json_text(data()) if page is None else _html(page))
     for file in kept:
         complain(kept_note(file))
     arguments.written = output
-    if arguments.json:
-        print(_json(arguments, arguments.output, result, sizes), end="")
-    else:
+    _tell_data(arguments, data, page)
+    if not arguments.json:
         with redirect_stdout(sys.stdout if output else sys.stderr):
             print_result(arguments, result, sizes)
 
@@ -266,10 +297,29 @@ def _write_model(arguments: argparse.Namespace, model: onnx_ir.Model, output: Pa
     return output.stat().st_size, kept
 
 
-def _json(arguments: argparse.Namespace, written: str | None, result: Result, sizes: ModelSizes) -> str:
+def _data(
+    arguments: argparse.Namespace, written: str | None, result: Result, sizes: ModelSizes
+) -> Callable[[], dict[str, Any]]:
+    """Return a function that gives the report, which is made only where it is wanted."""
     from castsmith.cli.report import report_data
 
-    return json_text(report_data(arguments.input, written, arguments.target, result, sizes))
+    return lambda: report_data(arguments.input, written, arguments.target, result, sizes)
+
+
+def _tell_data(
+    arguments: argparse.Namespace, data: Callable[[], dict[str, Any]], page: dict[str, Any] | None = None
+) -> None:
+    """Print the report if JSON is asked for, and give it to a run over many models."""
+    if arguments.outcome is not None:
+        arguments.outcome.report, arguments.outcome.page = data(), page
+    if arguments.json:
+        print(json_text(data()), end="")
+
+
+def _page_wanted(arguments: argparse.Namespace, report: Path | None) -> bool:
+    from castsmith.cli.output import is_html
+
+    return (report is not None and is_html(report)) or (arguments.outcome is not None and arguments.outcome.page_wanted)
 
 
 def _drawn(model: onnx_ir.Model) -> Around:
@@ -278,19 +328,20 @@ def _drawn(model: onnx_ir.Model) -> Around:
     return around(model)
 
 
-def _html(arguments: argparse.Namespace, drawn: Around, result: Result, sizes: ModelSizes) -> str:
+def _page(arguments: argparse.Namespace, drawn: Around, result: Result, sizes: ModelSizes) -> dict[str, Any]:
     import castsmith
-    from castsmith.cli.page import html_text, report_page
+    from castsmith.cli.page import report_page
 
     title = f"{arguments.input} \u2192 {arguments.output}"
     goal = f"for {arguments.target}" if arguments.target else "without a target"
-    return html_text(
-        report_page(title, f"castsmith {castsmith.__version__} {arguments.command}, {goal}", drawn, result, sizes)
-    )
+    sub = f"castsmith {castsmith.__version__} {arguments.command}, {goal}"
+    return report_page(title, sub, drawn, result, sizes)
 
 
-def is_html(path: Path) -> bool:
-    return path.suffix.lower() in (".html", ".htm")
+def _html(page: dict[str, Any]) -> str:
+    from castsmith.cli.page import html_text
+
+    return html_text(page)
 
 
 def file_of(argument: str) -> Path | None:
@@ -303,7 +354,7 @@ def file_of(argument: str) -> Path | None:
 def _require_streams(arguments: argparse.Namespace) -> None:
     """Raise OptionError for `-` in positions, or with options, that do not support it."""
     from castsmith.cli.models import STREAM, require_one_stdin, require_redirected
-    from castsmith.lowering.registry import OptionError
+    from castsmith.numerics.errors import OptionError
 
     require_one_stdin((arguments.input, arguments.inputs))
     if arguments.report == STREAM:
@@ -323,10 +374,13 @@ def _require_streams(arguments: argparse.Namespace) -> None:
 
 def _report_path(arguments: argparse.Namespace) -> Path | None:
     from castsmith.cli.collisions import require_apart, settings_files
+    from castsmith.cli.output import require_report
 
     settings = settings_files(arguments)
     source, output = file_of(arguments.input), file_of(arguments.output)
     report = None if arguments.report is None else Path(arguments.report)
     require_apart(settings, {"OUT": [output]})
     require_apart({**settings, "the model": [source, output]}, {"--report": [report]})
+    if report is not None:
+        require_report(report)
     return report

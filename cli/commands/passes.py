@@ -14,7 +14,7 @@ def add_to(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from castsmith.cli.batch import usable
+    from castsmith.cli.exit_codes import usable
     from castsmith.lowering.registry import PASSES, added_passes, needs_target, option_names, pass_class, summary
     from castsmith.numerics.extensions import LOWERINGS, extensions
 

@@ -30,7 +30,7 @@ def add_to(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from castsmith.cli.batch import usable
+    from castsmith.cli.exit_codes import usable
     from castsmith.ir.targets import load_target, target_names
 
     names, complete = usable(target_names(), load_target)

@@ -8,7 +8,17 @@ import os
 import re
 from typing import TYPE_CHECKING, Any, get_args
 
-from castsmith.cli.arguments import Commands, add_command, add_json, add_promotion, integer, print_json, promotion_rules
+from castsmith.cli.arguments import (
+    Commands,
+    add_command,
+    add_jobs,
+    add_json,
+    add_promotion,
+    integer,
+    print_json,
+    promotion_rules,
+)
+from castsmith.cli.batch import run_pairs
 from castsmith.cli.exit_codes import DONE, INCONCLUSIVE, REFUSED
 from castsmith.ir.evaluate import EngineName
 
@@ -36,7 +46,9 @@ def add_to(commands: Commands) -> None:
     parser.add_argument(
         "a", metavar="A", help="an ONNX model, which may have operands of different types; - for standard input"
     )
-    parser.add_argument("b", metavar="B", help="the model that must give the same bits")
+    parser.add_argument(
+        "b", metavar="B", help="the model that must give the same bits; of two folders the models of one path"
+    )
     add_engine(parser)
     parser.add_argument(
         "--sets", metavar="N", type=integer(1), default=12, help="number of sets of adversarial inputs (default: 12)"
@@ -58,6 +70,7 @@ def add_to(commands: Commands) -> None:
     parser.add_argument("--prove", action="store_true", help="report equality only if it is proven for all inputs")
     parser.add_argument("--nan-bits", action="store_true", help="distinguish NaN by sign and payload")
     add_promotion(parser)
+    add_jobs(parser)
     add_json(parser)
 
 
@@ -87,6 +100,8 @@ def run(arguments: argparse.Namespace) -> int:
     from castsmith.cli.text import print_lines, progress, verdict_data, verdict_lines
     from castsmith.ir.verify import verify
 
+    if os.path.isdir(arguments.a) and os.path.isdir(arguments.b):
+        return run_pairs(arguments)
     require_one_stdin((arguments.a, arguments.b, arguments.inputs))
     given, names = given_inputs(arguments), (shown(arguments.a), shown(arguments.b))
     with progress(len(given["inputs"]) + 1 if given["inputs"] is not None else arguments.sets + 4) as announce:
@@ -105,8 +120,11 @@ def run(arguments: argparse.Namespace) -> int:
             progress=announce,
             **given,
         )
+    data = {"a": arguments.a, "b": arguments.b, **verdict_data(verdict)}
+    if arguments.outcome is not None:
+        arguments.outcome.report = data
     if arguments.json:
-        print_json({"a": arguments.a, "b": arguments.b, **verdict_data(verdict)})
+        print_json(data)
     else:
         print_lines(verdict_lines(*names, verdict))
     return _CODES[verdict.outcome]

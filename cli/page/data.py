@@ -57,6 +57,21 @@ def report_page(title: str, sub: str, before: Around, result: Result, sizes: Mod
     return {**page, "rules": rules, **({"map": _map(result)} if isinstance(result, ConvertResult) else {})}
 
 
+def many_page(
+    title: str, sub: str, columns: Sequence[str], models: Iterable[tuple[Sequence[str], Sequence[str], Entry | None]]
+) -> dict[str, Any]:
+    """Return the page of a run over many models.
+
+    Args:
+        title: The heading.
+        sub: The line below it.
+        columns: The heads of the table.
+        models: For each model its row, its messages, and what `report_page` gave; None if it failed.
+    """
+    entries = [{"row": list(row), "messages": list(messages), "page": page} for row, messages, page in models]
+    return {"schema": 1, "title": title, "sub": sub, "columns": list(columns), "models": entries}
+
+
 def _map(result: ConvertResult) -> list[dict[str, str]]:
     """Return the nodes that compute with floating-point numbers, in the order of the model, with type and reason."""
     return [

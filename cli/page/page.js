@@ -253,4 +253,30 @@ function start(data) {
   document.body.dataset.ready = "yes";
 }
 
-read().then(start, (error) => { byId("title").textContent = "This report cannot be shown: " + error.message; });
+/* ---- many models: a table, and the page of the one that the address names ---- */
+
+function open_(data) {
+  if (!data.models) return start(data);
+  window.addEventListener("hashchange", () => location.reload());
+  const at = /^#model-([0-9]+)$/.exec(location.hash), chosen = at && data.models[Number(at[1])];
+  if (!chosen || !chosen.page) return overview(data);
+  start(chosen.page);
+  byId("sub").append(" ", element("a", { href: "#" }, "all models"));
+}
+
+function overview(data) {
+  document.title = data.title;
+  byId("title").textContent = data.title;
+  byId("sub").textContent = data.sub;
+  const rows = data.models.map(({ row, messages, page }, index) => {
+    const name = page ? element("a", { href: `#model-${index}` }, row[0]) : row[0];
+    const notes = messages.map((text) => element("p", { class: "note" }, text));
+    return element("tr", {}, element("td", {}, name, ...notes), ...row.slice(1).map((text) => element("td", {}, text)));
+  });
+  const head = element("tr", {}, ...data.columns.map((name) => element("th", {}, name)));
+  byId("summary").append(element("div", { class: "rules" }, element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows))));
+  byId("controls").parentElement.hidden = true;
+  document.body.dataset.ready = "yes";
+}
+
+read().then(open_, (error) => { byId("title").textContent = "This report cannot be shown: " + error.message; });

@@ -1,4 +1,4 @@
-"""optimize of many models: one report, and a failing model does not stop the others, here or on a Dask cluster."""
+"""Commands over many models: files, folders and patterns, one report, and a failing model costs only itself."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import onnx
 import pytest
 
 from castsmith.cli.batch import worker as batch_worker
+from castsmith.cli.batch.pool import on_this_machine
 from castsmith.cli.main import main
 
 MODELS = Path(__file__).parents[2] / "models"
@@ -35,7 +36,7 @@ def require_all_but_the_bad(folder: Path, report: Path) -> None:
     for path in folder.iterdir():
         onnx.checker.check_model(onnx.load(path), full_check=True)
     data = json.loads(report.read_text())
-    assert data["summary"] == {"models": 4, "written": 3, "inconclusive": 0, "failed": 1}
+    assert data["summary"] == {"models": 4, "written": 3, "inconclusive": 0, "unchanged": 0, "failed": 1}
     assert [model["exit_code"] for model in data["models"]] == [0, 2, 0, 0]
     (sentence,) = data["models"][1]["messages"]
     assert "bad.onnx: not an ONNX model" in sentence
@@ -57,26 +58,141 @@ def test_options_reach_every_model(tmp_path: Path, capsys: pytest.CaptureFixture
     files = inputs(tmp_path / "in")
     options = ["--until", "insert-promote-types", UNSAFE, "--json"]
     assert main(["optimize", files[0], files[2], "-o", str(tmp_path / "out"), *options]) == 0
-    models = json.loads(capsys.readouterr().out)["models"]
-    passes = {rule["pass"] for model in models for rule in model["report"]["summary"]["rewrites"]}
+    models = list(map(json.loads, capsys.readouterr().out.splitlines()))
+    assert [model["schema"] for model in models] == [1, 1]
+    passes = {rule["pass"] for model in models for rule in model["summary"]["rewrites"]}
     assert passes <= {"insert-promote-types"}
 
 
-def test_two_models_of_one_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    files = [inputs(tmp_path / "a")[0], inputs(tmp_path / "b")[0]]
-    assert main(["optimize", *files, "-o", str(tmp_path / "out")]) == 2
+def test_the_folder_of_results_keeps_the_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "in").mkdir()
+    for name in ("a", "b/c"):
+        inputs(tmp_path / "in" / name.replace("/", "-"))
+        (tmp_path / "tree" / name).mkdir(parents=True)
+        (tmp_path / "in" / name.replace("/", "-") / f"{GOOD[0]}.onnx").rename(tmp_path / "tree" / name / "model.onnx")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tree" / ".git").mkdir()
+    shutil.copy(MODELS / "qonnx_trunc.onnx", "tree/.git")
+    wanted = {Path("a/model.onnx"), Path("b/c/model.onnx")}
+    ways = (["tree"], ["tree/**/*.onnx"], ["tree/a/model.onnx", "tree/b/c/model.onnx"], ["tree/*", "tree/b"])
+    for number, words in enumerate(ways):
+        out = Path(f"out{number}")
+        assert main(["optimize", *words, "-o", str(out), UNSAFE]) == 0
+        assert {path.relative_to(out) for path in out.rglob("*.onnx")} == wanted
+    assert main(["optimize", "tree", "-o", "tree/done", UNSAFE]) == 0
+    assert main(["optimize", "tree", "-o", "tree/done", UNSAFE]) == 0
+    assert not Path("tree/done/done").exists()
+
+
+def test_a_folder_is_one_for_a_single_model_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = inputs(tmp_path / "in")[0]
+    there = tmp_path / "there"
+    there.mkdir()
+    pattern = str(tmp_path / "in" / "mixed*.onnx")
+    for words in ([source, "-o", f"{tmp_path / 'new'}{os.sep}"], [source, "-o", str(there)], [pattern, "-o", "glob"]):
+        folder = tmp_path / words[2] if words[2] == "glob" else Path(words[2])
+        assert main(["optimize", words[0], "-o", str(folder) + words[2][-1:].strip("ewbr"), UNSAFE]) == 0
+        assert [path.name for path in folder.iterdir()] == [Path(source).name]
+    for word, reason in ((str(tmp_path / "none*"), "no file matches"), (str(there / ".."), "")):
+        code = main(["optimize", word, "-o", str(tmp_path / "x")])
+        assert code == 2
+        assert reason in capsys.readouterr().err
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert main(["optimize", str(empty), "-o", str(tmp_path / "x")]) == 2
+    assert "no .onnx file" in capsys.readouterr().err
+
+
+def test_two_models_share_no_data_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = inputs(tmp_path / "in")
+    words = ["-o", str(tmp_path / "out"), "--external-data", "weights"]
+    assert main(["optimize", files[0], files[2], *words]) == 2
     assert "would both be written to" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
-def test_a_process_that_dies_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    def dying(*_: object) -> list[str]:
-        return ["/bin/sh", "-c", "kill -9 $$"]
+def test_every_option_means_the_same_for_many(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = inputs(tmp_path / "in")
+    page = tmp_path / "all.html"
+    words = ["-o", str(tmp_path / "out"), "--narrow", "int64", "--diff", "--explain", "--report", str(page), UNSAFE]
+    assert main(["optimize", files[0], files[2], *words]) == 0
+    many = capsys.readouterr().out
+    assert page.read_text().startswith("<!doctype html>")
+    for file in (files[0], files[2]):
+        output = str(tmp_path / "out" / Path(file).name)
+        words[1] = output
+        words[7] = str(tmp_path / "one.html")
+        assert main(["optimize", file, *words]) == 0
+        assert capsys.readouterr().out in many
+    assert main(["optimize", files[0], "-o", str(tmp_path / "x.onnx"), "--report", str(tmp_path / "r.pdf")]) == 2
+    assert ".json or .html" in capsys.readouterr().err
 
-    monkeypatch.setattr(batch_worker, "command_of", dying)
-    done = batch_worker.optimize_in_process("a.onnx", "b.onnx", [])
-    assert done["exit_code"] == 2
-    assert done["messages"] == ["a.onnx: the process was ended by signal 9."]
+
+def test_what_is_unchanged_is_skipped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files, out = inputs(tmp_path / "in"), tmp_path / "out"
+
+    def unchanged(*more: str) -> int:
+        report = tmp_path / "r.json"
+        words = ["-o", str(out), "--skip-unchanged", "--report", str(report), UNSAFE, *more]
+        assert main(["optimize", str(tmp_path / "in"), *words]) == 2
+        assert "bad.onnx: not an ONNX model" in capsys.readouterr().err
+        return json.loads(report.read_text())["summary"]["unchanged"]
+
+    assert unchanged() == 0
+    assert unchanged() == 3
+    assert unchanged("--keep-output-types") == 0
+    assert unchanged("--keep-output-types") == 3
+    shutil.copy(files[2], files[0])
+    (out / f"{GOOD[2]}.onnx").write_bytes(b"damaged")
+    assert unchanged("--keep-output-types") == 1
+    state = out / ".castsmith.jsonl"
+    state.write_text(state.read_text().rstrip("\n")[:-20])
+    assert unchanged("--keep-output-types") == 2
+
+
+def test_what_was_rewritten_in_place_is_skipped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "in"
+    Path(inputs(folder)[1]).unlink()
+    for count in ("3 written", "3 unchanged"):
+        assert main(["optimize", str(folder), "-o", str(folder), "--skip-unchanged", UNSAFE]) == 0
+        assert count in capsys.readouterr().out
+
+
+def test_convert_check_and_verify_take_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, out = tmp_path / "in", tmp_path / "out"
+    Path(inputs(folder)[1]).unlink()
+    assert main(["convert", str(folder), "-o", str(out), "--to", "float16"]) == 0
+    assert "3 models: 3 written, 0 failed" in capsys.readouterr().out
+    assert main(["check", str(folder), "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)["models"]
+    assert {model["input"] for model in found} == {str(folder / f"{name}.onnx") for name in GOOD}
+    for source in GOOD:
+        shutil.copy(folder / f"{GOOD[1]}.onnx", out / f"{source}.onnx")
+    assert main(["verify", str(folder), str(folder), UNSAFE, "--sets", "1"]) == 0
+    assert "3 models: 3 equal" in capsys.readouterr().out
+    assert main(["verify", str(folder), str(out), UNSAFE, "--sets", "1", "--json"]) == 1
+    verdicts = [json.loads(line)["verdict"] for line in capsys.readouterr().out.splitlines()]
+    assert sorted(verdicts) == ["different", "different", "equal"]
+    (out / f"{GOOD[0]}.onnx").unlink()
+    assert main(["verify", str(folder), str(out)]) == 2
+    assert f"{out} has no {GOOD[0]}.onnx" in capsys.readouterr().err
+
+
+def test_a_process_that_dies_costs_one_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = inputs(tmp_path / "in")
+    tasks = [batch_worker.Task(file, f"{file}.out", ["optimize", file, "-o", f"{file}.out", UNSAFE]) for file in files]
+    dying = [["/bin/sh", "-c", "read line; kill -9 $$"], batch_worker.worker_command()]
+    monkeypatch.setattr(batch_worker, "worker_command", lambda: dying.pop(0))
+    done = {outcome["input"]: outcome for outcome in on_this_machine(1, tasks)}
+    assert [done[file]["exit_code"] for file in files] == [2, 2, 0, 0]
+    assert done[files[0]]["messages"] == [f"castsmith: {files[0]}: the process was ended by signal 9."]
+
+
+def test_a_process_ends_with_the_one_that_asked() -> None:
+    process = batch_worker.start()
+    assert process.stdin is not None
+    process.stdin.close()
+    assert process.wait(60) == 0
 
 
 def test_no_scheduler(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,7 +214,7 @@ def test_a_dask_cluster_of_two_workers(tmp_path: Path) -> None:
     require_all_but_the_bad(tmp_path / "out", report)
 
 
-def test_nothing_is_imported_from_the_current_folder(tmp_path: Path) -> None:
+def test_nothing_is_imported_from_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = inputs(tmp_path / "in")
     for name in (
         "argparse",
@@ -116,9 +232,10 @@ def test_nothing_is_imported_from_the_current_folder(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "castsmith", *words]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")
-    command = batch_worker.command_of(files[0], "one.onnx", [UNSAFE])
-    env = batch_worker.environment({**os.environ, "PYTHONPATH": os.pathsep})
-    assert subprocess.run(command, cwd=tmp_path, capture_output=True, check=False, env=env).returncode == 0
+    task = batch_worker.Task(files[0], "one.onnx", ["optimize", files[0], "-o", "one.onnx", UNSAFE])
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep)
+    assert batch_worker.run_alone(task)["exit_code"] == 0
     assert not (tmp_path / "ran").exists()
 
 

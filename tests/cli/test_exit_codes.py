@@ -109,7 +109,8 @@ def test_the_worst_of_many() -> None:
 def test_a_batch_counts_what_is_inconclusive_apart(castsmith: Command, folder: Path) -> None:
     words = ("optimize", "unknown", "clean", "unsafe", "-o", "out", "--verify")
     assert "3 models: 2 written (1 inconclusive), 1 failed" in castsmith(*words).out
-    data = json.loads(castsmith(*words, "--json").out)
-    assert data["summary"] == {"models": 3, "written": 2, "inconclusive": 1, "failed": 1}
+    castsmith(*words, "--report", "all.json")
+    data = json.loads((folder / "all.json").read_text())
+    assert data["summary"] == {"models": 3, "written": 2, "inconclusive": 1, "unchanged": 0, "failed": 1}
     assert [model["exit_code"] for model in data["models"]] == [3, 0, 1]
     assert sorted(path.name for path in (folder / "out").iterdir()) == ["clean", "unknown"]

@@ -54,7 +54,10 @@ def test_a_difference_of_verify(castsmith: Command, tmp_path: Path) -> None:
 def test_many(castsmith: Command, tmp_path: Path) -> None:
     a, b = write_model(tmp_path / "a.onnx", MIXED), tmp_path / "none.onnx"
     check("check-many", castsmith("check", a, b, "--json").out)
-    check("report-many", castsmith("optimize", a, b, "-o", tmp_path / "out", "--json").out)
+    report = tmp_path / "all.json"
+    for line in castsmith("optimize", a, b, "-o", tmp_path / "out", "--json", "--report", report).out.splitlines():
+        check("error" if "error" in json.loads(line) else "report", line)
+    check("report-many", report.read_text())
 
 
 def test_every_failure(castsmith: Command, tmp_path: Path) -> None:

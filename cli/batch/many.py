@@ -1,0 +1,273 @@
+"""A command over many models: which, where the results go, and one table and one report for all."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+
+from castsmith.cli.arguments import json_text
+from castsmith.cli.batch.inputs import models_of
+from castsmith.cli.batch.table import print_table, summary_line, table_of
+from castsmith.cli.batch.worker import Done, Task
+from castsmith.cli.collisions import place, require_apart, settings_files
+from castsmith.cli.exit_codes import DONE, INCONCLUSIVE, cleaned_up_if_interrupted, worst
+from castsmith.cli.text import counted, progress
+
+_OF_ALL = frozenset(
+    ("command", "run", "outcome", "input", "output", "a", "b", "jobs", "dask", "json", "report", "skip_unchanged")
+)
+"""Arguments that concern all models together, or each in its own way."""
+
+_FILES = ("target", "promotion", "inputs")
+"""Options that may name a file, which workers of a cluster look for in another current folder."""
+
+
+def run_many(arguments: argparse.Namespace) -> int:
+    """Run a command that writes a model over all models; return the worst exit code.
+
+    Raises:
+        OptionError: An argument names no model, or two files would be written in one place.
+    """
+    folder = Path(arguments.output)
+    _require_no_stream(arguments, (*arguments.input, arguments.output, arguments.report, arguments.external_data))
+    tasks = list(_writing(arguments, folder))
+    _require_places(arguments, tasks)
+    report = None if arguments.report is None else Path(arguments.report)
+    if report is not None:
+        from castsmith.cli.output import require_report, require_writable
+
+        require_report(report)
+        require_writable(report)
+    folder.mkdir(parents=True, exist_ok=True)
+    for task in tasks:
+        Path(task.output).parent.mkdir(parents=True, exist_ok=True)
+    return _run(arguments, tasks, _left(arguments, folder, tasks) if arguments.skip_unchanged else None)
+
+
+def run_pairs(arguments: argparse.Namespace) -> int:
+    """Run verify over the models of two folders, which belong together by their paths; return the worst exit code.
+
+    Raises:
+        OptionError: The folders do not have the same models.
+    """
+    from castsmith.numerics.errors import OptionError
+
+    sides = [{where: file for file, where in models_of([side])} for side in (arguments.a, arguments.b)]
+    for here, there, folder in ((*sides, arguments.b), (*reversed(sides), arguments.a)):
+        missing = [where for where in here if where not in there]
+        if missing:
+            more = f", nor {counted(len(missing) - 1, 'other')}" if len(missing) > 1 else ""
+            raise OptionError(f"{folder} has no {missing[0]} to compare with{more}.")
+    words = list(_words(arguments))
+    tasks = [Task(sides[0][where], "", [*words, "--", sides[0][where], sides[1][where]]) for where in sides[0]]
+    return _run(arguments, tasks, None)
+
+
+Left = tuple[list[Task], Callable[[Done], None]]
+"""The tasks that are to be run, and what is called with each outcome."""
+
+
+def _run(arguments: argparse.Namespace, tasks: Sequence[Task], left: Left | None) -> int:
+    to_run, note = left or (list(tasks), _nothing)
+    finished: dict[str, Done] = {}
+    done_before = {task.source: _unchanged(task) for task in tasks if task not in to_run}
+    for done in done_before.values():
+        _tell(arguments, done)
+    with (
+        cleaned_up_if_interrupted(),
+        progress(len(to_run)) as announce,
+        closing(_everywhere(arguments, to_run)) as every,
+    ):
+        announce(counted(len(to_run), "model"))
+        for done in every:
+            finished[done["input"]] = done
+            note(done)
+            _tell(arguments, done)
+            announce(f"{len(finished)} of {len(to_run)}: {done['input']}")
+    return _conclude(arguments, [{**done_before, **finished}[task.source] for task in tasks])
+
+
+def _conclude(arguments: argparse.Namespace, everything: Sequence[Done]) -> int:
+    """Write the report and print the table; return the worst exit code."""
+    counts = _counts(everything)
+    if getattr(arguments, "report", None) is not None:
+        from castsmith.cli.output import staged_file
+
+        with staged_file(Path(arguments.report)) as write:
+            write(_report(arguments, counts, everything))
+    if counts["written"] and getattr(arguments, "output", None) is not None:
+        arguments.written = f"{arguments.output} ({counted(counts['written'], 'model')})"
+    if not arguments.json:
+        print_table(arguments.command, counts, everything)
+    return worst(done["exit_code"] for done in everything)
+
+
+def _counts(everything: Sequence[Done]) -> dict[str, int]:
+    codes = [done["exit_code"] for done in everything]
+    unsure, unchanged = codes.count(INCONCLUSIVE), sum(1 for done in everything if done.get("unchanged"))
+    good = codes.count(DONE) + unsure - unchanged
+    counts = {"models": len(codes), "written": good, "inconclusive": unsure}
+    return {**counts, "unchanged": unchanged, "failed": len(codes) - good - unchanged}
+
+
+def _report(arguments: argparse.Namespace, counts: Mapping[str, int], everything: Sequence[Done]) -> str:
+    """Return the report as JSON, or as a page where its name says so."""
+    if not _page_wanted(arguments):
+        return json_text({"summary": dict(counts), "models": list(map(_entry, everything))})
+    from castsmith.cli.page import html_text, many_page
+
+    head, rows = table_of(arguments.command, everything)
+    models = [(row, done["messages"], done["page"]) for row, done in rows]
+    return html_text(
+        many_page(f"castsmith {arguments.command}", summary_line(arguments.command, counts, everything), head, models)
+    )
+
+
+def _entry(done: Done) -> Done:
+    """Return the entry of one model in the report."""
+    report = None if done["report"] is None else {"schema": 1, **done["report"]}
+    kept = {key: done[key] for key in ("input", "output", "exit_code", "messages", "error")}
+    return {**kept, "unchanged": done.get("unchanged", False), "report": report}
+
+
+def _line(done: Done) -> str:
+    """Return what the command prints with --json for this model alone, on one line."""
+    if done.get("unchanged"):
+        return json.dumps({"schema": 1, "input": done["input"], "output": done["output"], "unchanged": True})
+    error = done["error"]
+    data = done["report"] or {"error": {**error, "file": error["file"] or done["input"]}}
+    return json.dumps({"schema": 1, **data})
+
+
+def _tell(arguments: argparse.Namespace, done: Done) -> None:
+    """Print what one model says: its messages, each with its file, and what --diff and --explain show."""
+    for message in done["messages"]:
+        text = message.removeprefix("castsmith: ")
+        print(message if done["input"] in text else f"{done['input']}: {text}", file=sys.stderr, flush=True)
+    if arguments.json:
+        print(_line(done), flush=True)
+    elif getattr(arguments, "diff", None) or getattr(arguments, "explain", False):
+        print(done["text"], end="\n" if done["text"] else "", flush=True)
+
+
+def _everywhere(arguments: argparse.Namespace, tasks: Sequence[Task]) -> Generator[Done]:
+    from castsmith.cli.batch.dask import on_dask
+    from castsmith.cli.batch.pool import on_this_machine
+
+    if getattr(arguments, "dask", None) is None:
+        return on_this_machine(arguments.jobs, tasks)
+    return on_dask(arguments.dask, [_seen_from_afar(task) for task in tasks])
+
+
+def _seen_from_afar(task: Task) -> Task:
+    """Return the task with paths that do not depend on the worker's current folder; links in them stay."""
+    given = {task.source, task.output}
+    words = [str(Path(word).absolute()) if word in given else word for word in task.words]
+    return task._replace(words=words)
+
+
+# Planning.
+
+
+def _writing(arguments: argparse.Namespace, folder: Path) -> Iterator[Task]:
+    """Yield a task for each model, with its place in the folder of results."""
+    words = list(_words(arguments))
+    for source, below in dict.fromkeys(models_of(arguments.input, outside=folder)):
+        output = str(folder / below)
+        yield Task(source, output, [*words, "-o", output, "--", source], _page_wanted(arguments))
+
+
+def _page_wanted(arguments: argparse.Namespace) -> bool:
+    if arguments.report is None:
+        return False
+    from castsmith.cli.output import is_html
+
+    return is_html(Path(arguments.report))
+
+
+def _words(arguments: argparse.Namespace) -> Iterator[str]:
+    """Return the command with its options as given, except those that concern all models together."""
+    yield arguments.command
+    for name, value in vars(arguments).items():
+        option = f"--{name.replace('_', '-')}"
+        if name in _OF_ALL or value is None or value is False or value == "":
+            continue
+        if name == "diff":
+            yield f"--diff={value}" if value == "full" else "--diff"
+        elif isinstance(value, (list, tuple)):
+            yield from (f"{option}={each}" for each in value)  # pyright: ignore[reportUnknownVariableType]
+        elif name in _FILES and Path(str(value)).exists():
+            yield f"{option}={Path(str(value)).absolute()}"
+        else:
+            yield option if value is True else f"{option}={value}"
+
+
+def _require_no_stream(arguments: argparse.Namespace, words: Sequence[str | None]) -> None:
+    from castsmith.cli.models import STREAM
+    from castsmith.numerics.errors import OptionError
+
+    if STREAM in words or getattr(arguments, "inputs", None) == STREAM:
+        raise OptionError("- means standard input or output, which several models cannot share: name files.")
+
+
+def _require_places(arguments: argparse.Namespace, tasks: Sequence[Task]) -> None:
+    """Raise OptionError if a file would be written twice, or over another input."""
+    from castsmith.numerics.errors import OptionError
+
+    sources = {place(Path(task.source)): task.source for task in tasks}
+    by_place: dict[str, str] = {}
+    for task in tasks:
+        for output in (Path(task.output), *([_data_of(arguments, task)] if arguments.external_data else [])):
+            written = place(output)
+            if written in by_place:
+                raise OptionError(
+                    f"{by_place[written]} and {task.source} would both be written to {output}: rename one."
+                )
+            if sources.get(written, task.source) != task.source:
+                raise OptionError(
+                    f"{task.source} would be written to {output}, over the input {sources[written]}: rename one."
+                )
+            by_place[written] = task.source
+    settings = settings_files(arguments)
+    outputs, data = [Path(task.output) for task in tasks], [_data_of(arguments, task) for task in tasks]
+    models = {"the model": [*(Path(task.source) for task in tasks), *outputs], "the data file": data}
+    report = None if arguments.report is None else Path(arguments.report)
+    require_apart(settings, {"OUT": outputs})
+    require_apart({**settings, **models}, {"--report": [report]})
+
+
+def _data_of(arguments: argparse.Namespace, task: Task) -> Path:
+    output = Path(task.output)
+    return output.with_name(arguments.external_data or f"{output.name}.data")
+
+
+def _left(arguments: argparse.Namespace, folder: Path, tasks: Sequence[Task]) -> Left:
+    """Return the tasks whose result is not there yet, and a function that notes each model that is written."""
+    from castsmith.cli.batch import unchanged
+
+    settings = [path for paths in settings_files(arguments).values() for path in paths]
+    key = unchanged.key_of(_words(arguments), filter(None, settings))
+    known = unchanged.read(folder)
+    left = [task for task in tasks if not unchanged.is_unchanged(folder, task, known, key)]
+    unchanged.tidy(folder, known)
+    before = {task.source: (task, unchanged.digests_of(Path(task.source))) for task in left}
+
+    def note(done: Done) -> None:
+        task, digests = before[done["input"]]
+        if done["exit_code"] == DONE:
+            unchanged.add(folder, unchanged.entry_of(folder, task, key, digests))
+
+    return left, note
+
+
+def _unchanged(task: Task) -> Done:
+    done: Done = {"input": task.source, "output": task.output, "exit_code": DONE, "unchanged": True}
+    return {**done, "messages": [], "error": None, "report": None, "text": "", "page": None}
+
+
+def _nothing(done: Done) -> None:
+    del done

@@ -1,0 +1,101 @@
+"""The table at the end of a run over many models, failures first, and the line that sums it up."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from castsmith.cli.batch.worker import Done
+from castsmith.cli.exit_codes import DONE, INCONCLUSIVE, REFUSED
+from castsmith.cli.text import columns, one_line, size_text
+
+_RESULTS = {REFUSED: "refused", INCONCLUSIVE: "inconclusive"}
+_COMPARED = {DONE: "equal", REFUSED: "different", INCONCLUSIVE: "inconclusive"}
+_STYLES = {"failed": "red", "refused": "red", "different": "red", "inconclusive": "yellow"}
+_ORDER = ("failed", "refused", "different", "inconclusive")
+
+
+def print_table(command: str, counts: Mapping[str, int], everything: Sequence[Done]) -> None:
+    """Print a row for each model and the summary."""
+    head, found = table_of(command, everything)
+    rows = [row for row, _ in found]
+    if sys.stdout.isatty():
+        _print_rich(head, rows)
+    else:
+        print("\n".join(line.removeprefix("  ") for line in columns([head, *rows])))
+    print(summary_line(command, counts, everything))
+
+
+def table_of(command: str, everything: Sequence[Done]) -> tuple[tuple[str, ...], list[tuple[tuple[str, ...], Done]]]:
+    """Return the heads of the columns, and a row for each model with its outcome, failures first."""
+    head = ("model", "result", "compared") if command == "verify" else ("model", "result", *_FIGURES)
+    rows = [(_row(command, done), done) for done in everything]
+    return head, sorted(rows, key=lambda each: _rank(each[0]))
+
+
+def summary_line(command: str, counts: Mapping[str, int], everything: Sequence[Done]) -> str:
+    """Return the counts of all models, those that are 0 left out."""
+    if command == "verify":
+        codes = [done["exit_code"] for done in everything]
+        named = [(codes.count(code), word) for code, word in _COMPARED.items()]
+        named.append((len(codes) - sum(number for number, _ in named), "failed"))
+        found = ", ".join(f"{number} {word}" for number, word in named if number)
+    else:
+        unsure = f" ({counts['inconclusive']} inconclusive)" if counts["inconclusive"] else ""
+        unchanged = f", {counts['unchanged']} unchanged" if counts["unchanged"] else ""
+        found = f"{counts['written']} written{unsure}{unchanged}, {counts['failed']} failed"
+    return f"{counts['models']} models: {found}"
+
+
+_FIGURES = ("rewrites", "refusals", "casts", "size")
+
+
+def _row(command: str, done: Done) -> tuple[str, ...]:
+    """Return the row of one model: its file, how it ended, and figures or the reason."""
+    names, code, report = (_COMPARED if command == "verify" else _RESULTS), done["exit_code"], done["report"]
+    if command == "verify":
+        return done["input"], names.get(code, "failed"), _compared(done["report"])
+    if done.get("unchanged"):
+        return done["input"], "unchanged", *[""] * len(_FIGURES)
+    if code not in (DONE, INCONCLUSIVE):
+        return done["input"], names.get(code, "failed"), *[""] * len(_FIGURES)
+    return done["input"], names.get(code, "written"), *_figures(report["summary"] if report else {})
+
+
+def _compared(report: Mapping[str, Any] | None) -> str:
+    return "" if report is None else f"{report['compared']} of {report['elements']} elements"
+
+
+def _figures(summary: Mapping[str, Any]) -> Iterator[str]:
+    before, after = summary["before"], summary["after"]
+    yield str(sum(rule["count"] for rule in summary["rewrites"]))
+    yield str(summary["refusals"])
+    yield _change(str(before["casts"]), str(after["casts"]))
+    yield _change(size_text(before["file_bytes"] or 0), size_text(after["file_bytes"] or 0))
+
+
+def _change(before: str, after: str) -> str:
+    return before if before == after else f"{before} -> {after}"
+
+
+def _rank(row: Sequence[str]) -> int:
+    return _ORDER.index(row[1]) if row[1] in _ORDER else len(_ORDER)
+
+
+def _print_rich(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for index, name in enumerate(head):
+        table.add_column(name, overflow="fold", no_wrap=index > 0)
+    for row in rows:
+        table.add_row(
+            *(
+                Text(one_line(cell), style=_STYLES.get(row[1], "") if index == 1 else "")
+                for index, cell in enumerate(row)
+            )
+        )
+    Console(highlight=False).print(table)

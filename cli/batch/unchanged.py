@@ -1,0 +1,114 @@
+"""Models whose result is already there: --skip-unchanged, by the content of the input, the options and the version.
+
+The folder of results holds one line of JSON for each model that was written, so that a run that ended early goes on
+where it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import castsmith
+from castsmith.cli.batch.worker import Task
+from castsmith.cli.output import staged_file
+
+STATE = ".castsmith.jsonl"
+"""The file in the folder of results."""
+
+Known = dict[str, dict[str, Any]]
+"""The entries by output, relative to the folder of results."""
+
+
+def read(folder: Path) -> Known:
+    """Return what an earlier run noted; lines that are not entries, such as a last one cut short, are passed over."""
+    known: Known = {}
+    try:
+        lines = (folder / STATE).read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return known
+    for line in lines:
+        try:
+            entry = json.loads(line)
+            known[entry["output"]] = entry
+        except (ValueError, TypeError, KeyError):
+            continue
+    return known
+
+
+def tidy(folder: Path, known: Known) -> None:
+    """Write the entries that count, one a line, in place of all that were added."""
+    with staged_file(folder / STATE) as write:
+        write("".join(f"{json.dumps(entry)}\n" for entry in known.values()))
+
+
+def add(folder: Path, entry: Mapping[str, Any]) -> None:
+    """Note one model that was written."""
+    with (folder / STATE).open("a", encoding="utf-8") as file:
+        file.write(f"{json.dumps(entry)}\n")
+
+
+def is_unchanged(folder: Path, task: Task, known: Known, key: str) -> bool:
+    """True if the input, the options and the result are those of the entry."""
+    entry = known.get(_name(folder, task))
+    if entry is None or entry.get("key") != key:
+        return False
+    source, output = Path(task.source), Path(task.output)
+    try:
+        read_files = {name: _digest(source.parent / name) for name in entry["data"]}
+        written_files = {name: _digest(output.parent / name) for name in entry["written_data"]}
+        digests = _digest(source), _digest(output)
+    except (OSError, TypeError):
+        return False
+    in_place = digests[0] == entry["result"] and source.resolve() == output.resolve()
+    same = (digests[0] == entry["model"] or in_place) and digests[1] == entry["result"]
+    return same and written_files == entry["written_data"] and (in_place or read_files == entry["data"])
+
+
+def entry_of(folder: Path, task: Task, key: str, before: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the entry of a model that has just been written; `before` is what `digests_of` said of its input."""
+    after = digests_of(Path(task.output))
+    result = {"result": after["model"], "written_data": after["data"]}
+    return {"output": _name(folder, task), "key": key, **before, **result}
+
+
+def digests_of(model: Path) -> dict[str, Any]:
+    """Return digests of the model and of the data files that it names, by path relative to the model.
+
+    A model that cannot be read has no entry: its error is reported where it is optimized.
+    """
+    import onnx_ir
+
+    from castsmith.ir.errors import ModelError
+    from castsmith.ir.io import load
+    from castsmith.ir.walks import files_read
+
+    try:
+        loaded: onnx_ir.Model = load(model)
+        files = sorted(files_read(loaded))
+        names = {
+            str(file.relative_to(model.parent) if file.is_relative_to(model.parent) else file): file for file in files
+        }
+        return {"model": _digest(model), "data": {name: _digest(file) for name, file in names.items()}}
+    except (ModelError, OSError):
+        return {"model": None, "data": {}}
+
+
+def key_of(words: Iterable[str], settings: Iterable[Path]) -> str:
+    """Return a digest of the options, of the files that they name, and of the version."""
+    found = hashlib.sha256(json.dumps([castsmith.__version__, list(words)]).encode())
+    for path in settings:
+        found.update(path.read_bytes() if path.is_file() else b"")
+    return found.hexdigest()
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _name(folder: Path, task: Task) -> str:
+    return Path(task.output).relative_to(folder).as_posix()
