@@ -86,21 +86,19 @@ def test_the_folder_of_results_keeps_the_tree(tmp_path: Path, monkeypatch: pytes
 
 def test_a_folder_is_one_for_a_single_model_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = inputs(tmp_path / "in")[0]
-    there = tmp_path / "there"
+    there, pattern = tmp_path / "there", str(tmp_path / "in" / "mixed*.onnx")
     there.mkdir()
-    pattern = str(tmp_path / "in" / "mixed*.onnx")
-    for words in ([source, "-o", f"{tmp_path / 'new'}{os.sep}"], [source, "-o", str(there)], [pattern, "-o", "glob"]):
-        folder = tmp_path / words[2] if words[2] == "glob" else Path(words[2])
-        assert main(["optimize", words[0], "-o", str(folder) + words[2][-1:].strip("ewbr"), UNSAFE]) == 0
-        assert [path.name for path in folder.iterdir()] == [Path(source).name]
-    for word, reason in ((str(tmp_path / "none*"), "no file matches"), (str(there / ".."), "")):
-        code = main(["optimize", word, "-o", str(tmp_path / "x")])
-        assert code == 2
+    for word, out in ((source, f"{tmp_path / 'new'}/"), (source, str(there)), (pattern, str(tmp_path / "glob"))):
+        assert main(["optimize", word, "-o", out, UNSAFE]) == 0
+        assert [path.name for path in Path(out).iterdir()] == [Path(source).name]
+    before = Path(source).read_bytes()
+    assert main(["optimize", source, "-o", str(tmp_path / "in"), UNSAFE]) == 2
+    assert Path(source).read_bytes() == before
+    (tmp_path / "empty").mkdir()
+    capsys.readouterr()
+    for word, reason in (("none*", "no file matches"), ("empty", "a folder without .onnx files")):
+        assert main(["optimize", str(tmp_path / word), "-o", str(tmp_path / "x")]) == 2
         assert reason in capsys.readouterr().err
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    assert main(["optimize", str(empty), "-o", str(tmp_path / "x")]) == 2
-    assert "no .onnx file" in capsys.readouterr().err
 
 
 def test_two_models_share_no_data_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
