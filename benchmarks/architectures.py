@@ -22,7 +22,7 @@ import transformers
 from torch import Tensor, nn
 
 Example = tuple[nn.Module, dict[str, Tensor]]
-_TOKENS = {
+_TOKENS: dict[str, Any] = {
     "vocab_size": 1000,
     "hidden_size": 64,
     "num_hidden_layers": 2,

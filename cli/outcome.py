@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
+
+Wanted = Literal["figures", "report", "page"]
+"""The data that is wanted: what the table shows, the whole report, or that and the HTML page."""
 
 
 @dataclass
@@ -11,13 +14,13 @@ class Outcome:
     """The error or the report of one model as data, filled in by the command.
 
     Attributes:
-        page_wanted: The data of the HTML page is wanted too.
+        wanted: The data that is wanted. For figures the bytes that each rule saves are not counted.
         error: The error in the layout of docs/schema/error-1.json; None without one.
         report: What the command prints with --json; None if it did not get that far.
-        page: What the HTML page shows; None unless wanted.
+        page: What the HTML page shows; None unless that is wanted.
     """
 
-    page_wanted: bool = False
+    wanted: Wanted = "figures"
     error: dict[str, Any] | None = None
     report: dict[str, Any] | None = None
     page: dict[str, Any] | None = None

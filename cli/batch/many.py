@@ -15,6 +15,7 @@ from castsmith.cli.batch.table import print_table, summary_line, table_of
 from castsmith.cli.batch.worker import Done, Task
 from castsmith.cli.collisions import place, require_apart, settings_files
 from castsmith.cli.exit_codes import DONE, INCONCLUSIVE, cleaned_up_if_interrupted, worst
+from castsmith.cli.outcome import Wanted
 from castsmith.cli.text import counted, progress
 
 _OF_ALL = frozenset(
@@ -116,7 +117,7 @@ def _counts(everything: Sequence[Done]) -> dict[str, int]:
 
 def _report(arguments: argparse.Namespace, counts: Mapping[str, int], everything: Sequence[Done]) -> str:
     """Return the report as JSON, or as a page where its name says so."""
-    if not _page_wanted(arguments):
+    if _wanted(arguments) != "page":
         return json_text({"summary": dict(counts), "models": list(map(_entry, everything))})
     from castsmith.cli.page import html_text, many_page
 
@@ -178,15 +179,15 @@ def _writing(arguments: argparse.Namespace, folder: Path) -> Iterator[Task]:
     words = list(_words(arguments))
     for source, below in dict.fromkeys(models_of(arguments.input, outside=folder)):
         output = str(folder / below)
-        yield Task(source, output, [*words, "-o", output, "--", source], _page_wanted(arguments))
+        yield Task(source, output, [*words, "-o", output, "--", source], _wanted(arguments))
 
 
-def _page_wanted(arguments: argparse.Namespace) -> bool:
+def _wanted(arguments: argparse.Namespace) -> Wanted:
     if arguments.report is None:
-        return False
+        return "report" if arguments.json else "figures"
     from castsmith.cli.output import is_html
 
-    return is_html(Path(arguments.report))
+    return "page" if is_html(Path(arguments.report)) else "report"
 
 
 def _words(arguments: argparse.Namespace) -> Iterator[str]:

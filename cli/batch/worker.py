@@ -22,6 +22,7 @@ from queue import SimpleQueue
 from typing import IO, Any, NamedTuple
 
 from castsmith.cli.exit_codes import TERMINATED, UNUSABLE, Failure
+from castsmith.cli.outcome import Outcome, Wanted
 
 Done = dict[str, Any]
 """Outcome of one model: its input and output, the exit code, the text on stdout and stderr, the error, its report."""
@@ -34,13 +35,13 @@ class Task(NamedTuple):
         source: The model, for messages.
         output: The file that is written; or empty.
         words: The command with its options and files.
-        page_wanted: The data of the HTML page is wanted too.
+        wanted: The data that is wanted of the model.
     """
 
     source: str
     output: str
     words: list[str]
-    page_wanted: bool = False
+    wanted: Wanted = "figures"
 
 
 # The side that asks.
@@ -165,9 +166,8 @@ def _read(tasks: IO[bytes], waiting: SimpleQueue[bytes | None], busy: threading.
 
 def _run(task: Task, errors: IO[bytes]) -> Done:
     from castsmith.cli.main import main
-    from castsmith.cli.outcome import Outcome
 
-    outcome, text = Outcome(task.page_wanted), io.StringIO()
+    outcome, text = Outcome(task.wanted), io.StringIO()
     errors.seek(0)
     errors.truncate()
     with redirect_stdout(text):

@@ -220,6 +220,12 @@ def _steps(arguments: argparse.Namespace) -> int:
     return 1 + sum(1 for name in PIPELINE if arguments.target is not None or not needs_target(name))
 
 
+def savings_wanted(arguments: argparse.Namespace) -> bool:
+    """True if what each rule saves is shown."""
+    of_many = arguments.outcome is not None and arguments.outcome.wanted != "figures"
+    return bool(arguments.diff or arguments.report or arguments.json or of_many)
+
+
 def _optimize(
     arguments: argparse.Namespace, model: onnx_ir.Model, watched: Watched, announce: Callable[[str], None]
 ) -> Result:
@@ -230,7 +236,7 @@ def _optimize(
     from castsmith.lowering.pipeline import optimize_loaded
 
     given = given_inputs(arguments)
-    looked_at = bool(arguments.diff or arguments.report or arguments.json)
+    looked_at = savings_wanted(arguments)
 
     def ahead_of(name: str) -> None:
         announce(name)
@@ -319,7 +325,9 @@ def _tell_data(
 def _page_wanted(arguments: argparse.Namespace, report: Path | None) -> bool:
     from castsmith.cli.output import is_html
 
-    return (report is not None and is_html(report)) or (arguments.outcome is not None and arguments.outcome.page_wanted)
+    return (report is not None and is_html(report)) or (
+        arguments.outcome is not None and arguments.outcome.wanted == "page"
+    )
 
 
 def _drawn(model: onnx_ir.Model) -> Around:
