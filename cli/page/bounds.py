@@ -24,7 +24,8 @@ _STYLE = """
   --measured: #5fd09a; --unknown: #66666c; --limit: #ff8a80; } }
 body { font: 14px/1.45 system-ui, sans-serif; color: var(--fg); background: var(--bg); margin: 2rem auto;
   max-width: 1040px; padding: 0 1rem; }
-svg { width: 100%; height: auto; display: block; } text { fill: var(--fg); font-size: 12px; }
+svg { width: 100%; height: auto; display: block; } text { fill: var(--fg); font-size: 12px;
+  paint-order: stroke; stroke: var(--bg); stroke-width: 3px; }
 .grid { stroke: var(--grid); } .limit { stroke: var(--limit); stroke-dasharray: 5 4; }
 .proven { fill: var(--proven); } .measured { fill: var(--measured); } .unknown { fill: var(--unknown); }
 h1 { overflow-wrap: anywhere; font-size: 1.5rem; } td:last-child, th { white-space: nowrap; }

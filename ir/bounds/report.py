@@ -286,16 +286,18 @@ def exceeding(found: Bounds, to: TypeLike) -> list[Excess]:
             continue
         before = next((causes[source, kind] for source in found.sources[name] if (source, kind) in causes), None)
         causes[name, kind] = before or name
-        proposal = _proposal(kind, bound, limit, found.makers[name])
+        proposal = _proposal(kind, bound, limit, found.makers[name], computed=bool(found.sources[name]))
         results.append(Excess(name, found.makers[name], bound, kind, before is None, before or name, proposal))
     return results
 
 
-def _proposal(kind: str, bound: Bound, limit: float, maker: str) -> str:
+def _proposal(kind: str, bound: Bound, limit: float, maker: str, *, computed: bool) -> str:
     if kind == "unknown":
         inputs = ", ".join(bound.depends_on[:2])
         return f"declare the range of {inputs}" if inputs else "give inputs to measure it on"
     if kind == "vanish":
         return f"keep {maker} in float"
+    if not computed:
+        return f"keep {maker} in float, or make it smaller; a mask works with the lowest number of the type as well"
     factor = 2.0 ** math.ceil(math.log2(bound.magnitude / limit))
     return f"keep {maker} in float, or divide its operands by {factor:g}"

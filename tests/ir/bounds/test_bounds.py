@@ -159,6 +159,8 @@ def test_what_a_type_does_not_hold() -> None:
         ("c", "vanish", False, "z"),
         ("y", "overflow", False, "w"),
     ]
+    assert "divide its operands by 16" in found[2].proposal
+    assert "make it smaller" in found[0].proposal
     assert not exceeding(bounds(_model("y = Tanh (x)")), "float16")[1:]
 
 
