@@ -2,6 +2,7 @@
 
     python -m benchmarks.weights [--gigabytes 10] [--folded 1] [--folder FOLDER]       weights copied
     python -m benchmarks.weights --gigabytes 100 --reference                          weights referenced in place
+    python -m benchmarks.weights [--gigabytes 10] --convert                           weights of products, to float16
 
 The two take turns, three times over, and the best time of each counts: the first to write after so much was written
 waits for memory to be freed. Half of what is folded is cast to float16, half to float8e4m3fn. With --reference the data
@@ -24,6 +25,9 @@ from benchmarks.peers import Measured, run
 
 _TENSOR = 1 << 28
 """Bytes in each weight."""
+
+_SIDE = 8192
+"""The side of a square weight of so many bytes."""
 
 
 def large_model(path: Path, gigabytes: float, folded: float, *, sparse: bool) -> None:
@@ -55,20 +59,46 @@ def large_model(path: Path, gigabytes: float, folded: float, *, sparse: bool) ->
         file.truncate(count * _TENSOR)
 
 
+def products(path: Path, gigabytes: float) -> None:
+    """Write a model that multiplies by so many gigabytes of external weights, one after the other."""
+    data, count = path.with_name("weights.bin"), round(gigabytes * 2**30 / _TENSOR)
+    weights: list[onnx.TensorProto] = []
+    for index in range(count):
+        weight = TensorProto(
+            name=f"w{index}", data_type=TensorProto.FLOAT, dims=[_SIDE, _SIDE], data_location=TensorProto.EXTERNAL
+        )
+        for key, value in (("location", data.name), ("offset", index * _TENSOR), ("length", _TENSOR)):
+            weight.external_data.add(key=key, value=str(value))
+        weights.append(weight)
+    nodes = [helper.make_node("MatMul", [f"v{i}", f"w{i}"], [f"v{i + 1}"], name=f"n{i}") for i in range(count)]
+    ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, _SIDE]) for name in ("v0", f"v{count}")]
+    graph = helper.make_graph(nodes, "products", ports[:1], ports[1:], weights)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), path)
+    block = np.random.default_rng(0).standard_normal(_TENSOR // 4, np.float32) / _SIDE**0.5
+    with data.open("wb") as file:
+        for _ in range(count):
+            block.tofile(file)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--gigabytes", type=float, default=10.0)
     parser.add_argument("--folded", type=float, default=1.0)
     parser.add_argument("--folder", help="where to work, with room for twice the size (default: a temporary folder)")
     parser.add_argument("--reference", action="store_true")
+    parser.add_argument("--convert", action="store_true", help="convert a model of products to float16")
     parser.add_argument("--times", type=int, default=3, help="how often each is run (default: 3)")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.folder) as name:
         source, result = Path(name) / "large.onnx", Path(name) / "out.onnx"
-        large_model(source, arguments.gigabytes, arguments.folded, sparse=arguments.reference)
-        options = ["--reference-data"] if arguments.reference else []
-        command = [sys.executable, "-m", "castsmith", "optimize", str(source), "-o", str(result), *options]
-        commands = {"castsmith optimize " + " ".join(options): command}
+        if arguments.convert:
+            products(source, arguments.gigabytes)
+        else:
+            large_model(source, arguments.gigabytes, arguments.folded, sparse=arguments.reference)
+        options = ["--reference-data"] if arguments.reference else ["--to", "float16"] if arguments.convert else []
+        name_of = "convert" if arguments.convert else "optimize"
+        command = [sys.executable, "-m", "castsmith", name_of, str(source), "-o", str(result), *options]
+        commands = {f"castsmith {name_of} " + " ".join(options): command}
         if not arguments.reference:
             commands["cp"] = ["cp", "--reflink=never", f"{result}.data", f"{result}.copy"]
         print("| command | wall s | processor s | peak MB | output |\n|---|---|---|---|---|")
