@@ -22,6 +22,12 @@ from castsmith.ir.walks import all_nodes, graphs_in, nodes_of
 Scope = onnx_ir.Graph | onnx_ir.Function
 
 
+def name_bodies(model: onnx_ir.Model) -> None:
+    """Name the bodies of functions, which have no name of their own, for messages; these names are not saved."""
+    for function in model.functions.values():
+        function.graph.name = function.graph.name or f"{function.domain}.{function.name}"
+
+
 class Namer:
     """Gives out value and node names that are unique in the model. Made once per pass.
 
@@ -35,9 +41,7 @@ class Namer:
         self._bodies = {function.graph: function.opset_imports for function in model.functions.values()}
         # Before IR version 4 an initializer has to be an input too, which a caller may override.
         self._initializers_are_inputs = model.ir_version < 4
-        for function in model.functions.values():
-            # A function's body has no name of its own; this one is for messages and is not saved.
-            function.graph.name = function.graph.name or f"{function.domain}.{function.name}"
+        name_bodies(model)
 
     def fresh(self, base: str) -> str:
         """Return `base`, or the first of `base_1`, `base_2` ... that is not in use, and mark it as in use."""

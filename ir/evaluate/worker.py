@@ -171,7 +171,7 @@ def _openvino(model: bytes, fixed: Mapping[str, Any], ranks: Mapping[str, int] |
     names = [port.get_any_name() for port in compiled.inputs]
 
     def run(feeds: Mapping[str, Any]) -> Sequence[Any]:
-        results = compiled({name: numpy.ascontiguousarray(feeds[name]) for name in names if name in feeds})
+        results = compiled({name: numpy.asarray(feeds[name], order="C") for name in names if name in feeds})
         return [numpy.array(results[index]) for index in range(len(compiled.outputs))]
 
     return run

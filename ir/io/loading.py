@@ -21,6 +21,7 @@ from castsmith.ir.io import protos
 from castsmith.ir.io.file_ranges import StoredTensor, data_file, mapped_tensor
 from castsmith.ir.io.protos import file_format
 from castsmith.ir.io.wire import skeleton
+from castsmith.ir.naming import name_bodies
 from castsmith.ir.validation import require_sound
 from castsmith.ir.walks import put_tensor, tensor_places
 from castsmith.numerics.arguments import described
@@ -281,5 +282,6 @@ def _deserialize(path: Path, proto: onnx.ModelProto) -> onnx_ir.Model:
         raise ModelError(f"{path}: {error}") from None
     except (ValueError, TypeError, KeyError, AttributeError, RuntimeError) as error:
         raise ModelError(f"{path}: the model is malformed ({protos.root_cause(error)}).") from None
+    name_bodies(model)
     require_sound(model, str(path), sort=True)
     return model

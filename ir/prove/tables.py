@@ -37,7 +37,7 @@ def digest(program: Program, source: DataType, *, strict: bool) -> tuple[str, Da
         result, undefined = run(program, domain, {})
     except FAILURES:
         return None
-    if result.shape != domain.shape or result.dtype == object:
+    if result.shape != domain.shape or object in (result.dtype, domain.dtype):
         return None
     dtype = DataType.from_numpy(result.dtype)
     bits, before = (_bits(array, strict=strict) for array in (result, domain))

@@ -49,7 +49,7 @@ class Recoding:
         if dtype_of(a) != self.a or dtype_of(b) != self.b:
             return a, b
         if self.through == "code":
-            return a, np.ascontiguousarray(b).view(self.a.numpy())
+            return a, np.asarray(b, order="C").view(self.a.numpy())
         return (cast(a, self.b), b) if self.through == "wider" else (a, cast(b, self.a))
 
 

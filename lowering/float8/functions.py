@@ -135,7 +135,12 @@ def functions_with_codes(model: onnx_ir.Model, types: Types, coded: Coded) -> se
     """
     if any(takes_a_type(node) for function in model.functions.values() for node in function.all_nodes()):
         return set(model.functions)
-    found = {name for name, function in model.functions.items() if _handles(function, types, coded)}
+    return with_callers(model, {name for name, function in model.functions.items() if _handles(function, types, coded)})
+
+
+def with_callers(model: onnx_ir.Model, names: set[onnx_ir.OperatorIdentifier]) -> set[onnx_ir.OperatorIdentifier]:
+    """Return these functions and all that call one of them."""
+    found = names
     while True:
         callers = {
             name
@@ -144,11 +149,12 @@ def functions_with_codes(model: onnx_ir.Model, types: Types, coded: Coded) -> se
         }
         if callers <= found:
             return found
-        found |= callers
+        found = found | callers
 
 
 def obstacle_to_inlining(model: onnx_ir.Model, names: set[onnx_ir.OperatorIdentifier]) -> str | None:
-    """Return the reason why these functions cannot be inlined; None if they can."""
+    """Return the reason why these functions, and all that call one of them, cannot be inlined; None if they can."""
+    names = with_callers(model, names)
     obstacle = opset_obstacle(model, names)
     if obstacle is not None:
         return obstacle
@@ -163,9 +169,10 @@ def obstacle_to_inlining(model: onnx_ir.Model, names: set[onnx_ir.OperatorIdenti
 def inline_functions(session: Session, names: set[onnx_ir.OperatorIdentifier], pass_name: str) -> Rewrite:
     """Replace each call of these functions by their nodes.
 
-    Each caller of one of them is one of them too, so that calls are in the main graph only.
+    Each caller of one of them is inlined too, so that calls are in the main graph only.
     """
     model, namer = session.model, session.namer()
+    names = with_callers(model, names)
     waiting = [node for node in nodes_of(model.graph) if node.op_identifier() in names]
     while waiting:
         node = waiting.pop()

@@ -18,7 +18,7 @@ from castsmith.ir.rewriting import Replacement, place_constant, run_rules
 from castsmith.ir.text import constant_item, site_of
 from castsmith.ir.walks import all_nodes, drop_unused_domains
 from castsmith.lowering.encodings import inferred_declared
-from castsmith.lowering.float8 import inline_functions
+from castsmith.lowering.float8 import inline_functions, obstacle_to_inlining
 from castsmith.numerics.errors import TruncError, present
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import Kind, element_type, type_name
@@ -68,7 +68,11 @@ def lower_quantizers(
 ) -> RewriteResult:
     """Replace each node of the operators by the result of `lower`; the parameters that it used become constants."""
     model, records = session.model, Records()
-    if names := _functions_with_parameters(model, operators):
+    names = _functions_with_parameters(model, operators)
+    obstacle = obstacle_to_inlining(model, names) if names else None
+    if obstacle is not None:
+        records.refusals.append(Refusal(pass_name, "inline-functions", Site(model.graph.name or ""), obstacle))
+    elif names:
         records.rewrites.append(inline_functions(session, names, pass_name))
     imports = session.imports
     used = dict[onnx_ir.Value, None]()

@@ -32,7 +32,7 @@ from castsmith.ir.ops import (
     opset_of,
 )
 from castsmith.ir.options import Interface, shared
-from castsmith.ir.records import Diagnostic, Records, Refusal, Rewrite, RewriteResult, Severity
+from castsmith.ir.records import Diagnostic, Records, Refusal, RewriteResult, Severity, Site
 from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.rewriting import Replacement, apply_replacement
 from castsmith.ir.targets import Target
@@ -40,7 +40,15 @@ from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering.builder import Builder, new_constants
 from castsmith.lowering.encodings import Encoding, inferred_declared, mentioned_types, retyped_attributes
-from castsmith.lowering.float8 import Context, Types, expand_dequantize, expand_quantize, inline_functions, takes_a_type
+from castsmith.lowering.float8 import (
+    Context,
+    Types,
+    expand_dequantize,
+    expand_quantize,
+    inline_functions,
+    obstacle_to_inlining,
+    takes_a_type,
+)
 from castsmith.lowering.interface import WIDE, widen_interface
 from castsmith.lowering.widen.casts import cast_before_transpose, round_casts_once
 from castsmith.lowering.widen.storage import effect_in_float, widen_storage, widened_tensor
@@ -50,11 +58,11 @@ from castsmith.numerics.types import CODED_TYPES, HALF_TYPES, type_name
 # Model-local functions with several signatures are inlined if operators in them must be widened.
 
 
-def inline_ambiguous(session: Session, target: Target, pass_name: str) -> list[Rewrite]:
+def inline_ambiguous(session: Session, target: Target, pass_name: str, records: Records) -> None:
     """Inline the functions that may need widening for one call but not for another."""
     model = session.model
     if not model.functions:
-        return []
+        return
     halves = mentioned_types(model) & {DataType.UNDEFINED, *HALF_TYPES}
     inference = session.inference(PromotionRules())
     halves = {*HALF_TYPES} if DataType.UNDEFINED in halves else halves
@@ -63,7 +71,11 @@ def inline_ambiguous(session: Session, target: Target, pass_name: str) -> list[R
         for name, function in model.functions.items()
         if _is_ambiguous(function, inference) and _may_need_widening(function, target, halves)
     }
-    return [inline_functions(session, names, pass_name)] if names else []
+    obstacle = obstacle_to_inlining(model, names) if names else None
+    if obstacle is not None:
+        records.refusals.append(Refusal(pass_name, "inline-functions", Site(model.graph.name or ""), obstacle))
+    elif names:
+        records.rewrites.append(inline_functions(session, names, pass_name))
 
 
 def _is_ambiguous(function: onnx_ir.Function, inference: Inference) -> bool:
@@ -134,7 +146,7 @@ class WidenFloats(SessionPass):
 
     def _widen(self, session: Session, records: Records) -> None:
         records.rewrites += widen_interface(session, NAME, HALF_TYPES if self.interface == WIDE else ())
-        records.rewrites += inline_ambiguous(session, self.target, NAME)
+        inline_ambiguous(session, self.target, NAME, records)
         _run(session, self.target, _linear, records)
         round_casts_once(session, self.target, NAME, records)
         _run(session, self.target, _widened, records)

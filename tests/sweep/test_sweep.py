@@ -49,6 +49,12 @@ def test_random_graphs_that_showed_something(seed: int, tmp_path: Path) -> None:
     assert [text for each in random_graphs("1", seed) for text in wrong(each, tmp_path, (None,))] == []
 
 
+@pytest.mark.parametrize("seed", [40088])
+def test_random_graphs_that_showed_something_for_a_target(seed: int, tmp_path: Path) -> None:
+    """Strings among the values of a proof ended `verify` in an internal error."""
+    assert [text for each in random_graphs("1", seed) for text in wrong(each, tmp_path, ("onnxruntime-cpu",))] == []
+
+
 @pytest.mark.parametrize("source", every(8, goldens()), ids=lambda source: source.name)
 def test_goldens(source: Source, tmp_path: Path) -> None:
     assert wrong(source, tmp_path) == []

@@ -473,3 +473,15 @@ def test_optional_inputs_and_sequences_are_made(kind: str) -> None:
     found = verify(model, model)
     assert found.equal
     assert not found.skipped
+
+
+def test_an_output_without_dimensions_is_compared_through_its_code() -> None:
+    """A scalar stays one: numpy makes a row of it where it is asked for contiguous elements."""
+    cast = "h = Cast <to = 17> (x)"
+    a = onnx.parser.parse_model(f"{HEAD} g (float x) => (float8e4m3fn h) {{ {cast} }}")
+    b = onnx.parser.parse_model(
+        f"{HEAD} g (float x) => (uint8 y) {{ {cast} y = BitCast <to = 2> (h) }}".replace("23", "26")
+    )
+    b.graph.output[0].name = b.graph.node[1].output[0] = "h"
+    b.graph.node[0].output[0] = b.graph.node[1].input[0] = "k"
+    assert verify(a, b, accept=("all",)).equal

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import onnx
 import onnx_ir
 import pytest
 
 import castsmith
+from castsmith.ir.walks import all_nodes
 from castsmith.lowering.float8.functions import DOMAIN
 from castsmith.lowering.opset.version import LegalizeVersion
 from castsmith.numerics.cast.convert import cast
@@ -72,3 +75,47 @@ def test_a_function_without_a_call_goes_at_the_first_run(target: str) -> None:
     assert [rewrite.rule for rewrite in first.rewrites] == ["inline-functions"]
     assert not first.model.functions
     assert not castsmith.optimize(first.model, target=target).rewrites
+
+
+CALLED_BY_ANOTHER = """<ir_version: 9, opset_import: ["": 19, "local": 1]>
+    g (float16[3] x) => (float16[3] y) { y = local.g (x) }
+    <domain: "local", opset_import: ["": 19]>
+    f <to> (a) => (b) { c = Neg (a) b = Cast <to: int = @to> (c) }
+    <domain: "local", opset_import: ["": 19, "local": 1]>
+    g (a) => (b) { c = local.f <to: int = 1> (a) b = Cast <to = 10> (c) }"""
+
+
+@pytest.mark.parametrize("target", ["onnxruntime-cpu", "onnxruntime-android", "tensorrt-10"])
+def test_no_function_that_is_still_called_is_removed(target: str) -> None:
+    """f is inlined, as its type depends on the call, and so is g, which calls it."""
+    result = castsmith.optimize(onnx.parser.parse_model(CALLED_BY_ANOTHER), target=target)
+    called = {node.op_identifier() for node in all_nodes(result.model) if node.domain == "local"}
+    assert called <= set(result.model.functions)
+    session(onnx_ir.to_proto(result.model))
+
+
+@pytest.mark.parametrize("target", ["onnxruntime-cpu", "onnxruntime-android"])
+def test_calls_that_double_with_each_level_are_not_inlined(target: str) -> None:
+    levels = [
+        f"""<domain: "local", opset_import: ["": 19, "local": 1]>
+        f{n} <to> (a) => (b) {{ c = local.f{n - 1} <to: int = @to> (a) b = local.f{n - 1} <to: int = @to> (c) }}"""
+        for n in range(1, 40)
+    ]
+    text = f"""<ir_version: 9, opset_import: ["": 19, "local": 1]>
+        g (float16[3] x) => (float16[3] y) {{ y = local.f39 <to: int = 10> (x) }}
+        <domain: "local", opset_import: ["": 19]>
+        f0 <to> (a) => (b) {{ b = Cast <to: int = @to> (a) }} {" ".join(levels)}"""
+    result = castsmith.optimize(onnx.parser.parse_model(text), target=target, passes=["widen-floats"])
+    assert "inline-functions" in {refusal.rule for refusal in result.refusals}
+
+
+def test_findings_in_a_function_have_the_same_place_before_and_after_a_save(tmp_path: Path) -> None:
+    text = """<ir_version: 9, opset_import: ["": 10, "local": 1]>
+        h (bool[3] c, bool[3] x) => (bool[3] y) { y = local.g (c, x) }
+        <domain: "local", opset_import: ["": 10]> g (c, a) => (b) { b = Where (c, a, c) }"""
+    result = castsmith.optimize(onnx.parser.parse_model(text), target="onnxruntime-cpu")
+    castsmith.save(result.model, tmp_path / "m.onnx")
+    told = {(each.code, each.site) for each in result.diagnostics}
+    found = castsmith.check(tmp_path / "m.onnx", target="onnxruntime-cpu")
+    assert [each.site.graph for each in found if each.code == "target-lacks-kernel"] == ["local.g"]
+    assert {(each.code, each.site) for each in found if each.severity is castsmith.Severity.ERROR} <= told
