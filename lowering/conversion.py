@@ -18,7 +18,7 @@ from castsmith.ir.records import Diagnostic, Records, Severity, Site
 from castsmith.ir.rewrite_pass import note_provenance
 from castsmith.ir.targets import as_target
 from castsmith.ir.text import site_of
-from castsmith.ir.walks import all_nodes, all_values
+from castsmith.ir.walks import all_nodes, all_values, nodes_of
 from castsmith.lowering.accuracy import Inputs, Reference, measure, reference
 from castsmith.lowering.check import unreported_errors
 from castsmith.lowering.pipeline import name_of
@@ -287,7 +287,9 @@ def _proven(model: onnx_ir.Model, to: DataType, ranges: Mapping[str, tuple[float
         found = bounds(model, ranges=given, promotion=PromotionRules(promote_unsafe=True))
     except CastsmithError:  # no bound is needed for a conversion
         return {}
-    return {name: bound for name, bound in found.items() if bound.how == "proven"}
+    within = {value.name for function in model.functions.values() for node in nodes_of(function) for value in node.outputs}
+    # A value of a function has one name in all calls, of which each has other bounds.
+    return {name: bound for name, bound in found.items() if bound.how == "proven" and name not in within}
 
 
 def _told(request: Request, result: str, dtype: DataType, reason: str) -> str:

@@ -99,14 +99,14 @@ class Wishes:
         lower: True for nodes to convert even if sensitive.
         converted_ports: The names of the inputs and outputs of the model to change.
         exceeds: Returns the reason why a value does not fit the precision, by its known range; empty if it fits.
-        known: Returns the bounds of a value; None: unknown.
+        known: Returns the known bounds of a value.
     """
 
     keep: Callable[[onnx_ir.Node], str]
     lower: Callable[[onnx_ir.Node], str]
     converted_ports: frozenset[str]
     exceeds: Callable[[onnx_ir.Value], str]
-    known: Callable[[onnx_ir.Value], Bound | None]
+    known: Callable[[onnx_ir.Value], Sequence[Bound]]
 
 
 @dataclass

@@ -161,8 +161,9 @@ class ConvertPrecision(RewritePass):
         ]
         return PrecisionResult(model, bool(change.records.rewrites), change.records, precisions=precisions)
 
-    def _known(self, value: onnx_ir.Value) -> Bound | None:
-        return None if self.bound is None else self.bound(value.name or "")
+    def _known(self, value: onnx_ir.Value) -> list[Bound]:
+        found = None if self.bound is None else self.bound(value.name or "")
+        return [] if found is None else [found]
 
     def _exceeds(self, to: DataType) -> Callable[[onnx_ir.Value], str]:
         bound = self.bound

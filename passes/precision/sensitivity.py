@@ -8,7 +8,7 @@ result, unless its bounds show that it fits or its users absorb the overflow.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -63,13 +63,13 @@ class Sensitivity:
 
     Attributes:
         to: The precision.
-        known: Returns the bounds of a value; None: unknown.
+        known: Returns the known bounds of a value.
         following: The nodes that do what their neighbours do, with the reason to prefer float.
         wide: The values that may exceed the precision.
     """
 
     to: DataType
-    known: Callable[[onnx_ir.Value], Bound | None]
+    known: Callable[[onnx_ir.Value], Sequence[Bound]]
     following: dict[onnx_ir.Node, str] = field(default_factory=dict[onnx_ir.Node, str])
     wide: set[onnx_ir.Value] = field(default_factory=set[onnx_ir.Value])
 
@@ -114,11 +114,9 @@ class Sensitivity:
         return all(self._is_known_to_fit(value, least) for value in node.outputs) or _absorbed(node)
 
     def _is_known_to_fit(self, value: onnx_ir.Value, least: float) -> bool:
-        bound = self.known(value)
-        if bound is None:
-            return False
-        most = limits(self.to).overflow / (_MARGIN if bound.how == "measured" else 1.0)
-        return least <= bound.magnitude < most
+        bounds, most = self.known(value), limits(self.to).overflow
+        sizes = [bound.magnitude * (_MARGIN if bound.how == "measured" else 1.0) for bound in bounds]
+        return any(size < most for size in sizes) and all(bound.magnitude >= least for bound in bounds)
 
     def is_square(self, node: onnx_ir.Node) -> bool:
         """True if the node squares its operand."""

@@ -113,4 +113,6 @@ def test_measured_mask_values_keep_nothing_in_float() -> None:
     result = convert(model("mask"), to="float16", inputs={"x": feeds()["x"], "c": np.tri(4, dtype=bool)})
     assert not [reason for _, reason in result.precisions.values() if "measured" in reason]
     assert result.error is not None
+    assert result.error.leap is None
+    assert max(result.error.contributions.values()) < 0.01
     assert result.error.worst < 0.01

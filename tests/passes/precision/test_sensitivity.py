@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import onnx.checker
+import onnx.helper
 import onnx.parser
 import pytest
 from onnx_ir import DataType
@@ -119,3 +120,22 @@ def test_a_small_model_is_converted_between_its_inputs_and_outputs() -> None:
     text = """<ir_version: 8, opset_import: ["" : 17]>
     g (float[4,4] x) => (float[4,4] y) { a = Relu (x) y = Tanh (a) }"""
     assert kept(onnx.parser.parse_model(text)) == {}
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_convert_proves_that_squares_fit(inside: bool) -> None:
+    constants = ", float two = {2}, float eps = {1e-5}"
+    model = parsed(f"t = Tanh (a) {_NORM.replace('(a,', '(t,')} y = Mul (t, r)", constants)
+    if inside:  # values of functions have no bounds, also where the main graph has values of these names
+        names = {value for node in model.graph.node for value in node.input} - {"x"}
+        body = [node for node in model.graph.node if node.op_type not in ("MatMul", "Tanh")]
+        held = [tensor.name for tensor in model.graph.initializer if tensor.name != "w"]
+        function = onnx.helper.make_function("f", "Norm", ["t", *held], ["y"], body, [onnx.helper.make_opsetid("", 13)])
+        assert {"t", "p"} <= names
+        del model.graph.node[2:]
+        model.graph.node.append(onnx.helper.make_node("Norm", ["t", *held], ["y"], domain="f"))
+        model.functions.append(function)
+        model.opset_import.append(onnx.helper.make_opsetid("f", 1))
+    result = convert(model, to="float16")
+    onnx.checker.check_model(to_proto(result.model), full_check=True)
+    assert (result.precisions["p"][0] == DataType.FLOAT) == inside
