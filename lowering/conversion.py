@@ -25,6 +25,7 @@ from castsmith.lowering.pipeline import name_of
 from castsmith.lowering.results import ConvertResult
 from castsmith.numerics.errors import CastsmithError, OptionError, present
 from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.types import element_type
 from castsmith.passes.fold import FoldConstants
 from castsmith.passes.precision import (
     ConvertPrecision,
@@ -119,7 +120,9 @@ def convert(
         io_choice(given, keep_io_types) if io is None else io,
         parse_patterns(keep, "keep"),
         parse_patterns(lower, "lower"),
-        _bounds(ranges, {} if known is None or measured == "made-up" else known.measured(), proven),
+        _bounds(
+            ranges, _evidence(known, wanted, made_up=measured == "made-up", search=max_error is not None), proven
+        ),
         proven,
         provenance,
         tell,
@@ -262,6 +265,15 @@ def _unsupported(model: onnx_ir.Model, target: Target | None, known: Sequence[Di
     way_out = f"optimize for {target.name} lowers what it can"
     errors = unreported_errors(model, inference, target, known)
     return [replace(each, severity=Severity.WARNING, help=way_out) for each in errors]
+
+
+def _evidence(known: Reference | None, to: DataType, *, made_up: bool, search: bool) -> dict[str, Bound]:
+    """The measured bounds; on made-up inputs only a search uses them, and only those that exceed the precision."""
+    if known is None or (made_up and not search):
+        return {}
+    found = known.measured()
+    most = float(element_type(to).max)
+    return {name: bound for name, bound in found.items() if not made_up or bound.magnitude > most}
 
 
 def _bounds(
