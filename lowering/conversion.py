@@ -120,9 +120,7 @@ def convert(
         io_choice(given, keep_io_types) if io is None else io,
         parse_patterns(keep, "keep"),
         parse_patterns(lower, "lower"),
-        _bounds(
-            ranges, _evidence(known, wanted, made_up=measured == "made-up", search=max_error is not None), proven
-        ),
+        _bounds(ranges, _evidence(known, wanted, made_up=measured == "made-up", search=max_error is not None), proven),
         proven,
         provenance,
         tell,
@@ -299,7 +297,9 @@ def _proven(model: onnx_ir.Model, to: DataType, ranges: Mapping[str, tuple[float
         found = bounds(model, ranges=given, promotion=PromotionRules(promote_unsafe=True))
     except CastsmithError:  # no bound is needed for a conversion
         return {}
-    within = {value.name for function in model.functions.values() for node in nodes_of(function) for value in node.outputs}
+    within = {
+        value.name for function in model.functions.values() for node in nodes_of(function) for value in node.outputs
+    }
     # A value of a function has one name in all calls, of which each has other bounds.
     return {name: bound for name, bound in found.items() if bound.how == "proven" and name not in within}
 

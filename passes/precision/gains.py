@@ -9,15 +9,8 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.ops import Moves, traits_of
-from castsmith.passes.place import Sizes
+from castsmith.passes.place import LAUNCH_BYTES, Sizes
 from castsmith.passes.precision.ports import Aim, Ports
-
-_CAST_OVERHEAD = 16.0
-"""Bytes by which a cast costs more than its elements: of two equal placements, the one with fewer casts is chosen.
-
-It is less than the time of a launch, by which place-casts decides (`LAUNCH_BYTES`): with that, a model of small tensors
-would not be converted, although its conversion was requested.
-"""
 
 
 @dataclass(frozen=True)
@@ -37,7 +30,7 @@ class Gains:
         """Return the cost of a cast of the value."""
         source = self.source(value)
         width = self.aim.to.itemsize + (source.itemsize if source is not None else 4)
-        return _CAST_OVERHEAD + self.sizes.of(value) * width
+        return LAUNCH_BYTES + self.sizes.of(value) * width
 
     def casts(self, node: onnx_ir.Node, ports: Ports, constants: Container[onnx_ir.Value]) -> float:
         """Return the cost of casts of all operands and results of the node that are not constants."""

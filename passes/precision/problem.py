@@ -558,8 +558,9 @@ class Problem:
                 self.costs.pay(variable, KEPT, _PREFERENCE)
                 continue
             saved, casts = self._gains.saved(node, ports), self._gains.casts(node, ports, self.constants)
-            # Worthwhile even alone among others: fixed now, which keeps the cut small.
-            self.costs.pay(CONVERTED, variable, saved if saved <= casts else 1e3 * saved + casts)
+            # Worthwhile even alone among others: fixed now, which keeps the cut small. A product always is.
+            alone = saved > casts or (saved and traits_of(node.domain, node.op_type).products)
+            self.costs.pay(CONVERTED, variable, 1e3 * saved + casts if alone else saved)
         for value, uses in self.uses.items():
             if value in self.made:
                 self._price_value(value, uses)

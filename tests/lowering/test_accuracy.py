@@ -75,6 +75,15 @@ def test_the_search_keeps_as_few_nodes_as_reach_the_error() -> None:
     assert any("error stays below" in reason for _, reason in result.precisions.values())
 
 
+def test_the_search_on_made_up_inputs_starts_from_what_overflows_on_them() -> None:
+    found = onnx.parser.parse_model(CHAIN.replace("{300}", "{3000}"))
+    assert convert(found, to="float16", inputs="made-up").error is not None
+    result = convert(found, to="float16", max_error=0.01)
+    assert result.error is not None
+    assert result.error.overflows == ()
+    assert "beyond float16" in result.precisions["c"][1]
+
+
 @pytest.mark.parametrize("kind", ["npz", "folder of npz", "folder of npy", "sets", "pairs"])
 def test_inputs_come_in_every_form(kind: str, tmp_path: Path) -> None:
     np.savez(tmp_path / "one.npz", **feeds())

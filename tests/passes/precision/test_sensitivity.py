@@ -50,7 +50,7 @@ def test_a_node_computed_in_float_inside_follows_its_neighbours(operator: str) -
 
 def test_what_reads_a_value_that_may_overflow_stays_with_it() -> None:
     constants = ", float two = {2}, float eps = {1e-5}"
-    model = parsed(f"{_NORM} y = Mul (a, r)", constants)
+    model = parsed(f"{_NORM} n = Mul (a, r) y = MatMul (n, w)", constants)
     found = kept(model)
     assert set(found) == {"p", "m", "e", "s", "r"}
     assert found["m"] == "it reads p, which may exceed float16"
@@ -58,7 +58,7 @@ def test_what_reads_a_value_that_may_overflow_stays_with_it() -> None:
 
 
 def test_a_square_is_sensitive_however_it_is_written() -> None:
-    model = parsed("p = Mul (a, a) m = ReduceMean <axes = [1]> (p) s = Sqrt (m) y = Div (a, s)")
+    model = parsed("p = Mul (a, a) m = ReduceMean <axes = [1]> (p) s = Sqrt (m) n = Div (a, s) y = MatMul (n, w)")
     assert set(kept(model)) == {"p", "m", "s"}
     assert kept(model, p=60000.0) == {}
     assert kept(parsed("p = Mul (a, a) y = Add (p, a)")) == {}
