@@ -14,7 +14,7 @@ from onnx_ir.passes import PassBase
 from castsmith.ir.inference import Session
 from castsmith.ir.io import as_model
 from castsmith.ir.options import PASS_OPTIONS, FoldAs, Interface, Options, Storage
-from castsmith.ir.records import Effect, Rewrite, RewriteResult
+from castsmith.ir.records import Effect, Rewrite, RewriteResult, Severity
 from castsmith.ir.rewrite_pass import RewritePass, SessionPass, note_provenance
 from castsmith.ir.walks import all_tensors, bytes_of_tensor
 from castsmith.lowering.registry import (
@@ -214,11 +214,12 @@ def optimize_loaded(model: onnx_ir.Model, options: Options) -> Result:
 
 def _report_what_is_left(session: Session, rules: PromotionRules, target: Target | None) -> None:
     """Add the errors of the optimized model that no pass reported."""
-    from castsmith.lowering.check import result_findings
+    from castsmith.lowering.check import result_findings, trunc_findings
 
     inference, told = session.inference(rules), session.records.diagnostics
     known = {(each.code, each.site) for each in told}
-    told += [each for each in result_findings(session.model, inference) if (each.code, each.site) not in known]
+    found = (*result_findings(session.model, inference), *trunc_findings(session.model))
+    told += [each for each in found if each.severity is Severity.ERROR and (each.code, each.site) not in known]
     if target is not None:
         from castsmith.lowering.check import unreported_errors
 

@@ -68,7 +68,8 @@ def returns_to(ruled: DataType, wider: DataType) -> bool:
 def not_taken(key: OpKey, group: TypeGroup, dtype: DataType, node: onnx_ir.Node, *, common: bool) -> str:
     """Return the reason why there is no suitable type, with the opset that would allow it."""
     index = group.indexes[0]
-    what = f"{type_name(dtype)}, their common type," if common else type_name(dtype)
+    place = f" as input {index}" if index else ""
+    what = f"{type_name(dtype)}, their common type," if common else f"{type_name(dtype)}{place}"
     later = _first_opset(key, lambda found: _takes(found, index, dtype) and _unrestricted(node, found, dtype))
     row = restriction(node, key[2]) if index == 0 else None
     because = "" if row is None else f": {row.because}"

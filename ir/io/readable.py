@@ -21,6 +21,7 @@ from castsmith.numerics.types import MOST_DIMENSIONS
 _MOST = 2**31 - 1
 """The largest supported version of an operator set or of the IR."""
 
+_FIRST_WITH_DEVICES = 11
 _MOST_BYTES = 2**63 - 1
 _WIDEST = 16
 
@@ -76,6 +77,9 @@ def require_readable(proto: onnx.ModelProto) -> Survey:
     survey = Survey()
     if not 0 < proto.ir_version <= _MOST:
         raise ModelError(f"unsupported IR version {proto.ir_version}.")
+    if proto.configuration and proto.ir_version < _FIRST_WITH_DEVICES:
+        known = f"IR version {_FIRST_WITH_DEVICES} is the first with them"
+        raise ModelError(f"it holds device configurations, but is of IR version {proto.ir_version}; {known}.")
     for scope in (proto, *proto.functions):
         for entry in scope.opset_import:
             if not 0 <= entry.version <= _MOST:

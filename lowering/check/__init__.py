@@ -1,7 +1,7 @@
 """Findings about the element types of a model, for any runtime or for a target; nothing is changed.
 
-Call `check(model, target=...)`. `result_findings` and `unreported_errors` are the last step of `optimize`, which
-reports every error that a later check would find.
+Call `check(model, target=...)`. `result_findings`, `trunc_findings` and `unreported_errors` are the last step of
+`optimize`, which reports every error that a later check would find.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from castsmith.lazy import door
 if TYPE_CHECKING:
     from castsmith.lowering.check.run import check
     from castsmith.lowering.check.target import unreported_errors
+    from castsmith.lowering.check.trunc import trunc_findings
     from castsmith.lowering.check.types import result_findings
 
-__all__ = ["check", "result_findings", "unreported_errors"]
+__all__ = ["check", "result_findings", "trunc_findings", "unreported_errors"]
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(
@@ -23,6 +24,7 @@ if not TYPE_CHECKING:
         {
             "run": ("check",),
             "target": ("unreported_errors",),
+            "trunc": ("trunc_findings",),
             "types": ("result_findings",),
         },
     )

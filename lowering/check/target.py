@@ -14,7 +14,6 @@ from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.targets import Target, varied_input
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, graphs_with_initializers, imports_by_scope
-from castsmith.lowering.check.trunc import trunc_findings
 from castsmith.lowering.float8 import fused_wrongly, lacks_kernel
 from castsmith.numerics.types import CODED_TYPES, ELEMENT_TYPES, HALF_TYPES, type_name
 
@@ -32,7 +31,7 @@ def unreported_errors(
 ) -> list[Diagnostic]:
     """Return the errors that remain in an optimized model, except those in `reported`."""
     known = {(each.code, each.site) for each in reported}
-    found = (*target_findings(model, inference, target), *trunc_findings(model))
+    found = target_findings(model, inference, target)
     left = [each for each in found if each.severity is Severity.ERROR and (each.code, each.site) not in known]
     return [replace(each, help=_NO_REPLACEMENT) for each in left]
 

@@ -34,7 +34,7 @@ def trunc_findings(model: onnx_ir.Model) -> Iterator[Diagnostic]:
             rounding_function(meaning.rounding_mode)
         except (ModelError, TruncError) as error:
             text = str(error).removeprefix(f"{site_of(node)}: ").rstrip(".")
-            yield Diagnostic("trunc-malformed", Severity.ERROR, site_of(node), text)
+            yield Diagnostic("trunc-malformed", Severity.ERROR, site_of(node), text, "change the node in the model")
             continue
         if meaning.guessed:
             message = (

@@ -82,8 +82,9 @@ def lower_quantizers(
             return None
         parameters = Parameters()
         try:
-            if (opset_of(imports[node.graph], "") or 0) < _FIRST_OPSET:
-                raise ModelError(f"Round needs opset {_FIRST_OPSET}")
+            opset = opset_of(imports[node.graph], "") or 0
+            if opset < _FIRST_OPSET:
+                raise ModelError(f"rounding needs Round: raise the opset from {opset} to {_FIRST_OPSET}")
             _require_numbers(node)
             answer = lower(node, imports[node.graph], parameters)
         except (ModelError, TruncError) as error:

@@ -44,6 +44,7 @@ def initializer(proto: onnx.ModelProto) -> TensorProto:
 
 
 BROKEN: dict[str, Callable[[onnx.ModelProto], object]] = {
+    "devices at IR version 10": lambda m: m.configuration.add(name="c", num_devices=2),
     "opset 2^62": lambda m: setattr(m.opset_import[0], "version", 2**62),
     "opset -1": lambda m: setattr(m.opset_import[0], "version", -1),
     "IR version 2^62": lambda m: setattr(m, "ir_version", 2**62),

@@ -39,6 +39,16 @@ def unreported(model: onnx_ir.Model, target: str | None) -> list[str]:
     ]
 
 
+@pytest.mark.parametrize("inputs", ["x", "x, one, one, one, one, one", "x, one, one, one, one"])
+@pytest.mark.parametrize("mode", ["FLOOR", "SIDEWAYS"])
+@pytest.mark.parametrize("target", [None, "onnxruntime-cpu"])
+def test_a_malformed_trunc_is_reported(inputs: str, mode: str, target: str | None) -> None:
+    text = f"""<ir_version: 8, opset_import: ["": 13, "qonnx.custom_op.general": 1]>
+        g (float[2] x) => (float[2] y) <float one = {{1}}> {{
+            y = qonnx.custom_op.general.Trunc <rounding_mode = "{mode}"> ({inputs}) }}"""
+    assert unreported(onnx_ir.from_onnx_text(text), target) == []
+
+
 def goldens() -> Iterator[tuple[str, onnx_ir.Model]]:
     for path in GOLDENS:
         yield path.stem, read(path).model()
