@@ -160,6 +160,8 @@ def run_one(arguments: argparse.Namespace, work: Work, steps: int) -> int:
         announce(f"reading {shown(Path(arguments.input).name)}")
         source = source_of(arguments.input)
         model = read_model(source)
+        if output is not None:
+            require_no_datafile("-o", output, files_read(model))
         if report is not None:
             data = [output.parent / (arguments.external_data or f"{output.name}.data")] if output else []
             require_no_datafile("--report", report, (*data, *files_read(model)))
