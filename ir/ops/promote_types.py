@@ -80,6 +80,8 @@ def give_body(model: onnx_ir.Model, node: onnx_ir.Node, lhs: DataType, rhs: Data
 
 def drop_unused_bodies(model: onnx_ir.Model) -> None:
     """Remove the functions of ConvertPromoteTypes if no call is left, and restore the IR version."""
+    if all(CASTSMITH_DOMAIN not in scope.opset_imports for scope in (model.graph, *model.functions.values())):
+        return
     if any(is_convert_promote_types(node) for node in all_nodes(model)):
         return
     for identifier in [i for i in model.functions if i[0] == CASTSMITH_DOMAIN and _names_promotion(i)]:

@@ -37,6 +37,7 @@ class ResolvePromoteTypes(SessionPass):
 
     def rewrite(self, session: Session) -> RewriteResult:
         if not any(is_convert_promote_types(node) for node in session.nodes):
+            drop_unused_bodies(session.model)
             return RewriteResult(session.model, modified=False)
         inference = session.inference(PromotionRules(promote_unsafe=True))
         made: dict[tuple[Scope, onnx_ir.Value, DataType], onnx_ir.Value] = {}
