@@ -118,7 +118,7 @@ def ports_of(node: onnx_ir.Node, type_of: TypeOf, imports: Mapping[str, int], ai
         if (formal := formals_out[index]) is not None
         and (formal.variable in variables or (attributes and aim.to in formal.allowed) or row.moves in _HOLDERS)
     }
-    if node.op_type in _FOLLOW_INPUT and node.domain in DEFAULT_DOMAINS and 0 in follows and not _names_type(node):
+    if node.op_type in _FOLLOW_INPUT and node.domain in DEFAULT_DOMAINS and follows and not _names_type(node):
         gives |= set(given)
     if row.moves is Moves.MAKE:
         gives = {index for index in given if (f := formals_out[index]) is not None and aim.to in f.allowed}

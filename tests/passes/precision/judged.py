@@ -113,7 +113,11 @@ def _values(
         return f"not loaded: {str(error)[:300]}"
     draw = np.random.default_rng(0)
     given = {port.name: draw.normal(0, 0.7, port.shape) for port in old.get_inputs() if port.name in ("x", "z")}
-    expected, found = (_run(each, given) for each in (old, new))
+    try:
+        expected = _run(old, given)
+    except Exception as error:
+        return f"skipped: {error}"
+    found = _run(new, given)
     rough = HALF in held or any(node.op_type in ("Cast", "CastLike") for node in before.graph.node)
     within = max(_WITHIN[options["to"]], _WITHIN["float16"] if rough else 0.0)
     for port, one, other in zip(before.graph.output, expected, found, strict=True):

@@ -349,3 +349,29 @@ def test_what_is_proven_to_fit_needs_no_data() -> None:
     assert onnx_ir.DataType.FLOAT in {dtype for dtype, _ in convert(proto, to="float16").precisions.values()}
     found = convert(proto, to="float16", ranges={"x": (-1, 2.5)}).precisions
     assert any("may reach 198" in why for _, why in found.values())
+
+
+@pytest.mark.parametrize("opset", [19, 21, 23, 25])
+def test_the_result_of_dequantize_linear_follows_its_scale(opset: int) -> None:
+    """From opset 23 on its type is a variable of its own, and the scale's without the attribute output_dtype."""
+    text = f"""<ir_version: 10, opset_import: ["" : {opset}]>
+    g (uint8[4,4] q, float[4,4] x) => (float[4,4] d, float[4,4] y) <float s = {{0.5}}, uint8 z = {{128}}> {{
+      d = DequantizeLinear (q, s, z) e = MatMul (d, x) y = Exp (d)
+    }}"""
+    before = onnx.parser.parse_model(text)
+    wide: dict[str, Any] = {"lower": "*"}
+    cases: list[tuple[str, dict[str, Any]]] = [
+        ("float16", {}),
+        ("bfloat16", wide),
+        ("bfloat16", {**wide, "io": "convert"}),
+    ]
+    for to, options in cases:
+        if to == "bfloat16" and opset < 23:
+            continue
+        after = to_proto(convert(before, to=to, **options).model)
+        onnx.checker.check_model(after, full_check=True)
+        node = next(each for each in after.graph.node if each.op_type == "DequantizeLinear")
+        scale = next(each for each in after.graph.initializer if each.name == node.input[1])
+        types = {each.name: each.type.tensor_type.elem_type for each in (*after.graph.output, *after.graph.value_info)}
+        assert types.get(node.output[0], scale.data_type) == scale.data_type
+        assert to == "float16" or scale.data_type == onnx.TensorProto.BFLOAT16
