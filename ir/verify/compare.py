@@ -147,6 +147,9 @@ def _type_text(value: onnx_ir.Value) -> str:
     return next((text for kind, text in kinds.items() if isinstance(value.type, kind)), name)
 
 
+_BYTE = 8
+
+
 def _recoding(a: DataType | None, b: DataType | None) -> Recoding | None:
     """Return how `b` holds the values of `a`; None if it cannot."""
     numbers = (Kind.BOOLEAN, Kind.INTEGER, Kind.FLOATING)
@@ -158,8 +161,8 @@ def _recoding(a: DataType | None, b: DataType | None) -> Recoding | None:
     ):
         return None
     row, other = element_type(a), element_type(b)
-    stored = row.kind is Kind.FLOATING and other.kind is Kind.INTEGER and not other.signed
-    if stored and other.bits == 8 * a.numpy().itemsize:
+    coded = row.kind is Kind.FLOATING or (row.kind is Kind.INTEGER and row.signed and row.bits < _BYTE)
+    if coded and other.kind is Kind.INTEGER and not other.signed and other.bits == 8 * a.numpy().itemsize:
         return Recoding(a, b, "code")
     return Recoding(a, b, "wider") if embeds(a, b) else Recoding(a, b, "narrower") if embeds(b, a) else None
 

@@ -485,3 +485,15 @@ def test_an_output_without_dimensions_is_compared_through_its_code() -> None:
     b.graph.output[0].name = b.graph.node[1].output[0] = "h"
     b.graph.node[0].output[0] = b.graph.node[1].input[0] = "k"
     assert verify(a, b, accept=("all",)).equal
+
+
+@pytest.mark.parametrize("to", ["int4", "uint4", "int2", "uint2", "float4e2m1", "float8e4m3fn"])
+def test_narrow_outputs_are_compared_through_their_codes(to: str) -> None:
+    model = onnx_ir.from_onnx_text(
+        f'<ir_version: 13, opset_import: ["": 25]> g (float[3] x) => ({to}[3] y)'
+        f" {{ y = Cast <to = {int(onnx_ir.DataType[to.upper()])}> (x) }}"
+    )
+    made = public.optimize(model.clone(), target="openvino-cpu", verify="onnxruntime")
+    assert made.verdict is not None
+    assert made.verdict.outputs["y"].compared
+    assert not made.verdict.different
