@@ -14,14 +14,12 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import castsmith
 from castsmith.cli.exit_codes import UNUSABLE, USAGE, Failure, end_of_help, run_command, tell_failure
 
 if TYPE_CHECKING:
-    from _typeshed import SupportsWrite
-
     from castsmith.cli.outcome import Outcome
 
 # Settings of the command's own interpreter that make it start and end quickly; unused by the library.
@@ -73,7 +71,7 @@ class _UsageError(Exception):
 class _Parser(argparse.ArgumentParser):
     """An ArgumentParser whose error is one line, and that raises OSError where help cannot be printed."""
 
-    def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
+    def _print_message(self, message: str, file: Any = None) -> None:
         print(message, end="", file=file)
 
     def error(self, message: str) -> NoReturn:

@@ -147,6 +147,7 @@ def optimize(
 
 
 def _optimize(model: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str], options: Options) -> Result:
+    options = replace(options, target=_target(options.target))  # an error of the options comes before one of the model
     given = as_model(model)
     return optimize_loaded(given.clone() if given is model and not options.in_place else given, options)
 

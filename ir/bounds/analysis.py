@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 import numpy as np
+import onnx
 import onnx_ir
 from onnx_ir import DataType
 
@@ -57,10 +59,6 @@ from castsmith.numerics.types import MOST_DIMENSIONS, Kind, element_type
 FOREIGN: Mapping[tuple[str, str], Rule] = foreign.RULES
 """By domain and operator."""
 _PARTS = (arithmetic, functions, reduction, normalization, linear, convolution, movement, places)
-OF_ONE_TYPE = {name for part in _PARTS for name in part.RULES} - {
-    *("Cast", "CastLike", "Range", "Shape", "Size", "ConstantOfShape", "OneHot", "TopK", "Unique"),
-}
-"""Operators whose results have the type of their first operand (Where: of its second)."""
 RULES: Mapping[str, Rule] = {
     **movement.RULES,
     **places.RULES,
@@ -207,10 +205,22 @@ class Analysis:
 
 def _type_by_operands(node: onnx_ir.Node, inputs: Sequence[Interval | None]) -> DataType | None:
     """The type of what operators of com.microsoft, which have no schema here, and those behind them compute."""
-    if node.domain == "com.microsoft" or (node.domain in DEFAULT_DOMAINS and node.op_type in OF_ONE_TYPE):
-        given = inputs[1:] if node.op_type == "Where" else inputs
-        return next((each.dtype for each in given if each is not None), None)
-    return None
+    first = 0 if node.domain == "com.microsoft" else None
+    if node.domain in DEFAULT_DOMAINS and any(node.op_type in part.RULES for part in _PARTS):
+        first = _operand_of_result_type(node.op_type)
+    return None if first is None else next((each.dtype for each in inputs[first:] if each is not None), None)
+
+
+@cache
+def _operand_of_result_type(op_type: str) -> int | None:
+    """Return the first operand that has the type of the results, by the newest schema; the first without a schema."""
+    if not onnx.defs.has(op_type):
+        return 0
+    schema = onnx.defs.get_schema(op_type)
+    if any("(" in each.type_str for each in schema.outputs):  # a result of a type of its own, such as indices
+        return None
+    result = schema.outputs[0].type_str
+    return next((index for index, each in enumerate(schema.inputs) if each.type_str == result), None)
 
 
 def _declared_range(low: float, high: float, dims: Dims | None, dtype: DataType | None) -> Interval:

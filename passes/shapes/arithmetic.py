@@ -308,6 +308,7 @@ def cast_content(node: Operation) -> Content | None:
 
 def _converter(source: DataType, to: DataType, derived: Derived) -> Callable[[Element], Element]:
     row = element_type(to)
+    low, high = (int(row.min), int(row.max)) if row.kind is Kind.INTEGER else (0, 0)
 
     def to_bool(element: Element) -> Element:
         sign = compared(element, 0)
@@ -316,11 +317,11 @@ def _converter(source: DataType, to: DataType, derived: Derived) -> Callable[[El
     def to_integer(element: Element) -> Element:
         if isinstance(element, Fraction) or (isinstance(element, int) and element_type(source).kind is Kind.FLOATING):
             whole = int(element)
-            return whole if row.min <= whole <= row.max else UNKNOWN
+            return whole if low <= whole <= high else UNKNOWN
+        if isinstance(element, int):
+            return element if low <= element <= high else (element - low) % (1 << row.bits) + low
         if isinstance(element, Unknown) or holds(element, to):
             return element
-        if isinstance(element, int):
-            return (element - int(row.min)) % (1 << row.bits) + int(row.min)
         return derived.cast(element, to)
 
     if row.kind is Kind.BOOLEAN:

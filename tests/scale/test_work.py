@@ -53,7 +53,7 @@ def test_types_are_inferred_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(done) == 1
 
 
-@pytest.mark.parametrize(("make", "most"), [(constants, 36), (deep_chain, 36)])
+@pytest.mark.parametrize(("make", "most"), [(constants, 36), (deep_chain, 38)])
 def test_walks_over_the_graph(
     make: Callable[[int], onnx.ModelProto], most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 import onnx
 import onnx_ir
+import onnxruntime
 import pytest
 from onnx_ir import DataType
 from onnxruntime.capi import onnxruntime_pybind11_state  # pyright: ignore[reportAttributeAccessIssue]
@@ -300,7 +301,8 @@ def test_quantized_graphs_that_onnxruntime_fuses_wrongly(middle: str):
 
     native = onnx_ir.to_proto(model())
     (right,) = run(session(native, LEVELS[0]), {"x": x})
-    assert _fused(native, x) != right.tolist()
+    if onnxruntime.__version__.startswith("1.31."):  # 1.32 fuses them no longer
+        assert _fused(native, x) != right.tolist()
     (y,) = lowered_outputs(model(), CPU, x=x)
     assert y.tolist() == right.tolist()
 
