@@ -127,3 +127,23 @@ def _averaged(node: onnx_ir.Node, place: Place) -> int | None:
             return None
         total *= size
     return total
+
+
+INSIDE = frozenset(
+    {
+        *("Softmax", "LogSoftmax", "BiasSoftmax", "ReduceMean", "GlobalAveragePool", "ReduceLogSumExp", "Softplus"),
+        *("InstanceNormalization", "GroupNormalization", "MeanVarianceNormalization", "LpNormalization", "LRN"),
+    }
+)
+"""Sensitive operators whose results fit where their operands do, and whose kernels add up in float."""
+
+GROWING = frozenset({"Exp", "Pow", "Mul", "Sinh", "Cosh", "ReduceSumSquare", "ReduceSum", "ReduceProd", "CumProd"})
+"""Sensitive operators whose results may exceed a type that holds their operands."""
+
+RANGE = GROWING | {"Reciprocal", "ReduceL1", "ReduceL2", "ReduceLogSum", "LpPool", "GlobalLpPool"}
+"""Sensitive operators that need float for the range of their results alone."""
+
+LINEAR = frozenset({"Add", "Sub", "Mul", "Div", "Neg"})
+MEANS = frozenset({"ReduceMean", "ReduceSum", "GlobalAveragePool"})
+SATURATING = {"Tanh": 16.0, "Erf": 8.0, "Sigmoid": 32.0}
+"""Operators that give their limit, rounded to 16 bits, for operands from this magnitude on."""

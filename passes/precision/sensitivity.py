@@ -20,27 +20,17 @@ from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops import DEFAULT_DOMAINS, Moves, traits_of
 from castsmith.numerics.types import type_name
 from castsmith.passes.precision.constants import Fate, limits
-from castsmith.passes.precision.operators import Place, sensitive_reason
-from castsmith.passes.precision.ports import Ports
-
-INSIDE = frozenset(
-    {
-        *("Softmax", "LogSoftmax", "BiasSoftmax", "ReduceMean", "GlobalAveragePool", "ReduceLogSumExp", "Softplus"),
-        *("InstanceNormalization", "GroupNormalization", "MeanVarianceNormalization", "LpNormalization", "LRN"),
-    }
+from castsmith.passes.precision.operators import (
+    GROWING,
+    INSIDE,
+    LINEAR,
+    MEANS,
+    RANGE,
+    SATURATING,
+    Place,
+    sensitive_reason,
 )
-"""Sensitive operators whose results fit where their operands do, and whose kernels add up in float."""
-
-GROWING = frozenset({"Exp", "Pow", "Mul", "Sinh", "Cosh", "ReduceSumSquare", "ReduceSum", "ReduceProd", "CumProd"})
-"""Sensitive operators whose results may exceed a type that holds their operands."""
-
-RANGE = GROWING | {"Reciprocal", "ReduceL1", "ReduceL2", "ReduceLogSum", "LpPool", "GlobalLpPool"}
-"""Sensitive operators that need float for the range of their results alone."""
-
-_LINEAR = frozenset({"Add", "Sub", "Mul", "Div", "Neg"})
-_MEANS = frozenset({"ReduceMean", "ReduceSum", "GlobalAveragePool"})
-_SATURATING = {"Tanh": 16.0, "Erf": 8.0, "Sigmoid": 32.0}
-"""Operators that give their limit, rounded to 16 bits, for operands from this magnitude on."""
+from castsmith.passes.precision.ports import Ports
 
 _WIDE = 1e38
 """A type that holds such numbers has the range of float."""
@@ -167,7 +157,7 @@ def _adds(node: onnx_ir.Node, steps: int) -> bool:
 
 def _is_summed(node: onnx_ir.Node) -> bool:
     """True if the results of the node are added up: the squares of a variance or a norm."""
-    return any(user.op_type in _MEANS and user.domain in DEFAULT_DOMAINS for user, _ in node.outputs[0].uses())
+    return any(user.op_type in MEANS and user.domain in DEFAULT_DOMAINS for user, _ in node.outputs[0].uses())
 
 
 def _number(value: onnx_ir.Value | None) -> float | None:
@@ -179,10 +169,10 @@ def _number(value: onnx_ir.Value | None) -> float | None:
 
 def _passes(node: onnx_ir.Node) -> bool:
     """True if the results of the node are as large as what it reads: a mean, a movement, arithmetic with constants."""
-    if node.op_type in _MEANS or traits_of(node.domain, node.op_type).moves in _MOVING:
+    if node.op_type in MEANS or traits_of(node.domain, node.op_type).moves in _MOVING:
         return True
     others = [value for value in node.inputs if value is not None and constant_tensor(value) is None]
-    return node.op_type in _LINEAR and len(others) == 1
+    return node.op_type in LINEAR and len(others) == 1
 
 
 def _absorbed(node: onnx_ir.Node) -> bool:
@@ -199,7 +189,7 @@ def _saturates(value: onnx_ir.Value, base: onnx_ir.Value | None, size: float, st
     if not users or value.is_graph_output() or steps > _MOST_STEPS:
         return False
     for user in users:
-        least = _SATURATING.get(user.op_type)
+        least = SATURATING.get(user.op_type)
         if user.domain not in DEFAULT_DOMAINS:
             return False
         if least is not None:
@@ -220,7 +210,7 @@ def _scale(node: onnx_ir.Node, value: onnx_ir.Value, base: onnx_ir.Value | None)
     """Return the factor by which the node multiplies the value; None if it does something else."""
     if traits_of(node.domain, node.op_type).moves in _MOVING:
         return 1.0
-    if len(node.inputs) != 2 or node.op_type not in _LINEAR:
+    if len(node.inputs) != 2 or node.op_type not in LINEAR:
         return None
     other = node.inputs[1] if node.inputs[0] is value else node.inputs[0]
     if node.op_type == "Add" and other is base:
