@@ -75,7 +75,8 @@ Left = tuple[list[Task], Callable[[Done], None]]
 def _run(arguments: argparse.Namespace, tasks: Sequence[Task], left: Left | None) -> int:
     to_run, note = left or (list(tasks), _nothing)
     finished: dict[str, Done] = {}
-    done_before = {task.source: _unchanged(task) for task in tasks if task not in to_run}
+    sources = {task.source for task in to_run}
+    done_before = {task.source: _unchanged(task) for task in tasks if task.source not in sources}
     for done in done_before.values():
         _tell(arguments, done)
     with (

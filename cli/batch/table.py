@@ -8,7 +8,7 @@ from typing import Any
 
 from castsmith.cli.batch.worker import Done
 from castsmith.cli.exit_codes import DONE, INCONCLUSIVE, REFUSED
-from castsmith.cli.text import columns, one_line, size_text
+from castsmith.cli.text import change_text, columns, one_line, size_text
 
 _RESULTS = {REFUSED: "refused", INCONCLUSIVE: "inconclusive"}
 _COMPARED = {DONE: "equal", REFUSED: "different", INCONCLUSIVE: "inconclusive"}
@@ -53,14 +53,14 @@ _FIGURES = ("rewrites", "refusals", "casts", "size")
 
 def _row(command: str, done: Done) -> tuple[str, ...]:
     """Return the row of one model: its file, how it ended, and figures or the reason."""
-    names, code, report = (_COMPARED if command == "verify" else _RESULTS), done["exit_code"], done["report"]
+    names, code = _COMPARED if command == "verify" else _RESULTS, done["exit_code"]
     if command == "verify":
         return done["input"], names.get(code, "failed"), _compared(done["report"])
     if done.get("unchanged"):
         return done["input"], "unchanged", *[""] * len(_FIGURES)
     if code not in (DONE, INCONCLUSIVE):
         return done["input"], names.get(code, "failed"), *[""] * len(_FIGURES)
-    return done["input"], names.get(code, "written"), *_figures(report["summary"] if report else {})
+    return done["input"], names.get(code, "written"), *_figures(done["report"]["summary"])
 
 
 def _compared(report: Mapping[str, Any] | None) -> str:
@@ -71,12 +71,8 @@ def _figures(summary: Mapping[str, Any]) -> Iterator[str]:
     before, after = summary["before"], summary["after"]
     yield str(sum(rule["count"] for rule in summary["rewrites"]))
     yield str(summary["refusals"])
-    yield _change(str(before["casts"]), str(after["casts"]))
-    yield _change(size_text(before["file_bytes"] or 0), size_text(after["file_bytes"] or 0))
-
-
-def _change(before: str, after: str) -> str:
-    return before if before == after else f"{before} -> {after}"
+    yield change_text(str(before["casts"]), str(after["casts"]))
+    yield change_text(size_text(before["file_bytes"] or 0), size_text(after["file_bytes"] or 0))
 
 
 def _rank(row: Sequence[str]) -> int:

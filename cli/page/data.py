@@ -16,7 +16,7 @@ from typing import Any
 import onnx_ir
 
 from castsmith.cli.report import Amount, ModelSizes, effect_text
-from castsmith.cli.text import counted, size_text
+from castsmith.cli.text import change_text, counted, size_text
 from castsmith.ir.diff import Change, ModelDiff
 from castsmith.ir.inference import known_types
 from castsmith.ir.records import Diagnostic, Item, NodeItem, Refusal, Rewrite, Site, ValueItem, items_text
@@ -30,6 +30,7 @@ Entry = dict[str, Any]
 Around = dict[str, tuple[str, list[str]]]
 """For values by name, the operator that makes each and some that use it."""
 
+_ARROW = "\u2192"
 _MOST_CONSUMERS, _MOST_TEXT = 3, 90
 _LARGE = 1 << 18
 """Characters of JSON from which it is compressed."""
@@ -47,10 +48,10 @@ def report_page(title: str, sub: str, before: Around, result: Result, sizes: Mod
     figures = [
         ("rewrites", str(len(result.rewrites))),
         ("refusals", str(len(result.refusals))),
-        ("nodes", _change(str(first.nodes), str(last.nodes))),
-        ("casts", _change(str(first.casts), str(last.casts))),
-        ("tensors", _change(size_text(first.tensor_bytes), size_text(last.tensor_bytes))),
-        ("file", _change(size_text(first.file_bytes or 0), size_text(last.file_bytes or 0))),
+        ("nodes", change_text(str(first.nodes), str(last.nodes), _ARROW)),
+        ("casts", change_text(str(first.casts), str(last.casts), _ARROW)),
+        ("tensors", change_text(size_text(first.tensor_bytes), size_text(last.tensor_bytes), _ARROW)),
+        ("file", change_text(size_text(first.file_bytes or 0), size_text(last.file_bytes or 0), _ARROW)),
     ]
     page = _page(title, sub, figures, items, before, around(result.model))
     rules = [{"group": name, "rule": rule, **_amount(amount)} for (name, rule), amount in sizes.rules.items()]
@@ -246,10 +247,6 @@ def _drawing(item: Item) -> Entry:
             "note": content,
         }
     return {"op": item.code, "outs": [], "outTypes": [], "ins": [], "inTypes": [], "note": ""}
-
-
-def _change(before: str, after: str) -> str:
-    return before if before == after else f"{before} \u2192 {after}"
 
 
 def html_text(data: dict[str, Any]) -> str:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from castsmith.cli.text.summary import print_result
     from castsmith.cli.text.terminal import (
         Line,
+        change_text,
         columns,
         counted,
         one_line,
@@ -39,6 +40,7 @@ __all__ = [
     "as_command",
     "bounds_data",
     "bounds_lines",
+    "change_text",
     "columns",
     "comparison_lines",
     "convert",
@@ -66,7 +68,17 @@ if not TYPE_CHECKING:
             "diff": ("comparison_lines",),
             "findings": ("as_command", "finding_line", "sarif_text"),
             "summary": ("print_result",),
-            "terminal": ("Line", "columns", "counted", "one_line", "print_lines", "printable", "progress", "size_text"),
+            "terminal": (
+                "Line",
+                "change_text",
+                "columns",
+                "counted",
+                "one_line",
+                "print_lines",
+                "printable",
+                "progress",
+                "size_text",
+            ),
             "verify": ("verdict_data", "verdict_lines"),
         },
     )

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from castsmith.cli.models import STDOUT, STREAM, shown
 from castsmith.cli.report import Amount, ModelSizes, RuleKey
 from castsmith.cli.text.rewrites import refusal_lines, rewrite_lines
-from castsmith.cli.text.terminal import Line, columns, counted, one_line, print_lines, size_text
+from castsmith.cli.text.terminal import Line, change_text, columns, counted, one_line, print_lines, size_text
 from castsmith.lowering.results import Accuracy, ConvertResult, Result
 from castsmith.numerics.types import type_name
 
@@ -48,11 +48,10 @@ def _summary(arguments: argparse.Namespace, result: Result, sizes: ModelSizes) -
         filled = [index for index in range(len(rows[0])) if any(row[index] for row in rows[1:])]
         yield from columns([row[index] for index in filled] for row in rows)
     before, after = sizes.before, sizes.after
-    yield (
-        f"  nodes {_change(str(before.nodes), str(after.nodes))}, casts {_change(str(before.casts), str(after.casts))},"
-        f" tensors {_change(size_text(before.tensor_bytes), size_text(after.tensor_bytes))},"
-        f" file {_change(size_text(before.file_bytes or 0), size_text(after.file_bytes or 0))}"
-    )
+    nodes, casts = change_text(str(before.nodes), str(after.nodes)), change_text(str(before.casts), str(after.casts))
+    tensors = change_text(size_text(before.tensor_bytes), size_text(after.tensor_bytes))
+    file = change_text(size_text(before.file_bytes or 0), size_text(after.file_bytes or 0))
+    yield f"  nodes {nodes}, casts {casts}, tensors {tensors}, file {file}"
     if isinstance(result, ConvertResult):
         yield from _conversion(result)
     if result.refusals:
@@ -75,10 +74,6 @@ def _rows(rules: Mapping[RuleKey, Amount]) -> Iterator[tuple[str, ...]]:
         change = amount.bytes_added - amount.bytes_removed
         size = f"{'+' if change > 0 else '-'}{size_text(abs(change))}" if change else ""
         yield name, rule or "(outside its rules)", str(amount.count or ""), casts, size
-
-
-def _change(before: str, after: str) -> str:
-    return before if before == after else f"{before} -> {after}"
 
 
 def _conversion(result: ConvertResult) -> Iterator[str]:

@@ -37,6 +37,11 @@ def size_text(size: float) -> str:
     return f"{size:.1f} GB"
 
 
+def change_text(before: str, after: str, arrow: str = "->") -> str:
+    """Return `before -> after`, or the one text if both are the same."""
+    return before if before == after else f"{before} {arrow} {after}"
+
+
 def columns(rows: Iterable[Sequence[str]], indent: str = "  ") -> list[str]:
     """Return the rows as lines whose cells are aligned on the left; the last cell is not padded."""
     table = [[one_line(cell) for cell in row] for row in rows]

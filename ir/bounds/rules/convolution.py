@@ -15,13 +15,10 @@ from castsmith.ir.bounds.step import Rule, Step, UnknownRangeError
 
 
 def convolve(step: Step) -> Interval:
-    x, weights = step.input(0), step.array(1)
-    if weights is None:
+    matrix = step.array(1)
+    if matrix is None:
         return _conv_of_two(step)
-    if x.dims is None:
-        x = _as_channels(x, weights.ndim)
-    matrix = weights
-    require_finite(matrix)
+    x = _operand(step, matrix)
     groups = step.int("group", 1)
     low, high = _channels(x)
     if _pads(step):
@@ -51,6 +48,15 @@ def _pads(step: Step) -> bool:
         return True
     attribute = step.node.attributes.get("pads")
     return attribute is not None and any(attribute.as_ints())
+
+
+def _operand(step: Step, matrix: Matrix) -> Interval:
+    """Return the first operand, by channels where its shape is unknown. The weights have to be finite."""
+    x = step.input(0)
+    if x.dims is None:
+        x = _as_channels(x, matrix.ndim)
+    require_finite(matrix)
+    return x
 
 
 def _by_group(low: Array, high: Array, matrix: Matrix, groups: int) -> tuple[Array, Array, Array]:
@@ -114,13 +120,10 @@ def _conv_of_two(step: Step) -> Interval:
 
 def _conv_transpose(step: Step) -> Interval:
     """Each output takes the taps of one phase of the stride, or fewer at the border."""
-    x, weights = step.input(0), step.array(1)
-    if weights is None:
+    matrix = step.array(1)
+    if matrix is None:
         raise UnknownRangeError
-    if x.dims is None:
-        x = _as_channels(x, weights.ndim)
-    matrix = weights
-    require_finite(matrix)
+    x = _operand(step, matrix)
     groups = step.int("group", 1)
     low, high = _channels(x)
     low, high = np.minimum(low, 0), np.maximum(high, 0)
