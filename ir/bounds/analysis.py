@@ -71,6 +71,7 @@ RULES: Mapping[str, Rule] = {
     **convolution.RULES,
     **attention.RULES,
     **signal.RULES,
+    **foreign.UNDEFINED,
 }
 
 _PACKED = operators(lambda row: row.moves in (Moves.PACK, Moves.UNPACK))

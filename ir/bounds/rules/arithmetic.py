@@ -11,6 +11,7 @@ from onnx_ir import DataType
 
 from castsmith.ir.bounds.interval import Interval, aligned, broadcast_dims, kept_axis, products, square
 from castsmith.ir.bounds.rounding import Array, is_float, is_integer, largest, limits_of, sum_error, summed, with_slack
+from castsmith.ir.bounds.rules.functions import swish
 from castsmith.ir.bounds.step import Rule, Step
 
 
@@ -38,6 +39,14 @@ def multiply(step: Step) -> Interval:
     low, high = products(*ends)
     axis = kept_axis(a, b) if b.least >= 0 and b.greatest <= 1 else None
     return step.result(low, high, dims, a, b, nan=a.nan or b.nan or undefined, weights_axis=axis)
+
+
+def _swiglu(step: Step) -> Interval:
+    """SwiGLU: swish(a) * b."""
+    gate, b = swish(replace(step, inputs=[step.input(0)])), step.input(1)
+    undefined = (gate.infinite and _may_be_zero(b)) or (b.infinite and _may_be_zero(gate))
+    low, high = with_slack(*products(*aligned(gate, b)), step.dtypes[0])
+    return step.result(low, high, broadcast_dims(gate.dims, b.dims), gate, b, nan=gate.nan or b.nan or undefined)
 
 
 def _may_be_zero(interval: Interval) -> bool:
@@ -269,6 +278,7 @@ RULES: dict[str, Rule] = {
     "Div": divide,
     "Mod": _mod,
     "Pow": _pow,
+    "SwiGLU": _swiglu,
     "Sum": _sum,
     "Mean": _sum,
     "Max": _extreme(np.maximum),

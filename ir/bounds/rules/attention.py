@@ -130,10 +130,44 @@ def _dequantize(step: Step) -> Interval:
     return step.result(*ends, x.dims, *given, nan=any(each.nan for each in given))
 
 
+def _dynamic_quantize(step: Step) -> list[Interval]:
+    """The scale is the range of x, extended to 0, over 255; ONNX Runtime takes 1 if all of x is 0."""
+    x = step.input(0)
+    held = replace(step, dims=[step.dims[1]], dtypes=[step.dtypes[1]])
+    spread = max(x.greatest, 0.0) - min(x.least, 0.0)
+    scale = spread / 255 if spread > largest(step.dtypes[1] or DataType.FLOAT) else max(spread / 255, 1.0)
+    scale *= 1 + 4 * unit_roundoff(step.dtypes[1] or DataType.FLOAT)
+    found = held.result(np.asarray(0.0), np.asarray(scale), step.dims[1], x, nan=x.nan or x.infinite)
+    return [step.unbounded(0, nan=False, infinite=False), found, step.unbounded(2, nan=False, infinite=False)]
+
+
+def _integer_product(step: Step) -> Interval:
+    """MatMulInteger and ConvInteger: sums of constant weights times differences to the zero point, or anything."""
+    x, zero, weights = step.input(0), step.optional(2), step.array(1)
+    offset = step.array(3) if step.value(3) is not None else np.zeros(())
+    if weights is None or offset is None or weights.ndim == 0:
+        return step.unbounded(nan=False, infinite=False)
+    convolves = step.node.op_type == "ConvInteger"
+    offset = offset.astype(np.int64).reshape(-1, *(1,) * (weights.ndim - 1)) if convolves else offset.astype(np.int64)
+    terms = weights.astype(np.int64) - offset
+    axes = tuple(range(1, terms.ndim)) if convolves else max(terms.ndim - 2, 0)
+    low = x.least - (0.0 if zero is None else zero.greatest)
+    high = x.greatest - (0.0 if zero is None else zero.least)
+    if convolves:  # terms of the padding are 0
+        low, high = min(low, 0.0), max(high, 0.0)
+    positive, negative = np.maximum(terms, 0).sum(axis=axes), np.minimum(terms, 0).sum(axis=axes)
+    least, most = low * positive + high * negative, high * positive + low * negative
+    ends = np.asarray(least.min(initial=0.0)), np.asarray(most.max(initial=0.0))
+    return step.result(*ends, step.dims[0], x, nan=False, infinite=False)
+
+
 RULES: dict[str, Rule] = {
     "Attention": _attention,
     "QuantizeLinear": _quantize,
     "DequantizeLinear": _dequantize,
+    "DynamicQuantizeLinear": _dynamic_quantize,
+    "MatMulInteger": _integer_product,
+    "ConvInteger": _integer_product,
     "LSTM": _recurrent,
     "GRU": _recurrent,
     "RNN": _recurrent,

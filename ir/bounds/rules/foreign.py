@@ -1,4 +1,4 @@
-"""Operators of ai.onnx.ml and com.microsoft."""
+"""Operators of ai.onnx.ml and com.microsoft, and those that exporters put into the domain of ONNX."""
 
 from __future__ import annotations
 
@@ -225,6 +225,28 @@ def _skip_norm(step: Step) -> list[Interval]:
     return [found, *others[:2], *([total] if len(others) > 2 else [])]
 
 
+def _rms_norm(step: Step) -> Interval:
+    """RMSNorm: the rows of the last axis over their root mean square, times a weight."""
+    x = step.input(0)
+    found = normalized(step, x, None if x.dims is None else x.dims[-1], step.input(1), None, ball=True, own=False)
+    return replace(found, assumes=found.assumes | {AS_NAMED})
+
+
+def _requantized(step: Step) -> Interval:
+    """RequantShift and iSoftmax: integers of `n_levels`, held in floats."""
+    kept = [attribute for name in _LEVELS if (attribute := step.node.attributes.get(name)) is not None]
+    levels = float(_array(kept[0])[0]) if kept[0].type == onnx_ir.AttributeType.TENSOR else float(kept[0].as_int())
+    sign = step.node.attributes.get("signed")
+    least = -levels / 2 if sign is not None and _array(sign)[0] else 0.0
+    x = step.input(0)
+    facts = {"nan": False, "infinite": False, "assumes": x.assumes | {AS_NAMED}}
+    return step.result(np.asarray(least), np.asarray(least + levels - 1), step.dims[0], x, **facts)
+
+
+AS_NAMED = "operators that ONNX does not define are what Deeploy and quantlib define by these names"
+_LEVELS = ("n_levels_out", "n_levels")
+
+
 def _activated(function: Callable[[Step], Interval]) -> Rule:
     """A product or convolution with an activation."""
 
@@ -278,3 +300,9 @@ RULES: dict[tuple[str, str], Rule] = {
     (_MS, "FusedConv"): _activated(convolve),
     (_MS, "MultiHeadAttention"): _heads,
 }
+
+UNDEFINED: dict[str, Rule] = {"RMSNorm": _rms_norm, "RequantShift": _requantized, "iSoftmax": _requantized}
+"""Operators of the domain of ONNX that it does not define, as Deeploy and quantlib write them.
+
+Source: Deeploy's parsers and kernels (`RMSNorm` normalizes the last axis; `RequantShift` clips to `n_levels_out`).
+"""

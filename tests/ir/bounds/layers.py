@@ -349,7 +349,29 @@ def quantize(case: Case) -> None:
 
 def dynamic_quantize(case: Case) -> None:
     case.dtype = TensorProto.FLOAT
-    case.node("DynamicQuantizeLinear", case.x(3, 4), count=3)
+    q = case.node("DynamicQuantizeLinear", case.x(3, 4), count=3)
+    case.node("Identity", f"{q}_")
+
+
+def integer_product(case: Case) -> None:
+    """A MatMulInteger or ConvInteger of what DynamicQuantizeLinear gives, times the scale."""
+    case.dtype, conv = TensorProto.FLOAT, case.coin(0.4)
+    if case.opset < 13:
+        case.reference = False
+    shape, weights = ((2, 3, 5), (4, 3, 2)) if conv else ((2, 5), (5, 4))
+    kind = case.pick(np.int8, np.uint8)
+    least, most = np.iinfo(kind).min, np.iinfo(kind).max
+    q = case.node("DynamicQuantizeLinear", case.x(*shape), count=3)
+    w = case.constant(case.rng.integers(least, most + 1, weights).astype(kind))
+    zero = [case.constant(np.array(case.rng.integers(least, most + 1)).astype(kind))] if case.coin() else []
+    pads = {"pads": [1, 1]} if conv else {}
+    product = case.node("ConvInteger" if conv else "MatMulInteger", q, w, f"{q}__", *zero, **pads)
+    case.node("Mul", case.node("Cast", product, to=1), f"{q}_")
+
+
+def swiglu(case: Case) -> None:
+    a = case.x(2, 3)
+    case.node("SwiGLU", a, a if case.coin(0.2) else case.x(2, 3), alpha=case.pick(1.0, 0.5, 3.0, 1.702))
 
 
 def dropout(case: Case) -> None:

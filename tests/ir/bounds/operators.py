@@ -317,7 +317,8 @@ for _first, _last, _make in (
     (7, 25, layers.local_response), (10, 25, layers.resize), (7, 9, layers.upsample), (16, 25, layers.grid_sample),
     (10, 25, layers.roi_align), (7, 21, layers.max_roi_pool), (9, 25, layers.max_unpool), (18, 25, layers.col2im),
     (19, 25, layers.deform_conv), (23, 25, layers.attention), (23, 25, layers.rotary), (10, 25, layers.quantize),
-    (11, 25, layers.dynamic_quantize), (10, 25, layers.dropout),
+    (11, 25, layers.dynamic_quantize), (11, 25, layers.integer_product), (28, 28, layers.swiglu),
+    (10, 25, layers.dropout),
     (17, 25, signals.signal), (11, 25, signals.shaped), (11, 25, signals.range_of), (20, 25, signals.affine_grid),
     (11, 25, signals.determinant), (15, 22, signals.learned), (17, 22, signals.contributed),
 ):  # fmt: skip

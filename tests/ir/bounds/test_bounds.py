@@ -274,3 +274,27 @@ def test_types_behind_operators_without_a_schema() -> None:
         g (float[2,4] x) => (float[2,4] y) { a = com.microsoft.QuickGelu (x) b = Relu (a) y = Neg (b) }"""
     found = bounds(onnx.parser.parse_model(text), ranges={"x": (-1, 1)})
     assert [found[name].how for name in "aby"] == ["proven"] * 3
+
+
+def test_products_of_dynamically_quantized_operands() -> None:
+    body = (
+        """q, s, z = DynamicQuantizeLinear (x) i = MatMulInteger (q, w, z, wz) f = Cast <to = 1> (i) y = Mul (f, s)"""
+    )
+    model = _model(body, "float[2,2] x", "int8[2,2] w = {100, -20, 50, 3}, int8 wz = {-1}")
+    found = bounds(model, ranges={"x": (-510, 0)})
+    assert found["s"].high == pytest.approx(2, rel=1e-5)
+    assert found["f"].magnitude == 255 * (101 + 51)  # the differences to both zero points
+    assert found["y"].how == "proven"
+    assert bounds(model, ranges={"x": (0, 1e-3)})["s"].high >= 1  # what ONNX Runtime takes if all of x is 0
+
+
+def test_operators_of_exporters_that_onnx_does_not_define() -> None:
+    body = """n = RMSNorm (x, w) y = RequantShift <n_levels_out = float[1] {256}, signed = float[1] {1}> (n, w, w)"""
+    model = _model(body, "float[2,4] x", "float[4] w = {1, 2, 3, 4}")
+    for name, type_ in (("n", 1), ("y", 1)):
+        model.graph.value_info.append(onnx.helper.make_tensor_value_info(name, type_, [2, 4]))
+    found = bounds(model)
+    assert (found["n"].how, found["y"].how) == ("proven", "proven")
+    assert 8 <= found["n"].magnitude <= 8.001
+    assert (found["y"].low, found["y"].high) == (-128, 127)
+    assert any("ONNX does not define" in each for each in found["y"].assumes)
