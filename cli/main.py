@@ -37,10 +37,10 @@ def start_quickly() -> None:
 
 
 _ORDER = (
-    *("optimize", "convert", "check", "diff", "verify", "bounds", "cast", "trunc", "promote", "targets", "passes"),
-    *("explain", "completion"),
+    *("optimize", "convert", "check", "show", "diff", "verify", "bounds", "cast", "trunc", "promote", "targets"),
+    *("passes", "explain", "completion"),
 )
-_VALUES = {"cast": "values", "trunc": "values"}
+_VALUES = {"cast": "values", "trunc": "values", "promote": "values"}
 """Commands in one module with others."""
 
 

@@ -1,11 +1,25 @@
-"""castsmith diff: the differences in meaning between two models, independent of their producers."""
+"""castsmith diff: the differences in meaning between two models, independent of their producers; also for git."""
 
 from __future__ import annotations
 
 import argparse
+import os
+from collections.abc import Iterator
+from difflib import unified_diff
+from typing import TYPE_CHECKING
 
 from castsmith.cli.arguments import Commands, add_command, print_json
 from castsmith.cli.exit_codes import DONE, REFUSED
+
+if TYPE_CHECKING:
+    import onnx_ir
+
+    from castsmith.cli.text import Line
+
+_ABSENT = "/dev/null"
+_OF_GIT = (7, 9)
+"""The numbers of arguments that git gives to a program: the path, and file, hash and mode of both sides; of a renamed
+file also its new name and the change of it as text."""
 
 
 def add_to(commands: Commands) -> None:
@@ -13,10 +27,12 @@ def add_to(commands: Commands) -> None:
     parser.epilog = (
         "Ignored: the names of intermediate values, the order of nodes, whether a constant is an"
         " initializer or a Constant node, attributes at their defaults, the producer and documentation; and,"
-        f" unless --all is given, the metadata of nodes and unused constants. {parser.epilog}"
+        " unless --all is given, the metadata of nodes and unused constants. In git: git config diff.onnx.command"
+        f" 'castsmith diff'; with git's seven arguments the exit code is 0. {parser.epilog}"
     )
     parser.add_argument("a", metavar="A", help="an ONNX model; - for standard input")
-    parser.add_argument("b", metavar="B", help="the model to compare it with")
+    parser.add_argument("b", metavar="B", nargs=_one_but_of_git(), help="the model to compare it with")
+    parser.add_argument("rest", nargs="*", help=argparse.SUPPRESS)
     help_text = "also compare the metadata of nodes and unused constants"
     parser.add_argument("--all", action="store_true", help=help_text)
     help_text = "show every difference, including places that changed alike"
@@ -25,12 +41,24 @@ def add_to(commands: Commands) -> None:
     parser.add_argument("--json", dest="format", action="store_const", const="json", help="the same as --format json")
 
 
+def _one_but_of_git() -> str | None:
+    """Return the number of models B as argparse writes it: of an unmerged file git gives the path alone."""
+    return "?" if "GIT_DIFF_PATH_COUNTER" in os.environ else None
+
+
 def run(arguments: argparse.Namespace) -> int:
     from castsmith.cli.models import read_model, require_one_stdin, shown, source_of
     from castsmith.cli.report import comparison_data
     from castsmith.cli.text import comparison_lines, print_lines, progress
     from castsmith.ir.diff import diff
+    from castsmith.numerics.errors import OptionError
 
+    if arguments.rest or arguments.b is None:
+        words = [arguments.a, *([] if arguments.b is None else [arguments.b]), *arguments.rest]
+        if len(words) not in (1, *_OF_GIT):
+            raise OptionError(f"diff compares 2 models, not {len(words)}; git gives 7 or 9 arguments.")
+        print_lines(_git_lines(words, everything=arguments.all, full=arguments.full))
+        return DONE
     require_one_stdin((arguments.a, arguments.b))
     names = shown(arguments.a), shown(arguments.b)
     with progress() as announce:
@@ -46,3 +74,89 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         print_lines(comparison_lines(*names, found, full=arguments.full))
     return REFUSED if found else DONE
+
+
+# The external diff program of git: any other exit code than 0 would end `git diff` for all files.
+
+
+def _git_lines(words: list[str], *, everything: bool, full: bool) -> Iterator[Line]:
+    """Yield the difference of the two versions of a file as git names them.
+
+    Args:
+        words: The path in the repository; then file, hash and mode of the old and of the new version, where a missing
+            version is /dev/null; then, of a renamed file, the new path and lines about the change.
+        everything: As the option --all.
+        full: As the option --full.
+    """
+    from castsmith.cli.text import Line, one_line
+
+    if len(words) == 1:
+        yield Line((("", f"unmerged: {one_line(words[0])}"),))
+        return
+    (path, old, _, _, new), (renamed, told) = words[:5], words[7:] or ("", "")
+    names = _ABSENT if old == _ABSENT else f"a/{path}", _ABSENT if new == _ABSENT else f"b/{renamed or path}"
+    yield Line((("bold", one_line(f"castsmith diff a/{path} b/{renamed or path}")),))
+    for line in told.splitlines():
+        yield Line((("bold", one_line(line)),))
+    if _ABSENT in (old, new):
+        yield from _alone(names, old if new == _ABSENT else new, is_new=old == _ABSENT)
+    else:
+        yield from _compared(names, (old, new), everything=everything, full=full)
+
+
+def _alone(names: tuple[str, str], file: str, *, is_new: bool) -> Iterator[Line]:
+    """Yield the summary of a model that only one side has."""
+    from castsmith.cli.text import Line, one_line
+    from castsmith.ir.io import load_structure
+    from castsmith.numerics.errors import CastsmithError
+
+    yield Line((("red", f"--- {one_line(names[0])}"),))
+    yield Line((("green", f"+++ {one_line(names[1])}"),))
+    what = "new model" if is_new else "deleted model"
+    try:
+        yield Line((("", f"{what}: {_size(load_structure(file))}"),), 2)
+    except CastsmithError as error:
+        yield Line((("", f"{what}: not shown: {one_line(_named(error, file, names[is_new]))}"),), 2)
+
+
+def _size(model: onnx_ir.Model) -> str:
+    from castsmith.cli.report import measure
+    from castsmith.cli.text import counted, size_text
+
+    size = measure(model)
+    opset = model.graph.opset_imports.get("")
+    texts = [f"opset {opset}"] if opset is not None else []
+    texts += [counted(size.nodes, "node"), counted(size.casts, "cast"), f"tensors of {size_text(size.tensor_bytes)}"]
+    return ", ".join(texts)
+
+
+def _compared(names: tuple[str, str], files: tuple[str, str], *, everything: bool, full: bool) -> Iterator[Line]:
+    """Yield the difference; where external data is missing, that of the texts of both, with data by its place."""
+    from castsmith.cli.text import Line, comparison_lines, one_line
+    from castsmith.ir.diff import diff
+    from castsmith.ir.io import load
+    from castsmith.numerics.errors import CastsmithError
+
+    try:
+        a, b = map(load, files)
+        yield from comparison_lines(*names, diff(a, b, everything=everything), full=full)
+    except CastsmithError as error:
+        at_fault = 0 if str(error).startswith(f"{files[0]}:") else 1
+        reason = _named(error, files[at_fault], names[at_fault])
+        yield Line((("dim", f"not compared by meaning: {one_line(reason)}"),), 2)
+        yield from _texts_compared(names, files)
+
+
+def _texts_compared(names: tuple[str, str], files: tuple[str, str]) -> Iterator[Line]:
+    from castsmith.cli.commands.show import git_lines
+    from castsmith.cli.text import Line, one_line
+
+    styles = {"-": "red", "+": "green", "@": "cyan"}
+    a, b = map(git_lines, files)
+    for line in unified_diff(a, b, *names, lineterm="", n=1):
+        yield Line(((styles.get(line[0], ""), one_line(line)),), 4)
+
+
+def _named(error: Exception, file: str, name: str) -> str:
+    """Return the text of the error with the name in the repository; the file may be a temporary one of git."""
+    return str(error).replace(f"{file}:", f"{name}:", 1)

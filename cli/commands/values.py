@@ -1,4 +1,8 @@
-"""castsmith cast: cast values, and show the status of each result; castsmith trunc: compute QONNX Trunc of them."""
+"""Commands on values and types, without a model.
+
+castsmith cast casts values and shows the status of each result, castsmith trunc computes QONNX Trunc of them, and
+castsmith promote gives the common type of some element types, or the reason for a refusal.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +11,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from castsmith.cli.arguments import Commands, add_command, add_json, integer, print_json
-from castsmith.cli.exit_codes import DONE
+from castsmith.cli.arguments import Commands, add_command, add_json, add_promotion, integer, print_json, promotion_rules
+from castsmith.cli.exit_codes import DONE, REFUSED, complain, with_command_options
 from castsmith.cli.text import columns, printable
+from castsmith.numerics.errors import present
 
 _WIDEST = 64
 _NEGATIVE = re.compile(r"-(\d|\.\d|inf|nan)", re.IGNORECASE)
@@ -18,6 +23,7 @@ _NEGATIVE = re.compile(r"-(\d|\.\d|inf|nan)", re.IGNORECASE)
 def add_to(commands: Commands) -> None:
     _add_cast(commands)
     _add_trunc(commands)
+    _add_promote(commands)
 
 
 def _add_cast(commands: Commands) -> None:
@@ -59,8 +65,19 @@ def _add_trunc(commands: Commands) -> None:
     add_json(parser)
 
 
+def _add_promote(commands: Commands) -> None:
+    parser = add_command(commands, "promote", run_promote, "the common type of operands of several types")
+    parser.add_argument("types", metavar="TYPE", nargs="+", help="an element type, such as float16, bf16 or i64")
+    help_text = "indices of scalar operands, from 0 (used by --pytorch-scalar-promotion)"
+    parser.add_argument("--scalar", metavar="INDEX", nargs="+", type=integer(0), default=[], help=help_text)
+    add_promotion(parser)
+    add_json(parser)
+
+
 def spell_out(words: Sequence[str]) -> list[str]:
     """Return the arguments with a blank before negative values: argparse takes -inf and -1e5 for options otherwise."""
+    if words[0] == "promote":
+        return list(words)
     return [f" {word}" if _NEGATIVE.match(word) else word for word in words]
 
 
@@ -146,6 +163,34 @@ def run_trunc(arguments: argparse.Namespace) -> int:
         )
         return DONE
     print(printable("\n".join(columns([("value", f"as {type_name(dtype)}", "truncated"), *rows], indent=""))))
+    return DONE
+
+
+def run_promote(arguments: argparse.Namespace) -> int:
+    from castsmith.lowering.registry import OptionError
+    from castsmith.numerics.errors import PromotionError
+    from castsmith.numerics.promotion import common_type
+    from castsmith.numerics.types import parse_type, type_name
+
+    types = [parse_type(name) for name in arguments.types]
+    for index in arguments.scalar:
+        if not 0 <= index < len(types):
+            raise OptionError(f"--scalar {index} is out of range: the operands are 0 to {len(types) - 1}.")
+    operands = [(dtype, 0 if index in arguments.scalar else 1) for index, dtype in enumerate(types)]
+    names = [type_name(dtype) for dtype in types]
+    try:
+        common = common_type(operands, promotion_rules(arguments))
+    except PromotionError as error:
+        if arguments.json:
+            refusal = {"rule": error.rule, "option": error.option, "reason": str(error)}
+            print_json({"types": names, "common": None, "refusal": refusal})
+        complain(with_command_options(str(error)))
+        return REFUSED
+    common = present(common, "the common type")
+    if arguments.json:
+        print_json({"types": names, "common": type_name(common)})
+    else:
+        print(type_name(common))
     return DONE
 
 

@@ -6,6 +6,7 @@ Each command calls the module of its result, which gives lines; `print_lines` pr
     rewrites, summary    `print_result`: rewrites, refusals, counts and sizes of optimize and convert
     findings             `finding_line` and `sarif_text`: what check found
     diff                 `comparison_lines`: the differences of two models
+    model                `model_lines`: a whole model
     verify, bounds       `verdict_lines`, `bounds_lines`, and both as data
     cast                 the numbers that the command cast reads and prints
 """
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from castsmith.cli.text.cast import convert, read_value, shown
     from castsmith.cli.text.diff import comparison_lines
     from castsmith.cli.text.findings import as_command, finding_line, sarif_text
+    from castsmith.cli.text.model import model_lines
     from castsmith.cli.text.summary import print_result
     from castsmith.cli.text.terminal import (
         Line,
@@ -46,6 +48,7 @@ __all__ = [
     "convert",
     "counted",
     "finding_line",
+    "model_lines",
     "one_line",
     "print_lines",
     "print_result",
@@ -67,6 +70,7 @@ if not TYPE_CHECKING:
             "cast": ("convert", "read_value", "shown"),
             "diff": ("comparison_lines",),
             "findings": ("as_command", "finding_line", "sarif_text"),
+            "model": ("model_lines",),
             "summary": ("print_result",),
             "terminal": (
                 "Line",

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from castsmith.ir.io.carried import training_of
     from castsmith.ir.io.file_ranges import file_of, relabelled, stored_as
     from castsmith.ir.io.files import destination, flush, mode_for, new_file, replace, same_name
-    from castsmith.ir.io.loading import as_model, from_bytes, load
+    from castsmith.ir.io.loading import as_model, from_bytes, load, load_structure
     from castsmith.ir.io.protos import REPEATED, root_cause
     from castsmith.ir.io.saving import kept_note, reloaded, save, write, write_to
     from castsmith.ir.io.streaming import computed, in_threads, is_large, piece_elements, pieces, regrouped, streamed
@@ -41,6 +41,7 @@ __all__ = [
     "is_large",
     "kept_note",
     "load",
+    "load_structure",
     "mode_for",
     "new_file",
     "piece_elements",
@@ -66,7 +67,7 @@ if not TYPE_CHECKING:
             "carried": ("training_of",),
             "file_ranges": ("file_of", "relabelled", "stored_as"),
             "files": ("destination", "flush", "mode_for", "new_file", "replace", "same_name"),
-            "loading": ("as_model", "from_bytes", "load"),
+            "loading": ("as_model", "from_bytes", "load", "load_structure"),
             "protos": ("REPEATED", "root_cause"),
             "saving": ("kept_note", "reloaded", "save", "write", "write_to"),
             "streaming": ("computed", "in_threads", "is_large", "piece_elements", "pieces", "regrouped", "streamed"),

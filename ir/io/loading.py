@@ -156,10 +156,19 @@ def load(path: str | os.PathLike[str]) -> onnx_ir.Model:
     """
     if not isinstance(path, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers without types
         raise ArgumentTypeError(f"a model must be an onnx_ir.Model, a ModelProto or a path, not {described(path)}.")
-    path = Path(path)
+    return _loaded(Path(path), with_data=True)
+
+
+def load_structure(path: str | os.PathLike[str]) -> onnx_ir.Model:
+    """Load the model as `load` does, but leave external data where it is: its files may be missing."""
+    return _loaded(Path(path), with_data=False)
+
+
+def _loaded(path: Path, *, with_data: bool) -> onnx_ir.Model:
     proto, source = _read(path)
     model = _deserialize(path, proto)
-    _find_data(path, path.parent, model)
+    if with_data:
+        _find_data(path, path.parent, model)
     if source is not None:
         _map_own_weights(path, model, source)
     return model

@@ -31,6 +31,22 @@ def test_promote(castsmith: Command, words: tuple[str, ...], common: str) -> Non
     assert json.loads(castsmith("promote", "--json", *words).out)["common"] == common
 
 
+@pytest.mark.parametrize(
+    ("words", "code", "answer"),
+    [
+        (("i64", "f16", "--promotion", "numpy"), 0, "double"),
+        (("i64", "f16", "--promotion", "torch"), 0, "float16"),
+        (("i64", "f16", "--promotion", "openvino", "--promote-unsafe"), 0, "float16"),
+        (("i64", "f16"), 1, ""),
+        (("i64", "f16", "--promotion", "rust"), 2, ""),
+    ],
+    ids=str,
+)
+def test_presets(castsmith: Command, words: tuple[str, ...], code: int, answer: str) -> None:
+    ended = castsmith("promote", *words)
+    assert (ended.code, ended.out.strip()) == (code, answer)
+
+
 def test_a_refused_promotion_says_which_option_allows_it(castsmith: Command) -> None:
     ended = castsmith("promote", "i64", "f32")
     assert (ended.code, ended.out) == (1, "")

@@ -1,0 +1,173 @@
+"""A model as text, one item a line: what `castsmith show` prints, for people and for the diffs of git.
+
+The text follows from the graph alone: constants, attributes and metadata are sorted, and nodes come after those they
+use, beginning with the first output, so that two files that order the same nodes differently give the same text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from hashlib import blake2b
+
+import onnx_ir
+from onnx_ir import AttributeType, DataType
+
+from castsmith.cli.text.terminal import one_line
+from castsmith.ir.diff import digest
+from castsmith.ir.inference import known_types
+from castsmith.ir.ops import DEFAULT_DOMAINS
+from castsmith.ir.text import Types, attribute_text, node_item, type_text
+from castsmith.ir.walks import graphs_in, nodes_of
+from castsmith.numerics.types import type_name
+
+_MOST_ELEMENTS, _MOST_CHARACTERS, _DIGITS = 8, 200, 16
+
+Scope = onnx_ir.Graph | onnx_ir.Function
+
+
+def model_lines(model: onnx_ir.Model) -> Iterator[str]:
+    """Yield the lines of the text.
+
+    Constants of more than a few elements are shown by a digest of their bits; external data, whose file may be
+    missing, by the place of the data.
+    """
+    types = known_types(model)
+    yield f"ir_version: {model.ir_version}"
+    yield from _imports(model.graph.opset_imports, "")
+    yield from _entries("producer", {"name": model.producer_name, "version": model.producer_version}, "")
+    yield from _entries("metadata", model.metadata_props, "")
+    yield from _scope(model.graph, model.graph.name or "", types, "")
+    for identifier in sorted(model.functions):
+        function = model.functions[identifier]
+        yield ""
+        yield from _imports(function.opset_imports, "")
+        yield from _scope(function, "function " + ".".join(filter(None, identifier)), types, "")
+
+
+def _imports(imports: Mapping[str, int], indent: str) -> Iterator[str]:
+    named = {"ai.onnx" if name in DEFAULT_DOMAINS else name: version for name, version in imports.items()}
+    yield from (f"{indent}opset_import: {one_line(name)} {named[name]}" for name in sorted(named))
+
+
+def _entries(what: str, entries: Mapping[str, str | None], indent: str) -> Iterator[str]:
+    yield from (
+        f"{indent}{what} {_quoted(key)}: {_quoted(entries[key] or '')}" for key in sorted(entries) if entries[key]
+    )
+
+
+def _scope(scope: Scope, title: str, types: Types, indent: str) -> Iterator[str]:
+    """Yield the lines of a graph or function: its inputs, outputs, constants and nodes, with subgraphs."""
+    inner = f"{indent}  "
+    yield f"{indent}{one_line(title)} {{"
+    yield from (f"{inner}input {_value(value)}" for value in scope.inputs)
+    yield from (f"{inner}output {_value(value)}" for value in scope.outputs)
+    if isinstance(scope, onnx_ir.Graph):
+        values = scope.initializers
+        for name in sorted(values):
+            tensor = values[name].const_value
+            yield f"{inner}constant {one_line(name)}: {type_text(values[name]) if tensor is None else _tensor(tensor)}"
+    else:
+        for name in sorted(scope.attributes):
+            default = scope.attributes[name]
+            yield f"{inner}parameter {one_line(name)}{'' if default.value is None else f': {_attribute(default)}'}"
+    for node in _ordered(scope):
+        yield from _node(node, types, inner)
+    yield f"{indent}}}"
+
+
+def _value(value: onnx_ir.Value) -> str:
+    return one_line(f"{value.name or '?'}: {type_text(value)}")
+
+
+def _node(node: onnx_ir.Node, types: Types, indent: str) -> Iterator[str]:
+    item = node_item(node, types)
+    attributes = [node.attributes[name] for name in sorted(node.attributes)]
+    given = ", ".join(f"{each.name} = {_attribute(each)}" for each in attributes if not graphs_in(each))
+    results = ", ".join(value.name or "?" for value in item.outputs)
+    operands = ", ".join("" if value is None else value.name or "?" for value in item.inputs)
+    called = f"{item.operator} <{given}>" if given else item.operator
+    name = f"  [{node.name}]" if node.name else ""
+    yield one_line(f"{indent}{results} = {called} ({operands})  # {item.comment}{name}")
+    yield from _entries("metadata", node.metadata_props, f"{indent}  ")
+    for attribute in attributes:
+        for graph in graphs_in(attribute):
+            yield from _scope(graph, f"{attribute.name} = {graph.name or ''}", types, f"{indent}  ")
+
+
+def _attribute(attribute: onnx_ir.Attr) -> str:
+    if attribute.is_ref() or attribute.value is None:
+        return attribute_text(attribute)
+    match attribute.type:
+        case AttributeType.TENSOR:
+            return _tensor(attribute.as_tensor())
+        case AttributeType.TENSORS:
+            return f"[{', '.join(map(_tensor, attribute.as_tensors()))}]"
+        case AttributeType.STRING:
+            return _shortened(_quoted(attribute.as_string()))
+        case AttributeType.STRINGS:
+            return _shortened(f"[{', '.join(map(_quoted, attribute.as_strings()))}]")
+        case AttributeType.INTS | AttributeType.FLOATS:
+            return _shortened(f"[{', '.join(map(str, attribute.value))}]")
+        case _:
+            return _shortened(attribute_text(attribute))
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _shortened(text: str) -> str:
+    """Return the text; of a long one its beginning, and a digest of the whole, so that no change of it is lost."""
+    if len(text) <= _MOST_CHARACTERS:
+        return text
+    return f"{text[:_MOST_CHARACTERS]}... blake2b {blake2b(text.encode(), digest_size=_DIGITS // 2).hexdigest()}"
+
+
+def _tensor(tensor: onnx_ir.TensorProtocol) -> str:
+    shape = f"{type_name(tensor.dtype)}[{', '.join(map(str, tensor.shape.numpy()))}]"
+    if isinstance(tensor, onnx_ir.ExternalTensor):
+        return f"{shape} in {_quoted(f'{tensor.location}')}, offset {tensor.offset or 0}, {tensor.nbytes} bytes"
+    if tensor.size > _MOST_ELEMENTS:
+        return f"{shape} {{... blake2b {digest(tensor)[2].hex()[:_DIGITS]}}}"
+    elements = tensor.numpy().ravel().tolist()
+    text = map(_text, elements) if tensor.dtype == DataType.STRING else map(str, elements)
+    return f"{shape} {{{', '.join(text)}}}"
+
+
+def _text(element: object) -> str:
+    return _shortened(
+        _quoted(element.decode(errors="backslashreplace") if isinstance(element, bytes) else str(element))
+    )
+
+
+def _ordered(scope: Scope) -> list[onnx_ir.Node]:
+    """Return the nodes, each after those that it uses, beginning with those of the first output; unused ones last."""
+    unused = sorted((node for node in scope if not any(value.uses() for value in node.outputs)), key=_key)
+    roots = [producer for value in scope.outputs if (producer := value.producer()) is not None]
+    found: dict[onnx_ir.Node, None] = {}
+    waiting = [(node, False) for node in reversed([*roots, *unused])]
+    inside = set(scope)
+    while waiting:
+        node, entered = waiting.pop()
+        if entered:
+            found.setdefault(node)
+        elif node not in found and node in inside:
+            waiting.append((node, True))
+            used = [value.producer() for value in _used(node)]
+            waiting += [(each, False) for each in reversed(used) if each is not None and each not in found]
+    return list(found)
+
+
+def _key(node: onnx_ir.Node) -> tuple[str, ...]:
+    return (*(value.name or "" for value in node.outputs), node.op_type, node.name or "")
+
+
+def _used(node: onnx_ir.Node) -> Iterable[onnx_ir.Value]:
+    """Yield the operands of the node, and the values that its subgraphs use."""
+    yield from (value for value in node.inputs if value is not None)
+    for attribute in node.attributes.values():
+        for graph in graphs_in(attribute):
+            for inner in nodes_of(graph):
+                yield from (value for value in inner.inputs if value is not None)
+            yield from graph.outputs
