@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
 _ABSENT = "/dev/null"
 _OF_GIT = (7, 9)
-"""The numbers of arguments that git gives to a program: the path, and file, hash and mode of both sides; of a renamed
-file also its new name and the change of it as text."""
+"""Number of arguments that git gives to a program.
+
+The path, and file, hash and mode of both sides; of a renamed file also the new path and the change as text.
+"""
 
 
 def add_to(commands: Commands) -> None:
