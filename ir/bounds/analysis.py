@@ -45,6 +45,7 @@ from castsmith.ir.bounds.rules import (
 from castsmith.ir.bounds.step import DEFAULTS, NO_OVERFLOW, Rule, Step, UnknownRangeError
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.inference import Inference
+from castsmith.ir.io import is_large, release_pages
 from castsmith.ir.ops import (
     DEFAULT_DOMAINS,
     GIVES_BOOL,
@@ -154,7 +155,9 @@ class Analysis:
         tensor = constant_tensor(value)
         if tensor is None:
             return whole(self.inference.type_of(value), self.dims_of(value), nan=True, infinite=True)
-        return interval_of_tensor(tensor)
+        found = interval_of_tensor(tensor)
+        _release(tensor)
+        return found
 
     def _node(self, node: onnx_ir.Node) -> Sequence[Interval]:
         inputs = [None if value is None else self._of(value) for value in node.inputs]
@@ -167,7 +170,11 @@ class Analysis:
             found = self._results(step)
         except (UnknownRangeError, IndexError, TypeError, ValueError, ZeroDivisionError):
             # Attributes and shapes of a model that breaks its operators' rules: nothing is known of what it computes.
-            return [step.unbounded(index) for index in range(len(node.outputs))]
+            found = [step.unbounded(index) for index in range(len(node.outputs))]
+        for value in node.inputs:
+            tensor = constant_tensor(value)
+            if tensor is not None:
+                _release(tensor)
         return [found] if isinstance(found, Interval) else found
 
     def _of(self, value: onnx_ir.Value) -> Interval:
@@ -202,6 +209,11 @@ class Analysis:
 
     def _foreign(self, step: Step) -> Sequence[Interval]:
         return [step.unbounded(index, **_anything(step, index)) for index in range(len(step.node.outputs))]
+
+
+def _release(tensor: onnx_ir.TensorProtocol) -> None:
+    if is_large(tensor):
+        release_pages(tensor)
 
 
 def _type_by_operands(node: onnx_ir.Node, inputs: Sequence[Interval | None]) -> DataType | None:

@@ -113,6 +113,11 @@ def sum_error(count: int, dtype: DataType | None) -> float:
     return float(np.expm1((count + 2) * np.log1p(unit_roundoff(dtype)))) * (1 + 2.0**-40) + 2.0**-50
 
 
+def vanished(count: int, dtype: DataType | None) -> float:
+    """The absolute error of `count` roundings of numbers below the smallest normal one, beside the relative error."""
+    return 0.0 if dtype is None or not is_float(dtype) else count * smallest(dtype)
+
+
 def summed(low: Array, high: Array, size: Array, dtype: DataType | None) -> tuple[Array, Array]:
     """Bounds of sums whose terms have absolute values that sum up to `size`: unbounded where a part may overflow."""
     if dtype is None or not is_float(dtype):

@@ -22,7 +22,7 @@ from castsmith.lazy import door
 
 if TYPE_CHECKING:
     from castsmith.ir.io.carried import training_of
-    from castsmith.ir.io.file_ranges import file_of, relabelled, stored_as
+    from castsmith.ir.io.file_ranges import file_of, relabelled, release_pages, stored_as
     from castsmith.ir.io.files import destination, flush, mode_for, new_file, replace, same_name
     from castsmith.ir.io.loading import as_model, from_bytes, load, load_structure
     from castsmith.ir.io.protos import REPEATED, root_cause
@@ -48,6 +48,7 @@ __all__ = [
     "pieces",
     "regrouped",
     "relabelled",
+    "release_pages",
     "reloaded",
     "replace",
     "root_cause",
@@ -65,7 +66,7 @@ if not TYPE_CHECKING:
         __name__,
         {
             "carried": ("training_of",),
-            "file_ranges": ("file_of", "relabelled", "stored_as"),
+            "file_ranges": ("file_of", "relabelled", "release_pages", "stored_as"),
             "files": ("destination", "flush", "mode_for", "new_file", "replace", "same_name"),
             "loading": ("as_model", "from_bytes", "load", "load_structure"),
             "protos": ("REPEATED", "root_cause"),

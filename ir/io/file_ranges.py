@@ -107,6 +107,21 @@ def range_of(tensor: onnx_ir.TensorProtocol) -> FileRange | None:
     return tensor.meta.get(_RANGE)
 
 
+def release_pages(tensor: onnx_ir.TensorProtocol) -> None:
+    """Drop the pages of a memory-mapped tensor from the memory of the process: they are read again if needed.
+
+    A process that reads all weights of a model, one after the other, then holds one of them at a time.
+    """
+    base: Any = tensor.numpy()
+    while base is not None and not isinstance(base, mmap.mmap):
+        base = getattr(base, "base", None) if hasattr(base, "base") else getattr(base, "obj", None)
+    place = range_of(tensor)
+    start = place.offset if place is not None else getattr(tensor, "offset", None) or 0
+    if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+        first = start - start % mmap.PAGESIZE
+        base.madvise(mmap.MADV_DONTNEED, first, start + tensor.nbytes - first)
+
+
 def relabelled(tensor: onnx_ir.TensorProtocol, dtype: onnx_ir.DataType) -> onnx_ir.TensorProtocol | None:
     """Return the same bytes as elements of another type of 8 bits or more, without reading them.
 

@@ -16,6 +16,7 @@ from castsmith.ir.bounds.rounding import (
     largest,
     sum_error,
     unit_roundoff,
+    vanished,
     with_slack,
 )
 from castsmith.ir.bounds.rules.normalization import NOT_MASKED
@@ -29,10 +30,12 @@ def convex_of_values(
     dtype = step.dtypes[0] or DataType.FLOAT
     turns = None if v.dims is None or past is not None else v.dims[-2]
     margin = 1 + 8 * sum_error(LONGEST if turns is None else turns, dtype)
-    low, high = np.asarray(min(v.least, 0.0)) * margin, np.asarray(max(v.greatest, 0.0)) * margin
+    least, most = min(v.least, 0.0), max(v.greatest, 0.0)
     given = [each for each in step.inputs if each is not None]
     if past is not None:
-        low, high = np.minimum(low, past.least * margin), np.maximum(high, past.greatest * margin)
+        least, most = min(least, past.least), max(most, past.greatest)
+    error = vanished(LONGEST if turns is None else turns, dtype)
+    low, high = np.asarray(least * margin - error), np.asarray(most * margin + error)
     width = (None if q.dims is None else q.dims[-1]) or LONGEST
     scores = float(q.magnitude.max(initial=0.0)) * float(k.magnitude.max(initial=0.0)) * width
     scores *= max(1.0, abs(step.float("scale", 1.0)))

@@ -10,7 +10,16 @@ import numpy as np
 import onnx_ir
 
 from castsmith.ir.bounds.interval import Interval, collapsed, flags, joined_along, products
-from castsmith.ir.bounds.rounding import Array, is_float, largest, sum_error, summed, unit_roundoff, with_slack
+from castsmith.ir.bounds.rounding import (
+    Array,
+    is_float,
+    largest,
+    sum_error,
+    summed,
+    unit_roundoff,
+    vanished,
+    with_slack,
+)
 from castsmith.ir.bounds.rules.arithmetic import add
 from castsmith.ir.bounds.rules.attention import convex_of_values
 from castsmith.ir.bounds.rules.convolution import convolve
@@ -60,7 +69,7 @@ def _linear(step: Step) -> Sequence[Interval]:
     ends = (low.reshape(1, -1), high.reshape(1, -1)) if low.size in (1, matrix.shape[0]) else (_one(low), _one(high))
     least, most, size = product_with(*ends, matrix)
     error = size * sum_error(matrix.shape[0] + 2, step.dtypes[-1])
-    error = np.where(np.isfinite(error), error, 0.0)
+    error = np.where(np.isfinite(error), error, 0.0) + vanished(matrix.shape[0], step.dtypes[-1])
     start = start if start.size else np.zeros(1)
     least, most = least - error + start, most + error + start
     least, most = summed(least, most, size, step.dtypes[-1])

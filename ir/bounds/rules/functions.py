@@ -6,9 +6,10 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+from onnx_ir import DataType
 
 from castsmith.ir.bounds.interval import Ends, Interval, absolute, aligned, products, with_bounds
-from castsmith.ir.bounds.rounding import Array, with_slack
+from castsmith.ir.bounds.rounding import Array, largest, with_slack
 from castsmith.ir.bounds.step import Rule, Step, UnknownRangeError
 
 
@@ -99,6 +100,10 @@ def _shrink(step: Step) -> Interval:
     x = step.input(0)
     bias = abs(step.float("bias", 0.0))
     low, high = np.minimum(x.low - bias, 0), np.maximum(x.high + bias, 0)
+    if step.dtypes[0] == DataType.DOUBLE:  # computed in float by ONNX Runtime
+        if max(-low.min(initial=0.0), high.max(initial=0.0)) > largest(DataType.FLOAT):
+            raise UnknownRangeError
+        low, high = with_slack(low, high, DataType.FLOAT)
     return step.result(low, high, x.dims, x)
 
 

@@ -23,7 +23,7 @@ from castsmith.ir.bounds.interval import (
     products,
     with_bounds,
 )
-from castsmith.ir.bounds.rounding import Array, sum_error, summed, with_slack
+from castsmith.ir.bounds.rounding import Array, sum_error, summed, vanished, with_slack
 from castsmith.ir.bounds.step import LENGTHS, LONGEST, Rule, Step, UnknownRangeError
 
 _CHUNK = 1 << 22
@@ -37,7 +37,7 @@ Matrix = np.ndarray[Any, Any]
 def product_error(size: Array, count: int, dtype: DataType | None) -> Array:
     """Of a sum of `count` products whose absolute values sum up to `size`."""
     with np.errstate(all="ignore"):
-        return np.nan_to_num(size * sum_error(count + 1, dtype), nan=0.0, posinf=0.0)
+        return np.nan_to_num(size * sum_error(count + 1, dtype), nan=0.0, posinf=0.0) + vanished(count, dtype)
 
 
 def product_with(low: Array, high: Array, weights: Array) -> tuple[Array, Array, Array]:
@@ -164,9 +164,9 @@ def _by_norm(step: Step, x: Interval, weights: Matrix, least: Array, most: Array
 def convex(step: Step, low: Array, high: Array, count: int, least: Array, most: Array) -> Ends:
     """Bounds of weights that sum up to at most 1, times rows in [low, high]."""
     low, high = np.minimum(low.astype(np.float64), 0), np.maximum(high.astype(np.float64), 0)
-    margin = 1 + 4 * sum_error(count + 1, step.dtypes[0])
+    margin, error = 1 + 4 * sum_error(count + 1, step.dtypes[0]), vanished(count, step.dtypes[0])
     with np.errstate(all="ignore"):
-        return np.maximum(least, low * margin), np.minimum(most, high * margin)
+        return np.maximum(least, low * margin - error), np.minimum(most, high * margin + error)
 
 
 def _weights_first(

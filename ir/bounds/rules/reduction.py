@@ -13,10 +13,10 @@ from castsmith.ir.bounds.rounding import (
     Array,
     is_integer,
     largest,
-    smallest,
     smallest_normal,
     sum_error,
     summed,
+    vanished,
     with_slack,
 )
 from castsmith.ir.bounds.step import LENGTHS, LONGEST, Rule, Step, UnknownRangeError
@@ -91,7 +91,7 @@ def _sums(step: Step, kind: str = "") -> Interval:
         size = _totals(x.magnitude**power, axes, x.dims)
         error = np.nan_to_num(size * sum_error(count + 1, step.dtypes[0]), nan=0.0, posinf=0.0)
         if power == 2:  # squares of small numbers vanish
-            error = error + count * smallest(step.dtypes[0] or DataType.FLOAT)
+            error = error + vanished(count, step.dtypes[0])
     not_negative = low.min(initial=0.0) >= 0
     low, high = low - error, high + error
     if not_negative:

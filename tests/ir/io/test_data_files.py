@@ -20,7 +20,7 @@ from onnx_ir import DataType
 import castsmith
 from castsmith.cli.main import main
 from castsmith.ir.errors import ModelError
-from castsmith.ir.io import saving, superseded
+from castsmith.ir.io import load, release_pages, saving, superseded
 from castsmith.ir.io.protos import tensors_of
 from castsmith.ir.io.superseded import locations
 from castsmith.ir.walks import all_tensors
@@ -403,3 +403,29 @@ def test_a_file_without_marks_is_never_deleted(tmp_path: Path, monkeypatch: pyte
     with pytest.warns(UserWarning, match="was kept"):
         castsmith.save(filled(2), path, external_data="m.data")
     assert (tmp_path / "m.data").exists()
+
+
+@pytest.mark.parametrize("shift", [0, 4096 + 64])
+def test_released_pages_leave_the_memory_and_are_read_again(tmp_path: Path, shift: int) -> None:
+    status = Path("/proc/self/status")
+    if not status.exists():
+        pytest.skip("no /proc: how much of a file is in memory is not known")
+
+    def resident() -> int:
+        return next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith("RssFile"))
+
+    weights = np.arange(1 << 23, dtype=np.float32)
+    (tmp_path / "data").write_bytes(bytes(shift) + weights.tobytes())
+    tensor = TensorProto(name="w", data_type=1, dims=[1 << 23], data_location=TensorProto.EXTERNAL)
+    for key, value in (("location", "data"), ("offset", str(shift)), ("length", str(weights.nbytes))):
+        tensor.external_data.add(key=key, value=value)
+    graph = helper.make_graph([], "g", [], [helper.make_tensor_value_info("w", 1, [1 << 23])], [tensor])
+    onnx.save(helper.make_model(graph), tmp_path / "model.onnx")
+    found = load(tmp_path / "model.onnx").graph.initializers["w"].const_value
+    assert found is not None
+    before = resident()
+    assert found.numpy().sum(dtype=np.float64) == weights.sum(dtype=np.float64)
+    assert resident() - before > 20_000
+    release_pages(found)
+    assert resident() - before < 5_000
+    assert np.array_equal(found.numpy(), weights)
