@@ -222,7 +222,7 @@ def narrowed_types(name: str, value: TypeLike | Iterable[TypeLike]) -> tuple[Dat
     except ArgumentTypeError:
         raise invalid(name, value, f"one or more of {known}", of_type=True) from None
     except ElementTypeError as error:
-        raise OptionError(f"{name}: {str(error).rstrip('.')}; {known} can be narrowed.") from None
+        raise OptionError(f"{name}: {str(error).rstrip('.?')}; {known} can be narrowed.") from None
     for dtype in found:
         if type_name(dtype) not in get_args(Narrowed):
             raise OptionError(f"{name}: {type_name(dtype)} is not narrowed; {known} can be.")
@@ -317,7 +317,10 @@ class Options:
     largest_dim: int = option(0, count_info("largest size of an unknown dimension, for narrowing int64", "N"))
     in_place: bool = option(False, flag_info("change the model itself instead of a copy"))
     passes: Sequence[str | PassBase] | None = option(
-        None, OptionInfo("passes to run, separated by commas: name or name{option=value}", _passes, metavar="LIST")
+        None,
+        OptionInfo(
+            "passes to run, separated by commas: name or module:Class, or name{option=value}", _passes, (), "LIST"
+        ),
     )
     lowerings: Mapping[str, Callable[..., Any]] | None = option(
         None, OptionInfo("how to lower custom operators, by name", _mapping)

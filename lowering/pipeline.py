@@ -27,7 +27,7 @@ from castsmith.lowering.registry import (
     pass_name,
 )
 from castsmith.lowering.results import Result
-from castsmith.numerics.errors import OptionError
+from castsmith.numerics.errors import OptionError, did_you_mean
 from castsmith.numerics.promotion import PromotionRules, as_rules
 
 if TYPE_CHECKING:
@@ -278,7 +278,8 @@ def _specs(
     if until is None:
         return list(passes)
     if until not in names:
-        raise OptionError(f"unknown pass {until!r} for until; expected {', '.join(names)}.")
+        way_out = did_you_mean(until, names, f"expected {', '.join(names)}")
+        raise OptionError(f"unknown pass {until!r} for until; {way_out}")
     return list(passes[: names.index(until) + 1])
 
 

@@ -12,9 +12,9 @@ from typing import Any
 from onnx_ir import DataType
 from onnx_ir.passes import PassBase
 
-from castsmith.numerics.errors import OptionError
+from castsmith.numerics.errors import OptionError, did_you_mean
 from castsmith.numerics.extensions import PASSES as ADDED
-from castsmith.numerics.extensions import extension, extensions
+from castsmith.numerics.extensions import clause, extension, extensions
 from castsmith.numerics.types import parse_type
 
 PASSES: dict[str, str] = {
@@ -55,7 +55,7 @@ PIPELINE: tuple[str, ...] = tuple(
 AFTER: dict[str, tuple[str, ...]] = {"lower-custom": ("insert-promote-types", "resolve-promote-types")}
 """Passes to run after one that changed something: the result of a custom operator had no type before."""
 
-_SPEC = re.compile(r"(?P<name>[a-z0-9-]+)(\{(?P<options>[^{}]*)\})?")
+_SPEC = re.compile(r"(?P<name>[a-z0-9-]+|[\w.]+:\w+)(\{(?P<options>[^{}]*)\})?")
 
 
 def needs_target(name: str) -> bool:
@@ -84,14 +84,42 @@ def added_passes() -> list[str]:
 
 
 def pass_class(name: str) -> type[PassBase]:
-    """Return the pass of that name. Raises OptionError for an unknown one, ExtensionError for an unusable one."""
+    """Return the pass of that name, or the class `module:Class`, whose module is imported.
+
+    Raises:
+        OptionError: The name is unknown, or there is no such class.
+        ExtensionError: A package adds an unusable pass.
+    """
     if name in PASSES:
         module, _, kind = PASSES[name].partition(":")
         return getattr(import_module(module), kind)
+    if ":" in name:
+        return _named_class(name)
     found = extension(ADDED, name, _fit)
     if found is None:
-        raise OptionError(f"unknown pass {name!r}; expected {', '.join((*PASSES, *added_passes()))}.")
+        known = (*PASSES, *added_passes())
+        way_out = did_you_mean(name, known, f"expected {', '.join(known)}")
+        raise OptionError(f"unknown pass {name!r}; {way_out}")
     return found
+
+
+def _named_class(name: str) -> type[PassBase]:
+    """Return the class `module:Class`; the module is searched where Python looks, so not in the current folder."""
+    module, _, kind = name.partition(":")
+    try:
+        home = import_module(module)
+        if not hasattr(home, kind):
+            raise TypeError(f"the module {module!r} has no {kind!r}")
+        return _fit(getattr(home, kind))
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise OptionError(f"the pass {name} cannot be used: {clause(error)}.") from error
+        raise OptionError(
+            f"the pass {name} cannot be used: there is no module {error.name!r} on Python's path;"
+            " install it, or add its folder to PYTHONPATH."
+        ) from None
+    except Exception as error:  # importing a module of the user can raise anything
+        raise OptionError(f"the pass {name} cannot be used: {clause(error)}.") from error
 
 
 def pass_name(spec: str) -> str:
@@ -114,7 +142,8 @@ def make_pass(spec: str, settings: Mapping[str, Any]) -> PassBase:
     values = {key: value for key, value in settings.items() if key in known and value is not None}
     for key, text in _options(spec):
         if key not in option_names(name):
-            raise OptionError(f"{name} has no option {key!r}; it has {', '.join(option_names(name)) or 'none'}.")
+            way_out = did_you_mean(key, option_names(name), f"it has {', '.join(option_names(name)) or 'none'}")
+            raise OptionError(f"{name} has no option {key!r}; {way_out}")
         values[key] = _parse(name, key, text, known[key])
     if needs_target(name) and "target" not in values:
         raise OptionError(f"{name} needs a target.")

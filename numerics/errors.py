@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from onnx_ir import DataType
 
 T = TypeVar("T")
@@ -78,6 +80,15 @@ def require(holds: bool, text: str) -> None:
     """Raise InternalError with the text unless the condition holds."""
     if not holds:
         raise InternalError(text)
+
+
+def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
+    """Return the end of a sentence about an unknown name: the most similar known name, or `otherwise`."""
+    from difflib import get_close_matches
+
+    by_folded = {each.lower(): each for each in known}
+    found = get_close_matches(name.lower(), list(by_folded), 1)
+    return f"did you mean {by_folded[found[0]]!r}?" if found else f"{otherwise}."
 
 
 def present(thing: T | None, what: str) -> T:

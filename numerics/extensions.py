@@ -76,7 +76,7 @@ def loaded(each: Extension, fit: Callable[[object], Thing]) -> Thing:
 
 def clause(error: Exception) -> str:
     """Return the first line of a foreign error, with its kind if that adds information."""
-    text = str(error).strip().partition("\n")[0].rstrip(".")
+    text = str(error).strip().partition("\n")[0].rstrip(".?")
     return (
         text
         if text and isinstance(error, TypeError | ValueError | CastsmithError)

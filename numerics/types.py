@@ -18,7 +18,7 @@ import numpy as np
 from onnx_ir import DataType
 
 from castsmith.numerics.arguments import described, whole_number
-from castsmith.numerics.errors import ArgumentTypeError, ElementTypeError
+from castsmith.numerics.errors import ArgumentTypeError, ElementTypeError, did_you_mean
 
 TypeLike = DataType | str | int | np.dtype[Any] | type[np.generic] | type[bool] | type[str]
 """Anything that names an element type: see `parse_type`."""
@@ -267,7 +267,8 @@ def parse_type(name: TypeLike) -> DataType:
         try:
             return _names()[name.lower()]
         except KeyError:
-            raise ElementTypeError(f"{name!r} is not an element type of ONNX.") from None
+            way_out = did_you_mean(name, _names(), "expected a name such as float16, bf16 or i64")
+            raise ElementTypeError(f"{name!r} is not an element type of ONNX; {way_out}") from None
     if isinstance(name, np.dtype | type):
         return _of_numpy(name)
     if isinstance(name, float | bool | None):

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import onnx
 import pytest
 
 from castsmith.numerics.extensions import ExtensionError, extension
@@ -87,6 +88,49 @@ def test_a_bad_one_is_a_sentence(castsmith: Command, tmp_path: Path, monkeypatch
     assert f"the entry point {name} = {value} of castsmith.{group} in the package acme-tools 1.0" in ended.err
     assert text in ended.err
     assert not out.exists()
+
+
+NAMED = {
+    "added_by_test:Tidy": "",
+    "added_by_test:Tidy{name=other}": "",
+    "added_by_test:Tidy{nmae=other}": "has no option 'nmae'; did you mean 'name'?",
+    "added_by_test:NONE": "the module 'added_by_test' has no 'NONE'",
+    "added_by_test:NUMBER": "not a subclass of onnx_ir.passes",
+    "added_by_test:Needs": "its option how has no default",
+    "added_by_tset:Tidy": "there is no module 'added_by_tset' on Python's path; install it, or add its folder to",
+    "imports_other:Tidy": "ModuleNotFoundError: No module named 'nowhere'",
+    "simplify-cast": "unknown pass 'simplify-cast'; did you mean 'simplify-casts'?",
+}
+TIDY = """
+@dataclass(frozen=True)
+class Tidy(InPlacePass):
+    name: str = "tidy"
+
+    def call(self, model):
+        model.graph.name = self.name
+        return PassResult(model, True)
+"""
+
+
+@pytest.mark.parametrize("spec", NAMED)
+def test_a_pass_by_its_module(castsmith: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spec: str) -> None:
+    """Only what is on Python's path is found, and the current folder is not."""
+    folder, out = tmp_path / "folder", tmp_path / "b.onnx"
+    folder.mkdir()
+    (folder / "added_by_test.py").write_text(MODULE + TIDY)
+    (folder / "imports_other.py").write_text("import nowhere")
+    words = ("optimize", write_model(tmp_path / "a.onnx", CLEAN), "-o", out, "--passes", spec)
+    monkeypatch.chdir(folder)
+    ended = castsmith(*words)
+    assert ended.code == 2
+    assert is_one_sentence(ended.err)
+    monkeypatch.syspath_prepend(folder)
+    for module in ("added_by_test", "imports_other"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    ended = castsmith(*words)
+    assert (ended.code, NAMED[spec] in ended.err) == (2 if NAMED[spec] else 0, True)
+    assert is_one_sentence(ended.err or "castsmith: .\n")
+    assert not out.exists() or onnx.load(out).graph.name == ("other" if "other" in spec else "tidy")
 
 
 def test_two_packages_with_one_name(castsmith: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

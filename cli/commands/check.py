@@ -97,12 +97,13 @@ def _wanted(arguments: argparse.Namespace) -> tuple[frozenset[str] | None, froze
 
 def _codes(text: str) -> frozenset[str]:
     from castsmith.cli.codes import FINDINGS
-    from castsmith.lowering.registry import OptionError
+    from castsmith.numerics.errors import OptionError, did_you_mean
 
     codes = frozenset(filter(None, (word.strip() for word in text.split(","))))
     unknown = sorted(codes - {page.code for page in FINDINGS})
     if unknown:
-        raise OptionError(f"unknown code {unknown[0]}; `castsmith explain` lists the codes of findings.")
+        way_out = did_you_mean(unknown[0], [page.code for page in FINDINGS], "`castsmith explain` lists them")
+        raise OptionError(f"unknown code {unknown[0]!r} of a finding; {way_out}")
     return codes
 
 

@@ -20,7 +20,7 @@ def add_to(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from castsmith.cli.codes import all_pages, page_of, page_text
     from castsmith.cli.text import columns
-    from castsmith.lowering.registry import OptionError
+    from castsmith.numerics.errors import OptionError, did_you_mean
 
     if not arguments.codes:
         pages = all_pages()
@@ -34,7 +34,8 @@ def run(arguments: argparse.Namespace) -> int:
     found = [page_of(code) for code in arguments.codes]
     for code, page in zip(arguments.codes, found, strict=True):
         if page is None:
-            raise OptionError(f"unknown code {code}; `castsmith explain` lists all codes.")
+            known = [page.code for page in all_pages()]
+            raise OptionError(f"unknown code {code!r}; {did_you_mean(code, known, '`castsmith explain` lists them')}")
     pages = [page for page in found if page is not None]
     if arguments.json:
         print_json({"pages": [asdict(page) for page in pages]})

@@ -166,6 +166,8 @@ def load_structure(path: str | os.PathLike[str]) -> onnx_ir.Model:
 
 def _loaded(path: Path, *, with_data: bool) -> onnx_ir.Model:
     proto, source = _read(path)
+    if not proto.HasField("graph") and (known := _known(path)):
+        raise ModelError(f"{path}: {known}.")
     model = _deserialize(path, proto)
     if with_data:
         _find_data(path, path.parent, model)
@@ -188,12 +190,12 @@ def from_proto(proto: onnx.ModelProto, name: str = "") -> onnx_ir.Model:
 
 def from_bytes(data: bytes, name: str) -> onnx_ir.Model:
     """Return the model in the bytes of an ONNX file, as `from_proto`. Raises ModelError, which calls it `name`."""
-    if not data:
-        raise ModelError(f"{name}: empty, expected an ONNX model.")
     try:
         proto = onnx.ModelProto.FromString(data)
     except DecodeError:
-        raise ModelError(f"{name}: not an ONNX model, or truncated.") from None
+        raise ModelError(f"{name}: {_known(data) or 'not an ONNX model, or truncated'}.") from None
+    if not proto.HasField("graph") and (known := _known(data)):
+        raise ModelError(f"{name}: {known}.")
     return from_proto(proto, name)
 
 
@@ -227,7 +229,7 @@ def read_proto(path: Path) -> onnx.ModelProto:
 def _read(path: Path) -> tuple[onnx.ModelProto, IO[bytes] | None]:
     """Return the proto and, if its weights were left in the file, the open file that holds them."""
     if path.is_dir():
-        raise ModelError(f"{path}: a folder, not an ONNX file.")
+        raise ModelError(f"{path}: {_known(path) or 'a folder, not an ONNX file'}.")
     if path.exists() and not path.is_file():
         raise ModelError(f"{path}: not an ordinary file.")
     try:
@@ -244,9 +246,16 @@ def _read(path: Path) -> tuple[onnx.ModelProto, IO[bytes] | None]:
     except OSError as error:
         raise ModelError(f"{path}: the file cannot be read ({error.strerror}).") from None
     except (*_NO_MODEL, ValueError):
-        raise ModelError(f"{path}: not an ONNX model, or truncated.") from None
+        raise ModelError(f"{path}: {_known(path) or 'not an ONNX model, or truncated'}.") from None
     except (IndexError, RuntimeError):  # of the parser of ONNX text
         raise ModelError(f"{path}: the text has a number that is out of range.") from None
+
+
+def _known(source: Path | bytes) -> str:
+    """Return what a file or content is instead of an ONNX model, and the way out; empty if it is not recognised."""
+    from castsmith.ir.io.foreign import foreign_bytes, foreign_file
+
+    return foreign_bytes(source) if isinstance(source, bytes) else foreign_file(source)
 
 
 def _require_shallow_text(path: Path) -> None:

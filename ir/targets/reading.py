@@ -13,6 +13,7 @@ from onnx_ir import DataType
 from castsmith.ir.targets.target import Target, TargetError, WrongCast, WrongFusion
 from castsmith.numerics.arguments import text
 from castsmith.numerics.cast import NEWEST_OPSET
+from castsmith.numerics.errors import did_you_mean
 from castsmith.numerics.extensions import TARGETS, extension, extensions
 from castsmith.numerics.json_files import read_json
 from castsmith.numerics.types import parse_type
@@ -45,9 +46,9 @@ def load_target(name_or_path: str) -> Target:
         return _read(path)
     added = extension(TARGETS, name_or_path, lambda thing: _fit(thing, name_or_path))
     if added is None and not path.is_file():
-        raise TargetError(
-            f"unknown target {name_or_path!r}; expected {', '.join(target_names())}, or the path of a JSON file."
-        )
+        known = target_names()
+        way_out = did_you_mean(name_or_path, known, f"expected {', '.join(known)}, or the path of a JSON file")
+        raise TargetError(f"unknown target {name_or_path!r}; {way_out}")
     return added or _read(path)
 
 
@@ -80,7 +81,7 @@ def _read(path: Path) -> Target:
     except KeyError as error:
         raise TargetError(f"{path} does not describe a target: {error.args[0]!r} is missing.") from None
     except (TypeError, ValueError, AttributeError) as error:
-        raise TargetError(f"{path} does not describe a target: {str(error).rstrip('.')}.") from None
+        raise TargetError(f"{path} does not describe a target: {str(error).rstrip('.?')}.") from None
 
 
 def _target(data: dict[str, Any]) -> Target:

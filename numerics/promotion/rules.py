@@ -26,7 +26,7 @@ from typing import Any, cast
 from onnx_ir import DataType
 
 from castsmith.numerics.arguments import flag, text
-from castsmith.numerics.errors import PromotionError
+from castsmith.numerics.errors import PromotionError, did_you_mean
 from castsmith.numerics.extensions import PROMOTIONS, extension, extensions
 from castsmith.numerics.json_files import read_json
 from castsmith.numerics.types import parse_type
@@ -77,7 +77,7 @@ def _file_as_of(path: str, state: tuple[int, ...]) -> PromotionFile:
     try:
         return _read(content, path)
     except (TypeError, ValueError) as error:
-        raise PromotionError(f"{path} does not describe a promotion: {str(error).rstrip('.')}.") from None
+        raise PromotionError(f"{path} does not describe a promotion: {str(error).rstrip('.?')}.") from None
 
 
 def _read(content: object, path: str) -> PromotionFile:
@@ -186,8 +186,9 @@ class PromotionRules:
             return _from_file(name)
         found = extension(PROMOTIONS, name, lambda thing: _fit(thing, name))
         if found is None:
-            known = ", ".join((*PRESETS, *(each.name for each in extensions(PROMOTIONS))))
-            raise PromotionError(f"unknown promotion preset {name!r}; expected {known}.")
+            known = (*PRESETS, *(each.name for each in extensions(PROMOTIONS)))
+            way_out = did_you_mean(name, known, f"expected {', '.join(known)}")
+            raise PromotionError(f"unknown promotion preset {name!r}; {way_out}")
         return found
 
 

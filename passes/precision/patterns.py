@@ -12,13 +12,12 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from fnmatch import translate
 from functools import cached_property
 
 import onnx_ir
 
-from castsmith.numerics.errors import OptionError
+from castsmith.numerics.errors import OptionError, did_you_mean
 
 _KINDS = ("op", "name", "path")
 _SCOPES = ("pkg.torch.onnx.name_scopes", "namespace", "pkg.torch.onnx.namespace")
@@ -97,18 +96,14 @@ def require_matches(patterns: Sequence[Pattern], nodes: Sequence[onnx_ir.Node], 
     """Raise OptionError for a pattern that matches no node of the model."""
     for pattern in patterns:
         if not any(map(pattern.matches, nodes)):
-            raise OptionError(
-                f"{option} {pattern.text!r} matches no node;"
-                f" {_meant(pattern, nodes) or 'give a node name, an operator, or a module path'}."
-            )
+            raise OptionError(f"{option} {pattern.text!r} matches no node; {_meant(pattern, nodes)}")
 
 
 def _meant(pattern: Pattern, nodes: Sequence[onnx_ir.Node]) -> str:
-    """Return the question for the most similar operator, node or module; empty without one."""
+    """Return the end of the sentence: the most similar operator, node or module, or what a pattern is."""
     known = {text for node in nodes for text in (*_operators(node), *_names(node))}
     known |= {".".join(path[:count]) for node in nodes for path in paths_of(node) for count in range(1, len(path) + 1)}
-    found = get_close_matches(pattern.glob, sorted(filter(None, known)), 1)
-    return f"did you mean {found[0]!r}" if found else ""
+    return did_you_mean(pattern.glob, sorted(filter(None, known)), "give a node name, an operator, or a module path")
 
 
 def steps_of(path: str) -> tuple[str, ...]:

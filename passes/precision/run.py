@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from typing import cast
 
 import onnx_ir
@@ -33,7 +32,7 @@ from castsmith.ir.rewrite_pass import RewritePass
 from castsmith.ir.targets import DEFAULT_TARGET, Target, as_target, load_target
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, all_values, holders, imports_by_scope
-from castsmith.numerics.errors import CastsmithError, OptionError
+from castsmith.numerics.errors import CastsmithError, OptionError, did_you_mean
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import TypeLike, parse_type, type_name
 from castsmith.passes.place import Sizes
@@ -227,8 +226,7 @@ def ports_to_convert(model: onnx_ir.Model, io: str) -> frozenset[str]:
     wanted = [part.strip() for part in io.split(",")]
     for name in wanted:
         if name not in names:
-            similar = get_close_matches(name, names, 1)
-            way_out = f"did you mean {similar[0]!r}?" if similar else f"expected {', '.join(names)}."
+            way_out = did_you_mean(name, names, f"expected {', '.join(names)}")
             raise OptionError(f"io names {name!r}, which is not an input or output; {way_out}")
     return frozenset(wanted)
 

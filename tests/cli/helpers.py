@@ -61,4 +61,9 @@ def write_model(path: Path, text: str) -> Path:
 
 def is_one_sentence(text: str) -> bool:
     """True if the text is one line in the form of every error."""
-    return text.startswith("castsmith: ") and text.endswith(".\n") and text.count("\n") == 1 and "Traceback" not in text
+    return (
+        text.startswith("castsmith: ")
+        and text.endswith((".\n", "?\n"))
+        and text.count("\n") == 1
+        and "Traceback" not in text
+    )

@@ -87,7 +87,7 @@ def test_text_shows_every_value_and_the_reason(castsmith: Command) -> None:
         ("0", "f8e8m0", "f32", "0 has no fixed value in float8e8m0: float8e8m0 has no zero."),
         ("nan", "f4e2m1", "f32", "nan has no fixed value in float4e2m1"),
         ("1", "c64", "f32", "Cast does not support complex64."),
-        ("1", "f33", "f32", "'f33' is not an element type of ONNX."),
+        ("1", "f33", "f32", "'f33' is not an element type of ONNX; did you mean 'f32'?"),
     ],
 )
 def test_what_is_no_value_is_refused(castsmith: Command, value: str, source: str, to: str, text: str) -> None:

@@ -244,4 +244,4 @@ def test_a_code_that_is_none_is_bad_usage(castsmith: Command, tmp_path: Path) ->
     for option in ("--select", "--ignore"):
         ended = castsmith("check", model, option, "double-rounding,no-such")
         assert (ended.code, is_one_sentence(ended.err)) == (2, True)
-        assert "unknown code no-such" in ended.err
+        assert "unknown code 'no-such" in ended.err

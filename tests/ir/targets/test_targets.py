@@ -146,9 +146,11 @@ def test_every_arithmetic_hazard_of_a_target_is_known_to_the_sequences():
 
 def test_an_unknown_name_lists_the_known_ones():
     with pytest.raises(
-        TargetError, match=r"unknown target 'tensorrt'; expected coreml, iree, migraphx, onnx-mlir, onnx"
+        TargetError, match=r"unknown target 'nowhere'; expected coreml, iree, migraphx, onnx-mlir, onnx"
     ):
-        load_target("tensorrt")
+        load_target("nowhere")
+    with pytest.raises(TargetError, match=r"unknown target 'OpenVINO-cp'; did you mean 'openvino-cpu'\?$"):
+        load_target("OpenVINO-cp")
 
 
 @pytest.mark.parametrize(
