@@ -76,6 +76,8 @@ def add_options(parser: Any, names: Iterable[str]) -> None:
                 known["choices"] = info.choices
             if isinstance(default, int):
                 known["type"] = integer(0)
+            elif default is None or isinstance(default, str):
+                known |= {"type": text_value, "default": default or None}
             elif isinstance(default, tuple):
                 known |= {"type": canonical_type, "action": "append", "default": None}
             parser.add_argument(flag, **known)
@@ -96,6 +98,25 @@ def add_json(parser: argparse.ArgumentParser, *, nested: bool = False) -> None:
     parser.add_argument("--json", action="store_true", default=default, help="print JSON instead of text")
 
 
+def add_format(parser: argparse.ArgumentParser, *others: str) -> None:
+    """Add the options --format, with `others` beside text and json, and --json."""
+    choices = ("text", "json", *others)
+    parser.add_argument("--format", choices=choices, help="how the result is printed (default: text)")
+    parser.add_argument("--json", action="store_true", help="the same as --format json")
+
+
+def format_of(arguments: argparse.Namespace) -> str:
+    """Return how the result is printed, as the options of `add_format` say."""
+    return "json" if arguments.json else arguments.format or "text"
+
+
+def text_value(text: str) -> str:
+    """Return the text, which is not empty. An argparse type."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("expected a value, not an empty one")
+    return text
+
+
 def add_jobs(parser: Any) -> None:
     """Add the option -j to a parser or a group of one."""
     default, help_text = os.cpu_count() or 1, "number of models processed at a time"
@@ -108,6 +129,7 @@ def add_promotion(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--promotion",
         metavar="PRESET",
+        type=text_value,
         help="rules of openvino (the default), torch, numpy, jax or tensorflow, half for mixed float16 models, or of a"
         " JSON file",
     )

@@ -205,8 +205,11 @@ def run_command(arguments: argparse.Namespace) -> int:
     """Call `arguments.run` and turn every exception into a sentence and an exit code."""
     _print_any_character()
     _print_only_our_own()
+    from castsmith.cli.consistency import require_consistent
+
     command: Callable[[argparse.Namespace], int] = arguments.run
     try:
+        require_consistent(arguments)
         code = command(arguments)
         sys.stdout.flush()
         return code

@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import castsmith
+from castsmith.cli.consistency import given_options
 from castsmith.cli.exit_codes import UNUSABLE, USAGE, Failure, end_of_help, run_command, tell_failure
 
 if TYPE_CHECKING:
@@ -93,7 +94,9 @@ def main(argv: Sequence[str] | None = None, outcome: Outcome | None = None) -> i
     parser = _parser(commands)
     try:
         _require_sound(words)
-        arguments = parser.parse_args(_spelled_out(words, commands))
+        spelled = _spelled_out(words, commands)
+        arguments = parser.parse_args(spelled)
+        arguments.given = given_options(parser, spelled)
     except _UsageError as error:
         return tell_failure(Failure(USAGE, str(error), "", UNUSABLE), as_json="--json" in words)
     except SystemExit as ending:  # --help or --version

@@ -192,11 +192,11 @@ def _wanted(arguments: argparse.Namespace) -> Wanted:
 
 
 def _words(arguments: argparse.Namespace) -> Iterator[str]:
-    """Return the command with its options as given, except those that concern all models together."""
+    """Return the command with the options that were given, except those that concern all models together."""
     yield arguments.command
     for name, value in vars(arguments).items():
         option = f"--{name.replace('_', '-')}"
-        if name in _OF_ALL or value is None or value is False or value == "":
+        if name in _OF_ALL or name not in arguments.given:
             continue
         if name == "diff":
             yield f"--diff={value}" if value == "full" else "--diff"

@@ -69,13 +69,15 @@ def _page_path(arguments: argparse.Namespace) -> Path | None:
     """Return the file to write. Raises OptionError or ModelError, before any work, if it must not be written."""
     from castsmith.cli.collisions import require_apart, settings_files
     from castsmith.cli.models import STREAM
-    from castsmith.cli.output import require_writable
+    from castsmith.cli.output import is_html, require_writable
     from castsmith.lowering.registry import OptionError
 
     if arguments.html is None:
         return None
     if arguments.html == STREAM:
         raise OptionError("--html - is not supported: name a file.")
+    if not is_html(Path(arguments.html)):
+        raise OptionError(f"--html {arguments.html}: the plot is a page, so its name ends in .html.")
     page, source = Path(arguments.html), None if arguments.input == STREAM else Path(arguments.input)
     require_apart({**settings_files(arguments), "the model": [source]}, {"--html": [page]})
     require_writable(page)

@@ -5,7 +5,16 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from castsmith.cli.arguments import Commands, add_command, add_promotion, print_json, promotion_rules
+from castsmith.cli.arguments import (
+    Commands,
+    add_command,
+    add_format,
+    add_promotion,
+    format_of,
+    print_json,
+    promotion_rules,
+    text_value,
+)
 from castsmith.cli.batch import means_many, models_of
 from castsmith.cli.exit_codes import DONE, REFUSED, Failure, complain, failure_of, worst
 
@@ -31,14 +40,17 @@ def add_to(commands: Commands) -> None:
     )
     parser.add_argument("--target", metavar="T", help="the runtime that the model is for (see castsmith targets)")
     select = parser.add_argument_group("findings (castsmith explain lists the codes)")
-    select.add_argument("--select", metavar="CODES", help="report only these codes, separated by commas")
-    select.add_argument("--ignore", metavar="CODES", help="do not report these codes, such as intended lossy casts")
+    select.add_argument(
+        "--select", metavar="CODES", type=text_value, help="report only these codes, separated by commas"
+    )
+    select.add_argument(
+        "--ignore", metavar="CODES", type=text_value, help="do not report these codes, such as intended lossy casts"
+    )
     levels = tuple(level.lower() for level in _LEVELS)
     help_text = "exit with 1 for findings of this severity or higher (default: note, that is any)"
     select.add_argument("--fail-on", choices=levels, default=levels[0], help=help_text)
     add_promotion(parser)
-    parser.add_argument("--format", choices=("text", "json", "sarif"), default="text", help="default: text")
-    parser.add_argument("--json", dest="format", action="store_const", const="json", help="the same as --format json")
+    add_format(parser, "sarif")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -92,7 +104,13 @@ def _findings(
 
 def _wanted(arguments: argparse.Namespace) -> tuple[frozenset[str] | None, frozenset[str]]:
     """Return the codes to select, None for all, and those to ignore."""
-    return None if arguments.select is None else _codes(arguments.select), _codes(arguments.ignore or "")
+    from castsmith.lowering.registry import OptionError
+
+    selected = None if arguments.select is None else _codes(arguments.select)
+    ignored = _codes(arguments.ignore or "")
+    if selected is not None and selected & ignored:
+        raise OptionError(f"--select and --ignore both name {min(selected & ignored)}: give it to one of them.")
+    return selected, ignored
 
 
 def _codes(text: str) -> frozenset[str]:
@@ -112,11 +130,12 @@ def _print(arguments: argparse.Namespace, checked: Checked) -> None:
     from castsmith.cli.text import Line, finding_line, print_lines
 
     found = [(file, records) for file, records in checked if not isinstance(records, Failure)]
-    if arguments.format == "sarif":
+    shape = format_of(arguments)
+    if shape == "sarif":
         from castsmith.cli.text import sarif_text
 
         print(sarif_text(found), end="")
-    elif arguments.format == "json":
+    elif shape == "json":
         print_json(_data(arguments, checked))
     else:
         print_lines(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from castsmith.cli.arguments import Commands, add_command, add_json
 from castsmith.cli.commands import optimize
 from castsmith.cli.commands.optimize import add_many, add_models, add_output, add_shown, run_each, savings_wanted
-from castsmith.cli.commands.verify import add_inputs, given_inputs
+from castsmith.cli.commands.verify import add_inputs, given_inputs, require_dims
 
 if TYPE_CHECKING:
     import onnx_ir
@@ -62,6 +62,7 @@ def _convert(
 ) -> Result:
     from castsmith.lowering.conversion import convert
 
+    require_dims(arguments, model)
     looked_at = savings_wanted(arguments)
 
     def ahead_of(name: str) -> None:

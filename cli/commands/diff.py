@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from difflib import unified_diff
 from typing import TYPE_CHECKING
 
-from castsmith.cli.arguments import Commands, add_command, print_json
+from castsmith.cli.arguments import Commands, add_command, add_format, format_of, print_json
 from castsmith.cli.exit_codes import DONE, REFUSED
 
 if TYPE_CHECKING:
@@ -39,8 +39,7 @@ def add_to(commands: Commands) -> None:
     parser.add_argument("--all", action="store_true", help=help_text)
     help_text = "show every difference, including places that changed alike"
     parser.add_argument("--full", action="store_true", help=help_text)
-    parser.add_argument("--format", choices=("text", "json", "html"), default="text", help="default: text")
-    parser.add_argument("--json", dest="format", action="store_const", const="json", help="the same as --format json")
+    add_format(parser, "html")
 
 
 def _one_but_of_git() -> str | None:
@@ -67,11 +66,12 @@ def run(arguments: argparse.Namespace) -> int:
         announce(f"comparing {names[0]} with {names[1]}")
         a, b = read_model(source_of(arguments.a)), read_model(source_of(arguments.b))
         found = diff(a, b, everything=arguments.all)
-    if arguments.format == "html":
+    shape = format_of(arguments)
+    if shape == "html":
         from castsmith.cli.page import diff_page, html_text
 
         print(html_text(diff_page(" \u2192 ".join(names), a, b, found)), end="")
-    elif arguments.format == "json":
+    elif shape == "json":
         print_json({"a": arguments.a, "b": arguments.b, "same": not found, **comparison_data(found)})
     else:
         print_lines(comparison_lines(*names, found, full=arguments.full))

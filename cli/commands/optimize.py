@@ -22,7 +22,7 @@ from castsmith.cli.arguments import (
     promotion_rules,
 )
 from castsmith.cli.batch import is_folder, means_many, run_many
-from castsmith.cli.commands.verify import add_engine, add_inputs, given_inputs
+from castsmith.cli.commands.verify import add_engine, add_inputs, given_inputs, require_dims
 from castsmith.cli.exit_codes import DONE, INCONCLUSIVE, REFUSED, cleaned_up_if_interrupted, complain
 
 if TYPE_CHECKING:
@@ -237,6 +237,7 @@ def _optimize(
     from castsmith.ir.options import Options
     from castsmith.lowering.pipeline import optimize_loaded
 
+    require_dims(arguments, model)
     given = given_inputs(arguments)
     looked_at = savings_wanted(arguments)
 

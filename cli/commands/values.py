@@ -10,11 +10,15 @@ import argparse
 import re
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from castsmith.cli.arguments import Commands, add_command, add_json, add_promotion, integer, print_json, promotion_rules
 from castsmith.cli.exit_codes import DONE, REFUSED, complain, with_command_options
 from castsmith.cli.text import columns, printable
 from castsmith.numerics.errors import present
+
+if TYPE_CHECKING:
+    from onnx_ir import DataType
 
 _WIDEST = 64
 _NEGATIVE = re.compile(r"-(\d|\.\d|inf|nan)", re.IGNORECASE)
@@ -34,7 +38,7 @@ def _add_cast(commands: Commands) -> None:
     parser.add_argument("--to", metavar="TYPE", required=True, help="the type to cast to")
     parser.add_argument("--no-saturate", action="store_true", help="do not saturate, as the attribute saturate = 0")
     parser.add_argument(
-        "--round-mode", metavar="MODE", default="up", help="rounding to float8e8m0: up, down or nearest"
+        "--round-mode", metavar="MODE", help="rounding to float8e8m0: up (the default), down or nearest"
     )
     parser.add_argument(
         "--opset", metavar="N", type=integer(1), help="the opset whose Cast is computed (default: the newest)"
@@ -92,11 +96,13 @@ def run_cast(arguments: argparse.Namespace) -> int:
     from castsmith.numerics.types import parse_type, type_name
 
     source, to = parse_type(arguments.source), parse_type(arguments.to)
+    _require_meaning(arguments, to)
+    round_mode = arguments.round_mode or "up"
     opset = NEWEST_OPSET if arguments.opset is None else arguments.opset
     texts = given_texts(arguments.values)
     values = [read_value(text, source) for text in texts]
     results = [
-        convert(text, value, to, saturate=not arguments.no_saturate, round_mode=arguments.round_mode, opset=opset)
+        convert(text, value, to, saturate=not arguments.no_saturate, round_mode=round_mode, opset=opset)
         for text, value in zip(texts, values, strict=True)
     ]
     if arguments.json:
@@ -105,7 +111,7 @@ def run_cast(arguments: argparse.Namespace) -> int:
                 "from": type_name(source),
                 "to": type_name(to),
                 "saturate": not arguments.no_saturate,
-                "round_mode": arguments.round_mode,
+                "round_mode": round_mode,
                 "opset": opset,
                 "casts": [asdict(result) for result in results],
             }
@@ -115,6 +121,20 @@ def run_cast(arguments: argparse.Namespace) -> int:
     rows = [(r.text, r.value, r.code, r.result, r.result_code, _standing(r.standing, r.reason)) for r in results]
     print(printable("\n".join(columns([heads, *rows], indent=""))))
     return DONE
+
+
+def _require_meaning(arguments: argparse.Namespace, to: DataType) -> None:
+    """Raise OptionError for an option that Cast to this type does not look at."""
+    from onnx_ir import DataType
+
+    from castsmith.lowering.registry import OptionError
+    from castsmith.numerics.types import Kind, element_type, type_name
+
+    row = element_type(to)
+    if arguments.round_mode is not None and to != DataType.FLOAT8E8M0:
+        raise OptionError(f"--round-mode is for casts to float8e8m0, not to {type_name(to)}.")
+    if arguments.no_saturate and (row.kind, row.bits) != (Kind.FLOATING, 8):
+        raise OptionError(f"--no-saturate is for casts to float8 types, not to {type_name(to)}.")
 
 
 def run_trunc(arguments: argparse.Namespace) -> int:

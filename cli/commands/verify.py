@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import numpy as np
+    import onnx_ir
 
     from castsmith.ir.verify import Verdict
 
@@ -106,9 +107,11 @@ def run(arguments: argparse.Namespace) -> int:
     given, names = given_inputs(arguments), (shown(arguments.a), shown(arguments.b))
     with progress(len(given["inputs"]) + 1 if given["inputs"] is not None else arguments.sets + 4) as announce:
         announce(f"reading {names[0]} and {names[1]}")
+        models = read_model(source_of(arguments.a)), read_model(source_of(arguments.b))
+        require_dims(arguments, *models)
+        _require_accepted(arguments, *models)
         verdict: Verdict = verify(
-            read_model(source_of(arguments.a)),
-            read_model(source_of(arguments.b)),
+            *models,
             engine=arguments.engine,
             promotion=promotion_rules(arguments),
             sets=arguments.sets,
@@ -144,6 +147,37 @@ def _size(text: str) -> tuple[str, int]:
     if not name or not re.fullmatch("[0-9]{1,18}", size):
         raise OptionError(f"--dim {text} is not of the form NAME=SIZE, such as batch=4.")
     return name, int(size)
+
+
+def require_dims(arguments: argparse.Namespace, *models: onnx_ir.Model) -> None:
+    """Raise OptionError if --dim names a dimension that no input has; of many models each has some."""
+    from castsmith.lowering.registry import OptionError
+
+    if arguments.outcome is not None:
+        return
+    shapes = [value.shape for model in models for value in model.graph.inputs if value.shape is not None]
+    known = {dim.value for shape in shapes for dim in shape if not isinstance(dim, int) and dim.value}
+    for name in dict(map(_size, arguments.dim)):
+        if name not in known:
+            raise OptionError(f"--dim {name}: {_unknown('dimension', known)}.")
+
+
+def _require_accepted(arguments: argparse.Namespace, *models: onnx_ir.Model) -> None:
+    """Raise OptionError if --accept names neither an input nor an output; of many models each has some of them."""
+    from castsmith.lowering.registry import OptionError
+
+    known = {value.name or "" for model in models for value in (*model.graph.inputs, *model.graph.outputs)}
+    for name in arguments.accept:
+        if name not in known | {"all"} and arguments.outcome is None:
+            raise OptionError(f"--accept {name}: {_unknown('input or output', known)}.")
+
+
+def _unknown(what: str, known: set[str]) -> str:
+    names = ", ".join(sorted(known)[:_NAMED]) + (", ..." if len(known) > _NAMED else "")
+    return f"unknown {what}; expected {names}" if known else f"unknown {what}; the model has none with a name"
+
+
+_NAMED = 8
 
 
 def read_inputs(path: str) -> Iterator[tuple[str, dict[str, np.ndarray[Any, Any]]]]:

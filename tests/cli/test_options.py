@@ -1,4 +1,4 @@
-"""Every option of every command with values that it does not take: a sentence, exit code 1 or 2, and no output file."""
+"""Every option of every command with values and beside others that it does not take: a sentence, and no output file."""
 
 from __future__ import annotations
 
@@ -7,16 +7,21 @@ import os
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
+import onnx
 import pytest
 
+from castsmith.cli.consistency import EXCLUDES, NEEDS, flag
 from castsmith.cli.main import whole_parser
 from tests.cli.helpers import CLEAN, Command, is_one_sentence, write_model
 
 ALWAYS = {
     "optimize": ["in.onnx", "-o", "out.onnx"],
+    "convert": ["in.onnx", "-o", "out.onnx", "--to", "float16"],
     "check": ["in.onnx"],
     "diff": ["in.onnx", "in.onnx"],
     "verify": ["in.onnx", "in.onnx", "--sets=1"],
+    "bounds": ["in.onnx"],
     "cast": ["1", "--from", "f32", "--to", "i8"],
     "trunc": ["1", "--in-bitwidth", "8", "--out-bitwidth", "4"],
     "promote": ["f32", "f32"],
@@ -40,9 +45,14 @@ ODD = [
 ]
 
 
-def options(command: str) -> list[str]:
+def parser_of(command: str) -> argparse.ArgumentParser:
+    """Return the parser of one command."""
     commands = next(action.choices for action in _actions(whole_parser()) if isinstance(action.choices, dict))
-    found = _actions(cast("dict[str, argparse.ArgumentParser]", commands)[command])
+    return cast("dict[str, argparse.ArgumentParser]", commands)[command]
+
+
+def options(command: str) -> list[str]:
+    found = _actions(parser_of(command))
     named = [action.option_strings[-1] for action in found if action.option_strings and action.nargs != 0]
     return [name for name in named if name != "--dask"]
 
@@ -55,6 +65,7 @@ def _actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     write_model(tmp_path / "in.onnx", CLEAN)
+    np.savez(tmp_path / "in.npz", x=np.ones(3, np.float32))
     for name, content in FILES.items():
         (tmp_path / name).write_bytes(content)
     for name in ("folder", "folder.json"):
@@ -123,3 +134,118 @@ def test_options_take_every_name_of_a_type(castsmith: Command, folder: Path, nam
     assert castsmith("cast", "1", "--from", name, "--to", name).code == 0
     target = ["--promote-unsafe", "--u64-integer-promotion-target", name]
     assert castsmith("promote", "u64", "i8", *target).out == "double\n"
+
+
+# Options that mean nothing: at a nonsense value, beside one that they contradict, without one that they need. The
+# options are those of the parser: a new one has to be refused at a nonsense value, or be listed here.
+
+NONSENSE = ("", "-5", "nosuch", "Q=4", "x.pdf")
+"""Empty, a negative number, a name of nothing, a dimension that no input has, and a file of another kind."""
+
+ANY_VALUE = {
+    "optimize --output": "any name is a file; an ending says nothing",
+    "convert --output": "any name is a file; an ending says nothing",
+    "optimize --external-data": "any name is a file",
+    "convert --external-data": "any name is a file",
+    "trunc --scale": "any number is computed with, as the standard would",
+    "trunc --zero-point": "any number is computed with, as the standard would",
+    "trunc --out-scale": "any number is computed with, as the standard would",
+}
+"""Options that take a value which looks like nonsense, with the reason; an empty one is refused for them too."""
+
+ELSEWHERE = {"--dask": "an address is refused where no scheduler answers, after ten seconds"}
+VALUES = {
+    "engine": "reference",
+    "inputs": "in.npz",
+    "dim": "N=2",
+    "u64_integer_promotion_target": "float",
+    "interface": "wide",
+    "storage": "byte",
+    "narrow": "int64",
+    "scalar": "0",
+    "promotion": "torch",
+    "target": "onnxruntime-cpu",
+    "max_error": "0.1",
+    "jobs": "2",
+    "dask": "tcp://x:1",
+    "sets": "2",
+    "seed": "2",
+    "out_scale": "2",
+}
+"""A value of each option that takes one and stands in a table."""
+
+
+def with_values(parser: argparse.ArgumentParser) -> list[str]:
+    return [each.option_strings[-1] for each in _actions(parser) if each.option_strings and each.nargs != 0]
+
+
+def require_refused(castsmith: Command, folder: Path, words: list[str]) -> str:
+    """Run the words, and return the sentence of the error; nothing is left in the folder."""
+    before = set(os.listdir(folder))
+    ended = castsmith(*words)
+    assert (ended.code, set(os.listdir(folder)) - before) == (2, set()), words
+    assert is_one_sentence(ended.err), words
+    return ended.err
+
+
+@pytest.mark.parametrize("command", ALWAYS)
+def test_an_option_refuses_nonsense_or_is_listed_with_the_reason(
+    castsmith: Command, folder: Path, command: str
+) -> None:
+    for option in with_values(parser_of(command)):
+        if option in ELSEWHERE:
+            continue
+        for value in ("",) if f"{command} {option}" in ANY_VALUE else NONSENSE:
+            require_refused(castsmith, folder, [command, *ALWAYS[command], f"{option}={value}"])
+
+
+def given(command: str, name: str) -> str:
+    return f"{flag(name)}={VALUES[name]}" if flag(name) in with_values(parser_of(command)) else flag(name)
+
+
+def test_an_option_that_needs_another_is_refused_without_it(castsmith: Command, folder: Path) -> None:
+    for command, options in NEEDS.items():
+        for name, (others, _) in options.items():
+            said = require_refused(castsmith, folder, [command, *ALWAYS[command], given(command, name)])
+            assert said.startswith(f"castsmith: {flag(name)} needs {flag(others[0])}"), command
+            ended = castsmith(command, *ALWAYS[command], given(command, name), given(command, others[0]))
+            assert " needs " not in ended.err, (command, name)
+
+
+def test_options_that_exclude_each_other_are_refused_together(castsmith: Command, folder: Path) -> None:
+    for command, pairs in EXCLUDES.items():
+        for pair in pairs:
+            words = [word for word in ALWAYS[command] if not word.startswith("--sets")]
+            needed = [given(command, NEEDS[command][name][0][0]) for name in pair[:2] if name in NEEDS.get(command, {})]
+            said = require_refused(
+                castsmith, folder, [command, *words, *needed, given(command, pair.one), given(command, pair.other)]
+            )
+            assert said.startswith(f"castsmith: {flag(pair.one)} and {flag(pair.other)} exclude each other"), pair
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["check", "in.onnx", "--json", "--format", "sarif"], "--json and --format sarif exclude each other"),
+        (["diff", "in.onnx", "in.onnx", "--json", "--format", "html"], "--json and --format html exclude each other"),
+        (["diff", "in.onnx", "in.onnx", "--full", "--format", "html"], "--full and --format html exclude each other"),
+        (["check", "in.onnx", "--select=mixed-operand-types", "--ignore=mixed-operand-types"], "both name mixed-op"),
+        (["convert", "in.onnx", "-o", "o.onnx", "--to=f16", "--keep=Relu", "--lower=Relu"], "both name Relu"),
+        (["verify", "in.onnx", "in.onnx", "--dim", "Q=4"], "--dim Q: unknown dimension; expected N"),
+        (["optimize", "in.onnx", "-o", "o.onnx", "--verify", "--dim", "Q=4"], "--dim Q: unknown dimension"),
+        (["convert", "in.onnx", "-o", "o.onnx", "--to=f16", "--measure", "--dim", "Q=4"], "--dim Q: unknown dim"),
+        (["verify", "in.onnx", "in.onnx", "--accept", "q"], "--accept q: unknown input or output; expected x, z"),
+        (["cast", "1", "--from", "f32", "--to", "f16", "--round-mode", "up"], "--round-mode is for casts to float8e8"),
+        (["cast", "1", "--from", "f32", "--to", "f16", "--no-saturate"], "--no-saturate is for casts to float8"),
+    ],
+)
+def test_what_contradicts_itself_is_named(castsmith: Command, folder: Path, words: list[str], said: str) -> None:
+    assert said in require_refused(castsmith, folder, words)
+
+
+def test_of_many_models_each_has_some_of_the_dimensions(castsmith: Command, folder: Path) -> None:
+    other = onnx.parser.parse_model(CLEAN.replace("[N]", "[M]"))
+    (folder / "two").mkdir()
+    onnx.save(other, folder / "two" / "b.onnx")
+    write_model(folder / "two" / "a.onnx", CLEAN)
+    assert castsmith("verify", "two", "two", "--sets=1", "--dim", "N=2", "--dim", "M=3").code == 0

@@ -93,7 +93,7 @@ def test_arrays_come_from_standard_input(tmp_path: Path) -> None:
     [
         *[(words, "only once") for words in ("check - -", "diff - -", "verify - -", "verify - a --inputs -")],
         *[
-            ("optimize - -o b --inputs -", "only once"),
+            ("optimize - -o b --verify --inputs -", "only once"),
             ("optimize - a -o d", "several models"),
             ("optimize a b -o -", "several models"),
         ],

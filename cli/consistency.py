@@ -1,0 +1,126 @@
+"""Options that contradict each other, or that mean nothing without another: refused before any work.
+
+`require_consistent` asks the table below about the options that were given (`given_options`), by the names that they
+have in the parser.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, cast
+
+
+class Pair(NamedTuple):
+    """Two options, by their names in the parser, and the reason why they do not go together."""
+
+    one: str
+    other: str
+    reason: str
+
+
+_VERIFY = "it is an option of the comparison"
+_LOWERING = "it concerns types that a target lacks"
+_UNSAFE = "it is the type of an unsafe promotion"
+
+_RULES = {"u64_integer_promotion_target": (("promote_unsafe", "promotion"), _UNSAFE)}
+
+NEEDS: Mapping[str, Mapping[str, tuple[Sequence[str], str]]] = {
+    "optimize": {
+        "engine": (("verify",), _VERIFY),
+        "inputs": (("verify",), _VERIFY),
+        "dim": (("verify",), _VERIFY),
+        "interface": (("target",), _LOWERING),
+        "storage": (("target",), _LOWERING),
+        "emit_functions": (("target",), "it concerns conversions that are lowered for a target"),
+        "narrow_interface": (("narrow",), "it concerns the types to narrow"),
+        **_RULES,
+    },
+    "convert": {"dim": (("measure", "max_error"), "it is the size of made-up inputs")},
+    "check": _RULES,
+    "verify": _RULES,
+    "bounds": _RULES,
+    "promote": {
+        **_RULES,
+        "scalar": (("pytorch_scalar_promotion", "promotion"), "no other rule distinguishes scalars"),
+    },
+    "trunc": {
+        "unsigned": (("out_scale",), "only version 2 has it"),
+        "narrow": (("out_scale",), "only version 2 has it"),
+    },
+}
+"""By command and option: the options of which one has to be given too, and the reason."""
+
+_TEXT = "the first concerns text, and JSON has all of it"
+_MANY = "the cluster decides how many models it processes at a time"
+_GIVEN = "the first makes up inputs, and the second gives them"
+
+EXCLUDES: Mapping[str, Sequence[Pair]] = {
+    "optimize": (
+        Pair("diff", "json", _TEXT),
+        Pair("explain", "json", _TEXT),
+        Pair("jobs", "dask", _MANY),
+        Pair("dim", "inputs", "the arrays have their own sizes"),
+    ),
+    "convert": (
+        Pair("diff", "json", _TEXT),
+        Pair("explain", "json", _TEXT),
+        Pair("jobs", "dask", _MANY),
+        Pair("measure", "inputs", _GIVEN),
+    ),
+    "diff": (Pair("full", "json", _TEXT),),
+    "verify": (
+        Pair("sets", "inputs", _GIVEN),
+        Pair("seed", "inputs", _GIVEN),
+        Pair("dim", "inputs", "the arrays have their own sizes"),
+    ),
+    "bounds": (Pair("all", "json", _TEXT),),
+}
+"""By command: options of which one alone can be given."""
+
+
+def given_options(parser: argparse.ArgumentParser, words: Sequence[str]) -> frozenset[str]:
+    """Return the names of the arguments that the words give, without those that have a default alone.
+
+    The words have been parsed once; the parser loses its defaults.
+    """
+    _drop_defaults(parser)
+    return frozenset(vars(parser.parse_args(words)))
+
+
+def _drop_defaults(parser: argparse.ArgumentParser) -> None:
+    # argparse has no public access to its actions.
+    parser._defaults.clear()  # pyright: ignore[reportPrivateUsage]
+    for action in parser._actions:  # pyright: ignore[reportPrivateUsage]
+        if action.option_strings:
+            action.default = argparse.SUPPRESS
+        elif isinstance(action.choices, Mapping):
+            for each in cast("Mapping[str, object]", action.choices).values():
+                if isinstance(each, argparse.ArgumentParser):
+                    _drop_defaults(each)
+
+
+def require_consistent(arguments: argparse.Namespace) -> None:
+    """Raise OptionError if two of the given options contradict each other, or one lacks another that it needs."""
+    from castsmith.numerics.errors import OptionError
+
+    given, command = arguments.given, arguments.command
+    for name, (others, reason) in NEEDS.get(command, {}).items():
+        if name in given and not given & {*others}:
+            raise OptionError(f"{flag(name)} needs {' or '.join(map(flag, others))}: {reason}.")
+    for pair in EXCLUDES.get(command, ()):
+        if {pair.one, pair.other} <= given:
+            raise OptionError(f"{flag(pair.one)} and {flag(pair.other)} exclude each other: {pair.reason}.")
+    shape = getattr(arguments, "format", None)
+    if getattr(arguments, "json", False) and shape not in (None, "json"):
+        raise OptionError(f"--json and --format {shape} exclude each other: give one of them.")
+    if command == "diff" and arguments.full and shape not in (None, "text"):
+        raise OptionError(f"--full and --format {shape} exclude each other: {_TEXT}.")
+    both = set(arguments.keep) & set(arguments.lower) if command == "convert" else ()
+    if both:
+        raise OptionError(f"--keep and --lower both name {min(both)}: give it to one of them.")
+
+
+def flag(name: str) -> str:
+    """Return the option as users write it."""
+    return f"--{name.replace('_', '-')}"
