@@ -13,7 +13,7 @@ QUICK := tests/passes/test_golden.py tests/ir tests/lowering/test_custom.py test
 QUICK_NEEDS := pytest pytest-xdist hypothesis onnxruntime
 PYTHONS ?= python3.12 python3.13
 
-.PHONY: demo test lint types docs examples package oldest newest matrix clean
+.PHONY: demo test exhaustive lint types docs examples package oldest newest matrix clean
 
 $(VENV)/demo.stamp: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -32,8 +32,13 @@ $(VENV)/lint.stamp: $(VENV)/test.stamp
 demo: $(VENV)/demo.stamp
 	$(BIN)/python models/demo.py
 
+# A sample of the largest domains; its last lines say what was sampled, and by which seed.
 test: $(VENV)/test.stamp
 	$(BIN)/python -m pytest -q -n auto
+
+# Every case of every domain.
+exhaustive: $(VENV)/test.stamp
+	CASTSMITH_COMPLETE=1 $(BIN)/python -m pytest -q -n auto
 
 lint: $(VENV)/lint.stamp
 	$(BIN)/ruff check .

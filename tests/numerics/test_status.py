@@ -9,6 +9,7 @@ from castsmith.numerics.errors import ElementTypeError
 from castsmith.numerics.status import Definedness, Finding, cast_status, status_reason
 from tests.numerics import oracle
 from tests.numerics.samples import samples
+from tests.sampling import sampled
 
 FINE, DISPUTED, UNDEFINED = Definedness.DEFINED, Definedness.DISPUTED, Definedness.UNDEFINED
 NAN, INF = np.nan, np.inf
@@ -31,8 +32,12 @@ def standings(source: str, target: str) -> tuple[np.ndarray, tuple[oracle.Number
     return cast_status(oracle.array_of(source, codes), target), tuple(oracle.decode(source, code) for code in codes)
 
 
-@pytest.mark.parametrize("target", [name for name in oracle.INTS if name != "bool"])
-@pytest.mark.parametrize("source", oracle.FLOATS)
+FLOATS_TO_INTEGERS = [(source, target) for source in oracle.FLOATS for target in oracle.INTS if target != "bool"]
+
+
+@pytest.mark.parametrize(
+    ("source", "target"), sampled("standing of floats as integers", FLOATS_TO_INTEGERS, 20, cover=enumerate)
+)
 def test_every_float_to_integer(source: str, target: str) -> None:
     status, numbers = standings(source, target)
     assert status.tolist() == [integer_standing(x, oracle.INTS[target]) for x in numbers]

@@ -33,13 +33,15 @@ _CHUNK = 1 << 22
 _Steps = tuple[npt.NDArray[np.int64], npt.NDArray[np.unsignedinteger]]
 
 
-def steps(target: str, settings: oracle.Settings) -> _Steps:
-    """The codes of float32 at which the code in `target` changes, first to last, and the code from there on."""
+def steps(target: str, settings: oracle.Settings, begin: int = 0, stop: int = 2**32) -> _Steps:
+    """The codes of float32 from `begin` up to `stop` at which the code in `target` changes, and the code there."""
     encode = partial(_encode, target, settings)
     found: list[tuple[int, int]] = []
     for sign in (0, _HALF):
         for start, end in pairwise(_TURNS):
-            first, last = start + sign, end + sign - 1
+            first, last = max(start + sign, begin), min(end + sign, stop) - 1
+            if first > last:
+                continue
             found.append((first, encode(first)))
             found.extend(_between(encode, first, found[-1][1], last, encode(last)))
     starts, codes = zip(*found, strict=True)
@@ -73,7 +75,7 @@ def expected(known: _Steps, first: int, size: int) -> npt.NDArray[np.unsignedint
 
 def differences(target: str, settings: oracle.Settings, first: int = 0, end: int = 2**32) -> tuple[int, int | None]:
     """Return the number of codes of float32 from `first` up to `end` whose cast is wrong, and one of them."""
-    known, count, witness = steps(target, settings), 0, None
+    known, count, witness = steps(target, settings, first, end), 0, None
     for start in range(first, end, _CHUNK):
         size = min(_CHUNK, end - start)
         values = np.arange(start, start + size, dtype=np.uint32).view(np.float32)

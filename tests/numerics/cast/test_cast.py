@@ -9,6 +9,7 @@ from castsmith.numerics.cast.convert import cast
 from tests.numerics import oracle
 from tests.numerics.samples import samples
 from tests.numerics.settings import settings_of
+from tests.sampling import sampled
 
 FIRST_OPSET = {"float8e8m0": 24, "int2": 25, "uint2": 25, "float6e2m3": 28, "float6e3m2": 28}
 
@@ -33,7 +34,9 @@ def check_codes(source: str, target: str, codes: list[int], numbers: list[oracle
 
 
 def pairs(sources: tuple[str, ...]) -> list[tuple[str, str]]:
-    return [(source, target) for source in sources for target in oracle.TYPES if source != target]
+    """Pairs of types; a sample has each source, and each target."""
+    every = [(source, target) for source in sources for target in oracle.TYPES if source != target]
+    return sampled(f"pairs of types for Cast [{sources[0]} to {sources[-1]}]", every, len(every) // 8, cover=enumerate)
 
 
 @pytest.mark.parametrize(("source", "target"), pairs(oracle.NARROW_TYPES))

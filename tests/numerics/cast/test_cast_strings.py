@@ -12,11 +12,15 @@ from hypothesis import strategies as st
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.status import Definedness, cast_status
 from tests.numerics import oracle
+from tests.sampling import shortened
 
 NO_NUMBERS = [
     *("", " ", "Hello World!", "true", "1 ", " 1", "1\n", "1_0", "1,5", "0x10", "nan0", "+NaN", "infinity"),
     *("1e", "e5", "1e5.0", ".", "+", "--1", "\u0661", "\uff11"),
 ]
+
+
+TEXTS = shortened("decimal texts for each type", 100, 20)
 
 
 def encode(text: str, target: str) -> int:
@@ -30,7 +34,7 @@ def codes(array: np.ndarray) -> list[int]:
 
 
 @pytest.mark.parametrize("target", oracle.FLOATS)
-@settings(deadline=None)
+@settings(deadline=None, max_examples=TEXTS)
 @given(st.from_regex(r"\A[+-]?([0-9]{1,30}\.?[0-9]{0,30}|\.[0-9]{1,9})([eE][+-]?[0-9]{1,3})?\Z"))
 def test_decimal_text_is_rounded_once(target: str, text: str) -> None:
     assert codes(cast([text], target)) == [encode(text, target)]

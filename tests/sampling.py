@@ -1,0 +1,62 @@
+"""The cases that a run takes of a domain that is too large for every run.
+
+`make test` runs the cases that are always kept and others, drawn by a seed; its last lines say of what, how many, and
+the seed: `CASTSMITH_SEED=N make test` draws them again. `make exhaustive` sets CASTSMITH_COMPLETE=1: every case is run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from random import Random, SystemRandom
+from typing import TypeVar
+
+Case = TypeVar("Case")
+
+COMPLETE = os.environ.get("CASTSMITH_COMPLETE", "") not in ("", "0")
+SEED = os.environ.setdefault("CASTSMITH_SEED", str(SystemRandom().randrange(1_000_000)))
+"""In the environment, so that all processes of a run draw the same cases."""
+
+DRAWN: dict[str, tuple[int, int]] = {}
+"""Of each domain, by its name, how many cases this process runs, and how many there are."""
+
+
+def sampled(
+    domain: str,
+    cases: Iterable[Case],
+    count: int,
+    *,
+    always: Callable[[Case], bool] = lambda _: False,
+    cover: Callable[[Case], Iterable[object]] = lambda _: (),
+) -> list[Case]:
+    """Return all cases in a complete run, else about `count` of them, in their order.
+
+    Args:
+        domain: What the cases are, for the last lines of the run, which add up those that differ in a text in brackets.
+            Draws of two domains are independent.
+        cases: All cases.
+        count: The number of cases to draw; there are more of them where `always` and `cover` need more.
+        always: True for a case that is always run.
+        cover: Properties of a case. Each property that a case has is one that a case of the sample has.
+    """
+    every = list(cases)
+    if COMPLETE:
+        return every
+    drawn = Random(f"{SEED} {domain}").sample(range(len(every)), len(every))
+    kept = {index for index in drawn if always(every[index])}
+    covered = {key for index in kept for key in cover(every[index])}
+    for index in drawn:
+        if not covered.issuperset(cover(every[index])):
+            kept.add(index)
+            covered.update(cover(every[index]))
+    kept.update([index for index in drawn if index not in kept][: max(count - len(kept), 0)])
+    DRAWN[domain] = (len(kept), len(every))
+    return [every[index] for index in sorted(kept)]
+
+
+def shortened(domain: str, complete: int, quick: int) -> int:
+    """Return the size of a random or growing domain: `complete` in a complete run, else `quick`."""
+    if COMPLETE:
+        return complete
+    DRAWN[domain] = (quick, complete)
+    return quick
