@@ -3,9 +3,10 @@
     python -m benchmarks.casts_left PATH...  [--results FOLDER] [--time] [--list]
 
 Needs onnxruntime, onnxslim, onnxsim and onnxscript; a PATH is a model, or a folder with models. Each tool works on each
-model in a process of its own, for a minute at most. Counted are the models in which some result, or the model itself,
-has a Cast or CastLike, those of subgraphs and functions included. Where a tool leaves fewer than Castsmith, its result
-is compared with the model bit for bit by `castsmith.verify`, and does not count if it is different.
+model in a process of its own, for a minute of processor time at most. Counted are the models in which some result, or
+the model itself, has a Cast or CastLike, those of subgraphs and functions included. Where a tool leaves fewer than
+Castsmith, its result is compared with the model bit for bit by `castsmith.verify`, and does not count if it is
+different. Models that no tool changes and those that have no cast are counted apart.
 
 --results keeps what the tools wrote, and takes it from there the next time. --time runs the model and each result in
 ONNX Runtime, on one thread without and with its own optimization, in turns, and prints the least processor times and
@@ -22,6 +23,7 @@ import argparse
 import contextlib
 import multiprocessing
 import os
+import resource
 import statistics
 import tempfile
 import time
@@ -36,12 +38,14 @@ import onnx.parser
 import onnx_ir
 import onnxruntime
 import onnxscript.optimizer
+from google.protobuf.message import DecodeError
 
 import castsmith
-from castsmith.ir.walks import all_nodes
 from tests.graphs.inputs import inputs_for
 
-_SECONDS = 60
+_SECONDS, _PATIENCE = 60, 5
+"""The processor time of a tool for a model, and how many times as long it may take on a machine with other work."""
+
 _TURNS, _MORE_TURNS, _RUNS, _SESSIONS = 10, 60, 5, 4
 _SLOWER = 1.03
 """The ratio of times from which a model is measured again, in more turns."""
@@ -92,11 +96,12 @@ def session_options(level: onnxruntime.GraphOptimizationLevel) -> onnxruntime.Se
     return options
 
 
-def in_a_process(work: Callable[[], Any], seconds: float = _SECONDS) -> Any:
-    """What the work returns, or None where it fails or takes too long; whatever a tool does stays in that process."""
+def in_a_process(work: Callable[[], Any], seconds: int = _SECONDS) -> Any:
+    """What the work returns, or None where it fails or takes too much processor time; all that it does stays there."""
     receiver, sender = multiprocessing.Pipe(duplex=False)
 
     def run() -> None:
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
         silence = os.open(os.devnull, os.O_WRONLY)
         os.dup2(silence, 1)
         os.dup2(silence, 2)
@@ -110,7 +115,7 @@ def in_a_process(work: Callable[[], Any], seconds: float = _SECONDS) -> Any:
     process.start()
     sender.close()
     try:
-        if receiver.poll(seconds):
+        if receiver.poll(_PATIENCE * seconds):
             received = receiver.recv()
     except EOFError:
         pass
@@ -120,12 +125,21 @@ def in_a_process(work: Callable[[], Any], seconds: float = _SECONDS) -> Any:
 
 
 def counts(path: Path) -> tuple[int, int] | None:
-    """The casts and nodes of a model, its subgraphs and functions included."""
+    """The casts and nodes of a model, its subgraphs and functions included; None of what is not a model."""
     try:
-        nodes = list(all_nodes(castsmith.load(path)))
-    except castsmith.CastsmithError:
+        model = onnx.load(path, load_external_data=False)
+    except DecodeError:
         return None
+    nodes = [node for body in (model.graph, *model.functions) for node in _nodes(body)]
     return sum(node.op_type in ("Cast", "CastLike") for node in nodes), len(nodes)
+
+
+def _nodes(body: Any) -> Iterator[onnx.NodeProto]:
+    for node in body.node:
+        yield node
+        for attribute in node.attribute:
+            for graph in (attribute.g, *attribute.graphs):
+                yield from _nodes(graph)
 
 
 def result_of(tool: str, path: Path, results: Path) -> Path | None:
@@ -139,8 +153,8 @@ def result_of(tool: str, path: Path, results: Path) -> Path | None:
             return True
 
         if in_a_process(work) is None:
-            made.unlink(missing_ok=True)
-    return made if made.exists() else None
+            made.write_bytes(b"")
+    return made if made.stat().st_size else None
 
 
 def compared(path: Path, result: Path) -> str:
@@ -208,45 +222,66 @@ def main() -> None:
 
 def survey(paths: list[Path], results: Path, arguments: argparse.Namespace) -> None:
     totals: dict[str, Counter[str]] = {tool: Counter() for tool in ("as it is", *OPTIMIZERS)}
-    standing: Counter[str] = Counter()
+    standing, apart = Counter[str](), Counter[str]()
     ratios: dict[str, tuple[float, float]] = {}
     print("| model | casts, nodes | " + " | ".join(OPTIMIZERS) + " | |")
     print("|---" * (len(OPTIMIZERS) + 3) + "|")
     for path in paths:
         given = counts(path)
         if given is None:
+            apart["not read"] += 1
             continue
         files = {tool: result_of(tool, path, results) for tool in OPTIMIZERS}
         left = {tool: None if file is None else counts(file) for tool, file in files.items()}
-        ours = left[OURS]
-        if ours is None or not any(each is not None and each[0] for each in (given, *left.values())):
+        if not any(each is not None and each[0] for each in (given, *left.values())):
+            changed = any(each not in (None, given) for each in left.values())
+            apart["changed, but without a cast" if changed else "without a cast, changed by no tool"] += 1
             continue
-        fewer = [tool for tool, each in left.items() if each is not None and each[0] < ours[0]]
-        verdicts = {tool: compared(path, file) for tool in fewer if (file := files[tool]) is not None}
-        others = [each[0] for tool, each in left.items() if each and tool != OURS and verdicts.get(tool) != "different"]
-        best = min([given[0], *others])
-        kind = "more than it was given" if ours[0] > given[0] else "more" if ours[0] > best else "as few"
-        kind = "fewer" if ours[0] < best else kind
+        verdicts = {
+            tool: compared(path, file)
+            for tool, file in files.items()
+            if tool != OURS and file is not None and _fewer(left[tool], left[OURS])
+        }
+        kind = _standing(given, left, verdicts)
         standing[kind] += 1
-        for tool, each in {"as it is": given, **left}.items():
-            if each is not None:
-                totals[tool].update(models=1, casts=each[0], nodes=each[1])
-        if arguments.list or kind.startswith("more"):
-            cells = ["fails" if each is None else f"{each[0]}, {each[1]}" for each in left.values()]
+        if all(left.values()):
+            for tool, each in {"as it is": given, **left}.items():
+                totals[tool].update(models=1, casts=each[0] if each else 0, nodes=each[1] if each else 0)
+        if arguments.list or kind not in ("as few", "fewer"):
+            cells = ["fails" if each is None else f"{each[0]}, {each[1]}" for each in (given, *left.values())]
             note = "; ".join(f"{tool}: {verdict}" for tool, verdict in verdicts.items())
-            print(f"| {path.stem} | {given[0]}, {given[1]} | " + " | ".join(cells) + f" | {kind}. {note} |", flush=True)
-        if arguments.time and (timed := _times(path, files)) is not None:
+            print(f"| {path.stem} | " + " | ".join(cells) + f" | {kind}. {note} |", flush=True)
+        if arguments.time and files[OURS] and (timed := _times(path, files)) is not None:
             ratios[path.stem] = timed
-    print()
+    print("\nModels on which every tool succeeds:")
     for tool, total in totals.items():
         print(f"{tool}: {total['models']} models, {total['casts']} casts, {total['nodes']} nodes")
     print(", ".join(f"{kind}: {count}" for kind, count in sorted(standing.items())), f"of {standing.total()}")
+    print("apart:", ", ".join(f"{kind}: {count}" for kind, count in sorted(apart.items())))
     for place, how in enumerate(("without", "with")):
         column = {name: each[place] for name, each in ratios.items()}
         slower = sorted((ratio, name) for name, ratio in column.items() if ratio > _SLOWER)
         if column:
             middle = f"{statistics.geometric_mean(column.values()):.3f}"
             print(f"time {how} optimization, {len(column)} models: {middle} of what it was; slower: {slower}")
+
+
+def _fewer(theirs: tuple[int, int] | None, ours: tuple[int, int] | None) -> bool:
+    return theirs is not None and (ours is None or theirs[0] < ours[0])
+
+
+def _standing(given: tuple[int, int], left: dict[str, tuple[int, int] | None], verdicts: dict[str, str]) -> str:
+    """How Castsmith's casts compare with the model's and with those of results that keep the bits."""
+    ours = left[OURS]
+    if ours is None:
+        return "fails"
+    if ours[0] > given[0]:
+        return "more than it was given"
+    best = min(
+        given[0],
+        *(each[0] for tool, each in left.items() if each and tool != OURS and verdicts.get(tool) != "different"),
+    )
+    return "more" if ours[0] > best else "as few" if ours[0] == best else "fewer"
 
 
 def _times(path: Path, files: dict[str, Path | None]) -> tuple[float, float] | None:

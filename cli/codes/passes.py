@@ -22,6 +22,14 @@ PASSES = (
         "Nothing.",
     ),
     Page(
+        "sum-in-pairs",
+        "rewrite",
+        "A Sum of integers becomes a chain of Add.",
+        "Sum supports floating-point values only, and Add gives the same sum of integers.",
+        "- y = Sum (a, b, c)  # (int32[N], int32[N], int32[N])\n+ d = Add (a, b)\n+ y = Add (d, c)",
+        "Nothing.",
+    ),
+    Page(
         "restore-type",
         "rewrite",
         "A result is cast back to the type of the operands, which the operator does not support.",

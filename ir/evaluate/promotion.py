@@ -2,7 +2,8 @@
 
 Operands that one type variable of the schema binds are cast to their common type. An unsupported type
 becomes the type declared for the result, or the next that holds it, and the result is cast back if the kind of
-number is unchanged and the model does not declare otherwise; arithmetic on bool is logic. It is written from the
+number is unchanged and the model does not declare otherwise; arithmetic on bool is logic, and a Sum of integers is
+computed by Add. It is written from the
 schema alone and shares no code with inference, so that it can contradict it.
 """
 
@@ -25,7 +26,7 @@ from castsmith.numerics.cast import cast
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import PromotionError, present
 from castsmith.numerics.promotion import PromotionRules, common_type_of_constants
-from castsmith.numerics.types import element_type, parse_type
+from castsmith.numerics.types import Kind, element_type, parse_type
 
 Array = NDArray[Any]
 Operands = Sequence[Array | None]
@@ -71,6 +72,8 @@ def promote_operands(
         stand_in = _stand_in(dtype, allowed, declared)
         if stand_in not in (dtype, declared) and dtype is DataType.BOOL and node.op_type in _LOGIC:
             return Promoted(found, {}, functools.reduce(_LOGIC[node.op_type], arrays.values()))
+        if stand_in not in (dtype, declared) and element_type(dtype).kind is Kind.INTEGER and node.op_type == "Sum":
+            return Promoted(found, {}, functools.reduce(np.add, arrays.values()))
         if stand_in is not None and stand_in is not dtype:
             arrays = {index: cast(array, stand_in) for index, array in arrays.items()}
             if element_type(dtype).kind is element_type(stand_in).kind and declared != stand_in:

@@ -5,7 +5,8 @@ the same kind the result is cast back, since wider arithmetic followed by Cast i
 (modulo 2**bits for integers; one rounding for floats). If the kind changes (Softmax of int32, Sub of bool) the
 result keeps the wide type. If the model declares a suitable result type, that type is used.
 
-Addition and similar operators on bool mean the same in PyTorch, NumPy and JAX: `Add` is `Or`, `Mul` is `And`.
+Addition and similar operators on bool mean the same in PyTorch, NumPy and JAX: `Add` is `Or`, `Mul` is `And`. Sum
+supports no integers, and becomes a chain of Add, which does.
 """
 
 from __future__ import annotations
@@ -48,6 +49,19 @@ def boolean_operator(key: OpKey, dtype: DataType) -> str | None:
     if dtype is not DataType.BOOL or domain not in DEFAULT_DOMAINS or opset < _BROADCASTING_SINCE:
         return None
     return traits_of(domain, op_type).on_bool
+
+
+def _in_pairs(key: OpKey, dtype: DataType) -> tuple[str, DataType] | None:
+    """Return the operator that computes the node's result in pairs of integers, and its type for them; None if none."""
+    domain, op_type, opset = key
+    operator = (
+        traits_of(domain, op_type).in_pairs if domain in DEFAULT_DOMAINS and opset >= _BROADCASTING_SINCE else None
+    )
+    formal = None if operator is None else actual_inputs((domain, operator, opset), 2)[0]
+    if operator is None or formal is None or element_type(dtype).kind is not Kind.INTEGER:
+        return None
+    wider = wider_type(dtype, formal.allowed)
+    return None if wider is None or not returns_to(dtype, wider) else (operator, wider)
 
 
 @cache
@@ -171,7 +185,7 @@ class Disagreement:
         ruled: The result of the promotion rule, if it is unsupported and `common` is a wider type.
         restored: The indices of the outputs that are cast back from `common` to `ruled`.
         as_declared: The operator may mix types, but the model declares its result with the promoted type.
-        logical: The logical operator that the node's arithmetic is on bool.
+        pairwise: The operator of two operands that replaces the node: logic on bool, Add in place of Sum on integers.
         kinds: The kind of each input, if not all are operands to compute with.
         as_cast: A CastLike does not support the types, but Cast does.
     """
@@ -184,7 +198,7 @@ class Disagreement:
     as_declared: bool = False
     ruled: DataType | None = None
     restored: tuple[int, ...] = ()
-    logical: str | None = None
+    pairwise: str | None = None
     kinds: tuple[Input, ...] = ()
     as_cast: bool = False
 
@@ -226,7 +240,7 @@ def settle(
 
 def with_legal_casts(found: Disagreement, opset: int) -> Disagreement:
     """Return the disagreement, or a refusal if Cast does not support the required types at that opset."""
-    if found.common is None or found.logical is not None:
+    if found.common is None:
         return found
     types = [*found.types, found.common, *([found.ruled] if found.ruled is not None else [])]
     why = not_cast(types, opset) if len(set(types)) > 1 or found.as_cast else None
@@ -327,7 +341,12 @@ def _legal(found: Disagreement, ruled: DataType, key: OpKey, group: TypeGroup) -
         return replace(found, common=meant, ruled=ruled)
     logical = boolean_operator(key, ruled)
     if logical is not None:
-        return replace(found, common=ruled, logical=logical)
+        return replace(found, common=ruled, pairwise=logical)
+    pairwise = _in_pairs(key, ruled)
+    if pairwise is not None:
+        operator, common = pairwise
+        found = replace(found, common=common, pairwise=operator)
+        return found if common == ruled else replace(found, ruled=ruled, restored=results)
     wider = wider_type(ruled, group.allowed)
     if wider is None:
         error = PromotionError(not_taken(key, group, ruled, found.node, common=found.mixed), rule="operator")

@@ -235,7 +235,7 @@ _STANDARD: dict[str, Traits] = {
     "PRelu": replace(_ROUNDED, revised=True, keeps_shape=True),
     "Reciprocal": _ROUNDED,
     "Sqrt": _ROUNDED,
-    "Sum": replace(_BY_ELEMENT, on_bool="Or"),
+    "Sum": replace(_BY_ELEMENT, on_bool="Or", in_pairs="Add"),
     "Mod": Traits(
         elementwise=True,
         modular=True,

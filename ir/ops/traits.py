@@ -129,6 +129,7 @@ class Traits:
         runs_graphs: It runs the subgraphs that are its attributes.
         never_scalar: Neither operands (except Unsqueeze's) nor results have rank 0.
         on_bool: The logical operator that its arithmetic is on bool.
+        in_pairs: The operator of two operands of which it is a chain.
         size: What determines the size of its result, and the inputs that hold it.
         types: The attributes that name an element type, by number; 0 means none. (Cast-1 and CastMap name them by
             text.)
@@ -160,6 +161,7 @@ class Traits:
     never_scalar: bool = False
     random: bool = False
     on_bool: str | None = None
+    in_pairs: str | None = None
     size: tuple[Size, tuple[int, ...]] | None = None
     types: Mapping[str, Role] | None = None
     restrictions: tuple[Restriction, ...] = ()

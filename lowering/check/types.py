@@ -122,7 +122,7 @@ def _not_taken(found: Disagreement) -> Diagnostic:
         )
         way_out = "cast the operand in the model"
         return Diagnostic("type-not-allowed", Severity.ERROR, site, message, way_out)
-    as_what = f"makes it {found.logical}" if found.logical else f"computes it in {_name(found.common)}"
+    as_what = f"makes it {found.pairwise}" if found.pairwise else f"computes it in {_name(found.common)}"
     message = f"{node.op_type} does not support {operand} at this opset"
     return Diagnostic("type-not-allowed", Severity.ERROR, site, message, f"optimize {as_what}")
 

@@ -68,9 +68,8 @@ def promote(found: Disagreement, imports: Mapping[str, int], work: Work) -> None
     elif found.as_cast:
         change = _as_cast(found, found.common, imports)
         work.records.rewrites.append(work.applied(node, change))
-    elif found.logical is not None:
-        change = _logic(found, found.logical, work)
-        work.records.rewrites.append(work.applied(node, change))
+    elif found.pairwise is not None:
+        _make_pairs(found, found.pairwise, found.common, imports, work)
     else:
         _convert(found, found.common, imports, work)
 
@@ -151,21 +150,37 @@ def _as_cast(found: Disagreement, to: DataType, imports: Mapping[str, int]) -> R
     return Replacement("promote-operands", reason, (cast,), (), outputs=(cast.outputs[0],), effect=Effect.REPAIR)
 
 
-def _logic(found: Disagreement, operator: str, work: Work) -> Replacement:
-    """Return arithmetic on bool as logic: one node for two operands, a chain for more, no node for one."""
+def _make_pairs(found: Disagreement, operator: str, common: DataType, imports: Mapping[str, int], work: Work) -> None:
+    """Replace the node by the operator on pairs: one node for two operands, a chain for more, no node for one."""
+    node, records = found.node, work.records.rewrites
+    if len(found.indexes) > 1 and any(dtype != common for dtype in found.types):
+        records.append(work.applied(node, _cast_each(found, common, imports)))
+    nodes, change = _pairs(found, operator, common, work)
+    records.append(work.applied(node, change))
+    if found.restored and nodes:
+        records.append(_restore(nodes[-1], 0, common, present(found.ruled, "the type by the rule"), work))
+
+
+def _pairs(found: Disagreement, operator: str, common: DataType, work: Work) -> tuple[list[onnx_ir.Node], Replacement]:
     node = found.node
     result, *rest = [_operand(node, index) for index in found.indexes]
     nodes: list[onnx_ir.Node] = []
     for operand in rest:
         nodes.append(onnx_ir.node(operator, [result, operand], name=node.name))
         result = nodes[-1].outputs[0]
-        result.name, result.dtype = node.outputs[0].name, DataType.BOOL
+        result.name, result.dtype = node.outputs[0].name, common
+        work.inference.types[result] = common
     if nodes:
         result.shape = node.outputs[0].shape
-        result.dtype = node.outputs[0].dtype or DataType.BOOL
-        work.inference.types[result] = DataType.BOOL
-    reason = f"{node.op_type} of bool is {operator} in PyTorch, NumPy and JAX, and {node.op_type} does not support bool"
-    return Replacement("boolean-arithmetic", reason, tuple(nodes), outputs=(result,), effect=Effect.REPAIR)
+        result.dtype = node.outputs[0].dtype or common
+    if common is DataType.BOOL:
+        rule = "boolean-arithmetic"
+        reason = (
+            f"{node.op_type} of bool is {operator} in PyTorch, NumPy and JAX, and {node.op_type} does not support bool"
+        )
+    else:
+        rule, reason = "sum-in-pairs", f"{node.op_type} does not support {type_name(common)} here, and {operator} does"
+    return nodes, Replacement(rule, reason, tuple(nodes), outputs=(result,), effect=Effect.REPAIR)
 
 
 def _restore(node: onnx_ir.Node, index: int, common: DataType, ruled: DataType, work: Work) -> Rewrite:

@@ -271,7 +271,18 @@ def _joined(node: Operation) -> Dims | None:
     return broadcast(known) if len(known) == len(shapes) else None
 
 
+def fails(node: Operation, imports: Mapping[str, int], names: Names) -> bool:
+    """True if onnx finds that the node cannot run, by the shapes and elements of its inputs."""
+    return isinstance(_answer(node, imports, names), str)
+
+
 def _ask_onnx(node: Operation, imports: Mapping[str, int], names: Names) -> list[Dims | None] | None:
+    found = _answer(node, imports, names)
+    return None if isinstance(found, str) else found
+
+
+def _answer(node: Operation, imports: Mapping[str, int], names: Names) -> list[Dims | None] | str | None:
+    """Return the shapes that onnx infers, or its reason why the node cannot run; None if the schema is unknown."""
     domain = "" if node.node.domain in DEFAULT_DOMAINS else node.node.domain
     opset = imports.get(node.node.domain, imports.get(domain, node.opset if not domain else 0))
     if not opset or not onnx.defs.has(node.node.op_type, opset, domain):
@@ -291,7 +302,9 @@ def _ask_onnx(node: Operation, imports: Mapping[str, int], names: Names) -> list
     schema = onnx.defs.get_schema(node.node.op_type, opset, domain)
     try:
         answer = onnx.shape_inference.infer_node_outputs(schema, proto, known, data)
-    except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, ValueError):
+    except onnx.shape_inference.InferenceError as error:
+        return str(error)
+    except (onnx.checker.ValidationError, ValueError):
         return None
     return [names.dims(answer[name]) if name in answer else None for name in proto.output]
 

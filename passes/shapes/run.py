@@ -225,6 +225,8 @@ class _Folding:
         elif not all(self.namer.takes_constant(graph_of(node), tensor.dtype) for tensor in tensors):
             opset, dtype = self.namer.constant_opset(graph_of(node)), type_name(tensors[0].dtype)
             reason, rule = f"it would have to be a Constant, which at opset {opset} does not support {dtype}", RULE
+        elif (user := self._failing(node)) is not None:
+            reason, rule = f"with this constant {user.op_type} cannot run, and a runtime may not load it", RULE
         else:
             reason, rule = self._lack(node, [None] * len(tensors)), RULE
         if reason is not None:
@@ -232,6 +234,11 @@ class _Folding:
             return False
         self.grown += size
         return True
+
+    def _failing(self, node: onnx_ir.Node) -> onnx_ir.Node | None:
+        """Return a user that fails on every run, which a runtime may learn from the constant while it loads."""
+        users = (user for output in node.outputs for user, _ in output.uses())
+        return next((user for user in users if user.op_type in WITH_TARGETS and self.shapes.fails(user)), None)
 
     def _lack(self, node: onnx_ir.Node, values: Sequence[onnx_ir.Value | None]) -> str | None:
         imports = self.shapes.imports[graph_of(node)]

@@ -20,7 +20,7 @@ from castsmith.ir.ops import DEFAULT_DOMAINS, FLOW, opset_of
 from castsmith.ir.walks import Scope, graph_of, graphs_in, sources_first
 from castsmith.numerics.types import element_type
 from castsmith.passes.shapes.contents import FOLLOWED, contents_of
-from castsmith.passes.shapes.dims import Names, dims_of
+from castsmith.passes.shapes.dims import Names, dims_of, fails
 from castsmith.passes.shapes.elements import Content, Derived, Dims, Operation, of_tensor
 from castsmith.passes.shapes.symbols import Element, Poly, Symbol, Unknown, symbol
 
@@ -79,6 +79,10 @@ class Shapes:
             [self.content(value) for value in node.inputs],
             self._derived,
         )
+
+    def fails(self, node: onnx_ir.Node) -> bool:
+        """True if the node cannot run with the shapes and elements that its inputs have."""
+        return fails(self.operation(node), self._imports_of(node), self._names)
 
     def _imports_of(self, node: onnx_ir.Node) -> Mapping[str, int]:
         return self.imports[graph_of(node)]

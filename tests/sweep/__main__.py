@@ -2,6 +2,7 @@
 
     python -m tests.sweep corpus DIR        every .onnx file below DIR (default: $CASTSMITH_CORPUS)
     python -m tests.sweep random 10000      random valid graphs, `--seed` the first of them
+    python -m tests.sweep moves 10000       random graphs of moves and casts; `scopes` and `shapes` likewise
     python -m tests.sweep goldens           the sources of the golden cases
     python -m tests.sweep backend           the backend node tests of ONNX
 

@@ -2,7 +2,8 @@
 
 What loads before loads after; `check` has no error that `optimize` did not report; a pass is `modified` exactly if the
 serialised model changed, and then there is a record. Beside them: no internal error, valid stays valid, inputs and
-outputs change only where a record says so, a second run changes nothing, and the bits are the same.
+outputs change only where a record says so, a second run changes nothing, there are no more casts unless operands were
+repaired or types lowered, and the bits are the same.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from onnx_ir.passes import PassBase, PassResult
 
 import castsmith
 from castsmith.ir.records import Effect, RewriteResult, Severity
+from castsmith.ir.walks import all_nodes
 from castsmith.lowering import pipeline, registry
 from castsmith.lowering.check.run import findings
 from tests.sweep.execute import checker_refusal, load_in_openvino, ort_session, same_bits, short
@@ -30,6 +32,9 @@ TARGETS: tuple[str | None, ...] = (None, "onnxruntime-cpu", "tensorrt-10", "onnx
 
 _LOADED_BY_ORT = (None, "onnxruntime-cpu")
 _EXACT = (Effect.BIT_EXACT, Effect.BIT_EXACT_BUT_NAN, Effect.INTERFACE)
+
+_MAY_ADD_CASTS = {name for name, place in registry.PASSES.items() if ".promote:" in place or ".lowering." in place}
+"""The passes that repair a model, or lower what a target lacks."""
 
 Announce = Callable[[str], None]
 ORIGINAL = "load the original in "
@@ -109,6 +114,9 @@ def _judged(original: Original, target: str | None) -> Judgement:
     changed = _serialised(result.model) != before
     if changed != bool(result.rewrites):
         problem.append(("modified", f"the model changed: {changed}; rewrites: {len(result.rewrites)}"))
+    casts = _casts(loaded), _casts(result.model)
+    if casts[1] > casts[0] and not any(r.pass_name in _MAY_ADD_CASTS for r in result.rewrites):
+        problem.append(("casts", f"{casts[1]} instead of {casts[0]}"))
     with tempfile.TemporaryDirectory() as folder:
         after = os.path.join(folder, "after.onnx")
         try:
@@ -137,6 +145,10 @@ def _judged(original: Original, target: str | None) -> Judgement:
         if outcome.how == "different":
             problem.append(("bits", outcome.text))
     return judgement
+
+
+def _casts(model: onnx_ir.Model) -> int:
+    return sum(node.op_type in ("Cast", "CastLike") for node in all_nodes(model))
 
 
 def _loaders(target: str | None) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ KINDS = (
     "check",
     "modified",
     "idempotence",
+    "casts",
 )
 
 

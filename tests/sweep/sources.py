@@ -11,6 +11,8 @@ from pathlib import Path
 import onnx
 
 _TESTS = Path(__file__).parents[1]
+_LATEST = 28
+"""The newest opset of the graphs that are made here."""
 
 
 @dataclass(frozen=True)
@@ -58,11 +60,32 @@ def random_graphs(count: str, seed: int = 0) -> Iterator[Source]:
         yield Source(f"seed {each}", lambda folder, each=each: _written(folder, _random(each)))
 
 
+def moves(count: str, seed: int = 0) -> Iterator[Source]:
+    """`count` graphs of moves and casts, of opsets 9 to 28 where their types allow."""
+    for each in range(seed, seed + int(count or 100)):
+        yield Source(f"moves {each}", lambda folder, each=each: _written(folder, _moves(each)))
+
+
+def scopes(count: str, seed: int = 0) -> Iterator[Source]:
+    """`count` graphs in which few names stand for many values in nested scopes, of opsets 13 to 28."""
+    for each in range(seed, seed + int(count or 100)):
+        yield Source(f"scopes {each}", lambda folder, each=each: _written(folder, _scoped(each)))
+
+
+def shapes(count: str, seed: int = 0) -> Iterator[Source]:
+    """`count` graphs of arithmetic on shapes, of opsets 14 to 28."""
+    for each in range(seed, seed + int(count or 100)):
+        yield Source(f"shapes {each}", lambda folder, each=each: _written(folder, _shapes(each)))
+
+
 SOURCES: dict[str, Callable[[str, int], Iterator[Source]]] = {
     "corpus": files_below,
     "goldens": goldens,
     "backend": backend,
     "random": random_graphs,
+    "moves": moves,
+    "scopes": scopes,
+    "shapes": shapes,
 }
 
 
@@ -78,6 +101,27 @@ def _random(seed: int) -> onnx.ModelProto:
     from tests.graphs.random_valid import random_valid_model
 
     return random_valid_model(Random(seed))
+
+
+def _moves(seed: int) -> onnx.ModelProto:
+    import onnx_ir
+
+    from tests.passes.place.place_regions import PAIRS, first_opset, random_model
+
+    first = first_opset(seed)
+    return onnx_ir.to_proto(random_model(seed, 12, _LATEST - seed // len(PAIRS) % (_LATEST - first + 1)))
+
+
+def _scoped(seed: int) -> onnx.ModelProto:
+    from tests.graphs.scoped_graphs import scoped_model
+
+    return scoped_model(seed, opset=_LATEST - seed % (_LATEST - 12))
+
+
+def _shapes(seed: int) -> onnx.ModelProto:
+    from tests.passes.shapes.test_shape_random import model_of
+
+    return model_of(seed, _LATEST - seed % (_LATEST - 13))
 
 
 def _written(folder: Path, model: onnx.ModelProto) -> Path:

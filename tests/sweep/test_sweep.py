@@ -7,7 +7,7 @@ that disagree, still has to come out without an internal error, and the same at 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from onnx.parser import parse_model
 from tests.sweep import judge as judging
 from tests.sweep.judge import Judgement, judge
 from tests.sweep.processes import run_all
-from tests.sweep.sources import Source, backend, files_below, goldens, random_graphs
+from tests.sweep.sources import Source, backend, files_below, goldens, moves, random_graphs, scopes, shapes
 
 TARGETS = (None, "onnxruntime-cpu", "onnxruntime-android")
 CORPUS = os.environ.get("CASTSMITH_CORPUS", "")
@@ -37,6 +37,12 @@ def every(step: int, sources: Iterator[Source]) -> list[Source]:
 @pytest.mark.parametrize("first", range(0, 60, 10))
 def test_random_graphs(first: int, tmp_path: Path) -> None:
     assert [text for each in random_graphs("10", first) for text in wrong(each, tmp_path, (None,))] == []
+
+
+@pytest.mark.parametrize("made", [moves, scopes, shapes])
+def test_random_graphs_of_casts_for_targets(made: Callable[[str, int], Iterator[Source]], tmp_path: Path) -> None:
+    targets = (None, "onnxruntime-cpu", "onnxruntime-android", "tensorrt-10")
+    assert [text for each in made("3", 5021) for text in wrong(each, tmp_path, targets)] == []
 
 
 FOUND = (281, 374, 688, 766, 776, 1189, 1478, 368, 4161, 5090, 5776)

@@ -24,7 +24,13 @@ PAIRS = (
 """Types of one graph; the first is favoured as the type of its inputs."""
 
 
-def random_model(seed: int, most_moves: int) -> onnx_ir.Model:
+def first_opset(seed: int) -> int:
+    """The first opset at which the moves and casts of the seed's model are defined."""
+    words = " ".join(PAIRS[seed % len(PAIRS)])
+    return 21 if "FLOAT8" in words else 16 if "BFLOAT16" in words else 9
+
+
+def random_model(seed: int, most_moves: int, opset: int = 21) -> onnx_ir.Model:
     """A model of moves and casts over values of shape [2, 2] or [4, 2], with a few users outside the region."""
     rng = np.random.default_rng(seed)
     types = [getattr(onnx.TensorProto, name) for name in PAIRS[seed % len(PAIRS)]]
@@ -50,7 +56,7 @@ def random_model(seed: int, most_moves: int) -> onnx_ir.Model:
         [helper.make_tensor_value_info(name, dtype, [rows, 2]) for name, dtype, rows in outputs],
         [helper.make_tensor("mask", onnx.TensorProto.BOOL, [2, 1], [True, False])],
     )
-    return onnx_ir.from_proto(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10))
+    return onnx_ir.from_proto(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10))
 
 
 def _pick(rng: np.random.Generator, values: list[tuple[str, int, int]]) -> tuple[str, int, int]:

@@ -95,7 +95,7 @@ class Builder:
         return self.node("Cast", [made], to=TensorProto.INT64) if narrow else made
 
 
-def model_of(seed: int) -> onnx.ModelProto:
+def model_of(seed: int, opset: int = 18) -> onnx.ModelProto:
     builder = Builder(seed)
     builder.vectors.append((builder.node("Shape", ["x"]), "int64", len(builder.shape)))
     for _ in range(builder.random.randint(3, 12)):
@@ -107,7 +107,7 @@ def model_of(seed: int) -> onnx.ModelProto:
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, builder.shape)
     ports = [onnx.ValueInfoProto(name=name) for name in result]
     graph = helper.make_graph(builder.nodes, "g", [x], ports, builder.initializers)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
     return onnx.shape_inference.infer_shapes(model)
 
 
