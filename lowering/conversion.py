@@ -96,7 +96,7 @@ def convert(
             measured on `inputs`, by default on made-up ones.
         dims: Sizes of symbolic dimensions, for inputs that are made up.
         io: `keep`, `convert`, or the names of inputs and outputs to convert; in place of `keep_io_types`.
-        provenance: Whether new nodes say in their metadata which rule made them.
+        provenance: True to state in the metadata of new nodes which rule made them.
         in_place: Change an onnx_ir.Model itself.
         progress: Called with the name of each step before it runs.
 
@@ -305,7 +305,7 @@ def _proven(model: onnx_ir.Model, to: DataType, ranges: Mapping[str, tuple[float
 
 
 def _told(request: Request, result: str, dtype: DataType, reason: str) -> str:
-    """The reason for the precision of a node, and whether its first result is proven to fit."""
+    """Return the reason for the precision of a node, with a remark if its first result is proven to fit."""
     bound = request.proven.get(result)
     if dtype != DataType.FLOAT16 or request.to != dtype or bound is None:
         return reason
