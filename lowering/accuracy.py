@@ -37,6 +37,9 @@ Inputs = (
 )
 """Inputs to measure on: arrays by name, several sets of them, an .npz, a folder, or `made-up`."""
 
+_FLOATS = "fV"
+"""Kinds of arrays of floating-point numbers; those of ml_dtypes are V."""
+
 _MOST_BYTES = 256 << 20
 """Bytes of intermediate values of one run that are kept for comparison."""
 
@@ -52,11 +55,11 @@ _LOGITS = 2
 
 @dataclass
 class Reference:
-    """The model before the conversion, with its results on each set of inputs."""
+    """The model before the conversion, with its results on each set of inputs; each run has a time limit of its own."""
 
     model: onnx_ir.Model
     engine: Engine
-    budget: Budget
+    seconds: float
     runs: list[tuple[str, Any, dict[tuple[Route, str], Array]]] = field(default_factory=list[Any])
     notes: list[str] = field(default_factory=list[str])
 
@@ -75,22 +78,26 @@ class Reference:
                     found[name] = Bound(low, high, "measured")
         return found
 
-    @property
-    def outputs(self) -> list[str]:
-        return [value.name or "" for value in self.model.graph.outputs]
+    def evaluator(self, model: onnx_ir.Model) -> Evaluator:
+        """An evaluator of the model."""
+        return Evaluator(model, PromotionRules(promote_unsafe=True), self.engine, Budget(self.seconds))
+
+    def values(self, evaluator: Evaluator, feeds: Any) -> dict[tuple[Route, str], Array]:
+        """The floating-point values of one run, which has all of the time, and the outputs under the empty route."""
+        evaluator.budget = Budget(self.seconds)
+        return _values(evaluator, feeds)
 
 
 def reference(
     model: onnx_ir.Model, inputs: Inputs, dims: Mapping[str, int] | None = None, engine: EngineName = "onnxruntime"
 ) -> Reference:
     """Run the model on the inputs and keep its values. Raises ModelError where it runs on no set of inputs."""
-    budget = Budget(2 * seconds_for((model,)))
-    found = Reference(model, Engine(engine), budget)
-    evaluator = Evaluator(model, PromotionRules(promote_unsafe=True), found.engine, budget)
-    sets = mild_sets(model, evaluator, budget, dims or {}) if inputs == "made-up" else _sets(model, inputs)
+    found = Reference(model, Engine(engine), 2 * seconds_for((model,)))
+    evaluator = found.evaluator(model)
+    sets = mild_sets(model, evaluator, evaluator.budget, dims or {}) if inputs == "made-up" else _sets(model, inputs)
     for name, feeds in sets:
         try:
-            found.runs.append((name, feeds, _values(evaluator, feeds)))
+            found.runs.append((name, feeds, found.values(evaluator, feeds)))
         except EngineError as error:
             found.notes.append(f"not run on {name}: {error}")
     if not found.runs:
@@ -99,34 +106,62 @@ def reference(
     return found
 
 
+@dataclass
+class _Comparison:
+    """The differences of two models, over all sets of inputs."""
+
+    results: frozenset[tuple[Route, str]]
+    """The outputs of the model."""
+    names: list[str] = field(default_factory=list[str])
+    outputs: dict[str, OutputError] = field(default_factory=dict[str, OutputError])
+    errors: dict[str, float] = field(default_factory=dict[str, float])
+    overflows: dict[str, None] = field(default_factory=dict[str, None])
+    notes: list[str] = field(default_factory=list[str])
+
+    def add(self, expected: Mapping[tuple[Route, str], Array], found: Mapping[tuple[Route, str], Array]) -> None:
+        """Compare the values of one run that both models have."""
+        for key, before in expected.items():
+            here, name = found.get(key), key[1]
+            if here is None or before.dtype.kind not in _FLOATS:
+                continue
+            if here.shape != before.shape:
+                if key in self.results:
+                    self.notes.append(f"{name} has the shape {list(here.shape)} instead of {list(before.shape)}")
+                    self.outputs[name] = OutputError(name, np.inf, np.inf, 0.0, None)
+                continue
+            error = _error(name, before, here)
+            if np.isfinite(_wide(before)).all() and not np.isfinite(_wide(here)).all():
+                self.overflows[name] = None
+            self.errors[name] = max(self.errors.get(name, 0.0), error.relative)
+            if key in self.results:
+                self.outputs[name] = _worse(self.outputs.get(name, error), error)
+
+
 def measure(before: Reference, after: onnx_ir.Model) -> Accuracy:
     """Run the converted model on the inputs of the reference and compare all values that both have."""
-    evaluator = Evaluator(after, PromotionRules(promote_unsafe=True), before.engine, before.budget)
-    outputs: dict[str, OutputError] = {}
-    errors: dict[str, float] = {}
-    overflows: dict[str, None] = {}
-    notes = list(before.notes)
+    evaluator = before.evaluator(after)
+    results = frozenset[tuple[Route, str]](((), value.name or "") for value in before.model.graph.outputs)
+    found = _Comparison(results, notes=list(before.notes))
     for name, feeds, known in before.runs:
         try:
-            found = _values(evaluator, feeds)
+            here = before.values(evaluator, feeds)
         except EngineError as error:
-            notes.append(f"the result does not run on {name}: {error}")
+            found.notes.append(f"the result does not run on {name}: {error}")
             continue
-        for key, expected in known.items():
-            here = found.get(key)
-            if here is None or here.shape != expected.shape or expected.dtype.kind not in "fV":
-                continue
-            error = _error(key[1], expected, here)
-            if np.isfinite(_wide(expected)).all() and not np.isfinite(_wide(here)).all():
-                overflows[key[1]] = None
-            errors[key[1]] = max(errors.get(key[1], 0.0), error.relative)
-            if not key[0] and key[1] in before.outputs:
-                worst = outputs.get(key[1])
-                outputs[key[1]] = error if worst is None else _worse(worst, error)
-    contributions = dict(_contributions(before.model, errors))
-    leap = next(((n, e) for n, e in contributions.items() if e > _NOTABLE and _leaps(before.model, n, e, errors)), None)
-    names = tuple(name for name, *_ in before.runs)
-    return Accuracy(names, tuple(outputs.values()), leap, tuple(overflows), contributions, tuple(notes))
+        found.names.append(name)
+        found.add(known, here)
+    contributions = dict(_contributions(before.model, found.errors))
+    leap = next(
+        ((n, e) for n, e in contributions.items() if e > _NOTABLE and _leaps(before.model, n, e, found.errors)), None
+    )
+    return Accuracy(
+        tuple(found.names),
+        tuple(found.outputs.values()),
+        leap,
+        tuple(found.overflows),
+        contributions,
+        tuple(found.notes),
+    )
 
 
 def _values(evaluator: Evaluator, feeds: Any) -> dict[tuple[Route, str], Array]:
@@ -136,7 +171,7 @@ def _values(evaluator: Evaluator, feeds: Any) -> dict[tuple[Route, str], Array]:
 
     def watch(route: Route, value: onnx_ir.Value, tensor: Tensor) -> None:
         nonlocal left
-        if tensor.array.dtype.kind in "fV" and tensor.array.nbytes <= left:
+        if tensor.array.dtype.kind in _FLOATS and tensor.array.nbytes <= left:
             left -= tensor.array.nbytes
             found[route, value.name or ""] = tensor.array
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, all_values, nodes_of
 from castsmith.lowering.accuracy import Inputs, Reference, measure, reference
 from castsmith.lowering.check import unreported_errors
+from castsmith.lowering.fewest import Fewest
 from castsmith.lowering.pipeline import name_of
 from castsmith.lowering.results import ConvertResult
 from castsmith.numerics.errors import CastsmithError, OptionError, present
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 
 _MOST = 65504.0
 """The largest float16."""
-MOST_ATTEMPTS = 16
+MOST_ATTEMPTS = 64
 """Conversions that the search for `max_error` tries at most."""
 
 
@@ -127,7 +128,7 @@ def convert(
     )
     if known is None or max_error is None:
         work = given.clone() if given is model and not in_place else given
-        return _measured(_attempt(work, request, ()), known)
+        return _measured(_attempt(work, request)[0], known)
     return _search(given, request, known, max_error)
 
 
@@ -140,44 +141,42 @@ def _measured(result: ConvertResult, known: Reference | None) -> ConvertResult:
 
 
 def _search(model: onnx_ir.Model, request: Request, known: Reference, most: float) -> ConvertResult:
-    """Keep the fewest nodes, in the order of the error that they add, with which the error is at most `most`.
+    """Keep the fewest nodes with which the error is at most `most`; `MOST_ATTEMPTS` conversions at most."""
+    first, nodes = _attempt(model.clone(), request)
+    first = _measured(first, known)
+    best: tuple[frozenset[str], ConvertResult] | None = None
 
-    The number of nodes doubles until it suffices, then halves the interval; `MOST_ATTEMPTS` conversions at most.
-    """
-    first = _measured(_attempt(model.clone(), request, ()), known)
-    measured = present(first.error, "the error of the conversion")
-    if measured.worst <= most:
-        return first
-    order = sorted(measured.contributions.items(), key=lambda each: -each[1])
-    names = [name for name, _ in order]
-    low, high, best, attempts, least = 0, 1, None, 1, measured.worst
-    while attempts < MOST_ATTEMPTS and (best is None or high - low > 1):
-        count = min(high, len(names)) if best is None else (low + high) // 2
-        attempts += 1
-        found = _measured(_attempt(model.clone(), request, names[:count], most), known)
-        worst = present(found.error, "the error of the conversion").worst
-        least = min(least, worst)
-        if worst <= most:
-            best, high = found, count
-        elif best is None:
-            if count == len(names):
-                break
-            low, high = count, 2 * count
-        else:
-            low = count
+    def error(kept: frozenset[str]) -> float:
+        nonlocal best
+        found = _measured(_attempt(model.clone(), request, kept, most)[0], known) if kept else first
+        measured = present(found.error, "the error of the conversion")
+        worst = measured.worst if len(measured.sets) == len(known.runs) else float("inf")
+        if worst <= most and (best is None or len(kept) < len(best[0])):
+            best = kept, found
+        return worst
+
+    search = Fewest(nodes, error, most, MOST_ATTEMPTS)
+    search.run()
     if best is None:
+        plain, least = search.known[frozenset()], min(search.known.values())
         raise OptionError(
-            f"max_error {most:g} is not reached: the error is {measured.worst:.3g}, and {least:.3g} at best"
-            f" after {attempts} attempts."
+            f"max_error {most:g} is not reached: the error is {plain:.3g}, and {least:.3g} if every node is kept that"
+            " can be."
         )
-    return replace(best, attempts=attempts)
+    return replace(best[1], attempts=len(search.known), kept=tuple(name for name in nodes if name in best[0]))
 
 
-def _attempt(work: onnx_ir.Model, request: Request, kept: Sequence[str], most: float = 0.0) -> ConvertResult:
-    """Convert the model itself; kept: nodes to leave, by their first result, so that the error stays below `most`."""
+def _attempt(
+    work: onnx_ir.Model, request: Request, kept: Collection[str] = (), most: float = 0.0
+) -> tuple[ConvertResult, list[str]]:
+    """Convert the model itself, and return the first results of the nodes that were converted.
+
+    Args:
+        kept: Nodes to leave, by their first results, so that the error stays below `most`.
+    """
     known = set(all_nodes(work)) if request.provenance else set[onnx_ir.Node]()
     why = f"kept so that the error stays below {most:g}"
-    keep = (*request.keep, *(exact_pattern(name, why) for name in kept))
+    keep = (*request.keep, exact_pattern(kept, why)) if kept else request.keep
     results = {node: next((value.name or "" for value in node.outputs), "") for node in all_nodes(work)}
     records, found = Records(), PrecisionResult(work, False)
     steps = (
@@ -209,7 +208,8 @@ def _attempt(work: onnx_ir.Model, request: Request, kept: Sequence[str], most: f
     records.diagnostics += [each for each in _left_mixed(work) if each.site not in mixed]
     records.diagnostics += _unsupported(work, request.target, records.diagnostics)
     names = _names(found, results)
-    return ConvertResult(
+    converted = [each.result for each in found.precisions.values() if each.dtype == request.to and each.result]
+    result = ConvertResult(
         work,
         records.rewrites,
         records.refusals,
@@ -222,6 +222,7 @@ def _attempt(work: onnx_ir.Model, request: Request, kept: Sequence[str], most: f
         regions={name: region for node, name in names.items() if (region := found.precisions[node].region)},
         operators={name: node.op_type for node, name in names.items()},
     )
+    return result, list(dict.fromkeys(converted))
 
 
 def _as_warnings(records: Records) -> Records:

@@ -77,7 +77,7 @@ class Accuracy:
     """The error of a converted model on sets of inputs.
 
     Attributes:
-        sets: The names of the sets of inputs.
+        sets: The names of the sets of inputs on which both models ran.
         outputs: The worst error of each output.
         leap: The first node at which the error increases suddenly, with the error.
         overflows: The values that became infinite or NaN although they were finite, in order.
@@ -94,8 +94,8 @@ class Accuracy:
 
     @property
     def worst(self) -> float:
-        """The largest relative error of an output."""
-        return max((each.relative for each in self.outputs), default=0.0)
+        """The largest relative error of an output; infinite if the result ran on no inputs."""
+        return max((each.relative for each in self.outputs), default=0.0) if self.sets else float("inf")
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,8 @@ class ConvertResult(Result):
         regions: The number of the region of each converted node, by its name.
         operators: The operator of each of these nodes.
         error: The measured error; None if it was not measured.
-        attempts: The number of conversions that the search for `max_error` tried.
+        attempts: The number of conversions that the search for `max_error` measured.
+        kept: The nodes that this search kept in a wider type, by their first results.
     """
 
     precisions: Mapping[str, tuple[DataType, str]] = field(default_factory=dict[str, tuple[DataType, str]])
@@ -120,3 +121,4 @@ class ConvertResult(Result):
     operators: Mapping[str, str] = field(default_factory=dict[str, str])
     error: Accuracy | None = None
     attempts: int = 1
+    kept: tuple[str, ...] = ()

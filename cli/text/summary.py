@@ -90,7 +90,8 @@ def _conversion(result: ConvertResult) -> Iterator[str]:
     else:
         yield from _error_lines(result.error)
     if result.attempts > 1:
-        yield f"  search: {result.attempts} conversions tried"
+        wider = counted(len(result.kept), "node")
+        yield f"  search: {result.attempts} conversions measured, {wider} kept in a wider type for the error"
 
 
 def _kind(reason: str) -> str:
@@ -99,15 +100,22 @@ def _kind(reason: str) -> str:
 
 
 def _error_lines(error: Accuracy) -> Iterator[str]:
-    yield f"  error on {counted(len(error.sets), 'set')} of inputs, relative to the largest element:"
-    rows = [("output", "relative", "absolute", "cosine", "top-1")]
-    for each in error.outputs:
-        top1 = "" if each.top1 is None else f"{each.top1:.1%}"
-        rows.append((one_line(each.name), f"{each.relative:.3g}", f"{each.absolute:.3g}", f"{each.cosine:.6f}", top1))
-    yield from (f"  {line}" for line in columns(rows))
+    if error.sets:
+        yield from _output_lines(error)
+    else:
+        yield "  error: not measured, since the result does not run"
     if error.leap is not None:
         yield one_line(f"    the error leaps first at {error.leap[0]}: by {error.leap[1]:.3g}")
     if error.overflows:
         names = ", ".join(error.overflows[:_MOST_NAMES]) + (", ..." if len(error.overflows) > _MOST_NAMES else "")
         yield one_line(f"    {counted(len(error.overflows), 'value')} became infinite or NaN: {names}")
     yield from (one_line(f"    {note}") for note in error.notes)
+
+
+def _output_lines(error: Accuracy) -> Iterator[str]:
+    yield f"  error on {counted(len(error.sets), 'set')} of inputs, relative to the largest element:"
+    rows = [("output", "relative", "absolute", "cosine", "top-1")]
+    for each in error.outputs:
+        top1 = "" if each.top1 is None else f"{each.top1:.1%}"
+        rows.append((one_line(each.name), f"{each.relative:.3g}", f"{each.absolute:.3g}", f"{each.cosine:.6f}", top1))
+    yield from (f"  {line}" for line in columns(rows))

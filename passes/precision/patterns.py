@@ -29,21 +29,21 @@ class Pattern:
     """A pattern of nodes.
 
     Attributes:
-        kind: The property it is matched with; empty: the operator, the name and the path; `value`: the exact name of
-            the
-            first result.
+        kind: The property it is matched with; empty: the operator, the name and the path.
         why: The reason in records of the nodes that it matches, by default the pattern.
+        results: The names of the first results of the nodes that it matches, in place of a pattern.
     """
 
     text: str
     kind: str
     glob: str
     why: str = ""
+    results: frozenset[str] = frozenset()
 
     def matches(self, node: onnx_ir.Node) -> bool:
         """True if the node matches."""
-        if self.kind == "value":
-            return bool(node.outputs) and node.outputs[0].name == self.glob
+        if self.results:
+            return bool(node.outputs) and node.outputs[0].name in self.results
         return (
             (self.kind in ("", "op") and any(self._is(each) for each in _operators(node)))
             or (self.kind in ("", "name") and any(self._is(each) for each in _names(node)))
@@ -67,9 +67,10 @@ class Pattern:
         return 0 < len(wanted) <= len(path) and all(step.match(here) for step, here in zip(wanted, path, strict=False))
 
 
-def exact_pattern(name: str, why: str) -> Pattern:
-    """Return the pattern of the node whose first result has the name."""
-    return Pattern(name, "value", name, why)
+def exact_pattern(results: Iterable[str], why: str) -> Pattern:
+    """Return the pattern of the nodes whose first results have these names."""
+    names = frozenset(results)
+    return Pattern(", ".join(sorted(names)), "", "", why, names)
 
 
 def parse_patterns(given: str | Iterable[str | Pattern], option: str) -> tuple[Pattern, ...]:

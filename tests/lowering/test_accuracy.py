@@ -13,6 +13,7 @@ import pytest
 
 from castsmith import convert
 from castsmith.ir.errors import ModelError
+from castsmith.lowering.accuracy import measure, reference
 from castsmith.numerics.errors import OptionError
 from tests.passes.precision.models import model
 
@@ -71,8 +72,25 @@ def test_the_search_keeps_as_few_nodes_as_reach_the_error() -> None:
     result = convert(found, to="float16", inputs=feeds(0.001), max_error=most)
     assert result.error is not None
     assert result.error.worst <= most
-    assert 1 < result.attempts <= 16
+    assert 1 < result.attempts <= 64
     assert any("error stays below" in reason for _, reason in result.precisions.values())
+
+
+def test_a_result_that_does_not_run_in_time_has_no_error_of_zero() -> None:
+    model = onnx_ir.from_proto(onnx.parser.parse_model(CHAIN))
+    known = reference(model, feeds())
+    known.seconds = 0.0
+    found = measure(known, model)
+    assert (found.sets, found.outputs, found.worst) == ((), (), float("inf"))
+    assert found.notes[0].startswith("the result does not run on the inputs: ")
+
+
+def test_an_output_of_another_shape_is_infinitely_off() -> None:
+    model = onnx_ir.from_proto(onnx.parser.parse_model(CHAIN))
+    other = onnx_ir.from_proto(onnx.parser.parse_model(CHAIN.replace("z = Relu (a)", "z = Concat <axis = 0> (a, a)")))
+    found = measure(reference(model, feeds()), other)
+    assert found.worst == float("inf")
+    assert found.notes == ("z has the shape [8, 4] instead of [4, 4]",)
 
 
 def test_the_search_on_made_up_inputs_starts_from_what_overflows_on_them() -> None:
