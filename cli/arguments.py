@@ -6,10 +6,11 @@ import argparse
 import json
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from castsmith.cli.exit_codes import meanings
+from castsmith.cli.help import Parser
 from castsmith.ir.options import Options, option_info
 
 if TYPE_CHECKING:
@@ -21,14 +22,26 @@ if TYPE_CHECKING:
 Commands = Any
 """The result of `add_subparsers`: argparse has no public name for it."""
 
+_NO_COLOR = "print no colours, as where NO_COLOR is set"
+
 Run = Callable[[argparse.Namespace], int]
 
 
-def add_command(commands: Commands, name: str, run: Run, summary: str) -> argparse.ArgumentParser:
-    """Return a parser for the command `name`, which `run` executes; every command supports --json."""
-    parser: argparse.ArgumentParser = commands.add_parser(name, help=summary, description=f"{summary.capitalize()}.")
+def add_command(commands: Commands, name: str, run: Run, summary: str, common: Sequence[str] = ()) -> Parser:
+    """Return a parser for the command `name`, which `run` executes; every command supports --json.
+
+    Args:
+        commands: The parsers of all commands.
+        name: The name.
+        run: Executes the command.
+        summary: One phrase for the help.
+        common: The options that -h shows; empty for the first ones.
+    """
+    parser: Parser = commands.add_parser(name, help=summary, description=f"{summary[:1].upper()}{summary[1:]}.")
     parser.set_defaults(run=run)
+    parser.general.add_argument("--no-color", action="store_true", default=argparse.SUPPRESS, help=_NO_COLOR)
     parser.epilog = "Exit codes: " + "; ".join(f"{code} {meaning}" for code, meaning in meanings(name).items()) + "."
+    parser.common = common
     return parser
 
 
@@ -92,13 +105,19 @@ def given_options(arguments: argparse.Namespace, names: Iterable[str]) -> dict[s
     return {name: value for name, value in found.items() if value is not None}
 
 
-def add_json(parser: argparse.ArgumentParser, *, nested: bool = False) -> None:
+def add_quiet(parser: Parser) -> None:
+    """Add the option -q."""
+    help_text = "print errors alone, beside what other options ask for; the exit code gives the result"
+    parser.general.add_argument("-q", "--quiet", action="store_true", help=help_text)
+
+
+def add_json(parser: Parser, *, nested: bool = False) -> None:
     """Add the option --json. nested: on a parser inside another that has it too."""
     default = argparse.SUPPRESS if nested else False
-    parser.add_argument("--json", action="store_true", default=default, help="print JSON instead of text")
+    parser.general.add_argument("--json", action="store_true", default=default, help="print JSON instead of text")
 
 
-def add_format(parser: argparse.ArgumentParser, *others: str) -> None:
+def add_format(parser: Parser, *others: str) -> None:
     """Add the options --format, with `others` beside text and json, and --json."""
     choices = ("text", "json", *others)
     parser.add_argument("--format", choices=choices, help="how the result is printed (default: text)")

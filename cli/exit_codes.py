@@ -282,10 +282,20 @@ def complain(sentence: str) -> None:
     """Print one line on stderr; if that fails, only the exit code remains."""
     from castsmith.cli.text import one_line
 
+    text = f"castsmith: {one_line(sentence)}"
     try:
-        print(f"castsmith: {one_line(sentence)}", file=sys.stderr, flush=True)
+        print(_wrapped(text) if sys.stderr.isatty() else text, file=sys.stderr, flush=True)
     except OSError:
         _drop(sys.stderr)
+
+
+def _wrapped(text: str) -> str:
+    """Return the text in lines of the width of the terminal, without breaking a word."""
+    import shutil
+    import textwrap
+
+    width = shutil.get_terminal_size().columns
+    return textwrap.fill(text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def usable(names: Iterable[str], load: Callable[[str], object]) -> tuple[list[str], bool]:

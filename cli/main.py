@@ -6,19 +6,20 @@ is quick.
 
 from __future__ import annotations
 
-import argparse
 import atexit
 import gc
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING
 
 import castsmith
 from castsmith.cli.consistency import given_options
 from castsmith.cli.exit_codes import UNUSABLE, USAGE, Failure, end_of_help, run_command, tell_failure
+from castsmith.cli.help import Parser, UsageError, flags_of, subcommands
 
 if TYPE_CHECKING:
     from castsmith.cli.outcome import Outcome
@@ -37,10 +38,14 @@ def start_quickly() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
-_ORDER = (
-    *("optimize", "convert", "check", "show", "diff", "verify", "bounds", "cast", "trunc", "promote", "targets"),
-    *("passes", "explain", "completion"),
-)
+_SECTIONS = {
+    "models": ("optimize", "convert", "check", "bounds"),
+    "comparison": ("show", "diff", "verify"),
+    "numbers": ("cast", "trunc", "promote"),
+    "reference": ("targets", "passes", "explain"),
+    "shell": ("completion",),
+}
+_ORDER = tuple(name for names in _SECTIONS.values() for name in names)
 _VALUES = {"cast": "values", "trunc": "values", "promote": "values"}
 """Commands in one module with others."""
 
@@ -55,7 +60,7 @@ def _commands() -> tuple[str, ...]:
 _COMMANDS = _commands()
 """Each a module in `commands`; if one is named, the others are not imported."""
 
-_VERSION = "--version"
+_VERSIONS = ("-V", "--version")
 _PURPOSE = "Fix the element types of an ONNX model for its target runtime: exact, explained, repaired."
 
 _EPILOG = (
@@ -63,20 +68,6 @@ _EPILOG = (
     " that cannot be written; 3 inconclusive. The --help of each command gives their meaning. Instead of a"
     " model, - is standard input or output."
 )
-
-
-class _UsageError(Exception):
-    """Invalid command-line arguments."""
-
-
-class _Parser(argparse.ArgumentParser):
-    """An ArgumentParser whose error is one line, and that raises OSError where help cannot be printed."""
-
-    def _print_message(self, message: str, file: Any = None) -> None:
-        print(message, end="", file=file)
-
-    def error(self, message: str) -> NoReturn:
-        raise _UsageError(f"{message.rstrip('.')} (see {self.prog} --help).")
 
 
 def main(argv: Sequence[str] | None = None, outcome: Outcome | None = None) -> int:
@@ -89,22 +80,35 @@ def main(argv: Sequence[str] | None = None, outcome: Outcome | None = None) -> i
     if argv is None:
         start_quickly()
     words = list(sys.argv[1:] if argv is None else argv)
-    one = bool(words) and (words[0] in _COMMANDS or words[0] == _VERSION)  # then no other command has to be imported
-    commands = _modules([word for word in words[:1] if word != _VERSION] if one else _COMMANDS)
+    one = bool(words) and (words[0] in _COMMANDS or words[0] in _VERSIONS)  # then no other command has to be imported
+    commands = _modules([word for word in words[:1] if word not in _VERSIONS] if one else _COMMANDS)
     parser = _parser(commands)
     try:
         _require_sound(words)
-        spelled = _spelled_out(words, commands)
-        arguments = parser.parse_args(spelled)
-        arguments.given = given_options(parser, spelled)
-    except _UsageError as error:
+        words = _spelled_out(words, commands)
+        _require_known(parser, words)
+        arguments = parser.parse_args(words)
+        arguments.given = given_options(parser, words)
+    except UsageError as error:
         return tell_failure(Failure(USAGE, str(error), "", UNUSABLE), as_json="--json" in words)
     except SystemExit as ending:  # --help or --version
         return end_of_help(ending.code if isinstance(ending.code, int) else 0)
     except OSError as error:  # of a stream that is not buffered
         return end_of_help(0, error)
     arguments.outcome = outcome
-    return run_command(arguments)
+    with _without_colours() if "no_color" in arguments else nullcontext():
+        return run_command(arguments)
+
+
+@contextmanager
+def _without_colours() -> Generator[None]:
+    """Set NO_COLOR within the block, which everything that prints in colours obeys."""
+    before, os.environ["NO_COLOR"] = os.environ.get("NO_COLOR"), "1"
+    try:
+        yield
+    finally:
+        del os.environ["NO_COLOR"]
+        os.environ.update({} if before is None else {"NO_COLOR": before})
 
 
 def _require_sound(words: Sequence[str]) -> None:
@@ -115,12 +119,32 @@ def _require_sound(words: Sequence[str]) -> None:
         except UnicodeEncodeError:
             named = False
         if not named:
-            raise _UsageError(f"argument {word[:80]!r}: contains an invalid character.")
+            raise UsageError(f"argument {word[:80]!r}: contains an invalid character.")
         if word.startswith("--") and word.endswith("=--"):
-            raise _UsageError(f"argument {word[:-3]}: expected a value (see castsmith --help).")
+            raise UsageError(f"argument {word[:-3]}: expected a value (see castsmith --help).")
 
 
-def whole_parser() -> argparse.ArgumentParser:
+def _require_known(parser: Parser, words: Sequence[str]) -> None:
+    """Raise UsageError for an unknown command or option, with the most similar one: argparse names no other."""
+    from castsmith.numerics.errors import did_you_mean, most_similar
+
+    if not words or words[0].startswith("-"):
+        return
+    inner = subcommands(parser)
+    if words[0] not in inner:
+        way_out = did_you_mean(words[0], inner, "see castsmith --help")
+        raise UsageError(f"unknown command {words[0]!r}; {way_out}")
+    chosen = inner[words[0]]
+    options = [flag for each in (chosen, *subcommands(chosen).values()) for flag in flags_of(each)]
+    given = words[1 : words.index("--")] if "--" in words else words[1:]
+    for word in (each.partition("=")[0] for each in given):
+        if word.startswith("--") and not any(flag.startswith(word) for flag in options):
+            found = most_similar(word[2:], (flag[2:] for flag in options if flag.startswith("--")))
+            way_out = f"did you mean --{found}?" if found else f"see {chosen.prog} --help."
+            raise UsageError(f"unknown option {word}; {way_out}")
+
+
+def whole_parser() -> Parser:
     """Build the complete argument parser."""
     return _parser(_modules(_COMMANDS))
 
@@ -136,9 +160,12 @@ def _spelled_out(words: list[str], commands: Sequence[ModuleType]) -> list[str]:
     return words if spell_out is None else spell_out(words)
 
 
-def _parser(commands: Sequence[ModuleType]) -> argparse.ArgumentParser:
-    parser = _Parser(prog="castsmith", description=_PURPOSE, epilog=_EPILOG)
-    parser.add_argument(_VERSION, action="version", version=f"castsmith {castsmith.__version__}")
+def _parser(commands: Sequence[ModuleType]) -> Parser:
+    parser = Parser(prog="castsmith", description=_PURPOSE, epilog=_EPILOG)
+    parser.sections = {**_SECTIONS, "others": [name for name in _COMMANDS if name not in _ORDER]}
+    help_text = "print the version and exit"
+    version = f"castsmith {castsmith.__version__}"
+    parser.general.add_argument(*_VERSIONS, action="version", version=version, help=help_text)
     parsers = parser.add_subparsers(metavar="COMMAND", required=True, dest="command")
     for command in commands:
         command.add_to(parsers)

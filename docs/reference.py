@@ -27,7 +27,7 @@ from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import ELEMENT_TYPES, type_name
 from docs.docstrings import as_markdown
 
-_COMMAND = re.compile(r"^    (\w+)(?= |$)", re.MULTILINE)
+_COMMAND = re.compile(r"^  ([a-z]+)(?= |$)", re.MULTILINE)
 GROUPS = {
     "Models": (
         "load",
@@ -86,6 +86,13 @@ says so; the exit code is then 2 with `--json`, and 0 without.
 output of `optimize -o -`: the bytes of one ONNX file with all its weights, and nothing else. The summary then goes to
 stderr, and `--report` to its file. External data of a model from standard input is looked for in the current folder. A
 file named `-` is `./-`.
+
+## Options of every command
+
+`-h` shows the common options, `--help` all. `--json` prints a document for programs. `-q` prints errors alone, beside
+what other options ask for, such as `--diff` or `--json`; the exit code gives the result. `--no-color`, as the variable
+`NO_COLOR`, prints no colours; without a terminal there are none. `optimize --dry-run` and `convert --dry-run` do all
+the work, with the checks of where files would be written, and write nothing, also no report.
 """
 
 

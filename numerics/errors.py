@@ -84,11 +84,17 @@ def require(holds: bool, text: str) -> None:
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
     """Return the end of a sentence about an unknown name: the most similar known name, or `otherwise`."""
+    found = most_similar(name, known)
+    return f"did you mean {found!r}?" if found else f"{otherwise}."
+
+
+def most_similar(name: str, known: Iterable[str]) -> str:
+    """Return the known name that is most similar to an unknown one, in any case; empty without one."""
     from difflib import get_close_matches
 
     by_folded = {each.lower(): each for each in known}
     found = get_close_matches(name.lower(), list(by_folded), 1)
-    return f"did you mean {by_folded[found[0]]!r}?" if found else f"{otherwise}."
+    return by_folded[found[0]] if found else ""
 
 
 def present(thing: T | None, what: str) -> T:

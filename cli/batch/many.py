@@ -19,7 +19,10 @@ from castsmith.cli.outcome import Wanted
 from castsmith.cli.text import counted, progress
 
 _OF_ALL = frozenset(
-    ("command", "run", "outcome", "input", "output", "a", "b", "jobs", "dask", "json", "report", "skip_unchanged")
+    (
+        *("command", "run", "outcome", "input", "output", "a", "b", "jobs", "dask", "json", "report", "skip_unchanged"),
+        *("quiet", "no_color", "dry_run"),
+    )
 )
 """Arguments that concern all models together, or each in its own way."""
 
@@ -43,6 +46,8 @@ def run_many(arguments: argparse.Namespace) -> int:
 
         require_report(report)
         require_writable(report)
+    if arguments.dry_run:
+        return _run(arguments, tasks, _left(arguments, folder, tasks) if arguments.skip_unchanged else None)
     folder.mkdir(parents=True, exist_ok=True)
     for task in tasks:
         Path(task.output).parent.mkdir(parents=True, exist_ok=True)
@@ -81,7 +86,7 @@ def _run(arguments: argparse.Namespace, tasks: Sequence[Task], left: Left | None
         _tell(arguments, done)
     with (
         cleaned_up_if_interrupted(),
-        progress(len(to_run)) as announce,
+        progress(len(to_run), quiet=arguments.quiet) as announce,
         closing(_everywhere(arguments, to_run)) as every,
     ):
         announce(counted(len(to_run), "model"))
@@ -96,16 +101,21 @@ def _run(arguments: argparse.Namespace, tasks: Sequence[Task], left: Left | None
 def _conclude(arguments: argparse.Namespace, everything: Sequence[Done]) -> int:
     """Write the report and print the table; return the worst exit code."""
     counts = _counts(everything)
-    if getattr(arguments, "report", None) is not None:
+    if getattr(arguments, "report", None) is not None and not _is_dry(arguments):
         from castsmith.cli.output import staged_file
 
         with staged_file(Path(arguments.report)) as write:
             write(_report(arguments, counts, everything))
-    if counts["written"] and getattr(arguments, "output", None) is not None:
+    if counts["written"] and not _is_dry(arguments) and getattr(arguments, "output", None) is not None:
         arguments.written = f"{arguments.output} ({counted(counts['written'], 'model')})"
-    if not arguments.json:
+    if not arguments.json and not arguments.quiet:
         print_table(arguments.command, counts, everything)
     return worst(done["exit_code"] for done in everything)
+
+
+def _is_dry(arguments: argparse.Namespace) -> bool:
+    """True if nothing is written; verify, which writes nothing, has no such option."""
+    return getattr(arguments, "dry_run", False)
 
 
 def _counts(everything: Sequence[Done]) -> dict[str, int]:
@@ -177,7 +187,7 @@ def _seen_from_afar(task: Task) -> Task:
 
 def _writing(arguments: argparse.Namespace, folder: Path) -> Iterator[Task]:
     """Yield a task for each model, with its place in the folder of results."""
-    words = list(_words(arguments))
+    words = [*_words(arguments), *(["--dry-run"] if arguments.dry_run else [])]
     for source, below in dict.fromkeys(models_of(arguments.input, outside=folder)):
         output = str(folder / below)
         yield Task(source, output, [*words, "-o", output, "--", source], _wanted(arguments))
@@ -255,12 +265,13 @@ def _left(arguments: argparse.Namespace, folder: Path, tasks: Sequence[Task]) ->
     key = unchanged.key_of(_words(arguments), filter(None, settings))
     known = unchanged.read(folder)
     left = [task for task in tasks if not unchanged.is_unchanged(folder, task, known, key)]
-    unchanged.tidy(folder, known)
+    if not arguments.dry_run:
+        unchanged.tidy(folder, known)
     before = {task.source: (task, unchanged.digests_of(Path(task.source))) for task in left}
 
     def note(done: Done) -> None:
         task, digests = before[done["input"]]
-        if done["exit_code"] == DONE:
+        if done["exit_code"] == DONE and not arguments.dry_run:
             unchanged.add(folder, unchanged.entry_of(folder, task, key, digests))
 
     return left, note

@@ -44,7 +44,8 @@ def summary_line(command: str, counts: Mapping[str, int], everything: Sequence[D
     else:
         unsure = f" ({counts['inconclusive']} inconclusive)" if counts["inconclusive"] else ""
         unchanged = f", {counts['unchanged']} unchanged" if counts["unchanged"] else ""
-        found = f"{counts['written']} written{unsure}{unchanged}, {counts['failed']} failed"
+        word = "written" if any(_written(done) == "written" for done in everything) else "would be written"
+        found = f"{counts['written']} {word}{unsure}{unchanged}, {counts['failed']} failed"
     return f"{counts['models']} models: {found}"
 
 
@@ -60,7 +61,13 @@ def _row(command: str, done: Done) -> tuple[str, ...]:
         return done["input"], "unchanged", *[""] * len(_FIGURES)
     if code not in (DONE, INCONCLUSIVE):
         return done["input"], names.get(code, "failed"), *[""] * len(_FIGURES)
-    return done["input"], names.get(code, "written"), *_figures(done["report"]["summary"])
+    return done["input"], names.get(code, _written(done)), *_figures(done["report"]["summary"])
+
+
+def _written(done: Done) -> str:
+    """Return what happened to a result: of a dry run the report names no output."""
+    dry = done["report"] is not None and done["report"]["output"] is None
+    return "would be written" if dry and done["exit_code"] in (DONE, INCONCLUSIVE) else "written"
 
 
 def _compared(report: Mapping[str, Any] | None) -> str:
@@ -72,7 +79,8 @@ def _figures(summary: Mapping[str, Any]) -> Iterator[str]:
     yield str(sum(rule["count"] for rule in summary["rewrites"]))
     yield str(summary["refusals"])
     yield change_text(str(before["casts"]), str(after["casts"]))
-    yield change_text(size_text(before["file_bytes"] or 0), size_text(after["file_bytes"] or 0))
+    sizes = [size_text(each["file_bytes"] or 0) for each in (before, after) if each["file_bytes"] is not None]
+    yield change_text(sizes[0], sizes[-1])
 
 
 def _rank(row: Sequence[str]) -> int:

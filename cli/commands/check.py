@@ -10,6 +10,7 @@ from castsmith.cli.arguments import (
     add_command,
     add_format,
     add_promotion,
+    add_quiet,
     format_of,
     print_json,
     promotion_rules,
@@ -51,6 +52,7 @@ def add_to(commands: Commands) -> None:
     select.add_argument("--fail-on", choices=levels, default=levels[0], help=help_text)
     add_promotion(parser)
     add_format(parser, "sarif")
+    add_quiet(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -137,7 +139,7 @@ def _print(arguments: argparse.Namespace, checked: Checked) -> None:
         print(sarif_text(found), end="")
     elif shape == "json":
         print_json(_data(arguments, checked))
-    else:
+    elif not arguments.quiet:
         print_lines(
             Line((("", finding_line(shown(file), record)),), 4) for file, records in found for record in records
         )

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from castsmith.cli.arguments import Commands, add_command, add_json
+from castsmith.cli.arguments import Commands, add_command, add_json, add_quiet
 from castsmith.cli.commands import optimize
 from castsmith.cli.commands.optimize import add_many, add_models, add_output, add_shown, run_each, savings_wanted
 from castsmith.cli.commands.verify import add_inputs, given_inputs, require_dims
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from castsmith.lowering.results import Result
 
 _STEPS = 6
+_COMMON = (
+    *("--output", "--to", "--target", "--io", "--keep", "--lower", "--max-error", "--inputs", "--report", "--dry-run"),
+)
 
 
 def spell_out(words: Sequence[str]) -> list[str]:
@@ -27,7 +30,7 @@ def spell_out(words: Sequence[str]) -> list[str]:
 
 
 def add_to(commands: Commands) -> None:
-    parser = add_command(commands, "convert", run, "convert a model to another precision, and write it")
+    parser = add_command(commands, "convert", run, "convert a model to another precision, and write it", _COMMON)
     parser.epilog = (
         "A pattern is a node name, an operator such as Softmax or op:Softmax, or a path of modules such as"
         f" encoder.layer.0; it may contain * and ?. {parser.epilog}"
@@ -48,7 +51,8 @@ def add_to(commands: Commands) -> None:
     work.add_argument("--measure", action="store_true", help="measure the error on made-up inputs")
     add_many(parser)
     add_shown(parser)
-    add_inputs(parser)
+    add_inputs(work)
+    add_quiet(parser)
     add_json(parser)
     parser.set_defaults(verify=False, promotion=None)
 

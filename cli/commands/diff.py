@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from difflib import unified_diff
 from typing import TYPE_CHECKING
 
-from castsmith.cli.arguments import Commands, add_command, add_format, format_of, print_json
+from castsmith.cli.arguments import Commands, add_command, add_format, add_quiet, format_of, print_json
 from castsmith.cli.exit_codes import DONE, REFUSED
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ def add_to(commands: Commands) -> None:
     help_text = "show every difference, including places that changed alike"
     parser.add_argument("--full", action="store_true", help=help_text)
     add_format(parser, "html")
+    add_quiet(parser)
 
 
 def _one_but_of_git() -> str | None:
@@ -62,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
         return DONE
     require_one_stdin((arguments.a, arguments.b))
     names = shown(arguments.a), shown(arguments.b)
-    with progress() as announce:
+    with progress(quiet=arguments.quiet) as announce:
         announce(f"comparing {names[0]} with {names[1]}")
         a, b = read_model(source_of(arguments.a)), read_model(source_of(arguments.b))
         found = diff(a, b, everything=arguments.all)
@@ -73,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(html_text(diff_page(" \u2192 ".join(names), a, b, found)), end="")
     elif shape == "json":
         print_json({"a": arguments.a, "b": arguments.b, "same": not found, **comparison_data(found)})
-    else:
+    elif not arguments.quiet:
         print_lines(comparison_lines(*names, found, full=arguments.full))
     return REFUSED if found else DONE
 

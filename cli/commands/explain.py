@@ -19,7 +19,7 @@ def add_to(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from castsmith.cli.codes import all_pages, page_of, page_text
-    from castsmith.cli.text import columns
+    from castsmith.cli.text import Line, print_lines, table_lines
     from castsmith.numerics.errors import OptionError, did_you_mean
 
     if not arguments.codes:
@@ -27,9 +27,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.json:
             print_json({"pages": [asdict(page) for page in pages]})
         else:
-            print(
-                "\n".join(columns(((page.code, page.kind, page.what.partition(". ")[0]) for page in pages), indent=""))
-            )
+            print_lines(table_lines((page.code, page.kind, page.what.partition(". ")[0]) for page in pages))
         return DONE
     found = [page_of(code) for code in arguments.codes]
     for code, page in zip(arguments.codes, found, strict=True):
@@ -40,5 +38,6 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json({"pages": [asdict(page) for page in pages]})
     else:
-        print("\n".join(page_text(page) for page in pages), end="")
+        texts = "\n".join(page_text(page) for page in pages).splitlines()
+        print_lines(Line((("", text),), len(text) - len(text.lstrip())) for text in texts)
     return DONE

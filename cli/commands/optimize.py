@@ -16,6 +16,7 @@ from castsmith.cli.arguments import (
     add_json,
     add_options,
     add_promotion,
+    add_quiet,
     given_options,
     integer,
     json_text,
@@ -41,6 +42,11 @@ _WORK = (
 )
 """The options of `castsmith.optimize` that the command has under the same names, in the order of its help."""
 
+_COMMON = (
+    *("--output", "--target", "--promotion", "--narrow", "--diff", "--explain", "--report", "--verify"),
+    *("--jobs", "--dry-run"),
+)
+
 
 def spell_out(words: Sequence[str]) -> list[str]:
     """Return `--diff=full` as an option of its own: an option with an optional value would consume IN."""
@@ -48,7 +54,7 @@ def spell_out(words: Sequence[str]) -> list[str]:
 
 
 def add_to(commands: Commands) -> None:
-    parser = add_command(commands, "optimize", run, "fix the element types of a model, and write it")
+    parser = add_command(commands, "optimize", run, "fix the element types of a model, and write it", _COMMON)
     add_models(parser)
     add_output(parser, "the file to write; may be IN; - for standard output; a folder for several models")
     work = parser.add_argument_group("processing")
@@ -56,13 +62,12 @@ def add_to(commands: Commands) -> None:
     add_promotion(parser)
     add_many(parser)
     add_shown(parser)
-    parser.add_argument(
-        "--verify",
-        action="store_true",
-        help="compare the model with the input after each pass and as written, bit for bit",
-    )
-    add_engine(parser)
-    add_inputs(parser)
+    verification = parser.add_argument_group("verification")
+    help_text = "compare the model with the input after each pass and as written, bit for bit"
+    verification.add_argument("--verify", action="store_true", help=help_text)
+    add_engine(verification)
+    add_inputs(verification)
+    add_quiet(parser)
     add_json(parser)
 
 
@@ -89,6 +94,8 @@ def add_output(parser: argparse.ArgumentParser, help_text: str) -> None:
         "--reference-data", action="store_true", help="reference data files beside OUT instead of copying their weights"
     )
     parser.add_argument("--shard-bytes", metavar="N", type=integer(1), help="split data files above this size")
+    help_text = "do everything but write files: say what would be written"
+    parser.add_argument("--dry-run", action="store_true", help=help_text)
 
 
 def add_shown(parser: argparse.ArgumentParser) -> None:
@@ -134,7 +141,8 @@ def _in_folder(arguments: argparse.Namespace) -> str:
     output = folder / Path(arguments.input).name
     if not arguments.output.endswith("/") and same_name(output, Path(arguments.input)):
         raise OptionError(f"-o {folder} is the folder of the model, which would be replaced: end it in / to mean that.")
-    folder.mkdir(parents=True, exist_ok=True)
+    if not arguments.dry_run:
+        folder.mkdir(parents=True, exist_ok=True)
     return str(output)
 
 
@@ -155,8 +163,9 @@ def run_one(arguments: argparse.Namespace, work: Work, steps: int) -> int:
     _require_streams(arguments)
     output, report = file_of(arguments.output), _report_path(arguments)
     for path in filter(None, (output, report)):
-        require_writable(path)
-    with progress(steps) as announce:
+        if not arguments.dry_run or path.parent.exists():
+            require_writable(path)
+    with progress(steps, quiet=arguments.quiet) as announce:
         announce(f"reading {shown(Path(arguments.input).name)}")
         source = source_of(arguments.input)
         model = read_model(source)
@@ -179,7 +188,11 @@ def run_one(arguments: argparse.Namespace, work: Work, steps: int) -> int:
     with cleaned_up_if_interrupted():
         if arguments.verify:
             result = _verified(arguments, source, result)
-        _write(arguments, result, ModelSizes(before, measure(result.model), rules), report, drawn)
+        sizes = ModelSizes(before, measure(result.model), rules)
+        if arguments.dry_run:
+            _tell(arguments, None, result, sizes)
+        else:
+            _write(arguments, result, sizes, report, drawn)
     return INCONCLUSIVE if result.verdict is not None and result.verdict.inconclusive else DONE
 
 
@@ -198,7 +211,8 @@ def _verified(arguments: argparse.Namespace, source: Source, result: Result) -> 
     from castsmith.lowering.pipeline import retyped
 
     output = file_of(arguments.output)
-    with tempfile.TemporaryDirectory(dir=output and output.parent, prefix=".castsmith-verify-") as folder:
+    beside = None if output is None or arguments.dry_run else output.parent
+    with tempfile.TemporaryDirectory(dir=beside, prefix=".castsmith-verify-") as folder:
         written = Path(folder) / (output.name if output else "model.onnx")
         save(result.model, written, external_data=arguments.external_data, shard_bytes=arguments.shard_bytes)
         verdict = verify(
@@ -265,23 +279,35 @@ def _write(
     from dataclasses import replace
 
     from castsmith.cli.output import staged_file
-    from castsmith.cli.text import print_result
     from castsmith.ir.io import kept_note
 
     output = file_of(arguments.output)
     with staged_file(report) as write_report:
         size, kept = _write_model(arguments, result.model, output)
         sizes = replace(sizes, after=replace(sizes.after, file_bytes=size))
-        data = _data(arguments, arguments.output, result, sizes)
         page = _page(arguments, drawn, result, sizes) if _page_wanted(arguments, report) else None
         if report is not None:
+            data = _data(arguments, arguments.output, result, sizes)
             write_report(json_text(data()) if page is None else _html(page))
     for file in kept:
         complain(kept_note(file))
     arguments.written = output
-    _tell_data(arguments, data, page)
+    _tell(arguments, arguments.output, result, sizes, page)
+
+
+def _tell(
+    arguments: argparse.Namespace,
+    written: str | None,
+    result: Result,
+    sizes: ModelSizes,
+    page: dict[str, Any] | None = None,
+) -> None:
+    """Print the result, as JSON or as text; what a model on standard output would be mixed with, to stderr."""
+    from castsmith.cli.text import print_result
+
+    _tell_data(arguments, _data(arguments, written, result, sizes), page)
     if not arguments.json:
-        with redirect_stdout(sys.stdout if output else sys.stderr):
+        with redirect_stdout(sys.stderr if file_of(arguments.output) is None else sys.stdout):
             print_result(arguments, result, sizes)
 
 
@@ -293,7 +319,7 @@ def _write_model(arguments: argparse.Namespace, model: onnx_ir.Model, output: Pa
 
     if output is None:
         return write_model(model), []
-    with progress() as announce:
+    with progress(quiet=arguments.quiet) as announce:
         announce(f"writing {output.name}")
         kept = write(
             model,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 
 from castsmith.cli.arguments import Commands, add_command, add_json, print_json
 from castsmith.cli.exit_codes import DONE, UNUSABLE
+from castsmith.cli.text import Line, one_line, print_lines
 
 
 def add_to(commands: Commands) -> None:
@@ -27,12 +29,19 @@ def run(arguments: argparse.Namespace) -> int:
         operators = [{"name": each.name, "package": each.package} for each in extensions(LOWERINGS)]
         print_json({"passes": entries, "lowered_operators": operators})
         return DONE if complete else UNUSABLE
-    for name in (*PASSES, *added):
-        print(f"{name}{' (with --target)' if needs_target(name) else ''}{' (--passes only)' if name in added else ''}")
-        print(f"    {summary(name)}")
-        if option_names(name):
-            print(f"    options: {', '.join(option_names(name))}")
-        if name == "lower-custom":
-            for each in extensions(LOWERINGS):
-                print(f"    lowers {each.name} ({each.package})")
+    print_lines(line for name in (*PASSES, *added) for line in _lines(name, is_added=name in added))
     return DONE if complete else UNUSABLE
+
+
+def _lines(name: str, *, is_added: bool) -> Iterator[Line]:
+    from castsmith.lowering.registry import needs_target, option_names, summary
+    from castsmith.numerics.extensions import LOWERINGS, extensions
+
+    when = f"{' (with --target)' if needs_target(name) else ''}{' (--passes only)' if is_added else ''}"
+    yield Line((("bold", name), ("", when)), 4)
+    texts = [summary(name)]
+    if option_names(name):
+        texts.append(f"options: {', '.join(option_names(name))}")
+    if name == "lower-custom":
+        texts += [f"lowers {each.name} ({each.package})" for each in extensions(LOWERINGS)]
+    yield from (Line((("", f"    {one_line(text)}"),), 6) for text in texts)

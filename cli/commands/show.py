@@ -25,11 +25,13 @@ def add_to(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from castsmith.cli.text import Line, print_lines
+
     lines = git_lines(arguments.input) if arguments.textconv else _lines(arguments.input)
     if arguments.json:
         print_json({"model": arguments.input, "lines": lines})
     else:
-        print("\n".join(lines))
+        print_lines(Line((("", line),), len(line) - len(line.lstrip()) + 4) for line in lines)
     return DONE
 
 

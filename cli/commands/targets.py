@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from castsmith.cli.arguments import Commands, add_command, add_json, print_json
 from castsmith.cli.exit_codes import DONE, UNUSABLE
-from castsmith.cli.text import columns, one_line
+from castsmith.cli.text import Line, one_line, print_lines, table_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from onnx_ir import DataType
 
@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json({"targets": [{"name": target.name, "description": target.description} for target in targets]})
     else:
-        print("\n".join(columns(((target.name, target.description) for target in targets), indent="")))
+        print_lines(table_lines((target.name, target.description) for target in targets))
     return DONE if complete else UNUSABLE
 
 
@@ -60,30 +60,32 @@ def run_show(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json({"target": _as_data(target)})
     else:
-        print("\n".join(_as_text(target)))
+        print_lines(_as_lines(target))
     return DONE
 
 
-def _as_text(target: Target) -> list[str]:
-    lines = [
-        one_line(f"{target.name}: {target.description}"),
-        f"  newest opset {target.newest_opset}, newest IR version {target.newest_ir_version}",
-        f"  lacks: {', '.join(_names(target.lacks)) or 'nothing'}",
-    ]
+def _as_lines(target: Target) -> Iterator[Line]:
+    yield Line((("bold", one_line(target.name)), ("", one_line(f": {target.description}"))), 4)
+    for text in _facts(target):
+        yield Line((("", one_line(text)),), len(text) - len(text.lstrip()) + 4)
+    if target.hazards:
+        yield Line((("", "  hazards:"),))
+        yield from table_lines(target.hazards.items(), "    ")
+
+
+def _facts(target: Target) -> Iterator[str]:
+    yield f"  newest opset {target.newest_opset}, newest IR version {target.newest_ir_version}"
+    yield f"  lacks: {', '.join(_names(target.lacks)) or 'nothing'}"
     since = [f"{name} (opset {opset})" for name, opset in target.operators_on_float8.items()]
     if since:
-        lines.append(f"  takes float8 in: {', '.join(since)}")
+        yield f"  takes float8 in: {', '.join(since)}"
     if target.wrong_casts:
-        lines.append("  casts that it computes differently from the standard:")
+        yield "  casts that it computes differently from the standard:"
     for entry in target.wrong_casts:
-        lines.append(f"    {_cast_text(entry)}")
-        lines.append(f"      {one_line(entry.wrong)}")
+        yield f"    {_cast_text(entry)}"
+        yield f"      {entry.wrong}"
     if target.as_written:
-        lines.append(f"  computes as written: {one_line(target.as_written)}")
-    if target.hazards:
-        lines.append("  hazards:")
-    lines += columns(target.hazards.items(), indent="    ")
-    return lines
+        yield f"  computes as written: {target.as_written}"
 
 
 def _cast_text(entry: WrongCast) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from castsmith.cli.arguments import Commands, add_command, add_json, add_promotion, integer, print_json, promotion_rules
 from castsmith.cli.exit_codes import DONE, REFUSED, complain, with_command_options
-from castsmith.cli.text import columns, printable
+from castsmith.cli.text import print_lines, table_lines
 from castsmith.numerics.errors import present
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def run_cast(arguments: argparse.Namespace) -> int:
         return DONE
     heads = ("value", f"as {type_name(source)}", "code", f"as {type_name(to)}", "code", "standing")
     rows = [(r.text, r.value, r.code, r.result, r.result_code, _standing(r.standing, r.reason)) for r in results]
-    print(printable("\n".join(columns([heads, *rows], indent=""))))
+    print_lines(table_lines([heads, *rows], head=True))
     return DONE
 
 
@@ -182,7 +182,7 @@ def run_trunc(arguments: argparse.Namespace) -> int:
             }
         )
         return DONE
-    print(printable("\n".join(columns([("value", f"as {type_name(dtype)}", "truncated"), *rows], indent=""))))
+    print_lines(table_lines([("value", f"as {type_name(dtype)}", "truncated"), *rows], head=True))
     return DONE
 
 

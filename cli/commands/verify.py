@@ -14,6 +14,7 @@ from castsmith.cli.arguments import (
     add_jobs,
     add_json,
     add_promotion,
+    add_quiet,
     integer,
     print_json,
     promotion_rules,
@@ -72,17 +73,19 @@ def add_to(commands: Commands) -> None:
     parser.add_argument("--nan-bits", action="store_true", help="distinguish NaN by sign and payload")
     add_promotion(parser)
     add_jobs(parser)
+    add_quiet(parser)
     add_json(parser)
 
 
-def add_engine(parser: argparse.ArgumentParser) -> None:
+def add_engine(parser: Any) -> None:
+    """Add the option that chooses the engine to a parser or a group of one."""
     help_text = (
         "engine for everything except conversions: onnxruntime (default), openvino, or reference, which is slower"
     )
     parser.add_argument("--engine", choices=get_args(EngineName), default="onnxruntime", help=help_text)
 
 
-def add_inputs(parser: argparse.ArgumentParser) -> None:
+def add_inputs(parser: Any) -> None:
     """Add the options that choose the inputs on which models are run."""
     parser.add_argument("--dim", metavar="NAME=SIZE", action="append", default=[], help="size of a symbolic dimension")
     parser.add_argument(
@@ -105,7 +108,9 @@ def run(arguments: argparse.Namespace) -> int:
         return run_pairs(arguments)
     require_one_stdin((arguments.a, arguments.b, arguments.inputs))
     given, names = given_inputs(arguments), (shown(arguments.a), shown(arguments.b))
-    with progress(len(given["inputs"]) + 1 if given["inputs"] is not None else arguments.sets + 4) as announce:
+    with progress(
+        len(given["inputs"]) + 1 if given["inputs"] is not None else arguments.sets + 4, quiet=arguments.quiet
+    ) as announce:
         announce(f"reading {names[0]} and {names[1]}")
         models = read_model(source_of(arguments.a)), read_model(source_of(arguments.b))
         require_dims(arguments, *models)
@@ -128,7 +133,7 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.outcome.report = data
     if arguments.json:
         print_json(data)
-    else:
+    elif not arguments.quiet:
         print_lines(verdict_lines(*names, verdict))
     return _CODES[verdict.outcome]
 

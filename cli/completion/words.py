@@ -6,7 +6,8 @@ import argparse
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+
+from castsmith.cli.help import subcommands
 
 _WORD = re.compile(r"[\w.+-]+")
 
@@ -32,11 +33,11 @@ class Command:
 
 def commands_of(parser: argparse.ArgumentParser, known: Mapping[str, Sequence[str]]) -> Iterator[Command]:
     """Return the whole command first, then each of its commands. known: the values of options by their metavar."""
-    inner = _subcommands(parser)
+    inner = subcommands(parser)
     whole = Command("", parser.description or "", tuple(_options(parser, known)), tuple(inner))
     yield whole
     for name, each in inner.items():
-        nested = _subcommands(each)
+        nested = subcommands(each)
         words = [word for one in (each, *nested.values()) for word in _words(one, known)]
         summary = (each.description or "").rstrip(".")
         yield Command(name, summary, tuple(_options(each, known)), tuple(dict.fromkeys([*nested, *words])))
@@ -69,14 +70,6 @@ def known_values() -> dict[str, list[str]]:
 
 def _actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
     return parser._actions  # pyright: ignore[reportPrivateUsage]  # argparse has no public access
-
-
-def _subcommands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    found: dict[str, argparse.ArgumentParser] = {}
-    for action in _actions(parser):
-        if isinstance(action.choices, dict):
-            found |= cast("dict[str, argparse.ArgumentParser]", action.choices)
-    return found
 
 
 def _options(parser: argparse.ArgumentParser, known: Mapping[str, Sequence[str]]) -> Iterator[Option]:

@@ -2,7 +2,7 @@
 
 Each command calls the module of its result, which gives lines; `print_lines` prints them.
 
-    terminal             `Line`, `print_lines`, `columns`: width, colours, escaped names; `progress`
+    terminal             `Line`, `print_lines`, `table_lines`: width, colours, escaped names; `progress`
     rewrites, summary    `print_result`: rewrites, refusals, counts and sizes of optimize and convert
     findings             `finding_line` and `sarif_text`: what check found
     diff                 `comparison_lines`: the differences of two models
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         printable,
         progress,
         size_text,
+        table_lines,
     )
     from castsmith.cli.text.verify import verdict_data, verdict_lines
 
@@ -58,6 +59,7 @@ __all__ = [
     "sarif_text",
     "shown",
     "size_text",
+    "table_lines",
     "verdict_data",
     "verdict_lines",
 ]
@@ -82,6 +84,7 @@ if not TYPE_CHECKING:
                 "printable",
                 "progress",
                 "size_text",
+                "table_lines",
             ),
             "verify": ("verdict_data", "verdict_lines"),
         },

@@ -31,8 +31,10 @@ def _lines(arguments: argparse.Namespace, result: Result, sizes: ModelSizes) -> 
         if arguments.diff and result.rewrites and result.refusals:
             yield Line(())
         yield from refusal_lines(result.refusals, full=arguments.diff == "full")
-    if (arguments.diff and result.rewrites) or (arguments.explain and result.refusals):
+    if not arguments.quiet and ((arguments.diff and result.rewrites) or (arguments.explain and result.refusals)):
         yield Line(())
+    if arguments.quiet:
+        return
     for text in _summary(arguments, result, sizes):
         yield Line((("", text),), 4)
 
@@ -40,7 +42,8 @@ def _lines(arguments: argparse.Namespace, result: Result, sizes: ModelSizes) -> 
 def _summary(arguments: argparse.Namespace, result: Result, sizes: ModelSizes) -> Iterator[str]:
     """Return counts by pass and rule, then the size of the model before and after."""
     output = STDOUT if arguments.output == STREAM else arguments.output
-    yield one_line(f"{shown(arguments.input)} -> {output}")
+    note = " (--dry-run: nothing is written)" if arguments.dry_run else ""
+    yield one_line(f"{shown(arguments.input)} -> {output}{note}")
     if not result.rewrites:
         yield "  nothing to change"
     else:
@@ -51,7 +54,8 @@ def _summary(arguments: argparse.Namespace, result: Result, sizes: ModelSizes) -
     nodes, casts = change_text(str(before.nodes), str(after.nodes)), change_text(str(before.casts), str(after.casts))
     tensors = change_text(size_text(before.tensor_bytes), size_text(after.tensor_bytes))
     file = change_text(size_text(before.file_bytes or 0), size_text(after.file_bytes or 0))
-    yield f"  nodes {nodes}, casts {casts}, tensors {tensors}, file {file}"
+    written = "" if after.file_bytes is None else f", file {file}"
+    yield f"  nodes {nodes}, casts {casts}, tensors {tensors}{written}"
     if isinstance(result, ConvertResult):
         yield from _conversion(result)
     if result.refusals:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 # Text for people: names in a model are untrusted, so control characters are escaped.
 
@@ -80,12 +81,35 @@ class Line:
         return "".join(text for _, text in self.parts)
 
 
+_WIDEST_START = 40
+
+
+def table_lines(rows: Iterable[Sequence[str]], indent: str = "", *, head: bool = False) -> Iterator[Line]:
+    """Yield the rows as lines whose cells are aligned; the last cell continues below its start, if there is room.
+
+    Args:
+        rows: The cells of each row.
+        indent: Precedes each row.
+        head: The first row has the titles.
+    """
+    lines = columns(table := list(rows), indent)
+    starts = len(indent) + sum(
+        max(len(one_line(row[index])) for row in table) + 2 for index in range(len(table[0]) - 1)
+    )
+    hang = starts if starts <= _WIDEST_START else len(indent) + 4
+    for index, line in enumerate(lines):
+        yield Line((("bold" if head and not index else "", line),), hang)
+
+
 def wrap(line: Line, width: int) -> Iterator[list[Part]]:
     """Return the pieces of `line`, each at most `width` wide; pieces beyond `most` are elided."""
     width = max(width, line.hang + _NARROWEST)
     if len(line.plain) <= width:
         yield list(line.parts)
         return
+    longest = max((len(word.strip()) for _, text in line.parts for word in _WORD.findall(text)), default=0)
+    if width - line.hang < longest <= width:  # rather less indentation than a broken word
+        line = replace(line, hang=max(min(line.hang, width - longest), 0))
     pieces = list(_fold(line, width))
     if line.most and len(pieces) > line.most:
         pieces = pieces[: line.most]
@@ -98,7 +122,8 @@ def wrap(line: Line, width: int) -> Iterator[list[Part]]:
 def _fold(line: Line, width: int) -> Iterator[list[Part]]:
     piece: list[Part] = []
     for style, text in line.parts:
-        if piece and len(text) > width - _length(piece):
+        apart = bool(piece) and (text.startswith(" ") or piece[-1][1].endswith(" "))
+        if apart and len(text) > width - _length(piece):
             yield piece
             piece, text = [], " " * line.hang + text.lstrip()
         current = ""
@@ -126,16 +151,16 @@ def _words(text: str, longest: int) -> Iterator[str]:
             yield word[start : start + longest]
 
 
-def print_lines(lines: Iterator[Line]) -> None:
-    """Print the lines; on a terminal coloured and wrapped to its width."""
-    if not sys.stdout.isatty():
+def print_lines(lines: Iterable[Line]) -> None:
+    """Print the lines; on a terminal, or in the pager of git, coloured and wrapped to its width."""
+    if not sys.stdout.isatty() and not os.environ.get("GIT_PAGER_IN_USE"):
         for line in lines:
             print(line.plain)
         return
     from rich.console import Console
     from rich.text import Text
 
-    console = Console(highlight=False, markup=False, emoji=False)
+    console = Console(highlight=False, markup=False, emoji=False, force_terminal=True)
     for line in lines:
         for piece in wrap(line, console.width):
             text = Text(no_wrap=True, overflow="ignore")
@@ -145,13 +170,14 @@ def print_lines(lines: Iterator[Line]) -> None:
 
 
 @contextmanager
-def progress(steps: int | None = None) -> Generator[Callable[[str], None]]:
+def progress(steps: int | None = None, *, quiet: bool = False) -> Generator[Callable[[str], None]]:
     """Yield a function to call with the name of the current step; it moves a bar on stderr if that is a terminal.
 
     Args:
         steps: The number of calls, if known.
+        quiet: Show no bar.
     """
-    if not sys.stderr.isatty():
+    if quiet or not sys.stderr.isatty():
         yield _say_nothing
         return
     from rich.console import Console

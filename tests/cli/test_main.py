@@ -241,3 +241,76 @@ def test_a_signal_ends_the_processes_of_a_batch_too(tmp_path: Path, number: sign
     assert time.monotonic() - began < 45
     assert ended.returncode in SIGNALS[number]
     assert ended.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("chekc", "a.onnx"), "unknown command 'chekc'; did you mean 'check'?"),
+        (("x", "a.onnx"), "unknown command 'x'; see castsmith --help."),
+        (("check", "a.onnx", "--targt", "iree"), "unknown option --targt; did you mean --target?"),
+        (("targets", "show", "x", "--jsno"), "unknown option --jsno; did you mean --json?"),
+        (("optimize", "a.onnx", "--output=b", "--xyzzy=1"), "unknown option --xyzzy; see castsmith optimize --help."),
+        (("explain", "fold-constnt"), "unknown code 'fold-constnt'; did you mean 'fold-constant'?"),
+        (("check", "a.onnx", "--select", "xyzzy"), "'xyzzy' of a finding; `castsmith explain` lists them."),
+        (("promote", "i8", "--promotion", "trch"), "unknown promotion preset 'trch'; did you mean 'torch'?"),
+    ],
+    ids=str,
+)
+def test_an_unknown_name_is_answered_by_the_most_similar(castsmith: Command, words: tuple[str, ...], text: str) -> None:
+    ended = castsmith(*words)
+    assert (ended.code, ended.out) == (2, "")
+    assert is_one_sentence(ended.err)
+    assert ended.err.endswith(f"{text}\n")
+
+
+def test_quiet_prints_errors_alone(castsmith: Command, tmp_path: Path) -> None:
+    a, b = write_model(tmp_path / "a.onnx", MIXED), write_model(tmp_path / "b.onnx", CLEAN)
+    out = tmp_path / "out.onnx"
+    for words, code in (
+        *((("optimize", a, "-o", out), 0), (("convert", b, "-o", out, "--to", "float16"), 0), (("check", a), 1)),
+        *((("diff", a, b), 1), (("verify", b, b, "--sets", "1"), 0), (("optimize", a, b, "-o", tmp_path / "o"), 0)),
+    ):
+        loud, quiet = castsmith(*words), castsmith(*words, "-q")
+        assert loud.out
+        assert (loud.code, quiet.code, quiet.out, quiet.err) == (code, code, "", "")
+    ended = castsmith("optimize", tmp_path / "none", "-o", out, "-q")
+    assert (ended.code, is_one_sentence(ended.err)) == (2, True)
+    assert castsmith("optimize", a, "-o", out, "-q", "--diff").out.count("(Add)") == 1
+    assert '"rewrites"' in castsmith("optimize", a, "-o", out, "-q", "--json").out
+
+
+def test_a_dry_run_writes_nothing(castsmith: Command, tmp_path: Path) -> None:
+    a, b = write_model(tmp_path / "a.onnx", MIXED), write_model(tmp_path / "b.onnx", CLEAN)
+    before = sorted((path, path.read_bytes()) for path in tmp_path.rglob("*"))
+    one = ("optimize", a, "-o", tmp_path / "folder" / "c.onnx", "--dry-run")
+    for words, said in {
+        one: "c.onnx (--dry-run: nothing is written)",
+        (*one, "--verify", "--sets=1")[:-1]: "verified: equal",
+        (*one, "--report", tmp_path / "r.html"): "casts 0 -> 1",
+        (*one, "--json"): '"output": null',
+        ("convert", b, "-o", b, "--to", "float16", "--dry-run"): "nothing is written",
+        ("optimize", a, "-o", f"{tmp_path}/new/", "--dry-run"): "new/a.onnx (--dry-run",
+        ("optimize", a, b, "-o", tmp_path / "new", "--dry-run", "--skip-unchanged"): "2 models: 2 would be written",
+        ("optimize", a, b, "-o", tmp_path / "new", "--dry-run", "--report", tmp_path / "r.json"): "would be written",
+    }.items():
+        ended = castsmith(*words)
+        assert (ended.code, ended.err) == (0, "")
+        assert said in ended.out
+        assert sorted((path, path.read_bytes()) for path in tmp_path.rglob("*")) == before
+    assert castsmith("optimize", a, "-o", tmp_path, "--dry-run").code == 2
+
+
+def test_no_colours_and_the_version(castsmith: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert castsmith("-V").out == castsmith("--version").out
+    a, b = write_model(tmp_path / "a.onnx", MIXED), write_model(tmp_path / "b.onnx", CLEAN)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    red = "\x1b[31m"
+    assert red in castsmith("diff", a, b).out
+    assert red not in castsmith("diff", a, b, "--no-color").out
+    assert red in castsmith("diff", a, b).out
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert red not in castsmith("diff", a, b).out
+    assert "\x1b" not in castsmith("--help").out

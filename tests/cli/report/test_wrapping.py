@@ -1,10 +1,17 @@
-"""Lines folded to the width of a terminal."""
+"""Lines folded to the width of a terminal, and what every command prints on a narrow one."""
 
 from __future__ import annotations
 
+import re
+import sys
+from pathlib import Path
+
 import pytest
 
+from castsmith.cli.help import subcommands
+from castsmith.cli.main import whole_parser
 from castsmith.cli.text.terminal import Line, columns, one_line, printable, size_text, wrap
+from tests.cli.helpers import CHAIN, Command, write_model
 
 
 def folded(line: Line, width: int) -> list[str]:
@@ -74,3 +81,67 @@ def test_blanks_around_styled_parts_stay() -> None:
     assert folded(line, 80) == [text]
     longer = Line((*line.parts, ("", " 1024 of 1024 elements differ")), 6)
     assert folded(longer, 60) == [text, "      1024 of 1024 elements differ"]
+
+
+HELP = [(), *((name,) for name in subcommands(whole_parser()))]
+PRINTED = (
+    *("targets", "targets show openvino-cpu", "targets show onnxruntime-android", "passes", "explain"),
+    *("explain mixed-operand-types fold-constant", "promote f16 i8", "trunc 7 --in-bitwidth 8 --out-bitwidth 4"),
+    *("cast 1 0.1 300 --from f64 --to i8", "show A", "diff A B", "diff A B --full", "verify A B --sets 1", "bounds A"),
+    *(
+        "bounds A --to float16",
+        "optimize A -o C --diff --explain",
+        "optimize A B -o folder/",
+        "check A --target onnx-mlir",
+    ),
+    *("convert A -o C --to bfloat16 --diff --dry-run",),
+)
+
+
+def on_terminal(castsmith: Command, monkeypatch: pytest.MonkeyPatch, words: list[str], width: int) -> str:
+    """Return what a terminal of that width shows, without colours."""
+    with monkeypatch.context() as patch:
+        patch.setenv("COLUMNS", str(width))
+        patch.setenv("TERM", "xterm-256color")
+        patch.delenv("NO_COLOR", raising=False)
+        patch.setattr(sys.stdout, "isatty", lambda: True)
+        coloured = castsmith(*words).out
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", coloured)
+    assert shown != coloured or words[-1] not in ("-h", "--help")
+    return shown
+
+
+def require_whole(shown: str, plain: str, width: int) -> None:
+    """Assert that the lines fit, and that no word of the plain text is broken."""
+    assert [line for line in shown.splitlines() if len(line) > width] == []
+    assert shown.split() == plain.split()
+
+
+@pytest.mark.parametrize("width", [80, 60])
+def test_every_help_fits(castsmith: Command, monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    for words in HELP:
+        monkeypatch.setenv("COLUMNS", "200")
+        short, whole = ([*words, option] for option in ("-h", "--help"))
+        require_whole(on_terminal(castsmith, monkeypatch, short, width), castsmith(*short).out, width)
+        require_whole(on_terminal(castsmith, monkeypatch, whole, width), castsmith(*whole).out, width)
+        assert castsmith(*short).out.count("\n  -") <= 10
+        assert castsmith(*words, "-h").out.startswith(" ".join(["usage: castsmith", *words, "[options]"]))
+
+
+@pytest.mark.parametrize("width", [80, 60])
+def test_every_command_fits(castsmith: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, width: int) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_model(Path("A"), CHAIN)
+    write_model(Path("B"), CHAIN.replace("z = Relu (b)", "z = Neg (b)"))
+    for words in map(str.split, PRINTED):
+        plain = castsmith(*words).out
+        if plain.count("\n") > 1:
+            require_whole(on_terminal(castsmith, monkeypatch, words, width), plain, width)
+
+
+def test_help_says_which_options_are_common(castsmith: Command) -> None:
+    short, whole = castsmith("optimize", "-h").out, castsmith("optimize", "--help").out
+    assert "--dry-run" in short
+    assert "--storage" in whole
+    assert "--storage" not in short
+    assert castsmith("trunc", "--help").out.split("\n\n")[1].startswith("Compute QONNX Trunc of values")
