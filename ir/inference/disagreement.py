@@ -283,12 +283,13 @@ def promoted(found: Disagreement, ranks: Ranks, rules: PromotionRules) -> Disagr
 def _rank_and_scalar(
     node: onnx_ir.Node, value: onnx_ir.Value | None, kind: Input, ranks: Ranks, rules: PromotionRules
 ) -> tuple[int | None, object | None]:
-    """Return the rank that counts for an input, and its value if it is a rank-0 constant that need not widen others.
+    """Return the rank that counts for an input, and its value if it is a constant that need not widen others.
 
-    An input that is not an operand to compute with counts as a tensor at any rank.
+    An input that is not an operand to compute with counts as a tensor at any rank. A scale, also of a normalization,
+    gives way to 16-bit operands alone.
     """
     rank = _rank_at(node, value, ranks) if kind is Input.OPERAND else 1
-    return rank, None if kind is Input.QUANTIZATION else _scalar(value, rules)
+    return rank, _scalar(value, rules) if kind is not Input.QUANTIZATION or rules.half_constants else None
 
 
 def rank_of(value: onnx_ir.Value | None, ranks: Ranks) -> int | None:

@@ -49,6 +49,29 @@ def test_more_than_two_operands_and_other_operators() -> None:
     assert repaired("float w = {0}, float u = {6}", body="y = Clip (x, w, u)") == ["float16", "Clip"]
 
 
+_SCALES = "float[2] w = {1, 0.1}, float[2] b = {0, 0}"
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["LayerNormalization (x, w, b)", "InstanceNormalization (x, w, b)", "BatchNormalization (x, w, b, b, w)"],
+)
+def test_scales_of_normalizations_give_way(body: str) -> None:
+    if not body.startswith("Layer"):
+        body = body.replace("(x", "(x3")
+        body = f"i = Constant <value_ints = [0]> () x3 = Unsqueeze (x, i) y3 = {body} y = Squeeze (y3, i)"
+    else:
+        body = f"y = {body}"
+    found = repaired(_SCALES, body=body)
+    assert found[0] == "float16"
+    assert "Cast" not in found
+
+
+def test_a_scale_that_does_not_fit_widens() -> None:
+    found = repaired("float[2] w = {1, 100000}", body="y = LayerNormalization (x, w)")
+    assert found == ["float", "Cast", "LayerNormalization"]
+
+
 def test_other_presets_widen() -> None:
     assert repaired("float[1] w = {0.1}", promotion="openvino") == ["float", "Cast", "Add"]
     assert PromotionRules.preset("half") == PromotionRules(half_constants=True)
