@@ -110,6 +110,14 @@ PASSES = (
         "Nothing.",
     ),
     Page(
+        "shape-conflict",
+        "refusal",
+        "Arithmetic on shapes is kept, because the operands of a node have shapes that do not fit.",
+        "A runtime that knows both shapes refuses to load the model. One may be declared wrongly, or the node fails.",
+        "y = Concat <axis = 1> (a, b)  # (float[201, 4], float[200, 4])",
+        "Correct the declared shape, or the model. castsmith optimize names the node and its operands.",
+    ),
+    Page(
         "fold-constant",
         "rewrite",
         "A conversion of a constant, and moves of its elements, become the resulting constant.",

@@ -22,7 +22,11 @@ from castsmith.passes.shapes.symbols import UNKNOWN, Element, Poly, Unknown, low
 
 _FIRST = operators(lambda row: row.keeps_shape)
 
-_BROADCAST = (operators(lambda row: row.elementwise) | {"Where"}) - _FIRST
+BROADCAST = (operators(lambda row: row.elementwise) | {"Where"}) - _FIRST
+"""Operators whose operands are broadcast."""
+
+NUMPY_OPSET = 7
+"""The opset from which operands of all elementwise operators are broadcast as in numpy."""
 
 _SMALL = 64
 """Elements up to which a constant is passed to onnx: shapes, axes, paddings."""
@@ -256,8 +260,8 @@ def dims_of(node: Operation, imports: Mapping[str, int], names: Names) -> list[D
         first = node.shapes[0] if node.shapes else None
         if op_type in _FIRST:
             return [first, *[first] * (len(node.node.outputs) - 1)]
-        if op_type in _BROADCAST:
-            return [first if node.opset < 7 else _joined(node)]
+        if op_type in BROADCAST:
+            return [first if node.opset < NUMPY_OPSET else _joined(node)]
         if op_type in _RULES:
             return [_RULES[op_type](node)]
         if op_type == "Range":
@@ -271,18 +275,26 @@ def _joined(node: Operation) -> Dims | None:
     return broadcast(known) if len(known) == len(shapes) else None
 
 
-def fails(node: Operation, imports: Mapping[str, int], names: Names) -> bool:
-    """True if onnx finds that the node cannot run, by the shapes and elements of its inputs."""
-    return isinstance(_answer(node, imports, names), str)
-
-
 def _ask_onnx(node: Operation, imports: Mapping[str, int], names: Names) -> list[Dims | None] | None:
-    found = _answer(node, imports, names)
-    return None if isinstance(found, str) else found
+    try:
+        return _inferred(node, imports, names)
+    except _REFUSALS:
+        return None
 
 
-def _answer(node: Operation, imports: Mapping[str, int], names: Names) -> list[Dims | None] | str | None:
-    """Return the shapes that onnx infers, or its reason why the node cannot run; None if the schema is unknown."""
+_REFUSALS = (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, ValueError)
+
+
+def onnx_refuses_shapes(node: Operation, imports: Mapping[str, int], names: Names) -> bool:
+    """True if the shape inference of onnx fails for the shapes of the inputs."""
+    try:
+        _inferred(node, imports, names)
+    except _REFUSALS as error:
+        return "[ShapeInferenceError]" in str(error)
+    return False
+
+
+def _inferred(node: Operation, imports: Mapping[str, int], names: Names) -> list[Dims | None] | None:
     domain = "" if node.node.domain in DEFAULT_DOMAINS else node.node.domain
     opset = imports.get(node.node.domain, imports.get(domain, node.opset if not domain else 0))
     if not opset or not onnx.defs.has(node.node.op_type, opset, domain):
@@ -300,12 +312,7 @@ def _answer(node: Operation, imports: Mapping[str, int], names: Names) -> list[D
         if tensor is not None:
             data[f"i{index}"] = tensor
     schema = onnx.defs.get_schema(node.node.op_type, opset, domain)
-    try:
-        answer = onnx.shape_inference.infer_node_outputs(schema, proto, known, data)
-    except onnx.shape_inference.InferenceError as error:
-        return str(error)
-    except (onnx.checker.ValidationError, ValueError):
-        return None
+    answer = onnx.shape_inference.infer_node_outputs(schema, proto, known, data)
     return [names.dims(answer[name]) if name in answer else None for name in proto.output]
 
 

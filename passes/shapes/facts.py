@@ -19,6 +19,7 @@ from onnx_ir import DataType
 from castsmith.ir.ops import DEFAULT_DOMAINS, Moves, operators, traits_of
 from castsmith.ir.walks import graphs_in, nodes_of
 from castsmith.numerics.types import element_bytes, element_type
+from castsmith.passes.shapes.dims import NUMPY_OPSET
 from castsmith.passes.shapes.elements import Dims
 from castsmith.passes.shapes.symbols import Element, Poly, Symbol, product, quotient
 from castsmith.passes.shapes.walk import Shapes
@@ -56,12 +57,9 @@ def limits(shapes: Shapes) -> Iterator[Limit]:
             continue
         if node.op_type == "Gather":
             yield from _of_index(node, shapes)
-        elif node.op_type == "MatMul" or (node.op_type in _BROADCASTS and shapes.operation(node).opset >= _NUMPY):
+        elif node.op_type == "MatMul" or (node.op_type in _BROADCASTS and shapes.operation(node).opset >= NUMPY_OPSET):
             yield from _of_operands(node, shapes)
 
-
-_NUMPY = 7
-"""The opset from which operands of all elementwise operators are broadcast as in numpy."""
 
 _BROADCASTS = operators(lambda row: row.elementwise)
 

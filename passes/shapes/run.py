@@ -6,7 +6,8 @@ number are carried as symbols: `Gather (Shape (x), 1)` of `float[N, 4]` is 4, an
 `[-1, 8]`.
 
 Exact: elements are computed as numbers, and kept only where the type of the result holds them; arithmetic of floats is
-followed where it rounds nothing. Refused: constants by which the file would grow beyond the limits of fold-constants.
+followed where it rounds nothing. Refused: constants by which the file would grow beyond the limits of fold-constants,
+and all arithmetic of a model in which the operands of a node do not fit, as far as inferred or declared shapes say.
 
     s = Shape (x)  # (float[N, 3, 4])
     c = Cast <to = int32> (s)
@@ -41,6 +42,7 @@ from castsmith.numerics.errors import present
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import type_name
 from castsmith.passes.shapes.arithmetic import BY_ELEMENT
+from castsmith.passes.shapes.conflicts import conflicts_of
 from castsmith.passes.shapes.contents import COMPUTED, FOLLOWED
 from castsmith.passes.shapes.elements import Content
 from castsmith.passes.shapes.facts import fitting, limits
@@ -51,6 +53,7 @@ from castsmith.passes.shapes.walk import Shapes
 NAME = "fold-shapes"
 RULE = "fold-shape-arithmetic"
 TARGET_RULE = "fix-shape-operand"
+CONFLICT = "shape-conflict"
 
 _LEARNING = 4
 """Rounds of inference with the facts that the uses of dimensions give."""
@@ -132,7 +135,7 @@ def learned(shapes: Shapes, nodes: Iterable[onnx_ir.Node]) -> Shapes:
                 for output in node.outputs:
                     shapes.shape(output)
         if shapes.contradicted and shapes.declared:
-            return learned(shapes.undeclared(), nodes)
+            return learned(shapes.restarted(declared=False), nodes)
         if not (shapes.bound(limits(shapes)) or shapes.learn(fitting(shapes))):
             break
     return shapes
@@ -151,6 +154,7 @@ class _Folding:
     limits: FoldShapes
     records: Records
     grown: int = 0
+    conflicts: dict[onnx_ir.Node, str] | None = None
     made: dict[_Made, onnx_ir.Value] = field(default_factory=dict[_Made, onnx_ir.Value])
 
     def run(self, nodes: Sequence[onnx_ir.Node]) -> None:
@@ -163,7 +167,7 @@ class _Folding:
                 self._fold(node, fixed[node])
         for node in nodes:
             if node.op_type in WITH_TARGETS and node.domain in DEFAULT_DOMAINS and self._stands(node):
-                self._give_target(node)
+                self._give_target(node, nodes)
         if self.records.rewrites:
             _drop_unread(reversed(read))
 
@@ -209,7 +213,7 @@ class _Folding:
                 continue
             if not kept:
                 gone.add(node)
-            elif self._takes(node, fixed[node]):
+            elif self._takes(node, fixed[node]) and not self._conflicts(nodes):
                 gone.add(node)
                 found.append(node)
         return found[::-1]
@@ -225,8 +229,6 @@ class _Folding:
         elif not all(self.namer.takes_constant(graph_of(node), tensor.dtype) for tensor in tensors):
             opset, dtype = self.namer.constant_opset(graph_of(node)), type_name(tensors[0].dtype)
             reason, rule = f"it would have to be a Constant, which at opset {opset} does not support {dtype}", RULE
-        elif (user := self._failing(node)) is not None:
-            reason, rule = f"with this constant {user.op_type} cannot run, and a runtime may not load it", RULE
         else:
             reason, rule = self._lack(node, [None] * len(tensors)), RULE
         if reason is not None:
@@ -235,10 +237,14 @@ class _Folding:
         self.grown += size
         return True
 
-    def _failing(self, node: onnx_ir.Node) -> onnx_ir.Node | None:
-        """Return a user that fails on every run, which a runtime may learn from the constant while it loads."""
-        users = (user for output in node.outputs for user, _ in output.uses())
-        return next((user for user in users if user.op_type in WITH_TARGETS and self.shapes.fails(user)), None)
+    def _conflicts(self, nodes: Sequence[onnx_ir.Node]) -> bool:
+        """True if the operands of a node do not fit; asked first when something would change."""
+        if self.conflicts is None:
+            self.conflicts = conflicts_of(self.shapes, nodes)
+            for each, text in self.conflicts.items():
+                reason = f"the shapes of its operands do not fit: {text}; the model's shape arithmetic is kept"
+                self.records.refusals.append(Refusal(NAME, CONFLICT, site_of(each), reason))
+        return bool(self.conflicts)
 
     def _lack(self, node: onnx_ir.Node, values: Sequence[onnx_ir.Value | None]) -> str | None:
         imports = self.shapes.imports[graph_of(node)]
@@ -260,10 +266,10 @@ class _Folding:
         self._replace(node, Replacement(RULE, reason, constants=tuple(new), outputs=outputs))
         _empty_graphs(node)
 
-    def _give_target(self, node: onnx_ir.Node) -> None:
+    def _give_target(self, node: onnx_ir.Node, nodes: Sequence[onnx_ir.Node]) -> None:
         """Give a Reshape, Expand or Slice a constant that is equivalent to its operand."""
         found = constant_target(node, self.shapes)
-        if found is None:
+        if found is None or self._conflicts(nodes):
             return
         index, elements = found
         value = node.inputs[index]

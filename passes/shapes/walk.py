@@ -20,7 +20,7 @@ from castsmith.ir.ops import DEFAULT_DOMAINS, FLOW, opset_of
 from castsmith.ir.walks import Scope, graph_of, graphs_in, sources_first
 from castsmith.numerics.types import element_type
 from castsmith.passes.shapes.contents import FOLLOWED, contents_of
-from castsmith.passes.shapes.dims import Names, dims_of, fails
+from castsmith.passes.shapes.dims import Names, dims_of
 from castsmith.passes.shapes.elements import Content, Derived, Dims, Operation, of_tensor
 from castsmith.passes.shapes.symbols import Element, Poly, Symbol, Unknown, symbol
 
@@ -33,6 +33,7 @@ class Shapes:
         held: The node that holds each subgraph.
         largest_dim: Upper bound of unknown dimensions; 0 if unknown.
         declared: Use the declared shapes of node outputs.
+        preferred: Use their numbers for all of a shape that is inferred only in part, as runtimes do.
     """
 
     model: onnx_ir.Model
@@ -41,6 +42,7 @@ class Shapes:
     held: Mapping[onnx_ir.Graph, onnx_ir.Node]
     largest_dim: int = 0
     declared: bool = True
+    preferred: bool = False
     contradicted: bool = False
     """True if a declared shape differs from that of the nodes."""
     _shapes: dict[onnx_ir.Value, Dims | None] = field(default_factory=dict[onnx_ir.Value, "Dims | None"])
@@ -79,10 +81,6 @@ class Shapes:
             [self.content(value) for value in node.inputs],
             self._derived,
         )
-
-    def fails(self, node: onnx_ir.Node) -> bool:
-        """True if the node cannot run with the shapes and elements that its inputs have."""
-        return fails(self.operation(node), self._imports_of(node), self._names)
 
     def _imports_of(self, node: onnx_ir.Node) -> Mapping[str, int]:
         return self.imports[graph_of(node)]
@@ -161,8 +159,12 @@ class Shapes:
         if declared is not None and len(declared) != len(dims):
             self.contradicted, declared = True, None
         result: list[Element] = []
+        preferred = self.preferred and not all(isinstance(dim, int) for dim in dims)
         for index, dim in enumerate(dims):
             said = None if declared is None else declared[index]
+            if preferred and isinstance(said, int):
+                result.append(said)
+                continue
             if isinstance(dim, Unknown):
                 result.append(said if said is not None and self.declared else self._new(value, index))
                 continue
@@ -198,9 +200,10 @@ class Shapes:
         known = [high for high in (self.largest_dim, self._highs.get(key)) if high]
         return min(known, default=None)
 
-    def undeclared(self) -> Shapes:
-        """Return the same walk without the declared shapes of node outputs."""
-        return Shapes(self.model, self.inference, self.imports, self.held, self.largest_dim, declared=False)
+    def restarted(self, *, declared: bool) -> Shapes:
+        """Return a new walk, which ignores the declared shapes of node outputs, or prefers them."""
+        given = self.model, self.inference, self.imports, self.held, self.largest_dim
+        return Shapes(*given, declared=declared, preferred=declared)
 
     @property
     def wrapped(self) -> Mapping[Poly, tuple[Element, DataType]]:
