@@ -274,7 +274,13 @@ def _reference_run(path: str) -> Run:
 
     def run(feeds: Feeds) -> list[Any]:
         with np.errstate(all="ignore"):
-            return list(evaluator.run(None, feeds))  # type: ignore[arg-type]
+            found: list[Any] = list(evaluator.run(None, feeds))  # type: ignore[arg-type]
+        # Its OptionalGetElement gives a list of the element.
+        tensors = [value.type.HasField("tensor_type") for value in model.graph.output]
+        return [
+            each[0] if isinstance(each, list) and is_tensor else each
+            for each, is_tensor in zip(found, tensors, strict=True)
+        ]
 
     return run
 
