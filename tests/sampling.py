@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from random import Random, SystemRandom
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Case = TypeVar("Case")
 
@@ -26,8 +26,8 @@ def sampled(
     cases: Iterable[Case],
     count: int,
     *,
-    always: Callable[[Case], bool] = lambda _: False,
-    cover: Callable[[Case], Iterable[object]] = lambda _: (),
+    always: Callable[[Any], bool] = lambda _: False,
+    cover: Callable[[Any], Iterable[object]] = lambda _: (),
 ) -> list[Case]:
     """Return all cases in a complete run, else about `count` of them, in their order.
 

@@ -13,11 +13,12 @@ from castsmith.cli.main import main
 from castsmith.ir.errors import ModelError
 from castsmith.ir.io.loading import from_proto
 from tests.cli.mutants import CHANGES, MODELS, SMALL, faults, prepared
+from tests.sampling import sampled
 
 SOURCES = [path for path in MODELS if path.stat().st_size < SMALL]
 
 
-@pytest.mark.parametrize("seed", range(36))
+@pytest.mark.parametrize("seed", sampled("mutants of models", range(36), 12, cover=lambda seed: [seed % len(CHANGES)]))
 @pytest.mark.filterwarnings("ignore")
 def test_a_mutant_ends_in_a_sentence(seed: int, tmp_path: Path) -> None:
     change, source = CHANGES[seed % len(CHANGES)], SOURCES[seed % len(SOURCES)]

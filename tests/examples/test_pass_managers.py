@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable
 
@@ -16,6 +17,7 @@ from castsmith.passes import PassManager as OurPassManager
 from castsmith.passes import Sequential as OurSequential
 from tests.examples.placing import in_a_branch, in_a_function, submodels
 from tests.examples.test_composition import KNOWS_NEW, LOWERINGS, MIXED, MODELS, PASSES, PIPELINE, THEIRS, run
+from tests.sampling import sampled
 
 Place = Callable[[onnx_ir.Model], onnx_ir.Model]
 
@@ -43,8 +45,10 @@ def repairing() -> tuple[RewritePass, ...]:
     return (InsertPromoteTypes(promote_unsafe=True), ResolvePromoteTypes(), FoldConstants(), SimplifyCasts())
 
 
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("name", PASSES)
+@pytest.mark.parametrize(
+    ("name", "place"),
+    sampled("places of passes between others", itertools.product(PASSES, PLACES), len(PASSES), cover=enumerate),
+)
 def test_each_pass_between_those_of_onnxscript(name: str, place: str) -> None:
     """The checker, one of theirs, stands on both sides; the bits stay where the model runs before."""
     changed = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.types import element_type, type_name
 from tests.lowering.float8.test_float8 import model_of
 from tests.lowering.runtime import LEVELS, Array, run, session
+from tests.sampling import sampled
 
 CPU = load_target("onnxruntime-cpu")
 PACKABLE = [DataType.INT4, DataType.UINT4, DataType.FLOAT4E2M1, DataType.INT2, DataType.UINT2]
@@ -42,9 +44,18 @@ def decoding_model(weight: Array) -> onnx_ir.Model:
     return onnx_ir.from_proto(onnx_ir.to_proto(model_of(body, 28, w=weight)))
 
 
-@pytest.mark.parametrize("dtype", PACKABLE)
-@pytest.mark.parametrize("target", [WITHOUT, NO_SHIFTS])
-@pytest.mark.parametrize("shape", [(60, 100), (41, 61), (41, 62), (41, 67)])
+SHAPES = [(60, 100), (41, 61), (41, 62), (41, 67)]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "target", "shape"),
+    sampled(
+        "packed weights",
+        itertools.product(PACKABLE, [WITHOUT, NO_SHIFTS], SHAPES),
+        12,
+        cover=lambda case: [case[0], (case[1].name, case[1].unknown), case[2]],
+    ),
+)
 def test_packed_weights(dtype: DataType, target: object, shape: tuple[int, int]):
     weight = weight_of(dtype, shape)
     result = optimize(decoding_model(weight), target=target)  # pyright: ignore[reportArgumentType]

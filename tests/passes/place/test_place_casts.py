@@ -27,9 +27,11 @@ from castsmith.passes.shapes import Shapes
 from tests.evaluator import evaluate
 from tests.graphs.inputs import inputs_for
 from tests.passes.place.place_regions import PAIRS, random_model
+from tests.sampling import sampled
 
 _ENUMERATED = 20_000
-SEEDS = range(30 * len(PAIRS))
+SEEDS = sampled("random regions", range(30 * len(PAIRS)), 90, cover=lambda seed: [seed % len(PAIRS)])
+SMALL_SEEDS = sampled("small random regions", range(30 * len(PAIRS)), 84, cover=lambda seed: [seed % len(PAIRS)])
 
 
 def problems(model: onnx_ir.Model) -> list[Problem]:
@@ -46,7 +48,7 @@ def problems(model: onnx_ir.Model) -> list[Problem]:
 
 
 def small_problems(most_moves: int) -> list[Problem]:
-    found = [problem for seed in SEEDS for problem in problems(random_model(seed, most_moves))]
+    found = [problem for seed in SMALL_SEEDS for problem in problems(random_model(seed, most_moves))]
     found = [problem for problem in found if problem.cost(problem.kept) < IMPOSSIBLE]
     return [p for p in found if prod(len(move.choices) for move in p.moves) <= _ENUMERATED]
 
@@ -65,8 +67,8 @@ def test_every_small_region_ends_at_the_least_cost() -> None:
         sides = two_sides(problem)
         cut += sides is not None and minimum_cut(problem, sides) is not None
         searched += sides is None
-    assert cut > 50
-    assert searched > 50
+    assert cut > len(SMALL_SEEDS) / 8
+    assert searched > len(SMALL_SEEDS) / 8
 
 
 def test_every_way_to_the_least_cost_agrees() -> None:
