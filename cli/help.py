@@ -9,9 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import shutil
 import sys
-import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NoReturn, cast
 
@@ -122,15 +120,22 @@ class _Formatter(argparse.HelpFormatter):
     """Text of the width of the terminal that breaks no words."""
 
     def __init__(self, prog: str) -> None:
+        import shutil
+
         width = min(shutil.get_terminal_size().columns - 2, _WIDEST)
         super().__init__(f"{prog} [options]", max_help_position=_LABELS, width=max(width, _NARROWEST))
 
     def _split_lines(self, text: str, width: int) -> list[str]:
-        return textwrap.wrap(" ".join(text.split()), width, break_long_words=False, break_on_hyphens=False)
+        return _wrapped(text, width)
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
-        settings: dict[str, Any] = {"initial_indent": indent, "subsequent_indent": indent}
-        return textwrap.fill(" ".join(text.split()), width, break_long_words=False, break_on_hyphens=False, **settings)
+        return "\n".join(f"{indent}{line}" for line in _wrapped(text, width - len(indent)))
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    from textwrap import wrap
+
+    return wrap(" ".join(text.split()), width, break_long_words=False, break_on_hyphens=False)
 
 
 def _add_section(formatter: argparse.HelpFormatter, title: str | None, actions: Iterable[argparse.Action]) -> None:

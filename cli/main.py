@@ -126,10 +126,10 @@ def _require_sound(words: Sequence[str]) -> None:
 
 def _require_known(parser: Parser, words: Sequence[str]) -> None:
     """Raise UsageError for an unknown command or option, with the most similar one: argparse names no other."""
-    from castsmith.numerics.errors import did_you_mean, most_similar
-
     if not words or words[0].startswith("-"):
         return
+    from castsmith.numerics.errors import did_you_mean, most_similar
+
     inner = subcommands(parser)
     if words[0] not in inner:
         way_out = did_you_mean(words[0], inner, "see castsmith --help")

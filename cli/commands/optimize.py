@@ -101,7 +101,7 @@ def add_output(parser: argparse.ArgumentParser, help_text: str) -> None:
 def add_shown(parser: argparse.ArgumentParser) -> None:
     """Add the options that say what is shown of the work."""
     shown = parser.add_argument_group("output")
-    help_text = "show each rewrite, before and after; similar ones once, unless --diff=full"
+    help_text = "show what changed at each node, similar places once; with --diff=full every rewrite of every pass"
     shown.add_argument("--diff", action="store_const", const="short", help=help_text)
     shown.add_argument(_FULL_DIFF, dest="diff", action="store_const", const="full", help=argparse.SUPPRESS)
     shown.add_argument(

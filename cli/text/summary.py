@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from castsmith.cli.models import STDOUT, STREAM, shown
-from castsmith.cli.report import Amount, ModelSizes, RuleKey
+from castsmith.cli.report import Amount, ModelSizes, RuleKey, net_rewrites
 from castsmith.cli.text.rewrites import refusal_lines, rewrite_lines
 from castsmith.cli.text.terminal import Line, change_text, columns, counted, one_line, print_lines, size_text
 from castsmith.lowering.results import Accuracy, ConvertResult, Result
@@ -26,7 +26,8 @@ def print_result(arguments: argparse.Namespace, result: Result, sizes: ModelSize
 
 def _lines(arguments: argparse.Namespace, result: Result, sizes: ModelSizes) -> Iterator[Line]:
     if arguments.diff:
-        yield from rewrite_lines(result.rewrites, full=arguments.diff == "full")
+        full = arguments.diff == "full"
+        yield from rewrite_lines(result.rewrites if full else net_rewrites(result.rewrites, result.model), full=full)
     if arguments.explain:
         if arguments.diff and result.rewrites and result.refusals:
             yield Line(())

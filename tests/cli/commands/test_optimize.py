@@ -92,7 +92,7 @@ def test_diff_in_a_pipe_is_neither_coloured_nor_wrapped(castsmith: Command, tmp_
     assert not any("\x1b" in line for line in lines)
     before = [line for line in lines if line.startswith("    - z = Add")]
     assert before == [f"    - z = Add (x, {name})  # (float[N], int16[N]) -> float[N]"]
-    assert "insert-promote-types, promote-operands (1)" in lines
+    assert "insert-promote-types + resolve-promote-types, promote-operands + resolve-promotion (1)" in lines
     assert any(line.startswith("    + ") for line in lines)
     assert any(line.endswith("[repair]") for line in lines)
 

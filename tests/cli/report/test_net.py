@@ -1,0 +1,72 @@
+"""The net change: rewrites of one place composed, without what one makes and another removes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx.parser
+import onnx_ir
+import pytest
+
+from castsmith.cli.report import net_rewrites
+from castsmith.ir.records import Effect, Rewrite, Site, ValueItem
+from tests.cli.helpers import MIXED, Command, write_model
+
+
+def steps(*changes: str) -> list[Rewrite]:
+    """The rewrites `removed>made` of values by their letters."""
+    found: list[Rewrite] = []
+    for index, change in enumerate(changes):
+        removed, made = ([ValueItem(name, content="1") for name in side] for side in change.split(">"))
+        effect = Effect.REPAIR if index else Effect.BIT_EXACT
+        found.append(
+            Rewrite("p", f"r{index}", Site(f"g{index}"), removed=removed, made=made, reason="why", effect=effect)
+        )
+    return found
+
+
+@pytest.mark.parametrize(
+    ("changes", "net"),
+    [
+        ("a>b b>c", "a>c"),
+        ("a>bc b>d", "a>cd"),
+        ("a>b c>d", "a>b c>d"),
+        ("a>b c>d bd>e", "ac>e"),
+        ("a>b x>y b>a", "x>y"),
+        (">b b>", ""),
+        ("a>b c>b", "a>b c>b"),
+        ("a>b b>b b>bc", "a>bc"),
+        (" ".join(f"{chr(97 + i)}>{chr(98 + i)}" for i in range(12)), "a>m"),
+        (
+            " ".join(f"{chr(97 + i)}>{chr(98 + i)}" for i in range(13)),
+            "a>b b>c c>d d>e e>f f>g g>h h>i i>j j>k k>l l>m m>n",
+        ),
+    ],
+)
+def test_rewrites_compose(changes: str, net: str) -> None:
+    empty = onnx_ir.from_proto(onnx.parser.parse_model(MIXED))
+    found = net_rewrites(steps(*changes.split()), empty)
+    shown = [
+        ">".join("".join(sorted(item.made[0] for item in side)) for side in (each.removed, each.made)) for each in found
+    ]
+    assert shown == net.split()
+
+
+def test_a_composed_rewrite_names_its_rules_and_the_effect_that_is_not_exact() -> None:
+    empty = onnx_ir.from_proto(onnx.parser.parse_model(MIXED))
+    (found,) = net_rewrites(steps("a>b", "b>c"), empty)
+    assert (found.pass_name, found.rule, found.reason) == ("p", "r0 + r1", "why")
+    assert (found.site, found.effect) == (Site("g0"), Effect.REPAIR)
+
+
+def test_diff_hides_promotions_unless_asked_for(castsmith: Command, tmp_path: Path) -> None:
+    words = ("optimize", write_model(tmp_path / "a.onnx", MIXED), "-o", tmp_path / "b.onnx")
+    net = castsmith(*words, "--diff").out
+    assert "ConvertPromoteTypes" not in net
+    assert (
+        "  mixed: (unnamed) (Add)\n"
+        "    - z = Add (x, y)  # (float[N], int16[N]) -> float[N]\n"
+        "    + y_float = Cast <to = float> (y)  # (int16[N]) -> float[N]\n"
+        "    + z = Add (x, y_float)  # (float[N], float[N]) -> float[N]\n"
+    ) in net
+    assert castsmith(*words, "--diff=full").out.count("castsmith.ConvertPromoteTypes (x, y)") == 2
