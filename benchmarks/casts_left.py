@@ -8,8 +8,8 @@ the model itself, has a Cast or CastLike, those of subgraphs and functions inclu
 Castsmith, its result is compared with the model bit for bit by `castsmith.verify`, and does not count if it is
 different. Models that no tool changes and those that have no cast are counted apart.
 
---results keeps what the tools wrote, and takes it from there the next time. --time runs the model and each result in
-ONNX Runtime, on one thread without and with its own optimization, in turns, and prints the least processor times and
+--results keeps what the tools wrote, and takes it from there the next time. --time runs each model whose number of
+nodes or casts Castsmith changes, and each result, in ONNX Runtime, on one thread without and with its own optimization, in turns, and prints the least processor times and
 the ratios of Castsmith's to the model's; where one is above 1.03 the two are measured again.
 --list prints a row for every model, in place of the exceptions alone.
 """
@@ -251,7 +251,7 @@ def survey(paths: list[Path], results: Path, arguments: argparse.Namespace) -> N
             cells = ["fails" if each is None else f"{each[0]}, {each[1]}" for each in (given, *left.values())]
             note = "; ".join(f"{tool}: {verdict}" for tool, verdict in verdicts.items())
             print(f"| {path.stem} | " + " | ".join(cells) + f" | {kind}. {note} |", flush=True)
-        if arguments.time and files[OURS] and (timed := _times(path, files)) is not None:
+        if arguments.time and left[OURS] not in (None, given) and (timed := _times(path, files)) is not None:
             ratios[path.stem] = timed
     print("\nModels on which every tool succeeds:")
     for tool, total in totals.items():

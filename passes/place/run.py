@@ -113,7 +113,9 @@ class _Work:
         """Move casts across the control flow of the graph; return True if it has any."""
         nodes = [node for node in graph if node.op_type in FLOW]
         for node in nodes:
-            records.rewrites += cross(node, self.inference, self.imports[graph], self.namer, self.target)
+            records.rewrites += cross(
+                node, self.inference, self.imports[graph], self.sizes.shapes.held, self.namer, self.target
+            )
         return bool(nodes)
 
     def place_regions(self, graph: onnx_ir.Graph, records: Records) -> None:
