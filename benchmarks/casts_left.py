@@ -9,8 +9,9 @@ Castsmith, its result is compared with the model bit for bit by `castsmith.verif
 different. Models that no tool changes and those that have no cast are counted apart.
 
 --results keeps what the tools wrote, and takes it from there the next time. --time runs each model whose number of
-nodes or casts Castsmith changes, and each result, in ONNX Runtime, on one thread without and with its own optimization, in turns, and prints the least processor times and
-the ratios of Castsmith's to the model's; where one is above 1.03 the two are measured again.
+nodes or casts Castsmith changes, and each result, in ONNX Runtime, on one thread without and with its own optimization,
+in turns, and prints the least processor times and the ratios of Castsmith's to the model's; where one is above 1.03 the
+two are measured again.
 --list prints a row for every model, in place of the exceptions alone.
 """
 

@@ -136,7 +136,7 @@ BOTH_SIDES = {
 
 @pytest.mark.parametrize("name", BOTH_SIDES)
 def test_casts_on_both_sides(name: str) -> None:
-    """Casts there and back around control flow that only moves: none is left, and another user costs one."""
+    """Casts there and back around control flow that only moves go, but for one that another user needs."""
     for more, left in (("", 0), ("w = Neg (a)", 1)):
         text = f"g ({_X}) => (float16[3, 2] y) {{ {' '.join(BOTH_SIDES[name])} {more} }}"
         before, after = onnx_ir.from_onnx_text(_HEAD + text), onnx_ir.from_onnx_text(_HEAD + text)
