@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from onnx import TensorProto, helper
 import castsmith
 from castsmith.ir.errors import ModelError
 from castsmith.ir.inference.walk import infer_element_types
+from tests.sampling import sampled
 
 Node = onnx.NodeProto
 
@@ -281,8 +283,9 @@ ENTRIES: dict[str, Callable[[onnx_ir.Model], object]] = {
 }
 
 
-@pytest.mark.parametrize("entry", ENTRIES)
-@pytest.mark.parametrize("kind", NESTED)
+@pytest.mark.parametrize(
+    ("kind", "entry"), sampled("deep models in memory", itertools.product(NESTED, ENTRIES), 8, cover=enumerate)
+)
 def test_models_in_memory_that_nest_too_deep(kind: str, entry: str) -> None:
     make, says = NESTED[kind]
     for depth in (150, 3_000):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import onnx_ir
 import pytest
 
@@ -9,6 +11,7 @@ import castsmith
 from castsmith.ir.inference.walk import infer_element_types
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering.float8.lower import LowerFloat8
+from tests.sampling import sampled
 
 BODIES = {
     "bfloat16": ("float[4] x", "bfloat16[4] y", "a = Relu (x) y = Cast <to = 16> (a)"),
@@ -47,8 +50,10 @@ def shown(result: castsmith.Result) -> tuple[list[tuple[str, str]], list[str]]:
 TARGETS = ("coreml", "onnxruntime-android", "onnxruntime-qnn", "onnxruntime-webgpu", "openvino-cpu", "tensorrt-10")
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("scope", SCOPES)
+@pytest.mark.parametrize(
+    ("scope", "target"),
+    sampled("undeclared types", itertools.product(SCOPES, TARGETS), 8, cover=enumerate),
+)
 def test_inferred_types_are_as_good_as_declared_ones(scope: str, target: str):
     for body in BODIES:
         model = onnx_ir.from_onnx_text(text_of(scope, body))

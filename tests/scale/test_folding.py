@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from castsmith.ir.io.streaming import is_large
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.quantize.linear import dequantize_linear, quantize_linear
 from castsmith.numerics.types import FLOAT8_TYPES
+from tests.sampling import sampled
 
 COUNT = 1000
 TARGETS = [DataType.FLOAT16, DataType.FLOAT8E4M3FN, DataType.INT4, DataType.DOUBLE, DataType.UINT8]
@@ -71,12 +73,16 @@ GRANULARITIES = [  # axis, block size and the shape of the scale
 QUANTIZED = [DataType.UINT8, DataType.INT4, DataType.FLOAT8E4M3FN]
 
 
-@pytest.mark.parametrize("piece", [8, 64, 320], ids=lambda size: f"pieces of {size}")
-@pytest.mark.parametrize(("axis", "block", "scales"), GRANULARITIES)
-@pytest.mark.parametrize("to", QUANTIZED)
+@pytest.mark.parametrize(
+    ("to", "granularity", "piece"),
+    sampled(
+        "pieces of quantized tensors", itertools.product(QUANTIZED, GRANULARITIES, [8, 64, 320]), 21, cover=enumerate
+    ),
+)
 def test_quantizing_in_pieces_is_quantizing(
-    axis: int, block: int, scales: tuple[int, ...], to: DataType, piece: int, monkeypatch: pytest.MonkeyPatch
+    to: DataType, granularity: tuple[int, int, tuple[int, ...]], piece: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    axis, block, scales = granularity
     monkeypatch.setattr(pieces, "PIECE", piece)
     random = np.random.default_rng(0)
     x = random.standard_normal(SHAPE, np.float32)

@@ -15,6 +15,7 @@ import onnx
 import pytest
 from onnx.parser import parse_model
 
+from tests.sampling import sampled
 from tests.sweep import judge as judging
 from tests.sweep.judge import Judgement, judge
 from tests.sweep.processes import run_all
@@ -34,9 +35,9 @@ def every(step: int, sources: Iterator[Source]) -> list[Source]:
     return list(islice(sources, 0, None, step))
 
 
-@pytest.mark.parametrize("first", range(0, 60, 10))
+@pytest.mark.parametrize("first", sampled("random valid graphs", range(0, 60, 5), 2))
 def test_random_graphs(first: int, tmp_path: Path) -> None:
-    assert [text for each in random_graphs("10", first) for text in wrong(each, tmp_path, (None,))] == []
+    assert [text for each in random_graphs("5", first) for text in wrong(each, tmp_path, (None,))] == []
 
 
 @pytest.mark.parametrize("made", [moves, scopes, shapes])
@@ -61,12 +62,16 @@ def test_random_graphs_that_showed_something_for_a_target(seed: int, tmp_path: P
     assert [text for each in random_graphs("1", seed) for text in wrong(each, tmp_path, ("onnxruntime-cpu",))] == []
 
 
-@pytest.mark.parametrize("source", every(8, goldens()), ids=lambda source: source.name)
+@pytest.mark.parametrize(
+    "source", sampled("sweep over the golden cases", every(8, goldens()), 8), ids=lambda source: source.name
+)
 def test_goldens(source: Source, tmp_path: Path) -> None:
     assert wrong(source, tmp_path) == []
 
 
-@pytest.mark.parametrize("source", every(60, backend()), ids=lambda source: source.name)
+@pytest.mark.parametrize(
+    "source", sampled("sweep over node tests", every(60, backend()), 8), ids=lambda source: source.name
+)
 def test_backend_node_tests(source: Source, tmp_path: Path) -> None:
     assert wrong(source, tmp_path) == []
 

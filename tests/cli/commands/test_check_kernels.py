@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import onnx
@@ -18,6 +19,7 @@ from castsmith.ir.targets.probe_models import TEXTS, model_text
 from castsmith.lowering.check.target import target_findings
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import type_name
+from tests.sampling import sampled
 
 OPSET, IR = 21, 10
 ADDITIONS = """<ir_version: 10, opset_import: ["" : 21]>
@@ -105,8 +107,15 @@ def test_a_fusion_that_goes_wrong_is_found():
 MODELS = sorted((Path(__file__).parents[3] / "models").glob("*.onnx"))
 
 
-@pytest.mark.parametrize("target", ["onnxruntime-cpu", "onnxruntime-android", "openvino-cpu"])
-@pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    ("path", "target"),
+    sampled(
+        "real models for targets",
+        itertools.product(MODELS, ["onnxruntime-cpu", "onnxruntime-android", "openvino-cpu"]),
+        9,
+        cover=enumerate,
+    ),
+)
 def test_what_optimize_leaves_has_nothing_that_the_target_would_refuse(path: Path, target: str):
     rules = PromotionRules(promote_unsafe=True)
     model = castsmith.optimize(str(path), target=target, promotion=rules).model

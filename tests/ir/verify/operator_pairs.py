@@ -1,6 +1,6 @@
 """More pairs of models that differ in one subtle way, most of them in one attribute or number of one operator.
 
-Made as those in `tests.ir.verify.pairs`; a test runs some of them, `CASTSMITH_PAIRS=all` runs all.
+Made as those in `tests.ir.verify.pairs`; a test runs some of them, `make exhaustive` all.
 """
 
 # ruff: noqa: E501

@@ -16,6 +16,7 @@ from castsmith.numerics.types import CODED_TYPES, FLOAT8_TYPES, element_type, ty
 from tests.lowering.encodings import patterns
 from tests.lowering.float8.test_float8 import CPU, lower, lowered_outputs, model_of
 from tests.lowering.runtime import LEVELS, Array, run, sequence_model, session
+from tests.sampling import sampled
 
 NARROW = [dtype for dtype in CODED_TYPES if dtype not in FLOAT8_TYPES]
 SCALE = DataType.FLOAT8E8M0
@@ -58,7 +59,9 @@ SOURCES = [
 ]
 
 
-@pytest.mark.parametrize(("to", "policy", "sequence"), CASES)
+@pytest.mark.parametrize(
+    ("to", "policy", "sequence"), sampled("encodings to codes", CASES, 13, cover=lambda case: (case[0], case[2]))
+)
 def test_encode(to: DataType, policy: NarrowPolicy, sequence: Encoding):
     for values in SOURCES:
         source = DataType.from_numpy(values.dtype)

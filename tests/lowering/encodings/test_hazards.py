@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from castsmith.numerics.types import FLOAT8_TYPES
 from tests.lowering.encodings import patterns
 from tests.lowering.encodings.adversarial import differences, openvino_cpu
 from tests.lowering.runtime import LEVELS, Array, run, sequence_model, session
+from tests.sampling import sampled
 from tests.versions import ONNXRUNTIME
 
 ORDINARY: dict[str, Any] = {
@@ -84,9 +86,15 @@ def test_rounding_in_place_by_a_ladder_adds_nothing_and_multiplies_x_by_no_const
             assert not any(value is not None and value.const_value is not None for value in node.inputs)
 
 
-@pytest.mark.parametrize("sequence", [Encoding.UFP, Encoding.LADDER])
-@pytest.mark.parametrize("to", FLOAT8_TYPES)
-@pytest.mark.parametrize("saturate", [True, False])
+@pytest.mark.parametrize(
+    ("to", "saturate", "sequence"),
+    sampled(
+        "encodings in OpenVINO",
+        itertools.product(FLOAT8_TYPES, (True, False), (Encoding.UFP, Encoding.LADDER)),
+        4,
+        cover=enumerate,
+    ),
+)
 def test_openvino_gives_the_codes_and_rounds_in_place(to: DataType, saturate: bool, sequence: Encoding):
     pytest.importorskip("openvino", reason="needs the extra `peers`")
     assert [wrong for *_, wrong in differences(openvino_cpu, sequence, to, saturate)] == [0] * 5

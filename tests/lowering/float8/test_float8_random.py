@@ -16,6 +16,7 @@ from castsmith.lowering.float8.lower import LowerFloat8
 from castsmith.numerics.types import FLOAT8_TYPES
 from tests.lowering.encodings.patterns import float32_around
 from tests.lowering.runtime import LEVELS, Array, run, session
+from tests.sampling import shortened
 
 CPU = load_target("onnxruntime-cpu")
 STEPS = ("cast", "cast", "back", "like", "transpose", "reshape", "identity", "quantize")
@@ -76,7 +77,7 @@ class GraphMaker:
 
 
 @pytest.mark.parametrize("sequence", ["bitcast", "table", "ufp", "ladder"])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=shortened("random graphs to lower", 40, 12), deadline=None)
 @given(data=st.data())
 def test_lowered_graphs_give_the_native_bits(sequence: Encoding, data: st.DataObject):
     maker = GraphMaker(data)

@@ -15,9 +15,9 @@ import pytest
 from onnx_ir import DataType
 
 import castsmith
-from castsmith.numerics.types import type_name
 from models.proof import first_difference
 from tests.evaluator import evaluate
+from tests.sampling import sampled
 from tests.versions import ONNXRUNTIME
 
 Array = np.ndarray[Any, Any]
@@ -104,9 +104,17 @@ def session(model: onnx.ModelProto, level: str) -> onnxruntime.InferenceSession:
     return onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
 
 
-@pytest.mark.parametrize("target", ["onnxruntime-cpu", "onnxruntime-android"])
-@pytest.mark.parametrize("dtype", [DataType.FLOAT8E4M3FN, DataType.FLOAT8E5M2FNUZ], ids=type_name)
-@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.parametrize(
+    ("name", "dtype", "target"),
+    sampled(
+        "operators between Q and DQ",
+        itertools.product(
+            OPERATIONS, [DataType.FLOAT8E4M3FN, DataType.FLOAT8E5M2FNUZ], ["onnxruntime-cpu", "onnxruntime-android"]
+        ),
+        20,
+        cover=enumerate,
+    ),
+)
 def test_lowered_it_runs_at_every_level(name: str, dtype: DataType, target: str):
     for weights, tail in itertools.product((False, True), repeat=2):
         lowered = onnx_ir.to_proto(castsmith.optimize(model_of(name, dtype, weights, tail), target=target).model)

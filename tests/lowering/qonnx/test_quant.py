@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from castsmith.lowering.qonnx.trunc import LowerTrunc
 from castsmith.numerics.types import ELEMENT_TYPES, type_name
 from tests.lowering.float8.test_float8 import model_of
 from tests.lowering.runtime import LEVELS, Array, run, session
+from tests.sampling import sampled
 
 qonnx = pytest.importorskip("qonnx.custom_op.general.intquant")
 floatquant = pytest.importorskip("qonnx.custom_op.general.floatquant")
@@ -79,10 +81,17 @@ FORMATS: list[tuple[int, int, int, float]] = [
 TINY_IS_ADDED = "the 2**-126 that QONNX adds"
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("form", FORMATS)
-@pytest.mark.parametrize(("saturation", "has_inf", "has_nan"), [(1, 0, 0), (0, 1, 0), (0, 0, 1)])
-def test_floats(mode: str, form: tuple[int, int, int, float], saturation: int, has_inf: int, has_nan: int):
+@pytest.mark.parametrize(
+    ("mode", "form", "specials"),
+    sampled(
+        "formats of FloatQuant",
+        itertools.product(MODES, FORMATS, [(1, 0, 0), (0, 1, 0), (0, 0, 1)]),
+        40,
+        cover=enumerate,
+    ),
+)
+def test_floats(mode: str, form: tuple[int, int, int, float], specials: tuple[int, int, int]):
+    saturation, has_inf, has_nan = specials
     body = f"""agraph (float[N] x) => (float[N] y) {{ y = qonnx.custom_op.general.FloatQuant
         <has_inf = {has_inf}, has_nan = {has_nan}, has_subnormal = 1, saturation = {saturation},
          rounding_mode = "{mode}"> (x, scale, e, m, b, top) }}"""
