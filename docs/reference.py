@@ -26,6 +26,7 @@ from castsmith.lowering.registry import PASSES, PIPELINE, needs_target, pass_cla
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import ELEMENT_TYPES, type_name
 from docs.docstrings import as_markdown
+from docs.notebooks import HOWTO, notebook_page
 
 _COMMAND = re.compile(r"^  ([a-z]+)(?= |$)", re.MULTILINE)
 GROUPS = {
@@ -201,6 +202,11 @@ def api() -> Iterator[str]:
                 yield from _entry(module, name)
 
 
+def notebook() -> Iterator[str]:
+    """The notebook, run."""
+    return notebook_page(HOWTO / "notebook.ipynb")
+
+
 PAGES: dict[str, Callable[[], Iterator[str]]] = {
     "reference/python.md": api,
     "reference/commands.md": commands,
@@ -208,6 +214,7 @@ PAGES: dict[str, Callable[[], Iterator[str]]] = {
     "reference/passes.md": passes,
     "reference/targets.md": targets,
     "reference/types.md": types,
+    "howto/notebook.md": notebook,
 }
 
 

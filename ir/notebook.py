@@ -1,4 +1,4 @@
-"""Results as HTML for notebooks: `_repr_html_` of ModelDiff, Result and Verdict.
+"""Results as HTML for notebooks: `_repr_html_` of Result, ModelDiff, Verdict and Bounds.
 
 The HTML is self-contained: a sentence, tables and a list. Names in models are untrusted, so every text is escaped.
 """
@@ -27,7 +27,11 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     used = [index for index in range(len(head)) if any(row[index] for row in rows)]
     titles = "".join(f"<th>{escape(head[index])}</th>" for index in used)
     body = "".join(
-        f"<tr>{''.join(f'<td>{escape(row[index])}</td>' for index in used)}</tr>" for row in rows[:_MOST_ROWS]
+        f"<tr>{''.join(f'<td>{_cell(row[index])}</td>' for index in used)}</tr>" for row in rows[:_MOST_ROWS]
     )
     more = len(rows) - _MOST_ROWS
     return f"<table><tr>{titles}</tr>{body}</table>{f'<p>and {more} more</p>' if more > 0 else ''}"
+
+
+def _cell(text: str) -> str:
+    return escape(text).replace("\n", "<br>")

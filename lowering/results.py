@@ -39,6 +39,9 @@ class Result:
         text = ", ".join(f"{len(records)} {name}{'' if len(records) == 1 else 's'}" for name, records in counts.items())
         return text if self.verdict is None else f"{text}; verified: {self.verdict.summary()}"
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.summary()}>"
+
     def _repr_html_(self) -> str:
         from castsmith.ir.notebook import notebook_html
 
@@ -98,7 +101,7 @@ class Accuracy:
         return max((each.relative for each in self.outputs), default=0.0) if self.sets else float("inf")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ConvertResult(Result):
     """The converted model, with the rewrites, refusals and diagnostics.
 

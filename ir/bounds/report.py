@@ -7,7 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import onnx
@@ -22,6 +22,7 @@ from castsmith.ir.bounds.rounding import is_float, largest, smallest, unit_round
 from castsmith.ir.errors import ModelError
 from castsmith.ir.inference import infer_element_types, inferred_shapes
 from castsmith.ir.io import as_model
+from castsmith.ir.notebook import notebook_html
 from castsmith.ir.rewrite_pass import require_known_opset
 from castsmith.ir.walks import MOST_INLINED, nodes_once_inlined, opset_obstacle
 from castsmith.numerics.errors import OptionError
@@ -97,6 +98,26 @@ class Bounds(Mapping[str, Bound]):
     def count(self, how: How) -> int:
         """The number of values whose bound is known so."""
         return sum(bound.how == how for bound in self.found.values())
+
+    def summary(self) -> str:
+        """Return one sentence: the number of values, and how their bounds are known."""
+        counts = ", ".join(f"{self.count(how)} {how}" for how in get_args(How))
+        return f"{len(self)} value{'' if len(self) == 1 else 's'}: {counts}"
+
+    def __repr__(self) -> str:
+        return f"<Bounds: {self.summary()}>"
+
+    def _repr_html_(self) -> str:
+        names = sorted(self, key=lambda name: (self[name].how == "unknown", -self[name].magnitude))
+        head = ("value", "node", "type", "low", "high", "how")
+        rows = [(name, self.makers[name], *_cells(self[name])) for name in names]
+        lines = [f"{count} unknown values depend on the range of {name}" for name, count in self.settling]
+        return notebook_html(self.summary(), [(head, rows)], lines)
+
+
+def _cells(bound: Bound) -> tuple[str, str, str, str]:
+    dtype = "" if bound.dtype is None else type_name(bound.dtype)
+    return dtype, f"{bound.low:.6g}", f"{bound.high:.6g}", bound.how
 
 
 def bounds(

@@ -56,6 +56,9 @@ class ModelDiff:
             f" {self.nodes_changed} changed, {self.nodes_added} added, {self.nodes_removed} removed"
         )
 
+    def __repr__(self) -> str:
+        return f"<ModelDiff: {self.summary()}>"
+
     def _repr_html_(self) -> str:
         head = ("place", "what", "before", "after", "detail")
         rows = [(c.place, c.subject, c.before, c.after, c.detail) for c in self.changes]

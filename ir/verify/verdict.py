@@ -144,6 +144,9 @@ class Verdict:
             text = f"{len(self.proven)} of {len(self.outputs)} outputs proven for all inputs; {text}"
         return f"equal: {text}" if self.equal else f"inconclusive: {self.unsure[0]}; {text}"
 
+    def __repr__(self) -> str:
+        return f"<Verdict: {self.summary()}>"
+
     def _repr_html_(self) -> str:
         head = ("output", "how", "elements compared", "left out")
         rows = [

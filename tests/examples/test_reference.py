@@ -7,6 +7,7 @@ import inspect
 import re
 from importlib import import_module
 
+import onnx.parser
 import pytest
 
 import castsmith
@@ -19,6 +20,7 @@ from castsmith.lowering.registry import PASSES, option_names
 from castsmith.numerics.types import ELEMENT_TYPES, type_name
 from docs import reference
 from docs.docstrings import as_markdown
+from docs.notebooks import run_cell
 
 
 def text(page: str) -> str:
@@ -111,3 +113,29 @@ def test_every_field_of_a_public_class_is_described(name: str) -> None:
         pytest.skip("the fields have help")
     fields = {each.name for each in dataclasses.fields(PUBLIC[name]) if not each.name.startswith("_")}
     assert fields <= {*described(PUBLIC[name].__doc__ or "", "Attributes")}
+
+
+def test_the_notebook_runs_and_shows_a_table_for_each_result() -> None:
+    page = "\n".join(reference.PAGES["howto/notebook.md"]())
+    assert page.count("<table>") == 4  # of Result, ModelDiff, Verdict and Bounds
+    assert page.count("```python") == 7
+    assert "```text\nMul needs operands of one type" in page
+    with pytest.raises(ZeroDivisionError):
+        list(run_cell("1 / 0", {}, "a cell"))
+
+
+def test_results_have_a_short_repr() -> None:
+    text = '<ir_version: 10, opset_import: ["": 21]> g (float[2] x) => (float[2] y) { y = Relu (x) }'
+    model = onnx.parser.parse_model(text)
+    results = (
+        castsmith.optimize(model),
+        castsmith.convert(model, to="float16"),
+        castsmith.diff(model, model),
+        castsmith.verify(model, model, engine="reference", sets=1),
+        castsmith.bounds(model, ranges={"x": (0, 1)}),
+    )
+    for result in results:
+        shown = repr(result)
+        assert shown.startswith(f"<{type(result).__name__}: ")
+        assert len(shown) < 200
+        assert "<b>" in result._repr_html_()  # pyright: ignore[reportPrivateUsage]
