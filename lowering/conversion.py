@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from castsmith.ir.inference import infer_element_types
 from castsmith.ir.io import as_model
 from castsmith.ir.records import Diagnostic, Records, Severity, Site
 from castsmith.ir.rewrite_pass import note_provenance
-from castsmith.ir.targets import as_target
+from castsmith.ir.targets import as_target, load_target
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, all_values, nodes_of
 from castsmith.lowering.accuracy import Inputs, Reference, measure, reference
@@ -207,6 +207,7 @@ def _attempt(
             note_provenance(work, known, outcome.records.rewrites)
     records.diagnostics += [each for each in _left_mixed(work) if each.site not in mixed]
     records.diagnostics += _unsupported(work, request.target, records.diagnostics)
+    records.diagnostics += _without_kernel(work, request)
     names = _names(found, results)
     converted = [each.result for each in found.precisions.values() if each.dtype == request.to and each.result]
     result = ConvertResult(
@@ -264,6 +265,18 @@ def _unsupported(model: onnx_ir.Model, target: Target | None, known: Sequence[Di
     way_out = f"optimize for {target.name} lowers what it can"
     errors = unreported_errors(model, inference, target, known)
     return [replace(each, severity=Severity.WARNING, help=way_out) for each in errors]
+
+
+def _without_kernel(model: onnx_ir.Model, request: Request) -> Iterator[Diagnostic]:
+    """Yield a note about the first operator that keeps ONNX Runtime from loading a bfloat16 model of no target."""
+    if request.target is not None or request.to != DataType.BFLOAT16:
+        return
+    inference = infer_element_types(model, PromotionRules(promote_unsafe=True))
+    for each in unreported_errors(model, inference, load_target("onnxruntime-cpu"), ()):
+        if each.code == "target-lacks-kernel":
+            way_out = "give a target to leave the nodes in float for which it has no kernel"
+            yield replace(each, severity=Severity.NOTE, help=way_out)
+            return
 
 
 def _evidence(known: Reference | None, to: DataType, *, made_up: bool, search: bool) -> dict[str, Bound]:

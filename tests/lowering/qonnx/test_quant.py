@@ -128,6 +128,17 @@ def test_refusals(body: str, says: str):
     assert says in result.records.refusals[0].reason
 
 
+@pytest.mark.parametrize("node", ["Quant (x, one, one, one)", "Trunc (x, one, one, one, one)"])
+def test_rounding_needs_opset_11(node: str) -> None:
+    body = f"agraph (float[N] x) => (float[N] y) {{ y = qonnx.custom_op.general.{node} }}"
+    for opset in (10, 11):
+        model = model_of(body, opset, "", one=np.array(1, np.float32))
+        model.graph.opset_imports["qonnx.custom_op.general"] = 1
+        refusals = [each for run in (LowerQuant(CPU), LowerTrunc(CPU)) for each in run(model).records.refusals]
+        said = [each.reason for each in refusals]
+        assert said == ([] if opset == 11 else ["rounding needs Round: raise the opset from 10 to 11"])
+
+
 @pytest.mark.parametrize(
     "name", ["Quant (x, s, z, b)", "BipolarQuant (x, s)", "FloatQuant (x, s, b, b, z, m)", "Trunc (x, s, z, b, b)"]
 )

@@ -12,6 +12,7 @@ import pytest
 
 from castsmith import convert
 from castsmith.ir.io.protos import to_proto
+from castsmith.ir.records import Severity
 from castsmith.ir.targets import load_target
 from tests.passes.precision.judged import session
 
@@ -86,8 +87,11 @@ def test_scales_and_codes_of_quantized_weights() -> None:
 def test_bfloat16_goes_by_the_kernels_of_the_target() -> None:
     found = convert(block(), to="bfloat16", target="onnxruntime-cpu").precisions
     assert found["RotaryEmbedding"][1] == "onnxruntime-cpu has no com.microsoft.RotaryEmbedding of bfloat16 at opset 17"
-    free = convert(block(), to="bfloat16").precisions
-    assert {dtype.name for dtype, _ in free.values()} == {"BFLOAT16"}
+    free = convert(block(), to="bfloat16")
+    assert {dtype.name for dtype, _ in free.precisions.values()} == {"BFLOAT16"}
+    (note,) = free.diagnostics
+    assert (note.code, note.severity) == ("target-lacks-kernel", Severity.NOTE)
+    assert note.message.startswith("onnxruntime-cpu has no ")
 
 
 def test_the_target_names_the_operators_with_their_domain() -> None:

@@ -42,6 +42,13 @@ def test_mod_is_promoted_where_its_document_allows_it() -> None:
     assert _types(optimize(model).model, "Mod") == [DataType.INT32] * 2
 
 
+def test_indices_of_no_supported_type_are_named_by_their_place() -> None:
+    model = _model("(float[4] x, float[2] i, float[2] u) => (float[4] y) { y = ScatterElements (x, i, u) }", 21)
+    (found,) = optimize(model).diagnostics
+    says = "ScatterElements of opset 21 supports neither float as input 1 nor a type that holds it (no opset does)"
+    assert says in found.message
+
+
 def test_int32_has_no_zero_point() -> None:
     body = "(uint8[4] x, int8[4] z, float[4] s) => (float[4] y) { y = DequantizeLinear <axis = 0> (x, s, z) }"
     with pytest.raises(PromotionError, match=r"int32 has no zero point \(opset 21 allows it\)"):
