@@ -38,7 +38,7 @@ def add_command(commands: Commands, name: str, run: Run, summary: str, common: S
         common: The options that -h shows; empty for the first ones.
     """
     parser: Parser = commands.add_parser(name, help=summary, description=f"{summary[:1].upper()}{summary[1:]}.")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, parser=parser)
     parser.general.add_argument("--no-color", action="store_true", default=argparse.SUPPRESS, help=_NO_COLOR)
     parser.epilog = "Exit codes: " + "; ".join(f"{code} {meaning}" for code, meaning in meanings(name).items()) + "."
     parser.common = common
@@ -134,6 +134,13 @@ def text_value(text: str) -> str:
     if not text.strip():
         raise argparse.ArgumentTypeError("expected a value, not an empty one")
     return text
+
+
+def add_settings(parser: Parser) -> None:
+    """Add the options that say which file of settings is read."""
+    help_text = "read settings from this file (default: castsmith.toml or pyproject.toml, here or in a folder above)"
+    parser.general.add_argument("--config", metavar="FILE.toml", type=text_value, help=help_text)
+    parser.general.add_argument("--no-config", action="store_true", help="read no settings")
 
 
 def add_jobs(parser: Any) -> None:

@@ -1,7 +1,7 @@
 """Options that contradict each other, or that mean nothing without another: refused before any work.
 
-`require_consistent` asks the table below about the options that were given (`given_options`), by the names that they
-have in the parser.
+`require_consistent` and `require_needed` ask the tables below about the options that were given (`given_options`), by
+the names that they have in the parser.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ NEEDS: Mapping[str, Mapping[str, tuple[Sequence[str], str]]] = {
         **_RULES,
     },
     "convert": {"dim": (("measure", "max_error"), "it is the size of made-up inputs")},
-    "check": _RULES,
+    "check": {**_RULES, "write_baseline": (("baseline",), "it names the file to write")},
     "verify": _RULES,
     "bounds": _RULES,
     "promote": {
@@ -53,20 +53,29 @@ NEEDS: Mapping[str, Mapping[str, tuple[Sequence[str], str]]] = {
 
 _TEXT = "the first concerns text, and JSON has all of it"
 _MANY = "the cluster decides how many models it processes at a time"
+_ZERO = "with --exit-zero no finding fails the run"
+_CONFIG = Pair("config", "no_config", "one names the file of settings, and the other reads none")
 _GIVEN = "the first makes up inputs, and the second gives them"
 
 EXCLUDES: Mapping[str, Sequence[Pair]] = {
     "optimize": (
+        _CONFIG,
         Pair("diff", "json", _TEXT),
         Pair("explain", "json", _TEXT),
         Pair("jobs", "dask", _MANY),
         Pair("dim", "inputs", "the arrays have their own sizes"),
     ),
     "convert": (
+        _CONFIG,
         Pair("diff", "json", _TEXT),
         Pair("explain", "json", _TEXT),
         Pair("jobs", "dask", _MANY),
         Pair("measure", "inputs", _GIVEN),
+    ),
+    "check": (
+        _CONFIG,
+        Pair("fail_on", "exit_zero", _ZERO),
+        Pair("all", "json", _TEXT),
     ),
     "diff": (Pair("full", "json", _TEXT),),
     "verify": (
@@ -77,6 +86,9 @@ EXCLUDES: Mapping[str, Sequence[Pair]] = {
     "bounds": (Pair("all", "json", _TEXT),),
 }
 """By command: options of which one alone can be given."""
+
+_OF_TEXT = {"diff": frozenset({"full"}), "check": frozenset({"all"})}
+"""By command: options that other formats than text do not look at."""
 
 
 def given_options(parser: argparse.ArgumentParser, words: Sequence[str]) -> frozenset[str]:
@@ -100,22 +112,29 @@ def _drop_defaults(parser: argparse.ArgumentParser) -> None:
                     _drop_defaults(each)
 
 
+def require_needed(arguments: argparse.Namespace) -> None:
+    """Raise OptionError if a given option lacks another that it needs, which settings may give too."""
+    from castsmith.numerics.errors import OptionError
+
+    for name, (others, reason) in NEEDS.get(arguments.command, {}).items():
+        if name in arguments.given and not arguments.given & {*others}:
+            raise OptionError(f"{flag(name)} needs {' or '.join(map(flag, others))}: {reason}.")
+
+
 def require_consistent(arguments: argparse.Namespace) -> None:
-    """Raise OptionError if two of the given options contradict each other, or one lacks another that it needs."""
+    """Raise OptionError if two of the options that the command line gives contradict each other."""
     from castsmith.numerics.errors import OptionError
 
     given, command = arguments.given, arguments.command
-    for name, (others, reason) in NEEDS.get(command, {}).items():
-        if name in given and not given & {*others}:
-            raise OptionError(f"{flag(name)} needs {' or '.join(map(flag, others))}: {reason}.")
     for pair in EXCLUDES.get(command, ()):
         if {pair.one, pair.other} <= given:
             raise OptionError(f"{flag(pair.one)} and {flag(pair.other)} exclude each other: {pair.reason}.")
     shape = getattr(arguments, "format", None)
     if getattr(arguments, "json", False) and shape not in (None, "json"):
         raise OptionError(f"--json and --format {shape} exclude each other: give one of them.")
-    if command == "diff" and arguments.full and shape not in (None, "text"):
-        raise OptionError(f"--full and --format {shape} exclude each other: {_TEXT}.")
+    for name in given & _OF_TEXT.get(command, frozenset()):
+        if shape not in (None, "text"):
+            raise OptionError(f"{flag(name)} and --format {shape} exclude each other: the first concerns text.")
     both = set(arguments.keep) & set(arguments.lower) if command == "convert" else ()
     if both:
         raise OptionError(f"--keep and --lower both name {min(both)}: give it to one of them.")

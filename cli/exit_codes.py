@@ -205,11 +205,16 @@ def run_command(arguments: argparse.Namespace) -> int:
     """Call `arguments.run` and turn every exception into a sentence and an exit code."""
     _print_any_character()
     _print_only_our_own()
-    from castsmith.cli.consistency import require_consistent
+    from castsmith.cli.consistency import require_consistent, require_needed
 
     command: Callable[[argparse.Namespace], int] = arguments.run
     try:
         require_consistent(arguments)
+        if hasattr(arguments, "config"):
+            from castsmith.cli.gate import apply_settings
+
+            arguments.settings = apply_settings(arguments)
+        require_needed(arguments)
         code = command(arguments)
         sys.stdout.flush()
         return code

@@ -38,11 +38,13 @@ class Site:
         graph: The name of the graph or function.
         node: The name of the node, or empty.
         op: The operator of the node, or empty.
+        output: The name of the first output of the node, or empty; places are equal without it.
     """
 
     graph: str
     node: str = ""
     op: str = ""
+    output: str = field(default="", compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{self.graph or '(unnamed)'}: {self.node or '(unnamed)'} ({self.op})" if self.op else self.graph
@@ -279,6 +281,10 @@ class Diagnostic:
         site: The place.
         message: A sentence that says what is wrong and where.
         help: The way out, or empty.
+        subject: What the finding is about where that is not its place, such as an element type of the whole model; the
+            same from run to run.
+        follows: The index, in the list that `check` returns, of the finding from which this one follows, and with which
+            it goes away; None for a cause.
     """
 
     code: str
@@ -286,6 +292,8 @@ class Diagnostic:
     site: Site
     message: str
     help: str = ""
+    subject: str = field(default="", compare=False, repr=False)
+    follows: int | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass

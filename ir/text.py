@@ -109,7 +109,8 @@ def constant_text(value: onnx_ir.Value) -> str:
 def site_of(node: onnx_ir.Node) -> Site:
     """Return the place of the node."""
     graph = node.graph
-    return Site(graph.name or "" if graph is not None else "", node.name or "", node.op_type)
+    output = next((value.name for value in node.outputs if value.name), "")
+    return Site(graph.name or "" if graph is not None else "", node.name or "", node.op_type, output)
 
 
 def _dims(shape: onnx_ir.Shape) -> Iterable[int | str | None]:

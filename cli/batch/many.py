@@ -20,7 +20,20 @@ from castsmith.cli.text import counted, progress
 
 _OF_ALL = frozenset(
     (
-        *("command", "run", "outcome", "input", "output", "a", "b", "jobs", "dask", "json", "report", "skip_unchanged"),
+        *(
+            "command",
+            "config",
+            "no_config",
+            "input",
+            "output",
+            "a",
+            "b",
+            "jobs",
+            "dask",
+            "json",
+            "report",
+            "skip_unchanged",
+        ),
         *("quiet", "no_color", "dry_run"),
     )
 )
@@ -71,6 +84,22 @@ def run_pairs(arguments: argparse.Namespace) -> int:
     words = list(_words(arguments))
     tasks = [Task(sides[0][where], "", [*words, "--", sides[0][where], sides[1][where]]) for where in sides[0]]
     return _run(arguments, tasks, None)
+
+
+def run_tasks(jobs: int, tasks: Sequence[Task]) -> dict[str, Done]:
+    """Run the tasks in processes of this machine; return the outcome of each by its source."""
+    from castsmith.cli.batch.pool import on_this_machine
+
+    finished: dict[str, Done] = {}
+    with (
+        cleaned_up_if_interrupted(),
+        progress(len(tasks)) as announce,
+        closing(on_this_machine(jobs, tasks)) as every,
+    ):
+        for done in every:
+            finished[done["input"]] = done
+            announce(f"{len(finished)} of {len(tasks)}: {done['input']}")
+    return finished
 
 
 Left = tuple[list[Task], Callable[[Done], None]]

@@ -21,7 +21,7 @@ def on_this_machine(jobs: int, tasks: Sequence[Task]) -> Generator[Done]:
     waiting, finished, running = _Shared(iter(tasks)), SimpleQueue[Done](), set[subprocess.Popen[bytes]]()
     threads = [
         threading.Thread(target=_work, args=(waiting, finished, running), daemon=True)
-        for _ in range(min(jobs, _useful(tasks)))
+        for _ in range(min(jobs, useful_processes([task.source for task in tasks])))
     ]
     for thread in threads:
         thread.start()
@@ -37,10 +37,10 @@ _SMALL, _MANY = 1 << 16, 100
 """Bytes of a small model, and the number of small models that take longer than the start of one more process."""
 
 
-def _useful(tasks: Sequence[Task]) -> int:
+def useful_processes(models: Sequence[str]) -> int:
     """Return the number of processes that save time: each model that is not small is worth one."""
-    small = sum(1 for task in tasks if file_size(task.source) < _SMALL)
-    return len(tasks) - small + -(-small // _MANY)
+    small = sum(1 for model in models if file_size(model) < _SMALL)
+    return len(models) - small + -(-small // _MANY)
 
 
 class _Shared:

@@ -1,38 +1,47 @@
-"""castsmith check: findings about the types of models, one per line; nothing is written."""
+"""castsmith check: findings about the types of models, and whether they fail the run; no model is written."""
 
 from __future__ import annotations
 
 import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from castsmith.cli.arguments import (
     Commands,
     add_command,
     add_format,
+    add_jobs,
     add_promotion,
     add_quiet,
+    add_settings,
     format_of,
     print_json,
     promotion_rules,
     text_value,
 )
-from castsmith.cli.batch import means_many, models_of
+from castsmith.cli.batch import Task, means_many, models_of, run_tasks, useful_processes
 from castsmith.cli.exit_codes import DONE, REFUSED, Failure, complain, failure_of, worst
 
 if TYPE_CHECKING:
+    from castsmith.cli.gate import Baseline, Checked, Rules
     from castsmith.ir.records import Diagnostic
     from castsmith.ir.targets import Target
     from castsmith.numerics.promotion import PromotionRules
 
-_LEVELS = ("NOTE", "WARNING", "ERROR")
-"""The names of `Severity`, lowest first; it is not imported for --help."""
-
-Checked = list[tuple[str, "list[Diagnostic] | Failure"]]
-"""Each file with its findings, or the reason why it was not checked."""
+_LEVELS = ("note", "warning", "error")
+_FAIL_ON = "warning"
+_OF_WORK = ("target", "promotion", "promote_unsafe", "pytorch_scalar_promotion", "u64_integer_promotion_target")
+"""The options that the work on one model depends on."""
 
 
 def add_to(commands: Commands) -> None:
     parser = add_command(commands, "check", run, "report invalid types in models; exit code 1 for findings")
+    parser.epilog = (
+        "Settings of a project: castsmith.toml, or [tool.castsmith] in pyproject.toml, may set target, the promotion,"
+        f" --select, --ignore, --fail-on and --baseline; options win over it. {parser.epilog}"
+    )
     parser.add_argument(
         "input",
         metavar="IN",
@@ -41,121 +50,213 @@ def add_to(commands: Commands) -> None:
     )
     parser.add_argument("--target", metavar="T", help="the runtime that the model is for (see castsmith targets)")
     select = parser.add_argument_group("findings (castsmith explain lists the codes)")
-    select.add_argument(
-        "--select", metavar="CODES", type=text_value, help="report only these codes, separated by commas"
-    )
-    select.add_argument(
-        "--ignore", metavar="CODES", type=text_value, help="do not report these codes, such as intended lossy casts"
-    )
-    levels = tuple(level.lower() for level in _LEVELS)
-    help_text = "exit with 1 for findings of this severity or higher (default: note, that is any)"
-    select.add_argument("--fail-on", choices=levels, default=levels[0], help=help_text)
+    help_text = "report only these codes, separated by commas"
+    select.add_argument("--select", metavar="CODES", type=text_value, help=help_text)
+    help_text = "do not report these codes, such as intended lossy casts"
+    select.add_argument("--ignore", metavar="CODES", type=text_value, help=help_text)
+    help_text = f"exit with 1 for findings of this severity or higher (default: {_FAIL_ON})"
+    select.add_argument("--fail-on", choices=_LEVELS, help=help_text)
+    select.add_argument("--exit-zero", action="store_true", help="exit with 0 also for findings")
+    help_text = "a file of accepted findings, which are not reported"
+    select.add_argument("--baseline", metavar="FILE", type=text_value, help=help_text)
+    help_text = "write the findings to the file of --baseline, and exit with 0"
+    select.add_argument("--write-baseline", action="store_true", help=help_text)
+    select.add_argument("--all", action="store_true", help="on a terminal, list findings that are alike or follow, too")
     add_promotion(parser)
-    add_format(parser, "sarif")
+    add_jobs(parser)
+    add_format(parser, "sarif", "github", "markdown")
+    add_settings(parser)
     add_quiet(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Check every file; an unreadable file does not keep the others from being checked."""
+    from castsmith.cli.gate import exit_code
     from castsmith.cli.models import require_one_stdin
     from castsmith.ir.targets import load_target
 
     require_one_stdin(arguments.input)
     target = None if arguments.target is None else load_target(arguments.target)
-    rules, wanted = promotion_rules(arguments), _wanted(arguments)
+    promotion, rules = promotion_rules(arguments), _rules(arguments)
+    if arguments.outcome is not None:
+        return _part(arguments, promotion, target)
     files = [file for file, _ in models_of(arguments.input)]
-    if not means_many(arguments.input):
-        checked: Checked = [(files[0], _findings(files[0], rules, target, wanted))]
-    else:
-        checked = [(file, _outcome(file, rules, target, wanted)) for file in files]
-    _print(arguments, checked)
-    return worst(_exit_code(found, arguments.fail_on) for _, found in checked)
+    baseline = _baseline(arguments, files)
+    checked = [_judged(each, rules) for each in _checked(arguments, files, promotion, target)]
+    if baseline is not None and arguments.write_baseline:
+        _write_baseline(baseline, checked, rules)
+        return worst(each.failure.exit_code for each in checked if each.failure is not None)
+    if baseline is not None:
+        checked = [baseline.without(each, rules) for each in checked]
+    _print(arguments, checked, baseline)
+    codes = [exit_code(each, arguments.fail_on or _FAIL_ON) for each in checked]
+    return worst(DONE if code == REFUSED and arguments.exit_zero else code for code in codes)
 
 
-def _exit_code(found: list[Diagnostic] | Failure, fail_on: str) -> int:
-    if isinstance(found, Failure):
-        return found.exit_code
-    least = _LEVELS.index(fail_on.upper())
-    return REFUSED if any(_LEVELS.index(record.severity.name) >= least for record in found) else DONE
+def _rules(arguments: argparse.Namespace) -> Rules:
+    from castsmith.cli.gate import Rules, codes_of
+    from castsmith.numerics.errors import OptionError
 
-
-def _outcome(
-    file: str, rules: PromotionRules, target: Target | None, wanted: tuple[frozenset[str] | None, frozenset[str]]
-) -> list[Diagnostic] | Failure:
-    try:
-        return _findings(file, rules, target, wanted)
-    except Exception as error:  # one file of many: it is reported, and the others are checked
-        failure = failure_of(error, {"command": "check", "input": file})
-        complain(failure.message)
-        return failure
-
-
-def _findings(
-    file: str, rules: PromotionRules, target: Target | None, wanted: tuple[frozenset[str] | None, frozenset[str]]
-) -> list[Diagnostic]:
-    from castsmith.cli.models import read_model, shown, source_of
-    from castsmith.cli.text import as_command, progress
-    from castsmith.lowering.check import check
-
-    selected, ignored = wanted
-    with progress() as announce:
-        announce(f"checking {shown(file)}")
-        found = map(as_command, check(read_model(source_of(file)), target=target, promotion=rules))
-        return [f for f in found if f.code not in ignored and (selected is None or f.code in selected)]
-
-
-def _wanted(arguments: argparse.Namespace) -> tuple[frozenset[str] | None, frozenset[str]]:
-    """Return the codes to select, None for all, and those to ignore."""
-    from castsmith.lowering.registry import OptionError
-
-    selected = None if arguments.select is None else _codes(arguments.select)
-    ignored = _codes(arguments.ignore or "")
+    selected = None if arguments.select is None else codes_of(arguments.select)
+    ignored = codes_of(arguments.ignore or "")
     if selected is not None and selected & ignored:
         raise OptionError(f"--select and --ignore both name {min(selected & ignored)}: give it to one of them.")
-    return selected, ignored
+    return Rules(selected, ignored, arguments.settings)
 
 
-def _codes(text: str) -> frozenset[str]:
-    from castsmith.cli.codes import FINDINGS
-    from castsmith.numerics.errors import OptionError, did_you_mean
-
-    codes = frozenset(filter(None, (word.strip() for word in text.split(","))))
-    unknown = sorted(codes - {page.code for page in FINDINGS})
-    if unknown:
-        way_out = did_you_mean(unknown[0], [page.code for page in FINDINGS], "`castsmith explain` lists them")
-        raise OptionError(f"unknown code {unknown[0]!r} of a finding; {way_out}")
-    return codes
+# The work: each file here, or many in processes.
 
 
-def _print(arguments: argparse.Namespace, checked: Checked) -> None:
+def _checked(
+    arguments: argparse.Namespace, files: Sequence[str], promotion: PromotionRules, target: Target | None
+) -> Iterator[Checked]:
+    """Yield each file with all of its findings."""
+    from castsmith.cli.gate import Checked, from_data
+    from castsmith.cli.text import progress
+
+    if not means_many(arguments.input):
+        with progress() as announce:
+            announce(f"checking {files[0]}")
+            found = _findings(files[0], promotion, target)
+        yield Checked(files[0], found)
+        return
+    if min(arguments.jobs, useful_processes(files)) > 1 and "-" not in files:
+        tasks = [Task(file, "", [*_words(arguments), "--", file]) for file in dict.fromkeys(files)]
+        done = run_tasks(arguments.jobs, tasks)
+        for file in files:
+            report, error = done[file]["report"], done[file]["error"]
+            failure = None if error is None else _failure(file, error)
+            yield Checked(file, from_data(report["findings"]) if report else [], failure)
+        return
+    with progress(len(files)) as announce:
+        for number, file in enumerate(files):
+            announce(f"{number + 1} of {len(files)}: {file}")
+            yield _one(file, promotion, target)
+
+
+def _part(arguments: argparse.Namespace, promotion: PromotionRules, target: Target | None) -> int:
+    """Check one file for the process that runs the whole, and give it the findings as data."""
+    from castsmith.cli.gate import to_data
+
+    arguments.outcome.report = {"findings": to_data(_findings(arguments.input[0], promotion, target))}
+    return DONE
+
+
+def _words(arguments: argparse.Namespace) -> Iterator[str]:
+    yield "check"
+    for name in _OF_WORK:
+        value = getattr(arguments, name)
+        option = f"--{name.replace('_', '-')}"
+        if value is not None and value is not False:
+            yield option if value is True else f"{option}={value}"
+
+
+def _one(file: str, promotion: PromotionRules, target: Target | None) -> Checked:
+    from castsmith.cli.gate import Checked
+
+    try:
+        return Checked(file, _findings(file, promotion, target))
+    except Exception as error:  # one file of many: it is reported, and the others are checked
+        return Checked(file, [], _told(failure_of(error, {"command": "check", "input": file})))
+
+
+def _failure(file: str, error: dict[str, Any]) -> Failure:
+    return _told(Failure(error["code"], error["message"], error["file"] or file, error["exit_code"]))
+
+
+def _told(failure: Failure) -> Failure:
+    complain(failure.message)
+    return failure
+
+
+def _findings(file: str, promotion: PromotionRules, target: Target | None) -> list[Diagnostic]:
+    from castsmith.cli.models import read_model, source_of
+    from castsmith.lowering.check import check
+
+    return check(read_model(source_of(file)), target=target, promotion=promotion)
+
+
+def _judged(checked: Checked, rules: Rules) -> Checked:
+    """Return the findings that count, in the words of the command line."""
+    from castsmith.cli.gate import Checked, changed
+    from castsmith.cli.text import as_command
+
+    return Checked(checked.file, rules.judged(checked.file, changed(checked.findings, as_command)), checked.failure)
+
+
+# The baseline.
+
+
+def _baseline(arguments: argparse.Namespace, files: Sequence[str]) -> Baseline | None:
+    from castsmith.cli.collisions import require_apart, settings_files
+    from castsmith.cli.gate import Baseline
+    from castsmith.cli.output import require_writable
+
+    if arguments.baseline is None:
+        return None
+    path = Path(arguments.baseline)
+    if arguments.write_baseline:
+        require_apart({**settings_files(arguments), "the model": map(Path, files)}, {"--baseline": [path]})
+        require_writable(path)
+    return Baseline.read(path, must_exist=not arguments.write_baseline)
+
+
+def _write_baseline(baseline: Baseline, checked: Sequence[Checked], rules: Rules) -> None:
+    from castsmith.cli.output import staged_file
+    from castsmith.cli.text import counted
+
+    with staged_file(baseline.path) as write:
+        write(baseline.text(checked, rules))
+    found = sum(len(each.findings) for each in checked)
+    print(f"{baseline.path}: {counted(found, 'finding')} of {counted(len(checked), 'model')} written")
+
+
+# Output.
+
+
+def _print(arguments: argparse.Namespace, checked: Sequence[Checked], baseline: Baseline | None) -> None:
+    from castsmith.cli.gate import grouped_lines, markdown_text, sarif_text, workflow_commands
     from castsmith.cli.models import shown
-    from castsmith.cli.text import Line, finding_line, print_lines
+    from castsmith.cli.text import Line, counted, finding_line, print_lines
 
-    found = [(file, records) for file, records in checked if not isinstance(records, Failure)]
     shape = format_of(arguments)
+    if shape == "json":
+        print_json(_data(arguments, checked, baseline))
+        return
     if shape == "sarif":
-        from castsmith.cli.text import sarif_text
-
-        print(sarif_text(found), end="")
-    elif shape == "json":
-        print_json(_data(arguments, checked))
+        print(sarif_text(checked, arguments.target), end="")
+    elif shape == "markdown":
+        print(markdown_text(checked, arguments.target), end="")
+    elif shape == "github":
+        print("".join(f"{line}\n" for line in workflow_commands(checked)), end="")
+    elif sys.stdout.isatty() and not arguments.quiet:
+        print_lines(grouped_lines(checked, everything=arguments.all))
     elif not arguments.quiet:
         print_lines(
-            Line((("", finding_line(shown(file), record)),), 4) for file, records in found for record in records
+            Line((("", finding_line(shown(each.file), record)),), 4) for each in checked for record in each.findings
         )
+    if baseline is not None and baseline.fixed:
+        fixed = counted(baseline.fixed.total(), "finding")
+        complain(f"{fixed} of {baseline.path} fixed: --write-baseline removes what is fixed.")
 
 
-def _data(arguments: argparse.Namespace, checked: Checked) -> dict[str, Any]:
+def _data(arguments: argparse.Namespace, checked: Sequence[Checked], baseline: Baseline | None) -> dict[str, Any]:
     """Return one file in the layout check-1.json, many in check-many-1.json."""
-    models = [{"input": file, **_model_data(found)} for file, found in checked]
+    models = [{"input": each.file, **_model_data(each)} for each in checked]
+    accepted = None if baseline is None else baseline.data(checked)
     if not means_many(arguments.input):
-        return {"input": models[0]["input"], "target": arguments.target, "findings": models[0]["findings"]}
-    return {"target": arguments.target, "models": models}
+        (one,) = models
+        findings = one["findings"]
+        return {"input": one["input"], "target": arguments.target, "findings": findings, "baseline": accepted}
+    return {"target": arguments.target, "models": models, "baseline": accepted}
 
 
-def _model_data(found: list[Diagnostic] | Failure) -> dict[str, Any]:
+def _model_data(checked: Checked) -> dict[str, Any]:
+    from castsmith.cli.gate import fingerprint
     from castsmith.cli.report import diagnostic_data
 
-    if isinstance(found, Failure):
-        return {"findings": [], **found.data()}
-    return {"findings": [diagnostic_data(record) for record in found], "error": None}
+    findings = [
+        {**diagnostic_data(each), "fingerprint": fingerprint(each), "follows": each.follows}
+        for each in checked.findings
+    ]
+    return {"findings": findings, **({"error": None} if checked.failure is None else checked.failure.data())}

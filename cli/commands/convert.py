@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from castsmith.cli.arguments import Commands, add_command, add_json, add_quiet
+from castsmith.cli.arguments import Commands, add_command, add_json, add_quiet, add_settings
 from castsmith.cli.commands import optimize
 from castsmith.cli.commands.optimize import add_many, add_models, add_output, add_shown, run_each, savings_wanted
 from castsmith.cli.commands.verify import add_inputs, given_inputs, require_dims
@@ -52,6 +52,7 @@ def add_to(commands: Commands) -> None:
     add_many(parser)
     add_shown(parser)
     add_inputs(work)
+    add_settings(parser)
     add_quiet(parser)
     add_json(parser)
     parser.set_defaults(verify=False, promotion=None)

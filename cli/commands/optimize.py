@@ -17,6 +17,7 @@ from castsmith.cli.arguments import (
     add_options,
     add_promotion,
     add_quiet,
+    add_settings,
     given_options,
     integer,
     json_text,
@@ -67,6 +68,7 @@ def add_to(commands: Commands) -> None:
     verification.add_argument("--verify", action="store_true", help=help_text)
     add_engine(verification)
     add_inputs(verification)
+    add_settings(parser)
     add_quiet(parser)
     add_json(parser)
 

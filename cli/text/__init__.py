@@ -1,10 +1,10 @@
-"""Results as text for a terminal, and as SARIF.
+"""Results as text for a terminal.
 
 Each command calls the module of its result, which gives lines; `print_lines` prints them.
 
     terminal             `Line`, `print_lines`, `table_lines`: width, colours, escaped names; `progress`
     rewrites, summary    `print_result`: rewrites, refusals, counts and sizes of optimize and convert
-    findings             `finding_line` and `sarif_text`: what check found
+    findings             `finding_line`: what check found
     diff                 `comparison_lines`: the differences of two models
     model                `model_lines`: a whole model
     verify, bounds       `verdict_lines`, `bounds_lines`, and both as data
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from castsmith.cli.text.bounds import bounds_data, bounds_lines
     from castsmith.cli.text.cast import convert, read_value, shown
     from castsmith.cli.text.diff import comparison_lines
-    from castsmith.cli.text.findings import as_command, finding_line, sarif_text
+    from castsmith.cli.text.findings import as_command, finding_line
     from castsmith.cli.text.model import model_lines
     from castsmith.cli.text.summary import print_result
     from castsmith.cli.text.terminal import (
@@ -56,7 +56,6 @@ __all__ = [
     "printable",
     "progress",
     "read_value",
-    "sarif_text",
     "shown",
     "size_text",
     "table_lines",
@@ -71,7 +70,7 @@ if not TYPE_CHECKING:
             "bounds": ("bounds_data", "bounds_lines"),
             "cast": ("convert", "read_value", "shown"),
             "diff": ("comparison_lines",),
-            "findings": ("as_command", "finding_line", "sarif_text"),
+            "findings": ("as_command", "finding_line"),
             "model": ("model_lines",),
             "summary": ("print_result",),
             "terminal": (

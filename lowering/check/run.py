@@ -11,12 +11,13 @@ import onnx
 import onnx_ir
 
 from castsmith.ir.errors import ModelError
-from castsmith.ir.inference import infer_element_types
+from castsmith.ir.inference import Inference, infer_element_types
 from castsmith.ir.io import as_model
 from castsmith.ir.records import Diagnostic, Refusal, Severity, Site
 from castsmith.ir.rewrite_pass import require_known_opset
 from castsmith.ir.targets import Target, as_target
 from castsmith.lowering.check.casts import cast_findings
+from castsmith.lowering.check.causes import with_causes
 from castsmith.lowering.check.target import target_findings
 from castsmith.lowering.check.trunc import trunc_findings
 from castsmith.lowering.check.types import declared_findings, operand_findings, operator_findings, result_findings
@@ -43,26 +44,39 @@ def check(
 
     Returns:
         The findings, empty for a correct model. Each has a stable `code`, a `severity`, a place (`site`), a `message`,
-        and in `help` the way out.
+        in `help`
+        the way out, and in `follows` the index of the finding from which it follows.
 
     Raises:
         ModelError: The model cannot be read, or its opset is unsupported.
         TargetError: The target is unknown.
         PromotionError: The preset is unknown.
     """
-    return list(findings(as_model(model), as_rules(promotion), as_target(target)))
+    return findings(as_model(model), as_rules(promotion), as_target(target))
 
 
-def findings(model: onnx_ir.Model, rules: PromotionRules, target: Target | None) -> Iterator[Diagnostic]:
-    """Return everything found in the model, by kind and then in the order of the graph. Raises OpsetError."""
+def findings(model: onnx_ir.Model, rules: PromotionRules, target: Target | None) -> list[Diagnostic]:
+    """Return everything found in the model, each with the finding from which it follows. Raises OpsetError."""
     require_known_opset(model)
+    inference, mixed = _inferred(model, rules)
+    found = [*mixed, *_all_findings(model, inference, rules, target)]
+    return found if inference is None else with_causes(model, inference, found)
+
+
+def _inferred(model: onnx_ir.Model, rules: PromotionRules) -> tuple[Inference | None, list[Diagnostic]]:
+    """Return the types of the values, or None and a finding if branches or states have no common type."""
     try:
         # After a promotion that the rules refuse, types are inferred as if it were allowed: one cause, one finding.
-        inference = infer_element_types(model, replace(rules, promote_unsafe=True))
+        return infer_element_types(model, replace(rules, promote_unsafe=True)), []
     except PromotionError as error:  # string or complex in joined branches or states: not the fault of one node
         text = str(error).rstrip(".")
-        yield Diagnostic("mixed-operand-types", Severity.ERROR, Site(model.graph.name or ""), text)
-        inference = None
+        return None, [Diagnostic("mixed-operand-types", Severity.ERROR, Site(model.graph.name or ""), text)]
+
+
+def _all_findings(
+    model: onnx_ir.Model, inference: Inference | None, rules: PromotionRules, target: Target | None
+) -> Iterator[Diagnostic]:
+    """Yield what is found, by kind and then in the order of the graph."""
     if inference is not None:
         yield from operand_findings(model, inference, rules)
         yield from result_findings(model, inference)

@@ -75,7 +75,8 @@ def _type_findings(model: onnx_ir.Model, inference: Inference | None, target: Ta
             message = f"{target.name} has no {type_name(dtype)}, which {subject} {have}{more}"
             site = Site(model.graph.name or "")
             way_out = f"{lowering_to(target)} lowers the supported types"
-            yield Diagnostic("target-lacks-type", Severity.ERROR, site, message, way_out)
+            subject = f"{target.name} {type_name(dtype)}"
+            yield Diagnostic("target-lacks-type", Severity.ERROR, site, message, way_out, subject)
 
 
 def _values(model: onnx_ir.Model) -> Iterator[onnx_ir.Value]:
@@ -143,9 +144,9 @@ def kernel_findings(model: onnx_ir.Model, inference: Inference, target: Target) 
                 misfused.setdefault(reason, _Found(site_of(node))).nodes.add(node)
     way_out = f"{lowering_to(target)} replaces it if there is an exact replacement"
     for reason, found in lacking.items():
-        yield Diagnostic("target-lacks-kernel", Severity.ERROR, found.first, reason + found.more(), way_out)
+        yield Diagnostic("target-lacks-kernel", Severity.ERROR, found.first, reason + found.more(), way_out, reason)
     for reason, found in misfused.items():
-        yield Diagnostic("target-misfuses", Severity.WARNING, found.first, reason + found.more(), way_out)
+        yield Diagnostic("target-misfuses", Severity.WARNING, found.first, reason + found.more(), way_out, reason)
     if unknown:
         names = ", ".join(type_name(dtype) for dtype in unknown)
         message = f"the operators of {target.name} that support {names} are unknown"

@@ -44,9 +44,10 @@ _UNSAFE = "`optimize(promotion=PromotionRules(promote_unsafe=True))`"
 
 def operand_findings(model: onnx_ir.Model, inference: Inference, rules: PromotionRules) -> Iterator[Diagnostic]:
     """Yield operands of several types, and operands of a type that the operator does not support."""
+    torch = PromotionRules.preset(_TORCH) if rules == PromotionRules() and _of_pytorch(model) else None
     for node in all_nodes(model):
         for disagreement in inference.disagreements.get(node, ()):
-            yield _mixed(disagreement, rules)
+            yield _mixed(disagreement, rules, torch)
         for disagreement in inference.illegal.get(node, ()):
             yield _not_taken(disagreement)
     for (node, index), dtype in inference.conversions.items():
@@ -58,7 +59,8 @@ def operand_findings(model: onnx_ir.Model, inference: Inference, rules: Promotio
         message = (
             f"the output {graph.outputs[index].name} must be cast to {_name(dtype)} to match the other branch or state"
         )
-        yield Diagnostic("mixed-operand-types", Severity.ERROR, Site(graph.name or ""), message, "optimize casts it")
+        site, subject = Site(graph.name or ""), f"output {graph.outputs[index].name}"
+        yield Diagnostic("mixed-operand-types", Severity.ERROR, site, message, "optimize casts it", subject)
 
 
 def result_findings(model: onnx_ir.Model, inference: Inference) -> Iterator[Diagnostic]:
@@ -99,13 +101,23 @@ def declared_findings(model: onnx_ir.Model, inference: Inference) -> Iterator[Di
                 yield Diagnostic(code, Severity.ERROR, site_of(node), message, "optimize corrects the declaration")
 
 
-def _mixed(disagreement: Disagreement, rules: PromotionRules) -> Diagnostic:
+_TORCH = "torch"
+
+
+def _of_pytorch(model: onnx_ir.Model) -> bool:
+    """True if PyTorch exported the model: its own rules are those that the model was made with."""
+    return (model.producer_name or "").lower() in ("pytorch", "torch")
+
+
+def _mixed(disagreement: Disagreement, rules: PromotionRules, torch: PromotionRules | None) -> Diagnostic:
     node = disagreement.node
     pairs = zip(disagreement.indexes, disagreement.types, strict=True)
     operands = " and ".join(f"{value.name if (value := node.inputs[i]) else i} ({_name(dtype)})" for i, dtype in pairs)
     asked = "is declared with their common type" if disagreement.as_declared else "needs operands of one type"
     message = f"{node.op_type} {asked}, but has {operands}"
-    return Diagnostic("mixed-operand-types", Severity.ERROR, site_of(node), message, _way_out(disagreement, rules))
+    return Diagnostic(
+        "mixed-operand-types", Severity.ERROR, site_of(node), message, _way_out(disagreement, rules, torch)
+    )
 
 
 def _not_taken(found: Disagreement) -> Diagnostic:
@@ -127,20 +139,31 @@ def _not_taken(found: Disagreement) -> Diagnostic:
     return Diagnostic("type-not-allowed", Severity.ERROR, site, message, f"optimize {as_what}")
 
 
-def _way_out(disagreement: Disagreement, rules: PromotionRules) -> str:
+def _way_out(disagreement: Disagreement, rules: PromotionRules, torch: PromotionRules | None) -> str:
+    """Return the way out: by the rules, or by those of PyTorch where `torch` gives them and they allow it."""
+    if torch is not None and _allows(torch, disagreement):
+        return f"`optimize(promotion={_TORCH!r})` promotes them as PyTorch does"
     if disagreement.common is None:
         reason = disagreement.error or "their ranks are unknown, and the rule depends on which are scalars"
         return str(reason).rstrip(".")
     makes = f"makes them {_name(disagreement.common)}"
-    operands = [
-        (dtype, _rank(disagreement.node.inputs[index]))
-        for index, dtype in zip(disagreement.indexes, disagreement.types, strict=True)
-    ]
     try:
-        common_type(operands, rules)
+        common_type(_operands(disagreement), rules)
     except PromotionError as error:
         return f"{_UNSAFE} {makes}; {str(error).rstrip('.').removesuffix(_OPTION_HINT)}"
     return f"optimize {makes}"
+
+
+def _allows(rules: PromotionRules, disagreement: Disagreement) -> bool:
+    try:
+        return common_type(_operands(disagreement), rules) is not None
+    except PromotionError:
+        return False
+
+
+def _operands(disagreement: Disagreement) -> list[tuple[onnx_ir.DataType, int | None]]:
+    pairs = zip(disagreement.indexes, disagreement.types, strict=True)
+    return [(dtype, _rank(disagreement.node.inputs[index])) for index, dtype in pairs]
 
 
 def _name(dtype: onnx_ir.DataType | None) -> str:

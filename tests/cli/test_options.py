@@ -65,6 +65,8 @@ def _actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     write_model(tmp_path / "in.onnx", CLEAN)
+    (tmp_path / "settings.toml").write_text("")
+    (tmp_path / "baseline.json").write_text('{"findings": []}')
     np.savez(tmp_path / "in.npz", x=np.ones(3, np.float32))
     for name, content in FILES.items():
         (tmp_path / name).write_bytes(content)
@@ -171,6 +173,9 @@ VALUES = {
     "sets": "2",
     "seed": "2",
     "out_scale": "2",
+    "fail_on": "error",
+    "config": "settings.toml",
+    "baseline": "baseline.json",
 }
 """A value of each option that takes one and stands in a table."""
 

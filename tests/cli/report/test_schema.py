@@ -93,7 +93,7 @@ def test_every_error_on_purpose_has_a_code_in_the_schema() -> None:
 
 
 def test_the_validator_finds_faults() -> None:
-    good = {"schema": 1, "input": "a", "target": None, "findings": []}
+    good = {"schema": 1, "input": "a", "target": None, "findings": [], "baseline": None}
     assert list(violations(good, schema("check"))) == []
     for fault in ({"schema": 2}, {"input": 1}, {"findings": [{}]}, {"more": 1}):
         assert list(violations(good | fault, schema("check")))

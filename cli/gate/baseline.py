@@ -1,0 +1,116 @@
+"""Findings that a project has accepted: a file of fingerprints, which depend neither on order nor on wording."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from castsmith.cli.gate.judging import Checked, Rules, changed
+from castsmith.ir.records import Diagnostic
+from castsmith.numerics.errors import OptionError
+from castsmith.numerics.json_files import read_json
+
+
+class Entry(NamedTuple):
+    """A finding of the baseline: its file relative to that of the baseline, and what identifies it there."""
+
+    file: str
+    code: str
+    place: str
+    fingerprint: str
+
+
+def fingerprint(found: Diagnostic) -> str:
+    """Return what identifies the finding in its model: its code and place, or its subject.
+
+    A node without a name is identified by the name of its first output. The message is not a part: it may be worded
+    otherwise in another version.
+    """
+    site = found.site
+    what = (found.subject,) if found.subject else (site.graph, site.node or site.output, site.op)
+    return hashlib.sha256("\0".join((found.code, *what)).encode()).hexdigest()[:16]
+
+
+@dataclass
+class Baseline:
+    """The findings that are accepted, and how many of each.
+
+    Attributes:
+        path: The file.
+        entries: The accepted findings, each with its number.
+        fixed: The entries that the checked files do not have any more; filled in by `without`.
+    """
+
+    path: Path
+    entries: Counter[Entry] = field(default_factory=Counter[Entry])
+    fixed: Counter[Entry] = field(default_factory=Counter[Entry])
+
+    @staticmethod
+    def read(path: Path, *, must_exist: bool = True) -> Baseline:
+        """Return the baseline of the file. Raises OptionError if it cannot be read."""
+        if not path.exists() and not must_exist:
+            return Baseline(path)
+        if not os.path.lexists(path):
+            raise OptionError(f"{path}: no baseline; --write-baseline writes it.")
+        data: Any = read_json(path, OptionError)
+        try:
+            found = {Entry(*(str(e[name]) for name in Entry._fields)): int(e["count"]) for e in data["findings"]}
+        except (ValueError, TypeError, KeyError):
+            raise OptionError(f"{path}: not a baseline of castsmith check.") from None
+        return Baseline(path, Counter(found))
+
+    def without(self, checked: Checked, rules: Rules) -> Checked:
+        """Return the file without the findings of the baseline, and note the entries that it does not have any more."""
+        if checked.failure is not None:
+            return checked
+        name = self._name(checked.file)
+        left = Counter({
+            each: count
+            for each, count in self.entries.items()
+            if each.file == name and rules.counts(checked.file, each.code)
+        })  # fmt: skip
+
+        def if_new(each: Diagnostic) -> Diagnostic | None:
+            entry = self._entry(name, each)
+            if not left[entry]:
+                return each
+            left[entry] -= 1
+            return None
+
+        kept = changed(checked.findings, if_new)
+        self.fixed += left
+        return Checked(checked.file, kept, None, len(checked.findings) - len(kept))
+
+    def text(self, every: Sequence[Checked], rules: Rules) -> str:
+        """Return the file with the findings of this run; entries of files that were not checked stay if those exist."""
+        names = {self._name(each.file): each for each in every}
+        kept = Counter({
+            entry: count
+            for entry, count in self.entries.items()
+            if self._stays(entry, names.get(entry.file), rules)
+        })  # fmt: skip
+        found = Counter(self._entry(name, each) for name, checked in names.items() for each in checked.findings)
+        rows = [{**entry._asdict(), "count": count} for entry, count in sorted((kept | found).items())]
+        return json.dumps({"schema": 1, "findings": rows}, indent=2) + "\n"
+
+    def _stays(self, entry: Entry, checked: Checked | None, rules: Rules) -> bool:
+        if checked is None:
+            return (self.path.parent / entry.file).exists()
+        return checked.failure is not None or not rules.counts(checked.file, entry.code)
+
+    def _entry(self, name: str, found: Diagnostic) -> Entry:
+        return Entry(name, found.code, str(found.site), fingerprint(found))
+
+    def _name(self, file: str) -> str:
+        return Path(os.path.relpath(os.path.abspath(file), self.path.parent.absolute())).as_posix()
+
+    def data(self, every: Iterable[Checked]) -> Mapping[str, Any]:
+        """Return what the baseline did, as data."""
+        rows = [{**entry._asdict(), "count": count} for entry, count in sorted(self.fixed.items())]
+        return {"file": str(self.path), "known": sum(each.known for each in every), "fixed": rows}

@@ -1,0 +1,77 @@
+"""Findings by cause: those alike are one group, and those that follow from it are counted with it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from castsmith.cli.gate.judging import LEVELS, Checked
+from castsmith.cli.text import counted
+from castsmith.ir.records import Diagnostic
+
+
+@dataclass
+class Group:
+    """Findings of one file that have one code and one way out, and what follows from them.
+
+    Attributes:
+        file: The file.
+        first: The first finding.
+        alike: The others of the same code and way out, each a cause itself.
+        following: The findings that follow from one of these.
+    """
+
+    file: str
+    first: Diagnostic
+    alike: list[Diagnostic] = field(default_factory=list[Diagnostic])
+    following: list[Diagnostic] = field(default_factory=list[Diagnostic])
+
+    def more(self) -> list[str]:
+        """Return how many others there are, in words: those alike, and those that follow."""
+        said = [f"{len(self.alike)} more like it"] if self.alike else []
+        if self.following:
+            codes = Counter(each.code for each in self.following)
+            listed = ", ".join(f"{count} {code}" for code, count in codes.items())
+            said.append(f"{counted(len(self.following), 'finding follows', 'findings follow')} from it: {listed}")
+        return said
+
+
+def groups_of(checked: Iterable[Checked]) -> list[Group]:
+    """Return the groups of all files, of each the most severe first."""
+    return [group for each in checked for group in sorted(_groups(each), key=_rank)]
+
+
+def _groups(checked: Checked) -> list[Group]:
+    groups: dict[tuple[str, ...], Group] = {}
+    of_cause: dict[int, Group] = {}
+    for index, each in enumerate(checked.findings):
+        if each.follows is not None:
+            continue
+        key = (each.code, each.severity.value, each.help)
+        if key in groups:
+            groups[key].alike.append(each)
+        else:
+            groups[key] = Group(checked.file, each)
+        of_cause[index] = groups[key]
+    for each in checked.findings:
+        if each.follows is not None:
+            of_cause[each.follows].following.append(each)
+    return list(groups.values())
+
+
+def _rank(group: Group) -> int:
+    return -LEVELS.index(group.first.severity.value)
+
+
+def counts_text(checked: Sequence[Checked]) -> str:
+    """Return the number of findings by severity and of files: `2 errors, 1 note in 1 of 3 models`."""
+    levels = Counter(each.severity.value for one in checked for each in one.findings)
+    said = ", ".join(counted(levels[level], level) for level in reversed(LEVELS) if levels[level])
+    having = sum(1 for each in checked if each.findings)
+    models = counted(len(checked), "model")
+    where = models if having in (0, len(checked)) else f"{having} of {models}"
+    found = f"{said or 'no findings'} in {where}"
+    known, failed = sum(each.known for each in checked), sum(1 for each in checked if each.failure is not None)
+    found += f"; {counted(known, 'finding')} of the baseline not shown" if known else ""
+    return found + (f"; {counted(failed, 'model')} not checked" if failed else "")

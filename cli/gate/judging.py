@@ -1,0 +1,121 @@
+"""The findings of a model that count, their severity, and the exit code that they give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from castsmith.cli.exit_codes import DONE, REFUSED, Failure
+from castsmith.cli.gate.settings import Settings
+from castsmith.ir.records import Diagnostic, Severity, Site
+from castsmith.numerics.errors import OptionError, did_you_mean
+
+LEVELS = tuple(each.value for each in Severity)
+"""The severities, lowest first."""
+
+
+@dataclass
+class Checked:
+    """A file with its findings, or the reason why it was not checked.
+
+    Attributes:
+        file: The file as it was named.
+        findings: The findings that count; those of the baseline are not among them.
+        failure: The reason why the model was not checked; None if it was.
+        known: The number of findings that the baseline has.
+    """
+
+    file: str
+    findings: list[Diagnostic] = field(default_factory=list[Diagnostic])
+    failure: Failure | None = None
+    known: int = 0
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The findings that count, and their severity.
+
+    Attributes:
+        selected: The codes that count; None for all.
+        ignored: The codes that do not count.
+        settings: What the file of settings says of codes and files.
+    """
+
+    selected: frozenset[str] | None
+    ignored: frozenset[str]
+    settings: Settings
+
+    def counts(self, file: str, code: str) -> bool:
+        """True if findings of this code count in the file."""
+        out = self.ignored | self.settings.ignored_in(file)
+        return code not in out and (self.selected is None or code in self.selected)
+
+    def judged(self, file: str, found: Sequence[Diagnostic]) -> list[Diagnostic]:
+        """Return the findings that count, with the severity that the settings give them."""
+        severities = self.settings.severities
+
+        def judge(each: Diagnostic) -> Diagnostic | None:
+            if not self.counts(file, each.code):
+                return None
+            return replace(each, severity=Severity(severities.get(each.code, each.severity.value)))
+
+        return changed(found, judge)
+
+
+def changed(found: Sequence[Diagnostic], change: Callable[[Diagnostic], Diagnostic | None]) -> list[Diagnostic]:
+    """Return the findings as `change` makes them; None leaves one out, and what follows from it stands alone then."""
+    made = [(index, new) for index, each in enumerate(found) if (new := change(each)) is not None]
+    places = {old: index for index, (old, _) in enumerate(made)}
+    return [replace(new, follows=None if new.follows is None else places.get(new.follows)) for _, new in made]
+
+
+def exit_code(checked: Checked, fail_on: str) -> int:
+    """Return the exit code for the file: that of its error, or whether a finding is of the severity or higher."""
+    if checked.failure is not None:
+        return checked.failure.exit_code
+    least = LEVELS.index(fail_on)
+    return REFUSED if any(LEVELS.index(each.severity.value) >= least for each in checked.findings) else DONE
+
+
+def known_codes() -> list[str]:
+    """Return the codes of findings."""
+    from castsmith.cli.codes import FINDINGS
+
+    return [page.code for page in FINDINGS]
+
+
+def codes_of(text: str) -> frozenset[str]:
+    """Return the codes that an option lists. Raises OptionError for an unknown one."""
+    codes, known = frozenset(filter(None, (word.strip() for word in text.split(",")))), known_codes()
+    unknown = sorted(codes - {*known})
+    if unknown:
+        way_out = did_you_mean(unknown[0], known, "`castsmith explain` lists them")
+        raise OptionError(f"unknown code {unknown[0]!r} of a finding; {way_out}")
+    return codes
+
+
+def to_data(found: Iterable[Diagnostic]) -> list[dict[str, Any]]:
+    """Return the findings as data, from which `from_data` makes them again."""
+    return [
+        {
+            "code": each.code,
+            "severity": each.severity.value,
+            "site": [each.site.graph, each.site.node, each.site.op, each.site.output],
+            "message": each.message,
+            "help": each.help,
+            "subject": each.subject,
+            "follows": each.follows,
+        }
+        for each in found
+    ]
+
+
+def from_data(data: Iterable[Mapping[str, Any]]) -> list[Diagnostic]:
+    """Return the findings that `to_data` wrote."""
+    return [
+        Diagnostic(
+            e["code"], Severity(e["severity"]), Site(*e["site"]), e["message"], e["help"], e["subject"], e["follows"]
+        )
+        for e in data
+    ]

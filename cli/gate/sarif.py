@@ -1,0 +1,122 @@
+"""Findings as SARIF 2.1.0, in the form in which code hosts show them beside the file and follow them over commits."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from importlib.metadata import PackageNotFoundError, metadata
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from castsmith import __version__
+from castsmith.cli.gate.baseline import fingerprint
+from castsmith.cli.gate.judging import Checked
+from castsmith.cli.models import STREAM
+from castsmith.cli.text import one_line
+from castsmith.ir.records import Diagnostic, Severity
+
+_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_LEVEL = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
+_ROOT = "%SRCROOT%"
+
+
+def sarif_text(checked: Sequence[Checked], target: str | None) -> str:
+    """Return one SARIF run with its rules and the results of each file, as ASCII."""
+    found = [(each.file, record) for each in checked for record in each.findings]
+    levels = {record.code: record.severity for _, record in reversed(found)}
+    codes = list(dict.fromkeys(record.code for _, record in found))
+    driver: dict[str, Any] = {"name": "castsmith", "version": __version__, "semanticVersion": __version__}
+    driver["rules"] = [_rule(code, levels[code]) for code in codes]
+    failures = [each for each in checked if each.failure is not None]
+    run = {
+        "tool": {"driver": driver},
+        "automationDetails": {"id": f"castsmith/{Path(target).stem if target else 'any-runtime'}/"},
+        "originalUriBaseIds": {_ROOT: {"description": {"text": "The root of the repository."}}},
+        "columnKind": "unicodeCodePoints",
+        "invocations": [
+            {"executionSuccessful": not failures, "toolExecutionNotifications": list(map(_told, failures))}
+        ],
+        "results": list(_results(found, codes)),
+    }
+    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
+
+
+def place_in_repository(file: str) -> str:
+    """Return the path of the file relative to the root of the repository, or to the working directory without one."""
+    path = Path(os.path.abspath(file))
+    root = next((each for each in path.parents if (each / ".git").exists()), Path.cwd())
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()
+
+
+def _artifact(file: str) -> dict[str, str]:
+    if file == STREAM:
+        return {"uri": "stdin", "uriBaseId": _ROOT}
+    place = place_in_repository(file)
+    if place.startswith("/") or Path(place).is_absolute():
+        return {"uri": Path(place).as_uri()}
+    return {"uri": quote(place), "uriBaseId": _ROOT}
+
+
+def _told(checked: Checked) -> dict[str, Any]:
+    text = "" if checked.failure is None else checked.failure.message
+    where = [{"physicalLocation": {"artifactLocation": _artifact(checked.file)}}]
+    return {"level": "error", "message": {"text": one_line(text)}, "locations": where}
+
+
+def _rule(code: str, level: Severity) -> dict[str, Any]:
+    from castsmith.cli.codes import page_of
+
+    page = page_of(code)
+    rule: dict[str, Any] = {"id": code, "name": "".join(map(str.capitalize, code.split("-")))}
+    rule["defaultConfiguration"] = {"level": _LEVEL[level]}
+    if page is None:
+        return rule
+    text = f"{page.what} {page.why}"
+    rule |= {
+        "shortDescription": {"text": page.what},
+        "fullDescription": {"text": text},
+        "help": {
+            "text": f"{page.why} {page.advice}",
+            "markdown": f"{page.why}\n\n```\n{page.example}\n```\n\n{page.advice}",
+        },
+        "properties": {"tags": ["onnx", "types"], "precision": "very-high"},
+    }
+    return rule | _help_uri(code)
+
+
+def _help_uri(code: str) -> dict[str, str]:
+    """Return the address of the code's page, if the installed package names the address of its documentation."""
+    try:
+        urls = metadata("castsmith").get_all("Project-URL") or []
+    except PackageNotFoundError:
+        return {}
+    for label, _, url in (each.partition(", ") for each in urls):
+        if label.lower() == "documentation":
+            return {"helpUri": f"{url.rstrip('/')}/codes/#{code}"}
+    return {}
+
+
+def _results(found: Sequence[tuple[str, Diagnostic]], codes: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yield the results. Equal findings of one file are told apart by their number, as GitHub does."""
+    seen = Counter[tuple[str, str]]()
+    for file, record in found:
+        mark = fingerprint(record)
+        seen[file, mark] += 1
+        number = f"{mark}:{seen[file, mark]}"
+        site = record.site
+        name = "/".join(filter(None, (site.graph, site.node or site.output)))
+        logical = {"fullyQualifiedName": name, "name": site.node or site.graph, "kind": site.op or "graph"}
+        # GitHub shows no result without a line.
+        physical = {"artifactLocation": _artifact(file), "region": {"startLine": 1}}
+        text = f"{site}: {record.message}{f' ({record.help})' if record.help else ''}"
+        yield {
+            "ruleId": record.code,
+            "ruleIndex": codes.index(record.code),
+            "level": _LEVEL[record.severity],
+            "message": {"text": one_line(text)},
+            "locations": [{"physicalLocation": physical, "logicalLocations": [logical]}],
+            "partialFingerprints": {"primaryLocationLineHash": number, "castsmith/v1": number},
+        }

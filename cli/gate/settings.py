@@ -1,0 +1,222 @@
+"""Settings of a project: castsmith.toml, or [tool.castsmith] in pyproject.toml.
+
+The file is looked for in the working directory and upwards, to the root of the repository or, outside a repository, to
+the user's home; elsewhere only the working directory is looked at. A key is an option of `check` without its dashes,
+and is checked as that option is. What is given on the command line wins.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from castsmith.numerics.errors import CastsmithError, OptionError, did_you_mean
+
+OWN, SHARED, TABLE = "castsmith.toml", "pyproject.toml", "castsmith"
+
+KEYS = (
+    *("target", "promotion", "promote-unsafe", "pytorch-scalar-promotion", "u64-integer-promotion-target"),
+    *("select", "ignore", "fail-on", "baseline"),
+)
+"""The options that the file may set; each command takes those that it has."""
+_SEVERITY, _PER_FILE = "severity", "per-file-ignores"
+_PATHS, _CODES = ("target", "promotion", "baseline"), ("select", "ignore")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings that are not options.
+
+    Attributes:
+        severities: The severity of a code, instead of its own.
+        ignored: The codes that are ignored in the files that match a pattern, relative to `folder`.
+        folder: The folder of the file.
+    """
+
+    severities: Mapping[str, str] = field(default_factory=dict[str, str])
+    ignored: tuple[tuple[str, frozenset[str]], ...] = ()
+    folder: Path = Path()
+
+    def ignored_in(self, file: str) -> frozenset[str]:
+        """Return the codes that are ignored in the file; `*` matches any characters, also `/`."""
+        path = Path(os.path.relpath(os.path.abspath(file), self.folder)).as_posix()
+        return frozenset(
+            code for pattern, codes in self.ignored for code in codes if fnmatch.fnmatchcase(path, pattern)
+        )
+
+
+def apply_settings(arguments: argparse.Namespace) -> Settings:
+    """Set the options that were not given to those of the file, and return what only the file sets.
+
+    A process that does a part of a run reads no file: it was told all options.
+
+    Raises:
+        OptionError: The file cannot be read, or has an unknown key or an invalid value; the message names both.
+    """
+    if arguments.outcome is not None or getattr(arguments, "no_config", False):
+        return Settings()
+    named = getattr(arguments, "config", None)
+    path = _find(Path.cwd()) if named is None else Path(named)
+    if path is None:
+        return Settings()
+    table = _table(path, required=named is not None)
+    for key, value in table.items():
+        if key not in (*KEYS, _SEVERITY, _PER_FILE):
+            raise _wrong(path, key, f"unknown key; {did_you_mean(key, _all_keys(), _expected())}")
+        if key in KEYS:
+            _apply(arguments, path, key, value)
+    return Settings(_severities(path, table), _per_file(path, table), path.parent.absolute())
+
+
+def _find(start: Path) -> Path | None:
+    folders = [start, *start.parents]
+    last = next((index for index, each in enumerate(folders) if (each / ".git").exists()), None)
+    if last is None:
+        home = Path(os.path.expanduser("~"))
+        last = folders.index(home) if home in folders else 0
+    for folder in folders[: last + 1]:
+        if (folder / OWN).is_file():
+            return folder / OWN
+        if (folder / SHARED).is_file() and _table(folder / SHARED, required=False):
+            return folder / SHARED
+    return None
+
+
+def _table(path: Path, *, required: bool) -> Mapping[str, Any]:
+    """Return the settings of the file; none if pyproject.toml has no such table, and they are not required."""
+    if path.exists() and not path.is_file():
+        raise OptionError(f"{path}: the settings cannot be read, because this is not an ordinary file.")
+    import tomllib
+
+    try:
+        content = path.read_bytes()
+        if not required and path.name == SHARED and TABLE.encode() not in content:
+            return {}
+        data = tomllib.loads(content.decode())
+    except OSError as error:
+        raise OptionError(f"{path}: the settings cannot be read ({error.strerror}).") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise OptionError(f"{path}: not TOML ({str(error).rstrip('.')}).") from None
+    if path.name != SHARED:
+        return data
+    table = data.get("tool", {}).get(TABLE)
+    if table is None and required:
+        raise OptionError(f"{path}: no table [tool.{TABLE}].")
+    if table is not None and not isinstance(table, dict):
+        raise OptionError(f"{path}: tool.{TABLE} must be a table.")
+    return cast("Mapping[str, Any]", table or {})
+
+
+def _apply(arguments: argparse.Namespace, path: Path, key: str, value: object) -> None:
+    """Check the value as the option of the command is checked, and set it unless the option was given."""
+    name = key.replace("-", "_")
+    action = next((each for each in _actions(arguments.parser) if each.dest == name and each.option_strings), None)
+    if action is None:
+        return  # of another command
+    made = _value(path, key, value, action)
+    if name in arguments.given or made is False:
+        return
+    setattr(arguments, name, made)
+    arguments.given |= {name}
+
+
+def _value(path: Path, key: str, value: object, action: argparse.Action) -> object:
+    if action.nargs == 0:
+        if not isinstance(value, bool):
+            raise _wrong(path, key, f"must be true or false, not {value!r}")
+        return value
+    if key in _CODES:
+        return ",".join(_codes(path, key, value))
+    if not isinstance(value, str):
+        raise _wrong(path, key, f"must be a string, not {value!r}")
+    if action.choices is not None and value not in action.choices:
+        choices = list(map(str, action.choices))
+        raise _wrong(
+            path, key, f"unknown value {value!r}; {did_you_mean(value, choices, 'expected ' + ', '.join(choices))}"
+        )
+    if key in _PATHS and (key == "baseline" or (path.parent / value).is_file()):
+        value = os.path.relpath(path.parent / value)
+    _try(path, key, value)
+    return value
+
+
+def _try(path: Path, key: str, value: str) -> None:
+    """Raise OptionError for an unknown target, preset or type."""
+    from castsmith.ir.targets import load_target
+    from castsmith.numerics.promotion import PromotionRules
+    from castsmith.numerics.types import parse_type
+
+    known: Mapping[str, Any] = {
+        "target": load_target,
+        "promotion": PromotionRules.preset,
+        "u64-integer-promotion-target": parse_type,
+    }
+    try:
+        known.get(key, str)(value)
+    except CastsmithError as error:
+        raise OptionError(f"{path}: {key}: {error}") from None
+
+
+def _severities(path: Path, table: Mapping[str, Any]) -> dict[str, str]:
+    from castsmith.cli.gate.judging import LEVELS
+
+    found = _inner(path, table, _SEVERITY)
+    _require_codes(path, _SEVERITY, found)
+    for code, level in found.items():
+        if level not in LEVELS:
+            raise _wrong(path, f"{_SEVERITY}.{code}", f"unknown severity {level!r}; expected {', '.join(LEVELS)}")
+    return dict(found)
+
+
+def _per_file(path: Path, table: Mapping[str, Any]) -> tuple[tuple[str, frozenset[str]], ...]:
+    found = _inner(path, table, _PER_FILE)
+    return tuple(
+        (pattern, frozenset(_codes(path, f"{_PER_FILE}.{pattern}", codes))) for pattern, codes in found.items()
+    )
+
+
+def _inner(path: Path, table: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = table.get(key, {})
+    if not isinstance(value, dict):
+        raise _wrong(path, key, "must be a table")
+    return cast("Mapping[str, Any]", value)
+
+
+def _codes(path: Path, key: str, value: object) -> list[str]:
+    given = cast("list[object]", value) if isinstance(value, list) else [value]
+    codes = [each for each in given if isinstance(each, str)]
+    if not codes or len(codes) != len(given):
+        raise _wrong(path, key, f"must be a list of codes, not {value!r}")
+    _require_codes(path, key, codes)
+    return codes
+
+
+def _require_codes(path: Path, key: str, codes: Iterable[str]) -> None:
+    from castsmith.cli.gate.judging import known_codes
+
+    known = known_codes()
+    for code in codes:
+        if code not in known:
+            way_out = did_you_mean(code, known, "`castsmith explain` lists them")
+            raise _wrong(path, key, f"unknown code {code!r} of a finding; {way_out}")
+
+
+def _wrong(path: Path, key: str, reason: str) -> OptionError:
+    return OptionError(f"{path}: {key}: {reason.rstrip('.')}{'' if reason.endswith('?') else '.'}")
+
+
+def _all_keys() -> tuple[str, ...]:
+    return (*KEYS, _SEVERITY, _PER_FILE)
+
+
+def _expected() -> str:
+    return f"expected {', '.join(_all_keys())}"
+
+
+def _actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
+    return parser._actions  # pyright: ignore[reportPrivateUsage]  # argparse has no public access

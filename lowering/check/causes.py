@@ -1,0 +1,71 @@
+"""Findings that follow from others: one wrong operand changes the types of everything computed from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import onnx_ir
+
+from castsmith.ir.inference import Inference
+from castsmith.ir.ops import OpKey, actual_inputs, actual_outputs, op_key
+from castsmith.ir.records import Diagnostic, Site
+from castsmith.ir.text import site_of
+from castsmith.ir.walks import all_nodes, imports_by_scope
+
+_OF_TYPES = ("mixed-operand-types", "type-not-allowed", "value-type-mismatch", "output-type-mismatch")
+"""Codes of findings about the type of a result or operand, those that cause others first."""
+
+
+def with_causes(model: onnx_ir.Model, inference: Inference, found: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """Return the findings, each that follows from another with the index of that.
+
+    A finding about types follows from an earlier one if one of its operands is computed from the result of the other
+    by operators that pass its type on.
+    """
+    findings = list(found)
+    at: dict[tuple[Site, str], list[int]] = {}
+    for index, each in enumerate(findings):
+        if each.code in _OF_TYPES and each.site.op:
+            at.setdefault((each.site, each.site.output), []).append(index)
+    if sum(map(len, at.values())) < 2:
+        return findings
+    roots: dict[int, int] = {}
+    wrong: dict[onnx_ir.Value, int] = {}
+    imports = imports_by_scope(model)
+    for node in all_nodes(model):
+        if node.graph is None:
+            continue
+        own = at.get((site := site_of(node), site.output), [])
+        key = op_key(node, imports[node.graph])
+        root = _root_of_operands(node, wrong)
+        if own:
+            root = min(own, key=lambda i: _OF_TYPES.index(findings[i].code)) if root is None else root
+            roots |= {index: root for index in own if index != root}
+            wrong |= dict.fromkeys(node.outputs, root)
+        elif root is not None:
+            wrong |= dict.fromkeys(_passed_on(node, key, wrong, inference), root)
+    return [replace(each, follows=roots.get(index)) for index, each in enumerate(findings)]
+
+
+def _root_of_operands(node: onnx_ir.Node, wrong: dict[onnx_ir.Value, int]) -> int | None:
+    return next((wrong[value] for value in node.inputs if value is not None and value in wrong), None)
+
+
+def _passed_on(
+    node: onnx_ir.Node, key: OpKey | None, wrong: dict[onnx_ir.Value, int], inference: Inference
+) -> list[onnx_ir.Value]:
+    """Return the outputs whose type is that of a wrong operand, as the schema says."""
+    if key is None:
+        return []
+    takes, gives = actual_inputs(key, len(node.inputs)), actual_outputs(key, len(node.outputs))
+    variables = {
+        formal.variable
+        for value, formal in zip(node.inputs, takes, strict=True)
+        if formal is not None and value is not None and value in wrong
+    }
+    return [
+        value
+        for value, formal in zip(node.outputs, gives, strict=True)
+        if formal is not None and formal.variable in variables and inference.types.get(value) is not None
+    ]
