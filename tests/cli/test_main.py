@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import castsmith as package
 from castsmith.cli import exit_codes as outcome
 from castsmith.cli.commands import passes
 from tests.cli.helpers import CLEAN, MIXED, Command, is_one_sentence, write_model
+from tests.sampling import sampled
 
 COMMANDS = ("optimize", "check", "diff", "cast", "trunc", "promote", "targets", "passes")
 
@@ -160,19 +162,21 @@ ENDINGS = {
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
-@pytest.mark.parametrize("words", ENDINGS)
-def test_streams_that_are_closed_or_full_give_no_traceback(tmp_path: Path, words: str) -> None:
+@pytest.mark.parametrize(
+    ("words", "closing"),
+    sampled("closed and full streams", itertools.product(ENDINGS, CLOSINGS), 9, cover=enumerate),
+)
+def test_streams_that_are_closed_or_full_give_no_traceback(tmp_path: Path, words: str, closing: str) -> None:
     write_model(tmp_path / "A", MIXED)
-    for closing in CLOSINGS:
-        shell = f"{sys.executable} -m castsmith {words} {closing}"
-        ended = subprocess.run(
-            shell, shell=True, cwd=tmp_path, capture_output=True, text=True, errors="replace", check=False
-        )
-        assert ended.returncode in ENDINGS[words], closing
-        assert not ended.stderr or is_one_sentence(ended.stderr) or (ended.returncode == 0 and words.endswith("-o -"))
-        assert ended.returncode != 2 or "A -o B" not in words or "B is written" in ended.stderr or "2>" in closing
-        unprinted = ">&-" in closing.replace("2>&-", "") or ">/dev/full" in closing.replace("2>/dev/full", "")
-        assert ended.returncode == 2 or not unprinted, closing
+    shell = f"{sys.executable} -m castsmith {words} {closing}"
+    ended = subprocess.run(
+        shell, shell=True, cwd=tmp_path, capture_output=True, text=True, errors="replace", check=False
+    )
+    assert ended.returncode in ENDINGS[words]
+    assert not ended.stderr or is_one_sentence(ended.stderr) or (ended.returncode == 0 and words.endswith("-o -"))
+    assert ended.returncode != 2 or "A -o B" not in words or "B is written" in ended.stderr or "2>" in closing
+    unprinted = ">&-" in closing.replace("2>&-", "") or ">/dev/full" in closing.replace("2>/dev/full", "")
+    assert ended.returncode == 2 or not unprinted
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no SIGINT to one process")

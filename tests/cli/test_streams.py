@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +15,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 from tests.cli.helpers import CLEAN, MIXED, Command, is_one_sentence, write_model
+from tests.sampling import sampled
 
 Process = subprocess.CompletedProcess[bytes]
 
@@ -115,13 +118,17 @@ def test_arrays_come_from_standard_input(tmp_path: Path) -> None:
         ],
     ],
 )
-def test_what_has_no_meaning_is_refused_in_a_sentence(tmp_path: Path, words: str, reason: str) -> None:
+def test_what_has_no_meaning_is_refused_in_a_sentence(
+    castsmith: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, reason: str
+) -> None:
     write_model(tmp_path / "a", CLEAN)
-    ended = run(tmp_path, words)
-    assert ended.returncode == 2
-    assert is_one_sentence(said(ended))
-    assert reason in said(ended)
-    assert "--json" in words or not ended.stdout
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO()))
+    ended = castsmith(*words.split())
+    assert ended.code == 2
+    assert is_one_sentence(ended.err)
+    assert reason in ended.err
+    assert "--json" in words or not ended.out
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
@@ -141,8 +148,15 @@ def test_a_refused_model_writes_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
-@pytest.mark.parametrize("unbuffered", ["", "1"])
-@pytest.mark.parametrize("words", ["--help", "--version", "cast --help", "passes"])
+@pytest.mark.parametrize(
+    ("words", "unbuffered"),
+    sampled(
+        "commands that cannot print",
+        itertools.product(("--help", "--version", "cast --help", "passes"), ("", "1")),
+        4,
+        cover=enumerate,
+    ),
+)
 def test_what_cannot_be_printed_is_an_error(words: str, unbuffered: str) -> None:
     with open("/dev/full", "w") as full:
         ended = subprocess.run(
