@@ -12,6 +12,7 @@ import sys
 from contextlib import redirect_stdout
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import onnx
 import pytest
@@ -65,10 +66,61 @@ def test_the_gate_lets_only_right_models_through(tmp_path: Path, monkeypatch: py
     assert shell(tmp_path, monkeypatch, "sh", gate, ".", "onnxruntime-android") == 1
 
 
+def read_yaml(name: str) -> Any:
+    yaml: Any = pytest.importorskip("yaml", reason="needs PyYAML")
+    return yaml.safe_load((ROOT / name).read_text())
+
+
 @pytest.mark.skipif(shutil.which("sh") is None, reason="needs a POSIX shell")
-def test_the_pre_commit_hook_checks_each_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (line,) = (line for line in (ROOT / ".pre-commit-hooks.yaml").read_text().splitlines() if "entry: " in line)
-    entry = shlex.split(line.partition("entry: ")[2])
+def test_the_pre_commit_hooks_check_and_repair_each_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hooks = {hook["id"]: shlex.split(hook["entry"]) for hook in read_yaml(".pre-commit-hooks.yaml")}
+    config = read_yaml("examples/pre-commit-config.yaml")["repos"][0]["hooks"]
+    assert {hook["id"] for hook in config} == set(hooks)
+    check, fix = hooks["castsmith-check"], hooks["castsmith-fix"]
     good, bad = models(tmp_path, GOOD, BAD)
-    assert shell(tmp_path, monkeypatch, *entry, "--target", "onnxruntime-cpu", good) == 0
-    assert shell(tmp_path, monkeypatch, *entry, bad, good) == 1
+    assert shell(tmp_path, monkeypatch, *check, "--target", "onnxruntime-cpu", good) == 0
+    assert shell(tmp_path, monkeypatch, *check, bad, good) == 1
+    before = (tmp_path / good).read_bytes()
+    assert shell(tmp_path, monkeypatch, *fix, good, bad) == 1  # a lossy repair is not made unasked
+    (tmp_path / "castsmith.toml").write_text("promote-unsafe = true")
+    assert shell(tmp_path, monkeypatch, *fix, good, bad) == 0
+    assert shell(tmp_path, monkeypatch, *check, good, bad) == 0
+    assert (tmp_path / good).read_bytes() == before
+
+
+STAND_INS = {"python": "exit 0", "gh": "echo gh $@ >> called"}
+"""Programs that the lines of the workflow and of the action call, replaced: pip, and GitHub's."""
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_the_workflow_and_the_action_run_their_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bin").mkdir()
+    for name, line in STAND_INS.items():
+        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{line}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    (tmp_path / "models").mkdir()
+    models(tmp_path / "models", GOOD, BAD)
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", "summary.md")
+
+    job = read_yaml("examples/github_workflow.yml")["jobs"]["check"]
+    action = read_yaml("action.yml")
+    given = {"models": "models", "target": "onnxruntime-cpu", "fail-on": "error", "args": "-j 1", "sarif": "a.sarif"}
+    assert set(given) == set(action["inputs"])
+    assert all(set(each) == {"description", "default"} for each in action["inputs"].values())
+    used = {value for step in action["runs"]["steps"] for value in step.get("env", {}).values()}
+    assert used == {f"${{{{ inputs.{name} }}}}" for name in given}
+    for steps, settings, written in (
+        (job["steps"], job["env"], "castsmith.sarif"),
+        (action["runs"]["steps"], {}, "a.sarif"),
+    ):
+        codes = list[int]()
+        for step in (step for step in steps if "run" in step):
+            for name, value in {**settings, **step.get("env", {})}.items():
+                text = re.sub(r"\${{ inputs\.([a-z-]+) }}", lambda found: given[found[1]], value)
+                monkeypatch.setenv(name, "7" if name == "NUMBER" else text)
+                assert f"${name}" in " ".join(step["run"] for step in steps if "run" in step) or name == "GH_TOKEN"
+            codes.append(shell(tmp_path, monkeypatch, "bash", "-e", "-o", "pipefail", "-c", step["run"]))
+        assert codes == [*[0] * (len(codes) - 1), 1]
+        assert "mixed-operand-types" in (tmp_path / written).read_text()
+    assert "mixed-operand-types" in (tmp_path / "summary.md").read_text()
+    assert (tmp_path / "called").read_text().startswith("gh pr comment 7 ")
