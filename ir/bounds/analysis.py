@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 import onnx
@@ -314,7 +315,7 @@ def interval_of_tensor(tensor: onnx_ir.TensorProtocol) -> Interval:
         return constant_interval(0.0, 0.0, dims, tensor.dtype)
     if array.size <= _READ:
         return _of_array(array.astype(np.float64), dims, tensor.dtype)
-    parts = [_of_rows(part.astype(np.float64), tensor.dtype) for part in _rows(array)]
+    parts = [_of_rows(part, tensor.dtype) for part in _rows(array)]
     low = np.minimum.reduce([part.low for part in parts]).reshape((1,) * (len(dims) - 1) + (-1,))
     high = np.maximum.reduce([part.high for part in parts]).reshape(low.shape)
     base = constant_interval(0.0, 0.0, dims, tensor.dtype, **flags(*parts))
@@ -330,10 +331,25 @@ def _rows(
         yield flat[start : start + by]
 
 
-def _of_rows(part: Array, dtype: DataType) -> Interval:
-    clean, facts = _without_nan(part)
-    low, high = clean.min(axis=0, keepdims=True), clean.max(axis=0, keepdims=True)
+def _of_rows(part: np.ndarray[tuple[int, ...], np.dtype[np.generic]], dtype: DataType) -> Interval:
+    ends = _ends(part) if part.dtype.kind in _ORDERED else None
+    if ends is None or np.isnan(ends[0]).any():
+        clean, facts = _without_nan(part.astype(np.float64))
+        ends = _ends(clean)
+    else:  # without NaN, an infinity is the least or the greatest
+        facts = {"nan": False, "infinite": bool(np.isinf(ends).any())}
+    low, high = ends
     return replace(constant_interval(0.0, 0.0, part.shape, dtype, **facts), low=low, high=high)
+
+
+_ORDERED = "biuf"
+"""Kinds of arrays whose least and greatest element numpy finds in their own type; others are taken to float64."""
+
+
+def _ends(part: np.ndarray[tuple[int, ...], np.dtype[Any]]) -> tuple[Array, Array]:
+    """The least and the greatest element along the last axis; NaN where there is one."""
+    low, high = part.min(axis=0, keepdims=True), part.max(axis=0, keepdims=True)
+    return low.astype(np.float64), high.astype(np.float64)
 
 
 def _of_array(array: Array, dims: Dims, dtype: DataType) -> Interval:

@@ -29,6 +29,10 @@ Trained weights hold many elements that are negligible beside the largest; an ep
 """
 
 
+_CACHED = 1 << 16
+"""Elements that are counted at a time."""
+
+
 @dataclass(frozen=True)
 class Limits:
     """The numbers at which the effect of rounding to a type changes, as double.
@@ -104,9 +108,15 @@ def fate_of(tensor: onnx_ir.TensorProtocol, to: DataType) -> Fate:
 
 def _fates(tensor: onnx_ir.TensorProtocol, bounds: Limits) -> Iterator[Fate]:
     if is_large(tensor):
-        yield from in_threads(lambda piece: _fate(piece, bounds), pieces(tensor))
+        for found in in_threads(lambda piece: [_fate(part, bounds) for part in _parts(piece)], pieces(tensor)):
+            yield from found
     else:
         yield from (_fate(piece, bounds) for piece in pieces(tensor))
+
+
+def _parts(piece: Array) -> Iterator[Array]:
+    """Yield parts that stay in the cache of a processor while they are counted."""
+    yield from (piece[start : start + _CACHED] for start in range(0, piece.size, _CACHED))
 
 
 def _fate(piece: Array, bounds: Limits) -> Fate:
@@ -121,7 +131,7 @@ def _fate(piece: Array, bounds: Limits) -> Fate:
     lost = int(np.count_nonzero(sizes <= bounds.vanish)) - zeros if small else 0
     subnormal = small - zeros - lost
     if not greatest >= bounds.overflow:
-        plain = piece.size <= 1 << 16 and bool(np.all((piece == 0) | (piece == 1)))
+        plain = piece[0] in (0, 1) and bool(np.all((piece == 0) | (piece == 1)))
         return Fate(piece.size, lost=lost, subnormal=subnormal, plain=plain, greatest=greatest)
     beyond = sizes >= bounds.overflow
     overflow = int(np.count_nonzero(beyond & np.isfinite(piece)))

@@ -79,6 +79,8 @@ def _bounded_product(step: Step, low: Array, high: Array, weights: Matrix) -> En
     k, n = weights.shape
     if low.shape[1] not in (1, k) or not n:
         raise UnknownRangeError
+    if weights.size > _CHUNK and np.isneginf(low).all() and np.isposinf(high).all():
+        return np.full((len(low), n), -np.inf), np.full((len(low), n), np.inf)  # but for columns of zeros
     parts = [product_with(low, high, part) for part in columns_of(weights)]
     least, most, size = (np.concatenate([part[i] for part in parts], axis=1) for i in range(3))
     error = product_error(size, k, step.dtypes[0])
@@ -86,7 +88,9 @@ def _bounded_product(step: Step, low: Array, high: Array, weights: Matrix) -> En
 
 
 def require_finite(weights: Matrix) -> None:
-    if not np.isfinite(weights.astype(np.float32) if weights.dtype.kind not in "fiu" else weights).all():
+    numbers = weights if weights.dtype.kind in "fiu" else weights.astype(np.float32)
+    # NaN is the least of all numbers for numpy, and an infinity is the least or the greatest.
+    if numbers.size and not (np.isfinite(numbers.min()) and np.isfinite(numbers.max())):
         raise UnknownRangeError
 
 
