@@ -22,7 +22,8 @@ from castsmith.numerics.types import type_name
 from castsmith.passes.precision.constants import Fate, fate_of, limits, rounded
 from castsmith.passes.precision.cut import KEPT
 from castsmith.passes.precision.operators import stash_attribute
-from castsmith.passes.precision.problem import ANYTHING, Problem, Scope, Use
+from castsmith.passes.precision.ports import ANYTHING, Scope, Use
+from castsmith.passes.precision.problem import Problem
 
 _FIRST_NUMBERED_CAST = 6
 """The opset from which Cast names its type by number; before, it is text."""
@@ -102,6 +103,10 @@ def _convert_constants(change: Change, lowered: set[onnx_ir.Value]) -> None:
                 _round_constant(change, value, tensor, group, in_place=in_place, kind=kind)
         if value in lowered and keeping:
             _lower_masks(change, value, tensor)
+    for value in lowered:
+        node = value.producer()
+        if node is not None and node.op_type == "ConstantOfShape" and node not in change.converted:
+            _lower_filling(change, node)
 
 
 def _sees_no_elements(use: Use) -> bool:
@@ -254,6 +259,18 @@ def _lower_masks(change: Change, value: onnx_ir.Value, tensor: onnx_ir.TensorPro
     )
 
 
+def _lower_filling(change: Change, node: onnx_ir.Node) -> None:
+    """Raise the mask values that a ConstantOfShape in its own type makes, where its result is cast."""
+    tensor = node.attributes["value"].as_tensor()
+    before = node_item(node, change.problem.inference.types)
+    new = rounded(tensor, tensor.dtype, 13, tensor.name or "", lowest=change.to)
+    node.attributes["value"] = onnx_ir.AttrTensor("value", new)
+    reason = f"what it makes is cast to {type_name(change.to)}, where the mask value would become infinity"
+    change.records.rewrites.append(
+        Rewrite(change.name, "mask-constant", site_of(node), before, node_item(node), reason, Effect.CONVERTED)
+    )
+
+
 # Values and nodes.
 
 
@@ -268,8 +285,9 @@ def _convert_types(change: Change) -> None:
         if tensor is not None and value.is_graph_input():
             fate = fate_of(tensor, to)
             opset = opset_of(problem.model.graph.opset_imports, "") or 0
-            value.const_value = rounded(tensor, to, opset, value.name or "")
-            reason = _fate_text(fate, to, is_mask=False, kind=_Kind.PLAIN)
+            lowest = to if fate.is_mask else None
+            value.const_value = rounded(tensor, to, opset, value.name or "", lowest=lowest)
+            reason = _fate_text(fate, to, is_mask=fate.is_mask, kind=_Kind.PLAIN)
             change.records.rewrites.append(
                 Rewrite(
                     change.name, "round-constant", _site(value), before, value_item(value), reason, Effect.CONVERTED
@@ -416,7 +434,16 @@ def _convert_filling(change: Change, node: onnx_ir.Node) -> None:
     tensor = onnx_ir.tensor(np.zeros(1, np.float32)) if attribute is None else attribute.as_tensor()
     fate = fate_of(tensor, change.to)
     new = rounded(tensor, change.to, 13, tensor.name or "", lowest=change.to if fate.is_mask else None)
+    before = node_item(node)
     node.attributes["value"] = onnx_ir.AttrTensor("value", new)
+    if fate.overflow or fate.masks or fate.lost or fate.subnormal:
+        rule, reason = (
+            ("mask-constant" if fate.is_mask else "round-constant"),
+            _fate_text(fate, change.to, is_mask=fate.is_mask, kind=_Kind.PLAIN),
+        )
+        change.records.rewrites.append(
+            Rewrite(change.name, rule, site_of(node), before, node_item(node), reason, Effect.CONVERTED)
+        )
 
 
 # Records.

@@ -87,6 +87,27 @@ class Fate:
         return self.masks > 0 and self.overflow <= self.masks and self.plain
 
 
+@dataclass(frozen=True)
+class Carried:
+    """Facts about a value computed from constants.
+
+    Attributes:
+        unfit: The reason why it must not be converted.
+        masks: The constants with mask values in it.
+        counts: True if it is computed only from integers, predicates and constants.
+        integers: The reason why integers among them do not fit the precision.
+    """
+
+    unfit: str = ""
+    masks: tuple[onnx_ir.Value, ...] = ()
+    counts: bool = False
+    integers: bool = False
+    constant: bool = False
+
+
+NOTHING = Carried()
+
+
 def fate_of(tensor: onnx_ir.TensorProtocol, to: DataType) -> Fate:
     """Return the effects of rounding the constant to the type; it is read once, in pieces."""
     if embeds(tensor.dtype, to):

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import translate
 from functools import cached_property
 
 import onnx_ir
 
+from castsmith.ir.bounds import Bound
 from castsmith.numerics.errors import OptionError, did_you_mean
 
 _KINDS = ("op", "name", "path")
@@ -65,6 +66,25 @@ class Pattern:
         """True if the steps of the pattern are the first steps of the path."""
         wanted = self._steps
         return 0 < len(wanted) <= len(path) and all(step.match(here) for step, here in zip(wanted, path, strict=False))
+
+
+@dataclass
+class Wishes:
+    """The requests of the caller.
+
+    Attributes:
+        keep: True for nodes to keep.
+        lower: True for nodes to convert even if sensitive.
+        converted_ports: The names of the inputs and outputs of the model to change.
+        exceeds: Returns the reason why a value does not fit the precision, by its known range; empty if it fits.
+        known: Returns the known bounds of a value.
+    """
+
+    keep: Callable[[onnx_ir.Node], str]
+    lower: Callable[[onnx_ir.Node], str]
+    converted_ports: frozenset[str]
+    exceeds: Callable[[onnx_ir.Value], str]
+    known: Callable[[onnx_ir.Value], Sequence[Bound]]
 
 
 def exact_pattern(results: Iterable[str], why: str) -> Pattern:

@@ -28,6 +28,10 @@ from castsmith.ir.targets import Target
 from castsmith.ir.walks import graphs_in
 from castsmith.numerics.types import type_name
 
+Scope = onnx_ir.Graph | onnx_ir.Function
+ANYTHING = -1
+"""The demand of a use that accepts a value in either type."""
+
 _NONE: frozenset[int] = frozenset()
 _DEFAULT_TYPES = {"dtype": DataType.FLOAT, "output_datatype": DataType.FLOAT}
 """The default type of an attribute that is absent, if no input gives the type."""
@@ -73,6 +77,16 @@ class Ports:
     def concerned(self) -> bool:
         """True if any part of the node would change."""
         return bool(self.follows or self.gives)
+
+
+@dataclass(frozen=True)
+class Use:
+    """A user of a value: input `index` of a node, or output `index` of a graph or function."""
+
+    value: onnx_ir.Value
+    place: onnx_ir.Node | Scope
+    index: int
+    wants: int
 
 
 TypeOf = Callable[[onnx_ir.Value | None], DataType | None]

@@ -8,14 +8,13 @@ and one that multiplies matrices more. Constants are available in either type at
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.bounds import Bound
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.inference import Inference, called_with_several_types
 from castsmith.ir.ops import (
@@ -29,22 +28,19 @@ from castsmith.ir.ops import (
     opset_of,
     traits_of,
 )
-from castsmith.ir.walks import graph_of, graphs_in, nodes_of, subgraphs_of
+from castsmith.ir.walks import all_nodes, graph_of, graphs_in, nodes_of, subgraphs_of
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import present
 from castsmith.numerics.types import type_name
 from castsmith.passes.place import Sizes
-from castsmith.passes.precision.constants import Fate, fate_of, unfit
+from castsmith.passes.precision.constants import NOTHING, Carried, Fate, fate_of, unfit
 from castsmith.passes.precision.cut import CONVERTED, KEPT, Costs
 from castsmith.passes.precision.gains import Gains
 from castsmith.passes.precision.operators import BOUNDS, MASK_PASSES, Place
-from castsmith.passes.precision.ports import Aim, Ports, ports_of
+from castsmith.passes.precision.patterns import Wishes
+from castsmith.passes.precision.ports import ANYTHING, Aim, Ports, Scope, Use, ports_of
 from castsmith.passes.precision.sensitivity import Sensitivity, is_negligible, is_raised
 from castsmith.passes.precision.sequences import sequences_of, type_of_empty
-
-Scope = onnx_ir.Graph | onnx_ir.Function
-ANYTHING = -1
-"""The demand of a use that accepts a value in either type."""
 
 _WISH = 1e12
 """Cost of not converting a sequence whose conversion was requested: more than any cast."""
@@ -55,58 +51,10 @@ _AT_EDGE = 1.0
 _PREFERENCE = 0.5
 """Cost of converting a node that follows its neighbours: of two equal choices it stays in float."""
 
-_FOLLOWED = frozenset({Moves.KEEP, Moves.PERMUTE, Moves.SELECT, Moves.SPLIT, Moves.REPEAT, Moves.JOIN, Moves.CHOOSE})
+_FOLLOWED = frozenset(
+    {Moves.KEEP, Moves.PERMUTE, Moves.SELECT, Moves.SPLIT, Moves.REPEAT, Moves.JOIN, Moves.CHOOSE, Moves.WRITE}
+)
 """Moves of elements whose results are still constants."""
-
-
-@dataclass(frozen=True)
-class Use:
-    """A user of a value: input `index` of a node, or output `index` of a graph or function."""
-
-    value: onnx_ir.Value
-    place: onnx_ir.Node | Scope
-    index: int
-    wants: int
-
-
-@dataclass(frozen=True)
-class Carried:
-    """Facts about a value computed from constants.
-
-    Attributes:
-        unfit: The reason why it must not be converted.
-        masks: The constants with mask values in it.
-        counts: True if it is computed only from integers, predicates and constants.
-        integers: The reason why integers among them do not fit the precision.
-    """
-
-    unfit: str = ""
-    masks: tuple[onnx_ir.Value, ...] = ()
-    counts: bool = False
-    integers: bool = False
-    constant: bool = False
-
-
-NOTHING = Carried()
-
-
-@dataclass
-class Wishes:
-    """The requests of the caller.
-
-    Attributes:
-        keep: True for nodes to keep.
-        lower: True for nodes to convert even if sensitive.
-        converted_ports: The names of the inputs and outputs of the model to change.
-        exceeds: Returns the reason why a value does not fit the precision, by its known range; empty if it fits.
-        known: Returns the known bounds of a value.
-    """
-
-    keep: Callable[[onnx_ir.Node], str]
-    lower: Callable[[onnx_ir.Node], str]
-    converted_ports: frozenset[str]
-    exceeds: Callable[[onnx_ir.Value], str]
-    known: Callable[[onnx_ir.Value], Sequence[Bound]]
 
 
 @dataclass
@@ -181,6 +129,7 @@ class Problem:
                 self.constants_as_inputs(value)
             else:
                 self.made[value] = self._asked_of(value)
+                self._default(value)
         self.scope(graph)
         for index, value in enumerate(graph.outputs):
             wanted = self._asked_of(value)
@@ -199,6 +148,16 @@ class Problem:
         variable = self.costs.variable()
         self.costs.pay(CONVERTED, variable, _WISH)
         return variable
+
+    def _default(self, value: onnx_ir.Value) -> None:
+        """Note that the default of an input does not fit: what reads it then stays in a wider type."""
+        if value.const_value is None:
+            return
+        fate = fate_of(value.const_value, self.aim.to)
+        why = f"the default of {value.name} holds mask values" if fate.is_mask else ""
+        why = why or unfit(f"the default of {value.name}", fate, self.aim.to)
+        if why:
+            self.carried[value] = Carried(unfit=why)
 
     def constants_as_inputs(self, value: onnx_ir.Value) -> None:
         """True for a weight that is a graph input only because of an old IR version."""
@@ -348,11 +307,15 @@ class Problem:
 
     def _unfit_filling(self, node: onnx_ir.Node) -> str:
         """Return the reason why the filling of a ConstantOfShape does not fit."""
+        fate = self.filling(node)
+        return "" if fate is None or fate.is_mask else unfit("its filling", fate, self.aim.to)
+
+    def filling(self, node: onnx_ir.Node) -> Fate | None:
+        """Return the effects of rounding the filling of a ConstantOfShape; None for other nodes and types."""
         attribute = node.attributes.get("value") if node.op_type == "ConstantOfShape" else None
         if attribute is None or attribute.is_ref() or attribute.as_tensor().dtype not in self.aim.sources:
-            return ""
-        fate = fate_of(attribute.as_tensor(), self.aim.to)
-        return "" if fate.is_mask else unfit("its filling", fate, self.aim.to)
+            return None
+        return fate_of(attribute.as_tensor(), self.aim.to)
 
     def is_bound(self, node: onnx_ir.Node, index: int) -> bool:
         """True if the input is a bound: one beyond all numbers has no effect, and becomes infinity."""
@@ -387,6 +350,11 @@ class Problem:
     def _carry(self, node: onnx_ir.Node) -> None:
         """Note the facts that the outputs of the node carry."""
         if node.domain not in DEFAULT_DOMAINS:
+            return
+        filling = self.filling(node)
+        if filling is not None:
+            why = self._unfit_filling(node)
+            self.carried[node.outputs[0]] = Carried(why, (node.outputs[0],) if filling.is_mask else (), constant=True)
             return
         row = traits_of(node.domain, node.op_type)
         indexes = range(len(node.inputs)) if row.elements is None else row.elements
@@ -433,6 +401,8 @@ class Problem:
         if identifier not in self._called:
             self._called[identifier] = []
             ins = [self._port(value) for value in function.inputs]
+            for index, (value, variable) in enumerate(zip(function.inputs, ins, strict=True)):
+                self._pass_on(variable, self._arguments.get((identifier, index), ()), value)
             self.scope(function)
             outs = [self._port(value, given=False) for value in function.outputs]
             for index, (value, variable) in enumerate(zip(function.outputs, outs, strict=True)):
@@ -441,9 +411,33 @@ class Problem:
         ports = self._called[identifier]
         for index, value in enumerate(node.inputs):
             self.use(value, node, index, ports[index])
-        for value, variable in zip(node.outputs, ports[len(function.inputs) :], strict=False):
+        for value, variable, inner in zip(node.outputs, ports[len(function.inputs) :], function.outputs, strict=False):
             if self.concerns(value):
                 self.made[value] = variable
+                self._pass_on(variable, [inner], value)
+
+    @cached_property
+    def _arguments(self) -> Mapping[tuple[onnx_ir.OperatorIdentifier, int], list[onnx_ir.Value]]:
+        """The constants that calls pass to each input of a function; they count for all of its calls."""
+        found: dict[tuple[onnx_ir.OperatorIdentifier, int], list[onnx_ir.Value]] = defaultdict(list)
+        for node in all_nodes(self.model):
+            if node.op_identifier() not in self.model.functions:
+                continue
+            for index, value in enumerate(node.inputs):
+                if value is not None and (value in self.constants or constant_tensor(value) is not None):
+                    self._constant(value)
+                    found[node.op_identifier(), index].append(value)
+        return found
+
+    def _pass_on(self, variable: int, values: Iterable[onnx_ir.Value | None], *results: onnx_ir.Value) -> None:
+        """Note what the results of control flow or of a call hold of constants that do not fit, and keep their type."""
+        found = [self.carry_of(value) for value in values if value is not None]
+        why = next((each.unfit for each in found if each.unfit), "")
+        masks = tuple(dict.fromkeys(mask for each in found for mask in each.masks))
+        if why:
+            self.costs.fix(variable, converted=False)
+        if why or masks:
+            self.carried.update((value, Carried(why, masks)) for value in results if self.concerns(value))
 
     def _port(self, value: onnx_ir.Value, *, given: bool = True) -> int:
         if not self.concerns(value):
@@ -472,20 +466,24 @@ class Problem:
         for value in body.inputs[:first_inside]:
             self._give(value, KEPT)
         for number in range(states):
-            variable = variables[number]
-            self.use(node.inputs[first_input + number], node, first_input + number, variable)
+            variable, value = variables[number], node.inputs[first_input + number]
+            self.use(value, node, first_input + number, variable)
             self._give(body.inputs[first_inside + number], variable)
+            self._pass_on(variable, [value], body.inputs[first_inside + number])
         for number in range(states, states + scanned):
             value = node.inputs[first_input + number]
             variable = self._port(body.inputs[first_inside + number]) if scans else KEPT
             self._give(body.inputs[first_inside + number], variable)
             self.use(value, node, first_input + number, variable)
+            self._pass_on(variable, [value], body.inputs[first_inside + number])
         self.scope(body)
         for index in range(first_end):
             self.use(body.outputs[index], body, index, KEPT)
         for number, output in enumerate(node.outputs):
             self._give(output, variables[number])
             self.use(body.outputs[first_end + number], body, first_end + number, variables[number])
+            start = node.inputs[first_input + number] if number < states else None
+            self._pass_on(variables[number], [body.outputs[first_end + number], start], output)
 
     def _branches(self, node: onnx_ir.Node, imports: Mapping[str, int]) -> None:
         variables = self._joints(node, imports)
@@ -494,8 +492,10 @@ class Problem:
             self.scope(branch)
             for index, variable in enumerate(variables):
                 self.use(branch.outputs[index], branch, index, variable)
-        for output, variable in zip(node.outputs, variables, strict=True):
+        for index, (output, variable) in enumerate(zip(node.outputs, variables, strict=True)):
             self._give(output, variable)
+            results = (node.attributes[name].as_graph().outputs[index] for name in ("then_branch", "else_branch"))
+            self._pass_on(variable, results, output)
 
     def _joints(self, node: onnx_ir.Node, imports: Mapping[str, int]) -> list[int]:
         """Return a variable for each output of control flow that may have the precision, or the kept side."""

@@ -39,9 +39,9 @@ from castsmith.passes.place import Sizes
 from castsmith.passes.precision.apply import Change, apply, regions
 from castsmith.passes.precision.constants import exceeding_text
 from castsmith.passes.precision.cut import solve
-from castsmith.passes.precision.patterns import Pattern, parse_patterns, require_matches
+from castsmith.passes.precision.patterns import Pattern, Wishes, parse_patterns, require_matches
 from castsmith.passes.precision.ports import Aim
-from castsmith.passes.precision.problem import Problem, Wishes
+from castsmith.passes.precision.problem import Problem
 from castsmith.passes.promote import specialise_functions
 from castsmith.passes.shapes import Shapes
 
