@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import onnx_ir
 
     from castsmith.cli.models import Source
-    from castsmith.cli.page import Around
+    from castsmith.cli.page import Seen
     from castsmith.cli.report import ModelSizes, Watched
     from castsmith.lowering.results import Result
 
@@ -177,7 +177,7 @@ def run_one(arguments: argparse.Namespace, work: Work, steps: int) -> int:
             data = [output.parent / (arguments.external_data or f"{output.name}.data")] if output else []
             require_no_datafile("--report", report, (*data, *files_read(model)))
         before = measure(model, size_of(source))
-        drawn = _drawn(model) if _page_wanted(arguments, report) else {}
+        drawn = _seen(model) if _page_wanted(arguments, report) else None
         watched = Watched(model)
         result = work(arguments, model, watched, announce)
         rules = watched.amounts(result.rewrites)
@@ -275,7 +275,7 @@ def _optimize(
 
 
 def _write(
-    arguments: argparse.Namespace, result: Result, sizes: ModelSizes, report: Path | None, drawn: Around
+    arguments: argparse.Namespace, result: Result, sizes: ModelSizes, report: Path | None, drawn: Seen | None
 ) -> None:
     """Write the model and the report: if either fails, no report is written, and an older one stays."""
     from dataclasses import replace
@@ -287,7 +287,7 @@ def _write(
     with staged_file(report) as write_report:
         size, kept = _write_model(arguments, result.model, output)
         sizes = replace(sizes, after=replace(sizes.after, file_bytes=size))
-        page = _page(arguments, drawn, result, sizes) if _page_wanted(arguments, report) else None
+        page = _page(arguments, drawn, result, sizes) if drawn is not None else None
         if report is not None:
             data = _data(arguments, arguments.output, result, sizes)
             write_report(json_text(data()) if page is None else _html(page))
@@ -361,13 +361,13 @@ def _page_wanted(arguments: argparse.Namespace, report: Path | None) -> bool:
     )
 
 
-def _drawn(model: onnx_ir.Model) -> Around:
-    from castsmith.cli.page import around
+def _seen(model: onnx_ir.Model) -> Seen:
+    from castsmith.cli.page import seen
 
-    return around(model)
+    return seen(model)
 
 
-def _page(arguments: argparse.Namespace, drawn: Around, result: Result, sizes: ModelSizes) -> dict[str, Any]:
+def _page(arguments: argparse.Namespace, drawn: Seen, result: Result, sizes: ModelSizes) -> dict[str, Any]:
     import castsmith
     from castsmith.cli.page import report_page
 

@@ -9,14 +9,17 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
 import onnx_ir
 
-from castsmith.cli.report import Amount, ModelSizes, effect_text
-from castsmith.cli.text import change_text, counted, size_text
+from castsmith.cli.page.overview import Overview, overview
+from castsmith.cli.report import Amount, ModelSizes, effect_text, net_rewrites
+from castsmith.cli.text import change_forms, change_text, counted, refusal_form, rewrite_form, size_text
 from castsmith.ir.diff import Change, ModelDiff
 from castsmith.ir.inference import known_types
 from castsmith.ir.records import Diagnostic, Item, NodeItem, Refusal, Rewrite, Site, ValueItem, items_text
@@ -36,14 +39,30 @@ _LARGE = 1 << 18
 """Characters of JSON from which it is compressed."""
 
 
-def report_page(title: str, sub: str, before: Around, result: Result, sizes: ModelSizes) -> dict[str, Any]:
-    """Return the page of one run of optimize; `before` has the neighbours of each value of the input model."""
+@dataclass(frozen=True)
+class Seen:
+    """What the page needs of a model before it is changed: the neighbours of its values, and its map."""
+
+    around: Around
+    map: Overview
+
+
+def seen(model: onnx_ir.Model) -> Seen:
+    """Return what the page needs of the model before it is changed."""
+    return Seen(around(model), overview(model))
+
+
+def report_page(title: str, sub: str, before: Seen, result: Result, sizes: ModelSizes) -> dict[str, Any]:
+    """Return the page of one run of optimize; `before` is of the input model."""
     nodes = _nodes_at(result.model, [record.site for record in result.refusals])
+    net = net_rewrites(result.rewrites, result.model)
     items = [
         *map(_diagnostic, result.diagnostics),
-        *map(_rewrite, result.rewrites),
-        *(_refusal(record, nodes.get(record.site, ())) for record in result.refusals),
+        *(_rewrite(record, before.map) for record in net),
+        *(_refusal(record, nodes.get(record.site, ()), before.map) for record in result.refusals),
     ]
+    keys = [(f"d{index}",) for index in range(len(result.diagnostics))]
+    _number_forms(items, [*keys, *map(rewrite_form, net), *map(refusal_form, result.refusals)])
     first, last = sizes.before, sizes.after
     figures = [
         ("rewrites", str(len(result.rewrites))),
@@ -53,7 +72,7 @@ def report_page(title: str, sub: str, before: Around, result: Result, sizes: Mod
         ("tensors", change_text(size_text(first.tensor_bytes), size_text(last.tensor_bytes), _ARROW)),
         ("file", change_text(size_text(first.file_bytes or 0), size_text(last.file_bytes or 0), _ARROW)),
     ]
-    page = _page(title, sub, figures, items, before, around(result.model))
+    page = _page(title, sub, figures, items, before.around, around(result.model), before.map)
     rules = [{"group": name, "rule": rule, **_amount(amount)} for (name, rule), amount in sizes.rules.items()]
     return {**page, "rules": rules, **({"map": _map(result)} if isinstance(result, ConvertResult) else {})}
 
@@ -83,7 +102,8 @@ def _map(result: ConvertResult) -> list[dict[str, str]]:
 
 def diff_page(title: str, a: onnx_ir.Model, b: onnx_ir.Model, found: ModelDiff) -> dict[str, Any]:
     """Return the page of one comparison."""
-    items = [
+    whole = overview(a)
+    items: list[Entry] = [
         {
             "kind": "change",
             "group": change.subject.partition(" ")[0],
@@ -93,10 +113,12 @@ def diff_page(title: str, a: onnx_ir.Model, b: onnx_ir.Model, found: ModelDiff) 
             "detail": change.detail,
             "before": change.before,
             "after": change.after,
+            "at": whole.places((change.removed,), (change.made,)),
             **_drawings((change.removed,), (change.made,), drawn=change.subject in ("node", "operator")),
         }
         for change in found.changes
     ]
+    _number_forms(items, change_forms(found.changes))
     counts = {
         "same": found.nodes_same,
         "changed": found.nodes_changed,
@@ -105,7 +127,14 @@ def diff_page(title: str, a: onnx_ir.Model, b: onnx_ir.Model, found: ModelDiff) 
     }
     figures = [("differences", str(len(items))), *((f"nodes {key}", str(count)) for key, count in counts.items())]
     sub = "The models are the same." if not items else counted(len(items), "difference")
-    return _page(title, sub, figures, items, around(a), around(b))
+    return _page(title, sub, figures, items, around(a), around(b), whole)
+
+
+def _number_forms(items: Sequence[Entry], forms: Sequence[tuple[str, ...]]) -> None:
+    """Give items that differ only in names and shapes the same number, as the text shows them once."""
+    numbers: dict[tuple[str, ...], int] = {}
+    for item, form in zip(items, forms, strict=True):
+        item["form"] = numbers.setdefault((item["kind"], item["group"], item["rule"], *form), len(numbers))
 
 
 def _told(change: Change) -> str:
@@ -126,6 +155,7 @@ def _page(
     items: Sequence[Entry],
     before: Around,
     after: Around,
+    whole: Overview,
 ) -> dict[str, Any]:
     drawn = [item for item in items if item["drawn"]]
     neighbours = {
@@ -138,11 +168,13 @@ def _page(
         }
         for side, known in (("before", before), ("after", after))
     }
-    return {"schema": 1, "title": title, "sub": sub, "figures": list(figures), "items": items, "around": neighbours}
+    page = {"schema": 1, "title": title, "sub": sub, "figures": list(figures), "items": items, "around": neighbours}
+    return {**page, "overview": whole.data()}
 
 
 def around(model: onnx_ir.Model) -> Around:
     """Return for each value of the model, by name, the operator that makes it and some that use it."""
+    more = Counter[str]()
     found: Around = {value.name or "": ("input", []) for value in model.graph.inputs}
     for value in model.graph.initializers.values():
         found[value.name or ""] = ("constant", [])
@@ -151,9 +183,14 @@ def around(model: onnx_ir.Model) -> Around:
             found[value.name or ""] = (node.op_type, [])
     for node in all_nodes(model):
         for value in node.inputs:
-            consumers = found.get((value.name or "") if value is not None else "", ("", []))[1]
+            name = (value.name or "") if value is not None else ""
+            consumers = found.get(name, ("", []))[1]
             if len(consumers) < _MOST_CONSUMERS:
                 consumers.append(node.op_type)
+            elif name:
+                more[name] += 1
+    for name, count in more.items():
+        found[name][1].append(f"+{count} more")
     for value in model.graph.outputs:
         found.setdefault(value.name or "", ("", []))[1].append("output")
     return found
@@ -163,6 +200,7 @@ def _amount(amount: Amount) -> dict[str, str]:
     """Return the casts and bytes of a rule as shown in the table."""
     casts, sizes = ((amount.casts_added, amount.casts_removed), (amount.bytes_added, amount.bytes_removed))
     return {
+        "count": str(amount.count),
         "casts": " ".join(f"{sign}{number}" for sign, number in zip("+\u2212", casts, strict=True) if number),
         "bytes": " ".join(f"{sign}{size_text(size)}" for sign, size in zip("+\u2212", sizes, strict=True) if size),
     }
@@ -179,14 +217,16 @@ def _nodes_at(model: onnx_ir.Model, sites: Iterable[Site]) -> dict[Site, tuple[N
     return {site: (node_item(found[0], types),) for site, found in nodes.items() if len(found) == 1}
 
 
-def _rewrite(record: Rewrite) -> Entry:
+def _rewrite(record: Rewrite, whole: Overview) -> Entry:
     reason = f"{record.reason} [{effect_text(record)}]"
-    return _item("rewrite", record.pass_name, record.rule, record.site, reason, record.removed, record.made)
+    made = _item("rewrite", record.pass_name, record.rule, record.site, reason, record.removed, record.made)
+    return {**made, "at": whole.places(record.removed, record.made)}
 
 
-def _refusal(record: Refusal, nodes: Sequence[Item]) -> Entry:
+def _refusal(record: Refusal, nodes: Sequence[Item], whole: Overview) -> Entry:
     witness = f" (witness: {record.witness})" if record.witness else ""
-    return _item("refusal", record.pass_name, record.rule, record.site, record.reason + witness, nodes, ())
+    made = _item("refusal", record.pass_name, record.rule, record.site, record.reason + witness, nodes, ())
+    return {**made, "at": whole.places(nodes, ())}
 
 
 def _diagnostic(record: Diagnostic) -> Entry:

@@ -1,7 +1,7 @@
 // Names come from models, which nobody has to trust: they reach the page as text nodes and attribute values, never as HTML.
 "use strict";
 
-const CHUNK = 100;
+const CHUNK = 100, ALIKE = 3;
 const byId = (id) => document.getElementById(id);
 
 function element(tag, options = {}, ...children) {
@@ -30,7 +30,7 @@ const isCast = (op) => /^(Cast|CastLike|BitCast|castsmith\.ConvertPromoteTypes\w
 
 function graphOf(drawing, around) {
   const nodes = drawing.map((node) => ({ ...node, note: node.op === "constant" ? node.note : clip(node.note, 22) })), edges = [], maker = new Map();
-  nodes.forEach((node, index) => node.outs.forEach((name, i) => maker.set(name, [index, node.outTypes[i] || ""])));
+  nodes.forEach((node, index) => node.outs.forEach((name, i) => maker.set(name, [index, node.outTypes[i] || "", i])));
   const count = nodes.length, used = new Set();
   for (let index = 0; index < count; index++) {
     nodes[index].ins.forEach((name, i) => {
@@ -38,21 +38,21 @@ function graphOf(drawing, around) {
       if (!maker.has(name)) {
         const known = around[name];
         nodes.push({ op: known && known[0] ? known[0] : "", outs: [name], ins: [], outTypes: [], inTypes: [], note: name, ghost: true });
-        maker.set(name, [nodes.length - 1, nodes[index].inTypes[i]]);
+        maker.set(name, [nodes.length - 1, nodes[index].inTypes[i], 0]);
       }
-      const [from, type] = maker.get(name);
+      const [from, type, port] = maker.get(name);
       if (from === index) return;
       used.add(name);
-      edges.push({ from, to: index, type: nodes[index].inTypes[i] || type });
+      edges.push({ from, port, to: index, into: i, name, type: nodes[index].inTypes[i] || type });
     });
   }
   for (let index = 0; index < count; index++) {
     nodes[index].outs.forEach((name, i) => {
       const known = around[name], consumers = known ? known[1] : [];
-      if (used.has(name) || (nodes[index].op === "constant" && count > 1)) return;
+      if (used.has(name)) return;
       for (const op of consumers.length ? consumers : [""]) {
         nodes.push({ op, outs: [], ins: [], outTypes: [], inTypes: [], note: name, ghost: true });
-        edges.push({ from: index, to: nodes.length - 1, type: nodes[index].outTypes[i] || "" });
+        edges.push({ from: index, port: i, to: nodes.length - 1, into: 0, name, type: nodes[index].outTypes[i] || "" });
       }
     });
   }
@@ -76,7 +76,7 @@ function layers({ nodes, edges }) {
   const filled = columns.filter(Boolean), place = [];
   for (const column of filled) {
     const weight = (index) => {
-      const before = edges.filter((edge) => edge.to === index && place[edge.from] !== undefined).map((edge) => place[edge.from]);
+      const before = edges.filter((edge) => edge.to === index && place[edge.from] !== undefined).map((edge) => place[edge.from] + edge.port / 100);
       return before.length ? before.reduce((a, b) => a + b) / before.length : 0;
     };
     const weights = new Map(column.map((index) => [index, weight(index)]));
@@ -94,61 +94,101 @@ function draw(tag, attributes, text) {
   return made;
 }
 
-const WIDE = 6.7, SMALL = 5.9, TYPE = 6.4, HEIGHT = 38, GAP = 26;
+const WIDE = 6.7, SMALL = 5.9, TYPE = 6.4, HEIGHT = 38, GAP = 26, PORT = 19;
 
+/* Each output has a place of its own on the right of a box, each input on the left, so that no two edges share a line. */
 function picture(drawing, around, label) {
   const graph = graphOf(drawing, around), columns = layers(graph), box = [];
-  let x = 6, tallest = Math.max(...columns.map((column) => column.length));
-  const height = tallest * (HEIGHT + GAP) + 8;
+  const ports = graph.nodes.map((node) => Math.max(node.ghost ? 1 : node.outs.length, node.ins.length, 1));
+  const heights = ports.map((count) => Math.max(HEIGHT, count * PORT + 4));
+  const tall = (column) => column.reduce((sum, index) => sum + heights[index] + GAP, 0);
+  let x = 6;
+  const height = Math.max(...columns.map(tall)) + 8;
   for (const column of columns) {
-    let widest = 0, label = 0;
-    column.forEach((index, i) => {
-      const node = graph.nodes[index], title = node.ghost ? node.op || "" : node.op;
+    let widest = 0, label = 0, y = (height - tall(column) + GAP) / 2;
+    for (const index of column) {
+      const node = graph.nodes[index], title = node.op || "";
       const width = Math.max(title.length * WIDE, clip(node.note, 24).length * SMALL) + 18;
-      const y = (height - column.length * (HEIGHT + GAP) + GAP) / 2 + i * (HEIGHT + GAP);
-      box[index] = { x, y, width, lead: 0 };
-      widest = Math.max(widest, width);
-    });
+      box[index] = { x, y, width: node.ghost ? width : Math.max(width, 40), height: heights[index], lead: 0 };
+      widest = Math.max(widest, box[index].width);
+      y += heights[index] + GAP;
+    }
     for (const edge of graph.edges) if (column.includes(edge.from)) label = Math.max(label, clip(edge.type, 26).length * TYPE);
-    column.forEach((index) => (box[index].width = graph.nodes[index].ghost ? box[index].width : Math.max(box[index].width, 40)));
     column.forEach((index) => (box[index].lead = x + widest + (label ? label + 10 : 0)));
     x += widest + (label ? label + 44 : 34);
   }
+  const port = (at, index, count) => at.y + (at.height * (index + 1)) / (count + 1);
   const svg = draw("svg", { width: x, height, viewBox: `0 0 ${x} ${height}`, role: "img", "aria-label": label });
   const labelled = new Set();
-  for (const { from, to, type } of graph.edges) {
-    const a = box[from], b = box[to], x1 = a.x + a.width, y1 = a.y + HEIGHT / 2, y2 = b.y + HEIGHT / 2;
-    const lead = Math.min(a.lead, b.x - 10), bend = Math.max(10, (b.x - lead) / 2);
-    svg.append(draw("path", { d: `M${x1},${y1}H${lead}C${lead + bend},${y1} ${b.x - bend},${y2} ${b.x},${y2}` }));
-    if (!labelled.has(from + type) && type) {
-      labelled.add(from + type);
+  for (const edge of graph.edges) {
+    const { from, to, type } = edge, a = box[from], b = box[to], source = graph.nodes[from], target = graph.nodes[to];
+    const x1 = a.x + a.width, y1 = port(a, edge.port, Math.max(source.outs.length, 1));
+    const y2 = port(b, edge.into, Math.max(target.ins.length, 1));
+    const lead = Math.max(x1, Math.min(a.lead, b.x - 10)), bend = Math.max(10, (b.x - lead) / 2);
+    const path = draw("path", { d: `M${x1},${y1}H${lead}C${lead + bend},${y1} ${b.x - bend},${y2} ${b.x},${y2}` });
+    path.append(draw("title", {}, `${edge.name}: ${type}`));
+    svg.append(path);
+    if (!labelled.has(`${from} ${edge.port} ${type}`) && type) {
+      labelled.add(`${from} ${edge.port} ${type}`);
       svg.append(draw("text", { x: x1 + 6, y: y1 - 5, class: "type" }, clip(type, 26)));
     }
   }
   graph.nodes.forEach((node, index) => {
-    const { x, y, width } = box[index], kind = node.ghost ? "ghost" : node.op === "constant" ? "constant" : isCast(node.op) ? "cast" : "";
-    const group = draw("g", {}), middle = x + width / 2, alone = !node.note || !node.op;
+    const { x, y, width, height } = box[index], kind = node.ghost ? "ghost" : node.op === "constant" ? "constant" : isCast(node.op) ? "cast" : "";
+    const group = draw("g", {}), middle = x + width / 2, alone = !node.note || !node.op, down = y + (height - HEIGHT) / 2;
     group.append(draw("title", {}, [node.op, node.note, node.outs.join(", ")].filter(Boolean).join("\n")));
-    group.append(draw("rect", { x, y, width, height: HEIGHT, rx: node.ghost ? 19 : 6, class: "box " + kind }));
-    if (node.op) group.append(draw("text", { x: middle, y: y + (alone ? 23 : 16), "text-anchor": "middle", class: node.ghost ? "ghosted" : "" }, node.op));
-    if (node.note) group.append(draw("text", { x: middle, y: y + (alone ? 23 : 30), "text-anchor": "middle", class: "small" }, clip(node.note, 24)));
+    group.append(draw("rect", { x, y, width, height, rx: node.ghost ? 19 : 6, class: "box " + kind }));
+    if (node.op) group.append(draw("text", { x: middle, y: down + (alone ? 23 : 16), "text-anchor": "middle", class: node.ghost ? "ghosted" : "" }, node.op));
+    if (node.note) group.append(draw("text", { x: middle, y: down + (alone ? 23 : 30), "text-anchor": "middle", class: "small" }, clip(node.note, 24)));
     svg.append(group);
   });
   return svg;
 }
 
+/* ---- the map of the whole graph: from left to right by depth, changed nodes on top; a click opens the change ---- */
+
+const TALL = 150, MARK = 4, LEAST = 5;
+
+function graphMap(map, items, open) {
+  const count = map.depths.length, deepest = Math.max(...map.depths, 0) + 1, lanes = [];
+  const lane = map.depths.map((depth) => (lanes[depth] = (lanes[depth] || 0) + 1) - 1);
+  const widest = Math.max(...lanes.filter(Boolean), 1), wide = 1100, step = wide / deepest;
+  const at = (index) => [(map.depths[index] + 0.5) * step, TALL / 2 + ((lane[index] + 0.5 - lanes[map.depths[index]] / 2) * (TALL - 12)) / Math.max(widest, 6)];
+  const svg = draw("svg", { viewBox: `0 0 ${wide} ${TALL}`, class: "overview", role: "img", "aria-label": "Map of the graph" });
+  const round = (number) => number.toFixed(1);
+  let lines = "";
+  for (let i = 0; i < map.edges.length; i += 2) lines += `M${at(map.edges[i]).map(round)}L${at(map.edges[i + 1]).map(round)}`;
+  if (lines) svg.append(draw("path", { d: lines, class: "thin" }));
+  const size = Math.max(1, Math.min(6, step * 0.6)), dots = new Set();
+  for (let index = 0; index < count; index++) dots.add(at(index).map((number) => Math.round(number)).join(","));
+  svg.append(draw("path", { d: [...dots].map((place) => `M${place}h${round(size)}`).join(""), class: "dots", "stroke-width": round(size) }));
+  const marked = new Map();
+  items.forEach((item, index) => (item.at || []).forEach((node) => { if (!marked.has(node)) marked.set(node, index); }));
+  for (const [node, index] of marked) {
+    const [x, y] = at(node), mark = draw("rect", { x: round(x - MARK / 2), y: round(y - MARK / 2), width: MARK + size / 2, height: MARK + size / 2, class: `at ${items[index].kind}` });
+    mark.append(draw("title", {}, `${items[index].place}: ${items[index].rule}`));
+    mark.addEventListener("click", () => open(index));
+    svg.append(mark);
+  }
+  const text = `The whole graph by depth: ${count} nodes, changes at ${marked.size} of them (a click shows the change)`;
+  return element("figure", { class: "map" }, element("figcaption", {}, text), svg);
+}
+
 /* ---- the page ---- */
 
-function start(data) {
+function start(data, prefix = "") {
   document.title = data.title;
   byId("title").textContent = data.title;
   byId("sub").textContent = data.sub;
   for (const [name, value] of data.figures) byId("summary").append(element("div", { class: "figure" }, element("span", {}, name), element("b", {}, value)));
-  const items = data.items.map((item) => ({ ...item, text: [item.place, item.rule, item.group, item.reason, item.before, item.after].join("\n").toLowerCase() }));
+  const items = data.items.map((item, index) => ({ ...item, index, text: [item.place, item.rule, item.group, item.reason, item.before, item.after].join("\n").toLowerCase() }));
+  const parts = (text) => text.split(" + ");
+  const isOf = (item, kind, group, rule) => item.kind === kind && parts(item.group).includes(group) && parts(item.rule).includes(rule);
   const groups = new Map();
+  for (const { group, rule, count } of data.rules || []) if (rule) groups.set(JSON.stringify(["rewrite", group, rule]), Number(count));
   for (const item of items) {
     const key = JSON.stringify([item.kind, item.group, item.rule]);
-    groups.set(key, (groups.get(key) || 0) + 1);
+    if (!(item.kind === "rewrite" && data.rules)) groups.set(key, (groups.get(key) || 0) + 1);
   }
   const kinds = [...new Set(items.map((item) => item.kind))];
   byId("kind").append(element("option", { value: "" }, "everything"), ...kinds.map((kind) => element("option", { value: kind }, kind)));
@@ -158,8 +198,9 @@ function start(data) {
   }));
   if (kinds.length < 2) byId("kind").hidden = true;
   if (groups.size) byId("summary").append(rulesTable(groups));
+  if (data.overview && data.overview.depths.length >= LEAST) byId("summary").append(graphMap(data.overview, items, show));
   if (data.map && data.map.length) byId("summary").append(precisionMap(data.map));
-  let shown = [], drawn = 0, current = -1;
+  let entries = [], shown = 0, drawn = 0, current = -1, open = false;
 
   function precisionMap(nodes) {
     const types = [...new Set(nodes.map((node) => node.type))];
@@ -184,22 +225,62 @@ function start(data) {
     return element("div", { class: "rules" }, element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows)));
   }
 
+  /* The rows as the text has them: by rule, of those that differ in names and shapes alone the first, then their number. */
+  function grouped(chosen, searching) {
+    if (searching) return chosen.map((item) => ({ item }));
+    const sections = new Map(), found = [];
+    for (const item of chosen) {
+      const key = item.kind === "change" ? "" : `${item.group}, ${item.rule}${item.kind === "rewrite" ? "" : ` (${item.kind})`}`;
+      if (!sections.has(key)) sections.set(key, new Map());
+      const forms = sections.get(key);
+      if (!forms.has(item.form)) forms.set(item.form, []);
+      forms.get(item.form).push(item);
+    }
+    for (const [key, forms] of sections) {
+      const count = [...forms.values()].reduce((sum, alike) => sum + alike.length, 0);
+      if (key) found.push({ heading: `${key} (${count})` });
+      const rows = [];
+      for (const alike of forms.values()) {
+        const most = alike.length > ALIKE + 1 ? ALIKE : alike.length;
+        alike.slice(0, most).forEach((item, i) => rows.push({ item, rest: i === most - 1 ? alike.slice(most) : [] }));
+      }
+      rows.sort((a, b) => a.item.index - b.item.index);
+      found.push(...rows);
+    }
+    return found;
+  }
+
   function filter() {
     const words = byId("search").value.toLowerCase().split(/\s+/).filter(Boolean), kind = byId("kind").value;
     const [k, g, r] = byId("group").value ? JSON.parse(byId("group").value) : [];
-    shown = items.filter((item) => (!kind || item.kind === kind) && (!k || (item.kind === k && item.group === g && item.rule === r))
-      && words.every((word) => item.text.includes(word)));
-    byId("count").textContent = `${shown.length} of ${items.length}`;
+    const chosen = items.filter((item) => (!kind || item.kind === kind) && (!k || isOf(item, k, g, r)) && words.every((word) => item.text.includes(word)));
+    shown = chosen.length;
+    entries = grouped(chosen, words.length > 0);
+    byId("count").textContent = `${shown} of ${items.length}`;
     byId("list").replaceChildren();
     drawn = 0; current = -1;
     more();
   }
 
   function more() {
-    byId("list").append(...shown.slice(drawn, drawn + CHUNK).map(row));
-    drawn = Math.min(drawn + CHUNK, shown.length);
-    byId("more").hidden = drawn >= shown.length;
-    byId("more").textContent = `Show ${Math.min(CHUNK, shown.length - drawn)} more of ${shown.length - drawn}`;
+    byId("list").append(...entries.slice(drawn, drawn + CHUNK).flatMap(lines));
+    drawn = Math.min(drawn + CHUNK, entries.length);
+    byId("more").hidden = drawn >= entries.length;
+    byId("more").textContent = `Show ${Math.min(CHUNK, entries.length - drawn)} more of ${entries.length - drawn}`;
+  }
+
+  function lines(entry) {
+    if (entry.heading) return [element("li", { class: "heading" }, element("h2", {}, entry.heading))];
+    const made = [row(entry.item)];
+    if (entry.rest && entry.rest.length) {
+      const button = element("button", { type: "button", class: "alike" }, `and ${entry.rest.length} more in the same way`);
+      const folded = element("li", { class: "folded" }, button);
+      button.addEventListener("click", () => folded.replaceWith(...entry.rest.map(row)));
+      folded.unfold = () => button.click();
+      folded.holds = new Set(entry.rest.map((item) => item.index));
+      made.push(folded);
+    }
+    return made;
   }
 
   function row(item) {
@@ -207,12 +288,17 @@ function start(data) {
     const button = element("button", { class: "row", type: "button", "aria-expanded": "false" },
       element("span", { class: "mark", "aria-hidden": "true" }, "\u25b8"), element("span", { class: "place" }, item.place || "the model"), tag,
       element("span", { class: "why" }, item.reason));
-    const entry = element("li", {}, button);
-    button.addEventListener("click", () => {
-      const open = button.getAttribute("aria-expanded") === "true";
-      button.setAttribute("aria-expanded", String(!open));
-      if (open) entry.lastChild.remove(); else entry.append(body(item));
-    });
+    const name = `${prefix}r${item.index}`;
+    const link = element("a", { class: "link", href: `#${name}`, title: "Link to this change", "aria-label": "Link to this change" }, "#");
+    const entry = element("li", { id: name }, button, link);
+    entry.toggle = (wanted) => {
+      const isOpen = button.getAttribute("aria-expanded") === "true";
+      if (isOpen === wanted) return;
+      button.setAttribute("aria-expanded", String(wanted));
+      if (wanted) entry.append(body(item)); else entry.lastChild.remove();
+    };
+    button.addEventListener("click", () => entry.toggle(button.getAttribute("aria-expanded") !== "true"));
+    if (open) entry.toggle(true);
     return entry;
   }
 
@@ -230,12 +316,47 @@ function start(data) {
     return made;
   }
 
+  const everyRow = () => [...byId("list").children].filter((entry) => entry.toggle);
+
+  function all(wanted) {
+    open = wanted;
+    byId("all").textContent = wanted ? "Close all" : "Open all";
+    byId("all").setAttribute("aria-pressed", String(wanted));
+    if (wanted) [...byId("list").children].forEach((entry) => entry.unfold && entry.unfold());
+    everyRow().forEach((entry) => entry.toggle(wanted));
+  }
+
+  /* Open the row of an item, wherever it is: filters are cleared, and what is folded is shown. */
+  function show(index) {
+    const name = `${prefix}r${index}`;
+    if (!byId(name)) {
+      if (shown < items.length) { byId("search").value = byId("kind").value = byId("group").value = ""; filter(); }
+      const held = (entry) => entry.item && (entry.item.index === index || entry.rest.some((item) => item.index === index));
+      const at = entries.findIndex(held);
+      while (at >= drawn && drawn < entries.length) more();
+      [...byId("list").children].forEach((entry) => { if (entry.holds && entry.holds.has(index)) entry.unfold(); });
+    }
+    const entry = byId(name);
+    if (!entry) return;
+    entry.toggle(true);
+    entry.scrollIntoView({ block: "start" });
+    entry.firstChild.focus({ preventScroll: true });
+  }
+
+  function followLink() {
+    const found = /r([0-9]+)$/.exec(location.hash);
+    if (found && location.hash === `#${prefix}r${found[1]}`) show(Number(found[1]));
+  }
+
   let waiting = 0;
   byId("search").addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(filter, 60); });
   byId("kind").addEventListener("change", filter);
   byId("group").addEventListener("change", filter);
   byId("more").addEventListener("click", more);
+  byId("all").addEventListener("click", () => all(!open));
   byId("controls").addEventListener("submit", (event) => { event.preventDefault(); filter(); });
+  window.addEventListener("beforeprint", () => { while (drawn < entries.length) more(); all(true); document.querySelectorAll("details").forEach((each) => (each.open = true)); });
+  window.addEventListener("hashchange", followLink);
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const typing = /^(INPUT|SELECT)$/.test(document.activeElement.tagName);
@@ -245,22 +366,35 @@ function start(data) {
       const rows = [...document.querySelectorAll(".row")];
       const at = rows.indexOf(document.activeElement);
       current = Math.max(0, (at < 0 ? current : at) + (event.key === "j" ? 1 : -1));
-      if (current >= rows.length && drawn < shown.length) { more(); return; }
+      if (current >= rows.length && drawn < entries.length) { more(); return; }
       if (rows[current]) rows[current].focus();
     }
   });
   filter();
+  followLink();
   document.body.dataset.ready = "yes";
+}
+
+/* ---- light, dark, or as the system has it ---- */
+
+function themes() {
+  const names = ["as the system", "light", "dark"], root = document.documentElement;
+  let at = 0;
+  byId("theme").addEventListener("click", () => {
+    at = (at + 1) % names.length;
+    if (at) root.dataset.theme = names[at]; else delete root.dataset.theme;
+    byId("theme").textContent = `Colours: ${names[at]}`;
+  });
 }
 
 /* ---- many models: a table, and the page of the one that the address names ---- */
 
 function open_(data) {
   if (!data.models) return start(data);
-  window.addEventListener("hashchange", () => location.reload());
-  const at = /^#model-([0-9]+)$/.exec(location.hash), chosen = at && data.models[Number(at[1])];
+  const model = () => (/^#model-([0-9]+)(-r[0-9]+)?$/.exec(location.hash) || [])[1], at = model(), chosen = at !== undefined && data.models[Number(at)];
+  window.addEventListener("hashchange", () => { if (model() !== at) location.reload(); });
   if (!chosen || !chosen.page) return overview(data);
-  start(chosen.page);
+  start(chosen.page, `model-${at}-`);
   byId("sub").append(" ", element("a", { href: "#" }, "all models"));
 }
 
@@ -279,4 +413,5 @@ function overview(data) {
   document.body.dataset.ready = "yes";
 }
 
+themes();
 read().then(open_, (error) => { byId("title").textContent = "This report cannot be shown: " + error.message; });

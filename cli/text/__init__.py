@@ -20,9 +20,10 @@ from castsmith.lazy import door
 if TYPE_CHECKING:
     from castsmith.cli.text.bounds import bounds_data, bounds_lines
     from castsmith.cli.text.cast import convert, read_value, shown
-    from castsmith.cli.text.diff import comparison_lines
+    from castsmith.cli.text.diff import change_forms, comparison_lines
     from castsmith.cli.text.findings import as_command, finding_line
     from castsmith.cli.text.model import model_lines
+    from castsmith.cli.text.rewrites import refusal_form, rewrite_form
     from castsmith.cli.text.summary import print_result
     from castsmith.cli.text.terminal import (
         Line,
@@ -43,6 +44,7 @@ __all__ = [
     "as_command",
     "bounds_data",
     "bounds_lines",
+    "change_forms",
     "change_text",
     "columns",
     "comparison_lines",
@@ -56,6 +58,8 @@ __all__ = [
     "printable",
     "progress",
     "read_value",
+    "refusal_form",
+    "rewrite_form",
     "shown",
     "size_text",
     "table_lines",
@@ -69,9 +73,10 @@ if not TYPE_CHECKING:
         {
             "bounds": ("bounds_data", "bounds_lines"),
             "cast": ("convert", "read_value", "shown"),
-            "diff": ("comparison_lines",),
+            "diff": ("change_forms", "comparison_lines"),
             "findings": ("as_command", "finding_line"),
             "model": ("model_lines",),
+            "rewrites": ("refusal_form", "rewrite_form"),
             "summary": ("print_result",),
             "terminal": (
                 "Line",

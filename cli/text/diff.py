@@ -71,6 +71,15 @@ def _by_place(changes: Iterable[Change]) -> list[list[Change]]:
     return places
 
 
+def change_forms(changes: Sequence[Change]) -> list[Form]:
+    """Return for each change a key that changes alike share: those of places that changed alike, in turn."""
+    found: list[Form] = []
+    for index, group in enumerate(_by_place(changes)):
+        form = _form(index, group)
+        found += [(*form, str(turn)) for turn in range(len(group))]
+    return found
+
+
 def _folded(places: list[list[Change]], *, full: bool) -> Iterator[tuple[list[Change], list[list[Change]]]]:
     """Return the places to show, in order; each last one of a form carries the places that are not shown."""
     alike: dict[Form, list[int]] = {}

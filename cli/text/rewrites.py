@@ -32,7 +32,7 @@ def rewrite_lines(rewrites: Sequence[Rewrite], *, full: bool = False) -> Iterato
 
     Unless `full`, of rewrites that differ only in names and shapes the first represent all.
     """
-    for record, heading, others in _grouped(rewrites, _rewrite_form, full=full):
+    for record, heading, others in _grouped(rewrites, rewrite_form, full=full):
         yield from heading
         yield Line((("", "  "), ("cyan", one_line(str(record.site)))), 4)
         yield from (item_line("    - ", "red", item, _HANG) for item in _by_line(record.removed))
@@ -44,7 +44,7 @@ def rewrite_lines(rewrites: Sequence[Rewrite], *, full: bool = False) -> Iterato
 
 def refusal_lines(refusals: Sequence[Refusal], *, full: bool = False) -> Iterator[Line]:
     """Yield each refusal: its place, the reason, and a witness; unless `full`, of many with one reason the first."""
-    for record, heading, others in _grouped(refusals, _refusal_form, full=full):
+    for record, heading, others in _grouped(refusals, refusal_form, full=full):
         yield from heading
         yield Line((("", "  "), ("cyan", one_line(str(record.site)))), 4)
         witness = f" (witness: {one_line(record.witness)})" if record.witness else ""
@@ -53,7 +53,7 @@ def refusal_lines(refusals: Sequence[Refusal], *, full: bool = False) -> Iterato
             yield Line((("dim", f"    also not, for the same reason (shown by --diff=full), {_places(others)}"),), 4)
 
 
-def _rewrite_form(record: Rewrite) -> Form:
+def rewrite_form(record: Rewrite) -> Form:
     """Return a key for rewrites that differ only in names and shapes."""
     sides = (*map(_gist, record.removed), "->", *map(_gist, record.made))
     length = sum(1 for _ in _by_line(record.made))
@@ -67,7 +67,8 @@ def _gist(item: Item) -> str:
     return item.role or item.element if isinstance(item, ValueItem) else "text"
 
 
-def _refusal_form(record: Refusal) -> Form:
+def refusal_form(record: Refusal) -> Form:
+    """Return a key for refusals for the same reason."""
     return ("short", *_words(record.reason), record.witness)
 
 

@@ -1,0 +1,79 @@
+"""The map of a whole graph for the page: each node by its depth, and the nodes at which something changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import onnx_ir
+
+from castsmith.ir.records import Item, NodeItem, ValueItem
+from castsmith.ir.walks import all_nodes
+
+_MOST_WITH_EDGES = 3000
+"""Number of nodes up to which the map has edges."""
+
+
+@dataclass
+class Overview:
+    """The nodes of a model in order.
+
+    Attributes:
+        depths: The length of the longest path to each node.
+        operators: The operator of each node, as an index of `names`.
+        names: The operators.
+        edges: Pairs of nodes, one after the other; empty for large models.
+        makers: The node that makes each value, by name.
+        users: The first node that uses each value, by name.
+    """
+
+    depths: list[int] = field(default_factory=list[int])
+    operators: list[int] = field(default_factory=list[int])
+    names: list[str] = field(default_factory=list[str])
+    edges: list[int] = field(default_factory=list[int])
+    makers: dict[str, int] = field(default_factory=dict[str, int])
+    users: dict[str, int] = field(default_factory=dict[str, int])
+
+    def places(self, removed: Iterable[Item | None], made: Iterable[Item | None]) -> list[int]:
+        """Return the nodes that a change removes; of one that removes none, those beside what it makes."""
+        gone = {self.makers[name] for item in removed if item is not None for name in item.made if name in self.makers}
+        if gone:
+            return sorted(gone)
+        beside: set[int] = set()
+        for item in (*removed, *made):
+            for name in item.names if isinstance(item, NodeItem | ValueItem) else ():
+                place = self.makers.get(name, self.users.get(name))
+                beside |= set() if place is None else {place}
+        return sorted(beside)[:1]
+
+    def data(self) -> dict[str, Any]:
+        """Return what the page draws."""
+        return {"depths": self.depths, "operators": self.operators, "names": self.names, "edges": self.edges}
+
+
+def overview(model: onnx_ir.Model) -> Overview:
+    """Return the map of the model."""
+    found, known = Overview(), dict[str, int]()
+    nodes = list(all_nodes(model))
+    for index, node in enumerate(nodes):
+        depth = 0
+        for value in node.inputs:
+            name = "" if value is None else value.name or ""
+            found.users.setdefault(name, index)
+            maker = found.makers.get(name)
+            if maker is not None and nodes[maker].inputs:
+                depth = max(depth, found.depths[maker] + 1)
+                if len(nodes) <= _MOST_WITH_EDGES:
+                    found.edges += (maker, index)
+        found.depths.append(depth)
+        found.operators.append(known.setdefault(node.op_type, len(known)))
+        found.makers.update({value.name or "": index for value in node.outputs if value.name})
+    for index, node in enumerate(nodes):
+        first = min(
+            (found.users[value.name or ""] for value in node.outputs if value.name in found.users), default=None
+        )
+        if not node.inputs and first is not None:  # a constant is beside its first user
+            found.depths[index] = max(found.depths[first] - 1, 0)
+    found.names = list(known)
+    return found
