@@ -41,14 +41,14 @@ _LARGE = 1 << 18
 
 @dataclass(frozen=True)
 class Seen:
-    """What the page needs of a model before it is changed: the neighbours of its values, and its map."""
+    """Facts about a model before it is changed: the neighbours of its values, and its map."""
 
     around: Around
     map: Overview
 
 
 def seen(model: onnx_ir.Model) -> Seen:
-    """Return what the page needs of the model before it is changed."""
+    """Return the facts that the page needs of the model before it is changed."""
     return Seen(around(model), overview(model))
 
 
