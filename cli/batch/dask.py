@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -13,7 +13,7 @@ _PATIENCE = 15.0
 """Seconds without any worker after which the cluster is given up."""
 
 
-def on_dask(address: str, tasks: Sequence[Task]) -> Generator[Done]:
+def on_dask(address: str, tasks: Sequence[Task], ahead: Callable[[Task], Done | None] | None = None) -> Generator[Done]:
     """Yield the outcome of each model as it ends. Raises OptionError if Dask or the scheduler is missing."""
     from castsmith.numerics.errors import OptionError
 
@@ -26,7 +26,12 @@ def on_dask(address: str, tasks: Sequence[Task]) -> Generator[Done]:
     except (OSError, ValueError):
         raise OptionError(f"--dask {address}: no scheduler answers at this address.") from None
     with client:
-        futures = {client.submit(run_alone, task, pure=False, retries=1): task for task in tasks}
+        futures: dict[Any, Task] = {}
+        for task in tasks:
+            if ahead is not None and (known := ahead(task)) is not None:
+                yield known
+            else:
+                futures[client.submit(run_alone, task, pure=False, retries=1)] = task
         yield from _outcomes(address, client, distributed.wait, futures)
 
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from castsmith.cli.arguments import json_text
 from castsmith.cli.batch.inputs import models_of
@@ -60,11 +61,11 @@ def run_many(arguments: argparse.Namespace) -> int:
         require_report(report)
         require_writable(report)
     if arguments.dry_run:
-        return _run(arguments, tasks, _left(arguments, folder, tasks) if arguments.skip_unchanged else None)
+        return _run(arguments, tasks, _only_changed(arguments, folder) if arguments.skip_unchanged else None)
     folder.mkdir(parents=True, exist_ok=True)
     for task in tasks:
         Path(task.output).parent.mkdir(parents=True, exist_ok=True)
-    return _run(arguments, tasks, _left(arguments, folder, tasks) if arguments.skip_unchanged else None)
+    return _run(arguments, tasks, _only_changed(arguments, folder) if arguments.skip_unchanged else None)
 
 
 def run_pairs(arguments: argparse.Namespace) -> int:
@@ -102,29 +103,28 @@ def run_tasks(jobs: int, tasks: Sequence[Task]) -> dict[str, Done]:
     return finished
 
 
-Left = tuple[list[Task], Callable[[Done], None]]
-"""The tasks that are to be run, and what is called with each outcome."""
+class Steps(NamedTuple):
+    """The work of a run around each task: `ahead` gives the outcome of one that need not be run, `note` gets each."""
+
+    ahead: Callable[[Task], Done | None]
+    note: Callable[[Done], None]
 
 
-def _run(arguments: argparse.Namespace, tasks: Sequence[Task], left: Left | None) -> int:
-    to_run, note = left or (list(tasks), _nothing)
+def _run(arguments: argparse.Namespace, tasks: Sequence[Task], steps: Steps | None) -> int:
+    ahead, note = steps or Steps(_nothing, _nothing)
     finished: dict[str, Done] = {}
-    sources = {task.source for task in to_run}
-    done_before = {task.source: _unchanged(task) for task in tasks if task.source not in sources}
-    for done in done_before.values():
-        _tell(arguments, done)
     with (
         cleaned_up_if_interrupted(),
-        progress(len(to_run), quiet=arguments.quiet) as announce,
-        closing(_everywhere(arguments, to_run)) as every,
+        progress(len(tasks), quiet=arguments.quiet) as announce,
+        closing(_everywhere(arguments, tasks, ahead)) as every,
     ):
-        announce(counted(len(to_run), "model"))
+        announce(counted(len(tasks), "model"))
         for done in every:
             finished[done["input"]] = done
             note(done)
             _tell(arguments, done)
-            announce(f"{len(finished)} of {len(to_run)}: {done['input']}")
-    return _conclude(arguments, [{**done_before, **finished}[task.source] for task in tasks])
+            announce(f"{len(finished)} of {len(tasks)}: {done['input']}")
+    return _conclude(arguments, [finished[task.source] for task in tasks])
 
 
 def _conclude(arguments: argparse.Namespace, everything: Sequence[Done]) -> int:
@@ -195,13 +195,15 @@ def _tell(arguments: argparse.Namespace, done: Done) -> None:
         print(done["text"], end="\n" if done["text"] else "", flush=True)
 
 
-def _everywhere(arguments: argparse.Namespace, tasks: Sequence[Task]) -> Generator[Done]:
+def _everywhere(
+    arguments: argparse.Namespace, tasks: Sequence[Task], ahead: Callable[[Task], Done | None]
+) -> Generator[Done]:
     from castsmith.cli.batch.dask import on_dask
     from castsmith.cli.batch.pool import on_this_machine
 
     if getattr(arguments, "dask", None) is None:
-        return on_this_machine(arguments.jobs, tasks)
-    return on_dask(arguments.dask, [_seen_from_afar(task) for task in tasks])
+        return on_this_machine(arguments.jobs, tasks, ahead)
+    return on_dask(arguments.dask, [_seen_from_afar(task) for task in tasks], ahead)
 
 
 def _seen_from_afar(task: Task) -> Task:
@@ -286,24 +288,34 @@ def _data_of(arguments: argparse.Namespace, task: Task) -> Path:
     return output.with_name(arguments.external_data or f"{output.name}.data")
 
 
-def _left(arguments: argparse.Namespace, folder: Path, tasks: Sequence[Task]) -> Left:
-    """Return the tasks whose result is not there yet, and a function that notes each model that is written."""
+def _only_changed(arguments: argparse.Namespace, folder: Path) -> Steps:
+    """Return the steps that leave out models whose result is there already, and note each model that is written.
+
+    The files of a model are read for it once, when its turn comes.
+    """
     from castsmith.cli.batch import unchanged
 
     settings = [path for paths in settings_files(arguments).values() for path in paths]
     key = unchanged.key_of(_words(arguments), filter(None, settings))
     known = unchanged.read(folder)
-    left = [task for task in tasks if not unchanged.is_unchanged(folder, task, known, key)]
     if not arguments.dry_run:
         unchanged.tidy(folder, known)
-    before = {task.source: (task, unchanged.digests_of(Path(task.source))) for task in left}
+    before: dict[str, tuple[Task, Mapping[str, Any]]] = {}
+
+    def ahead(task: Task) -> Done | None:
+        digests = unchanged.Digests()
+        if unchanged.is_unchanged(folder, task, known, key, digests):
+            return _unchanged(task)
+        if not arguments.dry_run:
+            before[task.source] = task, digests.of_model(Path(task.source))
+        return None
 
     def note(done: Done) -> None:
-        task, digests = before[done["input"]]
-        if done["exit_code"] == DONE and not arguments.dry_run:
+        if done["exit_code"] == DONE and done["input"] in before:
+            task, digests = before[done["input"]]
             unchanged.add(folder, unchanged.entry_of(folder, task, key, digests))
 
-    return left, note
+    return Steps(ahead, note)
 
 
 def _unchanged(task: Task) -> Done:
@@ -311,5 +323,5 @@ def _unchanged(task: Task) -> Done:
     return {**done, "messages": [], "error": None, "report": None, "text": "", "page": None}
 
 
-def _nothing(done: Done) -> None:
-    del done
+def _nothing(of_task: object) -> None:
+    del of_task

@@ -6,7 +6,7 @@ import contextlib
 import subprocess
 import threading
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from queue import SimpleQueue
 
 from castsmith.cli.batch import worker
@@ -16,11 +16,19 @@ _PATIENCE = 0.5
 """Seconds that an interrupted process has to remove its unfinished files."""
 
 
-def on_this_machine(jobs: int, tasks: Sequence[Task]) -> Generator[Done]:
-    """Yield the outcome of each task as it ends. An interrupt ends the running ones, and starts no other."""
+def on_this_machine(
+    jobs: int, tasks: Sequence[Task], ahead: Callable[[Task], Done | None] | None = None
+) -> Generator[Done]:
+    """Yield the outcome of each task as it ends. An interrupt ends the running ones, and starts no other.
+
+    Args:
+        jobs: The number of processes.
+        tasks: The tasks.
+        ahead: Called when the turn of a task comes; the outcome, if it returns one, is that of the task.
+    """
     waiting, finished, running = _Shared(iter(tasks)), SimpleQueue[Done](), set[subprocess.Popen[bytes]]()
     threads = [
-        threading.Thread(target=_work, args=(waiting, finished, running), daemon=True)
+        threading.Thread(target=_work, args=(waiting, finished, running, ahead), daemon=True)
         for _ in range(min(jobs, useful_processes([task.source for task in tasks])))
     ]
     for thread in threads:
@@ -58,11 +66,19 @@ class _Shared:
             self._tasks = iter(())
 
 
-def _work(waiting: _Shared, finished: SimpleQueue[Done], running: set[subprocess.Popen[bytes]]) -> None:
+def _work(
+    waiting: _Shared,
+    finished: SimpleQueue[Done],
+    running: set[subprocess.Popen[bytes]],
+    ahead: Callable[[Task], Done | None] | None,
+) -> None:
     """Have a process do tasks until all are done; a process that died is replaced."""
     process: subprocess.Popen[bytes] | None = None
     while (task := waiting.take()) is not None:
         try:
+            if ahead is not None and (known := ahead(task)) is not None:
+                finished.put(known)
+                continue
             if process is None or process.poll() is not None:
                 process = worker.start()
                 running.add(process)

@@ -51,50 +51,64 @@ def add(folder: Path, entry: Mapping[str, Any]) -> None:
         file.write(f"{json.dumps(entry)}\n")
 
 
-def is_unchanged(folder: Path, task: Task, known: Known, key: str) -> bool:
+class Digests:
+    """Digests of files, each read once: one of these is made for each model, when its turn comes."""
+
+    def __init__(self) -> None:
+        self._known: dict[Path, str] = {}
+
+    def of(self, path: Path) -> str:
+        """Return the digest of the file. Raises OSError."""
+        if path not in self._known:
+            with path.open("rb") as file:
+                self._known[path] = hashlib.file_digest(file, "sha256").hexdigest()
+        return self._known[path]
+
+    def of_model(self, model: Path) -> dict[str, Any]:
+        """Return digests of the model and of the data files that it names, by path relative to the model.
+
+        A model that cannot be read has no entry: its error is reported where it is optimized.
+        """
+        import onnx_ir
+
+        from castsmith.ir.errors import ModelError
+        from castsmith.ir.io import load
+        from castsmith.ir.walks import files_read
+
+        try:
+            loaded: onnx_ir.Model = load(model)
+            files = sorted(files_read(loaded))
+            names = {
+                str(file.relative_to(model.parent) if file.is_relative_to(model.parent) else file): file
+                for file in files
+            }
+            return {"model": self.of(model), "data": {name: self.of(file) for name, file in names.items()}}
+        except (ModelError, OSError):
+            return {"model": None, "data": {}}
+
+
+def is_unchanged(folder: Path, task: Task, known: Known, key: str, digests: Digests) -> bool:
     """True if the input, the options and the result are those of the entry."""
     entry = known.get(_name(folder, task))
     if entry is None or entry.get("key") != key:
         return False
     source, output = Path(task.source), Path(task.output)
     try:
-        read_files = {name: _digest(source.parent / name) for name in entry["data"]}
-        written_files = {name: _digest(output.parent / name) for name in entry["written_data"]}
-        digests = _digest(source), _digest(output)
+        read_files = {name: digests.of(source.parent / name) for name in entry["data"]}
+        written_files = {name: digests.of(output.parent / name) for name in entry["written_data"]}
+        of_source, of_output = digests.of(source), digests.of(output)
     except (OSError, TypeError):
         return False
-    in_place = digests[0] == entry["result"] and source.resolve() == output.resolve()
-    same = (digests[0] == entry["model"] or in_place) and digests[1] == entry["result"]
+    in_place = of_source == entry["result"] and source.resolve() == output.resolve()
+    same = (of_source == entry["model"] or in_place) and of_output == entry["result"]
     return same and written_files == entry["written_data"] and (in_place or read_files == entry["data"])
 
 
 def entry_of(folder: Path, task: Task, key: str, before: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the entry of a model that has just been written; `before` is what `digests_of` said of its input."""
-    after = digests_of(Path(task.output))
+    """Return the entry of a model that has just been written; `before` is what `of_model` said of its input."""
+    after = Digests().of_model(Path(task.output))
     result = {"result": after["model"], "written_data": after["data"]}
     return {"output": _name(folder, task), "key": key, **before, **result}
-
-
-def digests_of(model: Path) -> dict[str, Any]:
-    """Return digests of the model and of the data files that it names, by path relative to the model.
-
-    A model that cannot be read has no entry: its error is reported where it is optimized.
-    """
-    import onnx_ir
-
-    from castsmith.ir.errors import ModelError
-    from castsmith.ir.io import load
-    from castsmith.ir.walks import files_read
-
-    try:
-        loaded: onnx_ir.Model = load(model)
-        files = sorted(files_read(loaded))
-        names = {
-            str(file.relative_to(model.parent) if file.is_relative_to(model.parent) else file): file for file in files
-        }
-        return {"model": _digest(model), "data": {name: _digest(file) for name, file in names.items()}}
-    except (ModelError, OSError):
-        return {"model": None, "data": {}}
 
 
 def key_of(words: Iterable[str], settings: Iterable[Path]) -> str:
@@ -103,11 +117,6 @@ def key_of(words: Iterable[str], settings: Iterable[Path]) -> str:
     for path in settings:
         found.update(path.read_bytes() if path.is_file() else b"")
     return found.hexdigest()
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _name(folder: Path, task: Task) -> str:
