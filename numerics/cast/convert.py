@@ -17,7 +17,7 @@ from onnx_ir import DataType
 
 from castsmith.numerics.arguments import as_array, flag, whole_number
 from castsmith.numerics.cast.codec import Array, code_dtype, code_mask
-from castsmith.numerics.cast.narrowing import is_native, look_up, narrow, widen, widen_half
+from castsmith.numerics.cast.narrowing import is_native, look_up, narrow, narrow_into, widen, widen_half
 from castsmith.numerics.cast.settings import NEWEST_OPSET, Policy, policy_for, require_settings, require_type
 from castsmith.numerics.cast.strings import parse_codes, print_codes
 from castsmith.numerics.errors import CastError, ElementTypeError
@@ -110,6 +110,8 @@ def cast(
         if source is DataType.STRING:
             codes = parse_codes(texts_of(elements), element_type(target), policy)
             return codes.view(target.numpy()).reshape(elements.shape)
+        if _is_numpys_own(element_type(source), element_type(target)):
+            return elements.astype(target.numpy(), order="C")
         result = np.empty(elements.size, target.numpy())
         out = result if target is DataType.STRING else result.view(code_dtype(element_type(target)))
         convert = _converter(source, target, policy)
@@ -138,16 +140,13 @@ def _converter(source: DataType, target: DataType, policy: Policy) -> Callable[[
     from_row, to_row = element_type(source), element_type(target)
     if target is DataType.STRING:
         return lambda codes, out: np.copyto(out, print_codes(codes, from_row))
-    if _is_numpys_own(from_row, to_row):
-        given, wanted = source.numpy(), target.numpy()
-        return lambda codes, out: np.copyto(out.view(wanted), codes.view(given), casting="unsafe")
     if target is DataType.FLOAT and from_row.bits == 16 and from_row.kind is Kind.FLOATING:
         return lambda codes, out: widen_half(codes, from_row, out)
     if _is_tabled(from_row, to_row):
         every = np.arange(2 ** (8 * code_dtype(from_row).itemsize), dtype=code_dtype(from_row))
         table = narrow(widen(every, from_row), to_row, policy)
         return lambda codes, out: look_up(table, codes, out)
-    return lambda codes, out: np.copyto(out, narrow(widen(codes, from_row), to_row, policy))
+    return lambda codes, out: narrow_into(out, widen(codes, from_row), to_row, policy)
 
 
 def _is_numpys_own(source: ElementType, target: ElementType) -> bool:
@@ -158,9 +157,14 @@ def _is_numpys_own(source: ElementType, target: ElementType) -> bool:
 
 
 def _is_tabled(source: ElementType, target: ElementType) -> bool:
-    """True if a table of all codes of `source` is fastest: up to 8 bits, and from 16 bits to 16 bits or fewer."""
+    """True if a table of all codes of `source` is fastest: up to 8 bits, and from 16 bits to 16 bits or fewer.
+
+    Integers of 8 bits are numbers of bfloat16, to which ml_dtypes converts them faster.
+    """
     width = code_dtype(source).itemsize
-    return width == 1 or (width == 2 and target.kind is Kind.FLOATING and target.bits <= 16)
+    if width == 1:
+        return not (is_native(source) and target.dtype is DataType.BFLOAT16)
+    return width == 2 and target.kind is Kind.FLOATING and target.bits <= 16
 
 
 FIRST_OPSET = 26
