@@ -160,12 +160,12 @@ function graphMap(map, items, open) {
   for (let i = 0; i < map.edges.length; i += 2) lines += `M${at(map.edges[i]).map(round)}L${at(map.edges[i + 1]).map(round)}`;
   if (lines) svg.append(draw("path", { d: lines, class: "thin" }));
   const size = Math.max(1, Math.min(6, step * 0.6)), dots = new Set();
-  for (let index = 0; index < count; index++) dots.add(at(index).map((number) => Math.round(number)).join(","));
-  svg.append(draw("path", { d: [...dots].map((place) => `M${place}h${round(size)}`).join(""), class: "dots", "stroke-width": round(size) }));
+  for (let index = 0; index < count; index++) { const [x, y] = at(index); dots.add(`${Math.round(x - size / 2)},${Math.round(y)}`); }
+  svg.append(draw("path", { d: [...dots].map((place) => `M${place}h${round(size)}`).join(""), class: "dots", style: `stroke-width: ${round(size)}` }));
   const marked = new Map();
   items.forEach((item, index) => (item.at || []).forEach((node) => { if (!marked.has(node)) marked.set(node, index); }));
   for (const [node, index] of marked) {
-    const [x, y] = at(node), mark = draw("rect", { x: round(x - MARK / 2), y: round(y - MARK / 2), width: MARK + size / 2, height: MARK + size / 2, class: `at ${items[index].kind}` });
+    const [x, y] = at(node), mark = draw("rect", { x: round(x - MARK / 2 - size / 4), y: round(y - MARK / 2 - size / 4), width: MARK + size / 2, height: MARK + size / 2, class: `at ${items[index].kind}` });
     mark.append(draw("title", {}, `${items[index].place}: ${items[index].rule}`));
     mark.addEventListener("click", () => open(index));
     svg.append(mark);

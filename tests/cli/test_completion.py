@@ -47,9 +47,10 @@ def script(castsmith: Command, shell: str) -> str:
 
 
 def run(shell: str, *words: str, line: str = "") -> list[str]:
-    if shutil.which(shell) is None:
+    found = shutil.which(shell)
+    if found is None:
         pytest.skip(f"{shell} is not installed")
-    done = subprocess.run([shell, *words], env={"PATH": "/usr/bin:/bin", "LINE": line}, capture_output=True, text=True)
+    done = subprocess.run([found, *words], env={"PATH": "/usr/bin:/bin", "LINE": line}, capture_output=True, text=True)
     assert done.stderr == ""
     return done.stdout.split()
 
