@@ -28,6 +28,7 @@ from castsmith.ir.ops import (
     DEFAULT_DOMAINS,
     FLOW,
     QONNX_DOMAINS,
+    RUNS_GRAPHS,
     named_type,
     opset_of,
     type_attributes,
@@ -59,7 +60,7 @@ def nonconformity(
     )
     if form is None:
         called = functions.get(node.op_identifier()) if functions else None
-        if called is None and node.domain in DEFAULT_DOMAINS and node.op_type in FLOW:
+        if called is None and node.domain in DEFAULT_DOMAINS and node.op_type in RUNS_GRAPHS:
             return f"opset {opset or 0} has no {node.op_type}"
         return None if called is None else _misfit(node, (0, len(called.inputs)), (0, len(called.outputs)))
     wrong = _misfit(node, form.inputs, form.outputs)
@@ -69,9 +70,12 @@ def nonconformity(
         if index < len(node.inputs) and node.inputs[index] is None:
             return f"{node.op_type} lacks the required input {index}"
     attributes = node.attributes.data
+    runs_graphs = node.domain in DEFAULT_DOMAINS and node.op_type in RUNS_GRAPHS
     for name in form.required:
         if name not in attributes:
             return f"{node.op_type} lacks the required attribute {name}"
+        if runs_graphs and attributes[name].is_ref():
+            return f"the attribute {name} of {node.op_type} is a parameter of its function, which is not supported"
     for name, attribute in attributes.items():
         expected = form.attributes.get(name)
         if expected is not None and not attribute.is_ref():

@@ -104,17 +104,18 @@ def _attribute(attribute: onnx_ir.Attr) -> str:
         case AttributeType.TENSORS:
             return f"[{', '.join(map(_tensor, attribute.as_tensors()))}]"
         case AttributeType.STRING:
-            return _shortened(_quoted(attribute.as_string()))
+            return _shortened(_quoted(attribute.value))
         case AttributeType.STRINGS:
-            return _shortened(f"[{', '.join(map(_quoted, attribute.as_strings()))}]")
+            return _shortened(f"[{', '.join(map(_quoted, attribute.value))}]")
         case AttributeType.INTS | AttributeType.FLOATS:
             return _shortened(f"[{', '.join(map(str, attribute.value))}]")
         case _:
             return _shortened(attribute_text(attribute))
 
 
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+def _quoted(text: str | bytes) -> str:
+    """Return the text in quotes; bytes that are not UTF-8 are escaped."""
+    return json.dumps(text if isinstance(text, str) else text.decode(errors="backslashreplace"), ensure_ascii=False)
 
 
 def _shortened(text: str) -> str:
@@ -127,7 +128,7 @@ def _shortened(text: str) -> str:
 def _tensor(tensor: onnx_ir.TensorProtocol) -> str:
     shape = f"{type_name(tensor.dtype)}[{', '.join(map(str, tensor.shape.numpy()))}]"
     if isinstance(tensor, onnx_ir.ExternalTensor):
-        return f"{shape} in {_quoted(f'{tensor.location}')}, offset {tensor.offset or 0}, {tensor.nbytes} bytes"
+        return f"{shape} in {_quoted(f'{tensor.location}')}, offset {tensor.offset or 0}{_length(tensor)}"
     if tensor.size > _MOST_ELEMENTS:
         return f"{shape} {{... blake2b {digest(tensor)[2].hex()[:_DIGITS]}}}"
     elements = tensor.numpy().ravel().tolist()
@@ -135,10 +136,13 @@ def _tensor(tensor: onnx_ir.TensorProtocol) -> str:
     return f"{shape} {{{', '.join(text)}}}"
 
 
+def _length(tensor: onnx_ir.ExternalTensor) -> str:
+    """Return the bytes of the tensor; nothing for texts, which no file holds."""
+    return "" if tensor.dtype == DataType.STRING else f", {tensor.nbytes} bytes"
+
+
 def _text(element: object) -> str:
-    return _shortened(
-        _quoted(element.decode(errors="backslashreplace") if isinstance(element, bytes) else str(element))
-    )
+    return _shortened(_quoted(element if isinstance(element, bytes) else str(element)))
 
 
 def _ordered(scope: Scope) -> list[onnx_ir.Node]:

@@ -171,6 +171,8 @@ def _loaded(path: Path, *, with_data: bool) -> onnx_ir.Model:
     model = _deserialize(path, proto)
     if with_data:
         _find_data(path, path.parent, model)
+    else:
+        _require_inline_data(path, model)
     if source is not None:
         _map_own_weights(path, model, source)
     return model
@@ -208,6 +210,13 @@ def _find_data(path: Path, folder: Path, model: onnx_ir.Model) -> None:
         file = require_external_data(path, folder, tensor)
         tensor.base_dir = folder
         put_tensor(place, StoredTensor(tensor, file, tensor.dtype, tensor.shape))
+
+
+def _require_inline_data(path: Path, model: onnx_ir.Model) -> None:
+    """Check the tensors without external data."""
+    for _, tensor in tensor_places(model):
+        if not isinstance(tensor, onnx_ir.ExternalTensor):
+            require_inline_data(path, tensor)
 
 
 def as_model(model: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str]) -> onnx_ir.Model:

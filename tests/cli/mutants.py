@@ -190,6 +190,7 @@ def commands(path: Path, original: Path, output: Path, draw: random.Random) -> l
         ["bounds", str(path), "--to", to, "--all"],
         ["check", str(path)],
         ["check", str(path), "--target", target],
+        ["show", str(path)],
         ["diff", str(path), str(original)],
         ["verify", str(original), str(path), "--sets", "1", "--engine", "reference"],
         ["verify", str(path), str(path), "--sets", "1", "--time", "5", "--prove"],

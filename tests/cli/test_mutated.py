@@ -44,6 +44,10 @@ def initializer(proto: onnx.ModelProto) -> TensorProto:
     return proto.graph.initializer[0]
 
 
+def _short_strings(proto: onnx.ModelProto) -> None:
+    proto.graph.initializer.append(TensorProto(name="k", data_type=TensorProto.STRING, dims=[3]))
+
+
 BROKEN: dict[str, Callable[[onnx.ModelProto], object]] = {
     "devices at IR version 10": lambda m: m.configuration.add(name="c", num_devices=2),
     "opset 2^62": lambda m: setattr(m.opset_import[0], "version", 2**62),
@@ -56,17 +60,47 @@ BROKEN: dict[str, Callable[[onnx.ModelProto], object]] = {
     "sparse dims 2^32": lambda m: m.graph.sparse_initializer.append(sparse([2**32, 2**32])),
     "sparse rank 65": lambda m: m.graph.sparse_initializer.append(sparse([1] * 65)),
     "unknown data location": lambda m: initializer(m).MergeFromString(b"\x70\x09"),
+    "strings that are missing": _short_strings,
     "no location": lambda m: setattr(initializer(m), "data_location", 1),
 }
 
 
+@pytest.mark.parametrize("op_type", ["Scan", "SequenceMap"])
 @pytest.mark.parametrize("version", [0, 1, 6, 21])
-def test_control_flow_of_an_opset_that_has_none(version: int) -> None:
+def test_control_flow_of_an_opset_that_has_none(version: int, op_type: str) -> None:
     proto = small_model()
     proto.opset_import[0].version = version
-    proto.graph.node.add(op_type="Scan", input=["x"], output=["k"])
-    with pytest.raises(ModelError, match="Scan"):
+    proto.graph.node.add(op_type=op_type, input=["x"], output=["k"])
+    with pytest.raises(ModelError, match=op_type):
         from_proto(proto)
+
+
+@pytest.mark.parametrize("given", ["num_scan_inputs: int = @n", "num_scan_inputs = 1, body: graph = @n"])
+def test_control_flow_with_a_parameter_of_its_function(given: str) -> None:
+    body = "body = b (float[2] a, float[2] i) => (float[2] o) { o = Add (a, i) }"
+    text = f"""<ir_version: 10, opset_import: ["": 21, "local": 1]>
+      g (float[2] s, float[2, 2] x) => (float[2] y) {{ y = local.f <n = 1> (s, x) }}
+      <domain: "local", opset_import: ["": 21]>
+      f <n> (s, x) => (y) {{ y = Scan <{given}{"" if "body" in given else f", {body}"}> (s, x) }}"""
+    with pytest.raises(ModelError, match="of Scan is a parameter of its function, which is not supported"):
+        from_proto(onnx.parser.parse_model(text))
+
+
+def test_show_of_texts_that_are_not_utf_8(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    proto = small_model()
+    attribute = onnx.AttributeProto(name="a", type=onnx.AttributeProto.STRING, s=b"\xffb")
+    several = onnx.AttributeProto(name="several", type=onnx.AttributeProto.STRINGS, strings=[b"b", b"c"])
+    proto.graph.node.add(op_type="F", domain="other", input=["x"], output=["k"]).attribute.extend([attribute, several])
+    proto.opset_import.add(domain="other", version=1)
+    external = TensorProto(name="t", data_type=TensorProto.STRING, dims=[2], data_location=TensorProto.EXTERNAL)
+    external.external_data.add(key="location", value="missing.bin")
+    proto.graph.initializer.append(external)
+    path = tmp_path / "m.onnx"
+    path.write_bytes(proto.SerializeToString())
+    assert main(["show", str(path)]) == 0
+    said = capsys.readouterr().out
+    assert r'a = "\\xffb", several = ["b", "c"]' in said
+    assert 'constant t: string[2] in "missing.bin", offset 0\n' in said
 
 
 @pytest.mark.parametrize("how", BROKEN)
@@ -77,6 +111,8 @@ def test_what_no_reader_can_use_is_refused(how: str, tmp_path: Path, capsys: pyt
         from_proto(proto)
     path = tmp_path / "m.onnx"
     path.write_bytes(proto.SerializeToString())
+    assert main(["show", str(path)]) in (0, 2)
+    assert "internal" not in capsys.readouterr().err
     assert main(["optimize", str(path), "-o", str(tmp_path / "o.onnx"), "--target", "onnxruntime-cpu"]) == 2
     said = capsys.readouterr().err
     assert said.startswith(f"castsmith: {path}: ")
@@ -110,6 +146,7 @@ COMMANDS = [
     ["verify", "{m}", "{m}"],
     ["bounds", "{m}"],
     ["diff", "{m}", "{m}"],
+    ["show", "{m}"],
     ["optimize", "{m}", "-o", "{o}", "--verify", "--target", "onnxruntime-android"],
     ["convert", "{m}", "--to", "float16", "-o", "{o}", "--measure"],
 ]
