@@ -87,14 +87,14 @@ def run_pairs(arguments: argparse.Namespace) -> int:
     return _run(arguments, tasks, None)
 
 
-def run_tasks(jobs: int, tasks: Sequence[Task]) -> dict[str, Done]:
-    """Run the tasks in processes of this machine; return the outcome of each by its source."""
+def run_tasks(jobs: int, tasks: Sequence[Task], *, quiet: bool = False) -> dict[str, Done]:
+    """Run the tasks in processes of this machine; return the outcome of each by its source. quiet: show no progress."""
     from castsmith.cli.batch.pool import on_this_machine
 
     finished: dict[str, Done] = {}
     with (
         cleaned_up_if_interrupted(),
-        progress(len(tasks)) as announce,
+        progress(len(tasks), quiet=quiet) as announce,
         closing(on_this_machine(jobs, tasks)) as every,
     ):
         for done in every:

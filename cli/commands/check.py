@@ -115,20 +115,20 @@ def _checked(
     from castsmith.cli.text import progress
 
     if not means_many(arguments.input):
-        with progress() as announce:
+        with progress(quiet=arguments.quiet) as announce:
             announce(f"checking {files[0]}")
             found = _findings(files[0], promotion, target)
         yield Checked(files[0], found)
         return
     if min(arguments.jobs, useful_processes(files)) > 1 and "-" not in files:
         tasks = [Task(file, "", [*_words(arguments), "--", file]) for file in dict.fromkeys(files)]
-        done = run_tasks(arguments.jobs, tasks)
+        done = run_tasks(arguments.jobs, tasks, quiet=arguments.quiet)
         for file in files:
             report, error = done[file]["report"], done[file]["error"]
             failure = None if error is None else _failure(file, error)
             yield Checked(file, from_data(report["findings"]) if report else [], failure)
         return
-    with progress(len(files)) as announce:
+    with progress(len(files), quiet=arguments.quiet) as announce:
         for number, file in enumerate(files):
             announce(f"{number + 1} of {len(files)}: {file}")
             yield _one(file, promotion, target)

@@ -6,7 +6,7 @@ import html
 import re
 from collections.abc import Iterator, Sequence
 
-from castsmith.cli.gate.grouping import Group, counts_text, groups_of
+from castsmith.cli.gate.grouping import Group, counts_text, groups_by_severity
 from castsmith.cli.gate.judging import Checked
 from castsmith.cli.gate.sarif import place_in_repository
 from castsmith.cli.models import shown
@@ -23,7 +23,7 @@ _MOST = 50
 
 def workflow_commands(checked: Sequence[Checked]) -> Iterator[str]:
     """Yield a workflow command for each group, and for each file that was not checked; GitHub shows ten of a step."""
-    for group in groups_of(checked):
+    for group in groups_by_severity(checked):
         first = group.first
         text = f"{first.site}: {_sentence(first)}{''.join(f'; {each}' for each in group.more())}"
         yield _annotation(_COMMANDS[first.severity.value], group.file, first.code, text)
@@ -50,7 +50,7 @@ def markdown_text(checked: Sequence[Checked], target: str | None) -> str:
     goal = f" for {_code(target)}" if target else ""
     head = [f"**castsmith check**{goal}: {counts_text(checked)}"]
     head += [f"- {_code(each.failure.message)}" for each in checked if each.failure is not None]
-    groups = groups_of(checked)
+    groups = groups_by_severity(checked)
     rows = [_row(group) for group in groups]
     if rows:
         head += ["", "| severity | code | model and place | finding | way out |", "|---|---|---|---|---|"]

@@ -42,6 +42,11 @@ def groups_of(checked: Iterable[Checked]) -> list[Group]:
     return [group for each in checked for group in sorted(_groups(each), key=_rank)]
 
 
+def groups_by_severity(checked: Iterable[Checked]) -> list[Group]:
+    """Return the groups of all files, the most severe of all first."""
+    return sorted(groups_of(checked), key=_rank)
+
+
 def _groups(checked: Checked) -> list[Group]:
     groups: dict[tuple[str, ...], Group] = {}
     of_cause: dict[int, Group] = {}

@@ -33,6 +33,12 @@ lossy (float[N] x) => (float[N] z) {
     a = Cast <to = 10> (x)
     z = Cast <to = 1> (a)
 }"""
+SPLIT = """<ir_version: 10, opset_import: ["" : 21]>
+split (float[4] x) => (float[2] z) <float16[2] a, float16[2] b> {
+    a, b = Split <num_outputs = 2> (x)
+    z = Add (a, b)
+}"""
+"""Two findings of one code at one node."""
 BAD_NAME = "%0A::error ::|<b>@someone`:,"
 
 
@@ -112,6 +118,13 @@ def test_a_baseline_accepts_what_is_there(castsmith: Command, folder: Path) -> N
         5,
         [("../models/lossy.onnx", "lossy-cast-chain")],
     )
+
+    # The same finding at another node is another one, also where neither has a name.
+    other = LOSSY.replace("z = Cast <to = 1> (a)", "b = Cast <to = 1> (a)\n z = Relu (b)")
+    write_model(folder / "models" / "lossy.onnx", other)
+    ended = castsmith("check", "models/lossy.onnx", *baseline[1:], "--fail-on", "note")
+    assert (ended.code, "1 finding of accepted/b.json fixed" in ended.err) == (1, True)
+    write_model(folder / "models" / "lossy.onnx", CLEAN)
 
     # A run over a part leaves the rest of the baseline as it is; files that are gone leave it.
     assert castsmith("check", "models/clean.onnx", "--write-baseline", *baseline[1:]).code == 0
@@ -200,15 +213,16 @@ def test_sarif_is_what_code_hosts_show(castsmith: Command, folder: Path, monkeyp
     about["Project-URL"] = "Documentation, https://example.com/docs/"
     monkeypatch.setattr("castsmith.cli.gate.sarif.metadata", lambda _name: about)  # pyright: ignore[reportUnknownLambdaType]
     monkeypatch.chdir(folder / "models")
+    write_model(folder / "models" / "split.onnx", SPLIT)
     ended = castsmith("check", ".", "none.onnx", "--format", "sarif", "--target", "onnxruntime-cpu")
     (run,) = json.loads(ended.out)["runs"]
     assert run["automationDetails"] == {"id": "castsmith/onnxruntime-cpu/"}
     (invocation,) = run["invocations"]
     assert (invocation["executionSuccessful"], len(invocation["toolExecutionNotifications"])) == (False, 1)
     rules, results = run["tool"]["driver"]["rules"], run["results"]
-    assert len(results) == 6
+    assert len(results) == 8
     marks = {(each["ruleId"], *each["partialFingerprints"].values()) for each in results}
-    assert len(marks) == 6
+    assert len(marks) == 8
     for rule in rules:
         assert set(rule) <= SARIF["rule"]
         assert rule["helpUri"] == f"https://example.com/docs/codes/#{rule['id']}"
@@ -234,7 +248,7 @@ def hostile(folder: Path) -> None:
 
 def test_annotations_are_escaped(castsmith: Command, folder: Path) -> None:
     hostile(folder)
-    ended = castsmith("check", "a,b:c%.onnx", "models", "--format", "github")
+    ended = castsmith("check", "models/lossy.onnx", "a,b:c%.onnx", "models/followed.onnx", "--format", "github")
     assert ended.code == 1
     first, second, third = ended.out.splitlines()
     head = "::error file=a%2Cb%3Ac%25.onnx,line=1,title=mixed-operand-types::lossy: %250A::error ::|"
