@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import cast
 
 import onnx_ir
@@ -214,6 +215,7 @@ def _origin(source: onnx_ir.Value, last: CastNode, facts: _Facts, opset: int) ->
     return origin
 
 
+@lru_cache(maxsize=1024)
 def _refused(chain: tuple[DataType, CastNode, CastNode], opset: int, *, free: bool) -> tuple[str, str] | None:
     """Return the reason and a witness why the chain of two casts is not one cast; None if it is."""
     start, first, last = chain
