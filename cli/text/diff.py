@@ -32,8 +32,12 @@ def comparison_lines(a: str, b: str, found: ModelDiff, *, full: bool = False) ->
         text = f"converted from {before} to {after}: {counted(count, 'constant')} (shown by --full)"
         yield Line((("", text),), 4)
     changes = [change for change in found.changes if _types(change) not in converted]
+    places, regions = _without_regions(_by_place(changes), full=full)
+    for graph, before, after, nodes in regions:
+        text = f"{graph}: converted from {before} to {after}: {counted(len(nodes), 'node')}, {nodes[0]} to {nodes[-1]}"
+        yield Line((("", f"{one_line(text)} (shown by --full)"),), 4)
     place = ""
-    for group, others in _folded(_by_place(changes), full=full):
+    for group, others in _folded(places, full=full):
         if group[0].place != place:
             place = group[0].place
             yield Line((("bold", one_line(group[0].place)),), 4)
@@ -69,6 +73,39 @@ def _by_place(changes: Iterable[Change]) -> list[list[Change]]:
             places.append([])
         places[-1].append(change)
     return places
+
+
+Region = tuple[str, str, str, list[str]]
+"""A graph, the element types before and after, and the nodes between two other changes."""
+
+
+def _without_regions(places: list[list[Change]], *, full: bool) -> tuple[list[list[Change]], list[Region]]:
+    """Return the places without the runs of nodes that changed one element type for another and nothing else."""
+    runs: list[tuple[tuple[str, str, str] | None, list[list[Change]]]] = []
+    for group in places:
+        key = None if full else _retyped_from(group)
+        if key is None or not runs or runs[-1][0] != key:
+            runs.append((key, []))
+        runs[-1][1].append(group)
+    left: list[list[Change]] = []
+    regions: list[Region] = []
+    for key, groups in runs:
+        if key is None or len(groups) <= _SHOWN:
+            left += groups
+        else:
+            sites = [group[0].site for group in groups]
+            regions.append((*key, [site.node or site.op for site in sites if site is not None]))
+    return left, regions
+
+
+def _retyped_from(group: list[Change]) -> tuple[str, str, str] | None:
+    """Return the graph of a node whose results all changed one element type for another, and both types."""
+    pairs = {(_element(change.removed), _element(change.made)) for change in group}
+    site = group[0].site
+    if site is None or len(pairs) > 1 or any(change.kind != "type-changed" for change in group):
+        return None
+    ((before, after),) = pairs
+    return (site.graph, before, after) if before and after and before != after else None
 
 
 def change_forms(changes: Sequence[Change]) -> list[Form]:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 import onnx.parser
+import onnx.shape_inference
 import onnx_ir
 import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
@@ -335,6 +336,24 @@ def test_many_places_that_changed_alike_are_told_once(castsmith: Command, tmp_pa
     assert len(json.loads(castsmith("diff", a, b, "--json").out)["changes"]) == 40
     few = many(tmp_path / "c.onnx", "Relu", 4), many(tmp_path / "d.onnx", "Abs", 4)
     assert castsmith("diff", *few).out.count("+ v") == 4
+
+
+def test_a_conversion_is_a_line_for_each_region(castsmith: Command, tmp_path: Path) -> None:
+    a, b = many(tmp_path / "a.onnx", "Relu"), tmp_path / "b.onnx"
+    proto = onnx.load(a)
+    for index, each in enumerate(proto.graph.node):
+        each.name = f"n{index}"
+    onnx.save(onnx.shape_inference.infer_shapes(proto), a)
+    assert castsmith("convert", a, "-o", b, "--to", "float16", "--keep", "name:n20", "--lower", "op:Relu").code == 0
+    short, full = castsmith("diff", a, b).out, castsmith("diff", a, b, "--full").out
+    regions = [line for line in short.splitlines() if "converted from" in line]
+    assert regions == [
+        "g: converted from float to float16: 19 nodes, n1 to n19 (shown by --full)",
+        "g: converted from float to float16: 17 nodes, n22 to n38 (shown by --full)",
+    ]
+    assert short.count("type of") <= 4
+    assert full.count("type of") >= 36
+    assert short.splitlines()[-1] == full.splitlines()[-1]
 
 
 def test_nodes_are_shown_with_types_that_no_value_declares(castsmith: Command, tmp_path: Path) -> None:
