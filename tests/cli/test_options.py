@@ -204,6 +204,11 @@ def test_an_option_refuses_nonsense_or_is_listed_with_the_reason(
             require_refused(castsmith, folder, [command, *ALWAYS[command], f"{option}={value}"])
 
 
+def test_every_command_with_such_options_is_among_them() -> None:
+    commands = next(action.choices for action in _actions(whole_parser()) if isinstance(action.choices, dict))
+    assert {name for name in commands if with_values(parser_of(str(name)))} == set(ALWAYS)
+
+
 def given(command: str, name: str) -> str:
     return f"{flag(name)}={VALUES[name]}" if flag(name) in with_values(parser_of(command)) else flag(name)
 
