@@ -38,7 +38,7 @@ NAMES = [
     *sorted(name for name in HOSTILE if name.partition(".")[0] not in LONG),
     *sampled("long hostile files", sorted(name for name in HOSTILE if name.partition(".")[0] in LONG), 2),
 ]
-SHARES = 4
+SHARES = 2
 """Processes that run the files: one imports all that a command needs, and is then forked for each."""
 
 
