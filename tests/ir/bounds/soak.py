@@ -31,8 +31,9 @@ BATCH = 250
 OF_KERNELS = {
     "the variance is computed from the differences to the mean, not as E[x^2] - E[x]^2",
     "a log-softmax is computed from differences to the maximum, not as the logarithm of a softmax",
+    "no row of a softmax is masked out as a whole",
 }
-"""Assumptions that some kernels do not keep: values that rest on them are not compared."""
+"""Assumptions that some kernels or inputs do not keep: values that rest on them are not compared."""
 _STABLE = ("Softplus", "Mish")
 """Operators whose results overflow in the reference evaluator of older releases: they compute log(exp(x) + 1)."""
 
