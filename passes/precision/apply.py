@@ -66,7 +66,7 @@ def apply(change: Change) -> None:
     _convert_constants(change, lowered_masks)
     _convert_types(change)
     for value in list(problem.uses):
-        if value not in problem.constants:
+        if value not in problem.facts.constants:
             _cast_where_wanted(change, value)
     for node in change.converted:
         _convert_attributes(change, node)
@@ -80,7 +80,7 @@ def _masks_that_are_cast(change: Change) -> set[onnx_ir.Value]:
     """
     problem, found = change.problem, set[onnx_ir.Value]()
     for value, uses in problem.uses.items():
-        masks = () if value in problem.constants else problem.carry_of(value).masks
+        masks = () if value in problem.facts.constants else problem.facts.carry_of(value).masks
         if masks and not change.made(value) and any(use.wants != ANYTHING and change.sides[use.wants] for use in uses):
             found.update(masks)
     return found
@@ -91,7 +91,7 @@ def _masks_that_are_cast(change: Change) -> set[onnx_ir.Value]:
 
 def _convert_constants(change: Change, lowered: set[onnx_ir.Value]) -> None:
     problem = change.problem
-    for value, tensor in problem.constants.items():
+    for value, tensor in problem.facts.constants.items():
         uses = problem.uses.get(value, [])
         wanting = [use for use in uses if use.wants != ANYTHING and change.sides[use.wants]]
         keeping = [use for use in uses if use not in wanting and not _sees_no_elements(use)]
@@ -123,9 +123,9 @@ class _Kind(Enum):
 def _kind(problem: Problem, use: Use) -> _Kind:
     if not isinstance(use.place, onnx_ir.Node):
         return _Kind.PLAIN
-    if problem.is_bound(use.place, use.index):
+    if problem.facts.is_bound(use.place, use.index):
         return _Kind.BOUND
-    return _Kind.RAISED if problem.is_raised(use.place, use.value) else _Kind.PLAIN
+    return _Kind.RAISED if problem.facts.is_raised(use.place, use.value) else _Kind.PLAIN
 
 
 def _round_constant(
@@ -138,7 +138,7 @@ def _round_constant(
     kind: _Kind,
 ) -> None:
     problem, to = change.problem, change.to
-    fate = problem.fate(value)
+    fate = problem.facts.fate(value)
     is_mask = (fate.is_mask or _is_scaled_mask(problem, value, fate)) and kind is not _Kind.BOUND
     name = value.name or "" if in_place else change.namer.fresh(f"{value.name}_{type_name(to)}")
     if kind is _Kind.RAISED:
@@ -166,7 +166,7 @@ def _round_constant(
 
 def _is_scaled_mask(problem: Problem, value: onnx_ir.Value, fate: Fate) -> bool:
     """True if the constant is large and multiplies values computed from integers: `(mask - 1) * 1e9`."""
-    return bool(fate.overflow) and not fate.is_mask and bool(problem.carry_of(value).unfit)
+    return bool(fate.overflow) and not fate.is_mask and bool(problem.facts.carry_of(value).unfit)
 
 
 def _rounded(
@@ -244,7 +244,7 @@ def _place_beside(change: Change, value: onnx_ir.Value, new: onnx_ir.Value) -> N
 
 def _lower_masks(change: Change, value: onnx_ir.Value, tensor: onnx_ir.TensorProtocol) -> None:
     """Raise the mask values of a constant that keeps its type to the lowest number of the precision."""
-    fate = change.problem.fate(value)
+    fate = change.problem.facts.fate(value)
     before, name = constant_item(value), value.name or ""
     if fate.is_mask:
         new = rounded(tensor, tensor.dtype, 13, name, lowest=change.to)
@@ -325,7 +325,7 @@ def _cast_where_wanted(change: Change, value: onnx_ir.Value) -> None:
         _record_port(change, _as_before(change, value), value_item(value, "output"), value)
     if not others:
         return
-    source = problem.source(value)
+    source = problem.facts.source(value)
     source = present(source, "the operand")
     to = source if made else change.to
     leaving = [use for use in others if use.place is main]
@@ -347,7 +347,7 @@ def _cast_where_wanted(change: Change, value: onnx_ir.Value) -> None:
 
 
 def _as_before(change: Change, value: onnx_ir.Value) -> ValueItem:
-    item, source = value_item(value, "output"), change.problem.source(value)
+    item, source = value_item(value, "output"), change.problem.facts.source(value)
     return ValueItem(item.name, "?" if source is None else type_name(source), item.dims, role="output")
 
 
@@ -385,7 +385,7 @@ def _hand_name_over(change: Change, value: onnx_ir.Value, node: onnx_ir.Node) ->
 
 
 def _inner_name(change: Change, value: onnx_ir.Value) -> str:
-    dtype = change.to if change.made(value) else change.problem.source(value)
+    dtype = change.to if change.made(value) else change.problem.facts.source(value)
     return change.namer.fresh(f"{value.name}_{type_name(dtype) if dtype is not None else 'value'}")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 
 import onnx_ir
@@ -10,7 +10,15 @@ from onnx_ir import DataType
 
 from castsmith.ir.ops import Moves, traits_of
 from castsmith.passes.place import LAUNCH_BYTES, Sizes
-from castsmith.passes.precision.ports import Aim, Ports
+from castsmith.passes.precision.cut import CONVERTED, KEPT
+from castsmith.passes.precision.ports import ANYTHING, Aim, Ports, Use
+from castsmith.passes.precision.problem import Problem
+
+_AT_EDGE = 1.0
+"""Cost of a cast of an input or output of the model: who keeps their types asks for these casts."""
+
+_PREFERENCE = 0.5
+"""Cost of converting a node that follows its neighbours: of two equal choices it stays in float."""
 
 
 @dataclass(frozen=True)
@@ -83,3 +91,42 @@ def _is_quantized(node: onnx_ir.Node) -> bool:
         and all(source is not None and source.op_type == "DequantizeLinear" for source in sources)
         and any(user.op_type in ("QuantizeLinear", "Relu", "Clip") for user in users)
     )
+
+
+def price(problem: Problem) -> None:
+    """Pay for all choices: what each converted node saves, and the casts between nodes of different types."""
+    gains = Gains(problem.aim, problem.sizes, problem.facts.source)
+    edges = {*problem.model.graph.inputs, *problem.model.graph.outputs}
+    for node, (variable, ports) in problem.nodes.items():
+        if node in problem.sensitivity.following:
+            problem.costs.pay(variable, KEPT, _PREFERENCE)
+            continue
+        saved, casts = gains.saved(node, ports), gains.casts(node, ports, problem.facts.constants)
+        # Worthwhile even alone among others: fixed now, which keeps the cut small. A product always is.
+        alone = saved > casts or (saved and traits_of(node.domain, node.op_type).products)
+        problem.costs.pay(CONVERTED, variable, 1e3 * saved + casts if alone else saved)
+    for value, uses in problem.uses.items():
+        if value in problem.made:
+            _price_value(problem, value, uses, _AT_EDGE if value in edges else gains.cast(value))
+
+
+def _price_value(problem: Problem, value: onnx_ir.Value, uses: Sequence[Use], cost: float) -> None:
+    made = problem.made[value]
+    wanted = list(dict.fromkeys(use.wants for use in uses if use.wants != ANYTHING))
+    for use in uses:
+        if use.wants == ANYTHING and isinstance(use.place, onnx_ir.Node) and use.place in problem.nodes:
+            variable, ports = problem.nodes[use.place]
+            if use.index in ports.anything and use.place.op_type in ("Cast", "CastLike"):
+                problem.costs.pay(made, variable, cost)
+                problem.costs.pay(variable, made, cost)
+    if len(wanted) < 2:
+        for variable in wanted:
+            problem.costs.pay(variable, made, cost)
+            problem.costs.pay(made, variable, cost)
+        return
+    lowered, raised = problem.costs.variable(), problem.costs.variable()
+    problem.costs.pay(lowered, made, cost)
+    problem.costs.pay(made, raised, cost)
+    for variable in wanted:
+        problem.costs.pay(variable, lowered, float("inf"))
+        problem.costs.pay(raised, variable, float("inf"))

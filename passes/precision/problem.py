@@ -8,8 +8,8 @@ and one that multiplies matrices more. Constants are available in either type at
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import onnx_ir
@@ -20,41 +20,27 @@ from castsmith.ir.inference import Inference, called_with_several_types
 from castsmith.ir.ops import (
     DEFAULT_DOMAINS,
     FLOW,
-    Answer,
-    Moves,
     actual_outputs,
     input_types,
     op_key,
     opset_of,
-    traits_of,
 )
 from castsmith.ir.walks import all_nodes, graph_of, graphs_in, nodes_of, subgraphs_of
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import present
 from castsmith.numerics.types import type_name
 from castsmith.passes.place import Sizes
-from castsmith.passes.precision.constants import NOTHING, Carried, Fate, fate_of, unfit
+from castsmith.passes.precision.constants import Carried, fate_of, unfit
 from castsmith.passes.precision.cut import CONVERTED, KEPT, Costs
-from castsmith.passes.precision.gains import Gains
-from castsmith.passes.precision.operators import BOUNDS, MASK_PASSES, Place
+from castsmith.passes.precision.facts import Facts
+from castsmith.passes.precision.operators import Place
 from castsmith.passes.precision.patterns import Wishes
 from castsmith.passes.precision.ports import ANYTHING, Aim, Ports, Scope, Use, ports_of
-from castsmith.passes.precision.sensitivity import Sensitivity, is_negligible, is_raised
-from castsmith.passes.precision.sequences import sequences_of, type_of_empty
+from castsmith.passes.precision.sensitivity import Sensitivity, is_negligible
+from castsmith.passes.precision.sequences import sequences_of
 
 _WISH = 1e12
 """Cost of not converting a sequence whose conversion was requested: more than any cast."""
-
-_AT_EDGE = 1.0
-"""Cost of a cast of an input or output of the model: who keeps their types asks for these casts."""
-
-_PREFERENCE = 0.5
-"""Cost of converting a node that follows its neighbours: of two equal choices it stays in float."""
-
-_FOLLOWED = frozenset(
-    {Moves.KEEP, Moves.PERMUTE, Moves.SELECT, Moves.SPLIT, Moves.REPEAT, Moves.JOIN, Moves.CHOOSE, Moves.WRITE}
-)
-"""Moves of elements whose results are still constants."""
 
 
 @dataclass
@@ -67,22 +53,20 @@ class Problem:
     aim: Aim
     wishes: Wishes
     sizes: Sizes
+    facts: Facts = field(init=False)
     costs: Costs = field(default_factory=Costs)
     made: dict[onnx_ir.Value, int] = field(default_factory=dict[onnx_ir.Value, int])
-    constants: dict[onnx_ir.Value, onnx_ir.TensorProtocol] = field(
-        default_factory=dict[onnx_ir.Value, onnx_ir.TensorProtocol]
-    )
     uses: dict[onnx_ir.Value, list[Use]] = field(default_factory=lambda: defaultdict(list))
     nodes: dict[onnx_ir.Node, tuple[int, Ports]] = field(default_factory=dict[onnx_ir.Node, tuple[int, Ports]])
     reasons: dict[onnx_ir.Node, str] = field(default_factory=dict[onnx_ir.Node, str])
     """The reason why a node is fixed to a side, or cannot change."""
-    carried: dict[onnx_ir.Value, Carried] = field(default_factory=dict[onnx_ir.Value, Carried])
-    _types: dict[onnx_ir.Value, DataType | None] = field(default_factory=dict[onnx_ir.Value, "DataType | None"])
-    _fates: dict[onnx_ir.TensorProtocol, Fate] = field(default_factory=dict[onnx_ir.TensorProtocol, Fate])
     _functions: set[onnx_ir.OperatorIdentifier] = field(default_factory=set[onnx_ir.OperatorIdentifier])
     _called: dict[onnx_ir.OperatorIdentifier, list[int]] = field(
         default_factory=dict[onnx_ir.OperatorIdentifier, "list[int]"]
     )
+
+    def __post_init__(self) -> None:
+        self.facts = Facts(self.inference, self.aim)
 
     @cached_property
     def sensitivity(self) -> Sensitivity:
@@ -98,30 +82,13 @@ class Problem:
     def _several(self) -> frozenset[Scope]:
         return called_with_several_types(self.inference)
 
-    def concerns(self, value: onnx_ir.Value | None) -> bool:
-        """True if the value has a type that is converted."""
-        return self.source(value) in self.aim.sources
-
-    def source(self, value: onnx_ir.Value | None) -> DataType | None:
-        """Return the type of the value before the conversion."""
-        if value is not None and value not in self._types:
-            self._types[value] = self.inference.type_of(value) or type_of_empty(value)
-        return None if value is None else self._types[value]
-
-    def fate(self, value: onnx_ir.Value) -> Fate:
-        """Return the effects of rounding the constant."""
-        tensor = self.constants[value]
-        if tensor not in self._fates:
-            self._fates[tensor] = fate_of(tensor, self.aim.to)
-        return self._fates[tensor]
-
     # Construction of the problem.
 
     def state(self) -> None:
-        """Build the problem of the whole model."""
+        """Build the problem of the whole model, without its costs: see `gains.price`."""
         graph = self.model.graph
         for value in graph.inputs:
-            if not self.concerns(value):
+            if not self.facts.concerns(value):
                 continue
             if value.const_value is not None and self.model.ir_version < 4:
                 # Before IR version 4 every weight has to be an input too; runtimes treat it as a constant.
@@ -133,11 +100,10 @@ class Problem:
         self.scope(graph)
         for index, value in enumerate(graph.outputs):
             wanted = self._asked_of(value)
-            if value in self.constants or value.is_graph_input():
+            if value in self.facts.constants or value.is_graph_input():
                 # It cannot be renamed, so it keeps its type.
                 wanted = self.made.get(value, KEPT)
             self.use(value, graph, index, wanted)
-        self._price()
 
     def _asked_of(self, value: onnx_ir.Value) -> int:
         """The side that is asked of an input or output; a sequence is converted only if all that it meets can be."""
@@ -157,14 +123,14 @@ class Problem:
         why = f"the default of {value.name} holds mask values" if fate.is_mask else ""
         why = why or unfit(f"the default of {value.name}", fate, self.aim.to)
         if why:
-            self.carried[value] = Carried(unfit=why)
+            self.facts.carried[value] = Carried(unfit=why)
 
     def constants_as_inputs(self, value: onnx_ir.Value) -> None:
-        """True for a weight that is a graph input only because of an old IR version."""
+        """Keep the type of a weight that an old IR version makes an input, if it does not fit the precision."""
         fate = fate_of(present(value.const_value, "the default of the input"), self.aim.to)
         why = unfit(value.name or "", fate, self.aim.to)
         if why:
-            self.carried[value] = Carried(unfit=why)
+            self.facts.carried[value] = Carried(unfit=why)
             self.costs.fix(self.made[value], converted=False)
 
     def scope(self, scope: Scope) -> None:
@@ -177,10 +143,10 @@ class Problem:
 
     def use(self, value: onnx_ir.Value | None, place: onnx_ir.Node | Scope, index: int, wants: int) -> None:
         """Add a use of the value."""
-        if value is not None and wants > CONVERTED and self.source(value) is None:
+        if value is not None and wants > CONVERTED and self.facts.source(value) is None:
             # It may be of any type, so that its user cannot change.
             self.costs.fix(wants, converted=False)
-        if value is None or not self.concerns(value):
+        if value is None or not self.facts.concerns(value):
             return
         self.uses[value].append(Use(value, place, index, wants))
         if wants != ANYTHING and value in self.made and value in self.sequences:
@@ -188,9 +154,9 @@ class Problem:
 
     def _constant(self, value: onnx_ir.Value) -> None:
         tensor = constant_tensor(value)
-        if tensor is None or not self.concerns(value):
+        if tensor is None or not self.facts.concerns(value):
             return
-        self.constants[value] = tensor
+        self.facts.constants[value] = tensor
 
     def _node(self, node: onnx_ir.Node) -> None:
         imports = self.imports[graph_of(node)]
@@ -200,7 +166,7 @@ class Problem:
             self._flow(node, imports)
         elif node.domain in DEFAULT_DOMAINS and node.op_type == "Constant":
             self._constant(node.outputs[0])
-            if node.outputs[0] not in self.constants and self.concerns(node.outputs[0]):
+            if node.outputs[0] not in self.facts.constants and self.facts.concerns(node.outputs[0]):
                 self.made[node.outputs[0]] = KEPT
         else:
             self._ordinary(node, imports)
@@ -208,15 +174,15 @@ class Problem:
     # Nodes.
 
     def _ordinary(self, node: onnx_ir.Node, imports: Mapping[str, int]) -> None:
-        ports = ports_of(node, self.source, imports, self.aim)
+        ports = ports_of(node, self.facts.source, imports, self.aim)
         variable = self.costs.variable() if ports.concerned else KEPT
         for index, value in enumerate(node.inputs):
             wants = ANYTHING if index in ports.anything else variable if index in ports.follows else KEPT
             self.use(value, node, index, wants)
         for index, value in enumerate(node.outputs):
-            if self.concerns(value):
+            if self.facts.concerns(value):
                 self.made[value] = variable if index in ports.gives else KEPT
-        self._carry(node)
+        self.facts.carry(node)
         if ports.concerned:
             self.nodes[node] = (variable, ports)
             self._fix(node, variable, ports, imports)
@@ -262,25 +228,21 @@ class Problem:
 
     def _counts_in_short(self, node: onnx_ir.Node) -> bool:
         """True if the node computes only with integers, some of which the precision does not hold."""
-        inputs = [value for value in node.inputs if value is not None and self.concerns(value)]
-        return self._are_counts(inputs) and any(self.carry_of(value).integers for value in inputs)
-
-    def _are_counts(self, inputs: Sequence[onnx_ir.Value]) -> bool:
-        found = [self.carry_of(value) for value in inputs]
-        return all(each.counts or each.constant for each in found) and any(each.counts for each in found)
+        inputs = [value for value in node.inputs if value is not None and self.facts.concerns(value)]
+        return self.facts.are_counts(inputs) and any(self.facts.carry_of(value).integers for value in inputs)
 
     def _exceeding(self, node: onnx_ir.Node, ports: Ports) -> str:
         """The reason to leave a node of which an operand or result does not fit. Mask values are lowered instead."""
         values = [node.outputs[index] for index in sorted(ports.gives)]
         values += [value for index in sorted(ports.follows) if (value := node.inputs[index]) is not None]
-        reasons = (self.wishes.exceeds(value) for value in values if not self.carry_of(value).masks)
+        reasons = (self.wishes.exceeds(value) for value in values if not self.facts.carry_of(value).masks)
         return next(filter(None, reasons), "")
 
     def _inexact(self, node: onnx_ir.Node, ports: Ports) -> str:
         """Return the reason why a Cast of integers keeps its type: the precision does not hold them."""
         if not ports.gives or node.op_type != "Cast":
             return ""
-        source = self.source(node.inputs[0])
+        source = self.facts.source(node.inputs[0])
         if source is None:
             return "the type of its operand is unknown"
         if source in self.aim.sources or source == self.aim.to or source == DataType.BOOL:
@@ -294,101 +256,16 @@ class Problem:
             value = node.inputs[index]
             if value is None:
                 continue
-            carried = self.carry_of(value)
-            if value in self.constants and self.is_bound(node, index) and self._only_overflows(value):
+            carried = self.facts.carry_of(value)
+            if value in self.facts.constants and self.facts.is_bound(node, index) and self.facts.only_overflows(value):
                 continue
-            if value in self.constants and is_negligible(node, value, self.fate(value)):
+            if value in self.facts.constants and is_negligible(node, value, self.facts.fate(value)):
                 continue
-            if carried.masks and self._asks(node):
+            if carried.masks and self.facts.asks(node):
                 return f"{value.name} holds mask values, with which {node.op_type} compares"
-            if carried.unfit and not (value in self.constants and self._scales_count(node, value)):
+            if carried.unfit and not (value in self.facts.constants and self.facts.scales_count(node, value)):
                 return carried.unfit
-        return self._unfit_filling(node)
-
-    def _unfit_filling(self, node: onnx_ir.Node) -> str:
-        """Return the reason why the filling of a ConstantOfShape does not fit."""
-        fate = self.filling(node)
-        return "" if fate is None or fate.is_mask else unfit("its filling", fate, self.aim.to)
-
-    def filling(self, node: onnx_ir.Node) -> Fate | None:
-        """Return the effects of rounding the filling of a ConstantOfShape; None for other nodes and types."""
-        attribute = node.attributes.get("value") if node.op_type == "ConstantOfShape" else None
-        if attribute is None or attribute.is_ref() or attribute.as_tensor().dtype not in self.aim.sources:
-            return None
-        return fate_of(attribute.as_tensor(), self.aim.to)
-
-    def is_bound(self, node: onnx_ir.Node, index: int) -> bool:
-        """True if the input is a bound: one beyond all numbers has no effect, and becomes infinity."""
-        bounds = BOUNDS.get(node.op_type, ()) if node.domain in DEFAULT_DOMAINS else ()
-        return bounds is None or index in bounds
-
-    def is_raised(self, node: onnx_ir.Node, value: onnx_ir.Value) -> bool:
-        """True if the constant becomes the least number of the precision, instead of zero."""
-        return is_raised(node, value, self.fate(value))
-
-    def _only_overflows(self, value: onnx_ir.Value) -> bool:
-        fate = self.fate(value)
-        return bool(fate.overflow or fate.masks) and not fate.lost
-
-    def _asks(self, node: onnx_ir.Node) -> bool:
-        return traits_of(node.domain, node.op_type).answer in (Answer.COMPARISON, Answer.QUESTION)
-
-    def _scales_count(self, node: onnx_ir.Node, value: onnx_ir.Value) -> bool:
-        """True if a large constant multiplies values computed from integers: `(mask - 1) * 1e9`."""
-        others = [each for each in node.inputs if each is not None and each is not value]
-        return node.op_type == "Mul" and self.constants[value].size == 1 and bool(others) and self._are_counts(others)
-
-    def carry_of(self, value: onnx_ir.Value) -> Carried:
-        """Return the facts about constants that the value carries."""
-        if value in self.constants and value not in self.carried:
-            fate = self.fate(value)
-            why = "" if fate.is_mask else unfit(value.name or "a constant", fate, self.aim.to)
-            masks = (value,) if fate.is_mask else ()
-            self.carried[value] = Carried(why, masks, constant=True)
-        return self.carried.get(value, NOTHING)
-
-    def _carry(self, node: onnx_ir.Node) -> None:
-        """Note the facts that the outputs of the node carry."""
-        if node.domain not in DEFAULT_DOMAINS:
-            return
-        filling = self.filling(node)
-        if filling is not None:
-            why = self._unfit_filling(node)
-            self.carried[node.outputs[0]] = Carried(why, (node.outputs[0],) if filling.is_mask else (), constant=True)
-            return
-        row = traits_of(node.domain, node.op_type)
-        indexes = range(len(node.inputs)) if row.elements is None else row.elements
-        inputs = [v for i in indexes if i < len(node.inputs) and (v := node.inputs[i]) is not None]
-        concerned = [value for value in inputs if self.concerns(value)]
-        moves = row.moves in _FOLLOWED
-        arithmetic = node.op_type in MASK_PASSES
-        if not moves and not arithmetic:
-            return
-        found = [self.carry_of(value) for value in concerned]
-        if node.op_type == "Cast" and not concerned:
-            source = self.source(node.inputs[0])
-            counts = source is not None and source != self.aim.to
-            held = source is None or source == DataType.BOOL or embeds(source, self.aim.to)
-            carried = Carried(counts=counts, integers=counts and not held)
-        else:
-            whole = bool(found) and len(concerned) == len(inputs)
-            carried = Carried(
-                next((each.unfit for each in found if each.unfit), "") if moves else "",
-                tuple(dict.fromkeys(mask for each in found for mask in each.masks)),
-                counts=whole and self._are_counts(concerned),
-                integers=any(each.integers for each in found),
-                constant=whole and moves and all(each.constant for each in found),
-            )
-            if arithmetic and node.op_type == "Mul" and len(concerned) == 2:
-                carried = self._with_scaled_count(node, concerned, carried)
-        if carried != NOTHING:
-            for value in node.outputs:
-                if self.concerns(value):
-                    self.carried[value] = carried
-
-    def _with_scaled_count(self, node: onnx_ir.Node, inputs: Sequence[onnx_ir.Value], carried: Carried) -> Carried:
-        large = [v for v in inputs if v in self.constants and self.fate(v).overflow and self._scales_count(node, v)]
-        return replace(carried, masks=(*carried.masks, *large)) if large else carried
+        return self.facts.unfit_filling(node)
 
     # Functions, control flow.
 
@@ -412,7 +289,7 @@ class Problem:
         for index, value in enumerate(node.inputs):
             self.use(value, node, index, ports[index])
         for value, variable, inner in zip(node.outputs, ports[len(function.inputs) :], function.outputs, strict=False):
-            if self.concerns(value):
+            if self.facts.concerns(value):
                 self.made[value] = variable
                 self._pass_on(variable, [inner], value)
 
@@ -424,23 +301,23 @@ class Problem:
             if node.op_identifier() not in self.model.functions:
                 continue
             for index, value in enumerate(node.inputs):
-                if value is not None and (value in self.constants or constant_tensor(value) is not None):
+                if value is not None and (value in self.facts.constants or constant_tensor(value) is not None):
                     self._constant(value)
                     found[node.op_identifier(), index].append(value)
         return found
 
     def _pass_on(self, variable: int, values: Iterable[onnx_ir.Value | None], *results: onnx_ir.Value) -> None:
         """Note what the results of control flow or of a call hold of constants that do not fit, and keep their type."""
-        found = [self.carry_of(value) for value in values if value is not None]
+        found = [self.facts.carry_of(value) for value in values if value is not None]
         why = next((each.unfit for each in found if each.unfit), "")
         masks = tuple(dict.fromkeys(mask for each in found for mask in each.masks))
         if why:
             self.costs.fix(variable, converted=False)
         if why or masks:
-            self.carried.update((value, Carried(why, masks)) for value in results if self.concerns(value))
+            self.facts.carried.update((value, Carried(why, masks)) for value in results if self.facts.concerns(value))
 
     def _port(self, value: onnx_ir.Value, *, given: bool = True) -> int:
-        if not self.concerns(value):
+        if not self.facts.concerns(value):
             return KEPT
         variable = self.costs.variable()
         if given:
@@ -504,11 +381,11 @@ class Problem:
         found: list[int] = []
         for value, formal in zip(node.outputs, formals, strict=True):
             takes = formal is not None and self.aim.to in formal.allowed
-            found.append(self.costs.variable() if takes and self.concerns(value) else KEPT)
+            found.append(self.costs.variable() if takes and self.facts.concerns(value) else KEPT)
         return found
 
     def _give(self, value: onnx_ir.Value, variable: int) -> None:
-        if self.concerns(value):
+        if self.facts.concerns(value):
             self.made[value] = variable
 
     def _untouched(self, node: onnx_ir.Node, why: str) -> None:
@@ -540,53 +417,6 @@ class Problem:
                 self._give(value, KEPT)
             for index, value in enumerate(inner.outputs):
                 self.use(value, inner, index, KEPT)
-
-    # Costs.
-
-    @cached_property
-    def _gains(self) -> Gains:
-        return Gains(self.aim, self.sizes, self.source)
-
-    @cached_property
-    def _edges(self) -> frozenset[onnx_ir.Value]:
-        """The inputs and outputs of the model."""
-        return frozenset((*self.model.graph.inputs, *self.model.graph.outputs))
-
-    def _price(self) -> None:
-        for node, (variable, ports) in self.nodes.items():
-            if node in self.sensitivity.following:
-                self.costs.pay(variable, KEPT, _PREFERENCE)
-                continue
-            saved, casts = self._gains.saved(node, ports), self._gains.casts(node, ports, self.constants)
-            # Worthwhile even alone among others: fixed now, which keeps the cut small. A product always is.
-            alone = saved > casts or (saved and traits_of(node.domain, node.op_type).products)
-            self.costs.pay(CONVERTED, variable, 1e3 * saved + casts if alone else saved)
-        for value, uses in self.uses.items():
-            if value in self.made:
-                self._price_value(value, uses)
-
-    def _price_value(self, value: onnx_ir.Value, uses: Sequence[Use]) -> None:
-        made, cost = self.made[value], self._gains.cast(value)
-        if value in self._edges:
-            cost = _AT_EDGE
-        wanted = list(dict.fromkeys(use.wants for use in uses if use.wants != ANYTHING))
-        for use in uses:
-            if use.wants == ANYTHING and isinstance(use.place, onnx_ir.Node) and use.place in self.nodes:
-                variable, ports = self.nodes[use.place]
-                if use.index in ports.anything and use.place.op_type in ("Cast", "CastLike"):
-                    self.costs.pay(made, variable, cost)
-                    self.costs.pay(variable, made, cost)
-        if len(wanted) < 2:
-            for variable in wanted:
-                self.costs.pay(variable, made, cost)
-                self.costs.pay(made, variable, cost)
-            return
-        lowered, raised = self.costs.variable(), self.costs.variable()
-        self.costs.pay(lowered, made, cost)
-        self.costs.pay(made, raised, cost)
-        for variable in wanted:
-            self.costs.pay(variable, lowered, float("inf"))
-            self.costs.pay(raised, variable, float("inf"))
 
 
 _SHORT = (DataType.FLOAT16, DataType.BFLOAT16)

@@ -39,6 +39,7 @@ from castsmith.passes.place import Sizes
 from castsmith.passes.precision.apply import Change, apply, regions
 from castsmith.passes.precision.constants import exceeding_text
 from castsmith.passes.precision.cut import solve
+from castsmith.passes.precision.gains import price
 from castsmith.passes.precision.patterns import Pattern, Wishes, parse_patterns, require_matches
 from castsmith.passes.precision.ports import Aim
 from castsmith.passes.precision.problem import Problem
@@ -147,6 +148,7 @@ class ConvertPrecision(RewritePass):
         )
         problem = Problem(model, inference, imports, aim, wishes, sizes)
         problem.state()
+        price(problem)
         results = {node: next((value.name or "" for value in node.outputs), "") for node in nodes}
         change = Change(problem, solve(problem.costs), Namer(model), NAME, records)
         apply(change)
@@ -265,7 +267,7 @@ def _precisions(change: Change) -> dict[onnx_ir.Node, Precision]:
 def _type_before(problem: Problem, node: onnx_ir.Node) -> DataType:
     values: Mapping[int, onnx_ir.Value | None] = dict(enumerate((*node.outputs, *node.inputs)))
     for value in values.values():
-        dtype = problem.source(value)
+        dtype = problem.facts.source(value)
         if dtype is not None and dtype in problem.aim.sources:
             return dtype
     return DataType.FLOAT

@@ -1,0 +1,153 @@
+"""Facts about the values of a model whose precision is chosen: types, constants, and what of constants a value carries.
+
+A constant that does not fit the precision, or holds mask values, counts for all values that hold its elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.inference import Inference
+from castsmith.ir.ops import DEFAULT_DOMAINS, Answer, Moves, traits_of
+from castsmith.numerics.embedding import embeds
+from castsmith.passes.precision.constants import NOTHING, Carried, Fate, fate_of, unfit
+from castsmith.passes.precision.operators import BOUNDS, MASK_PASSES
+from castsmith.passes.precision.ports import Aim
+from castsmith.passes.precision.sensitivity import is_raised
+from castsmith.passes.precision.sequences import type_of_empty
+
+_FOLLOWED = frozenset(
+    {Moves.KEEP, Moves.PERMUTE, Moves.SELECT, Moves.SPLIT, Moves.REPEAT, Moves.JOIN, Moves.CHOOSE, Moves.WRITE}
+)
+"""Moves of elements whose results are still constants."""
+
+
+@dataclass
+class Facts:
+    """Types and constants of a model before its conversion, found on demand.
+
+    Attributes:
+        inference: The element types of the model.
+        aim: The precision and the types that are converted.
+        constants: The constants of these types that were met.
+        carried: What values hold of constants.
+    """
+
+    inference: Inference
+    aim: Aim
+    constants: dict[onnx_ir.Value, onnx_ir.TensorProtocol] = field(
+        default_factory=dict[onnx_ir.Value, onnx_ir.TensorProtocol]
+    )
+    carried: dict[onnx_ir.Value, Carried] = field(default_factory=dict[onnx_ir.Value, Carried])
+    _types: dict[onnx_ir.Value, DataType | None] = field(default_factory=dict[onnx_ir.Value, "DataType | None"])
+    _fates: dict[onnx_ir.TensorProtocol, Fate] = field(default_factory=dict[onnx_ir.TensorProtocol, Fate])
+
+    def concerns(self, value: onnx_ir.Value | None) -> bool:
+        """True if the value has a type that is converted."""
+        return self.source(value) in self.aim.sources
+
+    def source(self, value: onnx_ir.Value | None) -> DataType | None:
+        """Return the type of the value before the conversion."""
+        if value is not None and value not in self._types:
+            self._types[value] = self.inference.type_of(value) or type_of_empty(value)
+        return None if value is None else self._types[value]
+
+    def fate(self, value: onnx_ir.Value) -> Fate:
+        """Return the effects of rounding the constant."""
+        tensor = self.constants[value]
+        if tensor not in self._fates:
+            self._fates[tensor] = fate_of(tensor, self.aim.to)
+        return self._fates[tensor]
+
+    def carry_of(self, value: onnx_ir.Value) -> Carried:
+        """Return the facts about constants that the value carries."""
+        if value in self.constants and value not in self.carried:
+            fate = self.fate(value)
+            why = "" if fate.is_mask else unfit(value.name or "a constant", fate, self.aim.to)
+            masks = (value,) if fate.is_mask else ()
+            self.carried[value] = Carried(why, masks, constant=True)
+        return self.carried.get(value, NOTHING)
+
+    def carry(self, node: onnx_ir.Node) -> None:
+        """Note the facts that the outputs of the node carry."""
+        if node.domain not in DEFAULT_DOMAINS:
+            return
+        filling = self.filling(node)
+        if filling is not None:
+            why = self.unfit_filling(node)
+            self.carried[node.outputs[0]] = Carried(why, (node.outputs[0],) if filling.is_mask else (), constant=True)
+            return
+        row = traits_of(node.domain, node.op_type)
+        indexes = range(len(node.inputs)) if row.elements is None else row.elements
+        inputs = [v for i in indexes if i < len(node.inputs) and (v := node.inputs[i]) is not None]
+        concerned = [value for value in inputs if self.concerns(value)]
+        moves = row.moves in _FOLLOWED
+        arithmetic = node.op_type in MASK_PASSES
+        if not moves and not arithmetic:
+            return
+        found = [self.carry_of(value) for value in concerned]
+        if node.op_type == "Cast" and not concerned:
+            source = self.source(node.inputs[0])
+            counts = source is not None and source != self.aim.to
+            held = source is None or source == DataType.BOOL or embeds(source, self.aim.to)
+            carried = Carried(counts=counts, integers=counts and not held)
+        else:
+            whole = bool(found) and len(concerned) == len(inputs)
+            carried = Carried(
+                next((each.unfit for each in found if each.unfit), "") if moves else "",
+                tuple(dict.fromkeys(mask for each in found for mask in each.masks)),
+                counts=whole and self.are_counts(concerned),
+                integers=any(each.integers for each in found),
+                constant=whole and moves and all(each.constant for each in found),
+            )
+            if arithmetic and node.op_type == "Mul" and len(concerned) == 2:
+                carried = self._with_scaled_count(node, concerned, carried)
+        if carried != NOTHING:
+            for value in node.outputs:
+                if self.concerns(value):
+                    self.carried[value] = carried
+
+    def _with_scaled_count(self, node: onnx_ir.Node, inputs: Sequence[onnx_ir.Value], carried: Carried) -> Carried:
+        large = [v for v in inputs if v in self.constants and self.fate(v).overflow and self.scales_count(node, v)]
+        return replace(carried, masks=(*carried.masks, *large)) if large else carried
+
+    def unfit_filling(self, node: onnx_ir.Node) -> str:
+        """Return the reason why the filling of a ConstantOfShape does not fit."""
+        fate = self.filling(node)
+        return "" if fate is None or fate.is_mask else unfit("its filling", fate, self.aim.to)
+
+    def filling(self, node: onnx_ir.Node) -> Fate | None:
+        """Return the effects of rounding the filling of a ConstantOfShape; None for other nodes and types."""
+        attribute = node.attributes.get("value") if node.op_type == "ConstantOfShape" else None
+        if attribute is None or attribute.is_ref() or attribute.as_tensor().dtype not in self.aim.sources:
+            return None
+        return fate_of(attribute.as_tensor(), self.aim.to)
+
+    def is_bound(self, node: onnx_ir.Node, index: int) -> bool:
+        """True if the input is a bound: one beyond all numbers has no effect, and becomes infinity."""
+        bounds = BOUNDS.get(node.op_type, ()) if node.domain in DEFAULT_DOMAINS else ()
+        return bounds is None or index in bounds
+
+    def is_raised(self, node: onnx_ir.Node, value: onnx_ir.Value) -> bool:
+        """True if the constant becomes the least number of the precision, instead of zero."""
+        return is_raised(node, value, self.fate(value))
+
+    def only_overflows(self, value: onnx_ir.Value) -> bool:
+        fate = self.fate(value)
+        return bool(fate.overflow or fate.masks) and not fate.lost
+
+    def asks(self, node: onnx_ir.Node) -> bool:
+        return traits_of(node.domain, node.op_type).answer in (Answer.COMPARISON, Answer.QUESTION)
+
+    def scales_count(self, node: onnx_ir.Node, value: onnx_ir.Value) -> bool:
+        """True if a large constant multiplies values computed from integers: `(mask - 1) * 1e9`."""
+        others = [each for each in node.inputs if each is not None and each is not value]
+        return node.op_type == "Mul" and self.constants[value].size == 1 and bool(others) and self.are_counts(others)
+
+    def are_counts(self, inputs: Sequence[onnx_ir.Value]) -> bool:
+        found = [self.carry_of(value) for value in inputs]
+        return all(each.counts or each.constant for each in found) and any(each.counts for each in found)
