@@ -92,6 +92,14 @@ class Use:
 TypeOf = Callable[[onnx_ir.Value | None], DataType | None]
 
 
+def _held(node: onnx_ir.Node, aim: Aim) -> str:
+    """Return a tensor attribute of a converted type, as tree ensembles have; that of ConstantOfShape changes with it."""
+    if node.domain in DEFAULT_DOMAINS:
+        return ""
+    tensors = (each for each in node.attributes.values() if each.type == onnx_ir.AttributeType.TENSOR)
+    return next((each.name for each in tensors if not each.is_ref() and each.as_tensor().dtype in aim.sources), "")
+
+
 def ports_of(node: onnx_ir.Node, type_of: TypeOf, imports: Mapping[str, int], aim: Aim) -> Ports:
     """Return the ports of a node that is neither a call of a function nor control flow."""
     key = op_key(node, imports)
@@ -101,6 +109,9 @@ def ports_of(node: onnx_ir.Node, type_of: TypeOf, imports: Mapping[str, int], ai
         return Ports(why_not=f"the types that {operator_name(node)} takes are unknown")
     if any(map(graphs_in, node.attributes.data.values())):
         return Ports(why_not=f"{node.op_type} passes values to a subgraph")
+    held = _held(node, aim)
+    if held:
+        return Ports(why_not=f"its attribute {held} holds constants of the type of its operands")
     if node.op_type in CASTS and node.domain in DEFAULT_DOMAINS:
         return _cast(node, type_of, given, imports, aim)
     row = traits_of(node.domain, node.op_type)

@@ -178,3 +178,34 @@ def test_no_constant_overflows_or_vanishes_unsaid(holder: str, content: str) -> 
     few = (np.abs(lowered(given)) < 2.0**-14) & (given != 0)
     assert bool(left) == kept
     assert bool(changed) == (not kept and not can_change and bool(few.any() or is_mask(given).any()))
+
+
+@pytest.mark.parametrize("to", ["float", "float16"])
+def test_constants_in_attributes_keep_the_operands_in_their_type(to: str) -> None:
+    kind = np.float64
+    tree: dict[str, Any] = {
+        **{f"nodes_{name}": [0, 0, 0] for name in ("treeids", "missing_value_tracks_true")},
+        "nodes_nodeids": [0, 1, 2],
+        "nodes_featureids": [0, 0, 0],
+        "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"],
+        "nodes_truenodeids": [1, 0, 0],
+        "nodes_falsenodeids": [2, 0, 0],
+        "nodes_values_as_tensor": numpy_helper.from_array(np.array([0.1, 0, 0], kind)),
+        "target_treeids": [0, 0],
+        "target_nodeids": [1, 2],
+        "target_ids": [0, 0],
+        "target_weights_as_tensor": numpy_helper.from_array(np.array([1.5, 2.5], kind)),
+        "n_targets": 1,
+    }
+    nodes = [
+        helper.make_node("Mul", ["x", "x"], ["square"]),
+        helper.make_node("TreeEnsembleRegressor", ["square"], ["y"], domain="ai.onnx.ml", **tree),
+    ]
+    x = helper.make_tensor_value_info("x", TensorProto.DOUBLE, [2, 1])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 1])
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid("ai.onnx.ml", 3)]
+    model = helper.make_model(helper.make_graph(nodes, "g", [x], [y]), opset_imports=opsets, ir_version=9)
+    feeds = {"x": np.array([[0.1], [1.0]])}
+    given = session(model).run(None, feeds)[0]
+    made = to_proto(convert(model, to=to, target="tensorrt-11").model)
+    assert np.array_equal(session(made).run(None, feeds)[0], given)
