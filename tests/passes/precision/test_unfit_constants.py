@@ -206,6 +206,7 @@ def test_constants_in_attributes_keep_the_operands_in_their_type(to: str) -> Non
     opsets = [helper.make_opsetid("", 18), helper.make_opsetid("ai.onnx.ml", 3)]
     model = helper.make_model(helper.make_graph(nodes, "g", [x], [y]), opset_imports=opsets, ir_version=9)
     feeds = {"x": np.array([[0.1], [1.0]])}
-    given = session(model).run(None, feeds)[0]
+    given: Any = session(model).run(None, feeds)[0]
     made = to_proto(convert(model, to=to, target="tensorrt-11").model)
-    assert np.array_equal(session(made).run(None, feeds)[0], given)
+    found: Any = session(made).run(None, feeds)[0]
+    assert np.array_equal(found, given)
