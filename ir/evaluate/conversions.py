@@ -210,7 +210,8 @@ def _moved(
         moved = run([masks[0].astype(arrays[0].dtype), *arrays[1:]])
     except EngineError:
         return None
-    return [_or_none(np.asarray(marks.astype(np.float32) != 0)) for marks in moved]
+    texts = arrays[0].dtype.kind not in "biufcV"  # whose marks are texts too
+    return [_or_none(np.asarray(marks == "True" if texts else marks.astype(np.float32) != 0)) for marks in moved]
 
 
 _OTHERS: tuple[float, ...] = (np.nan, 0.0, 1.0)

@@ -35,6 +35,7 @@ from castsmith.ir.ops import (
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import bind_parameters, graphs_in, nodes_of, subgraphs_of
 from castsmith.numerics.cast import cast
+from castsmith.numerics.errors import PromotionError
 from castsmith.numerics.promotion import PromotionRules
 
 Path = tuple[tuple[str, int], ...]
@@ -252,7 +253,8 @@ class Evaluator:
             error.node, error.bound = self._origin.get(node, node), invalid[0]
             raise error
         table, index = (*arrays, None, None)[:2]
-        if node.op_type not in ("Gather", "GatherElements") or self._trial or table is None or index is None:
+        gathers = node.op_type in ("Gather", "GatherElements") and node.domain in DEFAULT_DOMAINS
+        if not gathers or self._trial or table is None or index is None:
             return
         axis = node.attributes.get_int("axis", 0) or 0
         if index.dtype.kind not in "iu" or not -table.ndim <= axis < table.ndim:
@@ -283,7 +285,12 @@ class Evaluator:
             schema = onnx.defs.get_schema(node.op_type, version or 1, "" if node.domain == "ai.onnx" else node.domain)
         except onnx.defs.SchemaError:
             return self.engine.run(node, inputs, imports, seconds=seconds)
-        promoted = promote_operands(node, inputs, schema, self.rules)
+        try:
+            promoted = promote_operands(node, inputs, schema, self.rules)
+        except PromotionError:
+            raise
+        except ValueError as error:  # what numpy says of shapes
+            raise EngineError(f"{node.op_type} cannot be run: {error}") from None
         if promoted.result is not None:
             return [promoted.result]
         results = self.engine.run(node, promoted.operands, imports, seconds=seconds, fresh=drawn, extra=extra)

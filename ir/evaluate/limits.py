@@ -166,7 +166,7 @@ def _broadcast(operands: Operands) -> float:
 
 
 def _matrices(operands: Operands) -> float:
-    left, right = (() if operand is None else operand.shape for operand in operands[:2])
+    left, right = (() if operand is None else operand.shape for operand in (*operands, None, None)[:2])
     return math.prod(map(float, left[:-1])) * math.prod(map(float, right[:-2])) * (right[-1:] or (1,))[0]
 
 

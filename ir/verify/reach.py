@@ -258,6 +258,8 @@ def _entries(model: onnx_ir.Model) -> dict[onnx_ir.Value, list[onnx_ir.Value]]:
         if function is not None:
             enter(function.inputs, node.inputs)
             enter(node.outputs, function.outputs)
+        elif node.domain not in DEFAULT_DOMAINS:
+            continue
         elif node.op_type == "If":
             for name in ("then_branch", "else_branch"):
                 enter(node.outputs, node.attributes[name].as_graph().outputs)

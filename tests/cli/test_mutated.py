@@ -181,3 +181,30 @@ def test_numbers_out_of_range_in_text(graph: str, tmp_path: Path, capsys: pytest
     path.write_text(f'<ir_version: 10, opset_import: ["": 20]> {graph}')
     assert main(["check", str(path)]) == 2
     assert "out of range" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        "g (uint32[512] x, uint32[5] y) => (uint32[512] z) { z = Sum (x, y) }",
+        "g (float[4] x) => (float[4] y) { y = qonnx.custom_op.general.If (x) }",
+        "g (float[4] x) => (float[4] y) { y = qonnx.custom_op.general.MatMul (x) }",
+        "g (int64[2] i) => (float[2] y) <float[2] w = {1, 2}> { y = qonnx.custom_op.general.Gather (w, i) }",
+        """g (double[2] a) => (string[3, 2] y) {
+            i = Cast <to = 6> (a) t = Cast <to = 8> (i) 
+            e = Constant <value = int64[2] {3, 2}> () y = Expand (t, e) }""",
+    ],
+    ids=[
+        "shapes that do not fit",
+        "If of another domain",
+        "MatMul",
+        "Gather",
+        "texts that depend on an undefined number",
+    ],
+)
+def test_verify_of_what_no_engine_runs(graph: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "m.onnxtxt"
+    path.write_text(f'<ir_version: 13, opset_import: ["": 21, "qonnx.custom_op.general": 1]> {graph}')
+    for words in (["--prove"], ["--engine", "reference"]):
+        assert main(["verify", str(path), str(path), "--sets", "2", *words]) in (0, 1, 2, 3)
+        assert "internal" not in capsys.readouterr().err
