@@ -93,7 +93,7 @@ TypeOf = Callable[[onnx_ir.Value | None], DataType | None]
 
 
 def _held(node: onnx_ir.Node, aim: Aim) -> str:
-    """Return the name of a tensor attribute of a converted type, as tree ensembles have; empty without such attributes."""
+    """Return the name of a tensor attribute of a converted type, as tree ensembles have, or an empty text."""
     if node.domain in DEFAULT_DOMAINS:
         return ""
     tensors = (each for each in node.attributes.values() if each.type == onnx_ir.AttributeType.TENSOR)
