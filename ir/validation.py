@@ -253,6 +253,8 @@ def _is_in_order(scope: Scope, seen: set[onnx_ir.Node], around: _Around, depth: 
     for node in scope:
         if not (type(node.name) in _TEXT and type(node.op_type) is str and type(node.domain) is str):
             raise ModelError(f"{place}: the name of a node, {node.name!r} ({node.op_type!r}), is not UTF-8.")
+        if not node.op_type:
+            raise ModelError(f"{place}: the node {node.name!r} of graph {scope.name!r} names no operator.")
         wrong = nonconformity(node, around.imports, around.functions)
         if wrong is not None:
             raise ModelError(f"{place}: {site_of(node)}: {wrong}.")

@@ -73,7 +73,7 @@ def needs_shapes(model: onnx_ir.Model, now: int, to: int) -> bool:
 
 def _moves(moves: NodeChanges, node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> bool:
     constants: list[onnx_ir.Value] = []
-    build = Builder(new_constants(constants, f"{node.outputs[0].name}_"))
+    build = Builder(new_constants(constants, f"{node.outputs[0].name if node.outputs else node.op_type}_"))
     made = adapted(build, node, now, to)
     if made is not None and _is_legal(made, to, types):
         reason = f"{node.op_type} in the form of opset {to}"

@@ -54,6 +54,7 @@ UNSOUND = {
     ),
     "too few inputs": ([helper.make_node("Add", ["x"], ["y"], name="n")], "g: n (Add): Add has 1 input, expected 2"),
     "too many outputs": ([helper.make_node("Neg", ["x"], ["y", "z"])], "Neg has 2 outputs, expected 1"),
+    "no operator": ([helper.make_node("", ["x"], ["y"], name="n")], "the node 'n' of graph 'g' names no operator"),
     "empty input": ([helper.make_node("Add", ["", "x"], ["y"])], "Add lacks the required input 0"),
     "no attribute": ([helper.make_node("Cast", ["x"], ["y"])], "Cast lacks the required attribute to"),
     "kind": ([helper.make_node("Cast", ["x"], ["y"], to=1.5)], "attribute to of Cast is FLOAT, expected INT"),
