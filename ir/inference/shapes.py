@@ -36,6 +36,7 @@ def inferred_shapes(model: onnx_ir.Model, *, from_declared: bool = False) -> dic
         declared = (value for value in outputs if value.shape is not None and value.type is not None)
         graph.value_info.extend(onnx_ir.serde.serialize_value(value) for value in declared)
     graph.node.extend(onnx_ir.serde.serialize_node(node) for node in model.graph)
+    _clear_negative(graph)
     functions = [onnx_ir.to_proto(function) for function in model.functions.values()]
     imports = [onnx.OperatorSetIdProto(domain=name, version=opset) for name, opset in model.opset_imports.items()]
     bare = onnx.ModelProto(ir_version=model.ir_version, graph=graph, functions=functions, opset_import=imports)
@@ -44,6 +45,18 @@ def inferred_shapes(model: onnx_ir.Model, *, from_declared: bool = False) -> dic
     except (onnx.shape_inference.InferenceError, ValueError):
         return {}
     return dict(_shapes_in(model.graph, proto.graph))
+
+
+def _clear_negative(graph: onnx.GraphProto) -> None:
+    """Make negative dimensions unknown, as exporters mean them, also in subgraphs: Slice in onnx ends the process."""
+    for value in (*graph.input, *graph.output, *graph.value_info):
+        for dim in value.type.tensor_type.shape.dim if value.type.HasField("tensor_type") else ():
+            if dim.dim_value < 0:
+                dim.ClearField("dim_value")
+    for node in graph.node:
+        for attribute in node.attribute:
+            for inner in (attribute.g, *attribute.graphs) if attribute.HasField("g") else attribute.graphs:
+                _clear_negative(inner)
 
 
 def _shapes_in(graph: onnx_ir.Graph, proto: onnx.GraphProto) -> Iterator[tuple[onnx_ir.Value, onnx_ir.Shape]]:

@@ -208,3 +208,19 @@ def test_verify_of_what_no_engine_runs(graph: str, tmp_path: Path, capsys: pytes
     for words in (["--prove"], ["--engine", "reference"]):
         assert main(["verify", str(path), str(path), "--sets", "2", *words]) in (0, 1, 2, 3)
         assert "internal" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: words[0])
+def test_a_slice_of_a_negative_dimension(words: list[str], tmp_path: Path) -> None:
+    """Exporters write -1 for an unknown dimension; the inference of onnx ends the process there."""
+    sliced = "Slice (x, one, two, zero)"
+    proto = onnx.parser.parse_model(f"""<ir_version: 10, opset_import: ["": 21]>
+      g (float[4] x, bool c) => (float[N] y, float[N] z)
+      <int64[1] zero = {{0}}, int64[1] one = {{1}}, int64[1] two = {{2}}> {{
+        y = {sliced}
+        z = If (c) <then_branch = t () => (float[N] p) {{ p = {sliced} }},
+                    else_branch = e () => (float[N] q) {{ q = Identity (x) }}>
+      }}""")
+    proto.graph.input[0].type.tensor_type.shape.dim[0].dim_value = -1
+    (tmp_path / "m.onnx").write_bytes(proto.SerializeToString())
+    assert main([word.format(m=tmp_path / "m.onnx", o=tmp_path / "o.onnx") for word in words]) in (0, 3)
