@@ -213,11 +213,14 @@ def _ended_by(
 SIGNALS = {signal.SIGTERM: (143, -15), signal.SIGINT: (130,)}
 STUCK = (
     "import sys, time; import castsmith.ir.io.files as files\n"
-    "files.replace = lambda part, path: time.sleep(60)\n"
+    "files.replace = lambda part, path: [time.sleep(0.01) for _ in range(6000)]\n"
     "import castsmith.ir.io.saving as saving; saving.replace = files.replace\n"
     "import castsmith.cli.entry as entry; sys.exit(entry.main())"
 )
-"""The command, which waits before the file that it wrote gets its name."""
+"""The command, which waits before the file that it wrote gets its name.
+
+It waits in short steps: a signal just before a system call does not interrupt the call.
+"""
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
