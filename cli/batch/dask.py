@@ -22,7 +22,7 @@ def on_dask(address: str, tasks: Sequence[Task], ahead: Callable[[Task], Done | 
     except ImportError:
         raise OptionError("--dask needs Dask: pip install 'castsmith[dask]'.") from None
     try:
-        client: Any = distributed.Client(address, timeout="10s")
+        client: Any = distributed.Client(address, timeout="30s")
     except (OSError, ValueError):
         raise OptionError(f"--dask {address}: no scheduler answers at this address.") from None
     with client:

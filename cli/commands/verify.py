@@ -60,7 +60,7 @@ def add_to(commands: Commands) -> None:
     )
     add_inputs(parser)
     parser.add_argument(
-        "--time", metavar="SECONDS", type=_seconds, help="stop after this time (default: 20 to 120, by size)"
+        "--time", metavar="SECONDS", type=_seconds, help="stop after this processor time (default: 20 to 120, by size)"
     )
     parser.add_argument(
         "--accept",

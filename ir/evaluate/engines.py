@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import itertools
 import math
+import signal
 import subprocess
 import sys
 import threading
@@ -31,7 +32,7 @@ from castsmith.ir.constants import constant_tensor
 from castsmith.ir.errors import ModelError
 from castsmith.ir.evaluate import EngineName
 from castsmith.ir.evaluate.promotion import Array, dtype_of
-from castsmith.ir.evaluate.worker import receive, send
+from castsmith.ir.evaluate.worker import TIMED, receive, send
 from castsmith.ir.ops import QONNX_DOMAINS
 from castsmith.numerics.errors import present
 
@@ -50,6 +51,9 @@ TITLES = {
 _BY_OPENVINO = ("float32", "float16", "int32", "int8", "uint8", "bool")
 _INT32 = np.iinfo(np.int32)
 _LONGEST_CALL, _SHORTEST_START, _WATCHED_EVERY, _MOST_GONE = 300.0, 10.0, 0.2, 64
+_WALL = 10.0 if TIMED else 1.0
+"""Seconds of the clock for each of the processor, after which a request that waits for ever is ended."""
+
 _OF_MEMORY = ("bad_alloc", "bad allocation", "Failed to allocate", "Unable to allocate", "MemoryError")
 
 
@@ -81,29 +85,40 @@ class Process:
     Attributes:
         turn: The number of starts.
         gone: The keys of models that are no longer used.
+        used: Seconds of the processor that all requests took.
         lock: Held by the requesting thread: the process answers one request at a time.
     """
 
     def __init__(self) -> None:
         self.turn = 0
         self.gone: deque[int] = deque()
+        self.used = 0.0
         self.lock = threading.RLock()
         self._running: subprocess.Popen[bytes] | None = None
         self._deadline = math.inf
         self._late = False
 
     def ask(self, *request: object, seconds: float = _LONGEST_CALL) -> Any:
-        """Return the answer to a request. Raises EngineError for a failed request, CrashError if the process ends."""
+        """Return the answer to a request.
+
+        Args:
+            seconds: The limit of processor time; waiting for a processor does not count.
+
+        Raises:
+            EngineError: The request failed.
+            CrashError: The process ended.
+        """
         with self.lock:
             return self._ask(request, seconds)
 
     def _ask(self, request: tuple[object, ...], seconds: float) -> Any:
         running = self._started()
         into, out = present(running.stdin, "the input of the process"), present(running.stdout, "its output")
-        self._late, self._deadline = False, time.monotonic() + seconds
+        self._late, self._deadline = False, time.monotonic() + _WALL * seconds
         try:
-            send(into, request)
-            done, answer = receive(out)
+            send(into, (seconds, *request))
+            done, answer, used = receive(out)
+            self.used += used
         except (EOFError, OSError):
             self._deadline = math.inf
             error = CrashError(self._cause_of_end(running, seconds))
@@ -118,6 +133,11 @@ class Process:
             raise EngineError(answer)
         return answer
 
+    @property
+    def is_alive(self) -> bool:
+        """True if the process runs, so that it holds the models of this turn."""
+        return self._running is not None and self._running.poll() is None
+
     def close(self) -> None:
         """End the process."""
         if self._running is not None:
@@ -126,7 +146,7 @@ class Process:
             self._running = None
 
     def _started(self) -> subprocess.Popen[bytes]:
-        if self._running is None or self._running.poll() is not None:
+        if self._running is None or not self.is_alive:
             script = Path(__file__).with_name("worker.py")
             pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
             self._running = subprocess.Popen([sys.executable, "-P", script], stdin=pipe, stdout=pipe, stderr=nowhere)
@@ -136,7 +156,7 @@ class Process:
         return self._running
 
     def _watch(self) -> None:
-        """End requests after a timeout, with one thread for all: starting one for each takes longer than they do."""
+        """End requests that wait for ever, with one thread for all: starting one for each takes longer than they do."""
         while True:
             time.sleep(_WATCHED_EVERY)
             running = self._running
@@ -148,7 +168,9 @@ class Process:
         running.kill()
         code = running.wait()
         self._running = None
+        self._late |= TIMED and code == -signal.SIGPROF
         if self._late:
+            self.used += seconds
             return f"does not end within {seconds:.0f} s"
         return f"crashed its process ({f'signal {-code}' if code < 0 else f'exit code {code}'})"
 
@@ -182,10 +204,10 @@ class Prepared:
         """Load the model if necessary. Raises EngineError if the engine refuses it."""
         other = process()
         with other.lock:
-            if len(other.gone) > _MOST_GONE and other.turn:
+            if len(other.gone) > _MOST_GONE and other.is_alive:
                 gone = [other.gone.popleft() for _ in range(len(other.gone))]
                 other.ask("forget", gone)
-            if self.turn != other.turn or not other.turn:
+            if self.turn != other.turn or not other.is_alive:
                 other.ask("prepare", self.key, self.kind, self.model, self.fixed, seconds=seconds)
                 self.turn = other.turn
 

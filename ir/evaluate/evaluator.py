@@ -181,6 +181,7 @@ class Evaluator:
 
     def _operator(self, node: onnx_ir.Node, operands: list[Tensor | None], imports: Imports) -> list[Content]:
         arrays = [None if tensor is None else tensor.array for tensor in operands]
+        self.budget.note(arrays)
         converted = convert(node, arrays, imports)
         if converted is not None:
             self.engine.note(OURSELVES, node.op_type)

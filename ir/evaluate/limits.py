@@ -1,5 +1,7 @@
-"""Limits of a comparison: seconds, iterations of loops, elements of inputs and of results.
+"""Limits of a comparison: seconds of the processor, iterations of loops, elements of inputs and of results.
 
+Time is that of the processor, here and in the process of the engines, and small decisions depend on the number of
+operators that ran: what a comparison finds is the same on a busy machine.
 Adversarial numbers make adversarial shapes, which exceed any memory, and infinite loops; both are refused before
 memory or time is spent on them.
 """
@@ -16,7 +18,7 @@ import onnx_ir
 
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.errors import ModelError
-from castsmith.ir.evaluate.engines import LimitError
+from castsmith.ir.evaluate.engines import LimitError, process
 from castsmith.ir.evaluate.promotion import Array
 from castsmith.ir.ops import Size, operators, traits_of
 from castsmith.ir.walks import all_nodes
@@ -24,6 +26,9 @@ from castsmith.numerics.types import MOST_DIMENSIONS, element_type
 
 SECONDS, _FEWEST_SECONDS = 120.0, 20.0
 """Default time limit of a comparison of large models, and of small ones."""
+
+_RUNS_A_SECOND, _ELEMENTS_A_RUN = 1000, 10_000
+"""Operators that run in a second, and elements that count as one more."""
 
 _NODES_A_SECOND, _BYTES_A_SECOND = 10, 1 << 18
 _LONGEST_CALL = 10.0
@@ -35,24 +40,39 @@ _MOST_FED, _MOST_TAKEN = 1 << 30, 1 << 29
 Operands = Sequence[Array | None]
 
 
+def _now() -> float:
+    """Return the seconds of the processor that this thread and the process of the engines have taken."""
+    return time.thread_time() + process().used
+
+
 @dataclass
 class Budget:
-    """The remaining time, and the nodes that loops and functions may still run on this set of inputs."""
+    """The remaining time, and the nodes that loops and functions may still run on this set of inputs.
+
+    Attributes:
+        seconds: The limit of processor time, of the thread that makes this and of the engines.
+        runs: The operators that ran, large operands counted as more; the same on every machine.
+        part: The fraction of all steps that the present set of inputs may take.
+    """
 
     seconds: float = SECONDS
-    started: float = field(default_factory=time.monotonic)
+    started: float = field(default_factory=_now)
     steps: int = 0
+    runs: float = 0.0
     part: float = 1.0
-    """The fraction of all steps that the present set of inputs may take."""
 
     @property
     def left(self) -> float:
-        return self.seconds - (time.monotonic() - self.started)
+        return self.seconds - (_now() - self.started)
 
     @property
-    def spent(self) -> float:
-        """The elapsed fraction of the time."""
-        return 1 - self.left / self.seconds
+    def tried(self) -> float:
+        """The fraction of the work of this time that is done, by the operators that ran."""
+        return self.runs / (self.seconds * _RUNS_A_SECOND)
+
+    def note(self, operands: Operands) -> None:
+        """Count an operator that runs."""
+        self.runs += 1 + sum(array.size for array in operands if array is not None) / _ELEMENTS_A_RUN
 
     @property
     def call(self) -> float:

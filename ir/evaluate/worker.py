@@ -1,16 +1,19 @@
 """The process in which engines run: a file of its own, started as a script, that imports nothing of Castsmith.
 
 It reads requests from its input and writes the answers to its output, each a pickle preceded by its length: `prepare` a
-model under a key, `run` it on arrays, `forget` some keys. Every Python error is an answer; the end of the process
-is detected by the requesting side (`castsmith.ir.evaluate.engines`).
+model under a key, `run` it on arrays, `forget` some keys. Before each stand the seconds of the processor that it may
+take; the operating system ends the process after those. Every Python error is an answer, each with the seconds that it
+took; the end of the process is detected by the requesting side (`castsmith.ir.evaluate.engines`).
 """
 
 from __future__ import annotations
 
 import os
 import pickle
+import signal
 import struct
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import IO, Any
@@ -48,9 +51,11 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     held: dict[int, int] = {}
     while True:
         try:
-            what, *words = receive(requests)
+            seconds, what, *words = receive(requests)
         except EOFError:
             return
+        began = time.process_time()
+        limit_seconds(seconds)
         size = sum(map(_size, words))
         if what == "prepare":
             held[words[0]] = size
@@ -58,9 +63,22 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
             held = {key: number for key, number in held.items() if key not in words[0]}
         _limit_memory(_TIMES * (sum(held.values()) + size) + _EACH * len(held))
         try:
-            send(answers, (True, _answer(prepared, what, *words)))
+            answer = _answer(prepared, what, *words)
+            send(answers, (True, answer, time.process_time() - began))
         except Exception as error:  # each engine raises classes of its own, ONNX Runtime one for each status code
-            send(answers, (False, " ".join(f"{error or type(error).__name__}".split())[:200]))
+            text = " ".join(f"{error or type(error).__name__}".split())[:200]
+            send(answers, (False, text, time.process_time() - began))
+        limit_seconds(0.0)
+
+
+TIMED = hasattr(signal, "setitimer")
+"""True if the operating system counts processor time for the process, and can end it for that (not on Windows)."""
+
+
+def limit_seconds(seconds: float) -> None:
+    """End this process by SIGPROF after so many more seconds of the processor; 0 removes the limit."""
+    if TIMED:
+        signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
 def _size(word: Any) -> int:

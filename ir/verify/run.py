@@ -93,7 +93,7 @@ def verify(
         inputs: Sets of inputs that replace the generated ones: pairs of a name and arrays by input name.
         accept: The inputs and outputs whose element type may differ, or `all`; they are compared through it: codes of
             float8 as uint8, a wider or a narrower type.
-        seconds: The time limit, by default 20 to 120 by the size of the models.
+        seconds: The limit of processor time, by default 20 to 120 by the size of the models.
         prove: Report equality only if it is proven for all inputs.
         progress: Called with the name of each set of inputs before it runs.
 

@@ -109,6 +109,10 @@ class Sets:
         """Return the results of the first model on one set. Raises EngineError if it does not run."""
         return self._known[1] if self._known is not None and self._known[0] is feeds else self.first.run(feeds)
 
+    def _may_try(self, part: float) -> bool:
+        """True if another size may be tried: the trials take at most that part of the work, and half of the time."""
+        return self.budget.tried < part and self.budget.left > self.budget.seconds / 2
+
     def _late(self, name: str) -> bool:
         if self.budget.left > 0:
             return False
@@ -165,12 +169,12 @@ class Sets:
             return self.first.progress
 
         best = max(0.0, far(maker.sizes))
-        while made_up and best != float("inf") and trials < _MOST_TRIALS and self.budget.spent < 0.5:
+        while made_up and best != float("inf") and trials < _MOST_TRIALS and self._may_try(0.5):
             better = next(
                 (
                     (score, sizes)
                     for sizes in _neighbours(maker.sizes, made_up, self.a)
-                    if trials < _MOST_TRIALS and self.budget.spent < 0.5 and (score := far(sizes)) > best
+                    if trials < _MOST_TRIALS and self._may_try(0.5) and (score := far(sizes)) > best
                 ),
                 None,
             )
@@ -184,7 +188,7 @@ class Sets:
             changes += [{name: maker.sizes[name]} for name in made_up]
             for change in changes[:_MOST_VARIANTS]:
                 sizes = {name: max(1, size + change.get(name, 0)) for name, size in maker.sizes.items()}
-                if sizes != maker.sizes and self.budget.spent < 0.1 and far(sizes) == float("inf"):
+                if sizes != maker.sizes and self._may_try(0.1) and far(sizes) == float("inf"):
                     found.append(sizes)
         return found
 

@@ -218,7 +218,7 @@ def test_a_process_ends_with_the_one_that_asked() -> None:
     process = batch_worker.start()
     assert process.stdin is not None
     process.stdin.close()
-    assert process.wait(60) == 0
+    assert process.wait(600) == 0
 
 
 def test_no_scheduler(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -155,7 +155,7 @@ ANY_VALUE = {
 }
 """Options that take a value which looks like nonsense, with the reason; an empty one is refused for them too."""
 
-ELSEWHERE = {"--dask": "an address is refused where no scheduler answers, after ten seconds"}
+ELSEWHERE = {"--dask": "an address is refused where no scheduler answers, after half a minute"}
 VALUES = {
     "engine": "reference",
     "inputs": "in.npz",

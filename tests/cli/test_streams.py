@@ -22,7 +22,7 @@ Process = subprocess.CompletedProcess[bytes]
 
 def run(folder: Path, words: str, given: bytes = b"") -> Process:
     command = [sys.executable, "-m", "castsmith", *words.split()]
-    return subprocess.run(command, cwd=folder, input=given, capture_output=True, timeout=120, check=False)
+    return subprocess.run(command, cwd=folder, input=given, capture_output=True, timeout=600, check=False)
 
 
 def said(ended: Process) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ import pytest
 from google.protobuf import text_format
 
 import castsmith as public
-from castsmith.ir.evaluate import engines
+from castsmith.ir.evaluate import engines, limits
 from castsmith.ir.evaluate.engines import Engine
+from castsmith.ir.evaluate.worker import TIMED
 from castsmith.ir.verify import Verdict, verify
 from castsmith.ir.verify.compare import difference
 from castsmith.ir.verify.inputs import Inputs
@@ -397,6 +399,36 @@ def test_time_that_is_over_leaves_the_verdict_inconclusive() -> None:
     verdict = compared(text, text.replace("y = Neg (a)", "b = Abs (a) y = Neg (b)"), seconds=1e-6)
     assert verdict.inconclusive
     assert "time" in verdict.unsure[0]
+
+
+def test_a_busy_machine_changes_neither_the_sets_nor_the_time_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock does not count, and the sizes that are tried do not depend on the seconds that were taken."""
+    text = HEAD + "g (float[n, 4] x) => (float[n, 4] y) { small = Cast <to = 17> (x) y = Cast <to = 1> (small) }"
+    quick = compared(text, text)
+    late = iter([0.0])
+    monkeypatch.setattr(limits, "_now", lambda: next(late, 9.0))
+    assert compared(text, text).compared == quick.compared > 0
+    monkeypatch.undo()
+    budget = limits.Budget(0.05)
+    time.sleep(0.1)
+    assert budget.left > 0
+
+
+@pytest.mark.skipif(not TIMED, reason="this system counts no processor time")
+def test_an_engine_is_ended_after_its_processor_time() -> None:
+    """One that does not end costs its limit; one that waits for a processor is not ended."""
+    model = onnx.parser.parse_model(
+        """<ir_version: 10, opset_import: ["": 21]> g (int64 n, bool b, float x) => (float y) {
+            y = Loop (n, b, x) <body = body (int64 i, bool c, float s) => (bool d, float t) {
+                d = Identity (c) t = Identity (s) }> }"""
+    )
+    feeds = {"n": np.array(2**60), "b": np.array(True), "x": np.array(1.0, np.float32)}
+    prepared, before = engines.Prepared("onnxruntime", model.SerializeToString()), engines.process().used
+    with pytest.raises(engines.CrashError, match="does not end within 1 s") as ended:
+        prepared.run(feeds, 1.0)
+    assert ended.value.late
+    assert engines.process().used >= before + 1
+    assert prepared.run({**feeds, "n": np.array(2)}, 1.0) == [1.0]
 
 
 def test_sums_do_not_depend_on_where_an_array_lies() -> None:
