@@ -213,8 +213,7 @@ def _ended_by(
 SIGNALS = {signal.SIGTERM: (143, -15), signal.SIGINT: (130,)}
 STUCK = (
     "import sys, time; import castsmith.ir.io.files as files\n"
-    "files.replace = lambda part, path: [time.sleep(0.01) for _ in range(90000)]
-"
+    "files.replace = lambda part, path: [time.sleep(0.01) for _ in range(90000)]\n"
     "import castsmith.ir.io.saving as saving; saving.replace = files.replace\n"
     "import castsmith.cli.entry as entry; sys.exit(entry.main())"
 )
