@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import networkx
 import onnx_ir
 from onnx_ir import DataType
 
@@ -41,21 +40,36 @@ def groups_of(
 def worth_it(places: Sequence[Place], inference: Inference) -> list[Place]:
     """Return all places except stretches of mere moves that are wide at both ends."""
     made = {place.node.outputs[index]: place for place in places for index in place.outputs}
-    graph: networkx.Graph[int] = networkx.Graph()
-    number = {place.node: index for index, place in enumerate(places)}
-    graph.add_nodes_from(number.values())
+    place_of = {place.node: place for place in places}
+    beside: dict[onnx_ir.Node, list[onnx_ir.Node]] = {}
     for place in places:
-        for index in place.inputs:
-            value = place.node.inputs[index]
+        for value in (place.node.inputs[index] for index in place.inputs):
             if value is not None and value in made:
-                graph.add_edge(number[place.node], number[made[value].node])
-    kept: set[int] = set()
-    for component in networkx.connected_components(graph):
-        stretch = [places[index] for index in component]
+                beside.setdefault(place.node, []).append(made[value].node)
+                beside.setdefault(made[value].node, []).append(place.node)
+    kept: set[onnx_ir.Node] = set()
+    for nodes in _components(place_of, beside):
+        stretch = [place_of[node] for node in nodes]
         moves = all(place.node.op_type in MOVING and place.outputs for place in stretch)
         if not moves or not (_pays_to_enter(stretch, made, inference) and _pays_to_leave(stretch)):
-            kept |= component
-    return [place for index, place in enumerate(places) if index in kept]
+            kept |= nodes
+    return [place for place in places if place.node in kept]
+
+
+def _components(
+    nodes: Iterable[onnx_ir.Node], beside: Mapping[onnx_ir.Node, Sequence[onnx_ir.Node]]
+) -> Iterator[set[onnx_ir.Node]]:
+    """Yield the nodes that are connected with each other."""
+    seen = set[onnx_ir.Node]()
+    for node in nodes:
+        if node not in seen:
+            found, waiting = {node}, [node]
+            while waiting:
+                new = set(beside.get(waiting.pop(), ())) - found
+                found |= new
+                waiting += new
+            seen |= found
+            yield found
 
 
 def _pays_to_enter(stretch: Collection[Place], made: Collection[onnx_ir.Value], inference: Inference) -> bool:

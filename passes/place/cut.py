@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from onnx_ir import DataType
 
 from castsmith.numerics.embedding import embeds
+from castsmith.passes.min_cut import source_side
 from castsmith.passes.place.chains import type_of
 from castsmith.passes.place.choices import Choice, Mode
 from castsmith.passes.place.problem import IMPOSSIBLE, Demand, MovingNode, Problem, Root
@@ -83,7 +84,7 @@ def _rounds(problem: Problem) -> bool:
 
 
 class _Network:
-    """The flow network of a region; IMPOSSIBLE edges are collected, since their capacity must exceed all others."""
+    """The flow network of a region."""
 
     def __init__(self, problem: Problem, sides: Sides) -> None:
         self.problem = problem
@@ -137,13 +138,4 @@ class _Network:
         return False
 
     def source_side(self) -> set[Vertex]:
-        import networkx as nx  # only if there is a cut to find: importing it takes as long as a small model
-        from networkx.algorithms.flow import boykov_kolmogorov  # pyright: ignore[reportUnknownVariableType]
-
-        finite = sum(capacity for capacity in self.capacities.values() if capacity < IMPOSSIBLE)
-        graph: nx.DiGraph[Vertex] = nx.DiGraph()
-        graph.add_nodes_from((_SOURCE, _SINK))
-        for (tail, head), capacity in self.capacities.items():
-            graph.add_edge(tail, head, capacity=min(capacity, finite + 1))
-        _, (below, _) = nx.minimum_cut(graph, _SOURCE, _SINK, flow_func=boykov_kolmogorov)  # pyright: ignore
-        return set(below)  # pyright: ignore[reportUnknownArgumentType]
+        return source_side(self.capacities, _SOURCE, _SINK)

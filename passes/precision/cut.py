@@ -10,6 +10,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from castsmith.passes.min_cut import source_side
+
 KEPT, CONVERTED = 0, 1
 """The variables whose side is fixed."""
 
@@ -128,20 +130,11 @@ def _parts(costs: Costs, sides: dict[int, bool]) -> Iterable[list[tuple[int, int
 
 
 def _cut(costs: Costs, sides: dict[int, bool], pairs: list[tuple[int, int]]) -> dict[int, bool]:
-    import networkx as nx  # only if there is a cut to find: importing it takes as long as a small model
-    from networkx.algorithms.flow import boykov_kolmogorov  # pyright: ignore[reportUnknownVariableType]
-
     def vertex(one: int) -> int:
         return one if one not in sides else CONVERTED if sides[one] else KEPT
 
-    finite = sum(costs.pays[pair] for pair in pairs if costs.pays[pair] < INFINITE)
     capacities: dict[tuple[int, int], float] = defaultdict(float)
     for a, b in pairs:
-        capacities[vertex(a), vertex(b)] += min(costs.pays[a, b], finite + 1)
-    graph: nx.DiGraph[int] = nx.DiGraph()
-    graph.add_nodes_from((KEPT, CONVERTED))
-    for (a, b), capacity in capacities.items():
-        graph.add_edge(a, b, capacity=capacity)
-    _, (below, _) = nx.minimum_cut(graph, CONVERTED, KEPT, flow_func=boykov_kolmogorov)  # pyright: ignore
-    inside: set[int] = set(below)  # pyright: ignore[reportUnknownArgumentType]
+        capacities[vertex(a), vertex(b)] += costs.pays[a, b]
+    inside = source_side(capacities, CONVERTED, KEPT)
     return {one: one in inside for pair in pairs for one in pair if one not in sides}
