@@ -22,6 +22,11 @@ def notebook_html(summary: str, tables: Iterable[Table], lines: Iterable[str] = 
     return f"<p><b>{escape(summary)}</b></p>{shown}{f'<ul>{items}</ul>' if items else ''}"
 
 
+def folded(title: str, table: Table) -> str:
+    """Return the table below its title, shown when that is opened."""
+    return f"<details><summary>{escape(title)}</summary>{_table(*table)}</details>"
+
+
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a table without the columns that are empty in every row."""
     used = [index for index in range(len(head)) if any(row[index] for row in rows)]

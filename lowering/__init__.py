@@ -5,6 +5,7 @@
     pipeline      `optimize`: all passes, until none finds anything
     conversion    `convert`: a model in another precision; `accuracy` measures its error
     results       `Result` and `ConvertResult`
+    net           `net_rewrites`: the rewrites of one place composed, for people
     registry      the passes by name, in order
     check         `castsmith.check`
     encodings     casts to and from types that a target lacks, as operators that it has

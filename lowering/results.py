@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -43,17 +43,25 @@ class Result:
         return f"<{type(self).__name__}: {self.summary()}>"
 
     def _repr_html_(self) -> str:
-        from castsmith.ir.notebook import notebook_html
+        from castsmith.ir.notebook import folded, notebook_html
+        from castsmith.lowering.net import net_rewrites
 
         told = [(each.severity.value, each.code, str(each.site), each.message, each.help) for each in self.diagnostics]
-        done = [(e.rule, str(e.site), e.before, e.after, e.reason, e.effect.value) for e in self.rewrites]
+        net = net_rewrites(self.rewrites, self.model)
+        head = ("rewrite", "place", "before", "after", "reason", "effect")
+        steps = f"every rewrite of every pass ({len(self.rewrites)})"
         left = [(each.rule, str(each.site), each.reason, each.witness) for each in self.refusals]
         tables = [
             (("severity", "diagnostic", "place", "message", "help"), told),
-            (("rewrite", "place", "before", "after", "reason", "effect"), done),
+            (head, _rows(net)),
             (("refusal", "place", "reason", "witness"), left),
         ]
-        return notebook_html(self.summary(), tables)
+        shown = notebook_html(self.summary(), tables)
+        return shown if net == self.rewrites else shown + folded(steps, (head, _rows(self.rewrites)))
+
+
+def _rows(rewrites: Iterable[Rewrite]) -> list[tuple[str, ...]]:
+    return [(each.rule, str(each.site), each.before, each.after, each.reason, each.effect.value) for each in rewrites]
 
 
 @dataclass(frozen=True)

@@ -18,13 +18,14 @@ from typing import Any
 import onnx_ir
 
 from castsmith.cli.page.overview import Overview, overview
-from castsmith.cli.report import Amount, ModelSizes, effect_text, net_rewrites
+from castsmith.cli.report import Amount, ModelSizes, effect_text
 from castsmith.cli.text import change_forms, change_text, counted, refusal_form, rewrite_form, size_text
 from castsmith.ir.diff import Change, ModelDiff
 from castsmith.ir.inference import known_types
 from castsmith.ir.records import Diagnostic, Item, NodeItem, Refusal, Rewrite, Site, ValueItem, items_text
 from castsmith.ir.text import node_item, site_of
 from castsmith.ir.walks import all_nodes
+from castsmith.lowering.net import net_rewrites
 from castsmith.lowering.results import ConvertResult, Result
 from castsmith.numerics.types import type_name
 

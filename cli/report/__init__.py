@@ -1,7 +1,6 @@
 """The result of a run as JSON data: the rewrites, refusals and diagnostics, with sizes and the savings of each rule.
 
 savings    `measure` sizes a model (`ModelSizes`); `Watched` counts what each rule saves while `optimize` runs
-net        `net_rewrites` composes the rewrites of one place, for people
 data       `report_data` makes the JSON of a run, `comparison_data` that of a diff, `diagnostic_data` one finding
 """
 
@@ -13,7 +12,6 @@ from castsmith.lazy import door
 
 if TYPE_CHECKING:
     from castsmith.cli.report.data import comparison_data, count_by_rule, diagnostic_data, effect_text, report_data
-    from castsmith.cli.report.net import net_rewrites
     from castsmith.cli.report.savings import Amount, ModelSizes, RuleKey, Watched, measure
 
 __all__ = [
@@ -26,7 +24,6 @@ __all__ = [
     "diagnostic_data",
     "effect_text",
     "measure",
-    "net_rewrites",
     "report_data",
 ]
 
@@ -35,7 +32,6 @@ if not TYPE_CHECKING:
         __name__,
         {
             "data": ("comparison_data", "count_by_rule", "diagnostic_data", "effect_text", "report_data"),
-            "net": ("net_rewrites",),
             "savings": ("Amount", "RuleKey", "ModelSizes", "Watched", "measure"),
         },
     )

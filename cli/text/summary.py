@@ -10,9 +10,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from castsmith.cli.models import STDOUT, STREAM, shown
-from castsmith.cli.report import Amount, ModelSizes, RuleKey, net_rewrites
+from castsmith.cli.report import Amount, ModelSizes, RuleKey
 from castsmith.cli.text.rewrites import refusal_lines, rewrite_lines
 from castsmith.cli.text.terminal import Line, change_text, columns, counted, one_line, print_lines, size_text
+from castsmith.lowering.net import net_rewrites
 from castsmith.lowering.results import Accuracy, ConvertResult, Result
 from castsmith.numerics.types import type_name
 

@@ -21,7 +21,7 @@ GIVEN_ELSEWHERE = {
     "passes/promote/declared.py": ("widen-joined-output", "keep-output-type"),
     "ir/rewriting.py": (),
     "cli/gate/judging.py": (),
-    "cli/report/net.py": (),
+    "lowering/net.py": (),
 }
 """Files that pass a code on in a variable, and the codes that they give."""
 

