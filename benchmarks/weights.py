@@ -2,11 +2,12 @@
 
     python -m benchmarks.weights [--gigabytes 10] [--folded 1] [--folder FOLDER]       weights copied
     python -m benchmarks.weights --gigabytes 100 --reference                          weights referenced in place
-    python -m benchmarks.weights [--gigabytes 10] --convert                           weights of products, to float16
+    python -m benchmarks.weights [--gigabytes 10] --convert [--side 2048]             weights of products, to float16
 
 The two take turns, three times over, and the best time of each counts: the first to write after so much was written
-waits for memory to be freed. Half of what is folded is cast to float16, half to float8e4m3fn. With --reference the data
-file is sparse, so that it takes no room; without, it holds random numbers. Prints Markdown.
+waits for memory to be freed. Half of what is folded is cast to float16, half to float8e4m3fn. With --convert
+each product follows a normalization, so that it is bounded and its weight is read for that too. With --reference the
+data file is sparse, so that it takes no room; without, it holds random numbers. Prints Markdown.
 """
 
 from __future__ import annotations
@@ -25,9 +26,6 @@ from benchmarks.peers import Measured, run
 
 _TENSOR = 1 << 28
 """Bytes in each weight."""
-
-_SIDE = 8192
-"""The side of a square weight of so many bytes."""
 
 
 def large_model(path: Path, gigabytes: float, folded: float, *, sparse: bool) -> None:
@@ -59,22 +57,27 @@ def large_model(path: Path, gigabytes: float, folded: float, *, sparse: bool) ->
         file.truncate(count * _TENSOR)
 
 
-def products(path: Path, gigabytes: float) -> None:
-    """Write a model that multiplies by so many gigabytes of external weights, one after the other."""
-    data, count = path.with_name("weights.bin"), round(gigabytes * 2**30 / _TENSOR)
+def products(path: Path, gigabytes: float, side: int) -> None:
+    """Write a model that normalizes and multiplies by so many gigabytes of external square weights, one by one."""
+    data, size = path.with_name("weights.bin"), 4 * side * side
+    count = round(gigabytes * 2**30 / size)
     weights: list[onnx.TensorProto] = []
     for index in range(count):
         weight = TensorProto(
-            name=f"w{index}", data_type=TensorProto.FLOAT, dims=[_SIDE, _SIDE], data_location=TensorProto.EXTERNAL
+            name=f"w{index}", data_type=TensorProto.FLOAT, dims=[side, side], data_location=TensorProto.EXTERNAL
         )
-        for key, value in (("location", data.name), ("offset", index * _TENSOR), ("length", _TENSOR)):
+        for key, value in (("location", data.name), ("offset", index * size), ("length", size)):
             weight.external_data.add(key=key, value=str(value))
         weights.append(weight)
-    nodes = [helper.make_node("MatMul", [f"v{i}", f"w{i}"], [f"v{i + 1}"], name=f"n{i}") for i in range(count)]
-    ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, _SIDE]) for name in ("v0", f"v{count}")]
-    graph = helper.make_graph(nodes, "products", ports[:1], ports[1:], weights)
+    scale = onnx.numpy_helper.from_array(np.ones(side, np.float32), "scale")
+    nodes: list[onnx.NodeProto] = []
+    for index in range(count):
+        nodes.append(helper.make_node("LayerNormalization", [f"v{index}", "scale"], [f"u{index}"], name=f"l{index}"))
+        nodes.append(helper.make_node("MatMul", [f"u{index}", f"w{index}"], [f"v{index + 1}"], name=f"n{index}"))
+    ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, side]) for name in ("v0", f"v{count}")]
+    graph = helper.make_graph(nodes, "products", ports[:1], ports[1:], [*weights, scale])
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), path)
-    block = np.random.default_rng(0).standard_normal(_TENSOR // 4, np.float32) / _SIDE**0.5
+    block = np.random.default_rng(0).standard_normal(size // 4, np.float32) / side**0.5
     with data.open("wb") as file:
         for _ in range(count):
             block.tofile(file)
@@ -87,12 +90,14 @@ def main() -> None:
     parser.add_argument("--folder", help="where to work, with room for twice the size (default: a temporary folder)")
     parser.add_argument("--reference", action="store_true")
     parser.add_argument("--convert", action="store_true", help="convert a model of products to float16")
+    parser.add_argument("--side", type=int, default=8192, help="the side of each weight of a product (default: 8192)")
     parser.add_argument("--times", type=int, default=3, help="how often each is run (default: 3)")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.folder) as name:
-        source, result = Path(name) / "large.onnx", Path(name) / "out.onnx"
+        source, result, copies = Path(name) / "large.onnx", Path(name) / "out.onnx", Path(name) / "copies"
+        copies.mkdir()
         if arguments.convert:
-            products(source, arguments.gigabytes)
+            products(source, arguments.gigabytes, arguments.side)
         else:
             large_model(source, arguments.gigabytes, arguments.folded, sparse=arguments.reference)
         options = ["--reference-data"] if arguments.reference else ["--to", "float16"] if arguments.convert else []
@@ -100,11 +105,11 @@ def main() -> None:
         command = [sys.executable, "-m", "castsmith", name_of, str(source), "-o", str(result), *options]
         commands = {f"castsmith {name_of} " + " ".join(options): command}
         if not arguments.reference:
-            commands["cp"] = ["cp", "--reflink=never", f"{result}.data", f"{result}.copy"]
+            commands["cp"] = ["sh", "-c", f"cp --reflink=never {result}* {copies}"]
         print("| command | wall s | processor s | peak MB | output |\n|---|---|---|---|---|")
         turns: list[dict[str, tuple[Measured, int]]] = []
         for _ in range(arguments.times):
-            for file in Path(name).glob("out.onnx*"):
+            for file in (*Path(name).glob("out.onnx*"), *copies.iterdir()):
                 file.unlink()
             turns.append({title: _run(each, Path(name)) for title, each in commands.items()})
         for title in commands:
@@ -120,7 +125,7 @@ def _run(command: Sequence[str], folder: Path) -> tuple[Measured, int]:
 
 
 def _bytes_in(folder: Path) -> int:
-    return sum(file.stat().st_blocks * 512 for file in folder.iterdir())
+    return sum(file.stat().st_blocks * 512 for file in folder.rglob("*"))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ rule cannot bound is unbounded, but no NaN unless an operand may be one: its ope
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
@@ -46,7 +46,7 @@ from castsmith.ir.bounds.rules import (
 from castsmith.ir.bounds.step import DEFAULTS, NO_OVERFLOW, Rule, Step, UnknownRangeError
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.inference import Inference
-from castsmith.ir.io import is_large, release_pages
+from castsmith.ir.io import is_stored, pieces, release_pages, rows
 from castsmith.ir.ops import (
     DEFAULT_DOMAINS,
     GIVES_BOOL,
@@ -156,9 +156,7 @@ class Analysis:
         tensor = constant_tensor(value)
         if tensor is None:
             return whole(self.inference.type_of(value), self.dims_of(value), nan=True, infinite=True)
-        found = interval_of_tensor(tensor)
-        _release(tensor)
-        return found
+        return interval_of_tensor(tensor)
 
     def _node(self, node: onnx_ir.Node) -> Sequence[Interval]:
         inputs = [None if value is None else self._of(value) for value in node.inputs]
@@ -213,7 +211,7 @@ class Analysis:
 
 
 def _release(tensor: onnx_ir.TensorProtocol) -> None:
-    if is_large(tensor):
+    if is_stored(tensor):
         release_pages(tensor)
 
 
@@ -301,7 +299,8 @@ def _by_traits(step: Step) -> list[Interval]:
     return [step.unbounded(index, **_anything(step, index)) for index in range(len(node.outputs))]
 
 
-_CHUNK = 1 << 22
+_WIDEST = 1 << 20
+"""Elements along the last axis that are followed one by one in a large constant."""
 
 
 def interval_of_tensor(tensor: onnx_ir.TensorProtocol) -> Interval:
@@ -310,25 +309,16 @@ def interval_of_tensor(tensor: onnx_ir.TensorProtocol) -> Interval:
     row = None if tensor.dtype == DataType.UNDEFINED else element_type(tensor.dtype)
     if row is None or row.kind > Kind.FLOATING:
         return constant_interval(-np.inf, np.inf, dims, tensor.dtype, nan=True, infinite=True)
-    array = np.asarray(tensor.numpy())
-    if array.size == 0:
+    if tensor.size == 0:
         return constant_interval(0.0, 0.0, dims, tensor.dtype)
-    if array.size <= _READ:
-        return _of_array(array.astype(np.float64), dims, tensor.dtype)
-    parts = [_of_rows(part, tensor.dtype) for part in _rows(array)]
-    low = np.minimum.reduce([part.low for part in parts]).reshape((1,) * (len(dims) - 1) + (-1,))
-    high = np.maximum.reduce([part.high for part in parts]).reshape(low.shape)
-    base = constant_interval(0.0, 0.0, dims, tensor.dtype, **flags(*parts))
+    if tensor.size <= _READ:
+        return _of_array(np.asarray(tensor.numpy()).astype(np.float64), dims, tensor.dtype)
+    parts = rows(tensor) if dims[-1] <= _WIDEST else (piece.reshape(-1, 1) for piece in pieces(tensor))
+    found = [_of_rows(part, tensor.dtype) for part in parts]
+    low = np.minimum.reduce([part.low for part in found]).reshape((1,) * (len(dims) - 1) + (-1,))
+    high = np.maximum.reduce([part.high for part in found]).reshape(low.shape)
+    base = constant_interval(0.0, 0.0, dims, tensor.dtype, **flags(*found))
     return with_bounds(base, low, high, dims)
-
-
-def _rows(
-    array: np.ndarray[tuple[int, ...], np.dtype[np.generic]],
-) -> Iterator[np.ndarray[tuple[int, ...], np.dtype[np.generic]]]:
-    flat = array.reshape(-1, array.shape[-1])
-    by = max(1, _CHUNK // max(1, flat.shape[1]))
-    for start in range(0, flat.shape[0], by):
-        yield flat[start : start + by]
 
 
 def _of_rows(part: np.ndarray[tuple[int, ...], np.dtype[np.generic]], dtype: DataType) -> Interval:

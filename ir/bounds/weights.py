@@ -17,12 +17,14 @@ from castsmith.numerics.quantize import dequantize_linear
 Array = np.ndarray[Any, Any]
 
 _DEEPEST = 6
+_MOST = 1 << 26
+"""Elements that are looked at; of a larger constant the least and greatest of each column are known."""
 
 
 def computed_array(
     value: onnx_ir.Value | None, opset: int, has_default: Callable[[onnx_ir.Value], bool], depth: int = 0
 ) -> Array | None:
-    """The elements of a constant, or of what a few nodes compute from constants; None for other values.
+    """The elements of a constant, or of what a few nodes compute from constants; None for others and very large ones.
 
     Args:
         value: The value.
@@ -34,7 +36,7 @@ def computed_array(
     if tensor is None and value is not None and has_default(value):
         tensor = value.const_value
     if tensor is not None:
-        return np.asarray(tensor.numpy())
+        return np.asarray(tensor.numpy()) if tensor.size <= _MOST else None
     node = None if value is None else value.producer()
     if node is None or node.domain not in DEFAULT_DOMAINS or depth == _DEEPEST or node.op_type not in _COMPUTED:
         return None

@@ -28,7 +28,17 @@ if TYPE_CHECKING:
     from castsmith.ir.io.loading import as_model, from_bytes, load, load_structure
     from castsmith.ir.io.protos import REPEATED, root_cause
     from castsmith.ir.io.saving import kept_note, reloaded, save, write, write_to
-    from castsmith.ir.io.streaming import computed, in_threads, is_large, piece_elements, pieces, regrouped, streamed
+    from castsmith.ir.io.streaming import (
+        computed,
+        in_threads,
+        is_large,
+        is_stored,
+        piece_elements,
+        pieces,
+        regrouped,
+        rows,
+        streamed,
+    )
 
 __all__ = [
     "REPEATED",
@@ -40,6 +50,7 @@ __all__ = [
     "from_bytes",
     "in_threads",
     "is_large",
+    "is_stored",
     "kept_note",
     "load",
     "load_structure",
@@ -53,6 +64,7 @@ __all__ = [
     "reloaded",
     "replace",
     "root_cause",
+    "rows",
     "same_name",
     "save",
     "stored_as",
@@ -72,6 +84,16 @@ if not TYPE_CHECKING:
             "loading": ("as_model", "from_bytes", "load", "load_structure"),
             "protos": ("REPEATED", "root_cause"),
             "saving": ("kept_note", "reloaded", "save", "write", "write_to"),
-            "streaming": ("computed", "in_threads", "is_large", "piece_elements", "pieces", "regrouped", "streamed"),
+            "streaming": (
+                "computed",
+                "in_threads",
+                "is_large",
+                "is_stored",
+                "piece_elements",
+                "pieces",
+                "regrouped",
+                "rows",
+                "streamed",
+            ),
         },
     )

@@ -77,6 +77,11 @@ class StoredTensor(onnx_ir.ExternalTensor):
         with open_external(self) as source:
             copy_range(FileRange(source, self.offset or 0, self.nbytes), file)
 
+    @property
+    def is_mapped(self) -> bool:
+        """True once the elements were asked for as a whole."""
+        return self._view is not None
+
     def _mapped(self) -> onnx_ir.TensorProtocol:
         if self._view is None and self.size:
             with open_external(self) as file:
@@ -112,6 +117,8 @@ def release_pages(tensor: onnx_ir.TensorProtocol) -> None:
 
     A process that reads all weights of a model, one after the other, then holds one of them at a time.
     """
+    if isinstance(tensor, StoredTensor) and not tensor.is_mapped:
+        return
     base: Any = tensor.numpy()
     while base is not None and not isinstance(base, mmap.mmap):
         base = getattr(base, "base", None) if hasattr(base, "base") else getattr(base, "obj", None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -20,8 +21,11 @@ Array = NDArray[Any]
 Given = TypeVar("Given")
 Made = TypeVar("Made")
 
-PIECE = 1 << 22
+PIECE = 1 << 20
 """Elements in a piece; a multiple of 8, so that no byte of a packed type spans two pieces."""
+
+_MAPPED = 1 << 16
+"""Elements of a tensor in a file that is mapped, not read: mapped pages count as memory of the process."""
 
 _RECIPE = "castsmith.pieces"
 _THREADS = min(4, os.cpu_count() or 1)
@@ -44,14 +48,29 @@ def pieces(tensor: onnx_ir.TensorProtocol) -> Iterator[Array]:
         yield from recipe()
         return
     place = range_of(tensor)
-    if place is None and isinstance(tensor, onnx_ir.ExternalTensor) and is_large(tensor):
-        with open_external(tensor) as file:
-            yield from _read(FileRange(file, tensor.offset or 0, tensor.nbytes), tensor)
-    elif place is not None and is_large(tensor):
-        yield from _read(place, tensor)
-    else:
+    if not is_stored(tensor):
         flat = tensor.numpy().reshape(-1)
         yield from (flat[start : start + PIECE] for start in range(0, flat.size, PIECE))
+    elif place is not None:
+        yield from _read(place, tensor)
+    elif isinstance(tensor, onnx_ir.ExternalTensor):
+        with open_external(tensor) as file:
+            yield from _read(FileRange(file, tensor.offset or 0, tensor.nbytes), tensor)
+
+
+def rows(tensor: onnx_ir.TensorProtocol) -> Iterator[Array]:
+    """Yield the elements of the tensor as matrices with its last axis, of about PIECE elements each."""
+    width = int(tensor.shape.numpy()[-1])
+    together, left = max(1, PIECE // width), tensor.size // width
+    lengths = (min(together, left - start) * width for start in range(0, left, together))
+    for array in regrouped(pieces(tensor), lengths):
+        yield array.reshape(-1, width)
+
+
+def is_stored(tensor: onnx_ir.TensorProtocol) -> bool:
+    """True if the elements are in a file and are too many to be kept in memory."""
+    in_file = range_of(tensor) is not None or isinstance(tensor, onnx_ir.ExternalTensor)
+    return in_file and tensor.size > min(_MAPPED, PIECE)
 
 
 def computed(
@@ -69,7 +88,8 @@ def computed(
         return onnx_ir.tensor(convert(source.numpy().reshape(-1)).reshape(shape.numpy()), dtype=dtype, name=name)
 
     tensor = onnx_ir.LazyTensor(whole, dtype, shape, name=name)
-    tensor.meta[_RECIPE] = lambda: in_threads(convert, pieces(source))
+    many = is_large(source)
+    tensor.meta[_RECIPE] = lambda: in_threads(convert, pieces(source)) if many else map(convert, pieces(source))
     return tensor
 
 
@@ -123,7 +143,15 @@ def write_tensor(tensor: onnx_ir.TensorProtocol, out: IO[bytes]) -> None:
             copy_range(FileRange(file, tensor.offset or 0, tensor.nbytes), out)
     else:
         for piece in pieces(tensor):
-            onnx_ir.Tensor(piece, tensor.dtype).tofile(out)
+            _write_elements(piece, tensor.dtype, out)
+
+
+def _write_elements(array: Array, dtype: onnx_ir.DataType, out: IO[bytes]) -> None:
+    """Append the elements to the file, without the copy of them that onnx_ir makes."""
+    if dtype.bitwidth < 8 or sys.byteorder == "big" or not array.flags.c_contiguous:
+        onnx_ir.Tensor(array, dtype).tofile(out)
+    else:
+        out.write(array.view(np.uint8).data)
 
 
 def _recipe(tensor: onnx_ir.TensorProtocol) -> Callable[[], Iterator[Array]] | None:

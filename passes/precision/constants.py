@@ -12,7 +12,7 @@ import onnx_ir
 from numpy.typing import NDArray
 from onnx_ir import DataType
 
-from castsmith.ir.io import computed, in_threads, is_large, pieces
+from castsmith.ir.io import computed, in_threads, is_large, is_stored, pieces
 from castsmith.numerics.cast import cast
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.types import element_type, type_name
@@ -148,7 +148,7 @@ def _fate(piece: Array, bounds: Limits) -> Fate:
     sizes = np.abs(piece)
     greatest = float(np.fmax.reduce(sizes))
     small = int(np.count_nonzero(sizes < bounds.normal))
-    zeros = piece.size - int(np.count_nonzero(piece)) if small else 0
+    zeros = piece.size - int(np.count_nonzero(sizes.view(f"u{sizes.itemsize}"))) if small else 0
     lost = int(np.count_nonzero(sizes <= bounds.vanish)) - zeros if small else 0
     subnormal = small - zeros - lost
     if not greatest >= bounds.overflow:
@@ -188,7 +188,7 @@ def rounded(
             array = np.maximum(array, np.asarray(limits(lowest).lowest, array.dtype))
         return array if DataType.from_numpy(array.dtype) == to else cast(array, to, opset=max(opset, 6))
 
-    if is_large(tensor):
+    if is_large(tensor) or is_stored(tensor):
         return computed(tensor, to, convert, name)
     return onnx_ir.tensor(np.array(convert(tensor.numpy()), order="C"), dtype=to, name=name)
 

@@ -121,11 +121,11 @@ def of_tensor(tensor: onnx_ir.TensorProtocol) -> Content | None:
     if tensor.size > MOST or element_type(tensor.dtype).kind > Kind.FLOATING:
         return None
     kind = element_type(tensor.dtype).kind
+    if kind is Kind.FLOATING and (tensor.dtype not in _PLAIN_FLOATS or tensor.size > _FLOATS):
+        return None
     array = tensor.numpy()
     if kind is not Kind.FLOATING:
         return array_of(map(int, array.ravel().tolist()), array.shape)
-    if tensor.dtype not in _PLAIN_FLOATS or tensor.size > _FLOATS:
-        return None
     numbers = array.astype(np.float64).ravel()
     if not np.isfinite(numbers).all() or (np.signbit(numbers) & (numbers == 0)).any():
         return None

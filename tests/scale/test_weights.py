@@ -14,10 +14,11 @@ from onnx_ir import DataType
 
 import castsmith
 from castsmith.cli.main import main
+from castsmith.ir.bounds import analysis
 from castsmith.ir.errors import ModelError
 from castsmith.ir.io import loading, saving
 from castsmith.ir.io import streaming as pieces
-from castsmith.ir.io.file_ranges import range_of
+from castsmith.ir.io.file_ranges import StoredTensor, range_of
 from castsmith.ir.io.loading import from_proto
 from castsmith.ir.io.wire import skeleton
 from castsmith.ir.walks import all_tensors
@@ -107,6 +108,26 @@ def test_a_float8_weight_is_lowered_where_it_lies(tmp_path: Path, data: str | No
     assert tensor.tobytes() == before
     assert isinstance(tensor, onnx_ir.ExternalTensor) or range_of(tensor) is not None
     assert range_of(tensor) is None or data is None
+
+
+def test_convert_reads_weights_in_a_data_file_in_pieces_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, array = tmp_path / "a.onnx", RNG.normal(0, 1e-3, (10, 100)).astype(np.float32)
+    text = '<ir_version: 10, opset_import: ["": 21]> g (float[10,100] x) => (float[10,100] y) { y = Mul (x, w) }'
+    model = onnx.parser.parse_model(text)
+    model.graph.initializer.append(numpy_helper.from_array(array, "w"))
+    castsmith.save(model, path, external_data="a.data")
+
+    def whole_weight(tensor: StoredTensor) -> NDArray[np.generic]:
+        raise AssertionError(tensor.name)
+
+    loaded = castsmith.load(path)
+    monkeypatch.setattr(analysis, "_READ", 16)
+    monkeypatch.setattr(StoredTensor, "numpy", whole_weight)
+    castsmith.save(castsmith.convert(loaded, to="float16").model, tmp_path / "b.onnx")
+    monkeypatch.undo()
+    made = array_of(castsmith.load(tmp_path / "b.onnx"))
+    assert made.dtype == np.float16
+    np.testing.assert_array_equal(made, array.astype(np.float16))
 
 
 def test_onnx_ir_can_save_what_was_loaded(tmp_path: Path) -> None:

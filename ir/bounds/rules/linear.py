@@ -26,8 +26,10 @@ from castsmith.ir.bounds.interval import (
 from castsmith.ir.bounds.rounding import Array, sum_error, summed, vanished, with_slack
 from castsmith.ir.bounds.step import LENGTHS, LONGEST, Rule, Step, UnknownRangeError
 
-_CHUNK = 1 << 22
-"""Elements of a weight that are converted to float64 at a time."""
+_CHUNK = 1 << 17
+"""Elements of a weight that are converted to float64 at a time: they stay in the cache of a processor."""
+_FOLLOWED = 1 << 22
+"""Elements of a weight that is multiplied even if nothing is known of the other operand: columns of zeros give zero."""
 _ROWS = 64
 """Rows of an operand that are followed one by one."""
 
@@ -66,11 +68,31 @@ def product_with(low: Array, high: Array, weights: Array) -> tuple[Array, Array,
     return least, most, size
 
 
-def columns_of(weights: Matrix) -> Iterator[Array]:
-    """The columns of W in float64, some at a time."""
-    width = max(1, _CHUNK // max(weights.shape[0], 1))
-    for start in range(0, weights.shape[1], width):
-        yield weights[:, start : start + width].astype(np.float64)
+def _row_blocks(weights: Matrix) -> Iterator[tuple[slice, Array]]:
+    """Yield the rows of W in float64, some at a time, with their numbers."""
+    height = max(1, _CHUNK // max(weights.shape[1], 1))
+    for start in range(0, weights.shape[0], height):
+        block = slice(start, start + height)
+        yield block, weights[block].astype(np.float64)
+
+
+def _columns_of(weights: Matrix) -> Iterator[Matrix]:
+    """Yield the matrix itself where its rows are contiguous, else some columns at a time, which then are."""
+    width = weights.shape[1] if weights.flags.c_contiguous else max(1, _CHUNK // max(weights.shape[0], 1))
+    for start in range(0, weights.shape[1], max(width, 1)):
+        yield weights[:, start : start + width]
+
+
+def _product_in_blocks(low: Array, high: Array, weights: Matrix) -> tuple[Array, Array, Array]:
+    """Return the result of `product_with`, with a part of the weights in memory at a time."""
+    shape = len(low), weights.shape[1]
+    least, most, size = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    for block, part in _row_blocks(weights):
+        of = (slice(None), slice(None) if low.shape[1] == 1 else block)
+        found = product_with(low[of], high[of], part)
+        for total, each in zip((least, most, size), found, strict=True):
+            total += each
+    return least, most, size
 
 
 def _bounded_product(step: Step, low: Array, high: Array, weights: Matrix) -> Ends:
@@ -79,9 +101,9 @@ def _bounded_product(step: Step, low: Array, high: Array, weights: Matrix) -> En
     k, n = weights.shape
     if low.shape[1] not in (1, k) or not n:
         raise UnknownRangeError
-    if weights.size > _CHUNK and np.isneginf(low).all() and np.isposinf(high).all():
+    if weights.size > _FOLLOWED and np.isneginf(low).all() and np.isposinf(high).all():
         return np.full((len(low), n), -np.inf), np.full((len(low), n), np.inf)  # but for columns of zeros
-    parts = [product_with(low, high, part) for part in columns_of(weights)]
+    parts = [_product_in_blocks(low, high, part) for part in _columns_of(weights)]
     least, most, size = (np.concatenate([part[i] for part in parts], axis=1) for i in range(3))
     error = product_error(size, k, step.dtypes[0])
     return summed(least - error, most + error, size, step.dtypes[0])
@@ -154,13 +176,16 @@ def _by_norm(step: Step, x: Interval, weights: Matrix, least: Array, most: Array
     k = weights.shape[0]
     centers: list[Array] = []
     halves: list[Array] = []
-    for part in columns_of(weights):
-        scaled = part * ball.scale[:, None]
-        center = (part * ball.offset[:, None]).sum(axis=0)
-        norm = np.sqrt((scaled * scaled).sum(axis=0))
-        sizes = np.abs(scaled).sum(axis=0) * ball.radius + np.abs(part * ball.offset[:, None]).sum(axis=0)
+    signed = np.broadcast_to(ball.offset, (k,))
+    scale, offset = np.abs(np.broadcast_to(ball.scale, (k,))), np.abs(signed)
+    for columns in _columns_of(weights):
+        center, square, size = (np.zeros(columns.shape[1]) for _ in range(3))
+        for block, part in _row_blocks(columns):
+            center += signed[block] @ part
+            square += (scale[block] * scale[block]) @ (part * part)
+            size += (scale[block] * ball.radius + offset[block]) @ np.abs(part)
         centers.append(center)
-        halves.append(ball.radius * norm + product_error(sizes, k + 3, step.dtypes[0]))
+        halves.append(ball.radius * np.sqrt(square) + product_error(size, k + 3, step.dtypes[0]))
     center, half = np.concatenate(centers), np.concatenate(halves)
     return np.maximum(least, center - half), np.minimum(most, center + half)
 

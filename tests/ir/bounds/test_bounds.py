@@ -11,7 +11,8 @@ import pytest
 
 import castsmith
 from castsmith import bounds
-from castsmith.ir.bounds import exceeding
+from castsmith.ir.bounds import exceeding, weights
+from castsmith.ir.bounds.rules import linear
 
 _LAYERS = {
     "matmul": ("float[2,3] x", "float[3,1] w = {1, -2, 3}", "y = MatMul (x, w)", 6.0),
@@ -58,6 +59,30 @@ def test_single_layers_are_tight(name: str) -> None:
     assert found.how == "proven"
     assert true <= found.magnitude * (1 + 1e-6)
     assert found.magnitude <= 2 * true
+
+
+@pytest.mark.parametrize("name", ["matmul", "gemm", "conv"])
+def test_of_very_large_constants_the_ends_count(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weights, "_MOST", 2)
+    inputs, constants, body, true = _LAYERS[name]
+    found = bounds(_model(body, inputs, constants), ranges={"x": (-1, 1)})["y"]
+    assert found.how == "proven"
+    assert true < found.magnitude <= 3 * true
+
+
+def test_products_are_bounded_alike_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = np.random.default_rng(0)
+    model = _model("n = LayerNormalization (x, s, o) a = MatMul (n, w) y = Gemm <transB = 1> (a, v)", "float[2,6] x")
+    shapes = {"s": (6,), "o": (6,), "w": (6, 5), "v": (4, 5)}
+    arrays = {name: draw.integers(-3, 4, shape).astype(np.float32) for name, shape in shapes.items()}
+    model.graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in arrays.items())
+    whole = bounds(model)
+    monkeypatch.setattr(linear, "_CHUNK", 7)
+    parts = bounds(model)
+    for name in ("a", "y"):
+        assert parts[name].how == "proven"
+        assert parts[name].high == pytest.approx(whole[name].high, rel=1e-6)
+        assert parts[name].low == pytest.approx(whole[name].low, rel=1e-6)
 
 
 def test_a_normalization_bounds_whatever_comes_in() -> None:
