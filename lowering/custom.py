@@ -170,7 +170,7 @@ class LowerCustom(SessionPass):
         Returns:
             The scopes that lacked them.
         """
-        newest = min(self.target.newest_opset, onnx.defs.onnx_opset_version())
+        newest = min(self.target.complete_opset, onnx.defs.onnx_opset_version())
         version = opset_of(model.graph.opset_imports, "") or newest
         scopes: tuple[Scope, ...] = (model.graph, *model.functions.values())
         lacking = [scope for scope in scopes if opset_of(scope.opset_imports, "") is None]

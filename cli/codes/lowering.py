@@ -138,7 +138,7 @@ LOWERING = (
         "cast-before-transpose",
         "rewrite",
         "A Cast between Transpose and MatMul moves before the Transpose.",
-        "ONNX Runtime 1.31 crashes when it loads the other order, if the Transpose moves leading axes.",
+        "ONNX Runtime 1.32 crashes when it loads the other order, if the Transpose moves leading axes.",
         "- y = MatMul (Cast (Transpose (x)), w)\n+ y = MatMul (Transpose (Cast (x)), w)",
         "Nothing.",
     ),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import onnx
+import onnx.defs
 import onnx.helper
 from onnx_ir import DataType
 
@@ -17,14 +19,23 @@ _PAIR = "agraph (T[2,2] x, T[2,2] z) => (T[A,B] y) {{ y = {} (x, z) }}"
 _TEST = "agraph (T[2,2] x) => (bool[A,B] y) {{ y = {} (x) }}"
 _COMPARISON = "agraph (T[2,2] x, T[2,2] z) => (bool[A,B] y) {{ y = {} (x, z) }}"
 _SHAPED = "agraph (T[2,2] x) => (T[A,B] y) <int64[2] s = {{2, 2}}> {{ y = {} (x, s) }}"
+_POOLED = "agraph (T[1,1,4,4] x) => (T[A,B,C,D] y) {{ y = {} (x) }}"
+_WINDOW = "agraph (T x) => (float[A] y) {{ y = {} (x) }}"
 _FAMILIES = {
     _SAME: "Identity Abs Neg Sign Floor Ceil Round Exp Log Sqrt Reciprocal Relu Sigmoid Tanh Erf Softmax LogSoftmax"
-    " Gelu LeakyRelu Cos Sin Softplus BitwiseNot Transpose Flatten Trilu",
-    _PAIR: "Add Sub Mul Div Pow Min Max Mod BitwiseAnd BitwiseOr BitwiseXor MatMul PRelu Sum",
+    " Gelu LeakyRelu Cos Sin Softplus BitwiseNot Transpose Flatten Trilu Acos Acosh Asin Asinh Atan Atanh Cosh Sinh Tan"
+    " Celu Elu HardSigmoid HardSwish Mish Selu Shrink Softsign Swish ThresholdedRelu Hardmax LpNormalization Not"
+    " Bernoulli RandomNormalLike RandomUniformLike EyeLike ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceProd"
+    " ReduceSumSquare",
+    _PAIR: "Add Sub Mul Div Pow Min Max Mod BitwiseAnd BitwiseOr BitwiseXor MatMul PRelu Sum"
+    " And Or Xor Mean SwiGLU StringConcat",
     _TEST: "IsNaN IsInf",
+    _POOLED: "GlobalAveragePool GlobalMaxPool GlobalLpPool MeanVarianceNormalization",
+    _WINDOW: "BlackmanWindow HammingWindow HannWindow",
     _COMPARISON: "Equal Less Greater LessOrEqual GreaterOrEqual",
     _SHAPED: "Reshape Expand Tile",
 }
+_SEQUENCE = "agraph (T[2] x) => (T[A] y) <int64 p = {{0}}> {{ s = SequenceConstruct (x, x) {} }}"
 _SINGLE = {
     "Clip": "agraph (T[2] x, T z) => (T[2] y) { y = Clip (x, z, z) }",
     "Constant": "agraph (float[1] x) => (float[1] y) { c = Constant <value = T[1] {0}> () y = Cast <to = 1> (c) }",
@@ -66,7 +77,7 @@ _SINGLE = {
     ' { y = Upsample <mode = "nearest"> (x, s) }',
     "Dropout": "agraph (T[2] x) => (T[A] y) { y = Dropout (x) }",
     "Range": "agraph (T x, T z) => (T[A] y) { y = Range (x, z, z) }",
-    "SplitToSequence": "agraph (T[2] x) => (seq(T[1]) y) { y = SplitToSequence (x) }",
+    "SplitToSequence": "agraph (T[2] x) => (T[A] y) { s = SplitToSequence (x) y = ConcatFromSequence <axis = 0> (s) }",
     "ReduceSum": "agraph (T[2,2] x) => (T[A,B] y) <int64[1] a = {0}> { y = ReduceSum (x, a) }",
     "ReduceMax": "agraph (T[2,2] x) => (T[A,B] y) { y = ReduceMax (x) }",
     "ReduceMin": "agraph (T[2,2] x) => (T[A,B] y) { y = ReduceMin (x) }",
@@ -74,7 +85,7 @@ _SINGLE = {
     "ArgMax": "agraph (T[2,2] x) => (int64[A,B] y) { y = ArgMax (x) }",
     "ArgMin": "agraph (T[2,2] x) => (int64[A,B] y) { y = ArgMin (x) }",
     "TopK": "agraph (T[2] x) => (T[A] y, int64[A] i) <int64[1] k = {1}> { y, i = TopK (x, k) }",
-    "CumSum": "agraph (T[2] x, int64 a) => (T[2] y) { y = CumSum (x, a) }",
+    "CumSum": "agraph (T[2] x) => (T[2] y) <int64 a = {0}> { y = CumSum (x, a) }",
     "Gemm": "agraph (T[2,2] x, T[2,2] z) => (T[2,2] y) { y = Gemm (x, z) }",
     "Conv": "agraph (T[1,1,4,4] x, T[1,1,2,2] w) => (T[1,1,3,3] y) { y = Conv (x, w) }",
     "MaxPool": "agraph (T[1,1,4,4] x) => (T[1,1,3,3] y) { y = MaxPool <kernel_shape = [2,2]> (x) }",
@@ -84,6 +95,72 @@ _SINGLE = {
     " else_branch = e () => (T[2] b) { b = Identity (x) }> }",
     "Loop": "agraph (int64 n, bool c, T[2] x) => (T[2] y) { y = Loop (n, c, x) <body = l (int64 i, bool d, T[2] v)"
     " => (bool e, T[2] w) { e = Identity (d) w = Identity (v) }> }",
+    "LSTM": "agraph (T[1,1,2] x, T[1,4,2] w, T[1,4,1] r) => (T[A,B,C,D] y) { y = LSTM <hidden_size = 1> (x, w, r) }",
+    "GRU": "agraph (T[1,1,2] x, T[1,3,2] w, T[1,3,1] r) => (T[A,B,C,D] y) { y = GRU <hidden_size = 1> (x, w, r) }",
+    "RNN": "agraph (T[1,1,2] x, T[1,1,2] w, T[1,1,1] r) => (T[A,B,C,D] y) { y = RNN <hidden_size = 1> (x, w, r) }",
+    "BatchNormalization": "agraph (T[1,2,2] x, T[2] s, T[2] b, T[2] m, T[2] v) => (T[1,2,2] y)"
+    " { y = BatchNormalization (x, s, b, m, v) }",
+    "InstanceNormalization": "agraph (T[1,2,2] x, T[2] s, T[2] b) => (T[1,2,2] y)"
+    " { y = InstanceNormalization (x, s, b) }",
+    "GroupNormalization": "agraph (T[1,2,2] x, T[2] s, T[2] b) => (T[1,2,2] y)"
+    " { y = GroupNormalization <num_groups = 1> (x, s, b) }",
+    "RMSNormalization": "agraph (T[2,2] x, T[2] s) => (T[2,2] y) { y = RMSNormalization (x, s) }",
+    "LRN": "agraph (T[1,2,2,2] x) => (T[1,2,2,2] y) { y = LRN <size = 1> (x) }",
+    "LpPool": "agraph (T[1,1,4,4] x) => (T[1,1,3,3] y) { y = LpPool <kernel_shape = [2,2]> (x) }",
+    "MaxRoiPool": "agraph (T[1,1,2,2] x) => (T[A,B,C,D] y) <T[1,5] r = {0, 0, 0, 1, 1}>"
+    " { y = MaxRoiPool <pooled_shape = [1,1]> (x, r) }",
+    "RoiAlign": "agraph (T[1,1,2,2] x, T[1,4] r) => (T[A,B,C,D] y) <int64[1] i = {0}> { y = RoiAlign (x, r, i) }",
+    "MaxUnpool": "agraph (T[1,1,1,1] x) => (T[A,B,C,D] y) <int64[1,1,1,1] i = {0}>"
+    " { y = MaxUnpool <kernel_shape = [2,2], strides = [2,2]> (x, i) }",
+    "AffineGrid": "agraph (T[1,2,3] x) => (T[A,B,C,D] y) <int64[4] s = {1, 1, 2, 2}> { y = AffineGrid (x, s) }",
+    "GridSample": "agraph (T[1,1,2,2] x, float[1,2,2,2] g) => (T[A,B,C,D] y) { y = GridSample (x, g) }",
+    "Col2Im": "agraph (T[1,4,1] x) => (T[A,B,C,D] y) <int64[2] s = {2, 2}> { y = Col2Im (x, s, s) }",
+    "ConvTranspose": "agraph (T[1,1,3,3] x, T[1,1,2,2] w) => (T[1,1,4,4] y) { y = ConvTranspose (x, w) }",
+    "ConvInteger": "agraph (T[1,1,4,4] x, T[1,1,2,2] w) => (int32[1,1,3,3] y) { y = ConvInteger (x, w) }",
+    "MatMulInteger": "agraph (T[2,2] x, T[2,2] w) => (int32[2,2] y) { y = MatMulInteger (x, w) }",
+    "QLinearConv": "agraph (T[1,1,4,4] x, float s, T z, T[1,1,2,2] w) => (T[1,1,3,3] y)"
+    " { y = QLinearConv (x, s, z, w, s, z, s, z) }",
+    "QLinearMatMul": "agraph (T[2,2] x, float s, T z) => (T[2,2] y) { y = QLinearMatMul (x, s, z, x, s, z, s, z) }",
+    "DynamicQuantizeLinear": "agraph (T[2] x) => (uint8[2] y) { y, s, z = DynamicQuantizeLinear (x) }",
+    "DeformConv": "agraph (T[1,1,3,3] x, T[1,1,2,2] w, T[1,8,2,2] o) => (T[1,1,2,2] y) { y = DeformConv (x, w, o) }",
+    "CausalConvWithState": "agraph (T[1,2,3] x, T[2,1,2] w) => (T[A,B,C] y, T[D,E,F] s)"
+    " { y, s = CausalConvWithState (x, w) }",
+    "Attention": "agraph (T[1,1,2,2] x, T[1,1,2,2] k, T[1,1,2,2] v) => (T[A,B,C,D] y) { y = Attention (x, k, v) }",
+    "LinearAttention": "agraph (T[1,1,2] x, T[1,1,2] k, T[1,1,2] v) => (T[A,B,C] y, T[D,E,F,G] s)"
+    ' { y, s = LinearAttention <q_num_heads = 1, kv_num_heads = 1, update_rule = "linear"> (x, k, v) }',
+    "RotaryEmbedding": "agraph (T[1,1,1,2] x, T[1,1,1] c, T[1,1,1] s) => (T[A,B,C,D] y)"
+    " { y = RotaryEmbedding (x, c, s) }",
+    "CumProd": "agraph (T[2] x) => (T[2] y) <int64 a = {0}> { y = CumProd (x, a) }",
+    "DFT": "agraph (T[1,4,1] x) => (T[A,B,C] y) { y = DFT (x) }",
+    "STFT": "agraph (T[1,8,1] x, T[4] w) => (T[A,B,C,D] y) <int64 s = {2}> { y = STFT (x, s, w) }",
+    "MelWeightMatrix": "agraph (T n) => (float[A,B] y) <T d = {8}, T r = {8}, float l = {0.0}, float h = {4.0}>"
+    " { y = MelWeightMatrix (n, d, r, l, h) }",
+    "Det": "agraph (T[2,2] x) => (T y) { y = Det (x) }",
+    "Einsum": 'agraph (T[2,2] x, T[2,2] z) => (T[A,B] y) { y = Einsum <equation = "ij,jk->ik"> (x, z) }',
+    "Multinomial": "agraph (T[1,2] x) => (int32[A,B] y) { y = Multinomial (x) }",
+    "NegativeLogLikelihoodLoss": "agraph (T[2,2] x, int64[2] t) => (T y) { y = NegativeLogLikelihoodLoss (x, t) }",
+    "SoftmaxCrossEntropyLoss": "agraph (T[2,2] x, int64[2] t) => (T y) { y = SoftmaxCrossEntropyLoss (x, t) }",
+    "NonMaxSuppression": "agraph (T[1,1,4] x, T[1,1,1] s) => (int64[A,B] y) { y = NonMaxSuppression (x, s) }",
+    "RandomNormal": "agraph () => (T[2] y) { y = RandomNormal <shape = [2], dtype = CODE> () }",
+    "RandomUniform": "agraph () => (T[2] y) { y = RandomUniform <shape = [2], dtype = CODE> () }",
+    "Unique": "agraph (T[2] x) => (T[A] y) { y = Unique (x) }",
+    "RegexFullMatch": 'agraph (T[2] x) => (bool[2] y) { y = RegexFullMatch <pattern = "a"> (x) }',
+    "StringNormalizer": "agraph (T[2] x) => (T[A] y) { y = StringNormalizer (x) }",
+    "StringSplit": "agraph (T[2] x) => (T[A,B] y, int64[2] z) { y, z = StringSplit (x) }",
+    "SequenceConstruct": _SEQUENCE.format("y = ConcatFromSequence <axis = 0> (s)"),
+    "ConcatFromSequence": _SEQUENCE.format("y = ConcatFromSequence <axis = 0> (s)"),
+    "SequenceAt": _SEQUENCE.format("y = SequenceAt (s, p)"),
+    "SequenceErase": _SEQUENCE.format("u = SequenceErase (s) y = SequenceAt (u, p)"),
+    "SequenceInsert": _SEQUENCE.format("u = SequenceInsert (s, x) y = SequenceAt (u, p)"),
+    "SequenceEmpty": "agraph (T[2] x) => (T[A] y) <int64 p = {0}>"
+    " { s = SequenceEmpty <dtype = CODE> () u = SequenceInsert (s, x) y = SequenceAt (u, p) }",
+    "SequenceMap": _SEQUENCE.format(
+        "u = SequenceMap <body = b (T[N] a) => (T[N] c) { c = Identity (a) }> (s) y = SequenceAt (u, p)"
+    ),
+    "SequenceLength": "agraph (T[2] x) => (int64 y) { s = SequenceConstruct (x, x) y = SequenceLength (s) }",
+    "Optional": "agraph (T[2] x) => (T[A] y) { o = Optional (x) y = OptionalGetElement (o) }",
+    "OptionalGetElement": "agraph (T[2] x) => (T[A] y) { o = Optional (x) y = OptionalGetElement (o) }",
+    "OptionalHasElement": "agraph (T[2] x) => (bool y) { o = Optional (x) y = OptionalHasElement (o) }",
 }
 
 TEXTS: dict[str, str] = {
@@ -116,6 +193,10 @@ _OLDER: dict[str, Mapping[int, str]] = {
         9: TEXTS["Upsample"].replace(", s)", ")").replace("<mode", "<scales = [1.0, 1.0, 2.0, 2.0], mode"),
     },
     "TopK": {10: "agraph (T[2] x) => (T[A] y, int64[A] i) { y, i = TopK <k = 1> (x) }"},
+    "BatchNormalization": {
+        6: TEXTS["BatchNormalization"].replace("(x, s", "<consumed_inputs = [0, 0, 0, 1, 1]> (x, s")
+    },
+    "GroupNormalization": {21: TEXTS["GroupNormalization"].replace("T[2] s, T[2] b", "T[1] s, T[1] b")},
 }
 """Operators that take other inputs below an opset; their models below it."""
 
@@ -131,6 +212,7 @@ EARLY = {"LayerNormalization": 17}
 def versions(op_type: str, dtype: DataType, newest: int) -> Iterator[int]:
     """Return the opsets to probe: each of the oldest, then those at which the operator changed.
 
+    An operator that the standard writes as others is probed at each opset: the others change too.
     A runtime may support an operator of opset 7 and not the same operator of opset 1: ONNX Runtime casts float16
     where it has no kernel for it, and has no Cast below opset 6.
     """
@@ -141,11 +223,16 @@ def versions(op_type: str, dtype: DataType, newest: int) -> Iterator[int]:
         since = since_version(op_type, defined)
         if (
             formals is not None
-            and (since != last or opset <= _EACH_UNTIL)
+            and (since != last or opset <= _EACH_UNTIL or _has_definition(op_type, defined))
             and any(dtype in formal.allowed for part in formals for formal in part)
         ):
             last = since
             yield opset
+
+
+def _has_definition(op_type: str, opset: int) -> bool:
+    schema = onnx.defs.get_schema(op_type, opset)
+    return any(getattr(schema, name) for name in ("has_function", "has_context_dependent_function"))
 
 
 def model_text(op_type: str, dtype: DataType, opset: int, ir_version: int) -> str:
@@ -156,11 +243,7 @@ def model_text(op_type: str, dtype: DataType, opset: int, ir_version: int) -> st
     if op_type == "Mod" and element_type(dtype).kind is Kind.FLOATING:
         text = text.replace("Mod (", "Mod <fmod = 1> (")
     for letter, name in words.items():
-        text = (
-            text.replace(f"{letter}[", f"{name}[")
-            .replace(f"({letter} ", f"({name} ")
-            .replace(f", {letter} ", f", {name} ")
-        )
+        text = re.sub(rf"(?<=[<(, ]){letter}(?=\[| [a-z])", name, text)
     text = (
         text.replace("CODE", str(int(dtype)))
         .replace("NAME", dtype.name)

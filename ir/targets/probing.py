@@ -1,6 +1,7 @@
 """Probing an installed runtime: a target's file is made again as far as it can be measured.
 
-Every operator of `probe_models` is tried with every element type, at each opset at which the operator changed.
+Every operator of `probe_models` is loaded and run with every element type, at each opset at which the operator changed.
+The models go to another process, which is started again after a crash.
 What cannot be measured so (wrong casts, hazards) is copied from the file that comes with Castsmith.
 """
 
@@ -11,18 +12,20 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any, cast
 
+import numpy as np
 import onnx
+import onnx.helper
 import onnx.parser
 from onnx_ir import DataType
 
+from castsmith.ir.evaluate import EngineError, Prepared
 from castsmith.ir.ops import CONTRIB_DOMAIN, contrib_operators
 from castsmith.ir.targets.probe_models import EARLY, TEXTS, contrib_model, model_text, versions
 from castsmith.ir.targets.reading import TARGETS_FOLDER
 from castsmith.ir.targets.target import TargetError
 from castsmith.numerics.cast import NEWEST_OPSET
-from castsmith.numerics.types import ELEMENT_TYPES, type_name
+from castsmith.numerics.types import CODED_TYPES, ELEMENT_TYPES, type_name
 
-Accepts = Callable[[bytes], bool]
 _RELU = "agraph (float[2] x) => (float[2] y) {{ y = Relu (x) }}"
 _NEWEST_IR = 14
 _CONTRIB_TYPES = (DataType.FLOAT, DataType.DOUBLE, DataType.FLOAT16, DataType.BFLOAT16)
@@ -30,37 +33,44 @@ _CONTRIB_OPSETS = (1, 9, 13, 17)
 """Opsets of the standard with which operators of com.microsoft are probed: they may be written out in its operators."""
 _SETTLED = 7
 """An opset that every runtime takes."""
-_CRASHES = {"openvino-cpu": (DataType.STRING,)}
-"""Types that make the runtime abort its process when they are tried."""
+_LONGEST = 60.0
+_OPEN = 2
+"""The size of an open dimension in a run."""
+_FED = {int(dtype) for dtype in ELEMENT_TYPES} - {*CODED_TYPES, DataType.STRING, DataType.BFLOAT16}
+"""The types of which runtimes take arrays."""
 
 
 def probe(name: str) -> dict[str, Any]:
-    """Measure the content of the target's JSON file.
+    """Measure the content of the target's JSON file, in another process.
 
     Raises:
         TargetError: The target cannot be probed, or its runtime is not installed.
     """
     if name not in _RUNTIMES:
         raise TargetError(f"{name!r} cannot be probed; only {', '.join(_RUNTIMES)} can.")
-    version, accepts = _RUNTIMES[name]()
-    newest_ir = max(ir for ir in range(4, _NEWEST_IR + 1) if accepts(_binary(_simple(_SETTLED, ir))))
-    newest = max(n for n in range(_SETTLED, NEWEST_OPSET + 1) if accepts(_binary(_simple(n, newest_ir))))
+    version, engine = _RUNTIMES[name]()
+    newest_ir = max(ir for ir in range(4, _NEWEST_IR + 1) if _loads(engine, _binary(_simple(_SETTLED, ir))))
+    newest = max(n for n in range(_SETTLED, NEWEST_OPSET + 1) if _loads(engine, _binary(_simple(n, newest_ir))))
+    asked = {dtype: _asked(dtype, newest, newest_ir, engine) for dtype in ELEMENT_TYPES}
+    spans = {dtype: {op: _span(opsets) for op, opsets in each.items()} for dtype, each in asked.items()}
     rows = {
-        dtype: {**_row(dtype, newest, newest_ir, accepts), **_contrib_row(dtype, newest_ir, accepts)}
-        for dtype in ELEMENT_TYPES
-        if dtype not in _CRASHES.get(name, ())
+        dtype: {**{op: span[0] for op, span in each.items() if span}, **_contrib_row(dtype, newest_ir, engine)}
+        for dtype, each in spans.items()
     }
+    dropped = {dtype: {op: span[1] for op, span in each.items() if span[1:]} for dtype, each in spans.items()}
     lacks = [dtype for dtype, row in rows.items() if "Cast" not in row and "Identity" not in row]
     shipped = json.loads((TARGETS_FOLDER / f"{name}.json").read_text(encoding="utf-8"))
     measured = {
         "name": name,
         "description": version,
-        "evidence": f"each operator of `probed` tried with each type, at each opset where it changed, of {version}",
+        "evidence": f"each operator of `probed` loaded and run with each type, at each opset where it changed,"
+        f" of {version}",
         "newest_opset": newest,
         "newest_ir_version": newest_ir,
         "lacks": [type_name(dtype) for dtype in lacks],
         "probed": sorted({*TEXTS, *(each for row in rows.values() for each in row)}),
         "kernels": list(_grouped({dtype: row for dtype, row in rows.items() if dtype not in lacks})),
+        "dropped": list(_grouped({dtype: row for dtype, row in dropped.items() if row})),
     }
     return {**measured, **{key: value for key, value in shipped.items() if key not in measured}}
 
@@ -80,20 +90,30 @@ def _value_text(value: Any) -> str:
     return json.dumps(value)
 
 
-def _row(dtype: DataType, newest: int, ir_version: int, accepts: Accepts) -> dict[str, int]:
-    """Return the operators that support the type, and the first opset of each."""
-    found: dict[str, int] = {}
+def _asked(dtype: DataType, newest: int, ir_version: int, engine: str) -> dict[str, dict[int, bool]]:
+    """Return for each operator the opsets at which it was tried with the type, in order, and whether it works."""
+    found: dict[str, dict[int, bool]] = {}
     for op_type in TEXTS:
         for opset in versions(op_type, dtype, newest):
             defined = opset >= EARLY.get(op_type, 1)
             model = _binary(model_text(op_type, dtype, opset, ir_version), defined=defined)
-            if model and accepts(model):
-                found[op_type] = opset
-                break
+            if model:
+                found.setdefault(op_type, {})[opset] = _loads(engine, model, run=True)
     return found
 
 
-def _contrib_row(dtype: DataType, ir_version: int, accepts: Accepts) -> dict[str, int]:
+def _span(works: dict[int, bool]) -> tuple[int, ...]:
+    """Return the last opset at which an operator began to work, and that at which it ceased to, if there are such."""
+    first = last = 0
+    for opset, here in works.items():
+        if here and (not first or last):
+            first, last = opset, 0
+        elif not here and first and not last:
+            last = opset
+    return tuple(filter(None, (first, last)))
+
+
+def _contrib_row(dtype: DataType, ir_version: int, engine: str) -> dict[str, int]:
     """Return the operators of com.microsoft that support the type, one of those that whole models are converted to."""
     if dtype not in _CONTRIB_TYPES:
         return {}
@@ -101,7 +121,7 @@ def _contrib_row(dtype: DataType, ir_version: int, accepts: Accepts) -> dict[str
     for op_type in contrib_operators():
         for opset in _CONTRIB_OPSETS:
             model = contrib_model(op_type, dtype, opset, ir_version)
-            if model and accepts(model):
+            if model and _loads(engine, model):
                 found[f"{CONTRIB_DOMAIN}.{op_type}"] = opset
                 break
     return found
@@ -131,34 +151,42 @@ def _binary(text: str, *, defined: bool = True) -> bytes:
     return model.SerializeToString()
 
 
-def _onnxruntime() -> tuple[str, Accepts]:
-    runtime = _installed("onnxruntime")
-    options = runtime.SessionOptions()
-    options.log_severity_level = 4
-    options.intra_op_num_threads = 1
-
-    def accepts(model: bytes) -> bool:
-        return not _raises(lambda: runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"]))
-
-    return f"ONNX Runtime {runtime.__version__}, CPU execution provider", accepts
-
-
-def _openvino() -> tuple[str, Accepts]:
-    runtime = _installed("openvino")
-    core = runtime.Core()
-
-    def accepts(model: bytes) -> bool:
-        return not _raises(lambda: core.compile_model(core.read_model(model), "CPU"))
-
-    return f"OpenVINO {runtime.__version__.split('-')[0]}, CPU plugin and ONNX front end", accepts
-
-
-def _raises(ask: Callable[[], object]) -> bool:
+def _loads(engine: str, model: bytes, *, run: bool = False) -> bool:
+    """True if the runtime loads the model. run: and computes it for ones, if numpy has the types of its inputs."""
+    prepared = Prepared(engine, model)
     try:
-        ask()
-    except Exception:  # each runtime has its own, undocumented exceptions
-        return True
-    return False
+        prepared.ready(_LONGEST)
+        feeds = _ones(model) if run else None
+        if feeds is not None:
+            prepared.run(feeds, _LONGEST)
+    except EngineError:
+        return False
+    return True
+
+
+def _ones(model: bytes) -> dict[str, np.ndarray[Any, Any]] | None:
+    """Return an array of ones for each input; None if an input or output is of a type that numpy lacks."""
+    graph = onnx.ModelProto.FromString(model).graph
+    types = {value.name: value.type.tensor_type for value in (*graph.input, *graph.output)}
+    if not all(tensor.elem_type in _FED for tensor in types.values()):
+        return None
+    return {
+        value.name: np.ones(
+            [dim.dim_value or _OPEN for dim in types[value.name].shape.dim],
+            onnx.helper.tensor_dtype_to_np_dtype(types[value.name].elem_type),
+        )
+        for value in graph.input
+    }
+
+
+def _onnxruntime() -> tuple[str, str]:
+    runtime = _installed("onnxruntime")
+    return f"ONNX Runtime {runtime.__version__}, CPU execution provider", "onnxruntime optimized"
+
+
+def _openvino() -> tuple[str, str]:
+    runtime = _installed("openvino")
+    return f"OpenVINO {runtime.__version__.split('-')[0]}, CPU plugin and ONNX front end", "openvino whole"
 
 
 def _installed(module: str) -> Any:
@@ -168,7 +196,8 @@ def _installed(module: str) -> Any:
         raise TargetError(f"{module} is not installed, so it cannot be probed.") from None
 
 
-_RUNTIMES: dict[str, Callable[[], tuple[str, Accepts]]] = {
+_RUNTIMES: dict[str, Callable[[], tuple[str, str]]] = {
     "onnxruntime-cpu": _onnxruntime,
     "openvino-cpu": _openvino,
 }
+"""For each target that can be probed, its version and the engine of `castsmith.ir.evaluate` that runs it."""

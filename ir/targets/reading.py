@@ -85,17 +85,22 @@ def _read(path: Path) -> Target:
 
 
 def _target(data: dict[str, Any]) -> Target:
+    base = data.pop("based_on", None)
+    if base is not None:
+        data = {**_shipped(str(base)), **data}
     known = [each.name for each in fields(Target)]
     for key in data:
         if key not in known:
             raise ValueError(f"unknown key {key!r}; expected {', '.join(known)}")
+    lacks = _types(data.get("lacks", []))
     return Target(
         name=str(data["name"]),
         description=str(data["description"]),
         newest_opset=_number(data, "newest_opset", NEWEST_OPSET),
         newest_ir_version=_number(data, "newest_ir_version", _NEWEST_IR),
-        lacks=_types(data.get("lacks", [])),
-        kernels=_kernels(data.get("kernels", [])),
+        lacks=lacks,
+        kernels={dtype: row for dtype, row in _kernels(data.get("kernels", [])).items() if dtype not in lacks},
+        dropped=_kernels(data.get("dropped", [])),
         wrong_fusions=tuple(
             WrongFusion(_types(entry["types"]), frozenset(entry["operators"]), str(entry["how"]))
             for entry in data.get("wrong_fusions", [])
@@ -109,6 +114,13 @@ def _target(data: dict[str, Any]) -> Target:
         unknown=_unknown(data),
         evidence=str(data.get("evidence", "")),
     )
+
+
+def _shipped(name: str) -> dict[str, Any]:
+    """Return the content of the file of a target that comes with Castsmith."""
+    if name not in _own_names():
+        raise ValueError(f"unknown target {name!r} as 'based_on'; expected {', '.join(_own_names())}")
+    return cast("dict[str, Any]", read_json(TARGETS_FOLDER / f"{name}.json", TargetError))
 
 
 def _number(data: dict[str, Any], key: str, unknown: int) -> int:

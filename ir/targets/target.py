@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from onnx_ir import DataType
@@ -68,6 +68,7 @@ class Target:
         kernels: For each type the operators that support it, and the first opset of each; a type without a row is
             supported by every operator whose schema allows it, and an operator that was not `probed` supports the types
             that have arithmetic.
+        dropped: For each type the operators without a kernel for their newest definition, and the opset of it.
         wrong_fusions: Fusions that change results or fail.
         wrong_casts: Casts that it computes differently from the schema.
         sequence_operators: Operators outside the common set that encodings may use, and the first opset of each.
@@ -87,6 +88,7 @@ class Target:
     newest_ir_version: int
     lacks: frozenset[DataType] = frozenset()
     kernels: Mapping[DataType, Mapping[str, int]] = field(default_factory=dict[DataType, Mapping[str, int]])
+    dropped: Mapping[DataType, Mapping[str, int]] = field(default_factory=dict[DataType, Mapping[str, int]])
     wrong_fusions: tuple[WrongFusion, ...] = ()
     wrong_casts: tuple[WrongCast, ...] = ()
     sequence_operators: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -112,9 +114,22 @@ class Target:
         """True if the target fails on a Cast between Transpose and MatMul."""
         return "transpose-cast-matmul-crashes" in self.hazards
 
+    @property
+    def complete_opset(self) -> int:
+        """The newest opset at which the target has not `dropped` any operator of float."""
+        return min((self.newest_opset, *(first - 1 for first in self.dropped.get(DataType.FLOAT, {}).values())))
+
+    def drops(self, op_type: str, dtypes: Iterable[DataType | None], opset: int) -> int | None:
+        """Return the newest opset below this one with a kernel of an operator that the target `dropped`, or None."""
+        found = (self.dropped.get(dtype, {}).get(op_type, opset + 1) for dtype in dtypes if dtype is not None)
+        first = min(found, default=opset + 1)
+        return first - 1 if first <= opset else None
+
     def has_kernel(self, op_type: str, dtype: DataType, opset: int) -> bool:
         """True if the operator supports the type in a model of that opset."""
         if "kernels" in self.unknown and dtype in CODED_TYPES:
+            return False
+        if self.drops(op_type, (dtype,), opset) is not None:
             return False
         row = self.kernels.get(dtype)
         if row is None or op_type in row:

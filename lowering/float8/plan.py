@@ -69,7 +69,7 @@ def choose_sequence(
     elif opset >= first:
         return wanted, None
     else:
-        reason = _first_obstacle(model, first, types, expanding)
+        reason = _first_obstacle(model, first, target, types, expanding)
         if reason is None:
             return wanted, first
     if name != "auto":
@@ -89,13 +89,17 @@ def _makes_codes(node: onnx_ir.Node, types: Types, coded: Coded) -> bool:
     return is_coded(node.outputs[0], types, coded) and not is_coded(node.inputs[0], types, coded)
 
 
-def _first_obstacle(model: onnx_ir.Model, to: int, types: Types, expanding: Collection[onnx_ir.Node]) -> str | None:
+def _first_obstacle(
+    model: onnx_ir.Model, to: int, target: Target, types: Types, expanding: Collection[onnx_ir.Node]
+) -> str | None:
     for scope in (model.graph, *model.functions.values()):
         now = opset_of(scope.opset_imports, "")
         for node in scope.all_nodes():
             if now is None or node in expanding or node.domain not in DEFAULT_DOMAINS:
                 continue
-            reason = None if node.op_identifier() in model.functions else node_obstacle(node, now, to, types)
+            reason = None
+            if node.op_identifier() not in model.functions:
+                reason = node_obstacle(node, now, to, types) or _dropped(node, now, to, target, types)
             if reason is not None:
                 return f"{site_of(node)} cannot move to opset {to}, because {reason}"
     return None
@@ -249,3 +253,10 @@ def _move(plan: Plan, node: onnx_ir.Node, target: Target) -> str | None:
         if output.type is None and output not in plan.types and output.name:
             return f"the element type of its output {output.name} is unknown"
     return refuses_to_move(node, target)
+
+
+def _dropped(node: onnx_ir.Node, now: int, to: int, target: Target, types: Types) -> str | None:
+    """Return a reason if the target has a kernel of the node at its opset and lacks one at the other."""
+    dtypes = [types.get(value, value.dtype) for value in (*node.inputs, *node.outputs) if value is not None]
+    last = target.drops(node.op_type, dtypes, to)
+    return None if last is None or last < now else f"{target.name} has {node.op_type} up to opset {last} only"

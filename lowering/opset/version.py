@@ -6,12 +6,16 @@ the function by which the standard defines it. Refused otherwise, naming each su
 and a diagnostic says that the target will not accept it.
 
     <ir_version: 14, opset_import: ["" : 28]>
-becomes, for ONNX Runtime 1.31,
+becomes, for a runtime that accepts IR version 13 and opset 26,
     <ir_version: 13, opset_import: ["" : 26]>
+
+Where the target accepts the opset and lacks an operator in the form of it, the model moves to the newest opset at which
+the target has it: ONNX Runtime 1.32 accepts opset 28, and has QuantizeLinear up to opset 27.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import onnx_ir
@@ -22,8 +26,8 @@ from castsmith.ir.records import Diagnostic, Records, Refusal, Rewrite, RewriteR
 from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.targets import Target
 from castsmith.lowering.encodings import inferred_declared, mentioned_types
-from castsmith.lowering.opset.moving import apply_moves, needs_shapes, plan_moves
-from castsmith.lowering.opset.obstacles import TypeOf, move_to_opset
+from castsmith.lowering.opset.moving import NodeChanges, apply_moves, needs_shapes, plan_moves
+from castsmith.lowering.opset.obstacles import Obstacle, TypeOf, move_to_opset, standard_nodes
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import ELEMENT_TYPES
 
@@ -53,33 +57,61 @@ class LegalizeVersion(SessionPass):
 
 
 def _legalize_opset(session: Session, target: Target, records: Records) -> None:
+    """Move to the newest opset at which the target has all operators, else to the newest that it accepts."""
     model = session.model
-    now, newest = opset_of(model.graph.opset_imports, ""), target.newest_opset
-    if now is None or now <= newest:
+    now = opset_of(model.graph.opset_imports, "")
+    if now is None or (now <= target.newest_opset and not target.dropped):
         return
     types = session.inference(PromotionRules()).types
-    with inferred_declared(model, types, shapes=needs_shapes(model, now, newest)):
-        _move_to(session, target, types, now, records)
+    newest = min(now, target.newest_opset)
+    goals = [*_with_kernels(model, target, types, newest)]
+    if newest < now:
+        goals.append((newest, f"{target.name} accepts opsets up to {newest}"))
+    for to, why in goals:
+        with inferred_declared(model, types, shapes=needs_shapes(model, now, to)):
+            moves = plan_moves(model, to, types)
+            if not moves.obstacles:
+                _move_to(session, moves, (now, to), types, records, why)
+                return
+        moves.discard()
+        _refuse(model, moves.obstacles, (now, to), records, target if to == newest else None)
 
 
-def _move_to(session: Session, target: Target, types: TypeOf, now: int, records: Records) -> None:
-    model, newest = session.model, target.newest_opset
-    site = Site(model.graph.name or "")
-    moves = plan_moves(model, newest, types)
-    found = moves.obstacles
-    if not found:
-        records.rewrites += apply_moves(session, moves, PASS_NAME, newest, types)
-        move_to_opset(model, newest)
-        session.changed()
-        reason = f"{target.name} accepts opsets up to {newest}; every node has the same meaning under it"
-        records.rewrites.append(Rewrite(PASS_NAME, "opset", site, f"opset {now}", f"opset {newest}", reason))
-        return
-    moves.discard()
+def _with_kernels(model: onnx_ir.Model, target: Target, types: TypeOf, newest: int) -> Iterator[tuple[int, str]]:
+    """Yield the opset at which the target has the operators that it lacks at the newest, if there are such."""
+    last: dict[int, str] = {}
+    for node, _ in standard_nodes(model):
+        dtypes = [types.get(value, value.dtype) for value in (*node.inputs, *node.outputs) if value is not None]
+        found = target.drops(node.op_type, dtypes, newest)
+        if found is not None:
+            last.setdefault(found, f"{target.name} has {node.op_type} up to opset {found} only")
+    if last:
+        yield min(last.items())
+
+
+def _move_to(
+    session: Session, moves: NodeChanges, opsets: tuple[int, int], types: TypeOf, records: Records, why: str
+) -> None:
+    now, to = opsets
+    records.rewrites += apply_moves(session, moves, PASS_NAME, to, types)
+    move_to_opset(session.model, to)
+    session.changed()
+    site, reason = Site(session.model.graph.name or ""), f"{why}; every node has the same meaning under it"
+    records.rewrites.append(Rewrite(PASS_NAME, "opset", site, f"opset {now}", f"opset {to}", reason))
+
+
+def _refuse(
+    model: onnx_ir.Model, found: list[Obstacle], opsets: tuple[int, int], records: Records, target: Target | None
+) -> None:
+    """Record what keeps the model from moving, as an error if the target does not accept the opset."""
+    now, to = opsets
     records.refusals += [Refusal(PASS_NAME, "opset", obstacle.site, obstacle.reason) for obstacle in found]
-    message = f"the model is of opset {now} and {target.name} accepts at most {newest}"
-    nodes = "1 node" if len(found) == 1 else f"{len(found)} nodes"
-    way_out = f"{nodes} would have a different meaning under opset {newest}; see the refusals"
-    records.diagnostics.append(Diagnostic("opset-too-new", Severity.ERROR, site, message, way_out))
+    if target is not None:
+        message = f"the model is of opset {now} and {target.name} accepts at most {to}"
+        nodes = "1 node" if len(found) == 1 else f"{len(found)} nodes"
+        way_out = f"{nodes} would have a different meaning under opset {to}; see the refusals"
+        site = Site(model.graph.name or "")
+        records.diagnostics.append(Diagnostic("opset-too-new", Severity.ERROR, site, message, way_out))
 
 
 def _legalize_ir_version(model: onnx_ir.Model, target: Target, records: Records) -> None:

@@ -120,7 +120,7 @@ def _broken(
                 yield f"{form.__name__} {op_type} {type_name(source)} {type_name(dtype)} {opset} {target}: {why}"
 
 
-@pytest.mark.skipif(onnxruntime.__version__ != "1.31.1", reason="what the target's file says is of 1.31.1")
+@pytest.mark.skipif(onnxruntime.__version__ != "1.32.0", reason="what the target's file says is of 1.32.0")
 @pytest.mark.parametrize("op_type", _retyped())
 def test_what_loads_before_loads_after(op_type: str) -> None:
     """Types beside float, at the newest opset: the full table is the command's."""

@@ -140,8 +140,8 @@ wrong (double[N] x) => (float8e4m3fn[N] z) {
         (CLEAN.replace("Relu", "Gelu"), (), ["unknown-operator"]),
         (CLEAN.replace("Relu", "else.Where"), (), ["unknown-operator"]),
         (WRONG, ("--target", "onnxruntime-cpu"), ["target-miscomputes-cast"]),
-        (CLEAN.replace(": 18", ": 28"), ("--target", "onnxruntime-cpu"), ["opset-too-new"]),
-        (CLEAN.replace("version: 10", "version: 14"), ("--target", "onnxruntime-cpu"), ["ir-version-too-new"]),
+        (CLEAN.replace(": 18", ": 28"), ("--target", "tensorrt-11"), ["opset-too-new"]),
+        (CLEAN.replace("version: 10", "version: 14"), ("--target", "tensorrt-11"), ["ir-version-too-new"]),
     ],
 )
 def test_findings(castsmith: Command, tmp_path: Path, text: str, options: tuple[str, ...], codes: list[str]) -> None:

@@ -58,7 +58,7 @@ def refused(model: bytes) -> bool:
     return False
 
 
-@pytest.mark.skipif(onnxruntime.__version__ != "1.31.1", reason="what the target's file says is of 1.31.1")
+@pytest.mark.skipif(onnxruntime.__version__ != "1.32.0", reason="what the target's file says is of 1.32.0")
 @pytest.mark.parametrize(
     "dtype", [DataType.BFLOAT16, DataType.INT16, DataType.BOOL, DataType.FLOAT8E5M2], ids=type_name
 )

@@ -35,7 +35,7 @@ def test_every_shipped_target_loads():
         assert target.kernels or "kernels" in target.unknown
     assert load_target("onnxruntime-android").lacks >= set(FLOAT8_TYPES)
     assert not load_target("onnxruntime-cpu").lacks & set(FLOAT8_TYPES)
-    assert (load_target("onnxruntime-cpu").newest_opset, load_target("onnxruntime-cpu").newest_ir_version) == (26, 13)
+    assert (load_target("onnxruntime-cpu").newest_opset, load_target("onnxruntime-cpu").newest_ir_version) == (28, 14)
 
 
 RUNTIMES = """coreml iree migraphx onnx-mlir onnxruntime-android onnxruntime-coreml onnxruntime-cpu onnxruntime-cuda
@@ -129,7 +129,7 @@ def test_mod_of_floats_is_asked_about_with_fmod(target: str, dtype: str) -> None
     assert "fmod = 1" in model_text("Mod", DataType[dtype.upper()], 16, 8)
 
 
-@pytest.mark.skipif(onnxruntime.__version__ != "1.31.1", reason="what the file says is of 1.31.1")
+@pytest.mark.skipif(onnxruntime.__version__ != "1.32.0", reason="what the file says is of 1.32.0")
 def test_the_file_of_onnxruntime_is_what_a_probe_finds():
     assert target_text(probe("onnxruntime-cpu")) == (TARGETS_FOLDER / "onnxruntime-cpu.json").read_text("utf-8")
 
@@ -198,7 +198,7 @@ WITNESSES = [
 ]
 
 
-@pytest.mark.skipif(ONNXRUNTIME != (1, 31), reason="what the file says is of 1.31")
+@pytest.mark.skipif(ONNXRUNTIME != (1, 32), reason="what the file says is of 1.32")
 @pytest.mark.parametrize(("value", "source", "to", "saturate"), WITNESSES)
 def test_onnxruntime_has_the_defects_that_its_file_states(value: float, source: DataType, to: DataType, saturate: bool):
     target = load_target("onnxruntime-cpu")

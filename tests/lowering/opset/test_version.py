@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import onnx
 import onnx_ir
+import onnxruntime
 import pytest
 from onnx.backend.test.case.test_case import TestCase
 from onnx.reference import ReferenceEvaluator
@@ -15,10 +18,12 @@ from castsmith.ir.rewrite_pass import require_known_opset
 from castsmith.ir.targets import Target, load_target, target_names
 from castsmith.lowering.opset.obstacles import node_obstacle, standard_nodes
 from castsmith.lowering.opset.version import LegalizeVersion
+from castsmith.lowering.pipeline import optimize
 from castsmith.numerics.promotion.rules import PromotionRules
 from tests.graphs.backend import array_of_case, node_cases
 
-CPU = load_target("onnxruntime-cpu")
+NOW = load_target("onnxruntime-cpu")
+CPU = replace(NOW, newest_opset=26, newest_ir_version=13, dropped={})
 
 
 def model_of(body: str, opset: int, ir_version: int = 14, more: str = "") -> onnx_ir.Model:
@@ -104,6 +109,23 @@ def test_an_obstacle_is_a_refusal_and_an_error_and_the_model_stays():
     assert model.opset_imports[""] == 28
     assert [refusal.site.op for refusal in records.refusals] == ["Mod"]
     assert [diagnostic.code for diagnostic in records.diagnostics] == ["opset-too-new"]
+
+
+@pytest.mark.parametrize(("body", "to"), [("y = RoiAlign (x, r, i)", 21), ("y = Relu (x)", 28)])
+def test_a_model_moves_to_an_opset_at_which_onnxruntime_has_its_operators(body: str, to: int):
+    model = model_of(f"agraph (float[1,1,2,2] x, float[1,4] r, int64[1] i) => (float[A,B,C,D] y) {{ {body} }}", 28)
+    made = optimize(model, target=NOW).model
+    assert made.opset_imports[""] == to
+    proto = onnx_ir.to_proto(made).SerializeToString()
+    onnxruntime.InferenceSession(proto, providers=["CPUExecutionProvider"])
+
+
+def test_an_operator_that_is_too_new_for_a_kernel_is_an_error_where_it_cannot_move():
+    body = """agraph (float[1,1,2,2] x, float[1,4] r, int64[1] i) => (float[A,B,C,D] y, int32[A,B,C,D] z) {
+        y = RoiAlign (x, r, i) z = BitCast <to = 6> (y) }"""
+    result = optimize(model_of(body, 26), target=NOW)
+    assert [each.code for each in result.diagnostics] == ["target-lacks-kernel"]
+    assert [each.site.op for each in result.refusals] == ["BitCast"]
 
 
 def test_an_ir_version_that_the_content_needs_is_kept():

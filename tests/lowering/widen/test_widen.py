@@ -275,7 +275,7 @@ def test_tensors_in_attributes():
 
 
 def test_transpose_cast_matmul_does_not_crash():
-    """ONNX Runtime 1.31.1 ends the process when it loads the model as it is."""
+    """ONNX Runtime 1.32.0 ends the process when it loads the model as it is."""
     body = """agraph (int8[2,3,4] x, float[4,5] w) => (float[3,2,5] y) {
         t = Transpose <perm = [1, 0, 2]> (x) c = Cast <to = 1> (t) y = MatMul (c, w) }"""
     x, w = np.arange(24, dtype=np.int8).reshape(2, 3, 4), np.ones((4, 5), np.float32)
