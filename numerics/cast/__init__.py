@@ -6,6 +6,7 @@ Call `cast(array, to, opset=..., saturate=...)`. Passes, lowerings and tests com
     settings     types and attributes by opset; `policy_for` gives the settings in force
     codec        arrays of codes: rounding by a table of all codes
     narrowing    `narrow` and `widen`, the two halves of a conversion of floating-point codes
+    integers     floating-point numbers truncated by numpy, unless one is out of range
     strings      numbers from and to text
 """
 

@@ -9,15 +9,24 @@ from __future__ import annotations
 import typing
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from onnx_ir import DataType
 
 from castsmith.numerics.arguments import as_array, flag, whole_number
-from castsmith.numerics.cast.codec import Array, code_dtype, code_mask
-from castsmith.numerics.cast.narrowing import is_native, look_up, narrow, narrow_into, widen, widen_half
+from castsmith.numerics.cast.codec import Array, Workspace, code_dtype, code_mask
+from castsmith.numerics.cast.integers import truncates
+from castsmith.numerics.cast.narrowing import (
+    is_native,
+    look_up,
+    narrow,
+    narrow_into,
+    narrows_to_bfloat16,
+    widen,
+    widens_bfloat16,
+)
 from castsmith.numerics.cast.settings import NEWEST_OPSET, Policy, policy_for, require_settings, require_type
 from castsmith.numerics.cast.strings import parse_codes, print_codes
 from castsmith.numerics.errors import CastError, ElementTypeError
@@ -25,6 +34,8 @@ from castsmith.numerics.types import ElementType, Kind, TypeLike, element_type, 
 
 CHUNK = 1 << 16
 """Number of elements handled at a time, so that temporaries stay in the cache."""
+_LARGE_CHUNK = 1 << 19
+"""Number of bytes handled at a time by conversions without temporaries."""
 
 
 def elements_of(array: npt.ArrayLike) -> tuple[Array, DataType]:
@@ -45,14 +56,19 @@ def elements_of(array: npt.ArrayLike) -> tuple[Array, DataType]:
         raise ElementTypeError(f"ONNX has no element type for numpy's {elements.dtype}.") from None
 
 
-def code_chunks(elements: Array) -> Iterator[tuple[slice, Array]]:
-    """Yield the codes of numeric `elements` by chunk, in C order and native byte order, with the slice of each."""
+def code_chunks(elements: Array, chunk: int = CHUNK) -> Iterator[tuple[slice, Array]]:
+    """Yield the codes of numeric `elements` by chunk, in C order and native byte order, with the slice of each.
+
+    Elements that must be copied for it come in chunks of `CHUNK`.
+    """
     width = elements.dtype.itemsize
     codes = elements.view(np.dtype(f"u{width}").newbyteorder(typing.cast("Any", elements.dtype.byteorder)))
+    in_place = codes.flags.c_contiguous and codes.dtype.isnative
     flat: Any = codes.reshape(-1) if codes.flags.c_contiguous else codes.flat
-    for start in range(0, codes.size, CHUNK):
-        where = slice(start, min(start + CHUNK, codes.size))
-        yield where, flat[where].astype(np.dtype(f"u{width}"), copy=False)
+    step = chunk if in_place else CHUNK
+    for start in range(0, codes.size, step):
+        where = slice(start, min(start + step, codes.size))
+        yield where, flat[where] if in_place else flat[where].astype(np.dtype(f"u{width}"), copy=False)
 
 
 def texts_of(elements: Array) -> list[str]:
@@ -103,20 +119,19 @@ def cast(
     elements, source = elements_of(input)
     saturate = flag("saturate", saturate, CastError)
     target = check_cast(source, to, round_mode=round_mode, opset=opset)
-    policy = policy_for(target, saturate=saturate, round_mode=round_mode, opset=opset)
     with np.errstate(all="ignore"):
-        if source is target:
-            return elements.astype(target.numpy(), order="C", copy=True)
-        if source is DataType.STRING:
+        if source is DataType.STRING and target is not source:
+            policy = policy_for(target, saturate=saturate, round_mode=round_mode, opset=opset)
             codes = parse_codes(texts_of(elements), element_type(target), policy)
             return codes.view(target.numpy()).reshape(elements.shape)
-        if _is_numpys_own(element_type(source), element_type(target)):
+        conversion = _conversion(source, target, saturate, round_mode, opset)
+        if conversion is None:
             return elements.astype(target.numpy(), order="C")
-        result = np.empty(elements.size, target.numpy())
-        out = result if target is DataType.STRING else result.view(code_dtype(element_type(target)))
-        convert = _converter(source, target, policy)
-        for where, codes in code_chunks(elements):
-            convert(codes, out[where])
+        result = np.empty(elements.size, conversion.dtype)
+        out = result.view(conversion.codes)
+        work = Workspace()
+        for where, codes in code_chunks(elements, conversion.chunk):
+            conversion.function(codes, out[where], work)
         return result.reshape(elements.shape)
 
 
@@ -134,19 +149,68 @@ def check_cast(source: DataType, to: TypeLike, *, round_mode: str, opset: int) -
     return target
 
 
-@lru_cache(maxsize=256)
-def _converter(source: DataType, target: DataType, policy: Policy) -> Callable[[Array, Array], None]:
-    """Return the function that converts codes of the numeric type `source` to codes of `target`, or to str objects."""
-    from_row, to_row = element_type(source), element_type(target)
+_Function = Callable[[Array, Array, Workspace], None]
+
+
+class _Conversion(NamedTuple):
+    """The conversion of one type to another: the function reads codes, at most `chunk` of them, and writes codes."""
+
+    dtype: np.dtype[Any]
+    codes: np.dtype[Any]
+    function: _Function
+    chunk: int
+
+
+@lru_cache(maxsize=512)
+def _conversion(source: DataType, target: DataType, saturate: bool, round_mode: str, opset: int) -> _Conversion | None:
+    """Return how the type `source` is converted to `target`; None if numpy converts by the same rule."""
+    from_row, to_row, dtype = element_type(source), element_type(target), target.numpy()
+    if source is target or _is_numpys_own(from_row, to_row):
+        return None
     if target is DataType.STRING:
-        return lambda codes, out: np.copyto(out, print_codes(codes, from_row))
-    if target is DataType.FLOAT and from_row.bits == 16 and from_row.kind is Kind.FLOATING:
-        return lambda codes, out: widen_half(codes, from_row, out)
+        return _Conversion(dtype, dtype, _printer(from_row), CHUNK)
+    policy = policy_for(target, saturate=saturate, round_mode=round_mode, opset=opset)
+    function, converts = _converter(source, target, policy), _quick(from_row, to_row)
+    if converts is None:
+        return _Conversion(dtype, code_dtype(to_row), function, CHUNK)
+
+    def convert(codes: Array, out: Array, work: Workspace) -> None:
+        if not converts(codes, out):
+            for start in range(0, codes.size, CHUNK):
+                function(codes[start : start + CHUNK], out[start : start + CHUNK], work)
+
+    return _Conversion(dtype, code_dtype(to_row), convert, _LARGE_CHUNK // source.numpy().itemsize)
+
+
+def _printer(source: ElementType) -> _Function:
+    return lambda codes, out, _work: np.copyto(out, print_codes(codes, source))
+
+
+def _quick(source: ElementType, target: ElementType) -> Callable[[Array, Array], bool] | None:
+    """Return a function that converts codes by numpy or ml_dtypes, and returns False if they may be wrong somewhere.
+
+    None for types between which they are wrong too often.
+    """
+    from_dtype, to_dtype = source.dtype.numpy(), target.dtype.numpy()
+    is_float = source.dtype in (DataType.FLOAT, DataType.DOUBLE, DataType.BFLOAT16)
+    if is_float and target.kind is Kind.INTEGER and target.bits >= 8:
+        return lambda codes, out: truncates(out.view(to_dtype), codes.view(from_dtype), target.bits)
+    if source.dtype is DataType.BFLOAT16 and is_native(target):
+        return lambda codes, out: widens_bfloat16(codes, out.view(to_dtype))
+    if target.dtype is DataType.BFLOAT16 and is_native(source) and source.dtype is not DataType.DOUBLE:
+        return lambda codes, out: narrows_to_bfloat16(out, codes.view(from_dtype))
+    return None
+
+
+@lru_cache(maxsize=256)
+def _converter(source: DataType, target: DataType, policy: Policy) -> _Function:
+    """Return the function that converts codes by a table of all codes, or by a wider type."""
+    from_row, to_row = element_type(source), element_type(target)
     if _is_tabled(from_row, to_row):
         every = np.arange(2 ** (8 * code_dtype(from_row).itemsize), dtype=code_dtype(from_row))
         table = narrow(widen(every, from_row), to_row, policy)
-        return lambda codes, out: look_up(table, codes, out)
-    return lambda codes, out: narrow_into(out, widen(codes, from_row), to_row, policy)
+        return lambda codes, out, _work: look_up(table, codes, out)
+    return lambda codes, out, work: narrow_into(out, widen(codes, from_row), to_row, policy, work)
 
 
 def _is_numpys_own(source: ElementType, target: ElementType) -> bool:
@@ -157,14 +221,10 @@ def _is_numpys_own(source: ElementType, target: ElementType) -> bool:
 
 
 def _is_tabled(source: ElementType, target: ElementType) -> bool:
-    """True if a table of all codes of `source` is fastest: up to 8 bits, and from 16 bits to 16 bits or fewer.
-
-    Integers of 8 bits are numbers of bfloat16, to which ml_dtypes converts them faster.
-    """
+    """True if a table of all codes of `source` is fastest: up to 8 bits, float16, and 16 bits to a narrow float."""
     width = code_dtype(source).itemsize
-    if width == 1:
-        return not (is_native(source) and target.dtype is DataType.BFLOAT16)
-    return width == 2 and target.kind is Kind.FLOATING and target.bits <= 16
+    narrow_target = target.kind is Kind.FLOATING and target.bits <= 16
+    return width == 1 or source.dtype is DataType.FLOAT16 or (width == 2 and narrow_target)
 
 
 FIRST_OPSET = 26

@@ -1,9 +1,9 @@
 """Numbers to and from the codes of a type, each with a single rounding.
 
 A number from a type of at most 16 bits is held exactly in a type that numpy computes with. A wider one is rounded to
-odd before it is rounded to a narrower target: the last bit of an inexact number is set, so that the second rounding
-still distinguishes the two sides of a tie. (Boldo and Melquiond, "When double rounding is odd", 2005: two bits more
-than the target are enough.)
+float first, such that the second rounding still distinguishes the two sides of a tie: a float that is a tie of the
+target, and is not the number, gives way to its neighbour. (A form of rounding to odd; Boldo and Melquiond, "When double
+rounding is odd", 2005.)
 
 A NaN converted between float16, bfloat16, float and double becomes quiet and keeps its sign and the topmost bits of
 its payload, as IEEE 754-2019 section 6.2.3 requires.
@@ -11,6 +11,7 @@ its payload, as IEEE 754-2019 section 6.2.3 requires.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import ml_dtypes
@@ -18,62 +19,35 @@ import numpy as np
 import numpy.typing as npt
 from onnx_ir import DataType
 
-from castsmith.numerics.cast.codec import Array, code_dtype, code_mask, decode_table, encode_table
+from castsmith.numerics.cast.codec import Array, Workspace, code_dtype, code_mask, decode_table, encode_table
+from castsmith.numerics.cast.integers import truncate
 from castsmith.numerics.cast.settings import Policy
 from castsmith.numerics.types import ElementType, Kind
 
-Words = npt.NDArray[np.uint32]
+_QUIET_BIT = np.uint32(0x0040_0000)
+_TIE = np.uint32(0x8000)
+"""Half of the last bit of bfloat16, in the code of a float."""
+_ALL_FIT = 2**24
+_SIGN_16, _BFLOAT16_INFINITY, _BFLOAT16_QUIET = 0x8000, 0x7F80, np.uint32(0x7FC0)
+_ALL_FIT_BFLOAT16 = 0x4B80
+"""The code of 2**24 in bfloat16: integers below it are numbers of float."""
+_Floats = npt.NDArray[np.float32]
 
-# float16 to and from float by integer arithmetic, because numpy's own takes 60 ns for each number that underflows.
-# These are codes of float without a sign; NaNs become infinity or NaN, which the callers correct.
+# float16 to and from float by integer arithmetic and a table, since numpy takes 60 ns for each number that underflows.
+# These are codes of float without a sign.
 
 # 2**-14, the smallest normal number of float16: below it, adding 1/2 in float rounds to the multiple of 2**-24 that the
 # code of a subnormal counts, and leaves the count in the low bits.
 _SMALLEST_NORMAL = np.uint32(0x3880_0000)
-_EXPONENTS = np.uint32(0x3800_0000)  # the difference of the exponent biases, 112, in the exponent's bits
+_TOO_LARGE = np.uint32(0x4780_0000)  # 2**16: above the largest number of float16, and no rounding carries into it
+_INFINITY = np.uint32(0x7F80_0000)
 _HALF = np.uint32(0x3F00_0000)  # 1/2
-_SIGN, _INFINITY = np.uint32(0x8000_0000), np.uint32(0x7C00)
 
-
-def half_of_float(values: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:
-    """Return the codes of float16 nearest to `values`, ties to even, NaN excepted; shaped as `values`."""
-    bits = values.view(np.uint32)
-    size = bits & ~_SIGN
-    rounded = size >> np.uint32(13)
-    rounded &= np.uint32(1)
-    rounded += size
-    rounded += np.uint32(0xFFF) - _EXPONENTS  # wraps for subnormals, which the next step replaces
-    rounded >>= np.uint32(13)
-    np.minimum(rounded, _INFINITY, out=rounded)
-    subnormal = size < _SMALLEST_NORMAL
-    if subnormal.any():
-        counted = (size.view(np.float32) + np.float32(0.5)).view(np.uint32)
-        np.subtract(counted, _HALF, out=rounded, where=subnormal)
-    size ^= bits
-    size >>= np.uint32(16)
-    rounded |= size
-    return rounded.astype(np.uint16)
-
-
-def float_of_half(codes: npt.NDArray[np.uint16], out: Words) -> None:
-    """Write the codes of the float numbers that the float16 `codes` stand for to `out`, NaN with its payload."""
-    np.bitwise_and(codes, np.uint16(0x7FFF), out=out, casting="safe", dtype=np.uint32)
-    subnormal = out < np.uint32(0x400)
-    special = out >= _INFINITY
-    counted = (out | _HALF).view(np.float32) - np.float32(0.5) if subnormal.any() else None
-    out <<= np.uint32(13)
-    out += _EXPONENTS
-    if special.any():
-        out[special] += _EXPONENTS
-    if counted is not None:
-        np.copyto(out, counted.view(np.uint32), where=subnormal)
-    sign = codes & np.uint16(0x8000)
-    out |= sign.astype(np.uint32) << np.uint32(16)
-
-
-_QUIET_BIT = np.uint32(0x0040_0000)
-_ALL_FIT = 2**24
-_BELOW_TIES = np.uint32(0x0FFF)
+_EXPONENTS = np.uint32(0x3800_0000)  # the difference of the exponent biases, 112, in the exponent's bits
+_SIGN = np.uint32(0x8000_0000)
+_HALF_INFINITY, _HALF_QUIET = np.uint32(0x7C00), np.uint32(0x7E00)
+_DROPPED = np.uint32(13)
+"""Bits of the mantissa of float that float16 does not have."""
 
 
 def widen(codes: Array, row: ElementType) -> Array:
@@ -82,19 +56,30 @@ def widen(codes: Array, row: ElementType) -> Array:
         return codes.view(row.dtype.numpy())
     if row.bits <= 8:
         return decode_table(row.dtype).take(codes, mode="clip")
-    bits = np.empty(codes.shape, np.uint32)
-    widen_half(codes, row, bits)
+    if row.dtype is DataType.FLOAT16:
+        return float_of_half().take(codes, mode="clip")
+    bits = codes.astype(np.uint32) << np.uint32(16)
+    if _any_code_from(codes, _BFLOAT16_INFINITY + 1):
+        bits[np.isnan(bits.view(np.float32))] |= _QUIET_BIT
     return bits.view(np.float32)
 
 
-def widen_half(codes: Array, row: ElementType, out: npt.NDArray[np.uint32]) -> None:
-    """Write the codes of the float32 numbers that the float16 or bfloat16 `codes` stand for to `out`."""
-    if row.dtype is DataType.FLOAT16:
-        float_of_half(codes, out)
-    else:
-        np.copyto(out.view(np.float32), codes.view(ml_dtypes.bfloat16))
-    if _holds_nan(out.view(np.float32)):
-        out[np.isnan(out.view(np.float32))] |= _QUIET_BIT
+def widens_bfloat16(codes: npt.NDArray[np.uint16], out: npt.NDArray[np.floating[Any]]) -> bool:
+    """Write the float or double numbers that the bfloat16 `codes` stand for to `out`; False if one is NaN."""
+    if _any_code_from(codes, _BFLOAT16_INFINITY + 1):
+        return False
+    np.copyto(out, codes.view(ml_dtypes.bfloat16), casting="unsafe")
+    return True
+
+
+def _any_code_from(codes: npt.NDArray[np.uint16], first: int) -> bool:
+    """True if a code of 16 bits, its sign removed, is `first` or above."""
+    if not codes.size:
+        return False
+    largest = int(np.maximum.reduce(codes, axis=None))
+    if largest < _SIGN_16:
+        return largest >= first
+    return largest >= _SIGN_16 + first or int(np.maximum.reduce(codes.view(np.int16), axis=None)) >= first
 
 
 def look_up(table: Array, codes: Array, out: Array) -> None:
@@ -109,48 +94,130 @@ def is_native(row: ElementType) -> bool:
 
 def narrow(values: Array, row: ElementType, policy: Policy) -> Array:
     """Return the codes of `values` (any dtype that `widen` returns), rounded once to `row`; shaped as `values`."""
+    codes = np.empty(values.shape, code_dtype(row))
+    narrow_into(codes, values, row, policy, Workspace())
+    return codes
+
+
+def narrow_into(out: Array, values: Array, row: ElementType, policy: Policy, work: Workspace) -> None:
+    """Write what `narrow` returns to `out`."""
     if row.kind is Kind.BOOLEAN:
-        return (values != 0).view(np.uint8)
-    if row.kind is Kind.INTEGER:
-        return _to_integer(values, row)
-    if row.dtype in (DataType.FLOAT, DataType.DOUBLE):
-        return values.astype(row.dtype.numpy()).view(code_dtype(row))
-    odd = round_to_odd_at_ties(values)
-    if row.dtype is DataType.FLOAT16:
-        return _repair_nan(half_of_float(odd), odd, quiet=0x7E00, dropped_bits=13)
-    if row.dtype is DataType.BFLOAT16:
-        return _repair_nan(odd.astype(ml_dtypes.bfloat16).view(np.uint16), odd, quiet=0x7FC0, dropped_bits=16)
-    return encode_table(row.dtype, policy).take(_table_index(odd.view(np.uint32)), mode="clip")
-
-
-def narrow_into(out: Array, values: Array, row: ElementType, policy: Policy) -> None:
-    """Write what `narrow` returns to `out`, without an array in between where numpy or ml_dtypes converts alike."""
-    is_float = values.dtype.kind == "f"
-    if is_float and row.kind is Kind.INTEGER and row.bits >= 8 and _are_within(values, row):
-        np.copyto(out.view(_stored(row)), values, casting="unsafe")
-    elif row.dtype is DataType.BFLOAT16 and (values.dtype == np.float32 or _fit(values)):
-        np.copyto(out.view(ml_dtypes.bfloat16), values, casting="unsafe")
-        if is_float and _holds_nan(values):
-            _repair_nan(out, values, quiet=0x7FC0, dropped_bits=16)
+        np.not_equal(values, 0, out=out.view(np.bool_))
+    elif row.kind is Kind.INTEGER:
+        np.copyto(out, _to_integer(values, row))
+    elif row.dtype in (DataType.FLOAT, DataType.DOUBLE):
+        np.copyto(out.view(row.dtype.numpy()), values)
+    elif row.dtype is DataType.BFLOAT16:
+        _to_bfloat16(out, _nearest_float(values, work), values, work)
     else:
-        np.copyto(out, narrow(values, row, policy))
+        odd = round_to_odd_at_ties(values, work)
+        if row.dtype is DataType.FLOAT16:
+            np.copyto(out, half_of_float(odd, work), casting="unsafe")
+        else:
+            table = encode_table(row.dtype, policy)
+            np.copyto(out, table.take(_table_index(odd.view(np.uint32), work), mode="clip"))
 
 
-def round_to_odd_at_ties(values: Array) -> npt.NDArray[np.float32]:
-    """Return float32 numbers that round to every type of at most 11 significant bits as `values` do.
+def narrows_to_bfloat16(out: npt.NDArray[np.uint16], values: Array) -> bool:
+    """Write the codes of bfloat16 nearest to `values`, integers or float, to `out`; False if some may be wrong.
 
-    Values and ties of such a type are float32 numbers whose last 12 bits are zero. Rounding to nearest is wrong only
-    if it reaches one of these from another number, so rounding those cases to odd is enough. NaN keeps its sign.
+    ml_dtypes rounds an integer to float first, which is one rounding too many if float does not hold it, and drops the
+    payload of NaN.
+    """
+    np.copyto(out.view(ml_dtypes.bfloat16), values, casting="unsafe")
+    if values.dtype.kind == "f":
+        return not _holds_nan(values)
+    return values.dtype.itemsize <= 2 or not _any_code_from(out, _ALL_FIT_BFLOAT16)
+
+
+def _to_bfloat16(out: npt.NDArray[np.uint16], nearest: _Floats, values: Array, work: Workspace) -> None:
+    """Write the codes of bfloat16 nearest to `values`, whose nearest floats are given, to `out`.
+
+    The upper half of a float is rounded, a half upwards. What is a tie in float is looked at again.
+    """
+    bits = nearest.view(np.uint32)
+    rounded = np.add(bits, _TIE, out=work.words("rounded", bits.shape))
+    np.copyto(out, np.right_shift(rounded, np.uint32(16), out=work.words("size", bits.shape)), casting="unsafe")
+    rounded <<= np.uint32(16)
+    ties = np.flatnonzero(rounded == 0)
+    if ties.size:
+        _towards(bits, ties, values)
+        tied = bits.reshape(-1)[ties]
+        out.reshape(-1)[ties] = (tied + (_TIE - np.uint32(1)) + ((tied >> np.uint32(16)) & np.uint32(1))) >> np.uint32(
+            16
+        )
+    if _holds_nan(nearest):
+        nan = np.isnan(nearest)
+        out[nan] = (bits[nan] >> np.uint32(16)) | _BFLOAT16_QUIET
+
+
+def _nearest_float(values: Array, work: Workspace) -> _Floats:
+    """Return the floats nearest to `values`, in memory that may be written to."""
+    nearest = work.words("nearest", values.shape).view(np.float32)
+    np.copyto(nearest, values, casting="unsafe")
+    return nearest
+
+
+def round_to_odd_at_ties(values: Array, work: Workspace) -> _Floats:
+    """Return float32 numbers that round to a type of at most 11 significant bits as `values` do.
+
+    Values and ties of such a type are float32 numbers whose last 12 bits are zero. Rounding to nearest is wrong only if
+    it reaches one of these from another number. The next float towards that number rounds as it does. NaN keeps its
+    sign.
     """
     if values.dtype == np.float32:
         return values
-    nearest = values.astype(np.float32)
+    nearest = _nearest_float(values, work)
     if not _fit(values):
         bits = nearest.view(np.uint32)
-        suspects = np.flatnonzero((bits & _BELOW_TIES) == 0)
+        last = np.left_shift(bits, np.uint32(20), out=work.words("size", bits.shape))
+        suspects = np.flatnonzero(last == 0)
         if suspects.size:
-            bits[suspects] = _round_to_odd(values.reshape(-1)[suspects]).view(np.uint32)
+            _towards(bits, suspects, values)
     return nearest
+
+
+def _towards(bits: npt.NDArray[np.uint32], where: npt.NDArray[np.intp], values: Array) -> None:
+    """Change the floats `bits` at the flat indices `where` to the next one towards `values`, unless they are equal."""
+    exact = values.reshape(-1)[where]
+    double = np.abs(_integer_to_odd_double(exact) if exact.dtype.kind in "iu" else exact)
+    nearest = bits.reshape(-1)[where]
+    size = np.abs(nearest.view(np.float32)).astype(np.float64)
+    nearest += double > size
+    nearest -= double < size
+    bits.reshape(-1)[where] = nearest
+
+
+def half_of_float(values: npt.NDArray[np.float32], work: Workspace) -> npt.NDArray[np.uint32]:
+    """Return the codes of float16 nearest to `values`, ties to even; NaN is quiet and keeps the top of its payload."""
+    bits = values.view(np.uint32)
+    size = np.bitwise_and(bits, ~_SIGN, out=work.words("size", bits.shape))
+    rounded = np.right_shift(size, _DROPPED, out=work.words("rounded", bits.shape))
+    rounded &= np.uint32(1)
+    rounded += size
+    rounded += np.uint32(0xFFF) - _EXPONENTS  # wraps for subnormals, which are replaced below
+    rounded >>= _DROPPED
+    if np.minimum.reduce(size, axis=None, initial=_INFINITY) < _SMALLEST_NORMAL:
+        counted = (size.view(np.float32) + np.float32(0.5)).view(np.uint32)
+        counted -= _HALF
+        np.copyto(rounded, counted, where=size < _SMALLEST_NORMAL)
+    if np.maximum.reduce(size, axis=None, initial=0) >= _TOO_LARGE:
+        rounded[size >= _TOO_LARGE] = _HALF_INFINITY
+        nan = size > _INFINITY
+        rounded[nan] = _HALF_QUIET | ((size[nan] & np.uint32(0x7F_FFFF)) >> _DROPPED)
+    size ^= bits
+    size >>= np.uint32(16)
+    rounded |= size
+    return rounded
+
+
+@lru_cache(maxsize=1)
+def float_of_half() -> npt.NDArray[np.float32]:
+    """Return the number that each of the 65536 codes of float16 stands for; NaN is quiet and keeps its payload."""
+    with np.errstate(all="ignore"):
+        numbers = np.arange(2**16, dtype=np.uint16).view(np.float16).astype(np.float32)
+    numbers.view(np.uint32)[np.isnan(numbers)] |= _QUIET_BIT
+    return numbers
 
 
 def _fit(values: Array) -> bool:
@@ -158,19 +225,6 @@ def _fit(values: Array) -> bool:
     if values.dtype.kind == "f" or values.dtype.itemsize <= 2:
         return values.dtype.kind != "f"
     return bool(values.max(initial=0) <= _ALL_FIT and values.min(initial=0) >= -_ALL_FIT)
-
-
-def _round_to_odd(values: Array) -> npt.NDArray[np.float32]:
-    """Return `values` of 32 bits or more in float32: exact, or the neighbour whose last bit is set."""
-    double = _integer_to_odd_double(values) if values.dtype.kind in "iu" else values
-    nearest = double.astype(np.float32)
-    back = nearest.astype(np.float64)
-    bits = nearest.view(np.uint32)
-    move = (back != double) & (bits & 1 == 0) & ~np.isnan(double)
-    away_from_zero = np.abs(back) > np.abs(double)
-    bits += move
-    bits -= (move & away_from_zero) * np.uint32(2)
-    return nearest
 
 
 def _integer_to_odd_double(values: Array) -> npt.NDArray[np.float64]:
@@ -183,62 +237,25 @@ def _integer_to_odd_double(values: Array) -> npt.NDArray[np.float64]:
     return np.where(fits, values.astype(np.float64), odd.astype(np.float64) * 2048)
 
 
-def _table_index(bits: npt.NDArray[np.uint32]) -> npt.NDArray[np.intp]:
+def _table_index(bits: npt.NDArray[np.uint32], work: Workspace) -> npt.NDArray[np.uint32]:
     """Return the top 16 bits of each float32, the last bit set if any lower bit is set."""
-    index = bits & np.uint32(0xFFFF)
+    index = np.bitwise_and(bits, np.uint32(0xFFFF), out=work.words("size", bits.shape))
     index += np.uint32(0xFFFF)
     index |= bits
     index >>= np.uint32(16)
-    return index.astype(np.intp)
+    return index
 
 
 def _to_integer(values: Array, row: ElementType) -> Array:
     """Convert to an integer type: integers wrap, floating-point numbers are truncated and clamped, NaN becomes 0."""
     storage = code_dtype(row)
     if values.dtype.kind == "f":
-        values = _truncate(values, row)
+        values = truncate(values, np.dtype(f"i{storage.itemsize}") if row.signed else storage, row.bits)
     wrapped = values.astype(storage, copy=False)
     return wrapped & storage.type(code_mask(row)) if row.bits < 8 else wrapped
 
 
-def _stored(row: ElementType) -> np.dtype[Any]:
-    """Return the integer dtype that stores `row`."""
-    return np.dtype(f"i{code_dtype(row).itemsize}") if row.signed else code_dtype(row)
-
-
-def _are_within(values: npt.NDArray[np.floating[Any]], row: ElementType) -> bool:
-    """True if no number is NaN, or out of range for the integer type `row`."""
-    low, end = values.dtype.type(row.min), values.dtype.type(row.max + 1)
-    return bool(values.min(initial=0) >= low and values.max(initial=0) < end)
-
-
-def _truncate(values: npt.NDArray[np.floating[Any]], row: ElementType) -> Array:
-    """Truncate to integers of the dtype that stores `row`.
-
-    The bounds are zero or powers of two, exact in every source type.
-    """
-    stored = _stored(row)
-    if _are_within(values, row):
-        return values.astype(stored)
-    low, end = values.dtype.type(row.min), values.dtype.type(row.max + 1)
-    whole = np.clip(values, low, np.nextafter(end, low)).astype(stored)
-    whole[values >= end] = int(row.max)
-    whole[np.isnan(values)] = 0
-    return whole
-
-
 def _holds_nan(values: npt.NDArray[np.floating[Any]]) -> bool:
     """True if a number is NaN: the maximum, which takes less time than asking each, is NaN then."""
-    return bool(np.isnan(values.max(initial=0)))
-
-
-def _repair_nan(
-    codes: npt.NDArray[np.uint16], values: npt.NDArray[np.float32], *, quiet: int, dropped_bits: int
-) -> npt.NDArray[np.uint16]:
-    """Set the payload of NaNs as the module documents: numpy leaves some signalling, ml_dtypes drops the payload."""
-    nan = np.isnan(values)
-    if nan.any():
-        bits: npt.NDArray[Any] = values.view(np.uint32)[nan]
-        payload = (bits & np.uint32(0x7F_FFFF)) >> np.uint32(dropped_bits)
-        codes[nan] = ((bits >> np.uint32(16)) & np.uint32(0x8000)) | np.uint32(quiet) | payload
-    return codes
+    largest = np.maximum.reduce(values, axis=None, initial=0)
+    return bool(largest != largest)

@@ -1,0 +1,127 @@
+"""Casts between all types that models use, beside `astype` of numpy and ml_dtypes, and beside PyTorch if installed.
+
+    python -m benchmarks.codec [--elements N] [--repeats N] [--wall] [--torch] [SOURCE>TARGET ...]
+
+Each pair of types is cast by both in turn, `--repeats` times, so that other work on the machine slows both. A cell is
+the median of the ratios of these repetitions, their time over ours: above 1, `castsmith.cast` takes less. After the
+table come the pairs below 0.9 (0.5 of PyTorch), with the quartiles of the ratios and the million elements a second of
+both. The numbers are within the range of the target: out of it numpy's result is not defined. One thread, processor
+time; `--wall` compares elapsed time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from castsmith.numerics.cast.convert import cast
+from castsmith.numerics.types import parse_type
+
+TYPES = (
+    "float", "double", "float16", "bfloat16", "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz",
+    "int8", "uint8", "int32", "int64",
+)  # fmt: skip
+_TORCH = {
+    "float": "float32", "double": "float64", "float8e4m3fn": "float8_e4m3fn", "float8e5m2": "float8_e5m2",
+    "float8e4m3fnuz": "float8_e4m3fnuz", "float8e5m2fnuz": "float8_e5m2fnuz",
+}  # fmt: skip
+_ENOUGH = 2e-3
+"""Seconds of one measurement: short casts are repeated within it."""
+_Work = Callable[[], object]
+_Array = npt.NDArray[Any]
+
+
+class Ratio(NamedTuple):
+    """Quartiles of the ratios of the repetitions, and million elements a second of ours and theirs."""
+
+    low: float
+    median: float
+    high: float
+    ours: float
+    theirs: float
+
+
+def data(source: str, target: str, elements: int) -> _Array:
+    """Return random numbers within the range of every type: not negative if one of the types has no sign."""
+    low = 0 if "uint8" in (source, target) else -100
+    return cast(np.random.default_rng(0).uniform(low, 100, elements).astype(np.float32), source)
+
+
+def compare(ours: _Work, theirs: _Work, elements: int, repeats: int, clock: Callable[[], float]) -> Ratio:
+    """Time both in turn, after each has made its tables."""
+    for work in (ours, theirs):
+        work()
+    times = ([0.0] * repeats, [0.0] * repeats)
+    counts = [max(1, int(_ENOUGH / max(_seconds(work, 1, clock), 1e-6))) for work in (ours, theirs)]
+    for turn in range(repeats):
+        for side, work in ((0, ours), (1, theirs)) if turn % 2 else ((1, theirs), (0, ours)):
+            times[side][turn] = _seconds(work, counts[side], clock)
+    low, median, high = statistics.quantiles([b / a for a, b in zip(*times, strict=True)], n=4)
+    return Ratio(low, median, high, *(elements / statistics.median(taken) / 1e6 for taken in times))
+
+
+def _seconds(work: _Work, count: int, clock: Callable[[], float]) -> float:
+    start = clock()
+    for _ in range(count):
+        work()
+    return (clock() - start) / count
+
+
+def with_astype(array: _Array, _source: str, target: str) -> _Work:
+    dtype = parse_type(target).numpy()
+    return lambda: array.astype(dtype)
+
+
+def with_torch(array: _Array, source: str, target: str) -> _Work:
+    torch: Any = import_module("torch")
+    torch.set_num_threads(1)
+    from_type, to_type = (getattr(torch, _TORCH.get(name, name)) for name in (source, target))
+    tensor = torch.from_numpy(array.view(f"i{array.itemsize}")).view(from_type)
+    return lambda: tensor.to(to_type)
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.codec")
+    parser.add_argument("pairs", nargs="*", metavar="SOURCE>TARGET", help="all pairs if none is given")
+    parser.add_argument("--elements", type=int, default=2**24)
+    parser.add_argument("--repeats", type=int, default=9)
+    parser.add_argument("--wall", action="store_true", help="elapsed time instead of processor time")
+    parser.add_argument("--torch", action="store_true", help="beside PyTorch instead of astype")
+    options = parser.parse_args(arguments)
+    peer, wanted = (with_torch, 0.5) if options.torch else (with_astype, 0.9)
+    clock = time.perf_counter if options.wall else time.process_time
+    below: list[tuple[str, Ratio]] = []
+    print(
+        f"{options.elements} elements, {options.repeats} repetitions; {'elapsed' if options.wall else 'processor'} time"
+    )
+    print(f"{'from / to':16}" + "".join(f"{name.replace('float8', ''):>10}" for name in TYPES))
+    for source in TYPES:
+        print(f"{source:16}", end="")
+        for target in TYPES:
+            if source == target or (options.pairs and f"{source}>{target}" not in options.pairs):
+                print(f"{'-':>10}", end="", flush=True)
+                continue
+            array = data(source, target, options.elements)
+            theirs = peer(array, source, target)
+            with np.errstate(all="ignore"):
+                ratio = compare(lambda: cast(array, target), theirs, options.elements, options.repeats, clock)  # noqa: B023
+            print(f"{ratio.median:10.2f}", end="", flush=True)
+            if ratio.median < wanted:
+                below.append((f"{source}>{target}", ratio))
+        print()
+    print(f"{len(below)} pairs below {wanted}:")
+    for pair, ratio in sorted(below, key=lambda found: found[1].median):
+        print(f"{pair:28}{ratio.median:6.2f} ({ratio.low:.2f} to {ratio.high:.2f}){ratio.ours:8.0f}{ratio.theirs:8.0f}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
