@@ -188,7 +188,8 @@ def _tell(arguments: argparse.Namespace, done: Done) -> None:
     """Print what one model says: its messages, each with its file, and what --diff and --explain show."""
     for message in done["messages"]:
         text = message.removeprefix("castsmith: ")
-        print(message if done["input"] in text else f"{done['input']}: {text}", file=sys.stderr, flush=True)
+        start = "castsmith: " if message != text else ""
+        print(message if done["input"] in text else f"{start}{done['input']}: {text}", file=sys.stderr, flush=True)
     if arguments.json:
         print(_line(done), flush=True)
     elif getattr(arguments, "diff", None) or getattr(arguments, "explain", False):

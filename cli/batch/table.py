@@ -8,7 +8,7 @@ from typing import Any
 
 from castsmith.cli.batch.worker import Done
 from castsmith.cli.exit_codes import DONE, INCONCLUSIVE, REFUSED
-from castsmith.cli.text import change_text, columns, one_line, size_text
+from castsmith.cli.text import change_text, columns, counted, one_line, size_text
 
 _RESULTS = {REFUSED: "refused", INCONCLUSIVE: "inconclusive"}
 _COMPARED = {DONE: "equal", REFUSED: "different", INCONCLUSIVE: "inconclusive"}
@@ -46,7 +46,7 @@ def summary_line(command: str, counts: Mapping[str, int], everything: Sequence[D
         unchanged = f", {counts['unchanged']} unchanged" if counts["unchanged"] else ""
         word = "written" if any(_written(done) == "written" for done in everything) else "would be written"
         found = f"{counts['written']} {word}{unsure}{unchanged}, {counts['failed']} failed"
-    return f"{counts['models']} models: {found}"
+    return f"{counted(counts['models'], 'model')}: {found}"
 
 
 _FIGURES = ("rewrites", "refusals", "casts", "size")

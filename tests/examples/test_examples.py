@@ -66,6 +66,21 @@ def test_the_gate_lets_only_right_models_through(tmp_path: Path, monkeypatch: py
     assert shell(tmp_path, monkeypatch, "sh", gate, ".", "onnxruntime-android") == 1
 
 
+@pytest.mark.skipif(shutil.which("sh") is None, reason="needs a POSIX shell")
+def test_the_nightly_conversion_stops_at_the_gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nightly = ("sh", str(EXAMPLES / "nightly.sh"), "incoming")
+    (tmp_path / "castsmith.toml").write_text('target = "onnxruntime-cpu"')
+    (tmp_path / "accepted.json").write_text('{"schema": 1, "findings": []}')
+    (tmp_path / "incoming").mkdir()
+    good, bad = models(tmp_path / "incoming", GOOD, BAD)
+    assert shell(tmp_path, monkeypatch, *nightly) == 1
+    assert "mixed-operand-types" in (tmp_path / "castsmith.sarif").read_text()
+    assert not (tmp_path / "converted").exists()
+    (tmp_path / "incoming" / bad).unlink()
+    assert shell(tmp_path, monkeypatch, *nightly) == 0
+    assert [path.name for path in (tmp_path / "converted").glob("*.onnx")] == [good]
+
+
 def read_yaml(name: str) -> Any:
     yaml: Any = pytest.importorskip("yaml", reason="needs PyYAML")
     return yaml.safe_load((ROOT / name).read_text())
