@@ -122,8 +122,10 @@ class Session:
         """Add the records of a pass, except refusals and diagnostics of an earlier pass."""
         records = self.records
         records.rewrites += made.rewrites
-        records.refusals += (Counter(made.refusals) - Counter(records.refusals)).elements()
-        records.diagnostics += (Counter(made.diagnostics) - Counter(records.diagnostics)).elements()
+        if made.refusals:  # most passes refuse nothing, and to count the refusals of all before takes long
+            records.refusals += (Counter(made.refusals) - Counter(records.refusals)).elements()
+        if made.diagnostics:
+            records.diagnostics += (Counter(made.diagnostics) - Counter(records.diagnostics)).elements()
 
     def _still_follows(
         self,
