@@ -183,10 +183,11 @@ def _decide(a: DataType, b: DataType, c: DataType, first: _Settings, second: _Se
 def _same_rule(a: ElementType, b: ElementType, c: ElementType) -> bool:
     """True if Cast converts to `c` from `a` and from `b` by one rule, so that equal values have equal results.
 
-    Integers wrap into an integer type where floating-point numbers are undefined, and a cast of a type of 8 bits to itself
-    keeps an infinity which a saturating cast from another type turns into the maximum.
+    Integers wrap into an integer type where floating-point numbers are undefined, and a cast of a type of 8 bits to
+    itself keeps an infinity which a saturating cast from another type turns into the maximum.
     """
-    return (a.dtype != c.dtype or c.bits > 8) and (c.kind is not Kind.INTEGER or (a.kind is Kind.FLOATING) == (b.kind is Kind.FLOATING))
+    alike = c.kind is not Kind.INTEGER or (a.kind is Kind.FLOATING) == (b.kind is Kind.FLOATING)
+    return alike and (a.dtype != c.dtype or c.bits > 8)
 
 
 def _refused(reason: Reason, values: Array, failing: NDArray[np.bool_]) -> Collapse:
