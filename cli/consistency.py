@@ -21,6 +21,7 @@ class Pair(NamedTuple):
 
 _VERIFY = "it is an option of the comparison"
 _LOWERING = "it concerns types that a target lacks"
+_DEVICE = "it concerns types that the device of a target lacks"
 _UNSAFE = "it is the type of an unsafe promotion"
 
 _RULES = {"u64_integer_promotion_target": (("promote_unsafe", "promotion"), _UNSAFE)}
@@ -30,6 +31,7 @@ NEEDS: Mapping[str, Mapping[str, tuple[Sequence[str], str]]] = {
         "engine": (("verify",), _VERIFY),
         "inputs": (("verify",), _VERIFY),
         "dim": (("verify",), _VERIFY),
+        "strict_device": (("target",), _DEVICE),
         "interface": (("target",), _LOWERING),
         "storage": (("target",), _LOWERING),
         "emit_functions": (("target",), "it concerns conversions that are lowered for a target"),
@@ -37,7 +39,11 @@ NEEDS: Mapping[str, Mapping[str, tuple[Sequence[str], str]]] = {
         **_RULES,
     },
     "convert": {"dim": (("measure", "max_error"), "it is the size of made-up inputs")},
-    "check": {**_RULES, "write_baseline": (("baseline",), "it names the file to write")},
+    "check": {
+        **_RULES,
+        "strict_device": (("target",), _DEVICE),
+        "write_baseline": (("baseline",), "it names the file to write"),
+    },
     "verify": _RULES,
     "bounds": _RULES,
     "promote": {

@@ -274,6 +274,7 @@ class Options:
     target: str | Target | None = option(
         None, OptionInfo("a runtime to make the model legal for (see castsmith targets)", _target, metavar="T")
     )
+    strict_device: bool = option(False, flag_info("refuse what a device leaves to the CPU, instead of counting it"))
     promotion: PromotionRules | str | None = option(
         None,
         OptionInfo(
@@ -339,12 +340,15 @@ class Options:
 
     def __post_init__(self) -> None:
         check_options(self)
+        if self.strict_device and self.target is None:
+            raise OptionError("strict_device needs a target.")
         if self.lowerings and self.target is None:
             raise OptionError("lowering passes need a target.")
 
 
 RUN_OPTIONS = frozenset({
-    *("promotion", "in_place", "passes", "until", "progress", "verify", "verify_dims", "verify_inputs", "provenance"),
+    *("strict_device", "promotion", "in_place", "passes", "until", "progress"),
+    *("verify", "verify_dims", "verify_inputs", "provenance"),
 })  # fmt: skip
 """The options of the whole run, which passes do not have."""
 PASS_OPTIONS = tuple(each.name for each in fields(Options) if each.name not in RUN_OPTIONS)

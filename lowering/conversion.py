@@ -243,7 +243,7 @@ def _widening(model: onnx_ir.Model, to: DataType) -> tuple[ConvertPrecision, ...
 def _without_double(model: onnx_ir.Model, request: Request) -> tuple[ConvertPrecision, ...]:
     """Return the step that takes the nodes left in double to float, if the target has no double."""
     target, double = request.target, DataType.DOUBLE
-    if target is None or double not in target.lacks or request.to == DataType.FLOAT:
+    if target is None or double not in target.lacks | target.off_device or request.to == DataType.FLOAT:
         return ()
     types = infer_element_types(model, PromotionRules(promote_unsafe=True))
     held = any(types.type_of(value) == double for value in all_values(model))

@@ -49,6 +49,7 @@ def optimize(
     model: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str],
     *,
     target: str | Target | None = Options.target,
+    strict_device: bool = Options.strict_device,
     promotion: PromotionRules | str | None = Options.promotion,
     keep_output_types: bool = Options.keep_output_types,
     max_growth: int = Options.max_growth,
@@ -77,6 +78,8 @@ def optimize(
     Args:
         model: An onnx_ir.Model, which is not changed (the result shares its tensors), a ModelProto, or a path.
         target: The runtime to legalize the model for, or its name; none by default.
+        strict_device: Refuse types that a device, such as the GPU of `onnxruntime-webgpu`, leaves to the CPU; otherwise
+            a note counts them.
         promotion: The rules for operands that disagree, or the name of a preset of PromotionRules; by default those of
             ConvertPromoteTypes, without unsafe promotion.
         keep_output_types: Cast outputs back to their declared types.
@@ -120,6 +123,7 @@ def optimize(
         model,
         Options(
             target=target,
+            strict_device=strict_device,
             promotion=promotion,
             keep_output_types=keep_output_types,
             max_growth=max_growth,
@@ -147,7 +151,7 @@ def optimize(
 
 
 def _optimize(model: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str], options: Options) -> Result:
-    options = replace(options, target=_target(options.target))  # an error of the options comes before one of the model
+    options = replace(options, target=_target(options))  # an error of the options comes before one of the model
     given = as_model(model)
     return optimize_loaded(given.clone() if given is model and not options.in_place else given, options)
 
@@ -155,7 +159,7 @@ def _optimize(model: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str], o
 def optimize_loaded(model: onnx_ir.Model, options: Options) -> Result:
     """Do what `optimize` does to a model that was just loaded, which is changed and not checked again."""
     rules, passes, until = rules_of(options), options.passes, options.until
-    chosen = _target(options.target)
+    chosen = _target(options)
     session = Session(model, chosen)
     settings: dict[str, Any] = {
         **asdict(rules),
@@ -214,7 +218,7 @@ def optimize_loaded(model: onnx_ir.Model, options: Options) -> Result:
 
 
 def _report_what_is_left(session: Session, rules: PromotionRules, target: Target | None) -> None:
-    """Add the errors of the optimized model that no pass reported."""
+    """Add the errors of the optimized model that no pass reported, and what a device leaves to the CPU."""
     from castsmith.lowering.check import result_findings, trunc_findings
 
     inference, told = session.inference(rules), session.records.diagnostics
@@ -222,11 +226,12 @@ def _report_what_is_left(session: Session, rules: PromotionRules, target: Target
     found = (*result_findings(session.model, inference), *trunc_findings(session.model))
     told += [each for each in found if each.severity is Severity.ERROR and (each.code, each.site) not in known]
     if target is not None:
-        from castsmith.lowering.check import unreported_errors
+        from castsmith.lowering.check import device_findings, unreported_errors
 
         # That a type stays is one cause, which the finding about the result states.
         told[:] = [each for each in told if each.code != "type-not-in-target"]
         told += unreported_errors(session.model, inference, target, told)
+        told += device_findings(session.model, inference, target)
 
 
 def rules_of(options: Options) -> PromotionRules:
@@ -283,10 +288,10 @@ def _specs(
     return list(passes[: names.index(until) + 1])
 
 
-def _target(target: str | Target | None) -> Target | None:
+def _target(options: Options) -> Target | None:
     """Return the target; targets are imported only if there is one."""
-    if target is None:
+    if options.target is None:
         return None
     from castsmith.ir.targets import as_target
 
-    return as_target(target)
+    return as_target(options.target, strict=options.strict_device)

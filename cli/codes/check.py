@@ -64,6 +64,16 @@ FINDINGS = (
         "Accept it, or use --keep-output-types, which adds a cast back.",
     ),
     Page(
+        "leaves-device",
+        "finding",
+        "Nodes run on the CPU, because the device of the target lacks their types.",
+        "ONNX Runtime leaves what an execution provider lacks to that of the CPU; each change of place copies tensors,"
+        " and the device waits. Values that the standard prescribes, such as the shape of a Reshape, are not counted.",
+        "y = Add (x, x)  # (int64[N]) for onnxruntime-webgpu",
+        "Use --narrow int64, or change the type in the model; --strict-device makes it an error. In ONNX Runtime the"
+        " session option session.disable_cpu_ep_fallback does.",
+    ),
+    Page(
         "undefined-constant-cast",
         "finding",
         "A cast of a constant has an element whose result the standard leaves undefined.",

@@ -32,7 +32,14 @@ if TYPE_CHECKING:
 
 _LEVELS = ("note", "warning", "error")
 _FAIL_ON = "warning"
-_OF_WORK = ("target", "promotion", "promote_unsafe", "pytorch_scalar_promotion", "u64_integer_promotion_target")
+_OF_WORK = (
+    "target",
+    "strict_device",
+    "promotion",
+    "promote_unsafe",
+    "pytorch_scalar_promotion",
+    "u64_integer_promotion_target",
+)
 """The options that the work on one model depends on."""
 
 
@@ -49,6 +56,8 @@ def add_to(commands: Commands) -> None:
         help="an ONNX model, valid or not, or several: files, folders, patterns; - for standard input",
     )
     parser.add_argument("--target", metavar="T", help="the runtime that the model is for (see castsmith targets)")
+    help_text = "report types that a device leaves to the CPU as errors, instead of counting them"
+    parser.add_argument("--strict-device", action="store_true", help=help_text)
     select = parser.add_argument_group("findings (castsmith explain lists the codes)")
     help_text = "report only these codes, separated by commas"
     select.add_argument("--select", metavar="CODES", type=text_value, help=help_text)
@@ -73,10 +82,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Check every file; an unreadable file does not keep the others from being checked."""
     from castsmith.cli.gate import exit_code
     from castsmith.cli.models import require_one_stdin
-    from castsmith.ir.targets import load_target
+    from castsmith.ir.targets import as_target
 
     require_one_stdin(arguments.input)
-    target = None if arguments.target is None else load_target(arguments.target)
+    target = as_target(arguments.target, strict=arguments.strict_device)
     promotion, rules = promotion_rules(arguments), _rules(arguments)
     if arguments.outcome is not None:
         return _part(arguments, promotion, target)

@@ -37,7 +37,16 @@ if TYPE_CHECKING:
 
 _FULL_DIFF = "--full-diff"
 _WORK = (
-    *("target", "keep_output_types", "max_growth", "max_total_growth", "fold_disputed", "fold_as", "fold_quantized"),
+    *(
+        "target",
+        "strict_device",
+        "keep_output_types",
+        "max_growth",
+        "max_total_growth",
+        "fold_disputed",
+        "fold_as",
+        "fold_quantized",
+    ),
     *("interface", "storage", "emit_functions", "narrow", "narrow_interface", "largest_dim"),
     *("passes", "provenance", "until"),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, cast
@@ -16,7 +16,7 @@ from castsmith.numerics.cast import NEWEST_OPSET
 from castsmith.numerics.errors import did_you_mean
 from castsmith.numerics.extensions import TARGETS, extension, extensions
 from castsmith.numerics.json_files import read_json
-from castsmith.numerics.types import parse_type
+from castsmith.numerics.types import CODED_TYPES, HALF_TYPES, parse_type
 
 TARGETS_FOLDER = Path(__file__).parent / "data"
 _NEWEST_IR = 14
@@ -52,9 +52,13 @@ def load_target(name_or_path: str) -> Target:
     return added or _read(path)
 
 
-def as_target(target: str | Target | None) -> Target | None:
-    """Return the target itself, or the one of that name or path; None for None. Raises as `load_target` does."""
-    return target if target is None or isinstance(target, Target) else load_target(target)
+def as_target(target: str | Target | None, *, strict: bool = False) -> Target | None:
+    """Return the target itself, or the one of that name or path; None for None. Raises as `load_target` does.
+
+    strict: without the fallback of a device.
+    """
+    found = target if target is None or isinstance(target, Target) else load_target(target)
+    return found.strict() if strict and found is not None else found
 
 
 def _own_names() -> list[str]:
@@ -88,18 +92,23 @@ def _target(data: dict[str, Any]) -> Target:
     base = data.pop("based_on", None)
     if base is not None:
         data = {**_shipped(str(base)), **data}
-    known = [each.name for each in fields(Target)]
+    known = [each.name for each in fields(Target) if each.name != "off_device"]
     for key in data:
         if key not in known:
             raise ValueError(f"unknown key {key!r}; expected {', '.join(known)}")
-    lacks = _types(data.get("lacks", []))
+    absent = _types(data.get("lacks", []))
+    fallback = None if data.get("fallback") is None else _target(_shipped(str(data["fallback"])))
+    off_device = frozenset[DataType]() if fallback is None else frozenset(filter(_taken_by(fallback), absent))
+    lacks = absent - off_device
     return Target(
         name=str(data["name"]),
         description=str(data["description"]),
         newest_opset=_number(data, "newest_opset", NEWEST_OPSET),
         newest_ir_version=_number(data, "newest_ir_version", _NEWEST_IR),
         lacks=lacks,
-        kernels={dtype: row for dtype, row in _kernels(data.get("kernels", [])).items() if dtype not in lacks},
+        kernels={dtype: row for dtype, row in _kernels(data.get("kernels", [])).items() if dtype not in absent},
+        fallback=fallback,
+        off_device=off_device,
         dropped=_kernels(data.get("dropped", [])),
         wrong_fusions=tuple(
             WrongFusion(_types(entry["types"]), frozenset(entry["operators"]), str(entry["how"]))
@@ -116,10 +125,16 @@ def _target(data: dict[str, Any]) -> Target:
     )
 
 
+def _taken_by(fallback: Target) -> Callable[[DataType], bool]:
+    """Return a test for the types that nodes of the fallback take; those that have a lowering are lowered."""
+    lowered = {*CODED_TYPES, *HALF_TYPES, *fallback.lacks}
+    return lambda dtype: dtype not in lowered and bool(fallback.kernels.get(dtype))
+
+
 def _shipped(name: str) -> dict[str, Any]:
     """Return the content of the file of a target that comes with Castsmith."""
     if name not in _own_names():
-        raise ValueError(f"unknown target {name!r} as 'based_on'; expected {', '.join(_own_names())}")
+        raise ValueError(f"unknown target {name!r}; expected {', '.join(_own_names())}")
     return cast("dict[str, Any]", read_json(TARGETS_FOLDER / f"{name}.json", TargetError))
 
 

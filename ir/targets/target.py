@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from onnx_ir import DataType
 
@@ -65,10 +65,13 @@ class Target:
         description: What it is, one phrase.
         newest_opset: The newest supported opset of the default domain.
         newest_ir_version: The newest supported IR version.
-        lacks: The unsupported element types.
+        lacks: The unsupported element types, less those `off_device`.
         kernels: For each type the operators that support it, and the first opset of each; a type without a row is
             supported by every operator whose schema allows it, and an operator that was not `probed` supports the types
             that have arithmetic.
+        fallback: The target that runs the nodes which this one, a device, does not: ONNX Runtime leaves what an
+            execution provider lacks to that of the CPU.
+        off_device: Types that the device lacks and the fallback has; those that have a lowering are in `lacks` instead.
         dropped: For each type the operators without a kernel for their newest definition, and the opset of it.
         wrong_fusions: Fusions that change results or fail.
         wrong_casts: Casts that it computes differently from the schema.
@@ -89,6 +92,8 @@ class Target:
     newest_ir_version: int
     lacks: frozenset[DataType] = frozenset()
     kernels: Mapping[DataType, Mapping[str, int]] = field(default_factory=dict[DataType, Mapping[str, int]])
+    fallback: Target | None = None
+    off_device: frozenset[DataType] = frozenset()
     dropped: Mapping[DataType, Mapping[str, int]] = field(default_factory=dict[DataType, Mapping[str, int]])
     wrong_fusions: tuple[WrongFusion, ...] = ()
     wrong_casts: tuple[WrongCast, ...] = ()
@@ -128,6 +133,8 @@ class Target:
 
     def has_kernel(self, op_type: str, dtype: DataType, opset: int) -> bool:
         """True if the operator supports the type in a model of that opset."""
+        if self.fallback is not None and dtype in self.off_device:
+            return self.fallback.has_kernel(op_type, dtype, opset)
         if "kernels" in self.unknown and dtype in CODED_TYPES:
             return False
         if self.drops(op_type, (dtype,), opset) is not None:
@@ -144,5 +151,11 @@ class Target:
 
     def wrong_cast(self, source: DataType, to: DataType, *, saturate: bool, opset: int) -> WrongCast | None:
         """Return the entry that says the target computes this cast wrongly, beyond dispute; None if it is correct."""
+        if self.fallback is not None and {source, to} & self.off_device:
+            return self.fallback.wrong_cast(source, to, saturate=saturate, opset=opset)
         found = (entry for entry in self.wrong_casts if entry.covers(source, to, saturate=saturate, opset=opset))
         return next((entry for entry in found if not entry.disputed), None)
+
+    def strict(self) -> Target:
+        """Return the device alone, without the fallback."""
+        return replace(self, lacks=self.lacks | self.off_device, off_device=frozenset(), fallback=None)

@@ -32,6 +32,7 @@ def check(
     model: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str],
     *,
     target: str | Target | None = None,
+    strict_device: bool = False,
     promotion: PromotionRules | str | None = None,
 ) -> list[Diagnostic]:
     """List the findings about the element types of a model.
@@ -40,6 +41,7 @@ def check(
         model: An onnx_ir.Model, a ModelProto or a path, valid or not; it is not changed.
         target: The runtime that the model is for, by name, by its JSON file, or as a Target: types and operators that
             it would refuse or compute wrongly are listed too.
+        strict_device: List types that a device leaves to the CPU as errors, and not as a note with their number.
         promotion: The rules for operands that disagree, or the name of a preset of PromotionRules.
 
     Returns:
@@ -52,7 +54,7 @@ def check(
         TargetError: The target is unknown.
         PromotionError: The preset is unknown.
     """
-    return findings(as_model(model), as_rules(promotion), as_target(target))
+    return findings(as_model(model), as_rules(promotion), as_target(target, strict=strict_device))
 
 
 def findings(model: onnx_ir.Model, rules: PromotionRules, target: Target | None) -> list[Diagnostic]:

@@ -9,18 +9,14 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.inference import Inference
-from castsmith.ir.ops import DEFAULT_DOMAINS, Conversion, Moves, is_quantizer, operators, opset_of, read_cast
+from castsmith.ir.ops import DEFAULT_DOMAINS, is_quantizer, opset_of, read_cast
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.targets import Target, varied_input
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, graphs_with_initializers, imports_by_scope
+from castsmith.lowering.check.device import OF_RESULT, device_findings, is_prescribed
 from castsmith.lowering.float8 import fused_wrongly, lacks_kernel
 from castsmith.numerics.types import CODED_TYPES, ELEMENT_TYPES, HALF_TYPES, type_name
-
-_OF_RESULT = operators(
-    lambda row: row.conversion in (Conversion.CAST, Conversion.QUANTIZE) or row.moves in (Moves.FLOW, Moves.MAKE)
-)
-"""Operators that were probed with the types of their results."""
 
 _NO_REPLACEMENT = "it has no exact replacement here: change the model or choose another target"
 """Way out of what `optimize` leaves; `check` names `optimize` itself."""
@@ -30,9 +26,11 @@ def unreported_errors(
     model: onnx_ir.Model, inference: Inference, target: Target, reported: Iterable[Diagnostic]
 ) -> list[Diagnostic]:
     """Return the errors that remain in an optimized model, except those in `reported`."""
-    known = {(each.code, each.site) for each in reported}
+    known = {(each.code, each.site, each.subject) for each in reported}
     found = target_findings(model, inference, target)
-    left = [each for each in found if each.severity is Severity.ERROR and (each.code, each.site) not in known]
+    left = [
+        each for each in found if each.severity is Severity.ERROR and (each.code, each.site, each.subject) not in known
+    ]
     return [replace(each, help=_NO_REPLACEMENT) for each in left]
 
 
@@ -44,13 +42,14 @@ def target_findings(model: onnx_ir.Model, inference: Inference | None, target: T
     if inference is not None:
         yield from kernel_findings(model, inference, target)
         yield from _cast_findings(model, inference, target)
+        yield from device_findings(model, inference, target)
 
 
 def _version_findings(model: onnx_ir.Model, target: Target) -> Iterator[Diagnostic]:
     site = Site(model.graph.name or "")
     opset = opset_of(model.graph.opset_imports, "") or 0
     way_out = f"{lowering_to(target)} lowers it if that changes nothing"
-    if opset > target.newest_opset:
+    if opset > (target.fallback or target).newest_opset:
         message = f"the model is of opset {opset} and {target.name} accepts at most {target.newest_opset}"
         yield Diagnostic("opset-too-new", Severity.ERROR, site, message, way_out)
     if model.ir_version > target.newest_ir_version:
@@ -62,10 +61,11 @@ def _version_findings(model: onnx_ir.Model, target: Target) -> Iterator[Diagnost
 def _type_findings(model: onnx_ir.Model, inference: Inference | None, target: Target) -> Iterator[Diagnostic]:
     """Yield one finding per type, with the first value that has it."""
     where: dict[DataType, list[str]] = {dtype: [] for dtype in ELEMENT_TYPES if dtype in target.lacks}
+    imports = imports_by_scope(model)
     for value in dict.fromkeys(_values(model)):
         dtype = inference.type_of(value) if inference is not None else None
         dtype = dtype or value.dtype
-        if dtype is not None and dtype in where:
+        if dtype is not None and dtype in where and not is_prescribed(value, imports):
             where[dtype].append(value.name or "(unnamed)")
     for dtype, names in where.items():
         if names:
@@ -136,7 +136,7 @@ def kernel_findings(model: onnx_ir.Model, inference: Inference, target: Target) 
             continue
         opset = opset_of(imports[node.graph], "") or 1
         for dtype in types_asked_about(node, inference.type_of, target):
-            if "kernels" in target.unknown:
+            if "kernels" in target.unknown and dtype not in target.off_device:
                 unknown.update({dtype: None} if dtype in CODED_TYPES else {})
             elif (reason := lacks_kernel(node, dtype, target, opset)) is not None:
                 lacking.setdefault(reason, _Found(site_of(node))).nodes.add(node)
@@ -167,10 +167,10 @@ def types_asked_about(
     For a probed operator, the type that the probe varied: that of its first operand in most cases. For others, all
     narrow types, which have few kernels, and for which the lowering uses the same rows.
     """
-    if node.op_type in target.probed:
+    if node.op_type in (target.probed or (target.fallback.probed if target.fallback else ())):
         if node.op_type == "Cast":
             values = [*node.inputs, *node.outputs]
-        elif node.op_type in _OF_RESULT:
+        elif node.op_type in OF_RESULT:
             values = list(node.outputs)
         else:
             values = list(node.inputs)[varied_input(node.op_type) :][:1]

@@ -74,7 +74,18 @@ def _legalize_opset(session: Session, target: Target, records: Records) -> None:
                 _move_to(session, moves, (now, to), types, records, why)
                 return
         moves.discard()
-        _refuse(model, moves.obstacles, (now, to), records, target if to == newest else None)
+        _refuse(
+            model,
+            moves.obstacles,
+            (now, to),
+            records,
+            target if to == newest and newest < now and not _falls_back(target, now) else None,
+        )
+
+
+def _falls_back(target: Target, opset: int) -> bool:
+    """True if the operators of the opset run on the fallback of the target."""
+    return target.fallback is not None and opset <= target.fallback.newest_opset
 
 
 def _with_kernels(model: onnx_ir.Model, target: Target, types: TypeOf, newest: int) -> Iterator[tuple[int, str]]:

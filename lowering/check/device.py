@@ -1,0 +1,122 @@
+"""The nodes of a model that an execution provider leaves to its fallback, and the bytes that go between the two."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.inference import Inference
+from castsmith.ir.ops import (
+    DEFAULT_DOMAINS,
+    Conversion,
+    Moves,
+    actual_inputs,
+    actual_outputs,
+    op_key,
+    operators,
+    opset_of,
+    since_version,
+)
+from castsmith.ir.records import Diagnostic, Severity, Site
+from castsmith.ir.targets import Target, varied_input
+from castsmith.ir.walks import Scope, all_nodes, imports_by_scope
+from castsmith.numerics.types import element_type, type_name
+
+_LISTED = 4
+OF_RESULT = operators(
+    lambda row: row.conversion in (Conversion.CAST, Conversion.QUANTIZE) or row.moves in (Moves.FLOW, Moves.MAKE)
+)
+"""Operators that were probed with the types of their results."""
+_OF_BOTH = operators(lambda row: row.conversion is Conversion.CAST)
+
+Imports = Mapping[Scope, Mapping[str, int]]
+
+
+def device_findings(model: onnx_ir.Model, inference: Inference, target: Target) -> Iterator[Diagnostic]:
+    """Yield one note that counts the nodes which run on the fallback of the target, and what goes between the two."""
+    if target.fallback is None:
+        return
+    imports, nodes = imports_by_scope(model), [node for node in all_nodes(model) if node.op_type != "Constant"]
+    away, lacking = set[onnx_ir.Node](), dict[str, None]()
+    for node in nodes:
+        if found := list(_causes(node, inference, target, imports)):
+            away.add(node)
+            lacking.update(dict.fromkeys(found))
+    if away:
+        size, unknown = _crossing(nodes, away, inference)
+        more = f", and {unknown} of unknown size" if unknown else ""
+        message = (
+            f"{len(away)} of {len(nodes)} nodes run on {target.fallback.name} and not on the device, which has no"
+            f" {', '.join(lacking)}: {_listed(away)}; tensors of {size} bytes{more} go between the two"
+        )
+        site, way_out = Site(model.graph.name or ""), "`strict_device` makes the types that the device lacks an error"
+        yield Diagnostic("leaves-device", Severity.NOTE, site, message, way_out, target.name)
+
+
+def _causes(node: onnx_ir.Node, inference: Inference, target: Target, imports: Imports) -> Iterator[str]:
+    """Yield what the device lacks of the node."""
+    if node.domain not in DEFAULT_DOMAINS or node.graph is None:
+        return
+    if node.op_type in OF_RESULT or not node.inputs:
+        values = [*(node.inputs if node.op_type in _OF_BOTH else ()), *node.outputs]
+    else:
+        values = list(node.inputs)[varied_input(node.op_type) :][:1]
+    for dtype in map(inference.type_of, values):
+        if dtype is not None and dtype in target.off_device:
+            yield type_name(dtype)
+    since = since_version(node.op_type, opset_of(imports[node.graph], "") or 1)
+    if since is not None and since > target.newest_opset:
+        yield f"{node.op_type} of opset {since}"
+
+
+def _listed(nodes: set[onnx_ir.Node]) -> str:
+    found = sorted(Counter(node.op_type for node in nodes).items(), key=lambda pair: (-pair[1], pair[0]))
+    others = len(found) - _LISTED
+    more = f" and {others} other operator{'s' if others > 1 else ''}" if others > 0 else ""
+    return ", ".join(f"{op_type} ({count})" for op_type, count in found[:_LISTED]) + more
+
+
+def _crossing(nodes: list[onnx_ir.Node], away: set[onnx_ir.Node], inference: Inference) -> tuple[int, int]:
+    """Return the bytes of the tensors that one side makes and the other uses, and the number of unknown size."""
+    size = unknown = 0
+    for node in nodes:
+        for value in node.outputs:
+            if all((user in away) == (node in away) for user in value.consumers() if user.op_type != "Constant"):
+                continue
+            dtype, shape = inference.type_of(value), value.shape
+            if dtype is None or dtype == DataType.STRING or shape is None or not shape.is_static():
+                unknown += 1
+            else:
+                count = 1
+                for dim in shape.numpy():
+                    count *= dim
+                size += -(-count * element_type(dtype).bits // 8)
+    return size, unknown
+
+
+def is_prescribed(value: onnx_ir.Value, imports: Imports) -> bool:
+    """True if the standard allows no other type for the value, as for a constant shape of a Reshape.
+
+    Runtimes keep such values on the host.
+    """
+    producer, users = value.producer(), value.consumers()
+    if value.is_graph_output() or value.is_graph_input() or not users:
+        return False
+    if producer is not None and producer.op_type != "Constant" and not _is_fixed(producer, value, imports):
+        return False
+    return all(_is_fixed(user, value, imports) for user in users)
+
+
+def _is_fixed(node: onnx_ir.Node, value: onnx_ir.Value, imports: Imports) -> bool:
+    """True if the schema allows one type for each place of the node at which the value stands."""
+    key = None if node.graph is None else op_key(node, imports[node.graph])
+    if key is None:
+        return False
+    formals = [
+        *zip(node.inputs, actual_inputs(key, len(node.inputs)), strict=True),
+        *zip(node.outputs, actual_outputs(key, len(node.outputs)), strict=True),
+    ]
+    return all(formal is not None and len(formal.allowed) == 1 for each, formal in formals if each is value)
