@@ -61,6 +61,7 @@ _TEXT = "the first concerns text, and JSON has all of it"
 _MANY = "the cluster decides how many models it processes at a time"
 _ZERO = "with --exit-zero no finding fails the run"
 _CONFIG = Pair("config", "no_config", "one names the file of settings, and the other reads none")
+_DRY = "a report is a file, and a dry run writes none (--json prints it)"
 _GIVEN = "the first makes up inputs, and the second gives them"
 
 EXCLUDES: Mapping[str, Sequence[Pair]] = {
@@ -69,6 +70,7 @@ EXCLUDES: Mapping[str, Sequence[Pair]] = {
         Pair("diff", "json", _TEXT),
         Pair("explain", "json", _TEXT),
         Pair("jobs", "dask", _MANY),
+        Pair("dry_run", "report", _DRY),
         Pair("dim", "inputs", "the arrays have their own sizes"),
     ),
     "convert": (
@@ -76,6 +78,7 @@ EXCLUDES: Mapping[str, Sequence[Pair]] = {
         Pair("diff", "json", _TEXT),
         Pair("explain", "json", _TEXT),
         Pair("jobs", "dask", _MANY),
+        Pair("dry_run", "report", _DRY),
         Pair("measure", "inputs", _GIVEN),
     ),
     "check": (

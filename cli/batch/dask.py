@@ -9,6 +9,9 @@ from typing import Any
 
 from castsmith.cli.batch.worker import Done, Task, failed, run_alone
 
+_CONNECTING = 30.0
+"""Seconds in which the scheduler has to answer."""
+
 _PATIENCE = 15.0
 """Seconds without any worker after which the cluster is given up."""
 
@@ -22,7 +25,7 @@ def on_dask(address: str, tasks: Sequence[Task], ahead: Callable[[Task], Done | 
     except ImportError:
         raise OptionError("--dask needs Dask: pip install 'castsmith[dask]'.") from None
     try:
-        client: Any = distributed.Client(address, timeout="30s")
+        client: Any = distributed.Client(address, timeout=_CONNECTING)
     except (OSError, ValueError):
         raise OptionError(f"--dask {address}: no scheduler answers at this address.") from None
     with client:

@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -63,9 +63,17 @@ def run_many(arguments: argparse.Namespace) -> int:
     if arguments.dry_run:
         return _run(arguments, tasks, _only_changed(arguments, folder) if arguments.skip_unchanged else None)
     folder.mkdir(parents=True, exist_ok=True)
-    for task in tasks:
-        Path(task.output).parent.mkdir(parents=True, exist_ok=True)
-    return _run(arguments, tasks, _only_changed(arguments, folder) if arguments.skip_unchanged else None)
+    places = {Path(task.output).parent for task in tasks}
+    below = {each for place in places for each in (place, *place.parents) if folder in each.parents}
+    made = sorted(each for each in below if not each.exists())
+    for each in made:
+        each.mkdir()
+    try:
+        return _run(arguments, tasks, _only_changed(arguments, folder) if arguments.skip_unchanged else None)
+    finally:
+        for each in reversed(made):
+            with suppress(OSError):  # not empty
+                each.rmdir()
 
 
 def run_pairs(arguments: argparse.Namespace) -> int:

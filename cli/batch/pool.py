@@ -45,10 +45,10 @@ _SMALL, _MANY = 1 << 16, 100
 """Bytes of a small model, and the number of small models that take longer than the start of one more process."""
 
 
-def useful_processes(models: Sequence[str]) -> int:
-    """Return the number of processes that save time: each model that is not small is worth one."""
+def useful_processes(models: Sequence[str], many: int = _MANY) -> int:
+    """Return the number of processes that save time: one for each large model, and for `many` small ones."""
     small = sum(1 for model in models if file_size(model) < _SMALL)
-    return len(models) - small + -(-small // _MANY)
+    return len(models) - small + -(-small // many)
 
 
 class _Shared:

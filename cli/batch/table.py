@@ -44,7 +44,8 @@ def summary_line(command: str, counts: Mapping[str, int], everything: Sequence[D
     else:
         unsure = f" ({counts['inconclusive']} inconclusive)" if counts["inconclusive"] else ""
         unchanged = f", {counts['unchanged']} unchanged" if counts["unchanged"] else ""
-        word = "written" if any(_written(done) == "written" for done in everything) else "would be written"
+        dry = any(_written(done) == "would be written" for done in everything)
+        word = "would be written" if dry else "written"
         found = f"{counts['written']} {word}{unsure}{unchanged}, {counts['failed']} failed"
     return f"{counted(counts['models'], 'model')}: {found}"
 

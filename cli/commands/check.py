@@ -115,6 +115,9 @@ def _rules(arguments: argparse.Namespace) -> Rules:
 
 # The work: each file here, or many in processes.
 
+_MANY = 2000
+"""Small models whose check takes longer than the start of one more process and the way of their findings from there."""
+
 
 def _checked(
     arguments: argparse.Namespace, files: Sequence[str], promotion: PromotionRules, target: Target | None
@@ -129,7 +132,7 @@ def _checked(
             found = _findings(files[0], promotion, target)
         yield Checked(files[0], found)
         return
-    if min(arguments.jobs, useful_processes(files)) > 1 and "-" not in files:
+    if min(arguments.jobs, useful_processes(files, _MANY)) > 1 and "-" not in files:
         tasks = [Task(file, "", [*_words(arguments), "--", file]) for file in dict.fromkeys(files)]
         done = run_tasks(arguments.jobs, tasks, quiet=arguments.quiet)
         for file in files:

@@ -29,8 +29,10 @@ def run(arguments: argparse.Namespace) -> int:
         else:
             print_lines(table_lines((page.code, page.kind, page.what.partition(". ")[0]) for page in pages))
         return DONE
-    found = [page_of(code) for code in arguments.codes]
-    for code, page in zip(arguments.codes, found, strict=True):
+    # Of composed rewrites reports show the codes together: `promote-operands + resolve-promotion`.
+    codes = [code for word in arguments.codes for code in word.replace(",", " ").split() if code != "+"] or [""]
+    found = [page_of(code) for code in codes]
+    for code, page in zip(codes, found, strict=True):
         if page is None:
             known = [page.code for page in all_pages()]
             raise OptionError(f"unknown code {code!r}; {did_you_mean(code, known, '`castsmith explain` lists them')}")

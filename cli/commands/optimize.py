@@ -24,7 +24,7 @@ from castsmith.cli.arguments import (
     promotion_rules,
 )
 from castsmith.cli.batch import is_folder, means_many, run_many
-from castsmith.cli.commands.verify import add_engine, add_inputs, given_inputs, require_dims
+from castsmith.cli.commands.verify import add_engine, add_inputs, given_inputs, require_dims, require_names_somewhere
 from castsmith.cli.exit_codes import DONE, INCONCLUSIVE, REFUSED, cleaned_up_if_interrupted, complain
 
 if TYPE_CHECKING:
@@ -133,6 +133,7 @@ def run_each(arguments: argparse.Namespace, work: Work, steps: Callable[[argpars
         if not means_many(arguments.input, arguments.output):
             option = "--dask" if arguments.dask is not None else "--skip-unchanged"
             raise OptionError(f"{option} is for many models: name a folder to write to, as -o {arguments.output}/.")
+        require_names_somewhere(arguments, arguments.input, Path(arguments.output))
         return run_many(arguments)
     (arguments.input,) = arguments.input
     if is_folder(arguments.output):

@@ -19,12 +19,13 @@ from castsmith.cli.arguments import (
     print_json,
     promotion_rules,
 )
-from castsmith.cli.batch import run_pairs
+from castsmith.cli.batch import models_of, run_pairs
 from castsmith.cli.exit_codes import DONE, INCONCLUSIVE, REFUSED
 from castsmith.ir.evaluate import EngineName
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
 
     import numpy as np
     import onnx_ir
@@ -105,6 +106,7 @@ def run(arguments: argparse.Namespace) -> int:
     from castsmith.ir.verify import verify
 
     if os.path.isdir(arguments.a) and os.path.isdir(arguments.b):
+        require_names_somewhere(arguments, (arguments.a, arguments.b))
         return run_pairs(arguments)
     require_one_stdin((arguments.a, arguments.b, arguments.inputs))
     given, names = given_inputs(arguments), (shown(arguments.a), shown(arguments.b))
@@ -160,18 +162,47 @@ def require_dims(arguments: argparse.Namespace, *models: onnx_ir.Model) -> None:
 
     if arguments.outcome is not None:
         return
-    shapes = [value.shape for model in models for value in model.graph.inputs if value.shape is not None]
-    known = {dim.value for shape in shapes for dim in shape if not isinstance(dim, int) and dim.value}
+    known = _dimensions(models)
     for name in dict(map(_size, arguments.dim)):
         if name not in known:
             raise OptionError(f"--dim {name}: {_unknown('dimension', known)}.")
+
+
+def require_names_somewhere(arguments: argparse.Namespace, words: Sequence[str], outside: Path | None = None) -> None:
+    """Raise OptionError if --dim or --accept names what none of many models has; reads models until each is found."""
+    from castsmith.ir.errors import ModelError
+    from castsmith.ir.io import load_structure
+    from castsmith.lowering.registry import OptionError
+
+    dims, ports = set(dict(map(_size, arguments.dim))), set[str](getattr(arguments, "accept", ())) - {"all"}
+    for file, _ in models_of(words, outside=outside) if dims or ports else ():
+        try:
+            model = load_structure(file)
+        except ModelError:  # reported where it is processed
+            continue
+        dims -= _dimensions([model])
+        ports -= _ports([model])
+        if not dims and not ports:
+            return
+    for option, what, left in (("--dim", "dimension", dims), ("--accept", "input or output", ports)):
+        if left:
+            raise OptionError(f"{option} {min(left)}: unknown {what}; none of the models has it.")
+
+
+def _dimensions(models: Iterable[onnx_ir.Model]) -> set[str]:
+    shapes = [value.shape for model in models for value in model.graph.inputs if value.shape is not None]
+    return {dim.value for shape in shapes for dim in shape if not isinstance(dim, int) and dim.value}
+
+
+def _ports(models: Iterable[onnx_ir.Model]) -> set[str]:
+    return {value.name or "" for model in models for value in (*model.graph.inputs, *model.graph.outputs)}
 
 
 def _require_accepted(arguments: argparse.Namespace, *models: onnx_ir.Model) -> None:
     """Raise OptionError if --accept names neither an input nor an output; of many models each has some of them."""
     from castsmith.lowering.registry import OptionError
 
-    known = {value.name or "" for model in models for value in (*model.graph.inputs, *model.graph.outputs)}
+    known = _ports(models)
     for name in arguments.accept:
         if name not in known | {"all"} and arguments.outcome is None:
             raise OptionError(f"--accept {name}: {_unknown('input or output', known)}.")

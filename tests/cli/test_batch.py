@@ -84,6 +84,9 @@ def test_the_folder_of_results_keeps_the_tree(tmp_path: Path, monkeypatch: pytes
     assert main(["optimize", "tree", "-o", "tree/done", UNSAFE]) == 0
     assert main(["optimize", "tree", "-o", "tree/done", UNSAFE]) == 0
     assert not Path("tree/done/done").exists()
+    Path("tree/b/c/model.onnx").write_text("no model")
+    assert main(["optimize", "tree/a", "tree/b", "-o", "partly", UNSAFE]) == 2
+    assert [path.name for path in Path("partly").iterdir()] == ["a"]
 
 
 def test_a_folder_is_one_for_a_single_model_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -194,7 +197,10 @@ def test_convert_check_and_verify_take_folders(tmp_path: Path, capsys: pytest.Ca
     assert {model["input"] for model in found} == {str(folder / f"{name}.onnx") for name in GOOD}
     for source in GOOD:
         shutil.copy(folder / f"{GOOD[1]}.onnx", out / f"{source}.onnx")
-    assert main(["verify", str(folder), str(folder), UNSAFE, "--sets", "1"]) == 0
+    for option, name in (("--dim", "Nothing=3"), ("--accept", "Nothing")):
+        assert main(["verify", str(folder), str(folder), option, name]) == 2
+        assert "none of the models has it" in capsys.readouterr().err
+    assert main(["verify", str(folder), str(folder), UNSAFE, "--sets", "1", "--dim", "batch=2"]) == 0
     assert "3 models: 3 equal" in capsys.readouterr().out
     assert main(["verify", str(folder), str(out), UNSAFE, "--sets", "1", "--json"]) == 1
     verdicts = [json.loads(line)["verdict"] for line in capsys.readouterr().out.splitlines()]
@@ -221,7 +227,8 @@ def test_a_process_ends_with_the_one_that_asked() -> None:
     assert process.wait(600) == 0
 
 
-def test_no_scheduler(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_scheduler(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("castsmith.cli.batch.dask._CONNECTING", 1.0)
     files = inputs(tmp_path / "in")
     assert main(["optimize", *files, "-o", str(tmp_path / "out"), "--dask", "tcp://127.0.0.1:1"]) == 2
     assert "--dask" in capsys.readouterr().err

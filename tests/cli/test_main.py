@@ -17,7 +17,7 @@ import pytest
 import castsmith as package
 from castsmith.cli import exit_codes as outcome
 from castsmith.cli.commands import passes
-from tests.cli.helpers import CLEAN, MIXED, Command, is_one_sentence, write_model
+from tests.cli.helpers import CLEAN, MIXED, UNSAFE, Command, is_one_sentence, write_model
 from tests.sampling import sampled
 
 COMMANDS = ("optimize", "check", "diff", "cast", "trunc", "promote", "targets", "passes")
@@ -292,18 +292,21 @@ def test_a_dry_run_writes_nothing(castsmith: Command, tmp_path: Path) -> None:
     for words, said in {
         one: "c.onnx (--dry-run: nothing is written)",
         (*one, "--verify", "--sets=1")[:-1]: "verified: equal",
-        (*one, "--report", tmp_path / "r.html"): "casts 0 -> 1",
         (*one, "--json"): '"output": null',
         ("convert", b, "-o", b, "--to", "float16", "--dry-run"): "nothing is written",
         ("optimize", a, "-o", f"{tmp_path}/new/", "--dry-run"): "new/a.onnx (--dry-run",
         ("optimize", a, b, "-o", tmp_path / "new", "--dry-run", "--skip-unchanged"): "2 models: 2 would be written",
-        ("optimize", a, b, "-o", tmp_path / "new", "--dry-run", "--report", tmp_path / "r.json"): "would be written",
+        ("optimize", a, b, "-o", tmp_path / "new", "--dry-run"): "2 models: 2 would be written",
     }.items():
         ended = castsmith(*words)
         assert (ended.code, ended.err) == (0, "")
         assert said in ended.out
         assert sorted((path, path.read_bytes()) for path in tmp_path.rglob("*")) == before
     assert castsmith("optimize", a, "-o", tmp_path, "--dry-run").code == 2
+    refused = castsmith(*one, "--report", tmp_path / "r.html")
+    assert (refused.code, is_one_sentence(refused.err)) == (2, True)
+    partly = castsmith("optimize", a, write_model(tmp_path / "c.onnx", UNSAFE), "-o", tmp_path / "new", "--dry-run")
+    assert (partly.code, "2 models: 1 would be written, 1 failed" in partly.out) == (1, True)
 
 
 def test_no_colours_and_the_version(castsmith: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,6 +77,8 @@ def test_the_command(castsmith: Command) -> None:
     assert len(listed) == len(all_pages())
     pages = json.loads(castsmith("explain", "--json").out)["pages"]
     assert {"code", "kind", "what", "why", "example", "advice", "since"} == set(pages[0])
+    composed = castsmith("explain", "promote-operands + resolve-promotion")
+    assert composed.out == castsmith("explain", "promote-operands", "resolve-promotion").out
     wrong = castsmith("explain", "nothing")
     assert (wrong.code, wrong.out) == (2, "")
     assert is_one_sentence(wrong.err)
