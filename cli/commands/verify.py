@@ -169,7 +169,7 @@ def require_dims(arguments: argparse.Namespace, *models: onnx_ir.Model) -> None:
 
 
 def require_names_somewhere(arguments: argparse.Namespace, words: Sequence[str], outside: Path | None = None) -> None:
-    """Raise OptionError if --dim or --accept names what none of many models has; reads models until each is found."""
+    """Raise OptionError if --dim or --accept names what is in no model; reads models until each is found."""
     from castsmith.ir.errors import ModelError
     from castsmith.ir.io import load_structure
     from castsmith.lowering.registry import OptionError
@@ -186,7 +186,7 @@ def require_names_somewhere(arguments: argparse.Namespace, words: Sequence[str],
             return
     for option, what, left in (("--dim", "dimension", dims), ("--accept", "input or output", ports)):
         if left:
-            raise OptionError(f"{option} {min(left)}: unknown {what}; none of the models has it.")
+            raise OptionError(f"{option} {min(left)}: unknown {what}; the models do not have it.")
 
 
 def _dimensions(models: Iterable[onnx_ir.Model]) -> set[str]:

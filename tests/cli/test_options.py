@@ -157,6 +157,7 @@ ANY_VALUE = {
 
 ELSEWHERE = {"--dask": "an address is refused where no scheduler answers, after half a minute"}
 VALUES = {
+    "report": "r.json",
     "engine": "reference",
     "inputs": "in.npz",
     "dim": "N=2",
