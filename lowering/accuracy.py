@@ -8,6 +8,8 @@ even if a later node absorbs it.
 from __future__ import annotations
 
 import os
+import zipfile
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,6 +50,9 @@ _LEAP, _NOTABLE = 8.0, 1e-3
 
 _MASK = -1e5
 """Numbers up to this one are mask values: of them only the sign and the size matter."""
+
+_ONLY = "the inputs"
+"""The name of a set that is given alone."""
 
 _LOGITS = 2
 """Elements along the last axis from which an output may be scores, of which the greatest counts."""
@@ -117,12 +122,17 @@ class _Comparison:
     errors: dict[str, float] = field(default_factory=dict[str, float])
     overflows: dict[str, None] = field(default_factory=dict[str, None])
     notes: list[str] = field(default_factory=list[str])
+    differing: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
 
     def add(self, expected: Mapping[tuple[Route, str], Array], found: Mapping[tuple[Route, str], Array]) -> None:
         """Compare the values of one run that both models have."""
         for key, before in expected.items():
             here, name = found.get(key), key[1]
-            if here is None or before.dtype.kind not in _FLOATS:
+            if here is None:
+                continue
+            if before.dtype.kind not in _FLOATS:
+                if key in self.results:
+                    self._count(name, before, here)
                 continue
             if here.shape != before.shape:
                 if key in self.results:
@@ -135,6 +145,16 @@ class _Comparison:
             self.errors[name] = max(self.errors.get(name, 0.0), error.relative)
             if key in self.results:
                 self.outputs[name] = _worse(self.outputs.get(name, error), error)
+
+    def _count(self, name: str, before: Array, here: Array) -> None:
+        """Count the elements of an output that differ: all of them, if its shape does."""
+        if here.shape != before.shape:
+            self.notes.append(f"{name} has the shape {list(here.shape)} instead of {list(before.shape)}")
+            differing = before.size
+        else:
+            differing = int(np.count_nonzero(here != before))
+        known = self.differing.get(name, (0, 0))
+        self.differing[name] = known[0] + differing, known[1] + before.size
 
 
 def measure(before: Reference, after: onnx_ir.Model) -> Accuracy:
@@ -161,6 +181,7 @@ def measure(before: Reference, after: onnx_ir.Model) -> Accuracy:
         tuple(found.overflows),
         contributions,
         tuple(found.notes),
+        found.differing,
     )
 
 
@@ -246,13 +267,15 @@ def _leaps(model: onnx_ir.Model, name: str, added: float, errors: Mapping[str, f
 def _sets(model: onnx_ir.Model, inputs: Inputs) -> Iterator[tuple[str, Any]]:
     known = [value.name or "" for value in model.graph.inputs]
     needed = [value.name or "" for value in model.graph.inputs if value.const_value is None]
+    where = f"{os.fspath(inputs)}: " if isinstance(inputs, str | os.PathLike) else ""
     for name, feeds in _named(inputs):
+        told = where + (name if name == _ONLY else f"the inputs of {name}")
         unknown = sorted(set(feeds) - set(known))
         if unknown:
-            raise OptionError(f"the inputs are for {unknown[0]!r}; expected {', '.join(known)}.")
+            raise OptionError(f"{told} are for {unknown[0]!r}; expected {', '.join(known)}.")
         missing = [each for each in needed if each not in feeds]
         if missing:
-            raise OptionError(f"the inputs of {name} lack {missing[0]!r}.")
+            raise OptionError(f"{told} lack {missing[0]!r}.")
         yield name, dict(feeds)
 
 
@@ -260,7 +283,7 @@ def _named(inputs: Inputs) -> Iterator[tuple[str, Mapping[str, Array]]]:
     if isinstance(inputs, str | os.PathLike):
         yield from _from_files(Path(inputs))
     elif isinstance(inputs, Mapping):
-        yield "the inputs", inputs
+        yield _ONLY, inputs
     else:
         for number, each in enumerate(cast("Iterable[Any]", inputs), 1):
             yield each if isinstance(each, tuple) else (f"set {number}", each)
@@ -279,5 +302,7 @@ def _from_files(path: Path) -> Iterator[tuple[str, Mapping[str, Array]]]:
                     name, _, value = key.rpartition("/")
                     sets.setdefault(name or file.stem, {})[value] = arrays[key]
             yield from sets.items()
-    except (OSError, ValueError, EOFError) as error:
+    except OSError as error:
+        raise ModelError(f"{path}: the inputs cannot be read ({error.strerror or error}).") from None
+    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise ModelError(f"{path}: the inputs cannot be read ({error}).") from None

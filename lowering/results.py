@@ -94,6 +94,7 @@ class Accuracy:
         overflows: The values that became infinite or NaN although they were finite, in order.
         contributions: For each node, the amount by which its error exceeds that of its inputs.
         notes: Further remarks.
+        differing: For outputs of integers, bool and text, the number of elements that differ, and of all.
     """
 
     sets: tuple[str, ...] = ()
@@ -102,6 +103,7 @@ class Accuracy:
     overflows: tuple[str, ...] = ()
     contributions: Mapping[str, float] = field(default_factory=dict[str, float])
     notes: tuple[str, ...] = ()
+    differing: Mapping[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
 
     @property
     def worst(self) -> float:

@@ -75,8 +75,11 @@ def _convert(
         if looked_at:
             watched.note(name)
 
-    folder = arguments.inputs if arguments.inputs is not None and os.path.isdir(arguments.inputs) else None
-    given: dict[str, Any] = {"inputs": folder, "dims": {}} if folder is not None else given_inputs(arguments)
+    path: str = arguments.inputs or ""
+    is_folder = os.path.isdir(path)
+    given: dict[str, Any] = {"inputs": path, "dims": {}} if is_folder else given_inputs(arguments)
+    if not is_folder and given["inputs"] is not None:
+        given["inputs"] = [(_set_name(path, name), arrays) for name, arrays in given["inputs"]]
     made_up = arguments.measure or arguments.max_error is not None
     return convert(
         model,
@@ -91,6 +94,14 @@ def _convert(
         in_place=True,
         progress=ahead_of,
     )
+
+
+def _set_name(path: str, name: str) -> str:
+    """Return the name of a set of inputs, with the file that it is from."""
+    from castsmith.cli.models import shown
+
+    file = shown(path)
+    return file if name == "given" else f"{file}/{name}"
 
 
 def _error(text: str) -> float:

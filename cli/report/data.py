@@ -67,6 +67,9 @@ def _accuracy(error: Accuracy | None) -> dict[str, Any] | None:
         "leap": leap,
         "overflows": list(error.overflows),
         "notes": list(error.notes),
+        "differing": [
+            {"name": name, "elements": count, "of": total} for name, (count, total) in error.differing.items()
+        ],
     }
 
 

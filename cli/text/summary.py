@@ -119,9 +119,14 @@ def _error_lines(error: Accuracy) -> Iterator[str]:
 
 
 def _output_lines(error: Accuracy) -> Iterator[str]:
-    yield f"  error on {counted(len(error.sets), 'set')} of inputs, relative to the largest element:"
+    on = f"  error on {counted(len(error.sets), 'set')} of inputs"
+    yield f"{on}, relative to the largest element:" if error.outputs else f"{on}:"
     rows = [("output", "relative", "absolute", "cosine", "top-1")]
     for each in error.outputs:
         top1 = "" if each.top1 is None else f"{each.top1:.1%}"
         rows.append((one_line(each.name), f"{each.relative:.3g}", f"{each.absolute:.3g}", f"{each.cosine:.6f}", top1))
-    yield from (f"  {line}" for line in columns(rows))
+    yield from (f"  {line}" for line in columns(rows) if error.outputs)
+    for name, (count, total) in error.differing.items():
+        yield one_line(
+            f"    output {name}: {count} of {counted(total, 'element')} {'differs' if count == 1 else 'differ'}"
+        )

@@ -144,6 +144,13 @@ class Target:
             return row is None or row[op_type] <= opset
         return bool(self.probed) and op_type not in self.probed and _HAS_ARITHMETIC in row
 
+    def computes(self, dtype: DataType) -> bool:
+        """True if the target has arithmetic in the type, and does not only move or convert it."""
+        if self.fallback is not None and dtype in self.off_device:
+            return self.fallback.computes(dtype)
+        row = self.kernels.get(dtype)
+        return dtype not in self.lacks and (row is None or _HAS_ARITHMETIC in row)
+
     def fusion_defect(self, op_type: str, dtype: DataType) -> str | None:
         """Return the effect of the target's fusion of the operator on the type; None if it is correct."""
         entries = (entry for entry in self.wrong_fusions if dtype in entry.types and op_type in entry.operators)

@@ -9,7 +9,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.inference import Inference
-from castsmith.ir.ops import DEFAULT_DOMAINS, is_quantizer, opset_of, read_cast
+from castsmith.ir.ops import DEFAULT_DOMAINS, LINEAR, is_quantizer, opset_of, read_cast
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.targets import Target, varied_input
 from castsmith.ir.text import site_of
@@ -175,6 +175,9 @@ def types_asked_about(
         else:
             values = list(node.inputs)[varied_input(node.op_type) :][:1]
         wanted = [type_of(value) for value in values]
+        scale = type_of(node.inputs[1]) if node.op_type in LINEAR else None
+        if scale is not None and not target.computes(scale):  # the probe varied the type of the codes
+            wanted.append(scale)
     else:
         narrow = (*CODED_TYPES, *HALF_TYPES)
         wanted = [dtype for value in (*node.inputs, *node.outputs) if (dtype := type_of(value)) in narrow]

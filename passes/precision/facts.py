@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.ir.constants import constant_tensor
 from castsmith.ir.inference import Inference
 from castsmith.ir.ops import DEFAULT_DOMAINS, Answer, Moves, traits_of
 from castsmith.numerics.embedding import embeds
@@ -71,6 +72,25 @@ class Facts:
             masks = (value,) if fate.is_mask else ()
             self.carried[value] = Carried(why, masks, constant=True)
         return self.carried.get(value, NOTHING)
+
+    def constants_behind(self, value: onnx_ir.Value) -> list[onnx_ir.Value]:
+        """Return the constants whose elements the value may hold, in a graph whose nodes were not followed yet."""
+        found, pending, met = list[onnx_ir.Value](), [value], set[onnx_ir.Value]()
+        while pending:
+            held = pending.pop()
+            tensor = constant_tensor(held)
+            node = held.producer()
+            if held in met or not self.concerns(held):
+                continue
+            met.add(held)
+            if tensor is not None:
+                self.constants[held] = tensor
+                found.append(held)
+            elif node is not None and node.domain in DEFAULT_DOMAINS:
+                row = traits_of(node.domain, node.op_type)
+                if row.moves in _FOLLOWED:
+                    pending += [each for each in row.moved(node.inputs) if each is not None]
+        return found
 
     def carry(self, node: onnx_ir.Node) -> None:
         """Note the facts that the outputs of the node carry."""

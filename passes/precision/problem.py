@@ -346,7 +346,8 @@ class Problem:
             variable, value = variables[number], node.inputs[first_input + number]
             self.use(value, node, first_input + number, variable)
             self._give(body.inputs[first_inside + number], variable)
-            self._pass_on(variable, [value], body.inputs[first_inside + number])
+            back = self.facts.constants_behind(body.outputs[first_end + number])
+            self._pass_on(variable, [value, *back], body.inputs[first_inside + number])
         for number in range(states, states + scanned):
             value = node.inputs[first_input + number]
             variable = self._port(body.inputs[first_inside + number]) if scans else KEPT

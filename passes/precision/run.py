@@ -197,8 +197,9 @@ def asked_target(target: Target | None, to: DataType) -> Target | None:
 def require_possible(model: onnx_ir.Model, to: DataType, target: Target | None) -> None:
     """Raise OptionError if the target or an opset lacks the precision."""
     name = type_name(to)
-    if target is not None and to in target.lacks:
-        raise OptionError(f"{target.name} has no {name}; name another precision or target.")
+    if target is not None and not target.computes(to):
+        lacks = f"has no {name}" if to in target.lacks else f"has no arithmetic in {name}"
+        raise OptionError(f"{target.name} {lacks}; name another precision or target.")
     for scope in (model.graph, *model.functions.values()):
         opset = opset_of(scope.opset_imports, "")
         why = None if opset is None else not_cast([to], opset)

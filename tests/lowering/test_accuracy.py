@@ -41,6 +41,17 @@ def test_each_output_has_its_error() -> None:
     assert found.overflows == ()
 
 
+def test_elements_of_integer_outputs_that_differ_are_counted() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]> g (float[2,2] x) => (int64[2] i, bool[2,2] b, float[2,2] y)
+    <float k = {1.0001}, float[1] one = {1}>
+    { y = Mul (x, k) i = ArgMax <axis = 1, keepdims = 0> (y) b = Greater (y, one) }"""
+    near = {"x": np.array([[1, 1.0001], [2, 3]], np.float32)}
+    found = convert(onnx.parser.parse_model(text), to="float16", inputs=[near, near], lower="*").error
+    assert found is not None
+    assert found.differing == {"i": (2, 4), "b": (4, 8)}
+    assert [each.name for each in found.outputs] == ["y"]
+
+
 def test_an_overflow_that_is_absorbed_is_found() -> None:
     found = convert(onnx.parser.parse_model(CHAIN), to="float16", inputs=feeds(), lower="name:c").error
     assert found is not None

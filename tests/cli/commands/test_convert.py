@@ -105,6 +105,34 @@ def test_bad_requests_are_one_sentence_and_write_nothing(
     assert error.count("\n") == 1
 
 
+def test_inputs_that_do_not_fit_name_their_file(tmp_path: Path, capsys: Any) -> None:
+    for names, message in (
+        (("q",), "are for 'q'; expected"),
+        (("one/q",), "data.npz/one are for 'q'"),
+        ((), "no inputs"),
+    ):
+        arrays: dict[str, Any] = dict.fromkeys(names, np.zeros(1))
+        np.savez(tmp_path / "data.npz", **arrays)
+        assert written(tmp_path, "--to", "float16", "--inputs", str(tmp_path / "data.npz"))[0] == 2
+        error = capsys.readouterr().err
+        assert message in error
+        assert not names or str(tmp_path / "data.npz") in error
+
+
+def test_elements_of_integer_outputs_that_differ_are_printed(tmp_path: Path, capsys: Any) -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]> g (float[2,2] x) => (int64[2] i)
+    <float k = {1.0001}> { y = Mul (x, k) i = ArgMax <axis = 1, keepdims = 0> (y) }"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "a.onnx")
+    np.savez(tmp_path / "data.npz", x=np.array([[1, 1.0001], [2, 3]], np.float32))
+    words = ["convert", str(tmp_path / "a.onnx"), "-o", str(tmp_path / "b.onnx"), "--to", "float16", "--lower", "*"]
+    assert main([*words, "--inputs", str(tmp_path / "data.npz")]) == 0
+    told = capsys.readouterr().out
+    assert "error on 1 set of inputs:\n    output i: 1 of 2 elements differs\n" in told
+    assert main([*words, "--inputs", str(tmp_path / "data.npz"), "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["conversion"]["error"]["differing"] == [{"name": "i", "elements": 1, "of": 2}]
+
+
 def test_diff_has_one_line_for_all_converted_constants(tmp_path: Path, capsys: Any) -> None:
     names = [f"w{index}" for index in range(6)]
     steps = " ".join(f"v{i + 1} = MatMul (v{i}, {name})" for i, name in enumerate(names))

@@ -195,6 +195,7 @@ def test_integers_that_the_precision_skips_stay_in_float() -> None:
         ({"to": "int8"}, "cannot be converted to int8; expected one of float16, bfloat16, float"),
         ({"to": "float"}, "already in float"),
         ({"to": "bfloat16", "target": "onnxruntime-directml"}, "onnxruntime-directml has no bfloat16"),
+        ({"to": "bfloat16", "target": "onnxruntime-android"}, "onnxruntime-android has no arithmetic in bfloat16"),
         ({"to": "float16", "keep": "nothing*"}, "keep 'nothing*' matches no node"),
         ({"to": "float16", "lower": "op:Nothing"}, "lower 'op:Nothing' matches no node"),
         ({"to": "float16", "keep": "op:Matmul"}, "keep 'op:Matmul' matches no node; did you mean 'MatMul'"),
@@ -382,3 +383,21 @@ def test_the_result_of_dequantize_linear_follows_its_scale(opset: int) -> None:
         types = {each.name: each.type.tensor_type.elem_type for each in (*after.graph.output, *after.graph.value_info)}
         assert types.get(node.output[0], scale.data_type) == scale.data_type
         assert to == "float16" or scale.data_type == onnx.TensorProto.BFLOAT16
+
+
+@pytest.mark.parametrize("target", [None, "onnxruntime-cpu", "openvino-cpu", "tensorrt-11"])
+def test_quantized_operators_take_scales_in_the_precision(target: str | None) -> None:
+    """The kernels of QuantizeLinear and its inverse are known by the type of the codes."""
+    text = """<ir_version: 10, opset_import: ["" : 21]> g (float[2,4] x) => (float[2,4] y)
+    <float s = {0.5}, int8 z = {0}, int8[4,4] w = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}> {
+      q = QuantizeLinear (x, s, z) a = DequantizeLinear (q, s, z) b = DequantizeLinear (w, s, z) y = MatMul (a, b)
+    }"""
+    result = convert(onnx.parser.parse_model(text), to="float16", target=target)
+    types = {name: dtype.name for name, (dtype, _) in result.precisions.items()}
+    assert types.items() >= {"a": "FLOAT16", "b": "FLOAT16", "y": "FLOAT16"}.items()
+    assert not result.diagnostics
+    after = to_proto(result.model)
+    assert sum(node.op_type == "Cast" for node in after.graph.node) == (1 if types["q"] == "FLOAT" else 2)
+    x = np.linspace(-4, 4, 8, dtype=np.float32).reshape(2, 4)
+    expected, found = (session(each).run(None, {"x": x})[0] for each in (onnx.parser.parse_model(text), after))
+    np.testing.assert_array_equal(expected, found)  # all numbers are exact in float16

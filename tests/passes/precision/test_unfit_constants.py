@@ -210,3 +210,23 @@ def test_constants_in_attributes_keep_the_operands_in_their_type(to: str) -> Non
     made = to_proto(convert(model, to=to, target="tensorrt-11").model)
     found: Any = session(made).run(None, feeds)[0]
     assert np.array_equal(found, given)
+
+
+@pytest.mark.parametrize(
+    "back", ["next = Identity (big)", "a, b = Split <axis = 0> (big) next = Concat <axis = 0> (b, a)"]
+)
+@pytest.mark.parametrize(("size", "dtype"), [(1e6, "FLOAT"), (1e3, "FLOAT16")])
+def test_a_constant_that_a_loop_passes_back_counts_where_the_body_reads_it(back: str, size: float, dtype: str) -> None:
+    text = f"""<ir_version: 8, opset_import: ["" : 17]> g (float[4,4] x) => (float[4,4] y) <int64 n = {{2}}> {{
+      last, y = Loop <body = body (int64 i, bool more, float[4,4] held, float[4,4] old)
+                   => (bool again, float[4,4] next, float[4,4] made) {{
+        again = Identity (more) made = MatMul (held, m) {back}
+      }}> (n, , x, x)
+    }}"""
+    model = onnx.parser.parse_model(text)
+    arrays = {"m": np.eye(4, dtype=np.float32), "big": np.full((4, 4), size, np.float32)}
+    model.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in arrays.items())
+    result = convert(model, to="float16")
+    assert result.precisions["made"][0].name == dtype
+    made = np.asarray(session(to_proto(result.model)).run(None, {"x": np.ones((4, 4), np.float32)})[0])
+    assert made.tolist() == arrays["big"].tolist()
