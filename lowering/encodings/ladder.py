@@ -18,17 +18,68 @@ from castsmith.numerics.types import ElementType, Specials, element_type
 # Rounding in place: a float becomes a value of a narrower format, and stays a float.
 
 _FLOAT_TOP = 127
+_MANTISSA_BITS = 23
+_ALMOST_INFINITE = (2 - 2.0**-12) * 2.0**127
+"""Rounds to 2**128 in every format narrower than float, and is a finite float."""
+_SCALE = 2.0**24
+"""Divides numbers above 1 of a format whose range is that of float, so that no intermediate result overflows."""
+_BARRIER = 2.0**125
+"""Larger than any intermediate result."""
 
 
 def round_in_place(build: Builder, x: onnx_ir.Value, to: DataType, policy: NarrowPolicy) -> onnx_ir.Value:
     """Return the result of a Cast to the signed format `to` and back, for a float or double tensor.
 
-    Exact for every number, both zeros and both infinities; NaN is unchanged. Every product is by a power of two
-    and exact, a Round separates any two that could be contracted, and the sign is never split off, so that -0
-    is kept. Formats without negative zero get +0.
+    Exact for every number, both zeros and both infinities; NaN is unchanged. A float is rounded by sums, a double by a
+    ladder: there every product is by a power of two and exact, a Round separates any two that could be contracted, and
+    the sign is never split off, so that -0 is kept. Formats without negative zero get +0.
     """
     require(x.dtype in (DataType.FLOAT, DataType.DOUBLE), f"rounding of {x.dtype} by a ladder")
-    return with_specials(build, x, to_the_grid(build, x, element_type(to)), to, policy)
+    row = element_type(to)
+    if x.dtype == DataType.DOUBLE:
+        return with_specials(build, x, to_the_grid(build, x, row), to, policy)
+    # A number beyond the largest bfloat16 is already infinity in float.
+    clipped = top_exponent(row) == _FLOAT_TOP
+    return with_specials(build, x, _round_by_sums(build, x, row), to, policy, clipped=clipped)
+
+
+def _round_by_sums(build: Builder, x: onnx_ir.Value, row: ElementType) -> onnx_ir.Value:
+    """Round the float x to a multiple of the step of its binade, to nearest with ties to even, without an upper bound.
+
+    Numbers far beyond the largest, and infinity, give some number beyond it; NaN gives anything. With p mantissa bits,
+    s = x + 2**(23 - p) x is a multiple of the step, and s - x lies in a binade in which that step is the last bit of a
+    float: the difference is rounded as x should be, and s less the difference is the result. Where x is subnormal in
+    the format, a constant of that binade replaces s. Ties go to even because s is an even number of steps then.
+
+        e4m3fn, p 3, where floats of the size of s - x have steps of 0.125, as those of the size of x have in e4m3fn:
+
+            x      2**20 x      s = x + 2**20 x   s - x        s - (s - x)
+            1.07   1121976.375  1121977.5         1121976.375  1.125
+
+    The product by a power of two is exact, so that contracting it with the sum changes nothing. Min keeps (s - x) from
+    meeting s where a compiler cancels them. Round puts in the zero, whose sign a difference loses.
+    """
+    p, is_wide = row.mantissa_bits, top_exponent(row) == _FLOAT_TOP
+    bound = _ALMOST_INFINITE if is_wide else 2.0 ** (top_exponent(row) + 1)
+    cut = build.op("Clip", x, -bound, bound)
+    magnitude = build.op("Abs", cut)
+    back: onnx_ir.Value | None = None
+    y = cut
+    if is_wide:
+        large = build.op("Greater", magnitude, 1.0)
+        y = build.op("Mul", cut, build.op("Where", large, 1 / _SCALE, 1.0, dtype=dtype_of(x)))
+        back = build.op("Where", large, _SCALE, 1.0, dtype=dtype_of(x))
+    shift = 2.0 ** (_MANTISSA_BITS - p)
+    many = build.op("Add", y, build.op("Mul", y, shift))
+    normal = build.op("Greater", magnitude, 1.5 * 2.0**row.min_exponent)
+    many = build.op("Where", normal, many, 1.5 * shift * 2.0**row.min_exponent)
+    rest = build.op("Min", build.op("Sub", many, y), _BARRIER)
+    result = build.op("Sub", many, rest)
+    result = result if back is None else build.op("Mul", result, back)
+    # A runtime may take a constant that is subnormal in float for zero, and lose the sign of zero in the first branch.
+    smallest = 2.0 ** (row.min_exponent - p - 1)
+    size, above = (build.op("Abs", result), 0.0) if is_wide else (magnitude, smallest)
+    return build.op("Where", build.op("Greater", size, above), result, build.op("Round", cut))
 
 
 def with_specials(

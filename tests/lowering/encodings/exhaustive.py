@@ -1,11 +1,12 @@
 """Ten million float32 patterns through every sequence; `--all` takes all 2**32. Not part of the test run.
 
-python -m tests.lowering.encodings.exhaustive [--all] [--patterns N] [--sequence NAME ...] [--what codes|in-place ...]
-    [--level off|default ...]
+python -m tests.lowering.encodings.exhaustive [--all] [--patterns N] [--sequence NAME ...]
+    [--what codes|in-place|halves ...] [--level off|default ...]
 
 Each pattern goes through each sequence that makes codes, and each that rounds in place, of each float8 type with both
-settings of saturate, in ONNX Runtime. What comes out is compared bit for bit with `castsmith.cast`, the sign of a NaN
-apart where there is no BitCast to see it, and the bits of a NaN that is rounded in place.
+settings of saturate, in ONNX Runtime; with `--what halves` through the rounding in place of float16 and bfloat16. What
+comes out is compared bit for bit with `castsmith.cast`, the sign of a NaN apart where there is no BitCast to see it,
+and the bits of a NaN that is rounded in place.
 """
 
 from __future__ import annotations
@@ -25,12 +26,13 @@ from castsmith.lowering.encodings.table import round_by_table
 from castsmith.lowering.encodings.ufp import round_by_ufp
 from castsmith.lowering.formats import NarrowPolicy, encode_array
 from castsmith.numerics.cast.convert import cast
-from castsmith.numerics.types import FLOAT8_TYPES
+from castsmith.numerics.types import FLOAT8_TYPES, HALF_TYPES
 from tests.lowering.runtime import LEVELS, Array, run, sequence_model, session
 
 CHUNK = 1 << 20
 OPSETS = {Encoding.BITCAST: 26, Encoding.TABLE: 26, Encoding.UFP: 19, Encoding.LADDER: 19}
 ROUNDERS = {Encoding.TABLE: round_by_table, Encoding.UFP: round_by_ufp, Encoding.LADDER: round_in_place}
+WHAT = ["codes", "in-place", "halves"]
 LEVEL_NAMES = dict(zip(("off", "default"), LEVELS, strict=True))
 
 
@@ -94,20 +96,38 @@ def differences(
     return wrong
 
 
+def half_differences(to: DataType, levels: list[Any], patterns: int) -> int:
+    """Return the number of floats that are not rounded in place to the 16-bit type as by the codec."""
+    model = sequence_model(lambda b, x: round_in_place(b, x, to, NarrowPolicy()), DataType.FLOAT, 19)
+    rounders, wrong = [session(model, level) for level in levels], 0
+    for values in chunks(patterns):
+        wanted = cast(cast(values, to), DataType.FLOAT)
+        for opened in rounders:
+            (rounded,) = run(opened, {"x": values})
+            unlike = np.flatnonzero(rounded.view(np.uint32) != wanted.view(np.uint32))
+            wrong += int(np.count_nonzero(~(np.isnan(rounded[unlike]) & np.isnan(wanted[unlike]))))
+    return wrong
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     names = [sequence.value for sequence in Encoding]
     parser.add_argument("--patterns", type=int, default=10_000_000)
     parser.add_argument("--all", action="store_true", help="all 2**32 patterns")
     parser.add_argument("--sequence", nargs="+", choices=names, default=names, help="only these")
-    parser.add_argument("--what", nargs="+", choices=["codes", "in-place"], default=["codes", "in-place"])
+    parser.add_argument("--what", nargs="+", choices=WHAT, default=WHAT[:2])
     parser.add_argument("--level", nargs="+", choices=LEVEL_NAMES, default=list(LEVEL_NAMES), help="of optimization")
     given = parser.parse_args()
     patterns, total = 2**32 if given.all else given.patterns, 0
-    for to in FLOAT8_TYPES:
+    levels = [LEVEL_NAMES[name] for name in given.level]
+    for to in HALF_TYPES if "halves" in given.what else ():
+        began = time.process_time()
+        total += (wrong := half_differences(to, levels, patterns))
+        took = time.process_time() - began
+        print(f"{to.name.lower()} {patterns} patterns, wrong: in place {wrong}; {took:.0f} s", flush=True)
+    for to in FLOAT8_TYPES if {"codes", "in-place"} & {*given.what} else ():
         for saturate in (True, False):
             began = time.process_time()
-            levels = [LEVEL_NAMES[name] for name in given.level]
             wrong = differences(to, saturate, [Encoding(s) for s in given.sequence], given.what, levels, patterns)
             total += sum(wrong.values())
             found = ", ".join(f"{name} {count}" for name, count in wrong.items())

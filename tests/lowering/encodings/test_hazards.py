@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import itertools
+import typing
 from typing import Any
 
 import numpy as np
+import onnx
 import onnx_ir
 import pytest
+from onnx.reference import ReferenceEvaluator
 from onnx_ir import DataType
 
 from castsmith.ir.targets import load_target
 from castsmith.lowering.encodings.choose import WITHSTANDS, Encoding, encode
 from castsmith.lowering.encodings.ladder import round_in_place
 from castsmith.lowering.formats import NarrowPolicy, encode_array
-from castsmith.numerics.types import FLOAT8_TYPES
+from castsmith.numerics.cast.convert import cast
+from castsmith.numerics.types import FLOAT8_TYPES, HALF_TYPES
 from tests.lowering.encodings import patterns
-from tests.lowering.encodings.adversarial import differences, openvino_cpu
+from tests.lowering.encodings.adversarial import RUNTIMES, adversarial_floats, differences, openvino_cpu
 from tests.lowering.runtime import LEVELS, Array, run, sequence_model, session
 from tests.sampling import sampled
 from tests.versions import ONNXRUNTIME
@@ -73,17 +77,50 @@ def test_contraction_breaks_ufp_which_says_so(to: DataType):
     assert np.count_nonzero(codes != encode_array(values, to, NarrowPolicy(True, 24))) > values.size / 20
 
 
-@pytest.mark.parametrize("to", FLOAT8_TYPES)
-def test_rounding_in_place_by_a_ladder_adds_nothing_and_multiplies_x_by_no_constant(to: DataType):
+@pytest.mark.parametrize("to", [*FLOAT8_TYPES, *HALF_TYPES])
+def test_contraction_does_not_change_what_is_rounded_in_place(to: DataType):
+    """The products that feed a sum, two for the range of bfloat16, are by powers of two, so exact."""
+    model, values = onnx_ir.from_proto(in_place(to)), adversarial_floats()
+    with np.errstate(all="ignore"):
+        rounded, fused = contracted(model, values)
+    assert fused == (2 if to == DataType.BFLOAT16 else 1)
+    wanted, nan = cast(cast(values, to, opset=24), DataType.FLOAT), np.isnan(values)
+    assert np.array_equal(rounded.view(np.uint32)[~nan], wanted.view(np.uint32)[~nan])
+
+
+@pytest.mark.parametrize("to", [*FLOAT8_TYPES, *HALF_TYPES])
+def test_no_sum_meets_another_that_would_cancel_it(to: DataType):
+    """A compiler that cancels (s - x) against s finds another operator between the two."""
+    for node in onnx_ir.from_proto(in_place(to)).graph:
+        makers = [None if value is None else value.producer() for value in node.inputs]
+        sums = {maker.op_type for maker in makers if maker is not None} & {"Add", "Sub"}
+        assert node.op_type not in ("Add", "Sub") or not sums
+
+
+@pytest.mark.parametrize("to", HALF_TYPES)
+@pytest.mark.parametrize("runtime", ["openvino-cpu", "onnxruntime-cpu"])
+def test_halves_are_rounded_in_place_in_each_runtime(to: DataType, runtime: str):
+    if runtime == "openvino-cpu":
+        pytest.importorskip("openvino", reason="needs the extra `peers`")
+    values = adversarial_floats()
+    wanted, nan = cast(cast(values, to), DataType.FLOAT), np.isnan(values)
+    for rounded in RUNTIMES[runtime](in_place(to), values):
+        assert np.array_equal(rounded.view(np.uint32)[~nan], wanted.view(np.uint32)[~nan])
+        assert np.isnan(rounded[nan]).all()
+
+
+@pytest.mark.parametrize("to", HALF_TYPES)
+def test_halves_are_rounded_in_place_by_the_reference(to: DataType):
+    values = adversarial_floats()
+    with np.errstate(over="ignore"):
+        (rounded,) = typing.cast("list[Array]", ReferenceEvaluator(in_place(to)).run(None, {"x": values}))
+    wanted, nan = cast(cast(values, to), DataType.FLOAT), np.isnan(values)
+    assert np.array_equal(rounded.view(np.uint32)[~nan], wanted.view(np.uint32)[~nan])
+
+
+def in_place(to: DataType) -> onnx.ModelProto:
     policy = NarrowPolicy(True, 24)
-    proto = sequence_model(lambda build, x: round_in_place(build, x, to, policy), DataType.FLOAT, 24)
-    model = onnx_ir.from_proto(proto)
-    assert not {"Add", "Sub"} & {node.op_type for node in model.graph}
-    signed = {model.graph.inputs[0]}
-    for node in model.graph:
-        if node.op_type in ("Mul", "Round") and signed & set(node.inputs):
-            signed.add(node.outputs[0])
-            assert not any(value is not None and value.const_value is not None for value in node.inputs)
+    return sequence_model(lambda build, x: round_in_place(build, x, to, policy), DataType.FLOAT, 24)
 
 
 @pytest.mark.parametrize(
