@@ -42,6 +42,7 @@ EXIT_CODES: Mapping[str, Mapping[int, str]] = {
         DONE: "the bounds are printed; with --to, no value exceeds the type",
         REFUSED: "with --to: values that can overflow, vanish or are unknown",
     },
+    "conformance": {DONE: "the suite is written, or nothing is wrong", REFUSED: "run: wrong results, or crashes"},
     "promote": {DONE: "a common type", REFUSED: "no common type that these options allow"},
 }
 """The meaning of a command's exit codes that differ from `ANY_COMMAND`."""

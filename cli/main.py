@@ -42,11 +42,11 @@ _SECTIONS = {
     "models": ("optimize", "convert", "check", "bounds"),
     "comparison": ("show", "diff", "verify"),
     "numbers": ("cast", "trunc", "promote"),
-    "reference": ("targets", "passes", "explain"),
+    "reference": ("targets", "passes", "explain", "conformance"),
     "shell": ("completion",),
 }
 _ORDER = tuple(name for names in _SECTIONS.values() for name in names)
-_VALUES = {"cast": "values", "trunc": "values", "promote": "values"}
+_VALUES = dict.fromkeys(("cast", "trunc", "promote"), "values") | {"passes": "reference", "completion": "reference"}
 """Commands in one module with others."""
 
 

@@ -196,6 +196,39 @@ def note_worst(marks: Iterable[Mark], status: npt.NDArray[np.uint8]) -> None:
         np.maximum(part, np.uint8(mark.standing), out=part, where=mark.caught)
 
 
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Successive elements, in C order, from `start` to before `stop`, whose status has one reason."""
+
+    start: int
+    stop: int
+    standing: Definedness
+    reason: str
+
+
+def spans_of(marks: Iterable[Mark], causes: npt.NDArray[np.int32], whole: npt.NDArray[np.int32]) -> list[Span]:
+    """Return the spans that are not DEFINED, each with the worst status of its elements and the first reason for it.
+
+    Args:
+        marks: The marks.
+        causes: Zeros in the shape of the tensor that the marks cut; changed.
+        whole: The same elements in the shape of the result.
+    """
+    known: list[tuple[Definedness, str]] = [(Definedness.DEFINED, "")]
+    worst = np.zeros(1, np.uint8)
+    for mark in marks:
+        if (mark.standing, mark.reason) not in known:
+            known.append((mark.standing, mark.reason))
+            worst = np.array([standing for standing, _ in known], np.uint8)
+        part = causes[mark.where]
+        part[mark.caught & (worst[part] < mark.standing)] = known.index((mark.standing, mark.reason))
+    flat = whole.reshape(-1)
+    starts: list[int] = np.flatnonzero(np.diff(flat, prepend=-1)).tolist()
+    stops = [*starts[1:], flat.size][: len(starts)]
+    found: list[int] = flat[starts].tolist()
+    return [Span(a, b, *known[cause]) for a, b, cause in zip(starts, stops, found, strict=True) if cause]
+
+
 def first_of_worst(marks: Iterable[Mark], shape: tuple[int, ...]) -> tuple[int, Mark] | None:
     """Return the place, in C order, of the first element of the worst status, and its mark; None if nothing is caught.
 
@@ -267,6 +300,23 @@ def status_reason(
     element = elements[index]
     shown = repr(texts_of(np.array(element))[0]) if source is DataType.STRING else str(element)
     return Finding(index, shown, mark.standing, mark.reason)
+
+
+def cast_spans(
+    input: npt.ArrayLike,
+    to: TypeLike,
+    *,
+    saturate: bool = True,
+    round_mode: str = "up",
+    opset: int = NEWEST_OPSET,
+) -> list[Span]:
+    """Return the spans of `input`, in C order, whose cast the standard does not fix, each with the reason.
+
+    Raises as `cast_status` does.
+    """
+    elements, source, target, policy = _resolve(input, to, saturate, round_mode, opset)
+    causes = np.zeros(elements.size, np.int32)
+    return spans_of(_marks(elements, source, target, policy), causes, causes)
 
 
 def _resolve(

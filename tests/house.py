@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-FOLDERS = ("cli", "ir", "lowering", "numerics", "passes")
+FOLDERS = ("cli", "conformance", "ir", "lowering", "numerics", "passes")
 
 
 def modules(root: Path, folders: tuple[str, ...] = FOLDERS) -> list[Path]:

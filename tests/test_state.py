@@ -20,10 +20,10 @@ import castsmith
 from castsmith.ir.text import node_text
 from tests.examples.test_composition import MODELS
 from tests.graphs.golden import read
+from tests.house import FOLDERS
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = ("castsmith", "cli", "ir", "lowering", "numerics", "passes")
-FILES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
+FILES = sorted(path for folder in ("castsmith", *FOLDERS) for path in (ROOT / folder).rglob("*.py"))
 GOLDEN = sorted((ROOT / "tests" / "passes" / "golden").glob("*/*.onnxtxt"))
 UNSAFE = castsmith.PromotionRules(promote_unsafe=True)
 

@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[1]
 ALLOWED = {
     "castsmith": 0,
     "cli": 0,
+    "conformance": 0,
     "ir": 0,
     "lowering": 0,
     "numerics": 0,

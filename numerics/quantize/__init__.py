@@ -18,16 +18,24 @@ if TYPE_CHECKING:
     from castsmith.numerics.quantize.granularity import folded_shape, is_scalar, require_shapes
     from castsmith.numerics.quantize.linear import dequantize_linear, quantize_linear
     from castsmith.numerics.quantize.schema import division_type
-    from castsmith.numerics.quantize.status import dequantize_reason, quantize_reason, quantize_status
+    from castsmith.numerics.quantize.status import (
+        dequantize_reason,
+        dequantize_spans,
+        quantize_reason,
+        quantize_spans,
+        quantize_status,
+    )
 
 __all__ = [
     "dequantize_linear",
     "dequantize_reason",
+    "dequantize_spans",
     "division_type",
     "folded_shape",
     "is_scalar",
     "quantize_linear",
     "quantize_reason",
+    "quantize_spans",
     "quantize_status",
     "require_shapes",
 ]
@@ -39,6 +47,6 @@ if not TYPE_CHECKING:
             "granularity": ("folded_shape", "is_scalar", "require_shapes"),
             "linear": ("dequantize_linear", "quantize_linear"),
             "schema": ("division_type",),
-            "status": ("dequantize_reason", "quantize_reason", "quantize_status"),
+            "status": ("dequantize_reason", "dequantize_spans", "quantize_reason", "quantize_spans", "quantize_status"),
         },
     )

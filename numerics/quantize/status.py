@@ -16,7 +16,17 @@ from onnx_ir import DataType
 from castsmith.numerics.cast import Array, cast, policy_for
 from castsmith.numerics.quantize.linear import add, difference, product, quantize_piece, quotient
 from castsmith.numerics.quantize.schema import Operands, Settings, dequantize_operands, quantize_operands
-from castsmith.numerics.status import Definedness, Finding, Mark, Mask, first_of_worst, note_worst, rules_for
+from castsmith.numerics.status import (
+    Definedness,
+    Finding,
+    Mark,
+    Mask,
+    Span,
+    first_of_worst,
+    note_worst,
+    rules_for,
+    spans_of,
+)
 from castsmith.numerics.types import FLOAT8_TYPES, Kind, element_type, type_name
 
 Rules = Iterator[tuple[Definedness, str, Mask]]
@@ -62,6 +72,25 @@ def quantize_status(
     """
     given, found = _quantize_marks(x, scale, zero_point, **settings)
     return worst_of(given, found)
+
+
+def quantize_spans(
+    x: npt.ArrayLike, scale: npt.ArrayLike, zero_point: npt.ArrayLike | None = None, **settings: Any
+) -> list[Span]:
+    """Return the spans of elements that `quantize_linear` gives and the standard does not fix, with the reasons."""
+    return _spans(*_quantize_marks(x, scale, zero_point, **settings))
+
+
+def dequantize_spans(
+    x: npt.ArrayLike, scale: npt.ArrayLike, zero_point: npt.ArrayLike | None = None, **settings: Any
+) -> list[Span]:
+    """Return the spans of elements that `dequantize_linear` gives and the standard does not fix, with the reasons."""
+    return _spans(*_dequantize_marks(x, scale, zero_point, **settings))
+
+
+def _spans(given: Operands, found: Iterator[Mark]) -> list[Span]:
+    causes = np.zeros(given.x.shape, np.int32)
+    return spans_of(found, given.folded(causes), causes)
 
 
 def quantize_reason(

@@ -60,6 +60,9 @@ ENDINGS = {
     ("passes", 2): ["more"],
     ("explain", 0): ["", "fold-constant"],
     ("explain", 2): ["nothing"],
+    ("conformance", 0): ["", "run --engine ml_dtypes --match cast_bool_to_int8"],
+    ("conformance", 1): ["run --engine reference --match cast_double_to_float4e2m1"],
+    ("conformance", 2): ["export clean", "run --engine nothing", "run"],
     ("completion", 0): ["bash", "zsh", "fish"],
     ("completion", 2): ["", "csh"],
 }

@@ -16,7 +16,7 @@ import pytest
 
 import castsmith as package
 from castsmith.cli import exit_codes as outcome
-from castsmith.cli.commands import passes
+from castsmith.cli.commands import reference
 from tests.cli.helpers import CLEAN, MIXED, UNSAFE, Command, is_one_sentence, write_model
 from tests.sampling import sampled
 
@@ -101,7 +101,7 @@ def test_whatever_is_raised_becomes_a_sentence(
     def fail(_: object) -> int:
         raise error
 
-    monkeypatch.setattr(passes, "run", fail)
+    monkeypatch.setattr(reference, "run_passes", fail)
     ended = castsmith("passes")
     assert (ended.code, ended.out) == (code, "")
     assert ended.err.startswith(f"castsmith: {text}")
@@ -112,7 +112,7 @@ def test_interrupted(castsmith: Command, monkeypatch: pytest.MonkeyPatch) -> Non
     def interrupt(_: object) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(passes, "run", interrupt)
+    monkeypatch.setattr(reference, "run_passes", interrupt)
     ended = castsmith("passes")
     assert (ended.code, ended.out, ended.err) == (130, "", "")
 

@@ -18,8 +18,9 @@ import zipfile
 from pathlib import Path
 
 from tests.examples.installed import ROOT, must, run
+from tests.house import FOLDERS
 
-LINKS = {f"castsmith/{name}" for name in ("cli", "ir", "lowering", "numerics", "passes")}
+LINKS = {f"castsmith/{name}" for name in FOLDERS}
 """Files that only the type checkers need in a checkout; setuptools follows no links."""
 STRICT = {"typeCheckingMode": "strict", "reportUnnecessaryTypeIgnoreComment": True}
 ACME = ROOT / "examples" / "acme"
@@ -45,7 +46,7 @@ def missing_from_wheel() -> set[str]:
     """Data and code of the package that the wheel lacks."""
     with zipfile.ZipFile(only("*.whl")) as archive:
         packed = set(archive.namelist())
-    folders = {name: ROOT / name for name in ("cli", "ir", "lowering", "numerics", "passes")}
+    folders = {name: ROOT / name for name in FOLDERS}
     own = {f"castsmith/{path.name}" for path in (ROOT / "castsmith").iterdir() if path.is_file()}
     for name, folder in folders.items():
         files = (path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)

@@ -33,6 +33,7 @@ from castsmith.ir.ops import (
 from castsmith.ir.targets.probe_models import TEXTS, model_text
 from castsmith.numerics.types import type_name
 from castsmith.passes.fold.movement import SHAPE_RULES
+from tests.house import FOLDERS
 from tests.ir.ops.contrib_schemas import FILE, installed, text_of
 from tests.versions import ONNX
 
@@ -263,7 +264,6 @@ def test_integers_whose_result_fits_are_the_same_in_the_wider_type(op_type: str)
     np.testing.assert_array_equal(_run(narrow, fed)[0], found)
 
 
-_PACKAGES = ("cli", "ir", "lowering", "numerics", "passes")
 _ROOT = Path(__file__).parents[3]
 _DATA = ("ir/ops/", "ir/targets/probe_models.py", "passes/precision/operators.py")
 """The table itself, the models that ask a runtime, and the judgements of what loses accuracy in 16 bits."""
@@ -317,7 +317,7 @@ def test_what_lists_operators_is_found() -> None:
 
 def test_no_other_module_lists_operators() -> None:
     """A set of more than three operators is a fact about them, which belongs into their rows."""
-    for package in _PACKAGES:
+    for package in FOLDERS:
         for path in sorted((_ROOT / package).rglob("*.py")):
             name = path.relative_to(_ROOT).as_posix()
             if not name.startswith(_DATA):

@@ -1,4 +1,10 @@
-"""castsmith passes: the passes with their summaries, in the order in which optimize runs them."""
+"""Commands on the program itself.
+
+castsmith passes lists the passes with their summaries, in the order in which optimize runs them; castsmith completion
+prints a script that lets a shell complete the command, its options and their values. The script is generated from the
+argument parser of the installed version, and from the targets, presets and passes that are installed then. Completing
+starts no Python.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +17,14 @@ from castsmith.cli.text import Line, one_line, print_lines
 
 
 def add_to(commands: Commands) -> None:
-    parser = add_command(commands, "passes", run, "the passes, in the order in which optimize runs them")
+    parser = add_command(commands, "passes", run_passes, "the passes, in the order in which optimize runs them")
+    add_json(parser)
+    parser = add_command(commands, "completion", run_completion, "print a shell script that completes this command")
+    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="bash, zsh or fish")
     add_json(parser)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run_passes(arguments: argparse.Namespace) -> int:
     from castsmith.cli.exit_codes import usable
     from castsmith.lowering.registry import PASSES, added_passes, needs_target, option_names, pass_class, summary
     from castsmith.numerics.extensions import LOWERINGS, extensions
@@ -45,3 +54,16 @@ def _lines(name: str, *, is_added: bool) -> Iterator[Line]:
     if name == "lower-custom":
         texts += [f"lowers {each.name} ({each.package})" for each in extensions(LOWERINGS)]
     yield from (Line((("", f"    {one_line(text)}"),), 6) for text in texts)
+
+
+def run_completion(arguments: argparse.Namespace) -> int:
+    from castsmith.cli.completion import bash_script, commands_of, fish_script, known_values, zsh_script
+    from castsmith.cli.main import whole_parser
+
+    write = {"bash": bash_script, "zsh": zsh_script, "fish": fish_script}
+    script = write[arguments.shell](list(commands_of(whole_parser(), known_values())))
+    if arguments.json:
+        print_json({"shell": arguments.shell, "script": script})
+    else:
+        print(script, end="")
+    return DONE

@@ -1,0 +1,91 @@
+"""Engines in processes of their own: right, wrong, refusing, crashing, and held to one setting."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx_ir import DataType
+
+from castsmith.conformance import Vector, judge, suite
+from castsmith.conformance.engines import ENGINES, run
+from castsmith.conformance.exporting import raw_bytes
+from castsmith.ir.errors import ModelError
+from castsmith.numerics.status import Definedness
+
+FLOATS = (DataType.FLOAT, DataType.FLOAT8E4M3FN, DataType.INT4)
+
+
+def vector_named(name: str) -> Vector:
+    return next(each for each in suite(FLOATS) if each.name == name)
+
+
+def test_installed_engines_give_what_is_known_of_them() -> None:
+    vectors = [each for each in suite(FLOATS) if each.op == "Cast" and each.output_type is not DataType.FLOAT]
+    for engine in ("onnxruntime", "onnxruntime-all", "reference", "ml_dtypes"):
+        made = run(engine, vectors)
+        assert made.version[0].isdigit()
+        assert [each.name for each in made.outcomes] == [each.name for each in vectors]
+        right = {each.name for each in made.outcomes if each.status == "right"}
+        assert "cast_int4_to_float8e4m3fn_opset21" in right or engine != "reference"
+        assert {each.status for each in made.outcomes} <= {"right", "wrong", "refuses"}
+    library = {each.name: each for each in made.outcomes}
+    assert library["cast_float_to_float8e4m3fn_no_saturate_opset19"].status == "right"
+    assert (
+        library["cast_float_to_float8e4m3fn_opset19"].reason == "the library casts with the other setting of saturate"
+    )
+
+
+def test_engines_without_a_package_are_named_with_the_reason(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="the engine gfloat does not start: ModuleNotFoundError"):
+        run("gfloat", [vector_named("cast_float_to_int4_opset21")])
+    with pytest.raises(ModelError, match="cannot be started"):
+        run("gfloat", [vector_named("cast_float_to_int4_opset21")], str(tmp_path / "none"))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell script stands for the interpreter")
+def test_a_process_that_dies_costs_one_vector(tmp_path: Path) -> None:
+    """The interpreter is a script that dies at the vector that has this text in its list, once ready."""
+    script = tmp_path / "python"
+    killing = (
+        "import os, sys; sys.argv = sys.argv[2:]; sys.path.insert(0, os.path.dirname(sys.argv[0])); import worker;"
+        " real = worker.raw; worker.raw = lambda a: os.kill(os.getpid(), 9) if a.dtype.name == 'int4' else real(a);"
+        " worker.main(*sys.argv[1:])"
+    )
+    script.write_text(f'#!/bin/sh\nexec {sys.executable} -c "{killing}" "$@"\n')
+    script.chmod(0o755)
+    vectors = [each for each in suite(FLOATS) if each.op == "Cast"]
+    made = run("ml_dtypes", vectors, str(script)).outcomes
+    crashed = {each.name for each in made if each.status == "crashes"}
+    assert crashed == {each.name for each in vectors if each.output_type is DataType.INT4}
+    assert {each.reason for each in made if each.status == "crashes"} == {"signal 9"}
+    assert {each.status for each in made} > {"crashes", "right"}
+
+
+def test_wrong_disputed_and_undefined_elements_are_kept_apart() -> None:
+    vector = vector_named("cast_float_to_int4_opset21")
+    output = vector.output.copy()
+    kinds = {span.standing: span.start for span in vector.spans}
+    fixed = int(np.flatnonzero(vector.defined())[3])
+    for at in (fixed, kinds[Definedness.DISPUTED], kinds[Definedness.UNDEFINED]):
+        output[at] = 7 if output[at] != 7 else 1
+    found = judge(vector, raw_bytes(output))
+    assert (found.status, found.wrong, found.disputed, found.undefined) == ("wrong", 1, 1, 1)
+    assert found.first is not None
+    assert found.first.index == fixed
+    assert judge(vector, raw_bytes(vector.output)).status == "right"
+    assert judge(vector, b"\0").status == "refuses"
+
+
+def test_other_nan_are_right_and_counted() -> None:
+    vector = vector_named("cast_float8e4m3fn_to_float_opset19")
+    codes = vector.output.view(np.uint32).copy()
+    codes[np.isnan(vector.output)] ^= 1
+    found = judge(vector, codes.tobytes())
+    assert (found.status, found.nan_bits) == ("right", 2)
+
+
+def test_every_engine_names_its_package() -> None:
+    assert all(package and name for name, (package, _) in ENGINES.items())

@@ -1,0 +1,173 @@
+"""The suite as files: what is covered, read back, reproduced, and refused."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.numpy_helper
+import pytest
+from onnx_ir import DataType
+
+from castsmith.conformance import Vector, every_type, export, read_suite, suite
+from castsmith.conformance.exporting import codes_of
+from castsmith.conformance.vectors import cast_vectors
+from castsmith.ir.errors import ModelError
+from castsmith.numerics.errors import OptionError
+from castsmith.numerics.types import ELEMENT_TYPES, Kind, element_type, type_name
+from tests.cli.helpers import Command
+from tests.numerics import oracle
+from tests.sampling import sampled
+
+SOME = tuple(DataType[name] for name in ("BOOL", "INT4", "FLOAT8E4M3FN", "FLOAT8E8M0", "STRING", "FLOAT16"))
+TYPES = [dtype for dtype, row in ELEMENT_TYPES.items() if row.since.cast is not None]
+PAIRS = [(a, b) for a in TYPES for b in TYPES if DataType.STRING not in (a, b)]
+
+
+@pytest.fixture(scope="module")
+def vectors() -> list[Vector]:
+    """The whole suite."""
+    return list(suite(every_type()))
+
+
+def casts(vectors: list[Vector]) -> list[Vector]:
+    return [each for each in vectors if each.op == "Cast"]
+
+
+def digests(folder: Path) -> dict[str, str]:
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def test_names_are_unique_and_every_pair_of_types_has_a_vector(vectors: list[Vector]) -> None:
+    assert len({each.name for each in vectors}) == len(vectors)
+    known = casts(vectors)
+    assert {(each.inputs[0].dtype, each.output_type) for each in known} == {(a, b) for a in TYPES for b in TYPES}
+    attributes = {(each.output_type, *(each.attributes.get(k) for k in ("saturate", "round_mode"))) for each in known}
+    assert len([each for each in attributes if each[0] is DataType.FLOAT8E8M0]) == 6
+    assert (DataType.FLOAT8E5M2, 0, None) in attributes
+    fnuz = [each.opset for each in known if each.name.startswith("cast_float_to_float8e4m3fnuz_opset")]
+    assert fnuz == [19, 24]
+
+
+def test_narrow_sources_are_covered_whole_and_every_result_of_narrow_targets_is_reached(vectors: list[Vector]) -> None:
+    for each in casts(vectors):
+        source, target = element_type(each.inputs[0].dtype), element_type(each.output_type)
+        if Kind.STRING in (source.kind, target.kind):
+            continue
+        data = each.inputs[0].elements
+        if 1 < source.bits <= 16:
+            assert np.unique(data.view(f"u{data.itemsize}")).size == 2**source.bits, each.name
+        elif target.bits <= 16 and target.kind is not Kind.BOOLEAN and source.kind is Kind.FLOATING:
+            codes = np.unique(each.output.view(f"u{each.output.itemsize}"))
+            specials = 2 ** (target.mantissa_bits + 1) if target.kind is Kind.FLOATING else 0
+            assert codes.size >= 2**target.bits - specials, each.name
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    sampled("pairs of types of the conformance suite", PAIRS, 40, cover=enumerate),
+    ids=type_name,
+)
+def test_the_outputs_are_those_of_the_oracle(source: DataType, target: DataType) -> None:
+    for vector in cast_vectors("Cast", dict.fromkeys((source, target))):
+        if (vector.inputs[0].dtype, vector.output_type) == (source, target):
+            _compare(vector)
+
+
+def _compare(vector: Vector) -> None:
+    source, target = type_name(vector.inputs[0].dtype), type_name(vector.output_type)
+    if source == target:
+        assert vector.output.tobytes() == vector.inputs[0].elements.tobytes()
+        return
+    attributes: Any = vector.attributes
+    settings = oracle.Settings(attributes.get("saturate", 1) == 1, attributes.get("round_mode", "up"), vector.opset)
+    data, output = vector.inputs[0].elements, vector.output
+    every = np.flatnonzero(vector.defined())
+    some = every[:: max(1, every.size // 400)]
+    numbers = [oracle.decode(source, code) for code in codes_of(data[some]).tolist()]
+    assert codes_of(output[some]).tolist() == oracle.cast_codes(source, target, numbers, settings)
+
+
+def test_what_is_written_is_read_and_written_again_byte_for_byte(tmp_path: Path) -> None:
+    made = export(tmp_path / "a", SOME)
+    export(tmp_path / "b", SOME)
+    assert digests(tmp_path / "a") == digests(tmp_path / "b")
+    assert made.sha256 == digests(tmp_path / "a")["manifest.json"]
+    for written, read in zip(suite(SOME), read_suite(tmp_path / "a"), strict=True):
+        assert (read.name, read.opset, dict(read.attributes)) == (written.name, written.opset, dict(written.attributes))
+        assert list(read.spans) == list(written.spans)
+        assert read.output.tolist() == written.output.tolist() or read.output.tobytes() == written.output.tobytes()
+        assert [each.elements.shape for each in read.inputs] == [each.elements.shape for each in written.inputs]
+
+
+def test_the_models_are_valid_and_their_data_sets_hold_what_the_standard_fixes(tmp_path: Path) -> None:
+    export(tmp_path / "a", SOME)
+    vectors = {each.name: each for each in suite(SOME)}
+    folders = sorted((tmp_path / "a" / "node").iterdir())
+    assert len(folders) >= 0.9 * len(vectors)
+    for folder in folders[::3]:
+        vector = vectors[folder.name.removeprefix("test_")]
+        model = onnx.load(folder / "model.onnx")
+        if vector.opset <= onnx.defs.onnx_opset_version() and not vector.domain:
+            onnx.checker.check_model(model, full_check=True)
+        read = onnx.TensorProto.FromString((folder / "test_data_set_0" / "output_0.pb").read_bytes())
+        array = onnx.numpy_helper.to_array(read)
+        mask = vector.defined()
+        assert array.size == mask.sum() or (mask.ndim == 2 and 0 < array.size < mask.sum()), folder.name
+        if array.dtype == vector.output.dtype and array.dtype.kind != "O" and mask.ndim == 1:
+            assert array.tobytes() == vector.output[vector.defined()].tobytes()
+
+
+def test_one_opset_gives_models_of_that_opset_alone() -> None:
+    assert {each.opset for each in suite(SOME, 23) if each.op != "Trunc"} == {23}
+    assert not any(each.op == "BitCast" for each in suite(every_type(), 25))
+    with pytest.raises(OptionError, match="unsupported opset 12 of a conformance suite"):
+        next(suite(SOME, 12))
+
+
+def test_casts_like_have_the_types_of_their_schema(vectors: list[Vector]) -> None:
+    newest = onnx.defs.get_schema("CastLike", min(28, onnx.defs.onnx_opset_version()))
+    known = {text[len("tensor(") : -1] for each in newest.type_constraints for text in each.allowed_type_strs}
+    used = {type_name(each.output_type) for each in vectors if each.op == "CastLike"}
+    assert used == known
+
+
+def test_bad_requests_are_refused_in_a_sentence_and_leave_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "x").write_text("")
+    for words, text in (
+        (("export", tmp_path / "full"), "is not an empty directory"),
+        (("export", tmp_path / "new", "--opset", "99"), "unsupported opset 99"),
+        (("export", tmp_path / "none" / "new"), "No such file"),
+        (("run", tmp_path / "full", "--engine", "reference"), "holds no conformance suite"),
+        (("run", "--engine", "onnxruntim"), "did you mean 'onnxruntime'?"),
+        (("run", "--engine", "gfloat", "--match", "xyzzy"), "no vector has"),
+    ):
+        ended = Command(capsys)("conformance", *words)
+        assert ended.code == 2
+        assert text in ended.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["full"]
+
+
+def test_a_changed_file_and_a_path_outside_are_refused(tmp_path: Path) -> None:
+    export(tmp_path / "a", (DataType.INT4, DataType.BOOL))
+    manifest = tmp_path / "a" / "manifest.json"
+    text = manifest.read_text()
+    name = json.loads(text)["vectors"][0]["output"]["file"]
+    (tmp_path / "a" / name).write_bytes(b"\x01" * (tmp_path / "a" / name).stat().st_size)
+    with pytest.raises(ModelError, match="its hash differs"):
+        list(read_suite(tmp_path / "a"))
+    manifest.write_text(text.replace(name, os.path.join("..", "..", "x")))
+    with pytest.raises(ModelError, match="outside the suite"):
+        list(read_suite(tmp_path / "a"))
+    manifest.write_text(text.replace('"opsets"', '"opset"'))
+    with pytest.raises(ModelError, match="is malformed"):
+        list(read_suite(tmp_path / "a"))
