@@ -196,7 +196,7 @@ def note_worst(marks: Iterable[Mark], status: npt.NDArray[np.uint8]) -> None:
         np.maximum(part, np.uint8(mark.standing), out=part, where=mark.caught)
 
 
-@dataclass(frozen=True, slots=True)
+@light_dataclass(frozen=True, slots=True)
 class Span:
     """Successive elements, in C order, from `start` to before `stop`, whose status has one reason."""
 
