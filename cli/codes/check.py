@@ -64,6 +64,15 @@ FINDINGS = (
         "Accept it, or use --keep-output-types, which adds a cast back.",
     ),
     Page(
+        "target-lacks-form",
+        "finding",
+        "A QuantizeLinear or DequantizeLinear in a form that the target does not take.",
+        "TensorRT quantizes symmetrically: zero points are constants of zeros, scales are positive, int4 is for weights"
+        " alone, and blocks lie along one of the last two axes.",
+        "y = QuantizeLinear (x, scale, zero_point {3})  # for tensorrt-11",
+        "Quantize the model again, symmetrically: another zero point gives other numbers, so optimize changes nothing.",
+    ),
+    Page(
         "leaves-device",
         "finding",
         "Nodes run on the CPU, because the device of the target lacks their types.",

@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from castsmith.ir.targets.kernels import DEFAULT_TARGET, takes_identity, takes_operator, takes_type, varied_input
     from castsmith.ir.targets.probing import probe, target_text
     from castsmith.ir.targets.reading import TARGETS_FOLDER, as_target, load_target, target_names
-    from castsmith.ir.targets.target import Target, TargetError, WrongCast, WrongFusion
+    from castsmith.ir.targets.target import QUANTIZATION_RULES, Target, TargetError, WrongCast, WrongFusion
 
 __all__ = [
     "DEFAULT_TARGET",
+    "QUANTIZATION_RULES",
     "TARGETS_FOLDER",
     "Target",
     "TargetError",
@@ -43,6 +44,6 @@ if not TYPE_CHECKING:
             "kernels": ("DEFAULT_TARGET", "takes_identity", "takes_operator", "takes_type", "varied_input"),
             "probing": ("probe", "target_text"),
             "reading": ("TARGETS_FOLDER", "as_target", "load_target", "target_names"),
-            "target": ("Target", "TargetError", "WrongCast", "WrongFusion"),
+            "target": ("QUANTIZATION_RULES", "Target", "TargetError", "WrongCast", "WrongFusion"),
         },
     )

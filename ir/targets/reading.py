@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from onnx_ir import DataType
 
-from castsmith.ir.targets.target import Target, TargetError, WrongCast, WrongFusion
+from castsmith.ir.targets.target import QUANTIZATION_RULES, Target, TargetError, WrongCast, WrongFusion
 from castsmith.numerics.arguments import text
 from castsmith.numerics.cast import NEWEST_OPSET
 from castsmith.numerics.errors import did_you_mean
@@ -109,6 +109,7 @@ def _target(data: dict[str, Any]) -> Target:
         kernels={dtype: row for dtype, row in _kernels(data.get("kernels", [])).items() if dtype not in absent},
         fallback=fallback,
         off_device=off_device,
+        quantization=_rules(data.get("quantization", {})),
         dropped=_kernels(data.get("dropped", [])),
         wrong_fusions=tuple(
             WrongFusion(_types(entry["types"]), frozenset(entry["operators"]), str(entry["how"]))
@@ -168,6 +169,13 @@ def _kernels(entries: list[dict[str, Any]]) -> dict[DataType, Mapping[str, int]]
     return {
         dtype: cast("dict[str, int]", dict(entry["operators"])) for entry in entries for dtype in _types(entry["types"])
     }
+
+
+def _rules(given: dict[str, Any]) -> dict[str, str]:
+    for name in given:
+        if name not in QUANTIZATION_RULES:
+            raise ValueError(f"unknown rule {name!r} of 'quantization'; expected {', '.join(QUANTIZATION_RULES)}")
+    return {name: str(source) for name, source in given.items()}
 
 
 def _types(names: list[str]) -> frozenset[DataType]:

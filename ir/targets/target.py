@@ -14,6 +14,14 @@ from castsmith.numerics.types import CODED_TYPES
 
 _HAS_ARITHMETIC = "Add"
 
+QUANTIZATION_RULES = {
+    "constant-zero-points-of-zero": "the zero point must be a constant of zeros",
+    "positive-scales": "every scale must be above 0",
+    "int4-of-constants": "int4 is for weights alone, so the operand must be a constant",
+    "blocks-of-the-last-two-axes": "blocks must lie along one of the last two axes",
+}
+"""The rules of quantization that a target may have, with their descriptions."""
+
 
 class TargetError(CastsmithError, ValueError):
     """A target that is unknown, or whose file does not describe one."""
@@ -72,6 +80,8 @@ class Target:
         fallback: The target that runs the nodes which this one, a device, does not: ONNX Runtime leaves what an
             execution provider lacks to that of the CPU.
         off_device: Types that the device lacks and the fallback has; those that have a lowering are in `lacks` instead.
+        quantization: The rules of its QuantizeLinear and DequantizeLinear beyond the standard, some of
+            `QUANTIZATION_RULES`, each with its source.
         dropped: For each type the operators without a kernel for their newest definition, and the opset of it.
         wrong_fusions: Fusions that change results or fail.
         wrong_casts: Casts that it computes differently from the schema.
@@ -94,6 +104,7 @@ class Target:
     kernels: Mapping[DataType, Mapping[str, int]] = field(default_factory=dict[DataType, Mapping[str, int]])
     fallback: Target | None = None
     off_device: frozenset[DataType] = frozenset()
+    quantization: Mapping[str, str] = field(default_factory=dict[str, str])
     dropped: Mapping[DataType, Mapping[str, int]] = field(default_factory=dict[DataType, Mapping[str, int]])
     wrong_fusions: tuple[WrongFusion, ...] = ()
     wrong_casts: tuple[WrongCast, ...] = ()

@@ -1,0 +1,79 @@
+"""The rules of a target for QuantizeLinear and DequantizeLinear that the standard does not have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.constants import constant_tensor
+from castsmith.ir.inference import Inference
+from castsmith.ir.ops import DEFAULT_DOMAINS
+from castsmith.ir.records import Diagnostic, Severity
+from castsmith.ir.targets import QUANTIZATION_RULES, Target
+from castsmith.ir.text import site_of
+from castsmith.ir.walks import all_nodes
+
+_QUANTIZE, _DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
+_WAY_OUT = "quantize the model symmetrically, as this target requires"
+
+
+def quantization_findings(model: onnx_ir.Model, inference: Inference, target: Target) -> Iterator[Diagnostic]:
+    """Yield the nodes that break a rule of the target, each with the first rule that it breaks."""
+    if not target.quantization:
+        return
+    for node in all_nodes(model):
+        if node.op_type not in (_QUANTIZE, _DEQUANTIZE) or node.domain not in DEFAULT_DOMAINS:
+            continue
+        broken = next((rule for rule in target.quantization if _BROKEN[rule](node, inference)), None)
+        if broken is not None:
+            message = f"{target.name} does not take this {node.op_type}: {QUANTIZATION_RULES[broken]}"
+            yield Diagnostic("target-lacks-form", Severity.ERROR, site_of(node), message, _WAY_OUT, broken)
+
+
+def _input(node: onnx_ir.Node, index: int) -> onnx_ir.Value | None:
+    return node.inputs[index] if index < len(node.inputs) else None
+
+
+def _has_zero_point(node: onnx_ir.Node, _: Inference) -> bool:
+    zero = _input(node, 2)
+    tensor = constant_tensor(zero)
+    return zero is not None and (tensor is None or bool(np.any(tensor.numpy().astype(np.float64) != 0)))
+
+
+def _has_no_positive_scale(node: onnx_ir.Node, _: Inference) -> bool:
+    """True for a constant scale that is not positive; one that is computed cannot be checked."""
+    tensor = constant_tensor(_input(node, 1))
+    return tensor is not None and not np.all(tensor.numpy().astype(np.float64) > 0)
+
+
+def _has_int4_of_inputs(node: onnx_ir.Node, inference: Inference) -> bool:
+    """True if int4 is made from or kept in a value that can change from run to run."""
+    value = node.inputs[0] if node.op_type == _DEQUANTIZE else node.outputs[0]
+    return inference.type_of(value) == DataType.INT4 and not _is_constant(node.inputs[0])
+
+
+def _is_constant(value: onnx_ir.Value | None) -> bool:
+    """True for a constant, quantized by the graph or not."""
+    producer = None if value is None else value.producer()
+    if producer is not None and producer.op_type == _QUANTIZE and producer.domain in DEFAULT_DOMAINS:
+        value = producer.inputs[0]
+    return constant_tensor(value) is not None
+
+
+def _has_other_blocks(node: onnx_ir.Node, _: Inference) -> bool:
+    rank = None if node.inputs[0] is None or node.inputs[0].shape is None else len(node.inputs[0].shape)
+    axis = node.attributes.get_int("axis", 1)
+    if not node.attributes.get_int("block_size", 0) or rank is None:
+        return False
+    return (axis if axis >= 0 else axis + rank) < rank - 2
+
+
+_BROKEN: dict[str, Callable[[onnx_ir.Node, Inference], bool]] = {
+    "constant-zero-points-of-zero": _has_zero_point,
+    "positive-scales": _has_no_positive_scale,
+    "int4-of-constants": _has_int4_of_inputs,
+    "blocks-of-the-last-two-axes": _has_other_blocks,
+}

@@ -1,0 +1,64 @@
+"""The forms of QuantizeLinear and DequantizeLinear that TensorRT takes, by the sources that its file names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx.parser
+import pytest
+
+import castsmith
+from castsmith.ir.targets import QUANTIZATION_RULES, TargetError, load_target
+
+ZERO, SCALE, INT4, BLOCKS = QUANTIZATION_RULES
+PLAIN = """<ir_version: 10, opset_import: ["": 21]>
+    g (float[2,4,8] x) => (float[2,4,8] y) <float s = {0.5}, int8 zero = {0}> {
+        q = QuantizeLinear (x, s, zero) y = DequantizeLinear (q, s, zero) }"""
+OF_WEIGHTS = """<ir_version: 10, opset_import: ["": 21]>
+    g (float[4] x) => (float[4] y) <float s = {0.5}, float[4] w = {1, -2, 3, 7}, int4 zero = {0}> {
+        q = QuantizeLinear (w, s, zero) d = DequantizeLinear (q, s, zero) y = Mul (x, d) }"""
+BLOCKED = (
+    PLAIN.replace("float s = {0.5}, int8 zero = {0}", "float[2,4,2] s = {1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1}")
+    .replace(", zero)", ")")
+    .replace("Linear (", "Linear <axis = 2, block_size = 4> (")
+)
+
+
+@pytest.mark.parametrize("target", ["tensorrt-10", "tensorrt-11"])
+@pytest.mark.parametrize(
+    ("text", "rules"),
+    [
+        (PLAIN, []),
+        (PLAIN.replace("int8 zero = {0}", "int8 zero = {3}"), [ZERO, ZERO]),
+        (PLAIN.replace("x) =>", "x, int8 zero) =>").replace(", int8 zero = {0}", ""), [ZERO, ZERO]),
+        (PLAIN.replace("{0.5}", "{0}"), [SCALE, SCALE]),
+        (PLAIN.replace("{0.5}", "{-1}"), [SCALE, SCALE]),
+        (PLAIN.replace("int8", "int4"), [INT4, INT4]),
+        (OF_WEIGHTS, []),
+        (BLOCKED, []),
+        (
+            BLOCKED.replace("[2,4,2] s", "[1,4,8] s")
+            .replace("1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1", ",".join("1" * 32))
+            .replace("<axis = 2, block_size = 4>", "<axis = 0, block_size = 2>"),
+            [BLOCKS],
+        ),
+    ],
+)
+def test_forms_that_tensorrt_does_not_take_are_errors(target: str, text: str, rules: list[str]) -> None:
+    model = onnx.parser.parse_model(text)
+    found = [each.subject for each in castsmith.check(model, target=target) if each.code == "target-lacks-form"]
+    assert found[: len(rules)] == rules
+    assert bool(found) == bool(rules)
+    result = castsmith.optimize(model, target=load_target("tensorrt-11"))
+    assert [each.subject for each in result.diagnostics if each.code == "target-lacks-form"] == found
+
+
+def test_every_rule_has_a_source_and_an_unknown_one_is_named(tmp_path: Path) -> None:
+    assert set(load_target("tensorrt-11").quantization) == set(QUANTIZATION_RULES)
+    assert all(load_target("tensorrt-11").quantization.values())
+    path = tmp_path / "mine.json"
+    path.write_text(
+        '{"name": "m", "description": "", "newest_opset": 20, "newest_ir_version": 9, "quantization": {"odd": ""}}'
+    )
+    with pytest.raises(TargetError, match="unknown rule 'odd' of 'quantization'; expected constant-zero"):
+        load_target(str(path))
