@@ -402,13 +402,15 @@ function overview(data) {
   document.title = data.title;
   byId("title").textContent = data.title;
   byId("sub").textContent = data.sub;
-  const rows = data.models.map(({ row, messages, page }, index) => {
+  const rows = data.models.flatMap(({ row, messages, page }, index) => {
     const name = page ? element("a", { href: `#model-${index}` }, row[0]) : row[0];
-    const notes = messages.map((text) => element("p", { class: "note" }, text));
-    return element("tr", {}, element("td", {}, name, ...notes), ...row.slice(1).map((text) => element("td", {}, text)));
+    const notes = messages.map((text) => element("p", { class: "note" }, text)), has = notes.length ? "noted" : "";
+    const cells = [name, ...row.slice(1)].map((text) => element("td", {}, text));
+    const below = element("tr", {}, element("td", { colspan: row.length, class: "told" }, ...notes));
+    return [element("tr", { class: has }, ...cells), ...(has ? [below] : [])];
   });
   const head = element("tr", {}, ...data.columns.map((name) => element("th", {}, name)));
-  byId("summary").append(element("div", { class: "rules" }, element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows))));
+  byId("summary").append(element("div", { class: "rules" }, element("table", { class: "many" }, element("thead", {}, head), element("tbody", {}, ...rows))));
   byId("controls").parentElement.hidden = true;
   document.body.dataset.ready = "yes";
 }

