@@ -18,7 +18,7 @@ from tests.sampling import sampled
 SOURCES = [path for path in MODELS if path.stat().st_size < SMALL]
 
 
-@pytest.mark.parametrize("seed", sampled("mutants of models", range(36), 12, cover=lambda seed: [seed % len(CHANGES)]))
+@pytest.mark.parametrize("seed", sampled("mutants of models", range(36), 6, cover=lambda seed: [seed % len(CHANGES)]))
 @pytest.mark.filterwarnings("ignore")
 def test_a_mutant_ends_in_a_sentence(seed: int, tmp_path: Path) -> None:
     change, source = CHANGES[seed % len(CHANGES)], SOURCES[seed % len(SOURCES)]

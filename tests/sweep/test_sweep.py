@@ -63,14 +63,14 @@ def test_random_graphs_that_showed_something_for_a_target(seed: int, tmp_path: P
 
 
 @pytest.mark.parametrize(
-    "source", sampled("sweep over the golden cases", every(8, goldens()), 8), ids=lambda source: source.name
+    "source", sampled("sweep over the golden cases", every(8, goldens()), 4), ids=lambda source: source.name
 )
 def test_goldens(source: Source, tmp_path: Path) -> None:
     assert wrong(source, tmp_path) == []
 
 
 @pytest.mark.parametrize(
-    "source", sampled("sweep over node tests", every(60, backend()), 8), ids=lambda source: source.name
+    "source", sampled("sweep over node tests", every(60, backend()), 4), ids=lambda source: source.name
 )
 def test_backend_node_tests(source: Source, tmp_path: Path) -> None:
     assert wrong(source, tmp_path) == []

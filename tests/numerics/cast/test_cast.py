@@ -36,7 +36,7 @@ def check_codes(source: str, target: str, codes: list[int], numbers: list[oracle
 def pairs(sources: tuple[str, ...]) -> list[tuple[str, str]]:
     """Pairs of types; a sample has each source, and each target."""
     every = [(source, target) for source in sources for target in oracle.TYPES if source != target]
-    return sampled(f"pairs of types for Cast [{sources[0]} to {sources[-1]}]", every, len(every) // 8, cover=enumerate)
+    return sampled(f"pairs of types for Cast [{sources[0]} to {sources[-1]}]", every, len(every) // 16, cover=enumerate)
 
 
 @pytest.mark.parametrize(("source", "target"), pairs(oracle.NARROW_TYPES))
