@@ -19,7 +19,17 @@ import onnx_ir
 
 from castsmith.cli.page.overview import Overview, overview
 from castsmith.cli.report import Amount, ModelSizes, effect_text
-from castsmith.cli.text import change_forms, change_text, counted, refusal_form, rewrite_form, size_text
+from castsmith.cli.text import (
+    change_forms,
+    change_text,
+    counted,
+    error_notes,
+    error_table,
+    error_title,
+    refusal_form,
+    rewrite_form,
+    size_text,
+)
 from castsmith.ir.diff import Change, ModelDiff
 from castsmith.ir.inference import known_types
 from castsmith.ir.records import Diagnostic, Item, NodeItem, Refusal, Rewrite, Site, ValueItem, items_text
@@ -75,7 +85,7 @@ def report_page(title: str, sub: str, before: Seen, result: Result, sizes: Model
     ]
     page = _page(title, sub, figures, items, before.around, around(result.model), before.map)
     rules = [{"group": name, "rule": rule, **_amount(amount)} for (name, rule), amount in sizes.rules.items()]
-    return {**page, "rules": rules, **({"map": _map(result)} if isinstance(result, ConvertResult) else {})}
+    return {**page, "rules": rules, **(_conversion(result) if isinstance(result, ConvertResult) else {})}
 
 
 def many_page(
@@ -91,6 +101,15 @@ def many_page(
     """
     entries = [{"row": list(row), "messages": list(messages), "page": page} for row, messages, page in models]
     return {"schema": 1, "title": title, "sub": sub, "columns": list(columns), "models": entries}
+
+
+def _conversion(result: ConvertResult) -> dict[str, Any]:
+    """Return the map of a conversion, and its error if it was measured."""
+    error = result.error
+    if error is None:
+        return {"map": _map(result)}
+    measured = {"title": error_title(error), "table": error_table(error), "notes": list(error_notes(error))}
+    return {"map": _map(result), "error": measured}
 
 
 def _map(result: ConvertResult) -> list[dict[str, str]]:

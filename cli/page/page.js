@@ -200,6 +200,7 @@ function start(data, prefix = "") {
   if (groups.size) byId("summary").append(rulesTable(groups));
   if (data.overview && data.overview.depths.length >= LEAST) byId("summary").append(graphMap(data.overview, items, show));
   if (data.map && data.map.length) byId("summary").append(precisionMap(data.map));
+  if (data.error) byId("summary").append(errorTable(data.error));
   let entries = [], shown = 0, drawn = 0, current = -1, open = false;
 
   function precisionMap(nodes) {
@@ -207,6 +208,12 @@ function start(data, prefix = "") {
     const key = types.map((type) => element("span", {}, element("i", { class: `cell t-${type}` }), `${type} ${nodes.filter((node) => node.type === type).length}`));
     const cells = nodes.map((node) => element("i", { class: `cell t-${node.type}`, title: `${node.name} (${node.op}): ${node.type}\n${node.reason}` }));
     return element("figure", { class: "map" }, element("figcaption", {}, "Precision of each node, in the order of the model ", ...key), element("div", {}, ...cells));
+  }
+
+  function errorTable({ title, table, notes }) {
+    const cells = (kind, row) => element("tr", {}, ...row.map((text, index) => element(kind, index ? { class: "n" } : {}, text)));
+    const rows = element("table", {}, element("thead", {}, cells("th", table[0])), element("tbody", {}, ...table.slice(1).map((row) => cells("td", row))));
+    return element("figure", { class: "map rules" }, element("figcaption", {}, title[0].toUpperCase() + title.slice(1)), ...(table.length > 1 ? [rows] : []), ...notes.map((text) => element("p", {}, text)));
   }
 
   function rulesTable(groups) {

@@ -118,10 +118,17 @@ def _held(model: onnx_ir.Model) -> Amounts:
 
 
 def _mentions(rewrites: Iterable[Rewrite]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the rules by the names of the values in their new items, and by those in their removed items."""
-    makers: dict[str, str] = {}
-    users: dict[str, str] = {}
+    """Return the rules by the names of the values in their new items, and by those in their removed items.
+
+    A value that several rewrites mention counts for the one with the fewest items, and the first of these: a cast or a
+    constant for its own, not for the region that is converted around it.
+    """
+    makers: dict[str, tuple[int, str]] = {}
+    users: dict[str, tuple[int, str]] = {}
     for rewrite in rewrites:
-        makers.update((name, rewrite.rule) for item in rewrite.made for name in item.names)
-        users.update((name, rewrite.rule) for item in rewrite.removed for name in item.names)
-    return makers, users
+        for found, items in ((makers, rewrite.made), (users, rewrite.removed)):
+            here = len(items), rewrite.rule
+            for name in (name for item in items for name in item.names):
+                if name not in found or here[0] < found[name][0]:
+                    found[name] = here
+    return {name: rule for name, (_, rule) in makers.items()}, {name: rule for name, (_, rule) in users.items()}

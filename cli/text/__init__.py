@@ -3,7 +3,7 @@
 Each command calls the module of its result, which gives lines; `print_lines` prints them.
 
     terminal             `Line`, `print_lines`, `table_lines`: width, colours, escaped names; `progress`
-    rewrites, summary    `print_result`: rewrites, refusals, counts and sizes of optimize and convert
+    rewrites, summary    `print_result`: rewrites, refusals, counts and sizes of optimize and convert; measured errors
     findings             `finding_line`: what check found
     diff                 `comparison_lines`: the differences of two models
     model                `model_lines`: a whole model
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from castsmith.cli.text.findings import as_command, finding_line
     from castsmith.cli.text.model import model_lines
     from castsmith.cli.text.rewrites import refusal_form, rewrite_form
-    from castsmith.cli.text.summary import print_result
+    from castsmith.cli.text.summary import error_notes, error_table, error_title, print_result
     from castsmith.cli.text.terminal import (
         Line,
         change_text,
@@ -50,6 +50,9 @@ __all__ = [
     "comparison_lines",
     "convert",
     "counted",
+    "error_notes",
+    "error_table",
+    "error_title",
     "finding_line",
     "model_lines",
     "one_line",
@@ -77,7 +80,7 @@ if not TYPE_CHECKING:
             "findings": ("as_command", "finding_line"),
             "model": ("model_lines",),
             "rewrites": ("refusal_form", "rewrite_form"),
-            "summary": ("print_result",),
+            "summary": ("error_notes", "error_table", "error_title", "print_result"),
             "terminal": (
                 "Line",
                 "change_text",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from castsmith.passes.precision.operators import SENSITIVE, sensitive_reason
     from castsmith.passes.precision.patterns import Pattern, exact_pattern, parse_patterns
     from castsmith.passes.precision.run import (
+        NAME,
         ConvertPrecision,
         Precision,
         PrecisionResult,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "NAME",
     "SENSITIVE",
     "ConvertPrecision",
     "Pattern",
@@ -52,6 +54,7 @@ if not TYPE_CHECKING:
             "operators": ("SENSITIVE", "sensitive_reason"),
             "patterns": ("Pattern", "exact_pattern", "parse_patterns"),
             "run": (
+                "NAME",
                 "ConvertPrecision",
                 "Precision",
                 "PrecisionResult",

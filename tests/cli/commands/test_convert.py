@@ -78,6 +78,17 @@ def test_the_report_has_the_regions(tmp_path: Path) -> None:
         ("MatMul", "float16"),
     ]
     assert all(each["reason"] for each in data["map"])
+    assert "error" not in data
+    assert [(each["rule"], each["casts"]) for each in data["rules"] if each["casts"]] == [("cast-at-border", "+4")]
+
+
+def test_the_report_has_the_measured_error(tmp_path: Path) -> None:
+    assert written(tmp_path, "--to", "float16", "--measure", "--report", str(tmp_path / "report.html"))[0] == 0
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    error = json.loads(page.partition('id="data">')[2].partition("</script>")[0])["error"]
+    assert error["title"].endswith("sets of inputs, relative to the largest element")
+    assert error["table"][0] == ["output", "relative", "absolute", "cosine", "top-1"]
+    assert [row[0] for row in error["table"][1:]] == ["y"]
 
 
 @pytest.mark.parametrize(
