@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import CancelledError
 from importlib import import_module
 from typing import Any
 
@@ -24,6 +26,8 @@ def on_dask(address: str, tasks: Sequence[Task], ahead: Callable[[Task], Done | 
         distributed: Any = import_module("distributed")
     except ImportError:
         raise OptionError("--dask needs Dask: pip install 'castsmith[dask]'.") from None
+    for name in ("distributed", "distributed.client", "distributed.core", "tornado"):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)  # what a lost cluster means is told for each model
     try:
         client: Any = distributed.Client(address, timeout=_CONNECTING)
     except (OSError, ValueError):
@@ -46,10 +50,14 @@ def _outcomes(address: str, client: Any, wait: Any, futures: dict[Any, Task]) ->
             ended = wait(list(futures), timeout=1, return_when="FIRST_COMPLETED").done
         except TimeoutError:
             ended = ()
+        except CancelledError:  # the scheduler is gone
+            ended = [future for future in futures if future.status != "pending"]
         for future in ended:
             task = futures.pop(future)
             if future.status == "finished":
                 yield future.result()
+            elif future.status in ("cancelled", "lost"):
+                yield failed(task, f"{task.source}: the cluster at {address} was lost.")
             else:
                 yield failed(task, f"{task.source}: the worker failed ({future.exception()}).")
         if ended or _has_workers(client):

@@ -7,7 +7,9 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from concurrent.futures import CancelledError
+from dataclasses import dataclass
 from pathlib import Path
 
 import onnx
@@ -15,6 +17,7 @@ import pytest
 
 from castsmith.cli.batch import unchanged as batch_unchanged
 from castsmith.cli.batch import worker as batch_worker
+from castsmith.cli.batch.dask import _outcomes  # pyright: ignore[reportPrivateUsage]
 from castsmith.cli.batch.pool import on_this_machine
 from castsmith.cli.main import main
 
@@ -232,6 +235,30 @@ def test_no_scheduler(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkey
     files = inputs(tmp_path / "in")
     assert main(["optimize", *files, "-o", str(tmp_path / "out"), "--dask", "tcp://127.0.0.1:1"]) == 2
     assert "--dask" in capsys.readouterr().err
+
+
+@dataclass(eq=False)
+class Future:
+    status: str
+    outcome: Mapping[str, object]
+
+    def result(self) -> Mapping[str, object]:
+        return self.outcome
+
+
+def test_a_lost_scheduler_fails_the_models_that_are_left() -> None:
+    """What is left of a cluster whose scheduler ended: one future has its result, the others are cancelled."""
+    tasks = [batch_worker.Task(name, "", []) for name in "abc"]
+    outcome = {"input": "a", "exit_code": 0}
+    states = ("finished", "cancelled", "lost")
+    futures = {Future(status, outcome): task for status, task in zip(states, tasks, strict=True)}
+
+    def wait(*_: object, **__: object) -> None:
+        raise CancelledError
+
+    done = list(_outcomes("tcp://gone", None, wait, futures))
+    assert [each["exit_code"] for each in done] == [0, 2, 2]
+    assert done[1]["messages"] == ["castsmith: b: the cluster at tcp://gone was lost."]
 
 
 def test_a_dask_cluster_of_two_workers(tmp_path: Path) -> None:
