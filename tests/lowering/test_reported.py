@@ -79,7 +79,7 @@ def test_node_tests() -> None:
         ("g (complex64[2] x) => (complex64[2] y) { y = Identity (x) }", "openvino-cpu", ["complex64"]),
         (
             "g (string[2] x) => (bfloat16[2] y) { y = Cast <to = 16> (x) }",
-            "onnxruntime-webgpu",
+            "openvino-npu",
             ["bfloat16", "string"],
         ),
     ],
