@@ -54,39 +54,14 @@ def backend(what: str = "", seed: int = 0) -> Iterator[Source]:
             yield Source(name, lambda folder, model=case.model: _written(folder, model))
 
 
-def random_graphs(count: str, seed: int = 0) -> Iterator[Source]:
-    """`count` random valid models, from `seed` on."""
-    for each in range(seed, seed + int(count or 100)):
-        yield Source(f"seed {each}", lambda folder, each=each: _written(folder, _random(each)))
+def _seeded(kind: str, make: Callable[[int], onnx.ModelProto]) -> Callable[[str, int], Iterator[Source]]:
+    """Return a source of as many models as asked for, 100 by default, which `make` makes from successive seeds."""
 
+    def sources(count: str, seed: int = 0) -> Iterator[Source]:
+        for each in range(seed, seed + int(count or 100)):
+            yield Source(f"{kind} {each}", lambda folder, each=each: _written(folder, make(each)))
 
-def moves(count: str, seed: int = 0) -> Iterator[Source]:
-    """`count` graphs of moves and casts, of opsets 9 to 28 where their types allow."""
-    for each in range(seed, seed + int(count or 100)):
-        yield Source(f"moves {each}", lambda folder, each=each: _written(folder, _moves(each)))
-
-
-def scopes(count: str, seed: int = 0) -> Iterator[Source]:
-    """`count` graphs in which few names stand for many values in nested scopes, of opsets 13 to 28."""
-    for each in range(seed, seed + int(count or 100)):
-        yield Source(f"scopes {each}", lambda folder, each=each: _written(folder, _scoped(each)))
-
-
-def shapes(count: str, seed: int = 0) -> Iterator[Source]:
-    """`count` graphs of arithmetic on shapes, of opsets 14 to 28."""
-    for each in range(seed, seed + int(count or 100)):
-        yield Source(f"shapes {each}", lambda folder, each=each: _written(folder, _shapes(each)))
-
-
-SOURCES: dict[str, Callable[[str, int], Iterator[Source]]] = {
-    "corpus": files_below,
-    "goldens": goldens,
-    "backend": backend,
-    "random": random_graphs,
-    "moves": moves,
-    "scopes": scopes,
-    "shapes": shapes,
-}
+    return sources
 
 
 def _golden(path: Path) -> onnx.ModelProto:
@@ -96,6 +71,7 @@ def _golden(path: Path) -> onnx.ModelProto:
 
 
 def _random(seed: int) -> onnx.ModelProto:
+    """A random valid model."""
     from random import Random
 
     from tests.graphs.random_valid import random_valid_model
@@ -104,6 +80,7 @@ def _random(seed: int) -> onnx.ModelProto:
 
 
 def _moves(seed: int) -> onnx.ModelProto:
+    """A graph of moves and casts, of an opset from 9 to 28 where its types allow."""
     import onnx_ir
 
     from tests.passes.place.place_regions import PAIRS, first_opset, random_model
@@ -113,12 +90,14 @@ def _moves(seed: int) -> onnx.ModelProto:
 
 
 def _scoped(seed: int) -> onnx.ModelProto:
+    """A graph in which few names stand for many values in nested scopes, of an opset from 13 to 28."""
     from tests.graphs.scoped_graphs import scoped_model
 
     return scoped_model(seed, opset=_LATEST - seed % (_LATEST - 12))
 
 
 def _shapes(seed: int) -> onnx.ModelProto:
+    """Arithmetic on shapes, of an opset from 14 to 28."""
     from tests.passes.shapes.test_shape_random import model_of
 
     return model_of(seed, _LATEST - seed % (_LATEST - 13))
@@ -128,3 +107,14 @@ def _written(folder: Path, model: onnx.ModelProto) -> Path:
     path = folder / "model.onnx"
     path.write_bytes(model.SerializeToString())
     return path
+
+
+SOURCES: dict[str, Callable[[str, int], Iterator[Source]]] = {
+    "corpus": files_below,
+    "goldens": goldens,
+    "backend": backend,
+    "random": _seeded("seed", _random),
+    "moves": _seeded("moves", _moves),
+    "scopes": _seeded("scopes", _scoped),
+    "shapes": _seeded("shapes", _shapes),
+}

@@ -7,7 +7,7 @@ that disagree, still has to come out without an internal error, and the same at 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from tests.sampling import sampled
 from tests.sweep import judge as judging
 from tests.sweep.judge import Judgement, judge
 from tests.sweep.processes import run_all
-from tests.sweep.sources import Source, backend, files_below, goldens, moves, random_graphs, scopes, shapes
+from tests.sweep.sources import SOURCES, Source, backend, files_below, goldens
 
 TARGETS = (None, "onnxruntime-cpu", "onnxruntime-android")
 CORPUS = os.environ.get("CASTSMITH_CORPUS", "")
@@ -37,13 +37,13 @@ def every(step: int, sources: Iterator[Source]) -> list[Source]:
 
 @pytest.mark.parametrize("first", sampled("random valid graphs", range(0, 60, 5), 2))
 def test_random_graphs(first: int, tmp_path: Path) -> None:
-    assert [text for each in random_graphs("5", first) for text in wrong(each, tmp_path, (None,))] == []
+    assert [text for each in SOURCES["random"]("5", first) for text in wrong(each, tmp_path, (None,))] == []
 
 
-@pytest.mark.parametrize("made", [moves, scopes, shapes])
-def test_random_graphs_of_casts_for_targets(made: Callable[[str, int], Iterator[Source]], tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["moves", "scopes", "shapes"])
+def test_random_graphs_of_casts_for_targets(kind: str, tmp_path: Path) -> None:
     targets = (None, "onnxruntime-cpu", "onnxruntime-android", "tensorrt-10")
-    assert [text for each in made("3", 5021) for text in wrong(each, tmp_path, targets)] == []
+    assert [text for each in SOURCES[kind]("3", 5021) for text in wrong(each, tmp_path, targets)] == []
 
 
 FOUND = (281, 374, 688, 766, 776, 1189, 1478, 368, 4161, 5090, 5776)
@@ -53,13 +53,13 @@ changed, an Identity without a kernel, a crash of onnx.checker, casts that are m
 
 @pytest.mark.parametrize("seed", FOUND)
 def test_random_graphs_that_showed_something(seed: int, tmp_path: Path) -> None:
-    assert [text for each in random_graphs("1", seed) for text in wrong(each, tmp_path, (None,))] == []
+    assert [text for each in SOURCES["random"]("1", seed) for text in wrong(each, tmp_path, (None,))] == []
 
 
 @pytest.mark.parametrize("seed", [40088])
 def test_random_graphs_that_showed_something_for_a_target(seed: int, tmp_path: Path) -> None:
     """Strings among the values of a proof ended `verify` in an internal error."""
-    assert [text for each in random_graphs("1", seed) for text in wrong(each, tmp_path, ("onnxruntime-cpu",))] == []
+    assert [text for each in SOURCES["random"]("1", seed) for text in wrong(each, tmp_path, ("onnxruntime-cpu",))] == []
 
 
 @pytest.mark.parametrize(
