@@ -1,17 +1,18 @@
 """The processor time of `castsmith optimize` for graphs of many shapes, as ratios to ONNX Runtime's and to onnx's.
 
     python -m benchmarks.graph_speed [--repeat N] [--only SHAPE]
+    python -m benchmarks.graph_speed --growth [--only SHAPE]
     python -m benchmarks.graph_speed --write SHAPE graph.onnx
 
 For each shape whole processes take turns, N times: `castsmith optimize`, an ONNX Runtime session at basic level that
 writes its model, and a load and save with onnx. Prints the median and the spread of the ratios of the runs of one turn,
-and the same for the start: a model of three nodes.
+and the same for the start: a model of eight nodes. With `--growth` it prints the times of Castsmith alone, for each
+graph and for one of ten times as many nodes.
 """
 
 from __future__ import annotations
 
 import argparse
-import statistics
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
@@ -23,7 +24,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from benchmarks.graphs import cast_graph
-from benchmarks.peers import TOOLS, run
+from benchmarks.peers import TOOLS, run, spread
 
 _F16, _F32, _F64 = TensorProto.FLOAT16, TensorProto.FLOAT, TensorProto.DOUBLE
 _WIDTH = 8
@@ -169,21 +170,33 @@ def control_flow(times: int = 400) -> onnx.ModelProto:
     return graph.model(value)
 
 
-SHAPES: Mapping[str, Callable[[], onnx.ModelProto]] = {
-    "start": lambda: deep_chain(1),
-    "casts of constants": constants,
-    "chain of casts": lambda: cast_graph(20_000, 5_000),
-    "deep chain": deep_chain,
-    "fan-out": fan_out,
-    "transformer": transformer,
-    "calls": calls,
-    "control flow": control_flow,
+SHAPES: Mapping[str, Callable[[int], onnx.ModelProto]] = {
+    "start": lambda _: deep_chain(1),
+    "casts of constants": lambda times: constants(1667 * times),
+    "chain of casts": lambda times: cast_graph(20_000 * times, 5_000 * times),
+    "deep chain": lambda times: deep_chain(20_000 * times),
+    "fan-out": lambda times: fan_out(5_000 * times),
+    "transformer": lambda times: transformer(100 * times),
+    "calls": lambda times: calls(1_000 * times),
+    "control flow": lambda times: control_flow(400 * times),
 }
+"""The graphs, as large as a number times the usual size."""
 
 
-def _row(name: str, make: Callable[[], onnx.ModelProto], folder: Path, repeat: int) -> str:
+def _growth(name: str, folder: Path) -> str:
+    """Return a row of the processor time for the graph and for one ten times as large."""
     source, result = folder / "graph.onnx", folder / "result.onnx"
-    onnx.save(make(), source)
+    counts, seconds = list[int](), list[float]()
+    for times in (1, 10):
+        onnx.save(SHAPES[name](times), source)
+        counts.append(_count(onnx.load(source).graph))
+        seconds.append(run([sys.executable, *TOOLS[_TOOLS[0]](str(source), str(result))], 600).processor)
+    return f"| {name} | {counts[1]} | {seconds[0]:.2f} | {seconds[1]:.2f} | {seconds[1] / seconds[0]:.1f} |"
+
+
+def _row(name: str, folder: Path, repeat: int) -> str:
+    source, result = folder / "graph.onnx", folder / "result.onnx"
+    onnx.save(SHAPES[name](1), source)
     nodes = _count(onnx.load(source).graph)
     times: dict[str, list[float]] = {tool: [] for tool in _TOOLS}
     for _ in range(repeat):
@@ -193,7 +206,7 @@ def _row(name: str, make: Callable[[], onnx.ModelProto], folder: Path, repeat: i
             if not result.exists():
                 raise SystemExit(f"{tool} wrote nothing for {name!r}")
     ours, *others = (times[tool] for tool in _TOOLS)
-    ratios = " | ".join(_spread([a / b for a, b in zip(ours, other, strict=True)]) for other in others)
+    ratios = " | ".join(spread([a / b for a, b in zip(ours, other, strict=True)]) for other in others)
     seconds = " | ".join(f"{min(each):.2f}" for each in times.values())
     return f"| {name} | {nodes} | {ratios} | {seconds} |"
 
@@ -203,25 +216,25 @@ def _count(graph: onnx.GraphProto) -> int:
     return len(graph.node) + held
 
 
-def _spread(ratios: list[float]) -> str:
-    return f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--only", choices=SHAPES, metavar="SHAPE", help=f"one of {', '.join(SHAPES)}")
+    parser.add_argument("--growth", action="store_true", help="time each graph and one ten times as large instead")
     parser.add_argument("--write", nargs=2, metavar=("SHAPE", "FILE"), help="write the graph, and measure nothing")
     arguments = parser.parse_args()
     if arguments.write:
-        onnx.save(SHAPES[arguments.write[0]](), arguments.write[1])
+        onnx.save(SHAPES[arguments.write[0]](1), arguments.write[1])
         return
-    print("| graph | nodes | to ONNX Runtime | to onnx | castsmith, s | ONNX Runtime, s | onnx, s |")
-    print("|---|---|---|---|---|---|---|")
+    names = [name for name in SHAPES if arguments.only in (None, name) and not (arguments.growth and name == "start")]
+    titles = "graph | nodes | to ONNX Runtime | to onnx | castsmith, s | ONNX Runtime, s | onnx, s"
+    if arguments.growth:
+        titles = "graph | nodes | with a tenth of the nodes, s | s | ratio"
+    print(f"| {titles} |\n|---{titles.count('|') * '|---'}|")
     with tempfile.TemporaryDirectory() as folder:
-        for name, make in SHAPES.items():
-            if arguments.only in (None, name):
-                print(_row(name, make, Path(folder), arguments.repeat), flush=True)
+        for name in names:
+            row = _growth(name, Path(folder)) if arguments.growth else _row(name, Path(folder), arguments.repeat)
+            print(row, flush=True)
 
 
 if __name__ == "__main__":

@@ -4,19 +4,20 @@
     python -m benchmarks.peers [--small] [--only graph|weights] [--timeout SECONDS]
 
 Each tool is a process of its own that reads the file, optimizes and writes it. They run in turn, three times over, but
-once where it takes more than ten seconds; the best time counts. `wall` and `processor` are ratios to Castsmith's times.
-Prints Markdown.
+once where it takes more than ten seconds. `wall` and `processor` are the ratios to Castsmith's times of the same turn,
+the median with the least and the greatest; the seconds are the least. Prints Markdown.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import statistics
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import ml_dtypes
@@ -75,9 +76,9 @@ class Measured:
 
 def measure(
     commands: Mapping[str, Sequence[str]], result: Path, verdict: Callable[[Path], str], timeout: float
-) -> dict[str, Measured]:
-    """Run every command, then all again, three times over, but for those that take long; the best times of each, and
-    what `verdict` says of its last `result`."""
+) -> dict[str, list[Measured]]:
+    """Run every command, then all again, three times over, but for those that take long; the runs of each, and what
+    `verdict` says of its last `result`."""
     runs: dict[str, list[Measured]] = {tool: [] for tool in commands}
     verdicts: dict[str, str] = {}
     for _ in range(3):
@@ -88,10 +89,13 @@ def measure(
             runs[tool].append(run(command, timeout))
             verdicts[tool] = runs[tool][-1].verdict or (verdict(result) if result.exists() else "writes nothing")
             result.unlink(missing_ok=True)
-    return {
-        tool: Measured(min(r.seconds for r in done), min(r.processor for r in done), done[-1].megabytes, verdicts[tool])
-        for tool, done in runs.items()
-    }
+    return {tool: [replace(each, verdict=verdicts[tool]) for each in done] for tool, done in runs.items()}
+
+
+def spread(ratios: Sequence[float]) -> str:
+    """Return the median of ratios, with the least and the greatest if there are several."""
+    ends = f" ({min(ratios):.2f} to {max(ratios):.2f})" if len(ratios) > 1 else ""
+    return f"{statistics.median(ratios):.2f}{ends}"
 
 
 def run(command: Sequence[str], timeout: float) -> Measured:
@@ -167,10 +171,12 @@ def _table(title: str, source: Path, verdict: Callable[[Path], str], timeout: fl
     commands = {tool: [sys.executable, *arguments(str(source), str(result))] for tool, arguments in TOOLS.items()}
     found = measure(commands, result, verdict, timeout)
     base = found["castsmith"]
-    for tool, each in found.items():
-        ratios = f"{each.seconds / base.seconds:.2f} | {each.processor / base.processor:.2f}"
-        times = f"{each.seconds:.2f} | {each.processor:.2f}"
-        print(f"| {tool} | {ratios} | {times} | {each.megabytes:.0f} | {each.verdict} |", flush=True)
+    for tool, runs in found.items():
+        pairs = list(zip(runs, base, strict=False))
+        walls = spread([each.seconds / ours.seconds for each, ours in pairs])
+        ratios = f"{walls} | {spread([each.processor / ours.processor for each, ours in pairs])}"
+        times = f"{min(each.seconds for each in runs):.2f} | {min(each.processor for each in runs):.2f}"
+        print(f"| {tool} | {ratios} | {times} | {runs[-1].megabytes:.0f} | {runs[-1].verdict} |", flush=True)
 
 
 if __name__ == "__main__":
