@@ -13,7 +13,9 @@ RUNS: dict[str, dict[str, Any]] = json.loads(RECORD.read_text())
 
 def test_the_page_is_made_from_the_record() -> None:
     text = PAGE.read_text()
-    assert page_of(text, RUNS) == text, "run python -m benchmarks.record page"
+    assert page_of(text, RUNS) == text, (
+        "the tables stand in benchmarks/record.json; python -m benchmarks.record page writes them"
+    )
     assert sorted(names_in(text)) == sorted(RUNS)
 
 
