@@ -14,6 +14,7 @@ from typing import Any, cast
 
 import numpy as np
 import onnx
+import onnx.defs
 import onnx.helper
 import onnx.parser
 from onnx_ir import DataType
@@ -44,10 +45,14 @@ def probe(name: str) -> dict[str, Any]:
     """Measure the content of the target's JSON file, in another process.
 
     Raises:
-        TargetError: The target cannot be probed, or its runtime is not installed.
+        TargetError: The target cannot be probed, its runtime is not installed, or the installed onnx lacks new opsets.
     """
     if name not in _RUNTIMES:
         raise TargetError(f"{name!r} cannot be probed; only {', '.join(_RUNTIMES)} can.")
+    if onnx.defs.onnx_opset_version() < NEWEST_OPSET:
+        raise TargetError(
+            f"probing needs an onnx that has opset {NEWEST_OPSET}; the installed one is {onnx.__version__}."
+        )
     version, engine = _RUNTIMES[name]()
     newest_ir = max(ir for ir in range(4, _NEWEST_IR + 1) if _loads(engine, _binary(_simple(_SETTLED, ir))))
     newest = max(n for n in range(_SETTLED, NEWEST_OPSET + 1) if _loads(engine, _binary(_simple(n, newest_ir))))
