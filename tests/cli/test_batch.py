@@ -247,7 +247,7 @@ class Future:
 
 
 def test_a_lost_scheduler_fails_the_models_that_are_left() -> None:
-    """What is left of a cluster whose scheduler ended: one future has its result, the others are cancelled."""
+    """The scheduler of a cluster ended: one future has its result, the others are cancelled."""
     tasks = [batch_worker.Task(name, "", []) for name in "abc"]
     outcome = {"input": "a", "exit_code": 0}
     states = ("finished", "cancelled", "lost")
