@@ -17,7 +17,7 @@ from onnx_ir import DataType
 
 from castsmith.numerics.arguments import as_array, flag, whole_number
 from castsmith.numerics.cast.codec import Array, Workspace, code_dtype, code_mask
-from castsmith.numerics.cast.integers import truncates
+from castsmith.numerics.cast.integers import reports, truncates
 from castsmith.numerics.cast.narrowing import (
     is_native,
     look_up,
@@ -34,8 +34,8 @@ from castsmith.numerics.types import ElementType, Kind, TypeLike, element_type, 
 
 CHUNK = 1 << 16
 """Number of elements handled at a time, so that temporaries stay in the cache."""
-_LARGE_CHUNK = 1 << 19
-"""Number of bytes handled at a time by conversions without temporaries."""
+_LOOKED_AT, _REPORTED = 1 << 21, 1 << 24
+"""Numbers of bytes handled at a time by conversions that look at their input first, and by those that need not."""
 
 
 def elements_of(array: npt.ArrayLike) -> tuple[Array, DataType]:
@@ -179,7 +179,10 @@ def _conversion(source: DataType, target: DataType, saturate: bool, round_mode: 
             for start in range(0, codes.size, CHUNK):
                 function(codes[start : start + CHUNK], out[start : start + CHUNK], work)
 
-    return _Conversion(dtype, code_dtype(to_row), convert, _LARGE_CHUNK // source.numpy().itemsize)
+    whole = to_row.kind is Kind.INTEGER and from_row.kind is Kind.FLOATING and reports(source.numpy(), dtype)
+    return _Conversion(
+        dtype, code_dtype(to_row), convert, (_REPORTED if whole else _LOOKED_AT) // source.numpy().itemsize
+    )
 
 
 def _printer(source: ElementType) -> _Function:
