@@ -124,8 +124,9 @@ def same(printed: str, shown: str) -> bool:
 
 
 def shell(line: str) -> tuple[str, int]:
-    """Return the output of a command, including errors, and its exit code."""
-    environment = {**os.environ, "COLUMNS": WIDTH}
+    """Return the output of a command, including errors, and its exit code; `castsmith` is that beside this Python."""
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
+    environment = {**os.environ, "COLUMNS": WIDTH, "PATH": path}
     done = subprocess.run(
         ["sh", "-c", line], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, env=environment
     )
