@@ -16,7 +16,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
 
 from castsmith.ir.evaluate import EngineName
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.errors import ArgumentTypeError, ElementTypeError, OptionError
 from castsmith.numerics.runtimes import Runtime
 
@@ -45,7 +44,7 @@ Storage = Literal["packed", "byte"]
 """Storage of weights of 4 and 2 bits."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class OptionInfo:
     """Facts about an option beside its type and default.
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 
 import onnx_ir
 
-from castsmith.light_dataclass import light_dataclass
-
 
 class Effect(enum.Enum):
     """Effect of a rewrite on values."""
@@ -52,7 +50,7 @@ class Site:
         return f"{self.graph or '(unnamed)'}: {self.node or '(unnamed)'} ({self.op})" if self.op else self.graph
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ValueItem:
     """A value in short form, as an operand or result of a node, or by itself: a constant, an input, an output.
 
@@ -102,7 +100,7 @@ class ValueItem:
         return (self.name or "?") + ("" if self.content is None else f" {{{self.content}}}")
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class NodeItem:
     """A node in short form. An absent input is None; `attributes` are pairs of name and shortened value."""
 
@@ -147,7 +145,7 @@ class NodeItem:
         return f"({takes}) -> {', '.join(value.type for value in self.outputs)}"
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class TextItem:
     """Anything that is neither a node nor a value, such as `opset 21`, or the text of a foreign pass."""
 

@@ -8,12 +8,12 @@ refuses a node without an attribute.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import onnx_ir
 
 from castsmith.ir.errors import ModelError
 from castsmith.ir.text import site_of
-from castsmith.light_dataclass import light_dataclass
 
 QONNX_DOMAINS = (
     "qonnx.custom_op.general",
@@ -40,7 +40,7 @@ _TRUNC_ROUNDING = "FLOOR"
 _INPUTS_OF_VERSION = {1: 5, 2: 6}
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class TruncNode:
     """Meaning of a Trunc node. `guessed`: its domain is not imported and the version follows from its inputs."""
 

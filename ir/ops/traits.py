@@ -9,8 +9,6 @@ from enum import Enum
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.light_dataclass import light_dataclass
-
 
 class Moves(Enum):
     """Kind of movement: elements of any type are moved without computing with them."""
@@ -94,7 +92,7 @@ class Input(Enum):
     QUANTIZATION = "a scale or a zero point, whose type says how to compute"
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Restriction:
     """From opset `since` to `until`, if `applies`, input 0 and what shares its type variable are of `allowed`."""
 

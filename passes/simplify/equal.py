@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Hashable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import onnx.defs
@@ -26,7 +26,6 @@ from castsmith.ir.constants import constant_tensor, use_count
 from castsmith.ir.ops import CASTS, DEFAULT_DOMAINS, LINEAR, opset_of, traits_of
 from castsmith.ir.rewriting import Replacement
 from castsmith.ir.walks import Scope, all_nodes
-from castsmith.light_dataclass import light_dataclass
 
 RULE = "merge-equal-nodes"
 
@@ -48,7 +47,7 @@ def nodes_before_casts(model: onnx_ir.Model) -> set[onnx_ir.Node]:
     return found
 
 
-@light_dataclass()
+@dataclass
 class EqualNodes:
     """The nodes visited by a walk in the order of the graph.
 
