@@ -27,8 +27,7 @@ from google.protobuf.message import Message
 
 from castsmith.cli.main import main
 from tests.graphs.oddities import odd
-from tests.sweep.sources import SOURCES as SWEPT
-from tests.sweep.sources import goldens
+from tests.sweep.sources import SOURCES, goldens
 
 MODELS = sorted((Path(__file__).parents[2] / "models").glob("*.onnx"))
 SMALL = 200_000
@@ -261,7 +260,7 @@ def sweep(count: int, models: list[Path], first: int) -> Counter[str]:
 def sources(folder: Path, corpus: str) -> list[Path]:
     """The models to change: those of the repository, golden cases, random ones, and those of a folder."""
     made: list[Path] = []
-    for source in (*goldens(), *SWEPT["random"]("200")):
+    for source in (*goldens(), *SOURCES["random"]("200")):
         (place := folder / str(len(made))).mkdir()
         made.append(source.file(place))
     found = [*MODELS, *(sorted(Path(corpus).rglob("*.onnx")) if corpus else ())]
