@@ -29,7 +29,7 @@ class Network(torch.nn.Module):
 
 torch.manual_seed(0)
 network, x = Network().eval(), torch.randn(1, 1, 6, 6)
-model = export_qonnx(network, args=x, dynamo=False)
+model = export_qonnx(network, args=x, verbose=False)
 print("exported:", [node.op_type for node in model.graph.node])
 
 result = castsmith.optimize(model, target="onnxruntime-cpu")

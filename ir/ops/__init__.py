@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         is_quantizer,
         is_trunc,
         read_trunc,
+        runs_in_qonnx,
         trunc_operands,
     )
     from castsmith.ir.ops.schemas import (
@@ -159,6 +160,7 @@ __all__ = [
     "read_cast",
     "read_trunc",
     "restriction",
+    "runs_in_qonnx",
     "set_element_type",
     "since_version",
     "spell_casts",
@@ -201,6 +203,7 @@ if not TYPE_CHECKING:
                 "is_quantizer",
                 "is_trunc",
                 "read_trunc",
+                "runs_in_qonnx",
                 "trunc_operands",
             ),
             "table": (

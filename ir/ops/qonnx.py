@@ -38,6 +38,17 @@ DEFAULTS = {
 
 _TRUNC_ROUNDING = "FLOOR"
 _INPUTS_OF_VERSION = {1: 5, 2: 6}
+_FIRST_VERSION_ONLY = "finn.custom_op.general"
+"""qonnx renames the domain of these nodes, but not its import, and runs version 1 of Trunc."""
+
+_REQUIRED = {
+    "Quant": ("signed", "narrow"),
+    "IntQuant": ("signed", "narrow"),
+    "BipolarQuant": (),
+    "FloatQuant": ("has_inf", "has_nan", "has_subnormal", "saturation"),
+    "Trunc": ("rounding_mode",),
+}
+"""The operators that the executor of qonnx has, each with the attributes without which it refuses a node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +70,21 @@ def is_quantizer(node: onnx_ir.Node) -> bool:
 def is_trunc(node: onnx_ir.Node) -> bool:
     """True for a Trunc of QONNX, whatever its version."""
     return node.op_type in TRUNCS and node.domain in QONNX_DOMAINS
+
+
+def runs_in_qonnx(node: onnx_ir.Node, main: onnx_ir.Graph, imports: Mapping[str, int]) -> bool:
+    """True if the executor of qonnx runs the node, with the meaning that `read_trunc` gives a Trunc.
+
+    It runs nodes of the main graph only: subgraphs and functions are left to ONNX Runtime. A Trunc whose domain is not
+    imported is run as version 1.
+    """
+    required = _REQUIRED.get(node.op_type)
+    if required is None or node.graph is not main or any(name not in node.attributes for name in required):
+        return False
+    if node.op_type != "Trunc":
+        return True
+    version = 1 if node.domain == _FIRST_VERSION_ONLY else imports.get(node.domain, 1)
+    return _INPUTS_OF_VERSION.get(min(version, max(_INPUTS_OF_VERSION))) == len(node.inputs)
 
 
 def read_trunc(node: onnx_ir.Node, imports: Mapping[str, int]) -> TruncNode:

@@ -9,7 +9,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.inference import Inference
-from castsmith.ir.ops import DEFAULT_DOMAINS, LINEAR, is_quantizer, opset_of, read_cast
+from castsmith.ir.ops import DEFAULT_DOMAINS, LINEAR, is_quantizer, opset_of, read_cast, runs_in_qonnx
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.targets import Target, varied_input
 from castsmith.ir.text import site_of
@@ -93,10 +93,16 @@ def _values(model: onnx_ir.Model) -> Iterator[onnx_ir.Value]:
 
 def _operator_findings(model: onnx_ir.Model, target: Target) -> Iterator[Diagnostic]:
     """Yield the operators of QONNX, unless the target supports them. Other domains may be registered in the runtime."""
-    for node in all_nodes(model):
+    imports = imports_by_scope(model)
+    for node in filter(is_quantizer, all_nodes(model)):
         function = model.functions.get(node.op_identifier())
-        if is_quantizer(node) and node.domain not in target.domains and (function is None or not len(function)):
+        if (function is not None and len(function)) or node.graph is None:
+            continue
+        known = node.domain in target.domains
+        if not known or not runs_in_qonnx(node, model.graph, imports[node.graph]):
             message = f"{target.name} has no operator {node.op_type} of {node.domain}"
+            if known:
+                message = f"{target.name} does not run this {node.op_type} of {node.domain}"
             way_out = f"{lowering_to(target)} replaces it if its parameters are constant"
             yield Diagnostic("target-lacks-operator", Severity.ERROR, site_of(node), message, way_out)
 

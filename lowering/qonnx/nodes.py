@@ -12,9 +12,10 @@ from castsmith.ir.constants import constant_tensor, new_constant
 from castsmith.ir.errors import ModelError
 from castsmith.ir.inference import Session
 from castsmith.ir.naming import Namer
-from castsmith.ir.ops import QONNX_DOMAINS, QUANTIZERS, is_quantizer, is_trunc, opset_of
+from castsmith.ir.ops import QONNX_DOMAINS, QUANTIZERS, is_quantizer, is_trunc, opset_of, runs_in_qonnx
 from castsmith.ir.records import Effect, Records, Refusal, Rewrite, RewriteResult, Site
 from castsmith.ir.rewriting import Replacement, place_constant, run_rules
+from castsmith.ir.targets import Target
 from castsmith.ir.text import constant_item, site_of
 from castsmith.ir.walks import all_nodes, drop_unused_domains
 from castsmith.lowering.encodings import inferred_declared
@@ -64,9 +65,12 @@ Raises ModelError or TruncError if there is no exact replacement.
 
 
 def lower_quantizers(
-    session: Session, pass_name: str, operators: Collection[str], lower: LowerQuantizer
+    session: Session, pass_name: str, operators: Collection[str], lower: LowerQuantizer, target: Target
 ) -> RewriteResult:
-    """Replace each node of the operators by the result of `lower`; the parameters that it used become constants."""
+    """Replace each node of the operators by the result of `lower`; the parameters that it used become constants.
+
+    Nodes that the target runs itself stay.
+    """
     model, records = session.model, Records()
     names = _functions_with_parameters(model, operators)
     obstacle = obstacle_to_inlining(model, names) if names else None
@@ -75,10 +79,16 @@ def lower_quantizers(
     elif names:
         records.rewrites.append(inline_functions(session, names, pass_name))
     imports = session.imports
+
+    def replaced(node: onnx_ir.Node) -> bool:
+        if node.op_type not in operators or not _is_ours(model, node) or node.graph is None:
+            return False
+        return node.domain not in target.domains or not runs_in_qonnx(node, model.graph, imports[node.graph])
+
     used = dict[onnx_ir.Value, None]()
 
     def rule(node: onnx_ir.Node) -> Replacement | Refusal | None:
-        if node.op_type not in operators or not _is_ours(model, node) or node.graph is None:
+        if node.graph is None or not replaced(node):
             return None
         parameters = Parameters()
         try:
@@ -93,7 +103,7 @@ def lower_quantizers(
         used.update(parameters.overridable)
         return answer
 
-    found = [node for node in all_nodes(model) if node.op_type in operators and _is_ours(model, node)]
+    found = [node for node in all_nodes(model) if replaced(node)]
     if found:
         types = dict(session.inference(PromotionRules()).types)
         values = [value for node in found for value in node.inputs if value is not None]

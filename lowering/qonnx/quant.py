@@ -51,7 +51,7 @@ class LowerQuant(SessionPass):
     target: Target
 
     def rewrite(self, session: Session) -> RewriteResult:
-        return lower_quantizers(session, NAME, _WRITERS, _lowered)
+        return lower_quantizers(session, NAME, _WRITERS, _lowered, self.target)
 
 
 def _lowered(node: onnx_ir.Node, _imports: Mapping[str, int], parameters: Parameters) -> Replacement:

@@ -107,7 +107,7 @@ class LowerTrunc(SessionPass):
     def rewrite(self, session: Session) -> RewriteResult:
         imports = session.imports
         guessed = [_guessed(node) for node in all_nodes(session.model) if _version_guessed(node, imports)]
-        result = lower_quantizers(session, NAME, TRUNCS, _lowered)
+        result = lower_quantizers(session, NAME, TRUNCS, _lowered, self.target)
         result.records.diagnostics += guessed
         return result
 

@@ -24,6 +24,8 @@ qonnx = pytest.importorskip("qonnx.custom_op.general.intquant")
 floatquant = pytest.importorskip("qonnx.custom_op.general.floatquant")
 bipolar = pytest.importorskip("qonnx.custom_op.general.bipolar_quant")
 trunc = pytest.importorskip("qonnx.custom_op.general.trunc")
+onnx_exec = pytest.importorskip("qonnx.core.onnx_exec")
+ModelWrapper = pytest.importorskip("qonnx.core.modelwrapper").ModelWrapper
 
 CPU = load_target("onnxruntime-cpu")
 MODES = ("ROUND", "CEIL", "FLOOR", "UP", "DOWN", "HALF_UP", "half_down")
@@ -166,6 +168,7 @@ NODES = {
     "TruncQuant": "{d}.TruncQuant (x, s, z, w, t, b)",
 }
 WEIGHTS = {"s": 0.5, "z": 0, "b": 4, "w": 8, "t": 2, "e": 4, "m": 3, "p": 7, "top": 448}
+FLAGS = "has_inf = 0, has_nan = 0, has_subnormal = 1, saturation = 1"
 SCOPES = {
     "plain": "agraph ({inputs}) => (float[N] y) <{weights}> {{ y = {node} }}",
     "If": """agraph ({inputs}, bool c) => (float[N] y) <{weights}> {{ y = If (c) <
@@ -225,6 +228,40 @@ def test_every_operator_in_every_scope_domain_and_ir_version(name: str, scope: s
     numbers = ~np.isnan(expected)
     assert y[numbers].tobytes() == expected[numbers].astype(np.float32).tobytes()
     assert np.isnan(y[~numbers]).all()
+
+
+def test_what_qonnx_runs_stays_for_it():
+    """The rest is lowered, with the same bits in the executor of qonnx, which leaves subgraphs to ONNX Runtime."""
+    weights = ", ".join(f"float {key} = {{{value}}}" for key, value in WEIGHTS.items())
+    required = {"Quant": "signed = 1, narrow = 0", "FloatQuant": FLAGS, "Trunc of version 1": 'rounding_mode = "FLOOR"'}
+    known = (DOMAINS[0], *DOMAINS[2:])
+    stays = {
+        *itertools.product(("Quant", "IntQuant", "BipolarQuant", "FloatQuant"), known, (0, 1, 2)),
+        *itertools.product(("Trunc of version 1",), known, (0, 1)),
+        *itertools.product(("Trunc of version 2",), known[:2], (2,)),
+    }
+    for name, domain, version in itertools.product(NODES, DOMAINS, (0, 1, 2)):
+        if name.startswith("Trunc of version") and version not in (0, int(name[-1])):
+            continue
+        node = NODES[name].format(d=domain)
+        if name in required:
+            node = node.replace(" (", f" <{required[name]}> (")
+        imported = f', "{domain}": {version}' if version else ""
+        for scope in ("plain", "If"):
+            body = SCOPES[scope].format(node=node, inputs=f"float[{X.size}] x", weights=weights)
+            model = onnx_ir.from_onnx_text(f'<ir_version: 8, opset_import: ["": 19{imported}]> {body}')
+            result = castsmith.optimize(model, target="qonnx")
+            kept = scope == "plain" and (name, domain, version) in stays
+            assert any(each.domain for each in result.model.graph.all_nodes()) == kept
+            found = [[each.code for each in castsmith.check(m, target="qonnx")] for m in (model, result.model)]
+            assert ["target-lacks-operator" in codes for codes in found] == [not kept, False]
+            if scope == "plain":
+                with np.errstate(all="ignore"):
+                    y = onnx_exec.execute_onnx(ModelWrapper(onnx_ir.to_proto(result.model)), {"x": X})["y"]
+                expected = executed(name, X).astype(np.float32)
+                numbers = ~np.isnan(expected)
+                assert np.isnan(y[~numbers]).all()
+                assert y[numbers].tobytes() == expected[numbers].tobytes(), (name, domain, version)
 
 
 def test_version_2_of_trunc_does_not_use_its_input_width():
