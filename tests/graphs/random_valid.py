@@ -7,8 +7,12 @@ without value_info, functions with attributes, nested If, Loop and Scan. Each is
 
 from __future__ import annotations
 
+import faulthandler
+import multiprocessing
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from random import Random
 from typing import Any
 
@@ -27,6 +31,7 @@ ALL = tuple(dtype for dtype in DataType if dtype is not DataType.UNDEFINED)
 _UNARY = ("Identity", "Neg", "Abs", "Relu", "Sign", "Floor", "Not", "Transpose", "Shape", "IsNaN", "Round", "Softsign")
 _BINARY = ("Add", "Sub", "Mul", "Max", "Min", "And", "Xor", "Equal", "Less", "Greater", "GreaterOrEqual", "BitwiseOr")
 _ATTEMPTS = 60
+_REFUSED = 3
 
 
 def random_valid_model(random: Random) -> onnx.ModelProto:
@@ -390,7 +395,35 @@ class Builder(Values):
         share = self.random.choice((0.0, 0.5, 1.0))
         if not share:
             return model
-        inferred = onnx.shape_inference.infer_shapes(model)
-        kept = [info for info in inferred.graph.value_info if self.random.random() < share]
+        kept = [info for info in _inferred(model) if self.random.random() < share]
         model.graph.value_info.extend(kept)
         return model
+
+
+def _inferred(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
+    """Return what the inference of onnx says of all values.
+
+    It is asked in a process of its own: there are valid models on which it ends in a segmentation fault, such as a
+    function with a reference to an attribute in a Loop in an If; of those it says nothing.
+    """
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_send_inferred, args=(model, sender), daemon=True)
+    process.start()
+    sender.close()
+    try:
+        return list(onnx.GraphProto.FromString(receiver.recv_bytes()).value_info)
+    except EOFError:
+        process.join()
+        if process.exitcode == _REFUSED:
+            raise onnx.shape_inference.InferenceError("the inference refuses the model") from None
+        return []
+
+
+def _send_inferred(model: onnx.ModelProto, sender: Connection) -> None:
+    faulthandler.disable()
+    try:
+        inferred = onnx.shape_inference.infer_shapes(model)
+    except onnx.shape_inference.InferenceError:
+        os._exit(_REFUSED)
+    sender.send_bytes(onnx.GraphProto(value_info=inferred.graph.value_info).SerializeToString())
