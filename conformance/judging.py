@@ -71,7 +71,7 @@ def judge(vector: Vector, content: bytes) -> Outcome:
     first = None
     if fixed.size:
         at = int(fixed[0])
-        first = Deviation(at, _input_text(vector, at), _text(expected, at), _text(got, at))
+        first = Deviation(at, _input_text(vector, at), element_text(expected, at), element_text(got, at))
     status: Status = "wrong" if fixed.size else "right"
     return Outcome(vector.name, status, expected.size, *counts, int(other_nan.sum()), first)
 
@@ -103,20 +103,20 @@ def _input_text(vector: Vector, at: int) -> str:
     data, *others = vector.inputs
     flat = data.elements.reshape(-1)
     if not others or vector.op in ("CastLike", "Trunc"):
-        return _text(flat, at)
+        return element_text(flat, at)
     shape = data.elements.shape
     index = np.unravel_index(at, shape)
-    texts = [_text(flat, at)]
+    texts = [element_text(flat, at)]
     for each in others:
         array = each.elements
         place: tuple[Any, ...] = () if array.ndim == 0 else (index[0],)
         if array.ndim == 2:
             place = (index[0], int(index[1]) // (shape[1] // array.shape[1]))
-        texts.append(f"{each.name} {_text(array[place].reshape(1), 0)}")
+        texts.append(f"{each.name} {element_text(array[place].reshape(1), 0)}")
     return ", ".join(texts)
 
 
-def _text(elements: Array, at: int) -> str:
+def element_text(elements: Array, at: int) -> str:
     """Return an element as text: a number with its code, so that -0, NaN and neighbours are told apart."""
     element = elements[at]
     if elements.dtype.kind in "OUST":

@@ -26,7 +26,7 @@ def add_to(commands: Commands) -> None:
         commands, "conformance", run_list, "vectors of every conversion, and what an engine makes of them"
     )
     add_json(parser)
-    inner = parser.add_subparsers(metavar="[export DIR | run [DIR]]")
+    inner = parser.add_subparsers(metavar="[export | run]")
     export = add_command(inner, "export", run_export, "write the suite: models, data sets, raw vectors and a manifest")
     export.add_argument("output", metavar="DIR", help="a new directory")
     export.add_argument(

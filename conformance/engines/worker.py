@@ -145,10 +145,14 @@ def openvino_engine() -> Engine:
     settings = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1}
 
     def convert(job: Job, inputs: Sequence[Array]) -> Array:
+        lacking = next((each["type"] for each in (*job["inputs"], job["output"]) if each["type"] not in types), None)
+        if lacking is not None:
+            raise RefusalError(f"OpenVINO has no type {lacking}")
         model = core.read_model(job["model_with_inputs"])
         request = core.compile_model(model, "CPU", settings).create_infer_request()
+        memory: list[Array] = []  # a tensor does not keep the array whose memory it shares
         for index, (given, array) in enumerate(zip(job["inputs"], inputs, strict=True)):
-            request.set_input_tensor(index, _openvino_tensor(openvino, types, given["type"], array))
+            request.set_input_tensor(index, _openvino_tensor(openvino, types[given["type"]], array, memory))
         request.infer()
         tensor = request.get_output_tensor(0)
         name, count = job["output"]["type"], int(np.prod(tensor.shape, dtype=np.int64))
@@ -157,21 +161,20 @@ def openvino_engine() -> Engine:
             raise RefusalError(f"the output is {found}, not {types[name]}")
         if name == "string":
             return np.asarray(tensor.str_data, object)
-        content = tensor.bytes_data.tobytes()
+        content = np.ascontiguousarray(tensor.data).tobytes()
         return unpack(content, name, count) if name in _PACKED else np.frombuffer(content, dtype_of(name))
 
     return convert
 
 
-def _openvino_tensor(openvino: Any, types: Mapping[str, str], name: str, array: Array) -> Any:
-    if name not in types:
-        raise RefusalError(f"OpenVINO has no type {name}")
+def _openvino_tensor(openvino: Any, name: str, array: Array, memory: list[Array]) -> Any:
+    """Return a tensor of the type `name` of OpenVINO; what it points to is added to `memory`."""
     if name == "string":
         return openvino.Tensor(np.asarray(array, np.str_))
-    tensor = openvino.Tensor(openvino.Type(types[name]), openvino.Shape(array.shape))
-    content = pack(array, _PACKED[name]) if name in _PACKED else np.ascontiguousarray(array).tobytes()
-    tensor.bytes_data[:] = np.frombuffer(content, np.uint8)
-    return tensor
+    packed = {"u4": 4, "i4": 4, "u2": 2, "f4e2m1": 4}
+    content = pack(array, packed[name]) if name in packed else np.ascontiguousarray(array).tobytes()
+    memory.append(np.frombuffer(bytearray(content), np.uint8))
+    return openvino.Tensor(memory[-1], openvino.Shape(array.shape), getattr(openvino.Type, name))
 
 
 def tract_engine() -> Engine:

@@ -1,6 +1,6 @@
 """Cast as a named runtime computes it, even if wrong, for folding what the standard leaves open as that runtime would.
 
-    onnxruntime    the CPU kernel of ONNX Runtime 1.31, one Cast at a time, on x86-64
+    onnxruntime    the CPU kernel of ONNX Runtime 1.32, one Cast at a time, on x86-64
     reference      the reference evaluator of onnx 1.23, on numpy 2 and ml_dtypes 0.6
 
 `castsmith.numerics.runtimes.differences` lists how each departs from the schema. A result that differs between the body

@@ -1,4 +1,4 @@
-"""The CPU Cast kernel of ONNX Runtime 1.31 on x86-64, each departure from the schema as one step.
+"""The CPU Cast kernel of ONNX Runtime 1.32 on x86-64, each departure from the schema as one step.
 
 to float8, float8e8m0, float16, bfloat16     by way of float: two roundings from double and wide integers
 to int4, uint4, int2, uint2                  half away from zero, and the low bits of the int32

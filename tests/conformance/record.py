@@ -3,6 +3,7 @@
 python -m tests.conformance.record domains              both implementations, all 2**32 floats: about 15 minutes
 python -m tests.conformance.record engine NAME [PYTHON] one engine, in the environment of an interpreter
 python -m tests.conformance.record pages                the pages, from the records
+    python -m tests.conformance.record pages                the pages, from the records
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 from castsmith.conformance import every_type, suite
 from castsmith.conformance.domains import domain_hash, domains
 from castsmith.conformance.engines import run
+from tests.conformance.pages import write_pages
 from tests.conformance.second import second_hash
 
 FOLDER = Path(__file__).parents[2] / "docs" / "conformance"
@@ -74,6 +76,8 @@ def main(words: list[str]) -> None:
             record_domains()
         case ["engine", engine, *python]:
             record_engine(engine, *python)
+        case ["pages"]:
+            write_pages(FOLDER)
         case _:
             raise SystemExit(__doc__)
 

@@ -117,7 +117,7 @@ def test_every_field_of_a_public_class_is_described(name: str) -> None:
 
 def test_the_notebook_runs_and_shows_a_table_for_each_result() -> None:
     page = "\n".join(reference.PAGES["howto/notebook.md"]())
-    assert page.count("<table>") == 4  # of Result, ModelDiff, Verdict and Bounds
+    assert page.count("<table>") == 5  # two of Result, and of ModelDiff, Verdict and Bounds
     assert page.count("```python") == 7
     assert "```text\nMul needs operands of one type" in page
     with pytest.raises(ZeroDivisionError):

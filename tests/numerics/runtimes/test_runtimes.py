@@ -23,8 +23,8 @@ from tests.versions import ONNXRUNTIME
 LACKING = {"float4e2m1", "float6e2m3", "float6e3m2"}
 PAIRS = [(a, b) for a in oracle.TYPES for b in oracle.TYPES if a != b]
 IN_ORT = [pair for pair in PAIRS if not LACKING & set(pair)]
-VERSION = ONNXRUNTIME == (1, 31)
-same_version = pytest.mark.skipif(not VERSION, reason="describes ONNX Runtime 1.31")
+VERSION = ONNXRUNTIME == (1, 32)
+same_version = pytest.mark.skipif(not VERSION, reason="describes ONNX Runtime 1.32")
 
 
 def given(source: str, target: str) -> np.ndarray:
