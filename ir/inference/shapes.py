@@ -28,6 +28,7 @@ def inferred_shapes(model: onnx_ir.Model, *, from_declared: bool = False) -> dic
         tensor = value.const_value
         if tensor is not None and tensor.nbytes <= _SMALL:
             graph.initializer.append(onnx_ir.serde.serialize_tensor(tensor))
+            graph.initializer[-1].name = value.name or ""  # a tensor need not have the name of its value
         elif tensor is not None and not value.is_graph_input():
             dims = [int(dim) for dim in tensor.shape.numpy()]
             graph.input.append(onnx.helper.make_tensor_value_info(value.name or "", int(tensor.dtype), dims))
