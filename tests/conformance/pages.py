@@ -46,7 +46,7 @@ WRITTEN = "<!-- Written by `python -m tests.conformance.record pages`. -->\n"
 
 @dataclass(frozen=True)
 class Record:
-    """What one engine made of the suite."""
+    """The results of one engine for the suite."""
 
     engine: str
     version: str
