@@ -260,7 +260,7 @@ def sweep(count: int, models: list[Path], first: int) -> Counter[str]:
 def sources(folder: Path, corpus: str) -> list[Path]:
     """The models to change: those of the repository, golden cases, random ones, and those of a folder."""
     made: list[Path] = []
-    for source in (*goldens(), *SOURCES["random"]("200")):
+    for source in (*goldens(), *SOURCES["random"]("200", 0)):
         (place := folder / str(len(made))).mkdir()
         made.append(source.file(place))
     found = [*MODELS, *(sorted(Path(corpus).rglob("*.onnx")) if corpus else ())]
