@@ -44,6 +44,10 @@ REPORTED = {"onnxruntime": "onnxruntime", "reference": "onnx", "openvino": "open
 WRITTEN = "<!-- Written by `python -m tests.conformance.record pages`. -->\n"
 
 
+_MOST_NAMES = 6
+"""Types that are listed; of more, the number is given."""
+
+
 @dataclass(frozen=True)
 class Record:
     """The results of one engine for the suite."""
@@ -68,10 +72,10 @@ class Cause:
         return ", ".join(dict.fromkeys(each.op for each in self.vectors))
 
     def sources(self) -> str:
-        return ", ".join(dict.fromkeys(type_name(each.inputs[0].dtype) for each in self.vectors))
+        return _some([type_name(each.inputs[0].dtype) for each in self.vectors])
 
     def targets(self) -> str:
-        return ", ".join(dict.fromkeys(type_name(each.output_type) for each in self.vectors))
+        return _some([type_name(each.output_type) for each in self.vectors])
 
 
 def read_records(folder: Path) -> list[Record]:
@@ -108,7 +112,8 @@ def kind_of(vector: Vector, first: dict[str, Any]) -> str:
     if data.dtype.kind in "OUST":
         return "reads text otherwise"
     if vector.op in ("QuantizeLinear", "DequantizeLinear"):
-        return WRAPS if vector.output_type.is_integer() else "quantization"
+        far = abs(float(data[index])) >= 65504
+        return WRAPS if far and vector.output_type.is_integer() else "rounding of quotients or products"
     source, row = element_type(vector.inputs[0].dtype), element_type(vector.output_type)
     number = float(data[index])
     for named, holds in (("NaN", np.isnan(number)), ("infinity", np.isinf(number)), ("zero", number == 0)):
@@ -180,23 +185,13 @@ def results_page(records: Sequence[Record], vectors: dict[str, Vector]) -> Itera
     yield from table(heads, [_summary(record) for record in records])
     yield "\n## What is wrong\n"
     yield from paragraph(
-        "Each cause once, with the conversions and the first input that show it. The sentence of the standard decides"
-        " against the engine; the last column runs the vector."
+        "Each cause once, with the conversions and the first input that show it; of an optimizing ONNX Runtime, what it"
+        " does not share with the one without. The sentence of the standard decides against the engine; the last column"
+        " runs the vector."
     )
-    heads = (
-        "engine",
-        "operator",
-        "to",
-        "settings",
-        "inputs",
-        "from",
-        "first input",
-        "required",
-        "given",
-        "the standard",
-        "shown by",
-    )
-    yield from table(heads, [_cause_row(record, each) for record in records for each in causes(record, vectors)])
+    heads = ("engine", "what", "settings", "operators", "from", "to", "first input", "required", "given")
+    rows = [_cause_row(record, each) for record in records for each in _own_causes(record, records[0], vectors)]
+    yield from table((*heads, "the standard", "shown by"), rows)
     yield "\n## Cast, pair by pair\n"
     yield from paragraph(
         "A number is how many elements are wrong; an empty cell is a refusal. CastLike and the other operators are in"
@@ -204,6 +199,23 @@ def results_page(records: Sequence[Record], vectors: dict[str, Vector]) -> Itera
     )
     names = [name for name, each in vectors.items() if each.op == "Cast"]
     yield from table(["vector", *(TITLES[each.engine] for each in records)], _pairs(records, list(vectors), names))
+
+
+def _own_causes(record: Record, base: Record, vectors: dict[str, Vector]) -> list[Cause]:
+    """Return the causes; of ONNX Runtime with optimization, those that it does not share with `base`, without."""
+    found = causes(record, vectors)
+    if record is base or not record.engine.startswith(base.engine):
+        return found
+    known = {(each.kind, each.settings, each.targets()) for each in causes(base, vectors) if each.kind not in OF_ALL}
+    return [
+        each for each in found if each.kind not in OF_ALL and (each.kind, each.settings, each.targets()) not in known
+    ]
+
+
+def _some(names: list[str]) -> str:
+    """Return the names, or how many they are."""
+    unique = list(dict.fromkeys(names))
+    return ", ".join(unique) if len(unique) <= _MOST_NAMES else f"{len(unique)} types"
 
 
 def _summary(record: Record) -> list[object]:
