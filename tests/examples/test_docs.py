@@ -52,9 +52,11 @@ def test_a_block_that_does_not_do_what_the_page_says_is_found(page: str) -> None
 
 
 def test_what_is_not_run_is_known() -> None:
-    """Each block that is not run says why; no other is left out."""
+    """Each block that is not run says why; no other is left out but the scripts for trackers, which have their test."""
     left_out = {page: [block.not_run for block in blocks(PAGES[page]) if block.not_run] for page in WRITTEN}
+    left_out = {page: reasons for page, reasons in left_out.items() if "/deviations/" not in page}
     assert {page: len(reasons) for page, reasons in left_out.items() if reasons} == {
+        "docs/conformance/index.md": 1,
         "docs/speed.md": 1,
         "docs/testing.md": 1,
     }
