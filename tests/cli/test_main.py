@@ -193,16 +193,24 @@ def test_an_interrupt_while_modules_are_imported_gives_no_traceback(tmp_path: Pa
             "sys.exit(entry.main())"
         )
         command = [sys.executable, "-c", code, "optimize", str(model), "-o", str(tmp_path / "b.onnx")]
-        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+        ended = subprocess.run(command, capture_output=True, text=True, check=False, preexec_fn=_heed_signals)
         assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", ""), module
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.onnx"]
+
+
+def _heed_signals() -> None:
+    """Let a process end at an interrupt even if the tests themselves run in the background, where it is ignored."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
 
 
 def _ended_by(
     number: signal.Signals, command: list[str], ready: Callable[[], bool]
 ) -> subprocess.CompletedProcess[str]:
     """Return the outcome of the command after the signal, which is sent once it is `ready`."""
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=_heed_signals
+    ) as process:
         while not ready() and process.poll() is None:
             time.sleep(0.005)
         process.send_signal(number)
