@@ -148,7 +148,7 @@ def write_pages(folder: Path) -> None:
     _write(folder / "domains.md", domains_page(json.loads((folder / "domains.json").read_text(encoding="utf-8"))))
     for record in records:
         if record.engine in REPORTED:
-            page = folder / "deviations" / f"{REPORTED[record.engine]}.md"
+            page = folder.parent / "deviations" / f"{REPORTED[record.engine]}.md"
             _write(page, deviations_page(record, causes(record, vectors)))
 
 

@@ -20,7 +20,7 @@ SCRIPTS = [
     (name, code, got)
     for engine, name in REPORTED.items()
     if engine != "openvino"
-    for code, got in SCRIPT.findall((FOLDER / "deviations" / f"{name}.md").read_text())
+    for code, got in SCRIPT.findall((FOLDER.parent / "deviations" / f"{name}.md").read_text())
 ]
 RECORDED = {each.engine: each for each in read_records(FOLDER)}
 
