@@ -28,10 +28,10 @@ def test_halves_have_the_published_hashes_in_both_implementations() -> None:
 
 
 @pytest.mark.parametrize(
-    "domain", sampled("domains of 2**32 floats by a second implementation", OF_FLOAT, 1), ids=Domain.name
+    "domain", sampled("domains of 2**32 floats by a second implementation", OF_FLOAT[::7], 1), ids=Domain.name
 )
 def test_floats_have_the_published_hashes(domain: Domain) -> None:
-    """By the second implementation, of 3 seconds; `python -m tests.conformance.record domains` compares both."""
+    """Some, by the second implementation; `python -m tests.conformance.record domains` compares both in all."""
     assert second_hash(domain) == PUBLISHED[domain.name()]
 
 

@@ -89,7 +89,7 @@ def _compare(vector: Vector) -> None:
     settings = oracle.Settings(attributes.get("saturate", 1) == 1, attributes.get("round_mode", "up"), vector.opset)
     data, output = vector.inputs[0].elements, vector.output
     every = np.flatnonzero(vector.defined())
-    some = every[:: max(1, every.size // 400)]
+    some = every[:: max(1, every.size // 200)]
     numbers = [oracle.decode(source, code) for code in codes_of(data[some]).tolist()]
     assert codes_of(output[some]).tolist() == oracle.cast_codes(source, target, numbers, settings)
 
