@@ -30,6 +30,7 @@ from onnx_ir import DataType
 import castsmith
 from castsmith.conformance.quantized import dequantize_vectors, quantize_vectors, trunc_vectors
 from castsmith.conformance.vectors import Operand, Vector, bit_cast_vectors, cast_vectors
+from castsmith.ir.io import umask
 from castsmith.numerics.cast import NEWEST_OPSET, code_mask
 from castsmith.numerics.errors import OptionError
 from castsmith.numerics.types import element_type, type_name
@@ -125,17 +126,11 @@ def _published(target: Path) -> Generator[Path]:
     place = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     try:
         yield place
-        os.chmod(place, 0o777 & ~_umask())
+        os.chmod(place, 0o777 & ~umask())
         place.replace(target)
     except BaseException:
         shutil.rmtree(place, ignore_errors=True)
         raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 @dataclass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -80,27 +80,17 @@ Maker = Callable[[int], Vector]
 
 def _by_opset(make: Maker, opset: int | None) -> Iterator[Vector]:
     """Yield the vector at `opset`, or at the first and at each later opset at which its output changes."""
-    made: list[tuple[int, Vector]] = []
+    made: list[Vector] = []
     for each in (OLDEST_OPSET, *_CHANGES) if opset is None else (opset,):
         try:
             vector = make(each)
         except CastsmithError:
             continue
-        if not made or not _alike(made[-1][1], vector):
-            made.append((each, vector))
-    ends = [begin - 1 for begin, _ in made[1:]] + [NEWEST_OPSET if opset is None else opset]
-    for (begin, vector), end in zip(made, ends, strict=False):
-        yield Vector(
-            f"{vector.name}_opset{begin}",
-            vector.op,
-            begin,
-            end,
-            vector.attributes,
-            vector.inputs,
-            vector.output,
-            vector.spans,
-            vector.clause,
-        )
+        if not made or not _alike(made[-1], vector):
+            made.append(vector)
+    ends = [each.opset - 1 for each in made[1:]] + [NEWEST_OPSET if opset is None else opset]
+    for vector, end in zip(made, ends, strict=False):
+        yield replace(vector, name=f"{vector.name}_opset{vector.opset}", last_opset=end)
 
 
 def _alike(a: Vector, b: Vector) -> bool:

@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from castsmith.conformance.engines.worker import LIBRARIES
+from castsmith.conformance.engines.worker import LIBRARIES, MODELS
 from castsmith.conformance.exporting import model_bytes, raw_bytes
 from castsmith.conformance.judging import Outcome, judge
 from castsmith.conformance.vectors import Vector
@@ -121,13 +121,16 @@ class _Batch:
             "attributes": dict(vector.attributes),
             "inputs": inputs,
             "output": output,
-            "model": self._model(f"{number}.constant.onnx", vector, constant=True),
-            "model_with_inputs": self._model(f"{number}.onnx", vector, constant=False),
+            "model": self._model(number, vector),
         }
 
-    def _model(self, name: str, vector: Vector, *, constant: bool) -> str:
-        path = self._folder / name
-        path.write_bytes(model_bytes(vector, vector.inputs, vector.output, constant=constant))
+    def _model(self, number: int, vector: Vector) -> str:
+        """Write the model as the engine takes it, and return its path; empty for an engine that runs no models."""
+        constant = MODELS.get(self._engine)
+        if constant is None:
+            return ""
+        path = self._folder / f"{number}.onnx"
+        path.write_bytes(model_bytes(vector, vector.inputs, vector.output, constant=constant == "constant"))
         return str(path)
 
     def _process(self, jobs: Sequence[dict[str, Any]], start: int) -> int:

@@ -4,7 +4,7 @@
 
 The file imports numpy, ml_dtypes and the engine, nothing of this program, so that it runs in any environment. JOBS has
 a line of JSON for each vector: its place in the list, `op`, `attributes`, `inputs` and `output`, each with type, shape
-and the file of its elements, and `model`, a model with the inputs as constants. The number of a vector is printed when
+and the file of its elements, and `model`, a model as `MODELS` says. The number of a vector is printed when
 it begins. Its output is written to FOLDER/NUMBER, or the reason for a refusal to FOLDER/NUMBER.refused.
 """
 
@@ -148,7 +148,7 @@ def openvino_engine() -> Engine:
         lacking = next((each["type"] for each in (*job["inputs"], job["output"]) if each["type"] not in types), None)
         if lacking is not None:
             raise RefusalError(f"OpenVINO has no type {lacking}")
-        model = core.read_model(job["model_with_inputs"])
+        model = core.read_model(job["model"])
         request = core.compile_model(model, "CPU", settings).create_infer_request()
         memory: list[Array] = []  # a tensor does not keep the array whose memory it shares
         for index, (given, array) in enumerate(zip(job["inputs"], inputs, strict=True)):
@@ -183,7 +183,7 @@ def tract_engine() -> Engine:
 
     def convert(job: Job, inputs: Sequence[Array]) -> Array:
         _plain_only(job)
-        model = tract.onnx().load(job["model_with_inputs"]).into_model().into_runnable()
+        model = tract.onnx().load(job["model"]).into_model().into_runnable()
         return np.asarray(model.run(list(inputs))[0].to_numpy())
 
     return convert
@@ -198,7 +198,7 @@ def onnx2torch_engine() -> Engine:
     to, back = _torch_views(torch)
 
     def convert(job: Job, inputs: Sequence[Array]) -> Array:
-        module = onnx2torch.convert(onnx.load(job["model_with_inputs"]))
+        module = onnx2torch.convert(onnx.load(job["model"]))
         return back(module(*(to(given["type"], array) for given, array in zip(job["inputs"], inputs, strict=True))))
 
     return convert
@@ -398,6 +398,12 @@ ENGINES: dict[str, tuple[str, Callable[[], Engine]]] = {
     "qonnx": ("qonnx", qonnx_engine),
 }
 """Engines by name: the package whose version is stated, and the function that imports it."""
+
+MODELS = {
+    **dict.fromkeys((*(name for name in ENGINES if name.startswith(_ORT)), "reference"), "constant"),
+    **dict.fromkeys(("openvino", "tract", "onnx2torch"), "inputs"),
+}
+"""Engines that run models, and whether these have the operands as constants or as inputs."""
 
 LIBRARIES = ("ml_dtypes", "torch", "jax", "tensorflow", "tinygrad")
 """Engines without the attribute `saturate`."""

@@ -24,7 +24,7 @@ from castsmith.lazy import door
 if TYPE_CHECKING:
     from castsmith.ir.io.carried import training_of
     from castsmith.ir.io.file_ranges import file_of, relabelled, release_pages, stored_as
-    from castsmith.ir.io.files import destination, flush, mode_for, new_file, replace, same_name
+    from castsmith.ir.io.files import destination, flush, mode_for, new_file, replace, same_name, umask
     from castsmith.ir.io.loading import as_model, from_bytes, load, load_structure
     from castsmith.ir.io.protos import REPEATED, root_cause
     from castsmith.ir.io.saving import kept_note, reloaded, save, write, write_to
@@ -70,6 +70,7 @@ __all__ = [
     "stored_as",
     "streamed",
     "training_of",
+    "umask",
     "write",
     "write_to",
 ]
@@ -80,7 +81,7 @@ if not TYPE_CHECKING:
         {
             "carried": ("training_of",),
             "file_ranges": ("file_of", "relabelled", "release_pages", "stored_as"),
-            "files": ("destination", "flush", "mode_for", "new_file", "replace", "same_name"),
+            "files": ("destination", "flush", "mode_for", "new_file", "replace", "same_name", "umask"),
             "loading": ("as_model", "from_bytes", "load", "load_structure"),
             "protos": ("REPEATED", "root_cause"),
             "saving": ("kept_note", "reloaded", "save", "write", "write_to"),

@@ -88,7 +88,7 @@ def mode_for(path: Path) -> int:
     try:
         return path.stat().st_mode & 0o777
     except OSError:
-        return 0o666 & ~_umask()
+        return 0o666 & ~umask()
 
 
 def replace(part: Path, path: Path) -> None:
@@ -146,7 +146,8 @@ def _sync_folder(folder: Path) -> None:
             os.close(descriptor)
 
 
-def _umask() -> int:
+def umask() -> int:
+    """Return the permissions that new files and folders of this process do not get."""
     mask = os.umask(0)
     os.umask(mask)
     return mask
