@@ -24,6 +24,7 @@ from castsmith.lowering.check import unreported_errors
 from castsmith.lowering.fewest import Fewest
 from castsmith.lowering.pipeline import name_of
 from castsmith.lowering.results import ConvertResult
+from castsmith.lowering.widen import UnifyOperands
 from castsmith.numerics.errors import CastsmithError, OptionError, present
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import element_type
@@ -187,6 +188,7 @@ def _attempt(
         *_widening(work, request.to),
         ConvertPrecision(request.to, request.target, request.io, keep=keep, lower=request.lower, bound=request.bound),
         *_without_double(work, request),
+        *(() if request.target is None else (UnifyOperands(request.target),)),
         SimplifyCasts(target=request.target),
     )
     mixed, repair, is_converted = set[Site](), False, False

@@ -66,11 +66,13 @@ FINDINGS = (
     Page(
         "target-lacks-form",
         "finding",
-        "A QuantizeLinear or DequantizeLinear in a form that the target does not take.",
+        "An operator in a form that the target does not take.",
         "TensorRT quantizes symmetrically: zero points are constants of zeros, scales are positive, int4 is for weights"
-        " alone, and blocks lie along one of the last two axes.",
+        " alone, and blocks lie along one of the last two axes. TensorRT 11 requires one type of the operands of Pow,"
+        " GridSample, RMSNormalization, Attention and QuantizeLinear, which the standard lets differ.",
         "y = QuantizeLinear (x, scale, zero_point {3})  # for tensorrt-11",
-        "Quantize the model again, symmetrically: another zero point gives other numbers, so optimize changes nothing.",
+        "Quantize the model again, symmetrically: another zero point gives other numbers, so optimize changes nothing."
+        " Operands of several types are cast by optimize and convert to one that holds all of them.",
     ),
     Page(
         "leaves-device",

@@ -111,6 +111,17 @@ LOWERING = (
         "If refused, change the operator or its type in the model.",
     ),
     Page(
+        "unify-operands",
+        "rewrite",
+        "The operands of a node are cast to one type, because the layer of the target takes one. Refused for some.",
+        "The standard lets Pow, GridSample, RMSNormalization, Attention and QuantizeLinear mix types; a strongly typed"
+        " TensorRT network does not, and inserts no casts.",
+        "- y = Pow (x, e)  # (float16[N], float[])\n+ y = Cast <to = float16> (Pow (x_float, e))",
+        "Bit-exact for QuantizeLinear. A constant that the type of the first operand holds is cast to that, and"
+        " computed as the standard defines it; else a type that holds all operands is used. If refused, cast"
+        " an operand in the model.",
+    ),
+    Page(
         "widen-storage",
         "rewrite",
         "Values of a 16-bit float type that the target lacks are kept in float. Refused where an operator forbids it.",

@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING
 from castsmith.lazy import door
 
 if TYPE_CHECKING:
-    from castsmith.ir.targets.kernels import DEFAULT_TARGET, takes_identity, takes_operator, takes_type, varied_input
+    from castsmith.ir.targets.kernels import (
+        DEFAULT_TARGET,
+        operands_of_several_types,
+        takes_identity,
+        takes_operator,
+        takes_type,
+        varied_input,
+    )
     from castsmith.ir.targets.probing import probe, target_text
     from castsmith.ir.targets.reading import TARGETS_FOLDER, as_target, load_target, target_names
     from castsmith.ir.targets.target import QUANTIZATION_RULES, Target, TargetError, WrongCast, WrongFusion
@@ -28,6 +35,7 @@ __all__ = [
     "WrongFusion",
     "as_target",
     "load_target",
+    "operands_of_several_types",
     "probe",
     "takes_identity",
     "takes_operator",
@@ -41,7 +49,14 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = door(
         __name__,
         {
-            "kernels": ("DEFAULT_TARGET", "takes_identity", "takes_operator", "takes_type", "varied_input"),
+            "kernels": (
+                "DEFAULT_TARGET",
+                "operands_of_several_types",
+                "takes_identity",
+                "takes_operator",
+                "takes_type",
+                "varied_input",
+            ),
             "probing": ("probe", "target_text"),
             "reading": ("TARGETS_FOLDER", "as_target", "load_target", "target_names"),
             "target": ("QUANTIZATION_RULES", "Target", "TargetError", "WrongCast", "WrongFusion"),

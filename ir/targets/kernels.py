@@ -5,7 +5,7 @@ Without a target, or if the kernels of the target are unknown, those of ONNX Run
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 
 import onnx_ir
@@ -65,6 +65,27 @@ def takes_type(
     if formal.variable != varied.variable:
         return dtype not in (target or _default()).lacks
     return takes_operator(node.op_type, dtype, opset, target)
+
+
+def operands_of_several_types(
+    node: onnx_ir.Node,
+    type_of: Callable[[onnx_ir.Value | None], DataType | None],
+    imports: Mapping[str, int],
+    target: Target,
+) -> dict[int, DataType]:
+    """Return the types of the operands of elements, by index, if the target requires one and they have several.
+
+    Operands of elements are those that the standard allows to be float; a mask of bool is not one.
+    """
+    key = op_key(node, imports) if node.op_type in target.one_type and node.domain in DEFAULT_DOMAINS else None
+    if key is None:
+        return {}
+    found: dict[int, DataType] = {}
+    for index, (value, formal) in enumerate(zip(node.inputs, actual_inputs(key, len(node.inputs)), strict=True)):
+        dtype = type_of(value)
+        if formal is not None and DataType.FLOAT in formal.allowed and dtype not in (None, DataType.BOOL):
+            found[index] = dtype
+    return found if len(set(found.values())) > 1 else {}
 
 
 @cache

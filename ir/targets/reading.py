@@ -110,6 +110,7 @@ def _target(data: dict[str, Any]) -> Target:
         fallback=fallback,
         off_device=off_device,
         quantization=_rules(data.get("quantization", {})),
+        one_type=cast("dict[str, str]", dict(data.get("one_type", {}))),
         dropped=_kernels(data.get("dropped", [])),
         wrong_fusions=tuple(
             WrongFusion(_types(entry["types"]), frozenset(entry["operators"]), str(entry["how"]))

@@ -81,6 +81,8 @@ class Target:
         off_device: Types that the device lacks and the fallback has; those that have a lowering are in `lacks` instead.
         quantization: The rules of its QuantizeLinear and DequantizeLinear beyond the standard, some of
             `QUANTIZATION_RULES`, each with its source.
+        one_type: Operators whose operands of elements must all be of one type, where the standard allows several, each
+            with its source.
         dropped: For each type the operators without a kernel for their newest definition, and the opset of it.
         wrong_fusions: Fusions that change results or fail.
         wrong_casts: Casts that it computes differently from the schema.
@@ -104,6 +106,7 @@ class Target:
     fallback: Target | None = None
     off_device: frozenset[DataType] = frozenset()
     quantization: Mapping[str, str] = field(default_factory=dict[str, str])
+    one_type: Mapping[str, str] = field(default_factory=dict[str, str])
     dropped: Mapping[DataType, Mapping[str, int]] = field(default_factory=dict[DataType, Mapping[str, int]])
     wrong_fusions: tuple[WrongFusion, ...] = ()
     wrong_casts: tuple[WrongCast, ...] = ()

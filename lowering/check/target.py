@@ -15,7 +15,7 @@ from castsmith.ir.targets import Target, varied_input
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, graphs_with_initializers, imports_by_scope
 from castsmith.lowering.check.device import OF_RESULT, device_findings, is_prescribed
-from castsmith.lowering.check.quantization import quantization_findings
+from castsmith.lowering.check.forms import form_findings
 from castsmith.lowering.float8 import fused_wrongly, lacks_kernel
 from castsmith.numerics.types import CODED_TYPES, ELEMENT_TYPES, HALF_TYPES, type_name
 
@@ -43,7 +43,7 @@ def target_findings(model: onnx_ir.Model, inference: Inference | None, target: T
     if inference is not None:
         yield from kernel_findings(model, inference, target)
         yield from _cast_findings(model, inference, target)
-        yield from quantization_findings(model, inference, target)
+        yield from form_findings(model, inference, target)
         yield from device_findings(model, inference, target)
 
 

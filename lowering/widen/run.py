@@ -52,6 +52,7 @@ from castsmith.lowering.float8 import (
 from castsmith.lowering.interface import WIDE, widen_interface
 from castsmith.lowering.widen.casts import cast_before_transpose, round_casts_once
 from castsmith.lowering.widen.storage import effect_in_float, widen_storage, widened_tensor
+from castsmith.lowering.widen.unify import unify_operands
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import CODED_TYPES, HALF_TYPES, type_name
 
@@ -139,6 +140,7 @@ class WidenFloats(SessionPass):
 
     def rewrite(self, session: Session) -> RewriteResult:
         records = Records()
+        unify_operands(session, self.target, records)
         if {DataType.UNDEFINED, *HALF_TYPES} & mentioned_types(session.model):
             self._widen(session, records)
         records.rewrites += cast_before_transpose(session, self.target, NAME)

@@ -1,4 +1,4 @@
-"""The rules of a target for QuantizeLinear and DequantizeLinear that the standard does not have."""
+"""The forms of operators that a target does not take: of QuantizeLinear and DequantizeLinear, and of several types."""
 
 from __future__ import annotations
 
@@ -12,15 +12,38 @@ from castsmith.ir.constants import constant_tensor
 from castsmith.ir.inference import Inference
 from castsmith.ir.ops import DEFAULT_DOMAINS
 from castsmith.ir.records import Diagnostic, Severity
-from castsmith.ir.targets import QUANTIZATION_RULES, Target
+from castsmith.ir.targets import QUANTIZATION_RULES, Target, operands_of_several_types
 from castsmith.ir.text import site_of
-from castsmith.ir.walks import all_nodes
+from castsmith.ir.walks import all_nodes, imports_by_scope
+from castsmith.numerics.types import type_name
 
 _QUANTIZE, _DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
 _WAY_OUT = "quantize the model symmetrically, as this target requires"
 
 
-def quantization_findings(model: onnx_ir.Model, inference: Inference, target: Target) -> Iterator[Diagnostic]:
+def form_findings(model: onnx_ir.Model, inference: Inference, target: Target) -> Iterator[Diagnostic]:
+    """Yield the nodes whose operator the target supports, but not in this form."""
+    yield from _operand_findings(model, inference, target)
+    yield from _quantization_findings(model, inference, target)
+
+
+def _operand_findings(model: onnx_ir.Model, inference: Inference, target: Target) -> Iterator[Diagnostic]:
+    """Yield the nodes whose operands of elements have several types, for a target that requires one."""
+    if not target.one_type:
+        return
+    imports = imports_by_scope(model)
+    for node in all_nodes(model):
+        if node.graph is None or node.op_identifier() in model.functions:
+            continue
+        found = operands_of_several_types(node, inference.type_of, imports[node.graph], target)
+        if found:
+            names = " and ".join(type_name(dtype) for dtype in dict.fromkeys(found.values()))
+            message = f"{target.name} requires one type of the operands of {node.op_type}, which are {names}"
+            way_out = f"`optimize(target={target.name!r})` casts them to a type that holds both, if there is one"
+            yield Diagnostic("target-lacks-form", Severity.ERROR, site_of(node), message, way_out, "one-type")
+
+
+def _quantization_findings(model: onnx_ir.Model, inference: Inference, target: Target) -> Iterator[Diagnostic]:
     """Yield the nodes that break a rule of the target, each with the first rule that it breaks."""
     if not target.quantization:
         return

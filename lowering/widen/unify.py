@@ -1,0 +1,141 @@
+"""Operands of several types, for targets whose layers take one: cast to a type that holds all of them.
+
+The standard lets Pow, GridSample, RMSNormalization, Attention and QuantizeLinear mix types; a strongly typed TensorRT
+network does not.
+
+    y = Pow (x, e)                             # float16 and float
+becomes, with a constant exponent that float16 holds,
+    e_float16 = Cast <to = float16> (e), y = Pow (x, e_float16)
+and else
+    x_float = Cast <to = float> (x), y_float = Pow (x_float, e), y = Cast <to = float16> (y_float)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.constants import constant_tensor
+from castsmith.ir.inference import Session
+from castsmith.ir.ops import opset_of
+from castsmith.ir.records import Effect, Records, Refusal, RewriteResult
+from castsmith.ir.rewrite_pass import SessionPass
+from castsmith.ir.rewriting import Replacement, apply_replacement
+from castsmith.ir.targets import Target, operands_of_several_types
+from castsmith.ir.text import site_of
+from castsmith.ir.walks import all_nodes
+from castsmith.lowering.builder import Builder, new_constants
+from castsmith.lowering.encodings import inferred_declared
+from castsmith.lowering.float8 import Types
+from castsmith.lowering.widen.storage import NAME
+from castsmith.numerics.cast import cast
+from castsmith.numerics.embedding import embeds
+from castsmith.numerics.promotion import PromotionRules
+from castsmith.numerics.types import type_name
+
+_CANDIDATES = (DataType.FLOAT16, DataType.BFLOAT16, DataType.FLOAT)
+
+
+@dataclass(frozen=True)
+class UnifyOperands(SessionPass):
+    """Cast the operands of a node to one type where the target requires that.
+
+    Attributes:
+        target: The runtime that the model is for.
+    """
+
+    target: Target
+
+    def rewrite(self, session: Session) -> RewriteResult:
+        records = Records()
+        unify_operands(session, self.target, records)
+        return RewriteResult(session.model, bool(records.rewrites), records)
+
+
+def unify_operands(session: Session, target: Target, records: Records) -> None:
+    """Apply the rule to every node."""
+    if not any(node.op_type in target.one_type for node in all_nodes(session.model)):
+        return
+    types, namer = session.inference(PromotionRules()).types, session.namer()
+    with inferred_declared(session.model, types):
+        for node in list(all_nodes(session.model)):
+            if node.graph is None or node.op_identifier() in session.model.functions:
+                continue
+            answer = _unified(node, target, types, session.imports[node.graph])
+            if isinstance(answer, Replacement):
+                records.rewrites.append(apply_replacement(session, NAME, node, answer, namer, types))
+            elif answer is not None:
+                records.refusals.append(answer)
+
+
+def _unified(
+    node: onnx_ir.Node, target: Target, types: Types, imports: Mapping[str, int]
+) -> Replacement | Refusal | None:
+    operands = operands_of_several_types(node, lambda value: _type_of(value, types), imports, target)
+    if not operands:
+        return None
+    names = " and ".join(type_name(dtype) for dtype in dict.fromkeys(operands.values()))
+    dtype, effect = _common_type(node, operands, target, opset_of(imports, "") or 0)
+    if dtype is None:
+        reason = f"{target.name} has no {node.op_type} of {names}, and of no type that holds both"
+        return Refusal(NAME, "unify-operands", site_of(node), reason)
+    reason = f"{target.name} requires one type of the operands of {node.op_type}, which are {names}"
+    return _in_one_type(node, operands, dtype, types, reason, effect)
+
+
+def _type_of(value: onnx_ir.Value | None, types: Types) -> DataType | None:
+    return None if value is None else types.get(value, value.dtype)
+
+
+def _common_type(
+    node: onnx_ir.Node, operands: Mapping[int, DataType], target: Target, opset: int
+) -> tuple[DataType | None, Effect]:
+    """Return the type to compute in, None if there is no such type, and the effect."""
+    found = set(operands.values())
+    if node.op_type == "QuantizeLinear":  # the standard casts both to `precision`, the type of the scale by default
+        return DataType(node.attributes.get_int("precision", 0) or int(operands[1])), Effect.BIT_EXACT
+    first = next(iter(operands.values()))
+    if all(_is_held(node.inputs[index], first) for index, dtype in operands.items() if dtype != first):
+        return first, Effect.AS_DEFINED
+    held = (
+        dtype
+        for dtype in _CANDIDATES
+        if all(embeds(each, dtype) for each in found) and target.has_kernel(node.op_type, dtype, opset)
+    )
+    return next(held, None), Effect.IN_WIDER_TYPE
+
+
+def _is_held(value: onnx_ir.Value | None, dtype: DataType) -> bool:
+    """True for a constant whose elements the type holds; an integer one must not be negative, as an exponent."""
+    tensor = constant_tensor(value)
+    if tensor is None:
+        return False
+    array = tensor.numpy()
+    there = cast(cast(array, dtype), tensor.dtype)
+    return there.tobytes() == array.tobytes() and not (dtype.is_integer() and np.any(array < 0))
+
+
+def _in_one_type(
+    node: onnx_ir.Node, operands: Mapping[int, DataType], dtype: DataType, types: Types, reason: str, effect: Effect
+) -> Replacement:
+    build = Builder(new_constants([]))
+    inputs = [
+        build.cast(value, dtype) if index in operands and value is not None else value
+        for index, value in enumerate(node.inputs)
+    ]
+    attributes = [each for each in node.attributes.values() if each.name != "precision"]
+    made = onnx_ir.Node("", node.op_type, inputs, attributes, num_outputs=len(node.outputs))
+    build.nodes.append(made)
+    outputs: list[onnx_ir.Value] = []
+    for old, new in zip(node.outputs, made.outputs, strict=True):
+        given = _type_of(old, types)
+        changes = given in operands.values() and given != dtype
+        new.type, new.shape = onnx_ir.TensorType(dtype) if changes else old.type, old.shape
+        new.name = f"{old.name}_{type_name(dtype)}" if changes and old.name else old.name
+        outputs.append(build.cast(new, given) if given is not None and changes and old.name else new)
+        outputs[-1].name = old.name
+    return Replacement("unify-operands", reason, tuple(build.nodes), outputs=tuple(outputs), effect=effect)
