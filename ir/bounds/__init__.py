@@ -7,6 +7,7 @@ measured or unknown. `exceeding(found, to=...)` lists the values that a narrower
     rules, control_flow
     patterns        normalizations and softmax as exporters write them out
     interval, rounding, step    the interval of a value, what roundings add to it, and a node as its rule sees it
+    sums, weights   products with a constant matrix, and the constants that are matrices
     report          the public result: bounds by name, what exceeds a type, and which inputs to declare
 """
 

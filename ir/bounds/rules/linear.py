@@ -7,7 +7,6 @@ operand are bounded in norm (after a normalization), it is also at most the norm
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 from onnx_ir import DataType
 
 from castsmith.ir.bounds.interval import (
+    Ball,
     Dims,
     Ends,
     Interval,
@@ -25,15 +25,10 @@ from castsmith.ir.bounds.interval import (
 )
 from castsmith.ir.bounds.rounding import Array, sum_error, summed, vanished, with_slack
 from castsmith.ir.bounds.step import LENGTHS, LONGEST, Rule, Step, UnknownRangeError
+from castsmith.ir.bounds.sums import Matrix, ball_product, box_product, is_large, require_finite
 
-_CHUNK = 1 << 17
-"""Elements of a weight that are converted to float64 at a time: they stay in the cache of a processor."""
-_FOLLOWED = 1 << 22
-"""Elements of a weight that is multiplied even if nothing is known of the other operand: columns of zeros give zero."""
 _ROWS = 64
 """Rows of an operand that are followed one by one."""
-
-Matrix = np.ndarray[Any, Any]
 
 
 def product_error(size: Array, count: int, dtype: DataType | None) -> Array:
@@ -42,78 +37,14 @@ def product_error(size: Array, count: int, dtype: DataType | None) -> Array:
         return np.nan_to_num(size * sum_error(count + 1, dtype), nan=0.0, posinf=0.0) + vanished(count, dtype)
 
 
-def product_with(low: Array, high: Array, weights: Array) -> tuple[Array, Array, Array]:
-    """Bounds of x @ W for x in [low, high] (rows, k) and W (k, n), and the sum of absolute values of the terms.
-
-    An infinite bound stands for numbers without bound: it makes every column with a weight for it unbounded.
-    """
-    unbounded_low, unbounded_high = np.isinf(low), np.isinf(high)
-    if low.shape[1] == 1 and weights.shape[0] != 1:
-        plus, minus = np.maximum(weights, 0).sum(axis=0), np.minimum(weights, 0).sum(axis=0)
-        (least_a, most_a), (least_b, most_b) = (
-            products((low, high), (plus, plus)),
-            products((low, high), (minus, minus)),
-        )
-        size = products((np.zeros((1, 1)), np.maximum(np.abs(low), np.abs(high))), (plus - minus, plus - minus))[1]
-        return least_a + least_b, most_a + most_b, size
-    plus, minus = np.maximum(weights, 0), np.minimum(weights, 0)
-    lows, highs = np.where(unbounded_low, 0.0, low), np.where(unbounded_high, 0.0, high)
-    least, most = lows @ plus + highs @ minus, highs @ plus + lows @ minus
-    size = np.maximum(np.abs(lows), np.abs(highs)) @ (plus - minus)
-    if unbounded_low.any() or unbounded_high.any():
-        up, down = (plus > 0).astype(np.float64), (minus < 0).astype(np.float64)
-        ul, uh = unbounded_low.astype(np.float64), unbounded_high.astype(np.float64)
-        least = np.where(ul @ up + uh @ down > 0, -np.inf, least)
-        most = np.where(uh @ up + ul @ down > 0, np.inf, most)
-    return least, most, size
-
-
-def _row_blocks(weights: Matrix) -> Iterator[tuple[slice, Array]]:
-    """Yield the rows of W in float64, some at a time, with their numbers."""
-    height = max(1, _CHUNK // max(weights.shape[1], 1))
-    for start in range(0, weights.shape[0], height):
-        block = slice(start, start + height)
-        yield block, weights[block].astype(np.float64)
-
-
-def _columns_of(weights: Matrix) -> Iterator[Matrix]:
-    """Yield the matrix itself where its rows are contiguous, else some columns at a time, which then are."""
-    width = weights.shape[1] if weights.flags.c_contiguous else max(1, _CHUNK // max(weights.shape[0], 1))
-    for start in range(0, weights.shape[1], max(width, 1)):
-        yield weights[:, start : start + width]
-
-
-def _product_in_blocks(low: Array, high: Array, weights: Matrix) -> tuple[Array, Array, Array]:
-    """Return the result of `product_with`, with a part of the weights in memory at a time."""
-    shape = len(low), weights.shape[1]
-    least, most, size = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-    for block, part in _row_blocks(weights):
-        of = (slice(None), slice(None) if low.shape[1] == 1 else block)
-        found = product_with(low[of], high[of], part)
-        for total, each in zip((least, most, size), found, strict=True):
-            total += each
-    return least, most, size
-
-
 def _bounded_product(step: Step, low: Array, high: Array, weights: Matrix) -> Ends:
     """Bounds of x @ W in the type of the result, for x in [low, high] (rows, k or 1) and a constant W (k, n)."""
-    require_finite(weights)
     k, n = weights.shape
     if low.shape[1] not in (1, k) or not n:
         raise UnknownRangeError
-    if weights.size > _FOLLOWED and np.isneginf(low).all() and np.isposinf(high).all():
-        return np.full((len(low), n), -np.inf), np.full((len(low), n), np.inf)  # but for columns of zeros
-    parts = [_product_in_blocks(low, high, part) for part in _columns_of(weights)]
-    least, most, size = (np.concatenate([part[i] for part in parts], axis=1) for i in range(3))
+    least, most, size = box_product(low, high, weights)
     error = product_error(size, k, step.dtypes[0])
     return summed(least - error, most + error, size, step.dtypes[0])
-
-
-def require_finite(weights: Matrix) -> None:
-    numbers = weights if weights.dtype.kind in "fiu" else weights.astype(np.float32)
-    # NaN is the least of all numbers for numpy, and an infinity is the least or the greatest.
-    if numbers.size and not (np.isfinite(numbers.min()) and np.isfinite(numbers.max())):
-        raise UnknownRangeError
 
 
 def matmul(step: Step, *, constant: bool = True) -> Interval:
@@ -151,43 +82,45 @@ def _by_weights(
     x: Interval,
     weights: Matrix,
     dims: Dims | None,
-    *others: Interval,
+    stored: Interval,
 ) -> Interval:
     """x @ W for a constant W (k, n)."""
     k, n = weights.shape
+    if not _is_finite(stored):
+        require_finite(weights)
     low, high = x.low, x.high
     if math.prod(low.shape[:-1]) > _ROWS:
         low, high = joined_along(x, range(low.ndim - 1))
     lead = low.shape[:-1]
-    least, most = _bounded_product(step, low.reshape(-1, low.shape[-1]), high.reshape(-1, high.shape[-1]), weights)
+    if x.ball is not None and is_large(weights) and _is_no_narrower(x, x.ball, k):
+        most = np.full((math.prod(lead), n), np.inf)
+        least = -most
+    else:
+        least, most = _bounded_product(step, low.reshape(-1, low.shape[-1]), high.reshape(-1, high.shape[-1]), weights)
     if x.ball is not None:
-        least, most = _by_norm(step, x, weights, least, most)
+        least, most = _by_norm(step, x.ball, weights, least, most)
     if x.weights_axis is not None and x.weights_axis == len(x.dims or ()) - 1:
         least, most = convex(step, weights.min(axis=0), weights.max(axis=0), k, least, most)
     nan = x.nan or x.infinite
     shape = (*lead, n) if dims is None or len(dims) >= len(lead) + 1 else (n,)
-    return step.result(least.reshape(shape), most.reshape(shape), dims, x, *others, nan=nan)
+    return step.result(least.reshape(shape), most.reshape(shape), dims, x, stored, nan=nan)
 
 
-def _by_norm(step: Step, x: Interval, weights: Matrix, least: Array, most: Array) -> Ends:
+def _is_finite(stored: Interval) -> bool:
+    return stored.finite and not (stored.nan or stored.infinite)
+
+
+def _is_no_narrower(x: Interval, ball: Ball, k: int) -> bool:
+    """True if the elements of x are bounded by half the ball at least, whose norm then is nearly always the better."""
+    half = (np.broadcast_to(x.high, (*x.high.shape[:-1], k)) - np.broadcast_to(x.low, (*x.low.shape[:-1], k))) / 2
+    return bool((half >= ball.radius * np.abs(np.broadcast_to(ball.scale, (k,))) / 2).all())
+
+
+def _by_norm(step: Step, ball: Ball, weights: Matrix, least: Array, most: Array) -> Ends:
     """Bounds by Cauchy-Schwarz: scale * v + offset, with the norm of v bounded."""
-    ball = x.ball
-    assert ball is not None
-    k = weights.shape[0]
-    centers: list[Array] = []
-    halves: list[Array] = []
-    signed = np.broadcast_to(ball.offset, (k,))
-    scale, offset = np.abs(np.broadcast_to(ball.scale, (k,))), np.abs(signed)
-    for columns in _columns_of(weights):
-        center, square, size = (np.zeros(columns.shape[1]) for _ in range(3))
-        for block, part in _row_blocks(columns):
-            center += signed[block] @ part
-            square += (scale[block] * scale[block]) @ (part * part)
-            size += (scale[block] * ball.radius + offset[block]) @ np.abs(part)
-        centers.append(center)
-        halves.append(ball.radius * np.sqrt(square) + product_error(size, k + 3, step.dtypes[0]))
-    center, half = np.concatenate(centers), np.concatenate(halves)
-    return np.maximum(least, center - half), np.minimum(most, center + half)
+    (low, high), size = ball_product(ball, weights)
+    error = product_error(size, weights.shape[0] + 3, step.dtypes[0])
+    return np.maximum(least, low - error), np.minimum(most, high + error)
 
 
 def convex(step: Step, low: Array, high: Array, count: int, least: Array, most: Array) -> Ends:
@@ -203,14 +136,16 @@ def _weights_first(
     x: Interval,
     weights: Matrix,
     dims: Dims | None,
-    *others: Interval,
+    stored: Interval,
 ) -> Interval:
     """W @ x for a constant W (m, k)."""
+    if not _is_finite(stored):
+        require_finite(weights)
     low, high = joined_along(x, [*range(x.low.ndim - 2), x.low.ndim - 1])
     ends = _bounded_product(step, low.reshape(1, -1), high.reshape(1, -1), weights.T)
     lead = (1,) * (len(x.dims or ()) - 2)
     low, high = (each.reshape((*lead, -1, 1)) for each in ends)
-    return step.result(low, high, dims, x, *others, nan=x.nan or x.infinite)
+    return step.result(low, high, dims, x, stored, nan=x.nan or x.infinite)
 
 
 def _of_two(step: Step, a: Interval, b: Interval, dims: Dims | None) -> Interval:

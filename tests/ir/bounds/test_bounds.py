@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import numpy as np
 import onnx
@@ -11,8 +12,8 @@ import pytest
 
 import castsmith
 from castsmith import bounds
-from castsmith.ir.bounds import exceeding, weights
-from castsmith.ir.bounds.rules import linear
+from castsmith.ir.bounds import exceeding, sums, weights
+from castsmith.ir.bounds.interval import Ball
 
 _LAYERS = {
     "matmul": ("float[2,3] x", "float[3,1] w = {1, -2, 3}", "y = MatMul (x, w)", 6.0),
@@ -77,12 +78,48 @@ def test_products_are_bounded_alike_in_blocks(monkeypatch: pytest.MonkeyPatch) -
     arrays = {name: draw.integers(-3, 4, shape).astype(np.float32) for name, shape in shapes.items()}
     model.graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in arrays.items())
     whole = bounds(model)
-    monkeypatch.setattr(linear, "_CHUNK", 7)
+    monkeypatch.setattr(sums, "_CHUNK", 7)
     parts = bounds(model)
     for name in ("a", "y"):
         assert parts[name].how == "proven"
         assert parts[name].high == pytest.approx(whole[name].high, rel=1e-6)
         assert parts[name].low == pytest.approx(whole[name].low, rel=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.0**-148, 2.0**60, 2.0**120])
+@pytest.mark.parametrize("layout", ["C", "F"])
+def test_a_large_matrix_is_bounded_in_float_a_little_wider(
+    scale: float, layout: Literal["C", "F"], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw = np.random.default_rng(0)
+    matrix = np.asarray(
+        draw.standard_normal((96, 7)) * 2.0 ** draw.integers(-30, 4, (96, 7)) * scale, np.float32, layout
+    )
+    center, half = draw.standard_normal((3, 96)), 2.0 ** draw.integers(-200, 3, (3, 96))
+    center[0], half[1], center[2, ::2] = 0, 0, 0
+    ball = Ball(9.8, half[0], center[1])
+    monkeypatch.setattr(sums, "_CHUNK", 50)
+    boxes = [(center - half, center + half), (center[:, :1] - 1, center[:, :1] + 1)]
+    exact = [sums.box_product(*box, matrix) for box in boxes]
+    low, high = (exact_ball := sums.ball_product(ball, matrix))[0]
+    monkeypatch.setattr(sums, "_LARGE", 0)
+    for (least, most, size), found in zip(exact, [sums.box_product(*box, matrix) for box in boxes], strict=True):
+        assert (found.least <= least).all()
+        assert (found.most >= most).all()
+        assert (found.size >= size).all()
+        margin = 1e-4 * size + 96 * 2.0**-120
+        assert (found.least >= least - margin).all()
+        assert (found.most <= most + margin).all()
+    (least, most), size = sums.ball_product(ball, matrix)
+    assert (least <= low).all()
+    assert (most >= high).all()
+    assert (size >= exact_ball[1]).all()
+    margin = 1e-4 * exact_ball[1] + 96 * 2.0**-60
+    assert (least >= low - margin).all()
+    assert (most <= high + margin).all()
+    unknown = sums.box_product(np.full((1, 1), -np.inf), np.zeros((1, 1)), matrix)
+    assert np.isneginf(unknown.least).all()
+    assert np.isposinf(unknown.most).all()
 
 
 def test_a_normalization_bounds_whatever_comes_in() -> None:
