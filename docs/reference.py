@@ -6,11 +6,15 @@ Each public function is a page of Markdown; docs/hook.py gives them to mkdocs.
 from __future__ import annotations
 
 import dataclasses
+import html
+import inspect
 import os
 import re
+import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import redirect_stdout
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 from onnx_ir import DataType
@@ -25,8 +29,13 @@ from castsmith.ir.targets import Target, load_target, target_names
 from castsmith.lowering.registry import PASSES, PIPELINE, needs_target, pass_class, summary
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.numerics.types import ELEMENT_TYPES, type_name
-from docs.docstrings import as_markdown
+from docs.docstrings import as_markdown, descriptions, resolved, without
 from docs.notebooks import HOWTO, notebook_page
+
+ROOT = Path(__file__).parents[1]
+_URLS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]
+SITE = f"{_URLS['Documentation']}/"
+REPOSITORY = _URLS["Repository"].removesuffix(".git")
 
 _COMMAND = re.compile(r"^  ([a-z]+)(?= |$)", re.MULTILINE)
 GROUPS = {
@@ -134,11 +143,16 @@ def passes() -> Iterator[str]:
         kind = pass_class(name)
         home = "castsmith.lowering" if needs_target(name) else "castsmith.passes"
         yield f"## {name}\n"
-        yield f"`{home}.{kind.__name__}`: {summary(name)}\n"
-        yield f"{as_markdown(kind.__doc__ or '')}\n"
+        docstring = resolved(kind.__doc__ or "", kind.__name__)
+        yield f"{summary(name)}\n"
+        yield f"In Python `{home}.{kind.__name__}` ([source]({_source(kind)})).\n"
+        _, _, rest = as_markdown(without(docstring, "Attributes")).partition("\n\n")
+        yield f"{rest}\n"
         fields = dataclasses.fields(kind)  # pyright: ignore[reportArgumentType]
         if fields:
-            yield _table(("option", "type", "default", "what it does"), (_option(field) for field in fields))
+            known = descriptions(docstring)
+            rows = ((*_option(field)[:3], known[field.name]) for field in fields)
+            yield _table(("option", "type", "default", "what it does"), rows)
 
 
 def targets() -> Iterator[str]:
@@ -232,21 +246,39 @@ def _entry(module: Any, name: str) -> Iterator[str]:
         home = next((home for home, names in castsmith._HOMES.items() if name in names), module.__name__)  # pyright: ignore[reportPrivateUsage]
     yield f"::: {home}.{name}"
     yield f"    options:\n      heading_level: 3\n      toc_label: {name}\n"
+    if (source := _source(getattr(module, name))) is not None:
+        yield f"[Source of {name}]({source}){{ .source }}\n"
+
+
+def _source(thing: Any) -> str | None:
+    """Return the address of the lines that define a class or a function, None for anything else."""
+    if not (inspect.isclass(thing) or inspect.isfunction(thing)):
+        return None
+    thing = inspect.unwrap(thing)
+    path = Path(inspect.getsourcefile(thing) or "").resolve().relative_to(ROOT)
+    return f"{REPOSITORY}/blob/main/{path}#L{inspect.getsourcelines(thing)[1]}"
 
 
 def _option(field: dataclasses.Field[Any]) -> tuple[str, str, str, str]:
     default = field.default if field.default is not dataclasses.MISSING else field.default_factory
     info = info_of(field)
     return (
-        field.name,
-        " or ".join(map(_value, info.choices)) if info and info.choices else f"`{field.type}`",
+        f"`{field.name}`",
+        " or ".join(map(_value, info.choices)) if info and info.choices else _code(str(field.type)),
         "required" if default is dataclasses.MISSING else "none" if default is None else _value(default),
         info.help if info else "",
     )
 
 
 def _value(value: object) -> str:
+    if callable(value):  # a factory, whose value is what the option has by default
+        value = value()
     return f"`{type_name(value) if isinstance(value, DataType) else repr(value)}`"
+
+
+def _code(text: str) -> str:
+    """Return code for a cell of a table: a bar in backticks would keep the backslash that it needs there."""
+    return f"<code>{html.escape(text).replace('|', '&#124;')}</code>" if "|" in text else f"`{text}`"
 
 
 def _rows() -> Iterable[tuple[DataType, Any]]:

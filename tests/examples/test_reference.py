@@ -19,7 +19,7 @@ from castsmith.ir.targets import target_names
 from castsmith.lowering.registry import PASSES, option_names
 from castsmith.numerics.types import ELEMENT_TYPES, type_name
 from docs import reference
-from docs.docstrings import as_markdown
+from docs.docstrings import as_markdown, resolved
 from docs.notebooks import run_cell
 
 
@@ -44,9 +44,13 @@ def test_every_command_has_its_help() -> None:
 
 
 def test_every_option_of_optimize_has_a_row() -> None:
-    names = [line.split(" | ")[0].removeprefix("| ") for line in text("options").splitlines() if line.startswith("| ")]
+    names = [
+        line.split(" | ")[0].removeprefix("| ").strip("`")
+        for line in text("options").splitlines()
+        if line.startswith("| ")
+    ]
     assert names[1:] == [each.name for each in dataclasses.fields(Options)]
-    assert "| storage | `'packed'` or `'byte'` | `'packed'` |" in text("options")
+    assert "| `storage` | `'packed'` or `'byte'` | `'packed'` |" in text("options")
     assert "`--no-provenance`" in text("options")
 
 
@@ -54,7 +58,7 @@ def test_every_pass_has_its_options() -> None:
     sections = {part.partition("\n")[0]: part for part in text("passes").split("\n## ")[1:]}
     assert set(sections) == set(PASSES)
     for name, section in sections.items():
-        assert all(f"| {option} |" in section for option in option_names(name))
+        assert all(f"| `{option}` |" in section for option in option_names(name))
 
 
 def test_every_target_and_type_is_there() -> None:
@@ -79,6 +83,24 @@ def test_the_sections_of_a_docstring_become_lists() -> None:
         *("Summary.", "", "**Args**", "", "- `first`: One thing,", "  on two lines.", "- `second`: Another.", ""),
         *("**Raises**", "", "- `ValueError`: An invalid value.", "", "More."),
     ]
+
+
+def test_references_are_resolved_and_sections_left_out() -> None:
+    assert "As in " not in text("passes")
+    section = text("passes").partition("## insert-promote-types")[2].partition("\n## ")[0]
+    assert "| `promote_unsafe` | `bool` | `False` | Allow promotions" in section
+    assert "**Attributes**" not in section
+    assert "**Raises**" in section
+    assert resolved("    target: As in Elsewhere.", "x") == "    target: As in Elsewhere."
+    with pytest.raises(ValueError, match="x: FoldConstants does not describe speed"):
+        resolved("    speed: As in FoldConstants.", "x")
+
+
+def test_every_class_and_function_links_its_source() -> None:
+    for address, line in re.findall(r"/blob/main/(\S+?)#L(\d+)\)", text("python") + text("passes")):
+        source = (reference.ROOT / address).read_text().splitlines()[int(line) - 1]
+        assert source.startswith(("def ", "class ", "@")), (address, line)
+    assert text("python").count("[Source of ") > 50
 
 
 def described(docstring: str, *sections: str) -> list[str]:
