@@ -11,9 +11,10 @@ QUICK := tests/passes/test_golden.py tests/ir tests/lowering/test_custom.py test
 	tests/examples/test_pass_managers.py tests/examples/test_extension.py tests/test_extensions.py \
 	tests/packaging/test_packaging.py tests/test_models.py
 QUICK_NEEDS := pytest pytest-xdist hypothesis onnxruntime
+SEED ?= 1
 PYTHONS ?= python3.12 python3.13
 
-.PHONY: demo test exhaustive lint types docs examples package oldest newest matrix clean
+.PHONY: demo test exhaustive mutants lint types docs examples package oldest newest matrix clean
 
 $(VENV)/demo.stamp: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -39,6 +40,10 @@ test: $(VENV)/test.stamp
 # Every case of every domain.
 exhaustive: $(VENV)/test.stamp
 	CASTSMITH_COMPLETE=1 $(BIN)/python -m pytest -q -n auto
+
+# Mistakes planted one at a time, and the share of them that the tests of each package notice. Takes minutes.
+mutants: $(VENV)/test.stamp
+	$(BIN)/python -m tests.mutants --seed $(SEED)
 
 lint: $(VENV)/lint.stamp
 	$(BIN)/ruff check .
