@@ -15,6 +15,7 @@
     opset         `LegalizeVersion`: another opset or IR version
     qonnx         `LowerTrunc`, `LowerQuant`
     custom        `LowerCustom`: your own operators, by functions of your own
+    vendor        lowerings of operators of ONNX Runtime and TensorRT for quantized formats
 """
 
 from __future__ import annotations

@@ -2,9 +2,10 @@
 
 A lowering is a function of a node and a builder to write its nodes with; it returns a replacement, a refusal, or None
 to leave the node unchanged. It is registered under the operator's name in ONNX text, `com.example.ScaledFloat8Cast`, by
-the pass or as an entry point of an installed package, in the group `castsmith.lowerings`. Its nodes are then promoted,
-folded and lowered like the rest. Exact: as far as the lowering says. An operator that a function of the model defines
-is not replaced.
+the pass or as an entry point of an installed package, in the group `castsmith.lowerings`. Those of operators of ONNX
+Runtime and TensorRT for quantized formats, which a target without them needs, are in `castsmith.lowering.vendor`. The
+nodes are then promoted, folded and lowered like the rest. Exact: as far as the lowering says. An operator that a
+function of the model defines is not replaced.
 
     y = com.example.ScaledFloat8Cast (x, scale)
 becomes, by the lowering of the worked example,
@@ -27,9 +28,9 @@ from numpy.typing import NDArray
 from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor, new_constant
-from castsmith.ir.inference import Session, declared_types, infer_element_types
+from castsmith.ir.inference import Session, infer_element_types
 from castsmith.ir.ops import DEFAULT_DOMAINS, opset_of
-from castsmith.ir.records import Effect, Refusal, RewriteResult
+from castsmith.ir.records import Effect, Records, Refusal, Rewrite, RewriteResult, Site
 from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.rewriting import Replacement, detach, run_rules
 from castsmith.ir.targets import Target
@@ -40,6 +41,7 @@ from castsmith.numerics.extensions import LOWERINGS, ExtensionError, clause, ext
 from castsmith.numerics.promotion import PromotionRules
 
 NAME = "lower-custom"
+_RULES = PromotionRules(promote_unsafe=True)
 
 
 class NodeBuilder(Builder):
@@ -98,11 +100,11 @@ class Offers:
 
     def types(
         self, node: onnx_ir.Node, inputs: Sequence[DataType | None], imports: Mapping[str, int]
-    ) -> Sequence[DataType | None]:
+    ) -> Sequence[DataType | None] | None:
         """Return the types of the replacement's outputs; the lowering is called again if its input types changed."""
         lowering = self.lowerings.get(name_of(node))
         if lowering is None:
-            return declared_types(node)
+            return None
         self._drop(node)
         for value, dtype in zip(node.inputs, inputs, strict=True):
             if value is not None and dtype is not None:
@@ -115,7 +117,7 @@ class Offers:
         if isinstance(answer, Replacement) and answer.outputs is not None:
             return [value.dtype for value in answer.outputs]
         self._forget_nodes(build)
-        return declared_types(node)
+        return None
 
     def refuse_several(self, functions: Iterable[onnx_ir.Function]) -> None:
         """Refuse nodes in functions that are called with operands of several types, as each call needs its own."""
@@ -154,15 +156,38 @@ class LowerCustom(SessionPass):
         if not chosen:
             return RewriteResult(model, False)
         lacking = self._import_standard(model)
+        records = self._raise_opset(session, chosen)
         offers = Offers(chosen, self.target)
-        inference = infer_element_types(model, PromotionRules(promote_unsafe=True), offers.types)
+        inference = infer_element_types(model, _RULES, offers.types)
         offers.refuse_several(function for function, called in inference.signatures.items() if len(called) > 1)
         result = run_rules(session, NAME, offers.answers.get, types=inference.types)
+        records.extend(result.records)
         drop_unused_domains(model, [name.rpartition(".")[0] for name in chosen])
         for scope in lacking:
             if not any(node.domain in DEFAULT_DOMAINS for node in scope.all_nodes()):
                 del scope.opset_imports[""]
-        return result
+        return RewriteResult(model, bool(records.rewrites), records)
+
+    def _raise_opset(self, session: Session, chosen: Iterable[str]) -> Records:
+        """Move the model to the opset that replacements need, if no other node changes its meaning."""
+        from castsmith.lowering.opset import move_to_opset, obstacle_to_opset
+        from castsmith.lowering.vendor import LOWERINGS
+
+        records, model = Records(), session.model
+        own = [LOWERINGS[name] for name in chosen if name in LOWERINGS and name not in self.lowerings]
+        to, now = max((each.opset for each in own), default=0), opset_of(model.graph.opset_imports, "") or 0
+        if to <= now:
+            return records
+        site, obstacle = Site(model.graph.name or ""), obstacle_to_opset(model, to, session.inference(_RULES).types)
+        if obstacle is not None:
+            reason = f"the replacement needs opset {to}, but {obstacle.site.node}: {obstacle.reason}"
+            records.refusals.append(Refusal(NAME, "opset", site, reason))
+            return records
+        move_to_opset(model, to)
+        session.changed()
+        text = "this opset introduces operators of the replacement; every other node has the same meaning under it"
+        records.rewrites.append(Rewrite(NAME, "opset", site, f"opset {now}", f"opset {to}", text))
+        return records
 
     def _import_standard(self, model: onnx_ir.Model) -> list[Scope]:
         """Import the standard operators, of which replacements consist, in every scope that lacks them.
@@ -180,7 +205,17 @@ class LowerCustom(SessionPass):
 
     def _chosen(self, names: set[str]) -> dict[str, Lowering]:
         found = {name: self.lowerings[name] for name in names & self.lowerings.keys()}
-        return found | _from_packages(names - found.keys()) if names else found
+        found |= _from_packages(names - found.keys()) if names else {}
+        return {**self._of_vendors(names - found.keys()), **found} if names else found
+
+    def _of_vendors(self, names: set[str]) -> Mapping[str, Lowering]:
+        """Return the lowerings of operators of vendors that the target does not run."""
+        foreign = {name for name in names if name.rpartition(".")[0] not in self.target.domains}
+        if not foreign:
+            return {}
+        from castsmith.lowering.vendor import LOWERINGS
+
+        return {name: cast("Lowering", LOWERINGS[name].lower) for name in sorted(foreign) if name in LOWERINGS}
 
 
 def _is_custom(node: onnx_ir.Node, model: onnx_ir.Model) -> bool:

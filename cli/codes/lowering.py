@@ -8,7 +8,8 @@ LOWERING = (
     Page(
         "lower-custom",
         "rewrite",
-        "An operator of another domain is replaced by the lowering that a user or a package added for it.",
+        "An operator of another domain is replaced by the lowering that a user, a package or Castsmith has for it:"
+        " Castsmith has those of ONNX Runtime and TensorRT for quantized formats.",
         "The target lacks the operator; the lowering states the reason and how exact it is.",
         "- y = com.example.ScaledFloat8Cast (x, scale)\n+ q = Div (x, scale)\n+ y = Cast <to = float8e4m3fn> (q)",
         "If refused, the lowering gives the reason; `castsmith passes` lists the packages that lower operators.",

@@ -136,8 +136,8 @@ def _ask_onnx(node: onnx_ir.Node, inputs: Sequence[DataType | None], key: OpKey)
 _SIGNATURES = 64
 """Largest average number of signatures per function: a function with n inputs can have 2**n."""
 
-OutputTypes = Callable[[onnx_ir.Node, Sequence[DataType | None], Mapping[str, int]], Sequence[DataType | None]]
-"""Returns the types of a node's outputs, given the types of its inputs and the opset imports in force."""
+OutputTypes = Callable[[onnx_ir.Node, Sequence[DataType | None], Mapping[str, int]], Sequence[DataType | None] | None]
+"""Returns the types of a node's outputs, given the types of its inputs and the opset imports in force, or None."""
 
 
 Plain = dict[Hashable, list[DataType | None]]
@@ -160,12 +160,12 @@ class Inference:
     """The result of a walk: the element type of every value, if known, and all required conversions.
 
     Attributes:
-        unknown: Returns the output types of operators without a schema.
+        custom: Returns the output types of operators of other domains; if None, those of the schema or declared ones.
     """
 
     rules: PromotionRules
     functions: Mapping[onnx_ir.OperatorIdentifier, onnx_ir.Function]
-    unknown: OutputTypes = declared_types
+    custom: OutputTypes | None = None
     types: dict[onnx_ir.Value, DataType] = field(default_factory=dict[onnx_ir.Value, DataType])
     disagreements: dict[onnx_ir.Node, list[Disagreement]] = field(
         default_factory=dict[onnx_ir.Node, list[Disagreement]]
@@ -241,9 +241,13 @@ class Inference:
         control_flow = infer_control_flow(self, node, imports)
         if control_flow is not None:
             return control_flow
+        if self.custom is not None and node.domain not in DEFAULT_DOMAINS:
+            found = self.custom(node, inputs, imports)
+            if found is not None:
+                return found
         key = op_key(node, imports)
         if key is None:
-            return self.unknown(node, inputs, imports)
+            return declared_types(node)
         bound: dict[str, DataType] = {}
         as_declared = self._pow_as_declared(node, inputs, opset_of(imports, "") or 0)
         if as_declared is not None:
@@ -355,15 +359,13 @@ class Inference:
         )
 
 
-def infer_element_types(
-    model: onnx_ir.Model, rules: PromotionRules, unknown: OutputTypes = declared_types
-) -> Inference:
+def infer_element_types(model: onnx_ir.Model, rules: PromotionRules, custom: OutputTypes | None = None) -> Inference:
     """Infer the element types of the whole model under `rules` for operands that disagree. Changes nothing.
 
     Args:
-        unknown: As in Inference.
+        custom: As in Inference.
     """
-    inference = Inference(rules, model.functions, unknown)
+    inference = Inference(rules, model.functions, custom)
     inference.walk(model.graph, model.graph.opset_imports)
     for function, signatures in inference.calls.live().items():
         (*_, signature) = signatures

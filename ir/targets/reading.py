@@ -121,7 +121,7 @@ def _target(data: dict[str, Any]) -> Target:
         as_written=str(data.get("as_written", "")),
         hazards=cast("dict[str, str]", dict(data.get("hazards", {}))),
         probed=frozenset(data.get("probed", [])),
-        domains=frozenset(data.get("domains", [])),
+        domains=frozenset(map(str, data.get("domains", []))).union(() if fallback is None else fallback.domains),
         unknown=_unknown(data),
         evidence=str(data.get("evidence", "")),
     )

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 from castsmith.lazy import door
 
 if TYPE_CHECKING:
-    from castsmith.lowering.opset.obstacles import move_to_opset, node_obstacle
+    from castsmith.lowering.opset.obstacles import move_to_opset, node_obstacle, obstacle_to_opset
     from castsmith.lowering.opset.version import LegalizeVersion
 
-__all__ = ["LegalizeVersion", "move_to_opset", "node_obstacle"]
+__all__ = ["LegalizeVersion", "move_to_opset", "node_obstacle", "obstacle_to_opset"]
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(
         __name__,
         {
-            "obstacles": ("move_to_opset", "node_obstacle"),
+            "obstacles": ("move_to_opset", "node_obstacle", "obstacle_to_opset"),
             "version": ("LegalizeVersion",),
         },
     )

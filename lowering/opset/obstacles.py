@@ -17,6 +17,7 @@ from onnx_ir import DataType
 
 from castsmith.ir.ops import DEFAULT_DOMAINS, changes_between, opset_of, restriction
 from castsmith.ir.records import Site
+from castsmith.ir.text import site_of
 
 LAST_UNREAD = 13
 """The newest opset whose changes are in no table (`castsmith.ir.ops.changes`)."""
@@ -42,6 +43,15 @@ def standard_nodes(model: onnx_ir.Model) -> Iterator[tuple[onnx_ir.Node, int]]:
         for node in scope.all_nodes():
             if node.domain in DEFAULT_DOMAINS and node.op_identifier() not in model.functions and now is not None:
                 yield node, now
+
+
+def obstacle_to_opset(model: onnx_ir.Model, to: int, types: TypeOf) -> Obstacle | None:
+    """Return the first node that cannot move to that opset unchanged."""
+    for node, now in standard_nodes(model):
+        reason = node_obstacle(node, now, to, types)
+        if reason is not None:
+            return Obstacle(site_of(node), reason)
+    return None
 
 
 def move_to_opset(model: onnx_ir.Model, to: int) -> None:

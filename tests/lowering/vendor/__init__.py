@@ -1,0 +1,1 @@
+"""Operators of vendors as standard ones."""
