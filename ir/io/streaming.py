@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections import deque
@@ -159,12 +160,43 @@ def _recipe(tensor: onnx_ir.TensorProtocol) -> Callable[[], Iterator[Array]] | N
 
 
 def _read(place: FileRange, tensor: onnx_ir.TensorProtocol) -> Iterator[Array]:
-    dtype = tensor.dtype
+    dtype, memory = tensor.dtype, _Memory()
     for start in range(0, tensor.size, PIECE):
         count = min(PIECE, tensor.size - start)
         first, length = start * dtype.bitwidth // 8, -(-count * dtype.bitwidth // 8)
-        data = os.pread(place.file.fileno(), length, place.offset + first)
+        data = memory.read(place.file, place.offset + first, length)
         if dtype.bitwidth < 8:
-            yield onnx_ir.PackedTensor(np.frombuffer(data, np.uint8), dtype, shape=onnx_ir.Shape([count])).numpy()
+            yield onnx_ir.PackedTensor(data, dtype, shape=onnx_ir.Shape([count])).numpy()
         else:
-            yield np.frombuffer(data, dtype.numpy())
+            yield data.view(dtype.numpy())
+
+
+class _Memory:
+    """Memory for the pieces of a tensor, each used again once no array shares it: new memory takes longer than reading.
+
+    The system gives each page of new memory to the process by an interrupt, filled with zeros.
+    """
+
+    def __init__(self) -> None:
+        self._blocks = list[NDArray[np.uint8]]()
+
+    def read(self, file: IO[bytes], offset: int, length: int) -> NDArray[np.uint8]:
+        """Return bytes of the file. Raises OSError if it has become shorter."""
+        free = (each for each, count in zip(self._blocks, _references(self._blocks), strict=True) if count == _UNSHARED)
+        block = next((each for each in free if each.size >= length), None)
+        if block is None:
+            block = np.empty(length, np.uint8)
+            self._blocks.append(block)
+        data = block[:length]
+        if os.preadv(file.fileno(), [data.data], offset) != length:
+            raise OSError(errno.EIO, "the file that holds the weights has become shorter")
+        data.flags.writeable = False
+        return data
+
+
+def _references(arrays: Sequence[Array]) -> list[int]:
+    return [sys.getrefcount(array) for array in arrays]
+
+
+_UNSHARED = _references([np.empty(0)])[0]
+"""References to an array that only a list has."""

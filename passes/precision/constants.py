@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -129,27 +130,29 @@ def fate_of(tensor: onnx_ir.TensorProtocol, to: DataType) -> Fate:
 
 def _fates(tensor: onnx_ir.TensorProtocol, bounds: Limits) -> Iterator[Fate]:
     if is_large(tensor):
-        for found in in_threads(lambda piece: [_fate(part, bounds) for part in _parts(piece)], pieces(tensor)):
+        for found in in_threads(lambda piece: list(_fates_of_parts(piece, bounds)), pieces(tensor)):
             yield from found
     else:
-        yield from (_fate(piece, bounds) for piece in pieces(tensor))
+        yield from chain.from_iterable(_fates_of_parts(piece, bounds) for piece in pieces(tensor))
 
 
-def _parts(piece: Array) -> Iterator[Array]:
-    """Yield parts that stay in the cache of a processor while they are counted."""
-    yield from (piece[start : start + _CACHED] for start in range(0, piece.size, _CACHED))
-
-
-def _fate(piece: Array, bounds: Limits) -> Fate:
-    if not piece.size:
-        return Fate(0)
+def _fates_of_parts(piece: Array, bounds: Limits) -> Iterator[Fate]:
+    """Yield the fates of parts that stay in the cache of a processor while they are counted."""
     if piece.dtype.itemsize < 4 or piece.dtype.kind != "f":
         piece = piece.astype(np.float32)
-    sizes = np.abs(piece)
+    sizes, flags = np.empty(min(_CACHED, piece.size), piece.dtype), np.empty(min(_CACHED, piece.size), np.bool_)
+    for start in range(0, piece.size, _CACHED):
+        part = piece[start : start + _CACHED]
+        yield _fate(part, bounds, sizes[: part.size], flags[: part.size])
+
+
+def _fate(piece: Array, bounds: Limits, sizes: Array, flags: Array) -> Fate:
+    """Return the effects on some elements; sizes, flags: memory to work in."""
+    np.abs(piece, out=sizes)
     greatest = float(np.fmax.reduce(sizes))
-    small = int(np.count_nonzero(sizes < bounds.normal))
+    small = int(np.count_nonzero(np.less(sizes, bounds.normal, out=flags)))
     zeros = piece.size - int(np.count_nonzero(sizes.view(f"u{sizes.itemsize}"))) if small else 0
-    lost = int(np.count_nonzero(sizes <= bounds.vanish)) - zeros if small else 0
+    lost = int(np.count_nonzero(np.less_equal(sizes, bounds.vanish, out=flags))) - zeros if small else 0
     subnormal = small - zeros - lost
     if not greatest >= bounds.overflow:
         plain = piece[0] in (0, 1) and bool(np.all((piece == 0) | (piece == 1)))

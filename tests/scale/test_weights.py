@@ -304,6 +304,20 @@ def test_a_computed_tensor_is_worked_out_in_pieces(tmp_path: Path) -> None:
     np.testing.assert_array_equal(value.const_value.numpy(), expected)
 
 
+def test_memory_of_a_piece_is_used_again_once_nothing_shares_it(tmp_path: Path) -> None:
+    castsmith.save(from_proto(weights_model({"w": weight(DataType.FLOAT, 1000)})), tmp_path / "a.onnx")
+    model = castsmith.load(tmp_path / "a.onnx")
+    tensor = model.graph.initializers["w"].const_value
+    assert tensor is not None
+    expected = array_of(model)
+    parts = [piece[1:].view(np.uint32) for piece in pieces.pieces(tensor)]  # only a part of each is held
+    np.testing.assert_array_equal(np.concatenate(parts), np.delete(expected, np.s_[::64]).view(np.uint32))
+    at = [piece.ctypes.data for piece in pieces.pieces(tensor)]
+    assert len(set(at)) < len(at)
+    halves = list(pieces.in_threads(lambda piece: piece.astype(np.float16), pieces.pieces(tensor)))
+    np.testing.assert_array_equal(np.concatenate(halves), expected.astype(np.float16))
+
+
 def test_a_link_that_leads_out_after_loading_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "secret").write_bytes(b"s" * 4000)
     folder = tmp_path / "model"
