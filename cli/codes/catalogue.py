@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from castsmith.cli.codes.check import FINDINGS
 from castsmith.cli.codes.lowering import LOWERING
-from castsmith.cli.codes.page import Page
+from castsmith.cli.codes.page import Page, head, parts
 from castsmith.cli.codes.passes import PASSES
 
 
@@ -27,16 +27,20 @@ def page_of(code: str) -> Page | None:
 def page_text(page: Page) -> str:
     """Return the page as text for people."""
     example = "\n".join(f"    {line}" for line in page.example.splitlines())
-    parts = (f"{page.code} ({page.kind})", page.what, f"Why: {page.why}", f"Example:\n{example}")
-    return "\n\n".join((*parts, f"What to do: {page.advice}", f"Since version {page.since}.")) + "\n"
+    (first, what), *others = parts(page)
+    texts = (f"{title}: {text}" for title, text in others)
+    return "\n\n".join((page.code, head(page), f"{first}: {what}", example, *texts)) + "\n"
 
 
 def markdown() -> Iterator[str]:
     """Yield docs/codes.md, line by line."""
     yield "# Codes"
     yield ""
-    yield "Every finding, rewrite and refusal has a code that stays the same from version to version."
-    yield "`castsmith explain CODE` prints a page. This file is made by `python -m castsmith.cli.codes.catalogue`."
+    yield "Find out what a finding, rewrite or refusal means, how safe its fix is, and when to silence it. A code stays"
+    yield "the same from version to version. `castsmith explain CODE` prints its page. To silence a finding, name its"
+    yield "code in `check --ignore` or the [settings](howto/gate.md#settings-of-a-project), or accept it in a baseline."
+    yield ""
+    yield "This file is made by `python -m castsmith.cli.codes.catalogue`."
     yield ""
     yield "| code | kind | what |"
     yield "|---|---|---|"
@@ -44,9 +48,11 @@ def markdown() -> Iterator[str]:
         link = f"[{page.code}](#{page.code.replace('*', '')})"
         yield f"| {link} | {page.kind} | {page.what.partition('. ')[0].rstrip('.')} |"
     for page in all_pages():
-        yield from ("", f"## {page.code}", "", f"*{page.kind}*. {page.what}", "", f"**Why.** {page.why}", "", "```")
-        yield from page.example.splitlines()
-        yield from ("```", "", f"**What to do.** {page.advice} Since version {page.since}.")
+        (first, what), *others = parts(page)
+        yield from ("", f"## {page.code}", "", head(page), "")
+        yield from (f"**{first}.** {what}", "", "```", *page.example.splitlines(), "```")
+        for title, text in others:
+            yield from ("", f"**{title}.** {text}")
 
 
 if __name__ == "__main__":

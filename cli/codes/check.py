@@ -12,6 +12,8 @@ FINDINGS = (
         "The checker accepts such a model by default, and every runtime rejects it.",
         "z = Add (x, y)  # (float[N], int64[N]) -> float[N]",
         "Run optimize, which promotes them; --promote-unsafe where the common type does not hold every value.",
+        ("promoted",),
+        "Never: no runtime loads the model.",
     ),
     Page(
         "assumed-largest-dim",
@@ -20,6 +22,8 @@ FINDINGS = (
         "A model leaves dimensions open; counting in int32 is correct up to that number.",
         "optimize --narrow int64 --largest-dim 1000000",
         "Without --largest-dim only values that are correct for all dimensions are narrowed.",
+        ("none",),
+        "Where each dimension of your inputs stays below the number.",
     ),
     Page(
         "type-not-allowed",
@@ -29,6 +33,8 @@ FINDINGS = (
         " type that does not would silently change some of them.",
         "y = Relu (x)  # (uint64[N]) -> uint64[N]",
         "Run optimize; if it refuses, raise the opset, or cast the operand in the model to the intended type.",
+        ("automatic",),
+        "Where your runtime takes more types than the standard.",
     ),
     Page(
         "unknown-operator",
@@ -38,6 +44,8 @@ FINDINGS = (
         " saves some of its own operators in the standard domain: no other runtime supports those.",
         "y = Gelu (x)  # at opset 19; Gelu needs opset 20",
         "Import the opset that has the operator, or set the node's domain to the one that defines it and import that.",
+        ("manual",),
+        "Where your runtime registers the operator as a custom operator.",
     ),
     Page(
         "value-type-mismatch",
@@ -46,6 +54,8 @@ FINDINGS = (
         "Runtimes that trust the declaration read the bits as the wrong type; others refuse the model.",
         "float[N] a declared; a = Cast <to = int32> (x)",
         "Run optimize, which corrects the declaration.",
+        ("automatic",),
+        "Never: the correction costs nothing.",
     ),
     Page(
         "output-type-mismatch",
@@ -54,6 +64,8 @@ FINDINGS = (
         "Who calls the model relies on the declared type.",
         "(int32[N] y) declared; y = Add (x, x)  # float[N]",
         "Run optimize: the declaration follows the value, or with --keep-output-types the value is cast back.",
+        ("automatic",),
+        "Where callers do not read the declared type.",
     ),
     Page(
         "output-type-follows",
@@ -62,6 +74,8 @@ FINDINGS = (
         "The promotion of operands widened the output.",
         "the graph output z is declared int64[N] but is float",
         "Accept it, or use --keep-output-types, which adds a cast back.",
+        ("none",),
+        "Where callers take the new type.",
     ),
     Page(
         "target-lacks-form",
@@ -73,6 +87,8 @@ FINDINGS = (
         "y = QuantizeLinear (x, scale, zero_point {3})  # for tensorrt-11",
         "Quantize the model again, symmetrically: another zero point gives other numbers, so optimize changes nothing."
         " Operands of several types are cast by optimize and convert to one that holds all of them.",
+        ("manual",),
+        "Where a plugin of the runtime takes the form.",
     ),
     Page(
         "leaves-device",
@@ -83,6 +99,8 @@ FINDINGS = (
         "y = Add (x, x)  # (int64[N]) for onnxruntime-webgpu",
         "Use --narrow int64, or change the type in the model; --strict-device makes it an error. In ONNX Runtime the"
         " session option session.disable_cpu_ep_fallback does.",
+        ("on-request",),
+        "Where the nodes are few and their values small; the message counts both.",
     ),
     Page(
         "undefined-constant-cast",
@@ -91,6 +109,8 @@ FINDINGS = (
         "Runtimes give different numbers for it, some even within one tensor, so folding would fix an arbitrary one.",
         "y = Cast <to = int8> (w {1000})",
         "Change the constant, or clip it before the cast.",
+        ("manual",),
+        "Where no result depends on the element.",
     ),
     Page(
         "disputed-constant-cast",
@@ -99,6 +119,8 @@ FINDINGS = (
         "The schema is ambiguous, as for infinity to a fnuz type before opset 24.",
         "y = Cast <to = float8e4m3fnuz> (w {inf})  at opset 19",
         "Use --fold-disputed to fold by the schema's own table.",
+        ("opt-in",),
+        "Where only one runtime runs the model.",
     ),
     Page(
         "lossy-cast-chain",
@@ -108,6 +130,8 @@ FINDINGS = (
         " over from a pass that inserted casts around each operator.",
         "a = Cast <to = float16> (x)  # (float[N]) -> float16[N]\ny = Cast <to = float> (a)  # 0.1 becomes 0.0999756",
         "Remove both casts if the rounding is unintended; otherwise use --ignore lossy-cast-chain.",
+        ("manual",),
+        "Where the rounding is intended, such as to simulate a narrow type.",
     ),
     Page(
         "double-rounding",
@@ -116,6 +140,8 @@ FINDINGS = (
         "The first rounding may produce a tie, so that the second rounds differently than a single rounding.",
         "a = Cast <to = float> (x)  # (double[N]) -> float[N]\ny = Cast <to = float16> (a)  # 1.00048828 becomes 1",
         "Cast directly to the final type.",
+        ("manual",),
+        "Where the first rounding is intended, such as that of another device.",
     ),
     Page(
         "nan-lost-in-chain",
@@ -124,6 +150,8 @@ FINDINGS = (
         "NaN becomes a number that depends on the runtime, and the NaN can no longer be detected.",
         "a = Cast <to = int32> (x)  # (float[N]) -> int32[N]\ny = Cast <to = float> (a)",
         "Round in the floating-point type (Floor, Round, ...), or test with IsNaN before the casts.",
+        ("manual",),
+        "Where no NaN occurs.",
     ),
     Page(
         "nan-lost-by-clip",
@@ -133,6 +161,8 @@ FINDINGS = (
         " saturates by itself and keeps NaN.",
         "c = Clip (x, -448, 448)\ny = Cast <to = float8e4m3fn> (c)",
         "Leave the saturation to the cast; for types that do not saturate restore NaN: Where (IsNaN (x), x, c).",
+        ("manual",),
+        "Where no NaN occurs.",
     ),
     Page(
         "constant-malformed",
@@ -141,6 +171,8 @@ FINDINGS = (
         "Its bytes do not fit its type and shape, or its type is not an ONNX element type.",
         "float[4] w with 3 elements",
         "Export the model again.",
+        ("manual",),
+        "Never: the constant is not the exported one.",
     ),
     Page(
         "trunc-malformed",
@@ -149,6 +181,8 @@ FINDINGS = (
         "Its number of inputs or its attributes fit neither version.",
         "y = qonnx.custom_op.general.Trunc (x, scale)",
         "Export the model again with qonnx or brevitas.",
+        ("manual",),
+        "Never: the result of the node is not defined.",
     ),
     Page(
         "trunc-version-guessed",
@@ -157,6 +191,8 @@ FINDINGS = (
         "The two versions of QONNX Trunc compute different results.",
         "five inputs: treated as version 1",
         "Import the domain with the intended version.",
+        ("manual",),
+        "Where the version in the message is the intended one.",
     ),
     Page(
         "trunc-suspicious",
@@ -166,6 +202,8 @@ FINDINGS = (
         " divides by the power of two nearest to out_scale / scale, whatever the ratio.",
         "y = qonnx.custom_op.general.Trunc (x, scale {1}, zeropt {0}, in_bits {4}, out_bits {8})",
         "Correct the parameter that the message names, or export the model again.",
+        ("manual",),
+        "Where the message describes the intended parameters.",
     ),
     Page(
         "target-lacks-type",
@@ -174,6 +212,8 @@ FINDINGS = (
         "The target refuses to load the model.",
         "onnxruntime-android has no float8e4m3fn",
         "Run optimize --target, which lowers the supported types.",
+        ("automatic",),
+        "Where a plugin or another release of the runtime has the type.",
     ),
     Page(
         "target-lacks-operator",
@@ -183,6 +223,8 @@ FINDINGS = (
         "onnxruntime-cpu has no operator Trunc of qonnx.custom_op.general",
         "Run optimize --target, which replaces it by standard operators; if it refuses, make the parameters it names"
         " constants, or raise the opset.",
+        ("automatic",),
+        "Where the runtime registers the operator as a custom operator.",
     ),
     Page(
         "target-lacks-kernel",
@@ -191,6 +233,8 @@ FINDINGS = (
         "The target refuses to load the model. Its file lists the measured operators and types.",
         "onnxruntime-cpu has no MatMul of bfloat16 at opset 20",
         "Run optimize --target, which computes it in another type or replaces it if that is exact.",
+        ("automatic",),
+        "Where a plugin or another release of the runtime has the kernel.",
     ),
     Page(
         "target-misfuses",
@@ -199,6 +243,8 @@ FINDINGS = (
         "The target's own optimizer refuses the model, or changes its results; this depends on the neighbouring nodes.",
         "onnxruntime-cpu drops a Relu before QuantizeLinear to float8e4m3fn, which is correct for uint8 only",
         "Run optimize --target, which replaces the operator so that it is not fused.",
+        ("automatic",),
+        "Where the runtime runs without its own graph optimization.",
     ),
     Page(
         "target-miscomputes-cast",
@@ -207,6 +253,8 @@ FINDINGS = (
         "The wrong results were measured; the target's file has the evidence (castsmith targets show T).",
         "q = Cast <to = float8e4m3fn, saturate = 0> (x) gives 448 where the standard says NaN",
         "Run optimize --target, which replaces the cast by exact operators.",
+        ("automatic",),
+        "Where your values are not among those with wrong results.",
     ),
     Page(
         "target-unknown",
@@ -215,6 +263,8 @@ FINDINGS = (
         "Nothing is changed on a guess.",
         "the newest opset of a target is unknown",
         "Add the fact to your own copy of the file: castsmith targets show T --json prints the format.",
+        ("manual",),
+        "Where the fact does not concern your model.",
     ),
     Page(
         "type-not-in-target",
@@ -223,6 +273,8 @@ FINDINGS = (
         "The emitted model would not load.",
         "the target has no complex64",
         "Change the model, or choose another target.",
+        ("manual",),
+        "Never for this target: it refuses the model.",
     ),
     Page(
         "no-kernel",
@@ -231,6 +283,8 @@ FINDINGS = (
         "The emitted model would not run.",
         "Loop on bfloat16",
         "Change the operator or its type in the model.",
+        ("manual",),
+        "Never for this target: it refuses the model.",
     ),
     Page(
         "float8-not-lowered",
@@ -239,6 +293,8 @@ FINDINGS = (
         "A partly lowered model would not load, so no node is lowered.",
         "MatMul on float8e4m3fn",
         "See the refusals with --explain, and change those nodes.",
+        ("manual",),
+        "Never for this target: it refuses the model.",
     ),
     Page(
         "sequence-at-risk",
@@ -247,6 +303,8 @@ FINDINGS = (
         "The target's own optimization may change the result of the encoding, for example by reassociating constants.",
         "the target contracts multiplication and addition",
         "Turn that optimization off, and run castsmith verify.",
+        ("manual",),
+        "Where castsmith verify finds no difference on the device.",
     ),
     Page(
         "opset-too-new",
@@ -255,6 +313,8 @@ FINDINGS = (
         "The target refuses to load the model.",
         "opset 28, and the target accepts at most 26",
         "Run optimize --target, which lowers it if that changes nothing, and otherwise names the obstacle.",
+        ("automatic",),
+        "Where another release of the runtime accepts the opset.",
     ),
     Page(
         "ir-version-too-new",
@@ -263,5 +323,7 @@ FINDINGS = (
         "The target refuses to load the file.",
         "IR version 14, and the target accepts at most 13",
         "Run optimize --target, which lowers it if the model uses no feature of the newer version.",
+        ("automatic",),
+        "Where another release of the runtime accepts the IR version.",
     ),
 )

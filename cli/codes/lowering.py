@@ -13,6 +13,8 @@ LOWERING = (
         "The target lacks the operator; the lowering states the reason and how exact it is.",
         "- y = com.example.ScaledFloat8Cast (x, scale)\n+ q = Div (x, scale)\n+ y = Cast <to = float8e4m3fn> (q)",
         "If refused, the lowering gives the reason; `castsmith passes` lists the packages that lower operators.",
+        ("bit-exact",),
+        passes=("lower-custom",),
     ),
     Page(
         "lower-trunc",
@@ -21,6 +23,8 @@ LOWERING = (
         "Only qonnx runs Trunc; the replacement gives qonnx's bits.",
         "- y = qonnx.custom_op.general.Trunc (x, scale, zeropt, in_bits, out_bits)\n+ Div, Add, Round, Floor, Mul ...",
         "If refused, raise the opset to 11 or make the parameters that the reason names constants.",
+        ("bit-exact",),
+        passes=("lower-trunc",),
     ),
     Page(
         "lower-quant",
@@ -29,6 +33,8 @@ LOWERING = (
         "Only qonnx runs them; each step becomes one operator, in the order and type in which QONNX computes.",
         "- y = qonnx.custom_op.general.Quant (x, scale, zeropt, bits)\n+ Div, Add, two Where, Round, Sub, Mul",
         "If refused, the reason names the parameter that must be constant, or the rounding mode that is not exact.",
+        ("bit-exact",),
+        passes=("lower-quant",),
     ),
     Page(
         "make-constant",
@@ -37,7 +43,9 @@ LOWERING = (
         "A bit width decides which operators are needed, so it must be known; exporters list initializers"
         " as inputs although they are never fed.",
         "- input float bits = {4}\n+ constant float bits = {4}",
-        "Nothing, unless you feed that input; then export one model for each value.",
+        "If you feed that input, export one model for each value.",
+        ("interface",),
+        passes=("lower-trunc", "lower-quant"),
     ),
     Page(
         "lower-*",
@@ -46,6 +54,8 @@ LOWERING = (
         "The values are kept as codes in uint8, and the operator is computed on codes.",
         "- y = Cast <to = float8e4m3fn> (x)\n+ 27 nodes on integers, bit for bit the same",
         "If refused, the reason names the node; change its type in the model.",
+        ("bit-exact", "bit-exact-but-nan"),
+        passes=("lower-float8",),
     ),
     Page(
         "move",
@@ -53,7 +63,9 @@ LOWERING = (
         "An operator that only moves elements is applied to codes instead of values.",
         "Reshape, Transpose and similar operators do not depend on the elements.",
         "- y = Reshape (x, s)  # float8e4m3fn\n+ y = Reshape (x, s)  # uint8",
-        "Nothing.",
+        "",
+        ("bit-exact",),
+        passes=("lower-float8",),
     ),
     Page(
         "store-as-codes",
@@ -62,6 +74,8 @@ LOWERING = (
         "The target cannot hold the type; a code is the same bits.",
         "- float8e4m3fn[4] w\n+ uint8[4] w",
         "Feed and read the codes of inputs and outputs that changed, which the record names.",
+        ("bit-exact", "interface"),
+        passes=("lower-float8",),
     ),
     Page(
         "inline-functions",
@@ -69,7 +83,9 @@ LOWERING = (
         "Model-local functions in which something is lowered become their nodes, at each call.",
         "Functions have no constants of their own, and different calls may need different nodes.",
         "- y = local.f (x)\n+ the nodes of f",
-        "Nothing.",
+        "",
+        ("bit-exact",),
+        passes=("lower-trunc", "lower-quant", "lower-float8", "widen-floats"),
     ),
     Page(
         "opset",
@@ -78,6 +94,8 @@ LOWERING = (
         "Operators differ between opsets; this is exact only if no operator of the model does.",
         "- opset 28\n+ opset 26",
         "If refused, the reason names the operator.",
+        ("bit-exact",),
+        passes=("lower-float8", "legalize-version"),
     ),
     Page(
         "adapt-operator",
@@ -85,7 +103,9 @@ LOWERING = (
         "An operator is rewritten in the form of an older opset, which the target accepts.",
         "The older opset expresses the same differently: axes as an attribute, lengths instead of a count.",
         "- y = ReduceMean (x, axes)\n+ y = ReduceMean <axes = [1]> (x)",
-        "Nothing.",
+        "",
+        ("bit-exact",),
+        passes=("legalize-version",),
     ),
     Page(
         "write-out-operator",
@@ -93,7 +113,9 @@ LOWERING = (
         "An operator that the older opset lacks becomes the function by which the standard defines it.",
         "The target accepts no newer opset. A runtime's own kernel may round the last bits differently.",
         "- y = Gelu (x)\n+ Div, Erf, Sum, Mul, Mul",
-        "Nothing.",
+        "",
+        ("as-defined",),
+        passes=("legalize-version",),
     ),
     Page(
         "ir-version",
@@ -101,7 +123,9 @@ LOWERING = (
         "The model's IR version is lowered to one that the target accepts.",
         "The model uses no feature of the newer version.",
         "- IR version 14\n+ IR version 13",
-        "Nothing.",
+        "",
+        ("bit-exact",),
+        passes=("legalize-version",),
     ),
     Page(
         "widen",
@@ -110,6 +134,8 @@ LOWERING = (
         "Its result in float, rounded once, is its result in the type.",
         "- y = Add (a, b)  # bfloat16\n+ y = Cast <to = bfloat16> (Add (a_float, b_float))",
         "If refused, change the operator or its type in the model.",
+        ("bit-exact", "in-wider-type", "as-defined"),
+        passes=("widen-floats",),
     ),
     Page(
         "unify-operands",
@@ -121,6 +147,8 @@ LOWERING = (
         "Bit-exact for QuantizeLinear. A constant that the type of the first operand holds is cast to that, and"
         " computed as the standard defines it; else a type that holds all operands is used. If refused, cast"
         " an operand in the model.",
+        ("bit-exact", "in-wider-type", "as-defined"),
+        passes=("widen-floats",),
     ),
     Page(
         "widen-storage",
@@ -129,6 +157,8 @@ LOWERING = (
         "float holds each of them exactly.",
         "- bfloat16[4] w\n+ float[4] w",
         "Feed and read float for the inputs and outputs that the record names.",
+        ("bit-exact", "interface"),
+        passes=("widen-floats",),
     ),
     Page(
         "narrow",
@@ -137,6 +167,9 @@ LOWERING = (
         "The option `narrow` requests it, and every operand and result is known to fit.",
         "- k = Add (n, one)  # int64\n+ k = Cast <to = int64> (Add (n_int32, one_int32))",
         "If refused, insert a Clip, give `--largest-dim`, or request a narrow interface.",
+        ("bit-exact",),
+        "Leave out --narrow.",
+        passes=("narrow-types",),
     ),
     Page(
         "narrow-interface",
@@ -145,6 +178,9 @@ LOWERING = (
         "The option `narrow_interface` requests it.",
         "- int64[N] ids\n+ int32[N] ids",
         "Feed and read the type that the record names.",
+        ("interface",),
+        "Leave out --narrow-interface.",
+        passes=("narrow-types",),
     ),
     Page(
         "cast-before-transpose",
@@ -152,7 +188,9 @@ LOWERING = (
         "A Cast between Transpose and MatMul moves before the Transpose.",
         "ONNX Runtime 1.32 crashes when it loads the other order, if the Transpose moves leading axes.",
         "- y = MatMul (Cast (Transpose (x)), w)\n+ y = MatMul (Transpose (Cast (x)), w)",
-        "Nothing.",
+        "",
+        ("bit-exact",),
+        passes=("widen-floats",),
     ),
     Page(
         "widen-interface",
@@ -161,6 +199,9 @@ LOWERING = (
         "The option `interface=wide` requests it, so that callers need no codes.",
         "- float8e4m3fn[N] x\n+ float[N] x, and x_float8e4m3fn = Cast <to = float8e4m3fn> (x)",
         "Feed and read float, or a byte for an integer; an input that the type lacks is rounded.",
+        ("interface",),
+        "Leave out --interface wide.",
+        passes=("lower-float8", "widen-floats"),
     ),
     Page(
         "round-in-place",
@@ -168,6 +209,8 @@ LOWERING = (
         "A result stored in float is rounded to the precision of the type that it represents.",
         "The next operator expects a value of that type.",
         "+ y = the float nearest to s that bfloat16 has",
-        "Nothing.",
+        "",
+        ("bit-exact", "in-wider-type"),
+        passes=("lower-float8", "widen-floats"),
     ),
 )

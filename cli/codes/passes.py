@@ -12,6 +12,8 @@ PASSES = (
         "ONNX requires one type; the promotion rules decide which.",
         "- z = Add (x, y)  # (float[N], int64[N])\n+ x1, y1 = castsmith.ConvertPromoteTypes (x, y)\n+ z = Add (x1, y1)",
         "Check that the common type is the intended one; the promotion options choose others.",
+        ("repair",),
+        passes=("insert-promote-types",),
     ),
     Page(
         "boolean-arithmetic",
@@ -19,7 +21,9 @@ PASSES = (
         "Arithmetic on bool becomes logic: addition is Or, multiplication is And.",
         "ONNX has no arithmetic on bool, and the libraries define it as logic.",
         "- z = Mul (a, b)  # (bool[N], bool[N])\n+ z = And (a, b)",
-        "Nothing.",
+        "",
+        ("repair",),
+        passes=("insert-promote-types",),
     ),
     Page(
         "sum-in-pairs",
@@ -27,7 +31,9 @@ PASSES = (
         "A Sum of integers becomes a chain of Add.",
         "Sum supports floating-point values only, and Add gives the same sum of integers.",
         "- y = Sum (a, b, c)  # (int32[N], int32[N], int32[N])\n+ d = Add (a, b)\n+ y = Add (d, c)",
-        "Nothing.",
+        "",
+        ("repair",),
+        passes=("insert-promote-types",),
     ),
     Page(
         "restore-type",
@@ -35,7 +41,9 @@ PASSES = (
         "A result is cast back to the type of the operands, which the operator does not support.",
         "The operator was run in a wider type that holds every operand.",
         "+ y = Cast <to = int16> (y_wide)",
-        "Nothing; a newer opset may support the type.",
+        "A newer opset may support the type.",
+        ("repair",),
+        passes=("insert-promote-types",),
     ),
     Page(
         "widen-state",
@@ -43,7 +51,9 @@ PASSES = (
         "The state of a Loop or Scan enters in the type to which the body widens it.",
         "A state has one type in all iterations.",
         "initial state int64, next state float: the initial state is cast to float",
-        "Nothing.",
+        "",
+        ("repair",),
+        passes=("insert-promote-types",),
     ),
     Page(
         "widen-joined-output",
@@ -51,7 +61,9 @@ PASSES = (
         "An output of a branch or body is cast to the common type of the branches or states.",
         "Both branches of an If must give one type.",
         "then: float, else: double; both are cast to double",
-        "Nothing.",
+        "",
+        ("repair",),
+        passes=("insert-promote-types",),
     ),
     Page(
         "keep-output-type",
@@ -60,6 +72,9 @@ PASSES = (
         "Who calls the model relies on the declared type.",
         "+ z = Cast <to = int64> (z_float)",
         "Without the option the declaration follows the value.",
+        ("repair",),
+        "Leave out --keep-output-types.",
+        passes=("insert-promote-types",),
     ),
     Page(
         "declare-types",
@@ -67,7 +82,9 @@ PASSES = (
         "The declared types of values are corrected to those that their nodes give.",
         "A declaration of another type makes the model invalid.",
         "float a  becomes  double a",
-        "Nothing. For an output of the model, --keep-output-types casts back to the declared type.",
+        "For an output of the model, --keep-output-types casts back to the declared type.",
+        ("repair",),
+        passes=("insert-promote-types",),
     ),
     Page(
         "drop-unused",
@@ -75,7 +92,9 @@ PASSES = (
         "An opset import, or a function made by a pass, that no node uses any more is dropped.",
         "Runtimes may refuse a model that imports an unknown domain.",
         "- qonnx.custom_op.general 1",
-        "Nothing.",
+        "",
+        ("bit-exact",),
+        passes=("resolve-promote-types", "lower-trunc", "lower-quant", "lower-custom"),
     ),
     Page(
         "specialise-function",
@@ -83,7 +102,9 @@ PASSES = (
         "A call gets a copy of the function for its argument types.",
         "A function body has one set of types, and one of the calls needs conversions.",
         "y = local.f (x)  becomes  y = local.f_int64 (x)",
-        "Nothing.",
+        "",
+        ("bit-exact",),
+        passes=("insert-promote-types", "convert-precision"),
     ),
     Page(
         "resolve-promotion",
@@ -92,6 +113,8 @@ PASSES = (
         "No runtime has the operator; every runtime has Cast.",
         "- x1, y1 = castsmith.ConvertPromoteTypes (x, y)\n+ y1 = Cast <to = float> (y)",
         "If refused, declare the types of the model's inputs.",
+        ("bit-exact",),
+        passes=("resolve-promote-types",),
     ),
     Page(
         "fold-shape-arithmetic",
@@ -99,7 +122,9 @@ PASSES = (
         "Arithmetic on shapes and small constants becomes constant. Refused if it makes the file too large.",
         "The declared shapes fix every element: Shape, Gather, Cast, arithmetic of integers and others.",
         "- s = Shape (x)  # (float[N, 3, 4])\n- d = Gather (s, 1)\n+ int64 d = {3}",
-        "Nothing; --max-growth 0 keeps arithmetic that makes constants.",
+        "--max-growth 0 keeps arithmetic that makes constants.",
+        ("bit-exact",),
+        passes=("fold-shapes",),
     ),
     Page(
         "fix-shape-operand",
@@ -107,7 +132,9 @@ PASSES = (
         "The shape that a Reshape, Expand or Slice is given becomes a constant that asks for the same.",
         "One dimension need not be said (-1), nor one that the input has in its place (0, or 1 for Expand).",
         "- y = Reshape (x, Concat (Gather (Shape (x), 0), {2, 4}))\n+ y = Reshape (x, {0, 2, 4})",
-        "Nothing.",
+        "",
+        ("bit-exact",),
+        passes=("fold-shapes",),
     ),
     Page(
         "shape-conflict",
@@ -116,6 +143,8 @@ PASSES = (
         "A runtime that knows both shapes refuses to load the model. One may be declared wrongly, or the node fails.",
         "y = Concat <axis = 1> (a, b)  # (float[201, 4], float[200, 4])",
         "Correct the declared shape, or the model. castsmith optimize names the node and its operands.",
+        ("manual",),
+        passes=("fold-shapes",),
     ),
     Page(
         "fold-constant",
@@ -124,6 +153,8 @@ PASSES = (
         "The standard fixes every element, so that it can be computed now.",
         "- q = Cast <to = float16> (w)\n+ float16[4] q = {1, 2, 3, 4}",
         "--max-growth 0 keeps casts that make constants larger.",
+        ("bit-exact",),
+        passes=("fold-constants",),
     ),
     Page(
         "fold-undefined",
@@ -132,6 +163,8 @@ PASSES = (
         "Runtimes disagree on that element; the witness is its value.",
         "Cast <to = int8> (w {1000}): 1000 is out of range",
         "Change the constant; --fold-disputed for those that the schema's own table decides.",
+        ("opt-in",),
+        passes=("fold-constants",),
     ),
     Page(
         "fold-growth",
@@ -140,6 +173,8 @@ PASSES = (
         "A constant in a wider type takes more bytes in the file than the cast.",
         "Cast <to = double> of 1 MB of float",
         "--max-growth BYTES allows more.",
+        ("on-request",),
+        passes=("fold-shapes", "fold-constants"),
     ),
     Page(
         "fold-invalid",
@@ -148,6 +183,8 @@ PASSES = (
         "Its attributes, types or shapes violate the schema of the model's opset.",
         "Reshape of 6 elements to [4]",
         "Correct the model.",
+        ("manual",),
+        passes=("fold-constants",),
     ),
     Page(
         "fold-quantized",
@@ -156,6 +193,8 @@ PASSES = (
         "Runtimes fuse DequantizeLinear, operator and QuantizeLinear and run them on integers.",
         "MatMul of DequantizeLinear (x) and DequantizeLinear (w)",
         "The option fold_quantized of fold-constants folds it anyway.",
+        ("on-request",),
+        passes=("fold-constants",),
     ),
     Page(
         "remove-identity-cast",
@@ -163,7 +202,9 @@ PASSES = (
         "A cast to the type that the value already has is removed.",
         "It changes nothing.",
         "- y = Cast <to = float> (x)  # (float[N]) -> float[N]",
-        "Nothing.",
+        "",
+        ("bit-exact",),
+        passes=("simplify-casts",),
     ),
     Page(
         "collapse-chain",
@@ -172,6 +213,8 @@ PASSES = (
         "The intermediate type holds every value, or its rounding never changes the final result.",
         "- a = Cast <to = double> (x)\n- y = Cast <to = float16> (a)\n+ y = Cast <to = float16> (x)",
         "If refused, the chain changes values; remove it in the model if the rounding is unintended.",
+        ("bit-exact",),
+        passes=("simplify-casts",),
     ),
     Page(
         "castlike-to-cast",
@@ -179,7 +222,9 @@ PASSES = (
         "A CastLike becomes a Cast.",
         "The type of its second operand is known.",
         "- y = CastLike (x, t)  # (float[N], float16[M])\n+ y = Cast <to = float16> (x)",
-        "Nothing.",
+        "",
+        ("bit-exact",),
+        passes=("simplify-casts",),
     ),
     Page(
         "cast-constant-of-shape",
@@ -188,7 +233,9 @@ PASSES = (
         "The standard fixes the cast of the value that fills all elements.",
         "- a = ConstantOfShape <value = {1.5}> (n); y = Cast <to = float16> (a)\n"
         "+ y = ConstantOfShape <value = float16 {1.5}> (n)",
-        "Nothing.",
+        "",
+        ("bit-exact",),
+        passes=("simplify-casts",),
     ),
     Page(
         "merge-duplicate-casts",
@@ -196,7 +243,9 @@ PASSES = (
         "Equal casts of one value become one.",
         "They give the same bits.",
         "- b = Cast <to = float> (x)  where  a = Cast <to = float> (x)",
-        "Nothing.",
+        "",
+        ("bit-exact",),
+        passes=("simplify-casts",),
     ),
     Page(
         "merge-equal-nodes",
@@ -204,7 +253,9 @@ PASSES = (
         "Nodes before casts that compute the same of the same values become one, so that their casts do.",
         "Operator, attributes and operands are equal. Kept apart: random numbers, training, quantization.",
         "- b = Abs (x); d = Cast <to = float16> (b)  where  a = Abs (x); c = Cast <to = float16> (a)",
-        "Nothing.",
+        "",
+        ("bit-exact",),
+        passes=("simplify-casts",),
     ),
     Page(
         "see-through-cast",
@@ -212,7 +263,9 @@ PASSES = (
         "An operator that does not depend on a cast takes the value before it. Refused if the result could differ.",
         "Its result does not depend on the type (Shape), or only on a property that the cast preserves (IsNaN).",
         "- s = Shape (Cast <to = float16> (x))\n+ s = Shape (x)",
-        "Nothing.",
+        "",
+        ("bit-exact",),
+        passes=("simplify-casts",),
     ),
     Page(
         "place-casts",
@@ -220,7 +273,9 @@ PASSES = (
         "Casts move across operators that only move elements, to the position with the fewest bytes read and written.",
         "A cast of every element commutes with a move of elements, bit for bit.",
         "- a = Cast <to = float> (x); y = Transpose (a)\n+ a = Transpose (x); y = Cast <to = float> (a)",
-        "Nothing; --explain lists the regions that were not changed.",
+        "--explain lists the regions that were not changed.",
+        ("bit-exact",),
+        passes=("place-casts",),
     ),
     Page(
         "unrecorded-change",
@@ -229,6 +284,9 @@ PASSES = (
         "Every change is shown. Whether this one keeps the values is unknown.",
         "- y = Relu (x)\n+ y = Sigmoid (x)",
         "Check what the pass does, or run castsmith verify.",
+        ("unknown",),
+        "Leave out that pass.",
+        passes=("a foreign pass",),
     ),
     Page(
         "convert-region",
@@ -238,6 +296,9 @@ PASSES = (
         "- y = MatMul (x, w)  # (float[4,8], float[8,8]) -> float[4,8]\n"
         "+ y = MatMul (x, w)  # (float16[4,8], float16[8,8]) -> float16[4,8]",
         "Measure the error: --inputs FILE.npz or --measure; --keep leaves nodes in their type.",
+        ("converted",),
+        "Only castsmith convert makes it; --keep PATTERN leaves nodes in their type.",
+        passes=("convert-precision",),
     ),
     Page(
         "round-constant",
@@ -245,7 +306,10 @@ PASSES = (
         "A constant is rounded once to the precision. The record counts elements that overflow, vanish or lose bits.",
         "The nodes that use it compute in the precision.",
         "- float[2] w = {0.1, 1e-07}\n+ float16[2] w = {0.1, 1e-07}",
-        "Nothing. A constant of which too much would be lost stays as it is, and so do the nodes that use it.",
+        "A constant of which too much would be lost stays as it is, and so do the nodes that use it.",
+        ("converted",),
+        "Only castsmith convert makes it; --keep PATTERN leaves nodes in their type.",
+        passes=("convert-precision",),
     ),
     Page(
         "mask-constant",
@@ -254,6 +318,9 @@ PASSES = (
         "They would become minus infinity, and a row in which everything is masked would become NaN.",
         "- float low = {-3.4e+38}\n+ float16 low = {-65504}",
         "Look whether the constant is a mask; --keep leaves the node that uses it in its type.",
+        ("converted",),
+        "Only castsmith convert makes it; --keep PATTERN leaves nodes in their type.",
+        passes=("convert-precision",),
     ),
     Page(
         "cast-at-border",
@@ -262,6 +329,9 @@ PASSES = (
         "ONNX has no conversions that are not written down; a minimum cut keeps the casts few.",
         "+ x_float16 = Cast <to = float16> (x)",
         "--io convert avoids the casts at the inputs and outputs of the model; --lower those around an operator.",
+        ("converted",),
+        "Only castsmith convert makes it; --keep PATTERN leaves nodes in their type.",
+        passes=("convert-precision",),
     ),
     Page(
         "convert-interface",
@@ -270,6 +340,9 @@ PASSES = (
         "Callers that have the precision already need no casts.",
         "- float[4,8] x\n+ float16[4,8] x",
         "Feed and read the model in the new type, or leave --io at keep.",
+        ("interface",),
+        "Leave --io at keep.",
+        passes=("convert-precision",),
     ),
     Page(
         "convert-node",
@@ -278,5 +351,7 @@ PASSES = (
         "The operator is sensitive, the target or the opset lacks it, a constant does not fit, or casts cost more.",
         "Softmax stays in a wider type by default: it divides by a sum of exponentials",
         "--lower PATTERN converts sensitive nodes; for a lacking kernel name another target or opset.",
+        ("opt-in",),
+        passes=("convert-precision",),
     ),
 )

@@ -1,4 +1,4 @@
-"""castsmith explain: for a code what it does, why it matters, an example, and the advice."""
+"""castsmith explain: for a code what it says, why it matters, how to mend it, and when to silence it."""
 
 from __future__ import annotations
 

@@ -1,11 +1,14 @@
-"""Every code that the source gives to a rewrite, refusal or diagnostic, read from its syntax trees."""
+"""Every code that the source gives to a record, read from its syntax trees, and what the pages of codes leave out."""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+from castsmith.cli.codes.catalogue import page_of
+from castsmith.ir.records import Refusal, Rewrite
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("cli", "ir", "lowering", "passes")
@@ -54,3 +57,15 @@ def _texts(value: ast.expr, names: dict[str, str]) -> Iterator[str]:
         return  # of another record, which has been read
     else:
         yield f"(unread) {ast.unparse(value)}"
+
+
+def undescribed(records: Iterable[Rewrite | Refusal]) -> list[str]:
+    """The records whose page names another effect or other passes; a rule refused has the page of its rewrite."""
+    found: list[str] = []
+    for record in records:
+        page = page_of(record.rule)
+        if page is None or record.pass_name not in page.passes:
+            found.append(f"{record.rule}: its page does not name {record.pass_name}")
+        elif isinstance(record, Rewrite) and record.effect.name.lower().replace("_", "-") not in page.safety:
+            found.append(f"{record.rule}: its page does not name {record.effect}")
+    return found

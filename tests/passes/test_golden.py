@@ -10,6 +10,7 @@ import onnx_ir
 import pytest
 
 from castsmith.numerics.cast.convert import cast
+from tests.cli.codes_in_source import undescribed
 from tests.evaluator import evaluate
 from tests.graphs.golden import Case, comparable, model_text, read, records_text
 from tests.graphs.inputs import inputs_for
@@ -27,6 +28,7 @@ def test_gives_what_the_file_says(case: Case) -> None:
     records = case.run(model)
     assert comparable(model_text(model)) == comparable(case.expected)
     assert comparable(records_text(records)) == comparable(case.records)
+    assert undescribed((*records.rewrites, *records.refusals)) == []
 
 
 def test_second_run_changes_nothing(case: Case) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from castsmith.cli.codes.catalogue import all_pages, page_of
-from castsmith.cli.codes.page import Page
+from castsmith.cli.codes.page import SAFETY, Page, parts
 from tests.cli.codes_in_source import ROOT, codes_in_source
 from tests.cli.helpers import CLEAN, MIXED, Command, is_one_sentence, write_model
 
@@ -46,8 +47,13 @@ def test_every_code_given_elsewhere_has_a_page(code: str) -> None:
 @pytest.mark.parametrize("page", all_pages(), ids=lambda page: page.code)
 def test_every_page_is_whole(page: Page) -> None:
     assert page.kind in ("finding", "rewrite", "refusal")
-    for sentence in (page.what, page.why, page.advice):
-        assert sentence.endswith(".")
+    assert len([*parts(page)]) == 4
+    for _, text in parts(page):
+        assert re.search(r"[.)]$", text)
+        assert "  " not in text
+    assert set(page.safety) <= set(SAFETY)
+    assert bool(page.silence) >= (page.kind == "finding")
+    assert bool(page.passes) == (page.kind != "finding")
     assert page.example.strip()
     assert page_of(page.code) == page
     assert re.fullmatch(r"\d+\.\d+\.\d+", page.since)
@@ -71,12 +77,13 @@ def test_the_document_is_up_to_date() -> None:
 def test_the_command(castsmith: Command) -> None:
     ended = castsmith("explain", "fold-undefined", "lower-Cast")
     assert (ended.code, ended.err) == (0, "")
-    assert ended.out.startswith("fold-undefined (refusal)\n")
-    assert "What to do: " in ended.out
+    assert ended.out.startswith("fold-undefined\n\nA refusal, since version ")
+    assert "How to mend it: " in ended.out
+    assert "How safe it is: Bit-exact" in ended.out
     listed = castsmith("explain").out.splitlines()
     assert len(listed) == len(all_pages())
     pages = json.loads(castsmith("explain", "--json").out)["pages"]
-    assert {"code", "kind", "what", "why", "example", "advice", "since"} == set(pages[0])
+    assert set(pages[0]) == {field.name for field in dataclasses.fields(Page)}
     composed = castsmith("explain", "promote-operands + resolve-promotion")
     assert composed.out == castsmith("explain", "promote-operands", "resolve-promotion").out
     wrong = castsmith("explain", "nothing")
