@@ -13,7 +13,7 @@ LOWERING = (
         "The target lacks the operator; the lowering states the reason and how exact it is.",
         "- y = com.example.ScaledFloat8Cast (x, scale)\n+ q = Div (x, scale)\n+ y = Cast <to = float8e4m3fn> (q)",
         "If refused, the lowering gives the reason; `castsmith passes` lists the packages that lower operators.",
-        ("bit-exact",),
+        ("bit-exact", "in-wider-type", "as-defined"),
         passes=("lower-custom",),
     ),
     Page(
