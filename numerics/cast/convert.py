@@ -6,6 +6,7 @@ which no later opset changes.
 
 from __future__ import annotations
 
+import threading
 import typing
 from collections.abc import Callable, Iterator
 from functools import lru_cache
@@ -59,13 +60,13 @@ def elements_of(array: npt.ArrayLike) -> tuple[Array, DataType]:
 def code_chunks(elements: Array, chunk: int = CHUNK) -> Iterator[tuple[slice, Array]]:
     """Yield the codes of numeric `elements` by chunk, in C order and native byte order, with the slice of each.
 
-    Elements that must be copied for it come in chunks of `CHUNK`.
+    Elements that must be copied for it come in chunks of at most `CHUNK`.
     """
     width = elements.dtype.itemsize
     codes = elements.view(np.dtype(f"u{width}").newbyteorder(typing.cast("Any", elements.dtype.byteorder)))
     in_place = codes.flags.c_contiguous and codes.dtype.isnative
     flat: Any = codes.reshape(-1) if codes.flags.c_contiguous else codes.flat
-    step = chunk if in_place else CHUNK
+    step = chunk if in_place else min(chunk, CHUNK)
     for start in range(0, codes.size, step):
         where = slice(start, min(start + step, codes.size))
         yield where, flat[where] if in_place else flat[where].astype(np.dtype(f"u{width}"), copy=False)
@@ -128,10 +129,7 @@ def cast(
         if conversion is None:
             return elements.astype(target.numpy(), order="C")
         result = np.empty(elements.size, conversion.dtype)
-        out = result.view(conversion.codes)
-        work = Workspace()
-        for where, codes in code_chunks(elements, conversion.chunk):
-            conversion.function(codes, out[where], work)
+        _convert(elements, result.view(conversion.codes), conversion)
         return result.reshape(elements.shape)
 
 
@@ -147,6 +145,63 @@ def check_cast(source: DataType, to: TypeLike, *, round_mode: str, opset: int) -
     require_type(source, opset)
     require_type(target, opset)
     return target
+
+
+def _convert(elements: Array, out: Array, conversion: _Conversion) -> None:
+    """Write the converted elements to `out`; many in two threads, with chunks of half the size for the same memory."""
+
+    def work() -> None:
+        workspace = Workspace()
+        with np.errstate(all="ignore"):  # of this thread
+            for where, codes in chunks:
+                conversion.function(codes, out[where], workspace)
+
+    if elements.size <= MOST_ALONE or conversion.codes.hasobject:
+        chunks = code_chunks(elements, conversion.chunk)
+        return work()
+    chunks = SharedIterator(code_chunks(elements, conversion.chunk // 2))
+    return in_two_threads(work)
+
+
+MOST_ALONE = 1 << 20
+"""The largest number of elements that one thread converts: they take a millisecond, starting a thread a tenth of it.
+
+Pieces of this size are also converted in threads when a model is saved, which then have no others below them.
+"""
+
+
+def in_two_threads(work: Callable[[], None]) -> None:
+    """Call `work` in this thread and in another at the same time; raise the error of either.
+
+    numpy computes without the lock of the interpreter.
+    """
+    failed: list[BaseException] = []
+
+    def beside() -> None:
+        try:
+            work()
+        except BaseException as error:
+            failed.append(error)
+
+    other = threading.Thread(target=beside, name="castsmith-cast")
+    other.start()
+    try:
+        work()
+    finally:
+        other.join()
+    if failed:
+        raise failed[0]
+
+
+class SharedIterator(Iterator[tuple[slice, Array]]):
+    """An iterator that several threads may use: each item goes to one of them."""
+
+    def __init__(self, items: Iterator[tuple[slice, Array]]) -> None:
+        self._items, self._lock = items, threading.Lock()
+
+    def __next__(self) -> tuple[slice, Array]:
+        with self._lock:
+            return next(self._items)
 
 
 _Function = Callable[[Array, Array, Workspace], None]

@@ -25,8 +25,8 @@ from castsmith.numerics.cast.settings import Policy
 from castsmith.numerics.types import ElementType, Kind
 
 _QUIET_BIT = np.uint32(0x0040_0000)
-_TIE = np.uint32(0x8000)
-"""Half of the last bit of bfloat16, in the code of a float."""
+_TIE = -0x8000
+"""The low half of the code of a float between two numbers of bfloat16, as a signed integer."""
 _ALL_FIT = 2**24
 _SIGN_16, _BFLOAT16_INFINITY, _BFLOAT16_QUIET = 0x8000, 0x7F80, np.uint32(0x7FC0)
 _ALL_FIT_BFLOAT16 = 0x4B80
@@ -115,7 +115,7 @@ def narrow_into(out: Array, values: Array, row: ElementType, policy: Policy, wor
             np.copyto(out, half_of_float(odd, work), casting="unsafe")
         else:
             table = encode_table(row.dtype, policy)
-            np.copyto(out, table.take(_table_index(odd.view(np.uint32), work), mode="clip"))
+            look_up(table, _table_index(odd.view(np.uint32), work), out)
 
 
 def narrows_to_bfloat16(out: npt.NDArray[np.uint16], values: Array) -> bool:
@@ -131,24 +131,22 @@ def narrows_to_bfloat16(out: npt.NDArray[np.uint16], values: Array) -> bool:
 
 
 def _to_bfloat16(out: npt.NDArray[np.uint16], nearest: _Floats, values: Array, work: Workspace) -> None:
-    """Write the codes of bfloat16 nearest to `values`, whose nearest floats are given, to `out`.
+    """Write the codes of bfloat16 nearest to `values`, whose nearest floats are given and changed, to `out`.
 
-    The upper half of a float is rounded, a half upwards. What is a tie in float is looked at again.
+    ml_dtypes rounds the floats. What is a tie in float is looked at again, and NaN keeps its payload.
     """
-    bits = nearest.view(np.uint32)
-    rounded = np.add(bits, _TIE, out=work.words("rounded", bits.shape))
-    np.copyto(out, np.right_shift(rounded, np.uint32(16), out=work.words("size", bits.shape)), casting="unsafe")
-    rounded <<= np.uint32(16)
-    ties = np.flatnonzero(rounded == 0)
-    if ties.size:
+    np.copyto(out.view(ml_dtypes.bfloat16), nearest, casting="unsafe")
+    bits, codes = nearest.reshape(-1).view(np.uint32), out.reshape(-1)
+    low = work.words("low", bits.shape).view(np.int16)[: bits.size]
+    np.copyto(low, bits, casting="unsafe")
+    if np.minimum.reduce(low, initial=0) == _TIE:
+        ties = np.flatnonzero(low == _TIE)
         _towards(bits, ties, values)
-        tied = bits.reshape(-1)[ties]
-        out.reshape(-1)[ties] = (tied + (_TIE - np.uint32(1)) + ((tied >> np.uint32(16)) & np.uint32(1))) >> np.uint32(
-            16
-        )
+        tied = bits[ties]
+        codes[ties] = (tied + np.uint32(0x7FFF) + ((tied >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)
     if _holds_nan(nearest):
-        nan = np.isnan(nearest)
-        out[nan] = (bits[nan] >> np.uint32(16)) | _BFLOAT16_QUIET
+        nan = np.flatnonzero(np.isnan(nearest))
+        codes[nan] = (bits[nan] >> np.uint32(16)) | _BFLOAT16_QUIET
 
 
 def _nearest_float(values: Array, work: Workspace) -> _Floats:
@@ -180,6 +178,9 @@ def round_to_odd_at_ties(values: Array, work: Workspace) -> _Floats:
 def _towards(bits: npt.NDArray[np.uint32], where: npt.NDArray[np.intp], values: Array) -> None:
     """Change the floats `bits` at the flat indices `where` to the next one towards `values`, unless they are equal."""
     exact = values.reshape(-1)[where]
+    if exact.dtype.kind == "f":  # most often all are equal
+        unequal = np.flatnonzero(exact != bits.reshape(-1)[where].view(np.float32))
+        where, exact = where[unequal], exact[unequal]
     double = np.abs(_integer_to_odd_double(exact) if exact.dtype.kind in "iu" else exact)
     nearest = bits.reshape(-1)[where]
     size = np.abs(nearest.view(np.float32)).astype(np.float64)
