@@ -218,11 +218,11 @@ FINDINGS = (
     Page(
         "target-lacks-operator",
         "finding",
-        "The model has an operator of QONNX, which the target does not have.",
-        "The target refuses to load the model.",
+        "The model has an operator of QONNX or of ONNX Runtime, which the target does not have.",
+        "The target refuses to load the model. An operator of ONNX Runtime is a warning: a plugin may have its name.",
         "onnxruntime-cpu has no operator Trunc of qonnx.custom_op.general",
-        "Run optimize --target, which replaces it by standard operators; if it refuses, make the parameters it names"
-        " constants, or raise the opset.",
+        "Run optimize --target, which replaces operators of QONNX and quantizers by standard operators; if it refuses,"
+        " make the parameters it names constants, or raise the opset. Export without the optimizer of ONNX Runtime.",
         ("automatic",),
         "Where the runtime registers the operator as a custom operator.",
     ),

@@ -157,6 +157,10 @@ class Target:
             return row is None or row[op_type] <= opset
         return bool(self.probed) and op_type not in self.probed and _HAS_ARITHMETIC in row
 
+    def lacks_domain(self, domain: str) -> bool:
+        """True if the target has no operators of the domain, as far as its custom operators are known."""
+        return bool(self.domains) and domain not in self.domains
+
     def computes(self, dtype: DataType) -> bool:
         """True if the target has arithmetic in the type, and does not only move or convert it."""
         if self.fallback is not None and dtype in self.off_device:

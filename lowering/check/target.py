@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.inference import Inference
-from castsmith.ir.ops import DEFAULT_DOMAINS, LINEAR, is_quantizer, opset_of, read_cast, runs_in_qonnx
+from castsmith.ir.ops import CONTRIB_DOMAIN, DEFAULT_DOMAINS, LINEAR, is_quantizer, opset_of, read_cast, runs_in_qonnx
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.targets import Target, varied_input
 from castsmith.ir.text import site_of
@@ -26,13 +27,11 @@ _NO_REPLACEMENT = "it has no exact replacement here: change the model or choose 
 def unreported_errors(
     model: onnx_ir.Model, inference: Inference, target: Target, reported: Iterable[Diagnostic]
 ) -> list[Diagnostic]:
-    """Return the errors that remain in an optimized model, except those in `reported`."""
+    """Return the errors, and operators that need a plugin, that remain in an optimized model, except the `reported`."""
     known = {(each.code, each.site, each.subject) for each in reported}
-    found = target_findings(model, inference, target)
-    left = [
-        each for each in found if each.severity is Severity.ERROR and (each.code, each.site, each.subject) not in known
-    ]
-    return [replace(each, help=_NO_REPLACEMENT) for each in left]
+    errors = (each for each in target_findings(model, inference, target) if each.severity is Severity.ERROR)
+    left = chain(errors, _foreign_findings(model, target))
+    return [replace(each, help=_NO_REPLACEMENT) for each in left if (each.code, each.site, each.subject) not in known]
 
 
 def target_findings(model: onnx_ir.Model, inference: Inference | None, target: Target) -> Iterator[Diagnostic]:
@@ -40,6 +39,7 @@ def target_findings(model: onnx_ir.Model, inference: Inference | None, target: T
     yield from _version_findings(model, target)
     yield from _type_findings(model, inference, target)
     yield from _operator_findings(model, target)
+    yield from _foreign_findings(model, target)
     if inference is not None:
         yield from kernel_findings(model, inference, target)
         yield from _cast_findings(model, inference, target)
@@ -105,6 +105,19 @@ def _operator_findings(model: onnx_ir.Model, target: Target) -> Iterator[Diagnos
                 message = f"{target.name} does not run this {node.op_type} of {node.domain}"
             way_out = f"{lowering_to(target)} replaces it if its parameters are constant"
             yield Diagnostic("target-lacks-operator", Severity.ERROR, site_of(node), message, way_out)
+
+
+def _foreign_findings(model: onnx_ir.Model, target: Target) -> Iterator[Diagnostic]:
+    """Yield one warning for each operator of ONNX Runtime that the target, another runtime, takes for a plugin."""
+    found = dict[str, _Found]()
+    if target.lacks_domain(CONTRIB_DOMAIN):
+        for node in all_nodes(model):
+            if node.domain == CONTRIB_DOMAIN and node.op_identifier() not in model.functions:
+                found.setdefault(node.op_type, _Found(site_of(node))).nodes.add(node)
+    for op_type, each in found.items():
+        message = f"{target.name} has no operator {op_type} of {CONTRIB_DOMAIN}{each.more()}: it needs a plugin"
+        way_out = f"{lowering_to(target)} replaces quantizers; otherwise export without the optimizer of ONNX Runtime"
+        yield Diagnostic("target-lacks-operator", Severity.WARNING, each.first, message, way_out, op_type)
 
 
 def _cast_findings(model: onnx_ir.Model, inference: Inference, target: Target) -> Iterator[Diagnostic]:

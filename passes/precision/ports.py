@@ -203,7 +203,11 @@ def _lacking(node: onnx_ir.Node, imports: Mapping[str, int], aim: Aim) -> str:
     if row is not None and aim.to not in row.allowed:
         return row.because
     name = operator_name(node)
-    if aim.target is None or aim.target.has_kernel(name, aim.to, opset):
+    if aim.target is None:
+        return ""
+    if node.domain not in DEFAULT_DOMAINS and aim.target.lacks_domain(node.domain):
+        return f"{aim.target.name} has no operators of {node.domain}"
+    if aim.target.has_kernel(name, aim.to, opset):
         return ""
     if name in LINEAR and aim.target.computes(aim.to):  # kernels are known by the type of the codes
         return ""

@@ -102,3 +102,15 @@ def test_the_target_names_the_operators_with_their_domain() -> None:
     target = load_target("onnxruntime-cpu")
     assert "com.microsoft.GroupQueryAttention" in target.probed
     assert not any(name.startswith("com.microsoft.Gemma") for name in target.probed)
+
+
+def test_tensorrt_has_none_of_them() -> None:
+    made = convert(block(), to="float16", target="tensorrt-11")
+    fused = {each.op_type for each in block().graph.node if each.domain}
+    kept = {made.operators[name]: found for name, found in made.precisions.items() if made.operators[name] in fused}
+    reason = "tensorrt-11 has no operators of com.microsoft"
+    assert {op_type for op_type, found in kept.items() if found == (onnx_ir.DataType.FLOAT, reason)} == fused
+    told = [each for each in made.diagnostics if each.code == "target-lacks-operator"]
+    assert {each.subject for each in told} == fused
+    assert {each.severity for each in told} == {Severity.WARNING}
+    assert not [each for each in convert(block(), to="float16").diagnostics if each.code == "target-lacks-operator"]
