@@ -11,6 +11,7 @@ from castsmith.lowering.encodings.choose import ARITHMETIC_HAZARDS, NEEDS_BITCAS
 from castsmith.lowering.encodings.ladder import round_in_place
 from castsmith.lowering.formats import NarrowPolicy
 from castsmith.numerics.types import element_type, type_name
+from tests.doors import check_doors
 from tests.lowering.encodings.exhaustive import OPSETS, ROUNDERS
 from tests.lowering.runtime import sequence_model
 
@@ -89,3 +90,7 @@ def test_the_page_has_what_each_sequence_withstands():
 
 if __name__ == "__main__":
     print("\n".join([*node_rows(), "", *hazard_rows(), "", half_rows()]))
+
+
+def test_every_name_that_a_door_of_lowering_offers_can_be_had() -> None:
+    check_doors("lowering")

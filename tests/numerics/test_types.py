@@ -1,0 +1,146 @@
+"""The rows of the element types, against the tables of others: numpy, ml_dtypes, the schemas and versions of ONNX."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnx.defs
+import onnx.helper
+import pytest
+from onnx_ir import DataType
+
+from castsmith.numerics.errors import ArgumentTypeError, ElementTypeError
+from castsmith.numerics.types import (
+    CODED_TYPES,
+    ELEMENT_TYPES,
+    FLOAT8_TYPES,
+    HALF_TYPES,
+    NUMERIC_TYPES,
+    ElementType,
+    Kind,
+    Since,
+    element_bytes,
+    parse_type,
+    type_name,
+)
+
+ROWS = list(ELEMENT_TYPES.values())
+FLOATS = [row for row in ROWS if row.kind is Kind.FLOATING]
+OLDEST_CAST = 1
+OPSETS = range(1, onnx.defs.onnx_opset_version() + 1)
+
+
+def test_every_type_of_the_installed_onnx_has_a_row() -> None:
+    undefined = onnx.TensorProto.UNDEFINED
+    assert {int(dtype) for dtype in ELEMENT_TYPES} >= set(onnx.TensorProto.DataType.values()) - {undefined}
+
+
+def test_limits_are_those_of_numpy_and_ml_dtypes() -> None:
+    for row in ROWS:
+        if row.kind is Kind.INTEGER:
+            info = ml_dtypes.iinfo(row.dtype.numpy())
+            assert (row.min, row.max, row.bits) == (info.min, info.max, info.bits), row.name
+            assert row.signed == (info.min < 0), row.name
+    for row in FLOATS:
+        limits: Any = ml_dtypes.finfo(row.dtype.numpy())
+        assert row.max == Fraction(float(limits.max)), row.name
+        assert row.min == (row.max * -1 if row.signed else Fraction(float(limits.tiny))), row.name
+        assert row.mantissa_bits == limits.nmant, row.name
+        assert row.precision == limits.nmant + 1, row.name
+        assert Fraction(2) ** row.min_exponent == Fraction(float(limits.tiny)), row.name
+        assert row.quantum == Fraction(float(limits.smallest_subnormal)), row.name
+
+
+def test_special_values_are_those_of_ml_dtypes() -> None:
+    for row in FLOATS:
+        if row.bits > 16:
+            continue
+        codes = np.arange(2**row.bits, dtype=f"u{row.dtype.numpy().itemsize}").view(row.dtype.numpy())
+        with np.errstate(all="ignore"):
+            numbers = codes.astype(np.float64)
+        assert row.has_nan == np.isnan(numbers).any(), row.name
+        assert row.has_infinity == np.isinf(numbers).any(), row.name
+        assert row.has_negative_zero == ((numbers == 0) & np.signbit(numbers)).any(), row.name
+        assert row.signed == (numbers < 0).any(), row.name
+
+
+def _first(operator: str, direction: str, row: ElementType) -> int | None:
+    """The first opset of which the schema has the type."""
+    for opset in OPSETS:
+        try:
+            schema = onnx.defs.get_schema(operator, opset)
+        except onnx.defs.SchemaError:
+            continue
+        formal = (schema.inputs if direction == "in" else schema.outputs)[0]
+        if f"tensor({row.name})" in formal.types:
+            return opset
+    return None
+
+
+def test_the_first_versions_are_those_of_the_schemas() -> None:
+    newest = OPSETS[-1]
+    released = {opset: ir for _, ir, opset, *_ in reversed(onnx.helper.VERSION_TABLE)}
+    for row in ROWS:
+        since: Since = row.since
+        if since.cast is not None and since.cast > newest:
+            continue  # the installed release of ONNX is too old
+        found = _first("Cast", "in", row)
+        assert _first("Cast", "out", row) == found, row.name
+        # Below opset 6 the attribute was a text, which changes nothing for the types.
+        assert since.cast == (1 if found == OLDEST_CAST else found), row.name
+        assert since.quantized == _first("QuantizeLinear", "out", row), row.name
+        assert since.ir_version == (released[since.cast] if since.cast is not None and since.cast > 18 else 0), row.name
+
+
+def test_the_groups_of_types() -> None:
+    names = {
+        NUMERIC_TYPES: {row.name for row in ROWS} - {"string", "complex64", "complex128"},
+        FLOAT8_TYPES: {"float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz"},
+        HALF_TYPES: {"float16", "bfloat16"},
+        CODED_TYPES: {name for row in ROWS if (name := row.name).startswith(("float8", "float6", "float4"))}
+        | {"int2", "uint2", "int4", "uint4"},
+    }
+    for types, expected in names.items():
+        assert {type_name(dtype) for dtype in types} == expected
+
+
+def test_bits_and_bytes_of_elements() -> None:
+    for row in ROWS:
+        assert element_bytes(row.dtype) == (32 if row.kind is Kind.STRING else row.dtype.itemsize), row.name
+        if row.kind not in (Kind.STRING, Kind.BOOLEAN):
+            assert row.bits == row.dtype.itemsize * 8, row.name
+        assert row.exponent_bits == (row.bits - row.signed - row.mantissa_bits if row.kind is Kind.FLOATING else 0)
+    assert ELEMENT_TYPES[DataType.BOOL].max == 1
+    assert ELEMENT_TYPES[DataType.BOOL].min == 0
+    with pytest.raises(ElementTypeError):
+        _ = ELEMENT_TYPES[DataType.STRING].max
+
+
+def test_every_way_to_name_a_type() -> None:
+    for row in ROWS:
+        numpy = row.dtype.numpy()
+        ways: list[Any] = [row.dtype, row.name, row.name.upper(), int(row.dtype), str(int(row.dtype))]
+        ways += [row.dtype.short_name()] + ([numpy, numpy.name, numpy.type] if row.kind is not Kind.STRING else [str])
+        if numpy.byteorder == "=" and numpy.itemsize > 1 and row.kind is not Kind.STRING:
+            ways.append(numpy.newbyteorder(">"))
+        for way in ways:
+            assert parse_type(way) is row.dtype, way
+    extra = {"boolean": "bool", "b8": "bool", "fp16": "float16", "fp32": "float", "fp64": "double"}
+    extra |= {"f8e4m3": "float8e4m3fn", "f8m4e3": "float8e4m3fn", "f8m5e3": "float8e5m2"}
+    for name, meant in extra.items():
+        assert type_name(parse_type(name)) == meant
+
+
+@pytest.mark.parametrize("given", ["float99", "99", 99, 0, "-1", "", float, int, np.integer, np.void, object, "O8"])
+def test_a_name_of_no_type_is_refused(given: Any) -> None:
+    with pytest.raises(ElementTypeError):
+        parse_type(given)
+
+
+@pytest.mark.parametrize("given", [1.0, None, True, [1]])
+def test_a_value_that_names_no_type_is_refused(given: Any) -> None:
+    with pytest.raises(ArgumentTypeError):
+        parse_type(given)
