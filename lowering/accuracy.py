@@ -144,7 +144,16 @@ class _Comparison:
                 self.overflows[name] = None
             self.errors[name] = max(self.errors.get(name, 0.0), error.relative)
             if key in self.results:
+                self._count_defined(name, before, here)
                 self.outputs[name] = _worse(self.outputs.get(name, error), error)
+
+    def _count_defined(self, name: str, before: Array, here: Array) -> None:
+        """Note elements of an output that are NaN in the model alone, such as the softmax of a row of masks."""
+        count = int(np.count_nonzero(np.isnan(_wide(before)) & ~np.isnan(_wide(here))))
+        if count:
+            self.notes.append(
+                f"{count} of {before.size} elements of {name} are NaN in the model and numbers in the result"
+            )
 
     def _count(self, name: str, before: Array, here: Array) -> None:
         """Count the elements of an output that differ: all of them, if its shape does."""
@@ -180,7 +189,7 @@ def measure(before: Reference, after: onnx_ir.Model) -> Accuracy:
         leap,
         tuple(found.overflows),
         contributions,
-        tuple(found.notes),
+        tuple(dict.fromkeys(found.notes)),
         found.differing,
     )
 
@@ -209,12 +218,12 @@ def _wide(array: Array) -> Array:
 
 def _error(name: str, expected: Array, found: Array) -> OutputError:
     a, b = _wide(expected).ravel(), _wide(found).ravel()
-    masked = (a <= _MASK) & (b <= _MASK / 2)
-    if masked.any():  # mask values become the lowest number: what is beside them is compared
-        a, b = a[~masked], b[~masked]
+    # Mask values become the lowest number, and rows of masks alone, NaN, numbers: what is beside them is compared.
+    compared = ~(((a <= _MASK) & (b <= _MASK / 2)) | np.isnan(a))
+    a, b = a[compared], b[compared]
     if not a.size:
         return OutputError(name, 0.0, 0.0, 1.0, None)
-    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    same = a == b
     with np.errstate(invalid="ignore", over="ignore"):
         difference = np.where(same, 0.0, np.abs(a - b))
     difference: Array = np.where(np.isnan(difference), np.inf, difference)
@@ -235,7 +244,8 @@ def _cosine(a: Array, b: Array) -> float:
 def _top1(expected: Array, found: Array) -> float | None:
     if expected.ndim < 2 or expected.shape[-1] <= _LOGITS:
         return None
-    same: Array = _wide(expected).argmax(-1) == _wide(found).argmax(-1)
+    rows = ~np.isnan(_wide(expected)).any(-1)
+    same: Array = _wide(expected)[rows].argmax(-1) == _wide(found)[rows].argmax(-1)
     return float(np.count_nonzero(same)) / max(same.size, 1)
 
 

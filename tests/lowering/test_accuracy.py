@@ -52,6 +52,20 @@ def test_elements_of_integer_outputs_that_differ_are_counted() -> None:
     assert [each.name for each in found.outputs] == ["y"]
 
 
+def test_what_is_nan_in_the_model_is_noted_and_not_compared() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]> g (float[2,3] x) => (float[2,3] y) 
+    <float[2,3] m = {0, 0, 0, 0, 0, 0}> { a = Add (x, m) y = Softmax (a) }"""
+    masked = onnx.parser.parse_model(text)
+    mask = np.array([[0, 0, 0], [-np.inf] * 3], np.float32)
+    masked.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(mask, "m"))
+    drawn = {"x": np.array([[1, 2, 3], [4, 5, 6]], np.float32)}
+    found = convert(masked, to="float16", inputs=[drawn, drawn]).error
+    assert found is not None
+    assert 0 < found.worst < 0.01
+    assert found.outputs[0].top1 == 1.0
+    assert found.notes == ("3 of 6 elements of y are NaN in the model and numbers in the result",)
+
+
 def test_an_overflow_that_is_absorbed_is_found() -> None:
     found = convert(onnx.parser.parse_model(CHAIN), to="float16", inputs=feeds(), lower="name:c").error
     assert found is not None
