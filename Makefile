@@ -8,7 +8,7 @@ QUICK := tests/passes/test_golden.py tests/ir tests/lowering/test_custom.py test
 	tests/ir/targets/test_targets.py tests/numerics/cast/test_cast.py \
 	tests/numerics/promotion/test_promotion.py tests/numerics/promotion/test_promotion_files.py tests/cli/commands/test_optimize.py \
 	tests/cli/commands/test_check.py tests/cli/test_main.py tests/examples/test_composition.py \
-	tests/examples/test_pass_managers.py tests/examples/test_extension.py tests/test_extensions.py \
+	tests/passes/test_managers.py tests/examples/test_extension.py tests/test_extensions.py \
 	tests/packaging/test_packaging.py tests/test_models.py
 QUICK_NEEDS := pytest pytest-xdist hypothesis onnxruntime
 SEED ?= 1

@@ -1,8 +1,8 @@
 """Every golden case inside an If, a Loop, a Scan, a function and a function in an If: what each pass does there.
 
 A pass does in a body what it does in the main graph, in both branches of an If: the same rules as often, rewrites and
-refusals. Where it does not, because a function declares no shapes or the outputs of a body get other names, `nested.txt`
-says what it does; `python -m tests.passes.test_nested` writes that file again, to be read.
+refusals. Where it does not, because a function declares no shapes or the outputs of a body get other names,
+`nested.txt` says what it does; `python -m tests.passes.test_nested` writes that file again, to be read.
 """
 
 from __future__ import annotations
