@@ -134,6 +134,22 @@ def test_functions_that_call_each_other() -> None:
         castsmith.optimize(model)
 
 
+def test_a_function_that_calls_itself_in_a_branch() -> None:
+    model = model_of([helper.make_node("F", ["x"], ["y"], domain="d")])
+    opset = [helper.make_opsetid("d", 1), helper.make_opsetid("", 21)]
+    calls = branch("calls", helper.make_node("F", ["a"], ["p"], domain="d"), outputs=["p"])
+    ends = branch("ends", helper.make_node("Neg", ["a"], ["q"]), outputs=["q"])
+    body = [
+        helper.make_node("ReduceMax", ["a"], ["m"], keepdims=0),
+        helper.make_node("Cast", ["m"], ["c"], to=9),
+        helper.make_node("If", ["c"], ["b"], then_branch=ends, else_branch=calls),
+    ]
+    model.functions.append(helper.make_function("d", "F", ["a"], ["b"], body, opset))
+    model.opset_import.extend(opset[:1])
+    with pytest.raises(ModelError, match="function d::F calls itself"):
+        castsmith.optimize(model)
+
+
 def test_a_call_with_more_outputs_than_its_function() -> None:
     model = model_of([helper.make_node("F", ["x"], ["y", "z"], domain="d")])
     opset = [helper.make_opsetid("d", 1), helper.make_opsetid("", 21)]
