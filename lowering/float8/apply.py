@@ -65,8 +65,9 @@ def apply_plan(
             continue
         constant.name = namer.fresh(f"castsmith_{constant.name}")
         place_constant(constant, model.graph[0], namer)
+    rounding = {node for node in plan.expansions if _rounds(plan, node)}
     for node in plan.expansions:
-        records.rewrites.append(_apply_expansion(session, plan, node, namer))
+        records.rewrites.append(_apply_expansion(session, plan, node, namer, rounds=node in rounding))
     if plan.new_opset is not None:
         before = model.graph.opset_imports.get("", model.graph.opset_imports.get("ai.onnx"))
         move_to_opset(model, plan.new_opset)
@@ -115,18 +116,24 @@ def _is_interface(model: onnx_ir.Model, value: onnx_ir.Value) -> bool:
     return value.graph is model.graph and (value.is_graph_input() or value.is_graph_output())
 
 
-def _apply_expansion(session: Session, plan: Plan, node: onnx_ir.Node, namer: Namer) -> Rewrite:
+def _rounds(plan: Plan, node: onnx_ir.Node) -> bool:
+    """True if the node decodes codes that are not made: they are rounded in place."""
+    decodes_to = DataType.FLOAT if node.op_type == "DequantizeLinear" else plan.context.type_of(node.outputs[0])
+    return node.op_type in _DECODERS and rounds_in_place(node.inputs[0], decodes_to, plan.context)
+
+
+def _apply_expansion(session: Session, plan: Plan, node: onnx_ir.Node, namer: Namer, *, rounds: bool) -> Rewrite:
+    """Replace the node by its expansion. rounds: as `_rounds` says before any node is replaced."""
     expansion, old = plan.expansions[node], node.outputs[0]
     made = plan.context.encoded.get(old)
     if made is not None and expansion.output is made.x:
         reason = "the codes are only decoded, which is rounding in place"
-        wanted = Replacement("round-in-place", reason, expansion.nodes, outputs=(expansion.output,))
+        effect = Effect.BIT_EXACT if plan.context.sequence in NEEDS_BITCAST else Effect.BIT_EXACT_BUT_NAN
+        wanted = Replacement("round-in-place", reason, expansion.nodes, outputs=(expansion.output,), effect=effect)
         return _recorded(session, plan, node, wanted, namer)
     expansion.output.shape = old.shape or expansion.output.shape
     expansion.nodes[-1].outputs[0].name = f"{old.name}_codes" if is_coded(old, plan.types, plan.coded) else old.name
     encodes = is_coded(old, plan.types, plan.coded) and not is_coded(node.inputs[0], plan.types, plan.coded)
-    decodes_to = DataType.FLOAT if node.op_type == "DequantizeLinear" else plan.context.type_of(old)
-    rounds = node.op_type in _DECODERS and rounds_in_place(node.inputs[0], decodes_to, plan.context)
     loses_sign = rounds or (encodes and _loses_nan_sign(plan, node))
     inexact = loses_sign and plan.context.sequence not in NEEDS_BITCAST
     reason = _SEQUENCE_REASONS[plan.context.sequence] if encodes else _ROUNDED if rounds else _DECODED
