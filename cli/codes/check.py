@@ -227,6 +227,16 @@ FINDINGS = (
         "Where the runtime registers the operator as a custom operator.",
     ),
     Page(
+        "nothing-to-convert",
+        "finding",
+        "One of many models to convert has nothing of a type that is converted, such as a model of integers.",
+        "The model is copied unchanged, so that the folder of results is complete. A single model is refused instead.",
+        "the model has no floating-point values: nothing in it is of bfloat16, double or float",
+        "Nothing, if the model should be as it is; else name another precision by --to.",
+        ("none",),
+        "Always, if models without floating-point values are expected.",
+    ),
+    Page(
         "target-lacks-kernel",
         "finding",
         "The target has no kernel for an operator on its type in the model.",

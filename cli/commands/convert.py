@@ -66,7 +66,11 @@ def _convert(
     arguments: argparse.Namespace, model: onnx_ir.Model, watched: Watched, announce: Callable[[str], None]
 ) -> Result:
     from castsmith.lowering.conversion import convert
+    from castsmith.passes.precision import nothing_to_convert, parse_precision
 
+    why = "" if arguments.outcome is None else nothing_to_convert(model, parse_precision(arguments.to))
+    if why:
+        return _as_it_is(model, why)
     require_dims(arguments, model)
     looked_at = savings_wanted(arguments)
 
@@ -94,6 +98,15 @@ def _convert(
         in_place=True,
         progress=ahead_of,
     )
+
+
+def _as_it_is(model: onnx_ir.Model, why: str) -> Result:
+    """Return the result for one of many models that has nothing to convert: it belongs to the others, unchanged."""
+    from castsmith.ir.records import Diagnostic, Severity, Site
+    from castsmith.lowering.results import ConvertResult
+
+    told = Diagnostic("nothing-to-convert", Severity.NOTE, Site(model.graph.name or ""), why, "it is written unchanged")
+    return ConvertResult(model, diagnostics=[told])
 
 
 def _set_name(path: str, name: str) -> str:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         ConvertPrecision,
         Precision,
         PrecisionResult,
+        nothing_to_convert,
         parse_precision,
         require_something,
     )
@@ -41,6 +42,7 @@ __all__ = [
     "Precision",
     "PrecisionResult",
     "exact_pattern",
+    "nothing_to_convert",
     "parse_patterns",
     "parse_precision",
     "require_something",
@@ -58,6 +60,7 @@ if not TYPE_CHECKING:
                 "ConvertPrecision",
                 "Precision",
                 "PrecisionResult",
+                "nothing_to_convert",
                 "parse_precision",
                 "require_something",
             ),

@@ -339,8 +339,9 @@ def _cast_where_wanted(change: Change, value: onnx_ir.Value) -> None:
         _rewire(use, result)
     _insert(change, value, node)
     change.casts.append(node)
-    who = ", ".join(dict.fromkeys(_who(use) for use in others[:3])) + (", ..." if len(others) > 3 else "")
-    reason = f"{who} {'wants' if len(others) == 1 else 'want'} {type_name(to)}"
+    users = list(dict.fromkeys(map(_who, others)))
+    who = ", ".join(users[:3]) + (", ..." if len(users) > 3 else "")
+    reason = f"{who} {'wants' if len(users) == 1 else 'want'} {type_name(to)}"
     change.records.rewrites.append(
         Rewrite(change.name, "cast-at-border", site_of(node), (), node_item(node), reason, Effect.CONVERTED)
     )

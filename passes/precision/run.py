@@ -207,13 +207,21 @@ def require_possible(model: onnx_ir.Model, to: DataType, target: Target | None) 
             raise OptionError(f"the model cannot be converted to {name}: {why}")
 
 
-def require_something(model: onnx_ir.Model, to: DataType) -> None:
-    """Raise OptionError if the model has nothing to convert."""
+def nothing_to_convert(model: onnx_ir.Model, to: DataType) -> str:
+    """Return the reason why the model has nothing to convert, as a clause; empty if it has something."""
     types = infer_element_types(model, PromotionRules(promote_unsafe=True))
     held = {types.type_of(value) for value in all_values(model)}
-    if not held & SOURCES[to]:
-        already = f"the model is already in {type_name(to)}" if to in held else "the model has no floating-point values"
-        raise OptionError(f"{already}: nothing in it is of {_or(SOURCES[to])}.")
+    if held & SOURCES[to]:
+        return ""
+    already = f"the model is already in {type_name(to)}" if to in held else "the model has no floating-point values"
+    return f"{already}: nothing in it is of {_or(SOURCES[to])}"
+
+
+def require_something(model: onnx_ir.Model, to: DataType) -> None:
+    """Raise OptionError if the model has nothing to convert."""
+    why = nothing_to_convert(model, to)
+    if why:
+        raise OptionError(f"{why}.")
 
 
 def _or(types: Iterable[DataType]) -> str:

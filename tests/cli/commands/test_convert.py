@@ -13,6 +13,7 @@ import onnx.numpy_helper
 import onnx.parser
 import pytest
 
+import castsmith
 from castsmith.cli.main import main
 from tests.passes.precision.models import model
 
@@ -114,6 +115,22 @@ def test_bad_requests_are_one_sentence_and_write_nothing(
     assert message in error
     assert "Traceback" not in error
     assert error.count("\n") == 1
+
+
+def test_of_many_models_those_with_nothing_to_convert_are_written_unchanged(tmp_path: Path, capsys: Any) -> None:
+    folder, text = tmp_path / "in", '<ir_version: 8, opset_import: ["" : 17]> g (D[4] x) => (D[4] y) { y = Add (x, x) }'
+    folder.mkdir()
+    for dtype in ("int64", "float16", "float"):
+        onnx.save(onnx.parser.parse_model(text.replace("D", dtype)), folder / f"{dtype}.onnx")
+    assert main(["convert", str(folder), "-o", str(tmp_path / "out"), "--to", "float16", "--jobs", "1"]) == 0
+    told = capsys.readouterr()
+    assert "3 written, 0 failed" in told.out
+    assert told.err.count("nothing-to-convert") == told.err.count("\n") == 2
+    assert "the model has no floating-point values" in told.err
+    for dtype in ("int64", "float16"):
+        assert not castsmith.diff(folder / f"{dtype}.onnx", tmp_path / "out" / f"{dtype}.onnx")
+    assert {node.op_type for node in onnx.load(tmp_path / "out" / "float.onnx").graph.node} == {"Add", "Cast"}
+    assert main(["convert", str(folder), "-o", str(tmp_path / "no"), "--to", "float16", "--keep", "none"]) == 2
 
 
 def test_inputs_that_do_not_fit_name_their_file(tmp_path: Path, capsys: Any) -> None:
