@@ -60,9 +60,11 @@ class Builder:
 
     Attributes:
         flat_look_up: Look up with GatherElements on a flat index instead of with Gather, from opset 14 on.
+        bitwise: BitwiseAnd of uint8 may be used, from opset 18 on.
     """
 
-    def __init__(self, constant_home: ConstantHome, *, flat_look_up: bool = False) -> None:
+    def __init__(self, constant_home: ConstantHome, *, flat_look_up: bool = False, bitwise: bool = True) -> None:
+        self.bitwise = bitwise
         self.nodes: list[onnx_ir.Node] = []
         self._constant_home = constant_home
         self._flat_look_up = flat_look_up

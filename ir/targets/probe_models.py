@@ -201,6 +201,13 @@ _OLDER: dict[str, Mapping[int, str]] = {
 """Operators that take other inputs below an opset; their models below it."""
 
 
+_OF_SCALE = {
+    "QuantizeLinear": "agraph (T[2] x, T s, uint8 z) => (uint8[2] y) { y = QuantizeLinear (x, s, z) }",
+    "DequantizeLinear": "agraph (uint8[2] x, T s, uint8 z) => (T[2] y) { y = DequantizeLinear (x, s, z) }",
+}
+"""The models of operators whose floating types are those of the scale, and whose other types are the quantized ones."""
+_SCALES = (DataType.FLOAT, DataType.FLOAT16, DataType.BFLOAT16)
+
 _EACH_UNTIL = 7
 """Up to this opset, the first that ONNX Runtime guarantees, each one is probed."""
 
@@ -239,7 +246,8 @@ def model_text(op_type: str, dtype: DataType, opset: int, ir_version: int) -> st
     """Return the model that probes the operator with the type."""
     same_width = {8: "uint8", 16: "uint16", 32: "int32", 64: "int64"}.get(element_type(dtype).bits, "uint8")
     words = {"T": type_name(dtype), "U": same_width}
-    text = next((text for until, text in _OLDER.get(op_type, {}).items() if opset < until), TEXTS[op_type])
+    text = _OF_SCALE.get(op_type) if dtype in _SCALES else None
+    text = text or next((text for until, text in _OLDER.get(op_type, {}).items() if opset < until), TEXTS[op_type])
     if op_type == "Mod" and element_type(dtype).kind is Kind.FLOATING:
         text = text.replace("Mod (", "Mod <fmod = 1> (")
     for letter, name in words.items():

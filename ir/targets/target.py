@@ -133,6 +133,11 @@ class Target:
         """True if the target fails on a Cast between Transpose and MatMul."""
         return "transpose-cast-matmul-crashes" in self.hazards
 
+    def divides_in_float(self, opset: int) -> bool:
+        """True if QuantizeLinear of a 16-bit float does not round the quotient to the type of the division."""
+        name = "quantize-divides-in-float"
+        return name in self.hazards or (f"{name}-below-23" in self.hazards and opset < 23)
+
     @property
     def complete_opset(self) -> int:
         """The newest opset at which the target has not `dropped` any operator of float."""

@@ -123,6 +123,17 @@ def _foreign_findings(model: onnx_ir.Model, target: Target) -> Iterator[Diagnost
 def _cast_findings(model: onnx_ir.Model, inference: Inference, target: Target) -> Iterator[Diagnostic]:
     imports = imports_by_scope(model)
     for node in all_nodes(model):
+        if node.op_type == "QuantizeLinear" and node.domain in DEFAULT_DOMAINS and node.graph is not None:
+            scale = inference.type_of(node.inputs[1])
+            if (
+                scale is not None
+                and scale in HALF_TYPES
+                and target.divides_in_float(opset_of(imports[node.graph], "") or 1)
+            ):
+                name = type_name(scale)
+                message = f"{target.name} computes QuantizeLinear of {name} wrongly: it does not round the quotient"
+                way_out = f"{lowering_to(target)} replaces it"
+                yield Diagnostic("target-miscomputes-cast", Severity.WARNING, site_of(node), message, way_out)
         like = inference.type_of(node.inputs[1]) if len(node.inputs) == 2 else None
         meaning = read_cast(node, like)
         source = inference.type_of(node.inputs[0]) if node.inputs else None

@@ -106,6 +106,8 @@ def _first_obstacle(
 
 
 NAME = "lower-float8"
+_BITWISE = 18
+"""The first opset with BitwiseAnd."""
 Expand = Callable[[Builder, onnx_ir.Node, Context], onnx_ir.Value]
 EXPANSIONS: dict[str, Expand] = {
     "Cast": expand_cast,
@@ -134,6 +136,7 @@ class Plan:
     new_opset: int | None
     hazards: frozenset[str] = frozenset()
     flat_look_up: bool = False
+    bitwise: bool = True
     moves: dict[onnx_ir.Node, NodeItem] = field(default_factory=dict[onnx_ir.Node, NodeItem])
     expansions: dict[onnx_ir.Node, Expansion] = field(default_factory=dict[onnx_ir.Node, Expansion])
     constants: dict[tuple[str, tuple[int, ...], bytes], onnx_ir.Value] = field(
@@ -176,7 +179,8 @@ def make_plan(session: Session, target: Target, coded: frozenset[DataType], sequ
     chosen, new_opset = choose_sequence(model, target, sequence, opset, types, coded, expanding)
     hazards = hazards_met(model, target, chosen, types) if touching else frozenset[str]()
     flat_look_up = target.sequence_operators.get("GatherElements", opset + 1) <= opset
-    plan = Plan(Context(types, coded, chosen, opset), new_opset, hazards, flat_look_up)
+    bitwise = target.newest_opset >= _BITWISE and target.has_kernel("BitwiseAnd", DataType.UINT8, target.newest_opset)
+    plan = Plan(Context(types, coded, chosen, opset), new_opset, hazards, flat_look_up, bitwise)
     for node in touching:
         if node in expanding:
             reason = _expand(plan, node, EXPANSIONS[node.op_type])
@@ -227,7 +231,7 @@ def _drop_unused_codes(plan: Plan, codes: onnx_ir.Value) -> None:
 
 def _expand(plan: Plan, node: onnx_ir.Node, expand: Expand) -> str | None:
     """Return the expansion of the node, or the reason for a refusal."""
-    build = Builder(plan.share, flat_look_up=plan.flat_look_up)
+    build = Builder(plan.share, flat_look_up=plan.flat_look_up, bitwise=plan.bitwise)
     before = node_item(node, plan.types)
     try:
         output = expand(build, node, plan.context)

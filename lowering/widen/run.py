@@ -27,7 +27,10 @@ from castsmith.ir.ops import (
     DEFAULT_DOMAINS,
     LINEAR,
     Moves,
+    actual_inputs,
+    actual_outputs,
     input_types,
+    op_formals,
     operators,
     opset_of,
 )
@@ -102,11 +105,11 @@ def expand_linear(node: onnx_ir.Node, target: Target, types: Types, opset: int, 
     """Divide, round to the type, add, saturate; or subtract, multiply, round.
 
     Raises:
-        ModelError: The target type is stored as codes, which lower-float8 handles.
+        ModelError: The target has no Cast of the quantized type.
     """
     quantized = node.outputs[0] if node.op_type == "QuantizeLinear" else node.inputs[0]
     kept = None if quantized is None else types.get(quantized, quantized.dtype)
-    if kept is None or (kept in CODED_TYPES and node.op_type == "QuantizeLinear"):
+    if kept is None or (kept in CODED_TYPES and not _casts_from_float(target, kept, opset)):
         raise ModelError(f"QuantizeLinear of {type_name(dtype)} to {'?' if kept is None else type_name(kept)}")
     constants: list[onnx_ir.Value] = []
     build = Builder(new_constants(constants, f"{node.outputs[0].name}_"))
@@ -114,7 +117,15 @@ def expand_linear(node: onnx_ir.Node, target: Target, types: Types, opset: int, 
     y = expand(build, node, Context(types, frozenset(), Encoding.LADDER, opset))
     y.name = node.outputs[0].name
     reason = f"{target.name} has no {node.op_type} of {type_name(dtype)} at opset {opset}: in float, step by step"
+    if target.has_kernel(node.op_type, dtype, opset):
+        reason = f"{target.name} does not round the quotient to {type_name(dtype)}: in float, step by step"
     return Replacement("widen", reason, tuple(build.nodes), tuple(constants), outputs=(y,))
+
+
+def _casts_from_float(target: Target, dtype: DataType, opset: int) -> bool:
+    """True if the target casts float to the type, and the type to float, as the standard says."""
+    wrong = (target.wrong_cast(DataType.FLOAT, dtype, saturate=each, opset=opset) for each in (True, False))
+    return target.has_kernel("Cast", dtype, opset) and not any(wrong)
 
 
 NAME = "widen-floats"
@@ -177,7 +188,26 @@ def _lacking(node: onnx_ir.Node, target: Target, types: Types, opset: int) -> li
     """Return the half types of the node that the target supports but has no kernel of the node for."""
     values = [value for value in (*node.inputs, *node.outputs) if value is not None]
     there = {types.get(value, value.dtype) for value in values} & {*HALF_TYPES} - target.lacks
-    return [dtype for dtype in HALF_TYPES if dtype in there and not target.has_kernel(node.op_type, dtype, opset)]
+    newest = min(opset, target.newest_opset)
+    return [
+        dtype
+        for dtype in HALF_TYPES
+        if dtype in there
+        and not (target.has_kernel(node.op_type, dtype, opset) and _has_type(node, dtype, types, newest))
+    ]
+
+
+def _has_type(node: onnx_ir.Node, dtype: DataType, types: Types, opset: int) -> bool:
+    """False if the operator of the opset does not allow the type at the place where the node has it."""
+    if op_formals("", node.op_type, opset) is None:
+        return True
+    key = ("", node.op_type, opset)
+    formals = (*actual_inputs(key, len(node.inputs)), *actual_outputs(key, len(node.outputs)))
+    return all(
+        formal is None or not formal.allowed or dtype in formal.allowed
+        for value, formal in zip((*node.inputs, *node.outputs), formals, strict=True)
+        if value is not None and types.get(value, value.dtype) == dtype
+    )
 
 
 def _linear(node: onnx_ir.Node, target: Target, types: Types, opset: int) -> Replacement | Refusal | None:
@@ -187,13 +217,23 @@ def _linear(node: onnx_ir.Node, target: Target, types: Types, opset: int) -> Rep
     values = [value for value in (*node.inputs, *node.outputs) if value is not None]
     there = {types.get(value, value.dtype) for value in values}
     absent = [dtype for dtype in HALF_TYPES if dtype in there & target.lacks]
-    lacking = absent or _lacking(node, target, types, opset)
+    lacking = absent or _lacking(node, target, types, opset) or _divided_in_float(node, target, types, opset)
     if not lacking:
         return None
     try:
         return expand_linear(node, target, types, opset, lacking[0])
     except ModelError as error:
         return Refusal(NAME, "widen", site_of(node), str(error))
+
+
+def _divided_in_float(node: onnx_ir.Node, target: Target, types: Types, opset: int) -> list[DataType]:
+    """Return the half types in which a QuantizeLinear divides, if the target divides in float instead."""
+    if node.op_type != "QuantizeLinear" or not target.divides_in_float(opset):
+        return []
+    stated = node.attributes.get_int("precision", 0)
+    scale = node.inputs[1]
+    dtype = DataType(stated) if stated else None if scale is None else types.get(scale, scale.dtype)
+    return [dtype] if dtype is not None and dtype in HALF_TYPES else []
 
 
 def _widened(node: onnx_ir.Node, target: Target, types: Types, opset: int) -> Replacement | Refusal | None:

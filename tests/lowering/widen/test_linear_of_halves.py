@@ -1,0 +1,61 @@
+"""QuantizeLinear and DequantizeLinear of 16-bit floats, for targets of older opsets and such without kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir
+import pytest
+
+import castsmith
+from castsmith.numerics.cast import cast
+from tests.evaluator import evaluate
+
+NUMBERS = np.random.default_rng(0).normal(0, 20, 400).astype(np.float32)
+
+
+def model_of(source: str, to: int, opset: int) -> onnx_ir.Model:
+    return onnx_ir.from_onnx_text(f"""<ir_version: 10, opset_import: ["": {opset}]>
+        g ({source}[400] x, {source} s) => (float[400] y, float[400] z) {{
+            q = QuantizeLinear <output_dtype = {to}> (x, s) d = DequantizeLinear (q, s)
+            y = Cast <to = 1> (d) z = Cast <to = 1> (q) }}""")
+
+
+@pytest.mark.parametrize(
+    ("target", "to"),
+    [("iree", 17), ("iree", 22), ("iree", 3), ("onnxruntime-cpu", 22), ("onnxruntime-cpu", 3), ("onnx-mlir", 22)],
+)
+@pytest.mark.parametrize("source", ["float16", "bfloat16"])
+def test_the_quotient_is_rounded_once_to_the_type_of_the_scale(source: str, to: int, target: str) -> None:
+    before = model_of(source, to, 21)
+    result = castsmith.optimize(before, target=target)
+    assert not [each for each in result.diagnostics if each.severity is castsmith.Severity.ERROR]
+    feeds = {"x": cast(NUMBERS, source), "s": cast(np.float32(0.3), source)}
+    for old, new in zip(evaluate(before, feeds), evaluate(result.model, feeds), strict=True):
+        assert old.tobytes() == new.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("target", "source", "opset", "stays"),
+    [
+        ("onnxruntime-cpu", "float16", 23, True),
+        ("onnxruntime-cpu", "float16", 21, False),
+        ("onnxruntime-cpu", "bfloat16", 23, False),
+        ("tensorrt-11", "bfloat16", 21, True),
+        ("openvino-cpu", "float16", 23, False),
+    ],
+)
+def test_kernels_that_are_right_are_used(target: str, source: str, opset: int, stays: bool) -> None:
+    model = model_of(source, 3, opset)
+    result = castsmith.optimize(model, target=target)
+    assert stays == any(node.op_type == "QuantizeLinear" for node in result.model.graph)
+    found = {each.code for each in castsmith.check(model, target=target)}
+    assert stays == (not found & {"target-miscomputes-cast", "target-lacks-kernel"})
+
+
+def test_tensorrt_11_keeps_its_float8() -> None:
+    model = onnx_ir.from_onnx_text("""<ir_version: 10, opset_import: ["": 21]>
+        g (float16[4] x, float16 s) => (float16[4] d) {
+            q = QuantizeLinear <output_dtype = 17> (x, s) d = DequantizeLinear (q, s) }""")
+    result = castsmith.optimize(model, target="tensorrt-11")
+    assert [node.op_type for node in result.model.graph] == ["QuantizeLinear", "DequantizeLinear"]
+    assert castsmith.check(result.model, target="tensorrt-11") == []
