@@ -59,7 +59,7 @@ class Case:
 
 
 def draw(seed: int, newest: int) -> Case:
-    """Return the model of the seed. The quantized type goes round, so that every run has each of them."""
+    """Return the model of the seed. The quantized types come one after another, so that every run has each of them."""
     rng = Random(seed)
     names = [name for name in _SINCE if _SINCE[name] <= newest]
     name = names[seed % len(names)]
@@ -69,13 +69,7 @@ def draw(seed: int, newest: int) -> Case:
         opset = min(opset, _NEWEST_KERNELS)
     kind = rng.choice(_WIDE) if target.startswith("onnxruntime") else "float"
     scaled = "float8e8m0" if opset >= _SCALES_SINCE and rng.random() < 0.4 else kind
-    shape: tuple[int, ...] = tuple(rng.randrange(1, 9) for _ in range(rng.randrange(1, 4)))
-    axis = rng.randrange(-len(shape), len(shape))
-    if (
-        len(shape) == 1
-    ):  # ONNX Runtime 1.32 refuses one block of a vector: it takes its scale for one of the whole tensor
-        shape = (shape[0] + 1,)
-    block = rng.randrange(1, shape[axis] + 2 if len(shape) > 1 else shape[0])
+    shape, axis, block = _layout(rng)
     at = axis % len(shape)
     blocks = tuple(-(-size // block) if i == at else size for i, size in enumerate(shape))
     attributes: dict[str, Any] = {"axis": axis, "block_size": block}
@@ -85,10 +79,8 @@ def draw(seed: int, newest: int) -> Case:
     if opset >= _PRECISION_SINCE and rng.random() < 0.3:
         precision = "float"
         quantizing["precision"] = int(DataType.FLOAT)
-    gives: dict[str, Any] = (
-        {**attributes, "output_dtype": int(DataType[kind.upper()])} if opset >= _MIXED_SINCE else attributes
-    )
-
+    mixed: dict[str, Any] = {"output_dtype": int(DataType[kind.upper()])} if opset >= _MIXED_SINCE else {}
+    gives = {**attributes, **mixed}
     scales = [_scale(rng, scaled) for _ in range(math.prod(blocks))]
     codes = [_finite(rng, name) for _ in range(math.prod(shape))]
     zeros = [_finite(rng, name) if rng.random() < 0.7 else 0 for _ in scales] if name in oracle.INTS else None
@@ -110,7 +102,6 @@ def draw(seed: int, newest: int) -> Case:
 
     if zeros is None:  # beside a zero point, ONNX Runtime 1.32 rewrites int8 to uint8 and keeps the attribute
         quantizing["output_dtype"] = int(DataType[name.upper()])
-    at_run_time = rng.random() < 0.4 and scaled == kind
     tail = ["s"] if zeros is None else ["s", "z"]
     nodes = [
         helper.make_node("DequantizeLinear", ["stored", *tail], ["w"], **gives),
@@ -121,14 +112,26 @@ def draw(seed: int, newest: int) -> Case:
     if zeros is not None:
         arrays["z"] = _array(name, zeros, blocks)
     feeds = {"x": _array(kind, xs, shape)}
-    if at_run_time:
+    if rng.random() < 0.4 and scaled == kind:
         feeds["s"] = arrays.pop("s")
-    types = {"w": kind, "y": kind}
+    types = dict.fromkeys("wy", kind)
     text = f"seed {seed}: {name}, {kind}, scales {scaled}, opset {opset}, {shape} axis {axis} block {block}, {target}"
     model = _model(nodes, feeds, arrays, types, shape, opset)
     used = {"type": name, "scale": scaled, "opset": opset, "target": target, "short": shape[at] % block != 0}
     wanted = {"w": back(codes), "y": back(made)}
     return Case(text, model, feeds, wanted, types, target, rng.choice(LEVELS), used)
+
+
+def _layout(rng: Random) -> tuple[tuple[int, ...], int, int]:
+    """Return the shape, the axis and the block size.
+
+    ONNX Runtime 1.32 takes the scale of a vector of one block for that of a whole tensor, and refuses it: none here.
+    """
+    shape = [rng.randrange(1, 9) for _ in range(rng.randrange(1, 4))]
+    axis = rng.randrange(-len(shape), len(shape))
+    if len(shape) == 1:
+        return (shape[0] + 1,), axis, rng.randrange(1, shape[0] + 1)
+    return tuple(shape), axis, rng.randrange(1, shape[axis] + 2)
 
 
 def _model(
