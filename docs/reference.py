@@ -126,7 +126,7 @@ def options() -> Iterator[str]:
     known = {word for word in _help("optimize").replace(",", " ").split() if word.startswith(("--", "[--"))}
     flags = {word.strip("[]") for word in known}
     rows = ((*_option(field), _flag(field, flags)) for field in dataclasses.fields(Options))
-    yield _table(("option", "values", "default", "what it does", "command line"), rows)
+    yield from _stacked(_table(("option", "values", "default", "what it does", "command line"), rows))
 
 
 def _flag(field: dataclasses.Field[Any], known: set[str]) -> str:
@@ -152,7 +152,7 @@ def passes() -> Iterator[str]:
         if fields:
             known = descriptions(docstring)
             rows = ((*_option(field)[:3], known[field.name]) for field in fields)
-            yield _table(("option", "type", "default", "what it does"), rows)
+            yield from _stacked(_table(("option", "type", "default", "what it does"), rows))
 
 
 def targets() -> Iterator[str]:
@@ -301,6 +301,11 @@ def _newest(target: Target) -> str:
 def _few(row: Iterable[str]) -> str:
     names = sorted(row)
     return ", ".join(names) if len(names) <= 12 else f"{', '.join(names[:12])} and others"
+
+
+def _stacked(table: str) -> tuple[str, str, str]:
+    """Return a table whose cells stand one below the other on a narrow screen."""
+    return ('<div class="stacked" markdown>\n', table, "</div>\n")
 
 
 def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
