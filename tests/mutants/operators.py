@@ -41,6 +41,9 @@ NAMES = {"any": "all", "all": "any", "min": "max", "max": "min"}
 UNTOUCHED_KEYWORDS = ("strict", "encoding", "slots", "frozen", "stacklevel")
 """Keywords whose loss changes no result: they guard against mistakes elsewhere."""
 
+SYMMETRIC = ("min", "max", "minimum", "maximum", "isinstance", "issubclass", "cast", "errstate")
+"""Functions whose first two arguments can be swapped, or cannot be meant to be; `errstate` only silences warnings."""
+
 
 @dataclass(frozen=True)
 class Mutant:
@@ -221,12 +224,11 @@ def _of_constant(node: ast.Constant) -> Iterator[tuple[str, Change]]:
 
 
 def _of_call(node: ast.Call) -> Iterator[tuple[str, Change]]:
-    two = node.args[:2]
+    two, name = node.args[:2], ast.unparse(node.func).rpartition(".")[2]
     if len(two) > 1 and not any(isinstance(each, ast.Starred) for each in two):
-        checks_type = isinstance(node.func, ast.Name) and node.func.id in ("isinstance", "issubclass", "cast")
-        if not checks_type and ast.dump(two[0]) != ast.dump(two[1]):
+        if name not in SYMMETRIC and ast.dump(two[0]) != ast.dump(two[1]):
             yield "arguments swapped", partial(_swapped, node)
-    for index, keyword in enumerate(node.keywords):
+    for index, keyword in enumerate(node.keywords if name != "errstate" else ()):
         if keyword.arg is not None and keyword.arg not in UNTOUCHED_KEYWORDS:
             yield "keyword dropped", partial(_without, node, "keywords", index)
 

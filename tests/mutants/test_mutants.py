@@ -57,7 +57,6 @@ EXPECTED = """
 14 keyword dropped: g(ALL) -> (g(x if whole else LIMIT, [max(v, x) for v in values if v != 3]))
 14 condition: x if whole else LIMIT -> (x if not whole else LIMIT)
 14 filter dropped: [max(v, x) for v in values if v != 3] -> ([max(v, x) for v in values])
-14 arguments swapped: max(v, x) -> (max(x, v))
 14 min, max, any, all: max -> (min)
 14 comparison: v != 3 -> (v == 3)
 14 constant: 3 -> (4)
