@@ -225,9 +225,9 @@ def _of_constant(node: ast.Constant) -> Iterator[tuple[str, Change]]:
 
 def _of_call(node: ast.Call) -> Iterator[tuple[str, Change]]:
     two, name = node.args[:2], ast.unparse(node.func).rpartition(".")[2]
-    if len(two) > 1 and not any(isinstance(each, ast.Starred) for each in two):
-        if name not in SYMMETRIC and ast.dump(two[0]) != ast.dump(two[1]):
-            yield "arguments swapped", partial(_swapped, node)
+    starred = any(isinstance(each, ast.Starred) for each in two)
+    if len({ast.dump(each) for each in two}) > 1 and name not in SYMMETRIC and not starred:
+        yield "arguments swapped", partial(_swapped, node)
     for index, keyword in enumerate(node.keywords if name != "errstate" else ()):
         if keyword.arg is not None and keyword.arg not in UNTOUCHED_KEYWORDS:
             yield "keyword dropped", partial(_without, node, "keywords", index)

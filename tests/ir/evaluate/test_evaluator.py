@@ -31,9 +31,10 @@ def test_the_node_tests_of_onnx() -> None:
     wrong = list[str]()
     for name, case in CASES.items():
         inputs, outputs = present(case.data_sets, "the data")[0]
-        if any(isinstance(value, list) or value is None for value in (*inputs, *outputs)):
+        given: list[Any] = [*inputs, *outputs]
+        if any(isinstance(value, list) or value is None for value in given):
             continue  # sequences, and optional values that are missing
-        arrays = [array_of_case(value) for value in (*inputs, *outputs)]
+        arrays = [array_of_case(value) for value in given]
         model = onnx_ir.from_proto(present(case.model, "the model"))
         names = [value.name or "" for value in model.graph.inputs]
         try:
