@@ -14,7 +14,7 @@ QUICK_NEEDS := pytest pytest-xdist hypothesis onnxruntime
 SEED ?= 1
 PYTHONS ?= python3.12 python3.13
 
-.PHONY: demo test exhaustive mutants lint types docs examples package oldest newest matrix clean
+.PHONY: demo test exhaustive web mutants lint types docs examples package oldest newest matrix clean
 
 $(VENV)/demo.stamp: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -44,6 +44,11 @@ exhaustive: $(VENV)/test.stamp
 # Mistakes planted one at a time, and the share of them that the tests of each package notice. Takes minutes.
 mutants: $(VENV)/test.stamp
 	$(BIN)/python -m tests.mutants --seed $(SEED)
+
+# Lowered models in onnxruntime-web. Needs Node and npm.
+web: $(VENV)/test.stamp
+	npm install --prefix $(VENV)/web --no-save --ignore-scripts --no-audit --no-fund onnxruntime-web@1.30.0
+	CASTSMITH_WEB=$(VENV)/web $(BIN)/python -m pytest -q tests/lowering/float8/test_phones.py
 
 lint: $(VENV)/lint.stamp
 	$(BIN)/ruff check .

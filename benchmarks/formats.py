@@ -1,0 +1,115 @@
+"""The cost of a lowered format beside ONNX Runtime's own kernel: nodes, and ns for each element.
+
+    python -m benchmarks.formats [--repeat N]
+
+Each row is one tensor of 1024 x 1024: dequantized, or quantized and dequantized; MatMulNBits is the product with a row.
+`own kernel` is the model as it is in ONNX Runtime, `lowered` what `optimize` makes of it for the target that is named,
+run there too. Nothing is folded, neither by Castsmith nor when ONNX Runtime loads a model, so that weights are decoded
+in every run. Least processor time of N runs on one thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir
+from onnx import TensorProto, helper
+from onnx_ir import DataType
+
+import castsmith
+from benchmarks.float8_transformer import Array, in_onnxruntime, least_ms
+
+SIZE = 1024
+FORMATS: dict[str, tuple[DataType, DataType, int, str]] = {
+    "float8e4m3fn, one scale": (DataType.FLOAT8E4M3FN, DataType.FLOAT, 0, "onnxruntime-android"),
+    "MXFP8": (DataType.FLOAT8E4M3FN, DataType.FLOAT8E8M0, 32, "onnxruntime-cpu"),
+    "MXFP6 e2m3": (DataType.FLOAT6E2M3, DataType.FLOAT8E8M0, 32, "onnxruntime-cpu"),
+    "MXFP4": (DataType.FLOAT4E2M1, DataType.FLOAT8E8M0, 32, "onnxruntime-cpu"),
+    "int4 in blocks of 32": (DataType.INT4, DataType.FLOAT, 32, "tflite"),
+    "uint4 in blocks of 32": (DataType.UINT4, DataType.FLOAT, 32, "tflite"),
+    "uint2 in blocks of 32": (DataType.UINT2, DataType.FLOAT, 32, "tflite"),
+}
+"""The quantized type, the type of the scales, the block size or 0, and the target."""
+
+
+def tensor(name: str, array: Any, dtype: DataType) -> onnx.TensorProto:
+    """Return an initializer of the type."""
+    return onnx_ir.to_proto(onnx_ir.tensor(np.asarray(array).astype(dtype.numpy()), name=name, dtype=dtype))
+
+
+def quantization(name: str, *, whole: bool) -> onnx.ModelProto:
+    """Return a model that dequantizes a stored tensor; `whole`: that quantizes its input first."""
+    dtype, scaled, block, _ = FORMATS[name]
+    rng = np.random.default_rng(0)
+    opset = 28 if "FLOAT6" in dtype.name else 27
+    layout: dict[str, Any] = {"axis": 1, "block_size": block} if block else {}
+    shape = (SIZE, SIZE // block) if block else ()
+    weights = [tensor("s", 2.0 ** rng.integers(-3, 3, shape), scaled)]
+    gives: dict[str, Any] = {"output_dtype": int(TensorProto.FLOAT), **layout}
+    if whole:
+        quantize = helper.make_node("QuantizeLinear", ["x", "s"], ["q"], output_dtype=int(dtype), **layout)
+        nodes = [quantize, helper.make_node("DequantizeLinear", ["q", "s"], ["y"], **gives)]
+    else:
+        weights.append(tensor("q", rng.integers(0, 2, (SIZE, SIZE)), dtype))
+        nodes = [
+            helper.make_node("DequantizeLinear", ["q", "s"], ["w"], **gives),
+            helper.make_node("Add", ["w", "x"], ["y"]),
+        ]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [SIZE, SIZE] if whole else [1])
+    return _model(nodes, x, weights, opset)
+
+
+def matmul_nbits(bits: int) -> onnx.ModelProto:
+    """Return the product of a row with weights of so many bits, in blocks of 32."""
+    rng = np.random.default_rng(0)
+    packed = rng.integers(0, 256, (SIZE, SIZE // 32, 4 * bits), dtype=np.uint8)
+    weights = [tensor("b", packed, DataType.UINT8), tensor("s", np.full((SIZE, SIZE // 32), 0.25), DataType.FLOAT)]
+    sizes: dict[str, Any] = {"K": SIZE, "N": SIZE, "bits": bits, "block_size": 32}
+    node = helper.make_node("MatMulNBits", ["x", "b", "s"], ["y"], domain="com.microsoft", **sizes)
+    return _model([node], helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, SIZE]), weights, 21)
+
+
+def _model(
+    nodes: list[onnx.NodeProto], x: onnx.ValueInfoProto, weights: list[onnx.TensorProto], opset: int
+) -> onnx.ModelProto:
+    graph = helper.make_graph(nodes, "g", [x], [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)], weights)
+    imports = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=imports, ir_version=14 if opset > 27 else 13 if opset > 24 else 10)
+
+
+def cost(model: onnx.ModelProto, target: str, repeat: int) -> list[str]:
+    """Return nodes and ns for each element, of the model as it is and lowered."""
+    lowered = onnx_ir.to_proto(castsmith.optimize(model, target=target, max_growth=0).model)
+    dims = [dim.dim_value for dim in model.graph.input[0].type.tensor_type.shape.dim]
+    x: Array = np.random.default_rng(1).normal(0, 1, dims).astype(np.float32)
+    cells: list[str] = []
+    for each in (model, lowered):
+        try:
+            run = in_onnxruntime(each, fold=False)
+            cells += [str(len(each.graph.node)), f"{least_ms(run, x, repeat) * 1e6 / SIZE**2:.2f}"]
+        except Exception:  # ONNX Runtime has no kernel of the type
+            cells += ["-", "-"]
+    return cells
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--repeat", type=int, default=20)
+    repeat = parser.parse_args().repeat
+    print("| format | what | target | nodes | own kernel, ns | nodes, lowered | lowered, ns |")
+    print("|---|---|---|---|---|---|---|")
+    rows = [
+        (name, "quantize, dequantize" if whole else "dequantize", FORMATS[name][3], quantization(name, whole=whole))
+        for name in FORMATS
+        for whole in (False, True)
+    ]
+    rows += [(f"MatMulNBits, {bits} bits", "product with a row", "tflite", matmul_nbits(bits)) for bits in (2, 4, 8)]
+    for name, what, target, model in rows:
+        print(f"| {name} | {what} | {target} | {' | '.join(cost(model, target, repeat))} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
