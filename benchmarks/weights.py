@@ -4,9 +4,8 @@
     python -m benchmarks.weights --gigabytes 100 --reference                          weights referenced in place
     python -m benchmarks.weights [--gigabytes 10] --convert [--side 2048]             weights of products, to float16
 
-The two take turns, three times over, and the best time of each counts: the first to write after so much was written
-waits for memory to be freed. Half of what is folded is cast to float16, half to float8e4m3fn. With --convert
-each product follows a normalization, so that it is bounded and its weight is read for that too. With --reference the
+The two take turns, three times over; the seconds are the best of each, and the ratios those of each turn, the median with
+the least and the greatest. Half of what is folded is cast to float16, half to float8e4m3fn. With --convert each product follows a normalization, so that it is bounded and its weight is read for that too. With --reference the
 data file is sparse, so that it takes no room; without, it holds random numbers. Prints Markdown.
 """
 
@@ -22,7 +21,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from benchmarks.peers import Measured, run
+from benchmarks.peers import Measured, run, spread
 
 _TENSOR = 1 << 28
 """Bytes in each weight."""
@@ -106,7 +105,9 @@ def main() -> None:
         commands = {f"castsmith {name_of} " + " ".join(options): command}
         if not arguments.reference:
             commands["cp"] = ["sh", "-c", f"cp --reflink=never {result}* {copies}"]
-        print("| command | wall s | processor s | peak MB | output |\n|---|---|---|---|---|")
+        ratios = "" if arguments.reference else " wall to cp | processor to cp |"
+        titles = f"| command | wall s | processor s | peak MB | output |{ratios}"
+        print(f"{titles}\n|{'---|' * (titles.count('|') - 1)}")
         turns: list[dict[str, tuple[Measured, int]]] = []
         for _ in range(arguments.times):
             for file in (*Path(name).glob("out.onnx*"), *copies.iterdir()):
@@ -115,7 +116,12 @@ def main() -> None:
         for title in commands:
             found, made = min((turn[title] for turn in turns), key=lambda each: each[0].seconds)
             took = f"{found.seconds:.1f} | {found.processor:.1f} | {found.megabytes:.0f}"
-            print(f"| {title} | {took} | {made / 1e9:.2f} GB |")
+            beside = ""
+            if not arguments.reference:
+                pairs = [(turn[title][0], turn["cp"][0]) for turn in turns]
+                beside = f" {spread([a.seconds / b.seconds for a, b in pairs])} |"
+                beside += f" {spread([a.processor / b.processor for a, b in pairs])} |"
+            print(f"| {title} | {took} | {made / 1e9:.2f} GB |{beside}")
 
 
 def _run(command: Sequence[str], folder: Path) -> tuple[Measured, int]:

@@ -58,24 +58,30 @@ class Replacement:
 
 
 Rule = Callable[[onnx_ir.Node], Replacement | Refusal | None]
+Saved = Callable[[onnx_ir.Node, Replacement], int]
 
 
-def run_rules(session: Session, pass_name: str, *rules: Rule, types: Types) -> RewriteResult:
+def run_rules(
+    session: Session, pass_name: str, *rules: Rule, types: Types, saved: Saved | None = None
+) -> RewriteResult:
     """Offer every node to the rules, in the order of the graph; the first rule that returns a result is applied.
 
     Nodes that a rule adds are not offered, and nodes that are removed meanwhile are left out.
 
     Args:
         types: As in `apply_replacement`.
+        saved: Returns the bytes that a replacement saves, as in Rewrite.
     """
     records, namer = Records(), session.namer()
-    for node in list(all_nodes(session.model)):
+    for node in session.nodes:
         if node.graph is None:
             continue
         for rule in rules:
             answer = rule(node)
             if isinstance(answer, Replacement):
-                records.rewrites.append(apply_replacement(session, pass_name, node, answer, namer, types))
+                bytes_saved = None if saved is None else saved(node, answer)
+                made = apply_replacement(session, pass_name, node, answer, namer, types, bytes_saved)
+                records.rewrites.append(made)
             elif answer is not None:
                 records.refusals.append(answer)
             if answer is not None:
@@ -84,12 +90,19 @@ def run_rules(session: Session, pass_name: str, *rules: Rule, types: Types) -> R
 
 
 def apply_replacement(
-    session: Session, pass_name: str, node: onnx_ir.Node, replacement: Replacement, namer: Namer, types: Types
+    session: Session,
+    pass_name: str,
+    node: onnx_ir.Node,
+    replacement: Replacement,
+    namer: Namer,
+    types: Types,
+    saved_bytes: int | None = None,
 ) -> Rewrite:
     """Change the graph as `replacement` says, note that in the session, and record it. Graph outputs keep their names.
 
     Args:
         types: The types with which the record shows values that declare none.
+        saved_bytes: As in Rewrite; by default those of the replacement.
     """
     site, before = site_of(node), node_item(node, types)
     old_inputs = [value for value in node.inputs if value is not None]
@@ -112,8 +125,9 @@ def apply_replacement(
     session.rewritten(node, made, replacement.outputs)
     for value in old_inputs:
         drop_if_unused(value)
-    reason, saved = replacement.reason, replacement.saved_bytes
-    return Rewrite(pass_name, replacement.rule, site, before, after, reason, replacement.effect, saved)
+    reason, effect = replacement.reason, replacement.effect
+    saved = replacement.saved_bytes if saved_bytes is None else saved_bytes
+    return Rewrite(pass_name, replacement.rule, site, before, after, reason, effect, saved)
 
 
 def detach(nodes: Iterable[onnx_ir.Node]) -> None:
@@ -263,10 +277,12 @@ def lacking_identity(
         made: Nodes that will be in the graph of the node.
     """
     for old, new in zip(node.outputs, values, strict=False):
+        if not old.is_graph_output():
+            continue
         dtype = inference.type_of(old)
         producer = None if new is None else new.producer()
         renamed = new is not None and producer is not None and (producer in made or _can_be_renamed(new, node))
-        if old.is_graph_output() and dtype is not None and not renamed and not takes_identity(dtype, imports, target):
+        if dtype is not None and not renamed and not takes_identity(dtype, imports, target):
             lacks = f"an Identity of {type_name(dtype)}, for which the target has no kernel"
             return f"the output {old.name} would need {lacks}"
     return None

@@ -57,12 +57,11 @@ Types = Mapping[onnx_ir.Value, DataType]
 
 def node_item(node: onnx_ir.Node, types: Types | None = None) -> NodeItem:
     """Return the node in short form; `types` as in this module."""
-    attributes = node.attributes.items()
     return NodeItem(
         node.op_type,
-        tuple(None if value is None else _operand(value, types) for value in node.inputs),
-        tuple(ValueItem(value.name or "", *_type(value, types)) for value in node.outputs),
-        tuple((name, _shortened(attribute_text(attribute))) for name, attribute in attributes),
+        tuple([None if value is None else _operand(value, types) for value in node.inputs]),
+        tuple([ValueItem(value.name or "", *_type(value, types)) for value in node.outputs]),
+        tuple([(name, _shortened(attribute_text(attribute))) for name, attribute in node.attributes.data.items()]),
         node.domain,
         node.name or "",
     )

@@ -14,8 +14,8 @@ them. A node whose operator has no schema conforms, and so do attributes that it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 
@@ -225,6 +225,8 @@ class _Around:
     place: str
     imports: Mapping[str, int]
     functions: Mapping[onnx_ir.OperatorIdentifier, onnx_ir.Function]
+    conforming: set[Hashable] = field(default_factory=set[Hashable])
+    """The kinds of nodes that conform to their schemas: most nodes are repetitions."""
 
 
 def require_sound(model: onnx_ir.Model, place: str, *, sort: bool = False) -> None:
@@ -255,9 +257,12 @@ def _is_in_order(scope: Scope, seen: set[onnx_ir.Node], around: _Around, depth: 
             raise ModelError(f"{place}: the name of a node, {node.name!r} ({node.op_type!r}), is not UTF-8.")
         if not node.op_type:
             raise ModelError(f"{place}: the node {node.name!r} of graph {scope.name!r} names no operator.")
-        wrong = nonconformity(node, around.imports, around.functions)
-        if wrong is not None:
-            raise ModelError(f"{place}: {site_of(node)}: {wrong}.")
+        kind = _kind_of(node)
+        if kind is None or kind not in around.conforming:
+            wrong = nonconformity(node, around.imports, around.functions)
+            if wrong is not None:
+                raise ModelError(f"{place}: {site_of(node)}: {wrong}.")
+            around.conforming.add(kind)
         for value in node.inputs:
             if value is None:
                 continue
@@ -279,6 +284,19 @@ def _is_in_order(scope: Scope, seen: set[onnx_ir.Node], around: _Around, depth: 
         if value.producer() is None and not (value.is_graph_input() or value.is_initializer()):
             raise ModelError(f"{place}: graph {scope.name!r} does not define its output {value.name!r}.")
     return in_order
+
+
+def _kind_of(node: onnx_ir.Node) -> Hashable:
+    """Return what decides whether the node conforms to its schema; None if that is more than a few numbers."""
+    attributes = node.attributes.data
+    if len(attributes) > 1 or node.overload or None in node.inputs:
+        return None
+    kind = node.domain, node.op_type, len(node.inputs), len(node.outputs)
+    for attribute in attributes.values():
+        if attribute.type != AttributeType.INT or attribute.is_ref():
+            return None
+        return *kind, attribute.name, attribute.value
+    return kind
 
 
 def _require_names(scope: Scope, place: str) -> None:

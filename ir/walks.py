@@ -97,7 +97,8 @@ def graphs_in(attribute: onnx_ir.Attr) -> tuple[onnx_ir.Graph, ...]:
     """Return the graphs that the attribute of a node holds."""
     if attribute.type not in _HOLDING or attribute.is_ref():
         return ()
-    return (attribute.as_graph(),) if attribute.type == AttributeType.GRAPH else tuple(attribute.as_graphs())
+    # The value itself: to check it by `as_graph` takes as long as the rest of a walk.
+    return (attribute.value,) if attribute.type == AttributeType.GRAPH else tuple(attribute.value)
 
 
 # Nesting of graphs, and the opset imports in force in each.

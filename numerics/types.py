@@ -242,6 +242,7 @@ def _names() -> dict[str, DataType]:
     return numpy | full | short | _EXTRA_NAMES
 
 
+@cache
 def element_bytes(dtype: DataType) -> float:
     """Return the bytes of one element; for a string, which has no fixed size, more than for any number."""
     return 32.0 if dtype is DataType.STRING else dtype.itemsize
@@ -322,6 +323,7 @@ _ABSTRACT = (
 )
 
 
+@cache
 def type_name(dtype: DataType) -> str:
     """Return the name of `dtype` in ONNX text."""
     return element_type(dtype).name

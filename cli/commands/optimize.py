@@ -23,7 +23,7 @@ from castsmith.cli.arguments import (
     json_text,
     promotion_rules,
 )
-from castsmith.cli.batch import is_folder, means_many, run_many
+from castsmith.cli.batch import is_folder, means_many
 from castsmith.cli.commands.verify import add_engine, add_inputs, given_inputs, require_dims, require_names_somewhere
 from castsmith.cli.exit_codes import DONE, INCONCLUSIVE, REFUSED, cleaned_up_if_interrupted, complain
 
@@ -134,6 +134,8 @@ def run_each(arguments: argparse.Namespace, work: Work, steps: Callable[[argpars
             option = "--dask" if arguments.dask is not None else "--skip-unchanged"
             raise OptionError(f"{option} is for many models: name a folder to write to, as -o {arguments.output}/.")
         require_names_somewhere(arguments, arguments.input, Path(arguments.output))
+        from castsmith.cli.batch import run_many
+
         return run_many(arguments)
     (arguments.input,) = arguments.input
     if is_folder(arguments.output):

@@ -19,7 +19,7 @@ from castsmith.cli.arguments import (
     print_json,
     promotion_rules,
 )
-from castsmith.cli.batch import models_of, run_pairs
+from castsmith.cli.batch import models_of
 from castsmith.cli.exit_codes import DONE, INCONCLUSIVE, REFUSED
 from castsmith.ir.evaluate import EngineName
 
@@ -107,6 +107,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     if os.path.isdir(arguments.a) and os.path.isdir(arguments.b):
         require_names_somewhere(arguments, (arguments.a, arguments.b))
+        from castsmith.cli.batch import run_pairs
+
         return run_pairs(arguments)
     require_one_stdin((arguments.a, arguments.b, arguments.inputs))
     given, names = given_inputs(arguments), (shown(arguments.a), shown(arguments.b))

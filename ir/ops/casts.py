@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import onnx_ir
 from onnx_ir import DataType, SequenceType, TensorType
@@ -44,13 +45,20 @@ def read_cast(node: onnx_ir.Node, like: DataType | None = None) -> CastNode | No
     if node.op_type not in CASTS or node.domain not in DEFAULT_DOMAINS:
         return None
     attributes = node.attributes
-    if any(attribute.is_ref() for attribute in attributes.data.values()):
-        return None
+    for attribute in attributes.data.values():
+        if attribute.is_ref():
+            return None
     to = like if node.op_type == "CastLike" else cast_target(node)
-    if node.op_type == "Cast" and len(attributes) == 1:
-        return CastNode(to, saturate=True, round_mode="up")
+    if node.op_type == "Cast" and len(attributes.data) == 1:
+        return _plain_cast(to)
     saturate, round_mode = attributes.get_int("saturate", 1), attributes.get_string("round_mode", "up")
     return CastNode(to, bool(saturate), round_mode or "up")
+
+
+@lru_cache(maxsize=64)
+def _plain_cast(to: DataType | None) -> CastNode:
+    """Return the meaning of a Cast with no attribute but `to`."""
+    return CastNode(to, saturate=True, round_mode="up")
 
 
 def cast_target(node: onnx_ir.Node) -> DataType:

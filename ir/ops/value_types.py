@@ -9,6 +9,7 @@ from onnx_ir import DataType
 
 NUMBERS_OF_TYPES = frozenset(DataType)
 """The allowed numbers of an attribute such as Cast's `to`."""
+_TYPES = {int(dtype): dtype for dtype in DataType if dtype is not DataType.UNDEFINED}
 
 
 def named_type(attribute: onnx_ir.Attr) -> DataType | None:
@@ -17,11 +18,9 @@ def named_type(attribute: onnx_ir.Attr) -> DataType | None:
     Returns None if it does not name a type, and for UNDEFINED.
     """
     if attribute.type == onnx_ir.AttributeType.STRING:
-        name = str(attribute.value).upper()
-        found = DataType[name] if name in DataType.__members__ else None
-    else:
-        found = DataType(attribute.value) if attribute.value in NUMBERS_OF_TYPES else None
-    return None if found == DataType.UNDEFINED else found
+        found = DataType.__members__.get(str(attribute.value).upper())
+        return None if found == DataType.UNDEFINED else found
+    return _TYPES.get(attribute.value)
 
 
 def set_element_type(value: onnx_ir.Value, dtype: DataType) -> None:

@@ -17,13 +17,14 @@ from castsmith.lazy import door
 
 if TYPE_CHECKING:
     from castsmith.lowering.float8.casts import Context
-    from castsmith.lowering.float8.functions import inline_functions, obstacle_to_inlining, takes_a_type
+    from castsmith.lowering.float8.functions import Functions, inline_functions, obstacle_to_inlining, takes_a_type
     from castsmith.lowering.float8.linear import expand_dequantize, expand_quantize
     from castsmith.lowering.float8.lower import LowerFloat8
     from castsmith.lowering.float8.needs import Types, fused_wrongly, is_coded, lacks_kernel, touches_coded
 
 __all__ = [
     "Context",
+    "Functions",
     "LowerFloat8",
     "Types",
     "expand_dequantize",
@@ -42,7 +43,7 @@ if not TYPE_CHECKING:
         __name__,
         {
             "casts": ("Context",),
-            "functions": ("inline_functions", "obstacle_to_inlining", "takes_a_type"),
+            "functions": ("Functions", "inline_functions", "obstacle_to_inlining", "takes_a_type"),
             "linear": ("expand_dequantize", "expand_quantize"),
             "lower": ("LowerFloat8",),
             "needs": ("Types", "fused_wrongly", "is_coded", "lacks_kernel", "touches_coded"),

@@ -31,6 +31,7 @@ from castsmith.lowering.float8.needs import Coded, Types, is_coded, touches_code
 
 DOMAIN = "castsmith.lowering"
 _LARGEST_INSIDE = 1
+_FIRST_IR_VERSION = 8
 
 
 class Functions:
@@ -57,11 +58,12 @@ class Functions:
         places = {value: f"in{index}" for index, value in enumerate(outer)}
         text = _text(nodes, dict(places), output)
         if text not in self._by_text:
-            taken = {function.name for function in self._by_text.values()}
+            taken = {function.name for function in self._model.functions.values() if function.domain == DOMAIN}
             free = next(n for n in (name, *(f"{name}_{i}" for i in range(2, 10_000))) if n not in taken)
             self._by_text[text] = self._make(free, nodes, places, output)
             self._model.functions[self._by_text[text].identifier()] = self._by_text[text]
             self._model.graph.opset_imports.setdefault(DOMAIN, 1)
+            self._model.ir_version = max(self._model.ir_version, _FIRST_IR_VERSION)
         return self._by_text[text]
 
     def _make(

@@ -40,8 +40,6 @@ from castsmith.numerics.errors import require
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import CODED_TYPES
 
-_FIRST_IR_WITH_FUNCTIONS = 8
-
 
 @dataclass(frozen=True)
 class LowerFloat8(SessionPass):
@@ -122,7 +120,6 @@ class LowerFloat8(SessionPass):
             if self.emit_functions:
                 functions = Functions(model, plan.new_opset or opset)
                 wrap_expansions(plan, functions)
-                model.ir_version = max(model.ir_version, _FIRST_IR_WITH_FUNCTIONS)
             apply_plan(session, plan, reasons, records, self.target, pack=self.storage == PACKED)
             require(not leftover(model, reasons), "lower-float8 left values of a type that it lowers")
         return bool(reasons)

@@ -144,10 +144,12 @@ class WidenFloats(SessionPass):
         interface: `stored` keeps the graph inputs and outputs of a type that the target has, `wide` makes them float.
             Those
             of a type that it lacks become float in any case.
+        emit_functions: Make each rounding in place one model-local function.
     """
 
     target: Target
     interface: Interface = shared("interface")
+    emit_functions: bool = shared("emit_functions")
 
     def rewrite(self, session: Session) -> RewriteResult:
         records = Records()
@@ -165,7 +167,7 @@ class WidenFloats(SessionPass):
         _run(session, self.target, _widened, records)
         for dtype in HALF_TYPES:
             if dtype in self.target.lacks:
-                widen_storage(session, self.target, dtype, records)
+                widen_storage(session, self.target, dtype, records, emit_functions=self.emit_functions)
 
 
 def _run(session: Session, target: Target, rule: Rule, records: Records) -> None:

@@ -25,7 +25,7 @@ from castsmith.lowering.encodings import (
     rounds_since,
     wide,
 )
-from castsmith.lowering.float8 import Types, is_coded, touches_coded
+from castsmith.lowering.float8 import Functions, Types, is_coded, touches_coded
 from castsmith.lowering.formats import NarrowPolicy
 from castsmith.numerics.cast import cast
 from castsmith.numerics.errors import present
@@ -56,8 +56,14 @@ _EXACT = MOVERS | operators(lambda row: row.rounding is Rounding.NONE)
 """Operators whose results have no more digits than their operands."""
 
 
-def widen_storage(session: Session, target: Target, dtype: DataType, records: Records) -> None:
-    """Make every value of the type a float; nothing changes if a node cannot be computed so."""
+def widen_storage(
+    session: Session, target: Target, dtype: DataType, records: Records, *, emit_functions: bool = False
+) -> None:
+    """Make every value of the type a float; nothing changes if a node cannot be computed so.
+
+    Args:
+        emit_functions: Make each rounding one call of a function, except within functions.
+    """
     model, types = session.model, session.inference(PromotionRules()).types
     nodes = [node for node in all_nodes(model) if touches_coded(node, types, (dtype,))]
     values = [value for value in declared_values(model) if is_coded(value, types, (dtype,))]
@@ -77,15 +83,15 @@ def widen_storage(session: Session, target: Target, dtype: DataType, records: Re
         session.changed()
         namer = session.namer()
         shared = shared_constants(model, namer, "castsmith_") if namer.takes_initializers(model.graph) else None
+        functions = Functions(model, opset_of(model.graph.opset_imports, "") or 0) if emit_functions else None
         inside = {node for function in model.functions.values() for node in function.all_nodes()}
         for node in nodes:
             for attribute in retyped_attributes(node, dtype, DataType.FLOAT, widened_tensor):
                 node.attributes[attribute.name] = attribute
             called = node.op_identifier() in model.functions
             if not called and node.op_type not in _EXACT and any(is_coded(y, types, (dtype,)) for y in node.outputs):
-                records.rewrites.append(
-                    _round_results(session, node, types, dtype, target, namer, None if node in inside else shared)
-                )
+                places = (None, None) if node in inside else (shared, functions)
+                records.rewrites.append(_round_results(session, node, types, dtype, target, namer, *places))
 
 
 def _obstacle(node: onnx_ir.Node, types: Types, dtype: DataType, model: onnx_ir.Model) -> str | None:
@@ -140,6 +146,7 @@ def _round_results(
     target: Target,
     namer: Namer,
     shared: ConstantHome | None,
+    functions: Functions | None,
 ) -> Rewrite:
     """Round the node's results, or the operand of a cast, to the values of the type."""
     constants: list[onnx_ir.Value] = []
@@ -162,11 +169,19 @@ def _round_results(
             result.type, result.shape = onnx_ir.TensorType(DataType.FLOAT) if narrow else old.type, old.shape
             result.name = f"{old.name}_float" if narrow and old.name else old.name
         rounds = narrow and old.name != ""
-        outputs.append(
-            build.cast(round_in_place(build, result, dtype, NarrowPolicy()), DataType.FLOAT) if rounds else result
-        )
+        outputs.append(_rounded(build, result, dtype, functions) if rounds else result)
         outputs[-1].name = old.name
     reason = f"computed in float and rounded to {type_name(dtype)}, which {target.name} lacks"
     parts = tuple(build.nodes), tuple(constants)
     wanted = Replacement("round-in-place", reason, *parts, outputs=tuple(outputs), effect=effect_in_float(node))
     return apply_replacement(session, NAME, node, wanted, namer, types)
+
+
+def _rounded(build: Builder, x: onnx_ir.Value, dtype: DataType, functions: Functions | None) -> onnx_ir.Value:
+    """Return the number rounded to the type, in float; with functions by one call."""
+    if functions is None:
+        return build.cast(round_in_place(build, x, dtype, NarrowPolicy()), DataType.FLOAT)
+    inner = Builder(new_constants([]))
+    y = inner.cast(round_in_place(inner, x, dtype, NarrowPolicy()), DataType.FLOAT)
+    build.nodes += functions.wrap(f"round_to_{type_name(dtype)}", tuple(inner.nodes), y)
+    return build.nodes[-1].outputs[0]

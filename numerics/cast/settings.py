@@ -7,6 +7,7 @@ CastLike has the same types and tables at the opsets it shares with Cast: it has
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from onnx_ir import DataType
 
@@ -37,6 +38,7 @@ class Policy:
     infinity_saturates: bool = True
 
 
+@lru_cache(maxsize=1024)
 def policy_for(to: DataType, *, saturate: bool, round_mode: str, opset: int) -> Policy:
     """Return the settings in force for casts to `to`.
 

@@ -9,7 +9,6 @@ from onnx_ir import DataType
 
 from castsmith.ir.inference import Inference, Ranges, Session
 from castsmith.ir.ops import DEFAULT_DOMAINS
-from castsmith.ir.walks import all_nodes
 from castsmith.numerics.types import Kind, element_type
 from castsmith.passes.shapes.contents import FOLLOWED
 from castsmith.passes.shapes.run import learned, may_find_something
@@ -54,8 +53,8 @@ def ranges_of(session: Session, inference: Inference, largest_dim: int) -> Range
     Shapes are inferred on demand, and all that is computed from them is followed where a cast makes integers narrower.
     """
     shapes = Shapes(session.model, inference, session.imports, session.holders, largest_dim)
-    if _narrows(session, inference) and may_find_something(all_nodes(session.model)):
-        shapes = learned(shapes, list(all_nodes(session.model)))
+    if _narrows(session, inference) and may_find_something(session.nodes):
+        shapes = learned(shapes, session.nodes)
     bounds = ShapeBounds(shapes)
     return Ranges(inference, largest_dim, bounds) if largest_dim else Ranges(inference, bounds=bounds)
 
@@ -66,5 +65,5 @@ def _narrows(session: Session, inference: Inference) -> bool:
         node.op_type == "Cast"
         and inference.type_of(node.outputs[0]) == DataType.INT32
         and inference.type_of(node.inputs[0]) == DataType.INT64
-        for node in all_nodes(session.model)
+        for node in session.nodes
     )

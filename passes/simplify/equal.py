@@ -14,7 +14,7 @@ runtime fuses each with the operator beside it.
 from __future__ import annotations
 
 import struct
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,7 +25,7 @@ from onnx_ir import AttributeType
 from castsmith.ir.constants import constant_tensor, use_count
 from castsmith.ir.ops import CASTS, DEFAULT_DOMAINS, LINEAR, opset_of, traits_of
 from castsmith.ir.rewriting import Replacement
-from castsmith.ir.walks import Scope, all_nodes
+from castsmith.ir.walks import Scope
 
 RULE = "merge-equal-nodes"
 
@@ -33,9 +33,13 @@ _LARGEST = 1024
 """The bytes up to which constants are compared by their content; larger ones are equal only to themselves."""
 
 
-def nodes_before_casts(model: onnx_ir.Model) -> set[onnx_ir.Node]:
-    """Return the nodes from whose results a Cast or CastLike is computed; none in a model with fewer than two."""
-    casts = [node for node in all_nodes(model) if node.op_type in CASTS and node.domain in DEFAULT_DOMAINS]
+def nodes_before_casts(nodes: Iterable[onnx_ir.Node]) -> set[onnx_ir.Node]:
+    """Return the nodes from whose results a Cast or CastLike is computed; none in a model with fewer than two.
+
+    Args:
+        nodes: All nodes of the model.
+    """
+    casts = [node for node in nodes if node.op_type in CASTS and node.domain in DEFAULT_DOMAINS]
     found = set[onnx_ir.Node]()
     left = [node.inputs[0] for node in casts if node.inputs] if len(casts) > 1 else []
     while left:

@@ -83,12 +83,12 @@ class SimplifyCasts(SessionPass):
         facts = _Facts(inference, CastTable(session.holders), ranges, self.undefined_free)
         savings = Savings(inference, self.default_size, parse_sizes(self.sizes))
         ambiguous = called_with_several_types(inference)
-        equal = EqualNodes(session.holders, nodes_before_casts(session.model))
+        equal = EqualNodes(session.holders, nodes_before_casts(session.nodes))
 
         def rule(node: onnx_ir.Node) -> Replacement | Refusal | None:
             if node.graph is None or node.graph in ambiguous:
                 return None
-            merged = equal.merge(node, imports[node.graph])
+            merged = equal.merge(node, imports[node.graph]) if node in equal.candidates else None
             if merged is not None or node.op_type not in _OPERATORS or node.inputs[:1] in ((), (None,)):
                 return merged
             if node.op_type in SEEING_THROUGH and node.outputs:
@@ -102,9 +102,9 @@ class SimplifyCasts(SessionPass):
                 values = answer.outputs or ()
                 lack = lacking_identity(node, values, inference, imports[node.graph], self.target, answer.nodes)
                 answer = answer if lack is None else Refusal(NAME, answer.rule, site_of(node), lack)
-            return replace(answer, saved_bytes=savings.of(node, answer)) if isinstance(answer, Replacement) else answer
+            return answer
 
-        result = run_rules(session, NAME, rule, types=inference.types)
+        result = run_rules(session, NAME, rule, types=inference.types, saved=savings.of)
         repeated = cast("list[str]", session.model.meta.pop(REPEATED, []))
         merged = [_merged(text, session.model) for text in repeated]
         result.records.rewrites[:0] = merged

@@ -15,7 +15,7 @@ from onnx_ir import DataType
 from castsmith.ir.io.loading import load
 from castsmith.ir.options import Interface
 from castsmith.ir.records import Effect, RewriteResult
-from castsmith.ir.targets import load_target
+from castsmith.ir.targets import Target, load_target
 from castsmith.lowering.encodings.ladder import round_in_place
 from castsmith.lowering.encodings.storage import declared_values
 from castsmith.lowering.formats import NarrowPolicy
@@ -54,11 +54,14 @@ def test_rounding_in_place(to: DataType, saturate: bool, opset: int):
             assert same.all(), values[~same][:5]
 
 
-def widened_outputs(model: onnx_ir.Model, target: object = CPU, **feeds: Array) -> list[Array]:
-    result = WidenFloats(target)(model)  # pyright: ignore[reportArgumentType]
+def widened_outputs(
+    model: onnx_ir.Model, target: Target = CPU, emit_functions: bool = False, /, **feeds: Array
+) -> list[Array]:
+    widen = WidenFloats(target, emit_functions=emit_functions)
+    result = widen(model)
     assert isinstance(result, RewriteResult)
     assert not result.records.diagnostics
-    assert not WidenFloats(target)(model).modified  # pyright: ignore[reportArgumentType]
+    assert not widen(model).modified
     LegalizeVersion(CPU)(model)
     proto = onnx_ir.to_proto(model)
     onnx.checker.check_model(proto, full_check=True)
@@ -135,18 +138,21 @@ def test_inputs_that_become_floats_are_said_to():
     assert [rewrite.effect for rewrite in result.records.rewrites] == [Effect.INTERFACE, Effect.INTERFACE]
 
 
-@pytest.mark.parametrize("target", ["onnxruntime-cpu", "onnxruntime-android", "old"])
+@pytest.mark.parametrize("target", ["onnxruntime-cpu", "onnxruntime-android", "old", "old, with functions"])
 @pytest.mark.parametrize("interface", ["stored", "wide"])
 def test_a_transformer_exported_in_bfloat16(target: str, interface: Interface):
     """Each operator's result is rounded to bfloat16, whatever the target has of the type, as are the outputs."""
     ids = np.array([[3, 1, 15, 0, 7, 7, 2], [9, 4, 4, 11, 12, 13, 14]])
-    chosen = WITHOUT[BF16] if target == "old" else load_target(target)
-    result = optimize(MODEL, target=chosen, interface=interface)
+    old, emit = target.startswith("old"), target.endswith("functions")
+    chosen = WITHOUT[BF16] if old else load_target(target)
+    result = optimize(MODEL, target=chosen, interface=interface, emit_functions=emit)
     assert not result.diagnostics
+    assert [name for _, name, _ in result.model.functions] == ["round_to_bfloat16"] * emit
+    assert not emit or len(result.model.graph) < 2 * len(load(MODEL).graph)
     proto = onnx_ir.to_proto(result.model)
     onnx.checker.check_model(proto, full_check=True)
     expected = evaluated(load(MODEL), {"ids": ids})
-    wide = interface == "wide" or target == "old"
+    wide = interface == "wide" or old
     for level in LEVELS:
         outputs = run(session(proto, level), {"ids": ids})
         for got, wanted in zip(outputs, expected, strict=True):
@@ -234,8 +240,8 @@ def test_functions_called_with_several_types(lacking: bool):
     assert z.astype(np.float32).tobytes() == cast(twice * h.astype(np.float64), BF16).astype(np.float32).tobytes()
 
 
-@pytest.mark.parametrize("lacking", [False, True])
-def test_in_functions_branches_and_loops(lacking: bool):
+@pytest.mark.parametrize(("lacking", "emit"), [(False, False), (True, False), (True, True)])
+def test_in_functions_branches_and_loops(lacking: bool, emit: bool):
     body = """agraph (bfloat16[4] h, bool p, int64 n) => (bfloat16[4] y, bfloat16[K,4] all) {
         g = local.f (h)
         b = If (p) <then_branch = yes () => (bfloat16[4] t) { t = Mul (g, h) },
@@ -253,7 +259,7 @@ def test_in_functions_branches_and_loops(lacking: bool):
 
     for p in (True, False):
         y, seen = widened_outputs(
-            model_of(body, 19, FUNCTION), WITHOUT[BF16] if lacking else CPU, h=fed, p=np.array(p), n=np.array(3)
+            model_of(body, 19, FUNCTION), WITHOUT[BF16] if lacking else CPU, emit, h=fed, p=np.array(p), n=np.array(3)
         )
         g = rounded(rounded(wide + wide) * wide)
         s, expected = rounded(g * wide if p else g - wide), list[Array]()
