@@ -4,9 +4,10 @@
     python -m benchmarks.weights --gigabytes 100 --reference                          weights referenced in place
     python -m benchmarks.weights [--gigabytes 10] --convert [--side 2048]             weights of products, to float16
 
-The two take turns, three times over; the seconds are the best of each, and the ratios those of each turn, the median with
-the least and the greatest. Half of what is folded is cast to float16, half to float8e4m3fn. With --convert each product follows a normalization, so that it is bounded and its weight is read for that too. With --reference the
-data file is sparse, so that it takes no room; without, it holds random numbers. Prints Markdown.
+The two take turns, three times over; the seconds are the best of each, and the ratios those of each turn, the median
+with the least and the greatest. Half of what is folded is cast to float16, half to float8e4m3fn. With --convert each
+product follows a normalization, so that it is bounded and its weight is read for that too. With --reference the data
+file is sparse, so that it takes no room; without, it holds random numbers. Prints Markdown.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class Replacement:
 
 
 Rule = Callable[[onnx_ir.Node], Replacement | Refusal | None]
-Saved = Callable[[onnx_ir.Node, Replacement], int]
+Saved = Callable[[onnx_ir.Node, Replacement], int | None]
 
 
 def run_rules(
@@ -70,7 +70,7 @@ def run_rules(
 
     Args:
         types: As in `apply_replacement`.
-        saved: Returns the bytes that a replacement saves, as in Rewrite.
+        saved: Returns the bytes that a replacement saves, as in Rewrite, before it is done.
     """
     records, namer = Records(), session.namer()
     for node in session.nodes:

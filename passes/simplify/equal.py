@@ -27,7 +27,7 @@ from castsmith.ir.ops import CASTS, DEFAULT_DOMAINS, LINEAR, opset_of, traits_of
 from castsmith.ir.rewriting import Replacement
 from castsmith.ir.walks import Scope
 
-RULE = "merge-equal-nodes"
+MERGE_EQUAL = "merge-equal-nodes"
 
 _LARGEST = 1024
 """The bytes up to which constants are compared by their content; larger ones are equal only to themselves."""
@@ -82,7 +82,7 @@ class EqualNodes:
             found.setdefault(node.graph, node)
             return None
         reason = f"{twin.outputs[0].name} already is the same value"
-        return Replacement(RULE, reason, outputs=tuple(twin.outputs))
+        return Replacement(MERGE_EQUAL, reason, outputs=tuple(twin.outputs))
 
     def _earlier(self, scope: Scope | None, found: Mapping[Scope, onnx_ir.Node]) -> onnx_ir.Node | None:
         """Return the equal node of the innermost scope that has one still in the model."""

@@ -49,7 +49,7 @@ from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import type_name
 from castsmith.passes.place import parse_sizes
 from castsmith.passes.shapes import ranges_of
-from castsmith.passes.simplify.equal import EqualNodes, nodes_before_casts
+from castsmith.passes.simplify.equal import MERGE_EQUAL, EqualNodes, nodes_before_casts
 from castsmith.passes.simplify.local import CastTable, cast_filling, merge_with
 from castsmith.passes.simplify.savings import Savings, reads_more
 from castsmith.passes.simplify.see_through import SEEING_THROUGH, Bypass, cast_before, harmless
@@ -104,7 +104,10 @@ class SimplifyCasts(SessionPass):
                 answer = answer if lack is None else Refusal(NAME, answer.rule, site_of(node), lack)
             return answer
 
-        result = run_rules(session, NAME, rule, types=inference.types, saved=savings.of)
+        def saved(node: onnx_ir.Node, answer: Replacement) -> int | None:
+            return None if answer.rule == MERGE_EQUAL else savings.of(node, answer)
+
+        result = run_rules(session, NAME, rule, types=inference.types, saved=saved)
         repeated = cast("list[str]", session.model.meta.pop(REPEATED, []))
         merged = [_merged(text, session.model) for text in repeated]
         result.records.rewrites[:0] = merged
