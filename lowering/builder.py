@@ -87,6 +87,10 @@ class Builder:
         gives = DataType.BOOL if op_type in GIVES_BOOL else like
         return self._append(op_type, values, gives, shape, attributes)
 
+    def typed(self, op_type: str, inputs: list[onnx_ir.Value], dtype: DataType, **attributes: Any) -> onnx_ir.Value:
+        """Add one node whose result has the type, and an unknown shape."""
+        return self._append(op_type, inputs, dtype, None, attributes)
+
     def cast(self, value: onnx_ir.Value, to: DataType, op_type: str = "Cast") -> onnx_ir.Value:
         """Cast (or BitCast) to the type; return the value itself if it already has the type."""
         if value.dtype == to:

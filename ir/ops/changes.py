@@ -58,6 +58,8 @@ def _says(attribute: str, *texts: str) -> Callable[[onnx_ir.Node, TypesInUse], b
     return lambda node, _types: node.attributes.get_string(attribute, "") in texts
 
 
+_keeps_ratio = _says("keep_aspect_ratio_policy", "not_larger", "not_smaller")
+_is_symmetric = _says("coordinate_transformation_mode", "half_pixel_symmetric")
 _LACKS_MODE = _lacks("coordinate_transformation_mode")
 _INFINITY = "infinity saturates to the largest value of the fnuz types from opset 24 on, and gave NaN before"
 _WINDOW = "with ceil_mode, windows that start in the right padding are omitted from opset {} on"
@@ -76,8 +78,8 @@ CHANGES: tuple[Change, ...] = (
     Change("ScatterND", 18, "max and min are new reductions", _says("reduction", "max", "min")),
     Change("Pad", 19, "the mode wrap is new", _says("mode", "wrap")),
     Change("Split", 18, "without the input `split`, `num_outputs` must say how many", _no_second_input),
-    Change("Resize", 18, "`sizes` may name fewer axes, and rounding of the output size was redefined", _always),
-    Change("Resize", 19, "tf_crop_and_resize, half_pixel_symmetric and the cubic edges were redefined", _always),
+    Change("Resize", 18, "a policy of aspect ratio other than stretch is new", _keeps_ratio),
+    Change("Resize", 19, "the mode half_pixel_symmetric is new", _is_symmetric),
     Change("AveragePool", 19, "with ceil_mode, the size of the output was redefined", _ceil_mode),
     Change("AveragePool", 22, _WINDOW.format(22), _ceil_mode),
     Change("MaxPool", 22, _WINDOW.format(22), _ceil_mode),

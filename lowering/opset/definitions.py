@@ -9,11 +9,11 @@ import onnx.defs
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.constants import constant_tensor
+from castsmith.ir.constants import constant_node, constant_tensor
 from castsmith.ir.inference import infer_element_types
 from castsmith.lowering.builder import Builder, new_constants
 from castsmith.lowering.opset.adapters import adapted, equal_parts
-from castsmith.lowering.opset.obstacles import TypeOf, node_obstacle
+from castsmith.lowering.opset.obstacles import TypeOf, attribute_obstacle, node_obstacle
 from castsmith.numerics.promotion import PromotionRules
 
 
@@ -50,7 +50,15 @@ def definition(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> onnx_ir.
             return None
     for value in graph.inputs:
         value.type = value.shape = None
+    _drop_unused(graph)
     return copy
+
+
+def _drop_unused(graph: onnx_ir.Graph) -> None:
+    """Remove nodes whose results nothing uses: those of outputs and attributes that the node does not have."""
+    for each in reversed(list(graph)):
+        if not any(value.uses() or value.is_graph_output() for value in each.outputs):
+            graph.remove(each, safe=True)
 
 
 def is_defined(node: onnx_ir.Node, opset: int) -> bool:
@@ -93,9 +101,11 @@ def _adapt(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> bool:
     constants: list[onnx_ir.Value] = []
     build = Builder(new_constants(constants, f"{node.outputs[0].name}_"))
     made = equal_parts(build, node) if node.op_type == "Split" and now >= 18 > to else adapted(build, node, now, to)
-    if made is None or constants or node_obstacle(made, to, to, types) is not None:
+    if made is None or attribute_obstacle(made, now, to) is not None:
         return False
-    graph.insert_before(node, made)
+    if any(node_obstacle(each, to, to, types) is not None for each in (*build.nodes, made)):
+        return False
+    graph.insert_before(node, [*map(constant_node, constants), *build.nodes, made])
     for old, new in zip(node.outputs, made.outputs, strict=True):
         dtype = types.get(old)
         new.type = None if dtype is None else onnx_ir.TensorType(dtype)

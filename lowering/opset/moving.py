@@ -9,14 +9,14 @@ import onnx.defs
 import onnx_ir
 
 from castsmith.ir.inference import Session
-from castsmith.ir.ops import DEFAULT_DOMAINS, actual_inputs
+from castsmith.ir.ops import DEFAULT_DOMAINS, actual_inputs, actual_outputs
 from castsmith.ir.records import Effect, Rewrite
 from castsmith.ir.rewriting import Replacement, apply_replacement, detach
 from castsmith.ir.text import site_of
 from castsmith.lowering.builder import Builder, new_constants
 from castsmith.lowering.opset.adapters import adapted, has_adapter
 from castsmith.lowering.opset.definitions import definition, is_branching, is_defined, write_out
-from castsmith.lowering.opset.obstacles import Obstacle, TypeOf, node_obstacle, standard_nodes
+from castsmith.lowering.opset.obstacles import Obstacle, TypeOf, attribute_obstacle, node_obstacle, standard_nodes
 
 
 @dataclass
@@ -75,11 +75,15 @@ def _moves(moves: NodeChanges, node: onnx_ir.Node, now: int, to: int, types: Typ
     constants: list[onnx_ir.Value] = []
     build = Builder(new_constants(constants, f"{node.outputs[0].name if node.outputs else node.op_type}_"))
     made = adapted(build, node, now, to)
-    if made is not None and _is_legal(made, to, types):
+    fits = made is not None and attribute_obstacle(made, now, to) is None
+    if made is not None and fits and all(_is_legal(each, to, types) for each in (*build.nodes, made)):
         reason = f"{node.op_type} in the form of opset {to}"
         outputs = tuple(made.outputs)
-        moves.replacements[node] = Replacement("adapt-operator", reason, (made,), tuple(constants), outputs=outputs)
+        moves.replacements[node] = Replacement(
+            "adapt-operator", reason, (*build.nodes, made), tuple(constants), outputs=outputs
+        )
         return True
+    detach([*build.nodes, *([] if made is None else [made])])
     operands = tuple(None if v is None else (types.get(v, v.dtype), str(v.shape)) for v in node.inputs)
     key = (node.op_type, now, operands, len(node.outputs), tuple(sorted(map(str, node.attributes.values()))))
     if key not in moves.known:
@@ -91,12 +95,15 @@ def _moves(moves: NodeChanges, node: onnx_ir.Node, now: int, to: int, types: Typ
 
 
 def _is_legal(node: onnx_ir.Node, opset: int, types: TypeOf) -> bool:
-    """True if the operator of that opset supports the node's operands."""
-    formals = actual_inputs(("", node.op_type, opset), len(node.inputs))
-    operands = [None if value is None else types.get(value, value.dtype) for value in node.inputs]
+    """True if the opset has the operator, and it supports the node's operands and results."""
+    if not onnx.defs.has(node.op_type, opset, ""):
+        return False
+    key = ("", node.op_type, opset)
+    formals = (*actual_inputs(key, len(node.inputs)), *actual_outputs(key, len(node.outputs)))
+    values = (None if value is None else types.get(value, value.dtype) for value in (*node.inputs, *node.outputs))
     return all(
         formal is not None and (dtype is None or not formal.allowed or dtype in formal.allowed)
-        for formal, dtype in zip(formals, operands, strict=True)
+        for formal, dtype in zip(formals, values, strict=True)
     )
 
 
