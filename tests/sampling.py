@@ -11,11 +11,15 @@ from collections.abc import Callable, Iterable
 from random import Random, SystemRandom
 from typing import Any, TypeVar
 
+import pytest
+
 Case = TypeVar("Case")
 
 COMPLETE = os.environ.get("CASTSMITH_COMPLETE", "") not in ("", "0")
 SEED = os.environ.setdefault("CASTSMITH_SEED", str(SystemRandom().randrange(1_000_000)))
 """In the environment, so that all processes of a run draw the same cases."""
+
+complete_only = pytest.mark.skipif(not COMPLETE, reason="takes many seconds: `make exhaustive` and CI run it")
 
 DRAWN: dict[str, tuple[int, int]] = {}
 """Of each domain, by its name, how many cases this process runs, and how many there are."""

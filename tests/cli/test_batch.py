@@ -20,6 +20,7 @@ from castsmith.cli.batch import worker as batch_worker
 from castsmith.cli.batch.dask import _outcomes  # pyright: ignore[reportPrivateUsage]
 from castsmith.cli.batch.pool import on_this_machine
 from castsmith.cli.main import main
+from tests.sampling import complete_only
 
 MODELS = Path(__file__).parents[2] / "models"
 GOOD = ("mixed_types", "qonnx_trunc", "control_flow")
@@ -82,13 +83,13 @@ def test_the_folder_of_results_keeps_the_tree(tmp_path: Path, monkeypatch: pytes
     ways = (["tree"], ["tree/**/*.onnx"], ["tree/a/model.onnx", "tree/b/c/model.onnx"], ["tree/*", "tree/b"])
     for number, words in enumerate(ways):
         out = Path(f"out{number}")
-        assert main(["optimize", *words, "-o", str(out), UNSAFE]) == 0
+        assert main(["optimize", *words, "-o", str(out), UNSAFE, "--jobs", "1"]) == 0
         assert {path.relative_to(out) for path in out.rglob("*.onnx")} == wanted
-    assert main(["optimize", "tree", "-o", "tree/done", UNSAFE]) == 0
-    assert main(["optimize", "tree", "-o", "tree/done", UNSAFE]) == 0
+    assert main(["optimize", "tree", "-o", "tree/done", UNSAFE, "--jobs", "1"]) == 0
+    assert main(["optimize", "tree", "-o", "tree/done", UNSAFE, "--jobs", "1"]) == 0
     assert not Path("tree/done/done").exists()
     Path("tree/b/c/model.onnx").write_text("no model")
-    assert main(["optimize", "tree/a", "tree/b", "-o", "partly", UNSAFE]) == 2
+    assert main(["optimize", "tree/a", "tree/b", "-o", "partly", UNSAFE, "--jobs", "1"]) == 2
     assert [path.name for path in Path("partly").iterdir()] == ["a"]
 
 
@@ -261,6 +262,7 @@ def test_a_lost_scheduler_fails_the_models_that_are_left() -> None:
     assert done[1]["messages"] == ["castsmith: b: the cluster at tcp://gone was lost."]
 
 
+@complete_only
 def test_a_dask_cluster_of_two_workers(tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed", reason="needs the extra `dask`")
     report, files = tmp_path / "all.json", inputs(tmp_path / "in")

@@ -15,6 +15,7 @@ from tests.evaluator import evaluate
 from tests.graphs.golden import Case, comparable, model_text, read, records_text
 from tests.graphs.inputs import inputs_for
 
+pytestmark = pytest.mark.every_case
 CASES = [read(path) for path in sorted(Path(__file__).with_name("golden").glob("*/*.onnxtxt"))]
 
 

@@ -17,6 +17,7 @@ import pytest
 
 from tests.cli.commands.test_diff import TEXT, model
 from tests.cli.helpers import CHAIN, MIXED, Command, is_one_sentence, write_model
+from tests.sampling import complete_only
 
 SHOWN = """ir_version: 10
 opset_import: ai.onnx 18
@@ -170,6 +171,7 @@ def model_of_opset(version: int) -> onnx.ModelProto:
     return proto
 
 
+@complete_only
 def test_git_shows_models_by_both_ways(repository: Path) -> None:
     commit_and_change()
     shown = git("diff", "--cached", "--find-renames=50%")

@@ -17,6 +17,7 @@ import pytest
 from castsmith.cli.page.data import html_text
 from tests.cli.helpers import MIXED, UNSAFE, Command, write_model
 from tests.cli.report.chromium import run_in_page
+from tests.sampling import complete_only
 
 HOSTILE = "</script><script>document.title='taken'</script><img src=x onerror=alert(1)>"
 
@@ -105,6 +106,7 @@ def test_diff_as_html(castsmith: Command, tmp_path: Path) -> None:
     assert castsmith("diff", source, source, "--format", "html").code == 0
 
 
+@complete_only
 def test_10000_nodes_are_less_than_a_megabyte_and_filter_within_a_second(castsmith: Command, tmp_path: Path) -> None:
     source, page = chain_of_casts(tmp_path / "a.onnx", 3334, to=11), tmp_path / "r.html"
     assert castsmith("optimize", source, "-o", tmp_path / "b.onnx", "--report", page, "-q").code == 0
