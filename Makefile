@@ -33,9 +33,9 @@ $(VENV)/lint.stamp: $(VENV)/test.stamp
 demo: $(VENV)/demo.stamp
 	$(BIN)/python models/demo.py
 
-# A sample of the largest domains; its last lines say what was sampled, and by which seed.
+# A sample of the largest domains; its last lines name the slowest tests, what was skipped, what was sampled, and the seed.
 test: $(VENV)/test.stamp
-	$(BIN)/python -m pytest -q -n auto
+	$(BIN)/python -m pytest -q -n auto --durations=10
 
 # Every case of every domain.
 exhaustive: $(VENV)/test.stamp

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
@@ -41,13 +42,23 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     """Give the process that reports what this one has sampled."""
     output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
     if output is not None:
-        output["sampled"] = sampling.DRAWN
+        output["sampled"], output["processor"] = sampling.DRAWN, processor_seconds()
+
+
+def processor_seconds() -> float:
+    """Return the seconds of the processor that this process and those it has waited for took."""
+    return sum(os.times()[:4])
+
+
+_WORKERS: list[float] = []
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
     """Take what a process of pytest-xdist has sampled."""
-    drawn: dict[str, tuple[int, int]] = getattr(node, "workeroutput", {}).get("sampled", {})
+    output: dict[str, Any] = getattr(node, "workeroutput", {})
+    _WORKERS.append(output.get("processor", 0.0))
+    drawn: dict[str, tuple[int, int]] = output.get("sampled", {})
     sampling.DRAWN.update({domain: (kept, of) for domain, (kept, of) in drawn.items()})
 
 
@@ -73,3 +84,4 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         terminalreporter.line(
             f"CASTSMITH_SEED={sampling.SEED} draws the same cases again; `make exhaustive` runs every case"
         )
+    terminalreporter.line(f"{(processor_seconds() + sum(_WORKERS)) / 60:.1f} minutes of the processor")

@@ -1,0 +1,113 @@
+"""Findings about types, word for word: the code, the place, the sentence, the way out, and what each follows from."""
+
+from __future__ import annotations
+
+import onnx
+import onnx_ir
+import pytest
+
+from castsmith import PromotionRules, check
+
+HEAD = '<ir_version: 10, opset_import: ["" : 21]>'
+UNSAFE = (
+    "`optimize(promotion=PromotionRules(promote_unsafe=True))` makes them float; int32 with float could lose precision:"
+    " a safe promotion to floating point needs twice the integer's bits"
+)
+SAFE = "optimize makes them float"
+TORCH = "`optimize(promotion='torch')` promotes them as PyTorch does"
+ABS = "g: (unnamed) (Abs)"
+DECLARED = "optimize corrects the declaration"
+MIXED, OF_ONE_TYPE = "error mixed-operand-types", "needs operands of one type, but has"
+
+MODELS: dict[str, tuple[str, list[str]]] = {
+    "two types": (
+        "g (float[2] x, int32[2] n) => (float[2] y) { y = Add (x, n) }",
+        [f"{MIXED} | g: (unnamed) (Add) | Add {OF_ONE_TYPE} x (float) and n (int32) | {UNSAFE} | None"],
+    ),
+    "a lossless pair": (
+        "g (float[2] x, float16[2] h) => (float[2] y) { y = Mul (h, x) }",
+        [f"{MIXED} | g: (unnamed) (Mul) | Mul {OF_ONE_TYPE} h (float16) and x (float) | {SAFE} | None"],
+    ),
+    "a type that the operator lacks": (
+        "g (uint16[2] u) => (uint16[2] z) { z = Neg (u) }",
+        [
+            "error type-not-allowed | g: (unnamed) (Neg) | Neg does not support u (uint16, an input) at this opset"
+            " | optimize computes it in int32 | None"
+        ],
+    ),
+    "an output of another type": (
+        "g (float[2] x) => (double[2] y) { y = Abs (x) }",
+        [f"error output-type-mismatch | {ABS} | the output y is declared double but is float | {DECLARED} | None"],
+    ),
+    "a value of another type": (
+        "g (float[2] x) => (float[2] y) <int64[2] a> { a = Abs (x) y = Neg (a) }",
+        [f"error value-type-mismatch | {ABS} | the value a is declared int64 but is float | {DECLARED} | None"],
+    ),
+    "a state that widens": (
+        """g (int64 n, float16[2] h, float[2] x) => (float[2] y) {
+            y = Loop (n, , h) <body = b (int64 i, bool k, float16[2] s) => (bool ko, float[2] r) {
+                ko = Identity (k) r = Abs (x) }> }""",
+        [
+            f"{MIXED} | g: (unnamed) (Loop) | the state h is widened by the body, so its initial value must be cast to"
+            " float | optimize casts it | None"
+        ],
+    ),
+    "branches that disagree": (
+        """g (bool c, float16[2] h, float[2] x) => (float[2] y) {
+            y = If (c) <then_branch = t () => (float16[2] p) { p = Abs (h) },
+                        else_branch = e () => (float[2] q) { q = Abs (x) }> }""",
+        [
+            f"{MIXED} | t | the output p must be cast to float to match the other branch or state"
+            " | optimize casts it | None"
+        ],
+    ),
+    "inside a branch": (
+        """g (bool c, int8[2] h, float[2] x) => (float[2] y) {
+            y = If (c) <then_branch = t () => (float[2] p) { p = Add (h, x) },
+                        else_branch = e () => (float[2] q) { q = Abs (x) }> }""",
+        [f"{MIXED} | t: (unnamed) (Add) | Add {OF_ONE_TYPE} h (int8) and x (float) | {SAFE} | None"],
+    ),
+    "one cause, three findings": (
+        """g (float[2] x, int32[2] n) => (float[2] y, float[2] z) {
+            a = Add (x, n) b = Abs (a) y = Mul (b, n) z = Sub (n, y) }""",
+        [
+            f"{MIXED} | g: (unnamed) (Add) | Add {OF_ONE_TYPE} x (float) and n (int32) | {UNSAFE} | None",
+            f"{MIXED} | g: (unnamed) (Mul) | Mul {OF_ONE_TYPE} b (float) and n (int32) | {UNSAFE} | 0",
+            f"{MIXED} | g: (unnamed) (Sub) | Sub {OF_ONE_TYPE} n (int32) and y (float) | {UNSAFE} | 0",
+        ],
+    ),
+    "an unknown operator": (
+        "g (float[2] x) => (float[2] y) { y = Nonsense (x) }",
+        [
+            "warning unknown-operator | g: (unnamed) (Nonsense) | opset 21 of ONNX has no operator Nonsense"
+            " | import the opset that has it, or set the node's domain to the one that defines it | None"
+        ],
+    ),
+}
+
+
+def findings(text: str, producer: str = "", promotion: PromotionRules | str | None = None) -> list[str]:
+    model = onnx_ir.from_proto(onnx.parser.parse_model(HEAD + text))
+    model.producer_name = producer
+    found = check(model) if promotion is None else check(model, promotion=promotion)
+    fields = [
+        (f"{each.severity.value} {each.code}", each.site, each.message, each.help, each.follows) for each in found
+    ]
+    return [" | ".join(map(str, line)) for line in fields]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_finding_word_for_word(name: str) -> None:
+    text, expected = MODELS[name]
+    assert findings(text) == expected
+
+
+@pytest.mark.parametrize("producer", ["pytorch", "PyTorch", "torch"])
+def test_operands_of_a_model_of_pytorch(producer: str) -> None:
+    for name, (text, expected) in MODELS.items():
+        own = [line.replace(UNSAFE, TORCH).replace(SAFE, TORCH) for line in expected]
+        assert findings(text, producer) == own, name
+    text, expected = MODELS["two types"]
+    safe = PromotionRules(promote_unsafe=True)
+    assert findings(text, producer, safe) == [expected[0].replace(UNSAFE, SAFE)]
+    assert findings(text, "tensorflow") == expected
