@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,7 @@ from castsmith.lowering.builder import Builder
 from castsmith.lowering.encodings.choose import ARITHMETIC_HAZARDS
 from castsmith.lowering.pipeline import optimize
 from castsmith.numerics.cast.convert import cast
-from castsmith.numerics.types import FLOAT8_TYPES
+from castsmith.numerics.types import FLOAT8_TYPES, parse_type
 from tests.lowering.runtime import run, sequence_model, session
 from tests.sampling import sampled
 from tests.versions import ONNX, ONNXRUNTIME
@@ -150,6 +151,26 @@ def test_the_file_of_onnxruntime_is_what_a_probe_finds():
             probe("onnxruntime-cpu")
         return
     assert target_text(probe("onnxruntime-cpu")) == (TARGETS_FOLDER / "onnxruntime-cpu.json").read_text("utf-8")
+
+
+def test_wrong_casts_of_onnxruntime_are_those_that_the_conformance_suite_found():
+    """Every conversion that its record has as wrong is in the file, and the record shows every entry of the file."""
+    target = load_target("onnxruntime-cpu")
+    record = json.loads(
+        (Path(__file__).parents[3] / "docs" / "conformance" / "engines" / "onnxruntime.json").read_text("utf-8")
+    )
+    shown = set[int]()
+    for name in record["details"]:
+        found = re.fullmatch(r"cast_(\w+?)_to_(\w+?)(_no_saturate)?(?:_up|_down|_nearest)?_opset(\d+)", name)
+        if found is None or "string" in (found[1], found[2]):
+            continue
+        source, to, saturate, opset = parse_type(found[1]), parse_type(found[2]), found[3] is None, int(found[4])
+        entries = enumerate(target.wrong_casts)
+        covering = {i for i, each in entries if each.covers(source, to, saturate=saturate, opset=opset)}
+        assert covering, name
+        shown |= covering
+    assert record["version"] == "1.32.0"
+    assert shown == set(range(len(target.wrong_casts)))
 
 
 def test_rows_that_only_a_run_or_a_consumer_shows():
