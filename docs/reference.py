@@ -74,7 +74,7 @@ GROUPS = {
 def commands() -> Iterator[str]:
     """Every command with its --help."""
     yield "# Commands\n"
-    yield "Each command takes a model whatever is wrong with it, prints what it found, and ends with an exit code.\n"
+    yield "Each command accepts a model, also an invalid one, prints what it found, and ends with an exit code.\n"
     overview = _help()
     yield f"```text\n{overview}```\n"
     yield "## Exit codes\n"

@@ -31,7 +31,7 @@ def name_bodies(model: onnx_ir.Model) -> None:
 class Namer:
     """Gives out value and node names that are unique in the model. Made once per pass.
 
-    It also knows which scopes hold no initializers of their own.
+    It also records which scopes hold no initializers of their own.
     """
 
     def __init__(self, model: onnx_ir.Model) -> None:

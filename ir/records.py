@@ -280,7 +280,7 @@ class Diagnostic:
         severity: The severity.
         site: The place.
         message: A sentence that says what is wrong and where.
-        help: The way out, or empty.
+        help: The fix, or empty.
         subject: What the finding is about where that is not its place, such as an element type of the whole model; the
             same from run to run.
         follows: The index, in the list that `check` returns, of the finding from which this one follows, and with which

@@ -332,7 +332,7 @@ def _told(request: Request, result: str, dtype: DataType, reason: str) -> str:
 
 
 def io_choice(model: onnx_ir.Model, keep: bool | str | Sequence[str]) -> str:
-    """The text by which ConvertPrecision is told the inputs and outputs whose types change."""
+    """The text by which ConvertPrecision is given the inputs and outputs whose types change."""
     if isinstance(keep, bool):
         return "keep" if keep else "convert"
     left = {keep} if isinstance(keep, str) else set(keep)

@@ -43,6 +43,10 @@ FORBIDDEN = {
     r"\b(in|on|out of) (the|its|their) way\b": "'intermediate', 'in between', 'obstacle'",
     r"\b(comes|come|came) to\b": "'amounts to', 'is'",
     r"\bno \w+ (that )?(anything|any) knows\b|\bthat nobody\b|\bknown here\b": "unsupported, unknown",
+    r"\bways? out\b|\bbecomes? of\b|\bless than nothing\b|\bhands? \w+ to each other\b|\bhardly\b": "the fix; the"
+    " result; say what happens",
+    r"\b(tells?|knows?) (more|what|which)\b|\bas [\w-]+ asks\b|\bits? \w+ wants\b": "lists, holds, requires: a program"
+    " does not know, ask or want",
     r"\bhere and now\b|\bthen and there\b|\bat hand\b|\bmade anew\b|\banew\b": "immediately, given, again",
 }
 PATTERNS = {re.compile(pattern): advice for pattern, advice in FORBIDDEN.items()}
@@ -154,6 +158,8 @@ def test_texts_are_plain(part: str) -> None:
         ("believe the models, and forget nobody", 3),
         ("the type is no longer needed; there is no kernel for it", 0),
         ("unknown interface 'x'; expected 'stored' or 'wide'", 0),
+        ("check tells what it lacks, and the way out", 2),
+        ("the type that its operator wants; what becomes of it, as --io asks", 3),
     ],
 )
 def test_the_patterns_match_what_they_are_for(text: str, count: int) -> None:

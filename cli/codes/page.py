@@ -20,7 +20,7 @@ SAFETY = {
     "promoted": "safe where the common type holds every value, else opt-in",
     "on-request": "safe, an option requests it and no value changes",
     "opt-in": "opt-in, because values may change",
-    "manual": "not automatic, because only the author of the model knows what was intended",
+    "manual": "not automatic, because it depends on what the model is meant to compute",
     "none": "not needed",
 }
 

@@ -291,7 +291,7 @@ PASSES = (
     Page(
         "convert-region",
         "rewrite",
-        "Nodes that hand values to each other compute in the precision that was asked for.",
+        "Connected nodes compute in the requested precision.",
         "This is what a conversion is for: half the bytes, and faster products of matrices.",
         "- y = MatMul (x, w)  # (float[4,8], float[8,8]) -> float[4,8]\n"
         "+ y = MatMul (x, w)  # (float16[4,8], float16[8,8]) -> float16[4,8]",
@@ -306,7 +306,7 @@ PASSES = (
         "A constant is rounded once to the precision. The record counts elements that overflow, vanish or lose bits.",
         "The nodes that use it compute in the precision.",
         "- float[2] w = {0.1, 1e-07}\n+ float16[2] w = {0.1, 1e-07}",
-        "A constant of which too much would be lost stays as it is, and so do the nodes that use it.",
+        "A constant that would lose too much stays as it is, and so do the nodes that use it.",
         ("converted",),
         "Only castsmith convert makes it; --keep PATTERN leaves nodes in their type.",
         passes=("convert-precision",),
@@ -325,7 +325,7 @@ PASSES = (
     Page(
         "cast-at-border",
         "rewrite",
-        "A cast stands where a value is made in one type and wanted in the other, once for all that want it.",
+        "A cast converts a value between a node in one type and its users in the other, once for all of them.",
         "ONNX has no conversions that are not written down; a minimum cut keeps the casts few.",
         "+ x_float16 = Cast <to = float16> (x)",
         "--io convert avoids the casts at the inputs and outputs of the model; --lower those around an operator.",
@@ -336,7 +336,7 @@ PASSES = (
     Page(
         "convert-interface",
         "rewrite",
-        "An input or output of the model changes its type, as --io asks.",
+        "An input or output of the model changes its type, because of --io.",
         "Callers that have the precision already need no casts.",
         "- float[4,8] x\n+ float16[4,8] x",
         "Feed and read the model in the new type, or leave --io at keep.",
@@ -347,7 +347,7 @@ PASSES = (
     Page(
         "convert-node",
         "refusal",
-        "A node keeps its type; the reason says what decided it.",
+        "A node keeps its type; the reason says why.",
         "The operator is sensitive, the target or the opset lacks it, a constant does not fit, or casts cost more.",
         "Softmax stays in a wider type by default: it divides by a sum of exponentials",
         "--lower PATTERN converts sensitive nodes; for a lacking kernel name another target or opset.",

@@ -349,7 +349,7 @@ def _write_model(arguments: argparse.Namespace, model: onnx_ir.Model, output: Pa
 def _data(
     arguments: argparse.Namespace, written: str | None, result: Result, sizes: ModelSizes
 ) -> Callable[[], dict[str, Any]]:
-    """Return a function that gives the report, which is made only where it is wanted."""
+    """Return a function that gives the report, which is made only where it is needed."""
     from castsmith.cli.report import report_data
 
     return lambda: report_data(arguments.input, written, arguments.target, result, sizes)

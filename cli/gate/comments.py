@@ -53,7 +53,7 @@ def markdown_text(checked: Sequence[Checked], target: str | None) -> str:
     groups = groups_by_severity(checked)
     rows = [_row(group) for group in groups]
     if rows:
-        head += ["", "| severity | code | model and place | finding | way out |", "|---|---|---|---|---|"]
+        head += ["", "| severity | code | model and place | finding | fix |", "|---|---|---|---|---|"]
     blocks = ["\n".join(head), *rows]
     details = [_details(group) for group in groups if group.alike or group.following]
     left_out = "\n\nThe rest is left out: a comment holds 65,536 characters.\n"

@@ -13,12 +13,12 @@ from castsmith.ir.records import Diagnostic
 
 @dataclass
 class Group:
-    """Findings of one file that have one code and one way out, and what follows from them.
+    """Findings of one file that have one code and one fix, and what follows from them.
 
     Attributes:
         file: The file.
         first: The first finding.
-        alike: The others of the same code and way out, each a cause itself.
+        alike: The others of the same code and fix, each a cause itself.
         following: The findings that follow from one of these.
     """
 

@@ -1,4 +1,4 @@
-"""Files that are not ONNX, recognised by their content or name: one clause for the error, with the way out.
+"""Files that are not ONNX, recognised by their content or name: one clause for the error, with the fix.
 
 Nothing in such a file is run or unpacked: the first bytes decide, of a zip archive the names in it.
 """
@@ -52,7 +52,7 @@ _TEXT = re.compile(rb"\s*<\s*ir_version\s*:")
 
 
 def foreign_file(path: Path) -> str:
-    """Return what the file or folder is instead of an ONNX model, and the way out; empty if it is not recognised."""
+    """Return what the file or folder is instead of an ONNX model, and the fix; empty if it is not recognised."""
     if path.is_dir():
         if (path / "saved_model.pb").is_file():
             return "a TensorFlow SavedModel: convert it by the tool tf2onnx"

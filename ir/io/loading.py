@@ -261,7 +261,7 @@ def _read(path: Path) -> tuple[onnx.ModelProto, IO[bytes] | None]:
 
 
 def _known(source: Path | bytes) -> str:
-    """Return what a file or content is instead of an ONNX model, and the way out; empty if it is not recognised."""
+    """Return what a file or content is instead of an ONNX model, and the fix; empty if it is not recognised."""
     from castsmith.ir.io.foreign import foreign_bytes, foreign_file
 
     return foreign_bytes(source) if isinstance(source, bytes) else foreign_file(source)

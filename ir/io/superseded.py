@@ -1,7 +1,7 @@
 """Data files that become unused when a model is saved over another, or when a save is killed.
 
 A data file is deleted only if it is proven that this program made it for the model that is replaced and that
-nothing else uses it; otherwise it is kept, and the caller is told. The proof has three parts: a mark on the file, which
+nothing else uses it; otherwise it is kept, and the caller warned. The proof has three parts: a mark on the file, which
 a copy or an edited file does not carry; no second hard link; and no file in its folder, or model in a folder above,
 that names it. A journal beside the model states what a save is about to do, so that the next one can undo or finish it.
 """

@@ -73,7 +73,7 @@ CHANGES: tuple[Change, ...] = (
     Change("LogSoftmax", 13, _SOFTMAX, _always),
     Change("Hardmax", 13, _SOFTMAX, _always),
     Change("BatchNormalization", 14, "its training outputs were redefined", _trains),
-    Change("RoiAlign", 16, "coordinates are shifted by half a pixel unless told otherwise", _LACKS_MODE),
+    Change("RoiAlign", 16, "coordinates are shifted by half a pixel unless set otherwise", _LACKS_MODE),
     Change("ScatterElements", 18, "max and min are new reductions", _says("reduction", "max", "min")),
     Change("ScatterND", 18, "max and min are new reductions", _says("reduction", "max", "min")),
     Change("Pad", 19, "the mode wrap is new", _says("mode", "wrap")),

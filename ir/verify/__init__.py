@@ -5,7 +5,7 @@
     inputs, reach  the inputs: awkward values of each type, in shapes and ranges on which the models run
     compare        interfaces as declared, and arrays bit by bit
     verdict        what was found: equal, different or inconclusive, with what was compared and what was not
-    whole          a model run whole in a runtime, to tell what the runtime changes
+    whole          a model run whole in a runtime, to find what the runtime changes
 
 The models are run by `castsmith.ir.evaluate`. What `castsmith.ir.prove` proves needs no inputs.
 """

@@ -47,7 +47,7 @@ def check(
     Returns:
         The findings, empty for a correct model. Each has a stable `code`, a `severity`, a place (`site`), a `message`,
         in `help`
-        the way out, and in `follows` the index of the finding from which it follows.
+        the fix, and in `follows` the index of the finding from which it follows.
 
     Raises:
         ModelError: The model cannot be read, or its opset is unsupported.

@@ -46,7 +46,7 @@ def trunc_findings(model: onnx_ir.Model) -> Iterator[Diagnostic]:
 
 
 def _suspicions(node: onnx_ir.Node, meaning: TruncNode) -> Iterator[tuple[str, str]]:
-    """Yield suspicious parameters of the node, each with the way out.
+    """Yield suspicious parameters of the node, each with the fix.
 
     Source: qonnx 1.0.0, `custom_op/general/trunc.py`.
     """

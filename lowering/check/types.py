@@ -140,7 +140,7 @@ def _not_taken(found: Disagreement) -> Diagnostic:
 
 
 def _way_out(disagreement: Disagreement, rules: PromotionRules, torch: PromotionRules | None) -> str:
-    """Return the way out: by the rules, or by those of PyTorch where `torch` gives them and they allow it."""
+    """Return the fix: by the rules, or by those of PyTorch where `torch` gives them and they allow it."""
     if torch is not None and _allows(torch, disagreement):
         return f"`optimize(promotion={_TORCH!r})` promotes them as PyTorch does"
     if disagreement.common is None:

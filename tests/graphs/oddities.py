@@ -267,7 +267,7 @@ def some_type(draw: Random) -> TypeProto:
 
 
 def other_type(model: ModelProto, draw: Random) -> None:
-    """An input, an output or a value_info declares another type, or a type that is hardly seen."""
+    """An input, an output or a value_info declares another type, or a type that is rarely seen."""
     graphs = [body for body in bodies(model) if isinstance(body, GraphProto)]
     graph = draw.choice(graphs)
     infos = [*graph.input, *graph.output, *islice(graph.value_info, _EACH)]

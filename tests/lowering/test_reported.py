@@ -87,7 +87,7 @@ def test_node_tests() -> None:
     ],
 )
 def test_a_type_that_stays_is_one_finding(body: str, target: str, lacking: list[str]) -> None:
-    """Its way out is not the command that has just ended."""
+    """The fix is not the command that has just ended."""
     model = onnx_ir.from_onnx_text(f'<ir_version: 8, opset_import: ["": 16]> {body}')
     errors = [e for e in castsmith.optimize(model, target=target).diagnostics if e.severity is castsmith.Severity.ERROR]
     assert [each.code for each in errors] == ["target-lacks-type"] * len(lacking)

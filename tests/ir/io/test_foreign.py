@@ -1,4 +1,4 @@
-"""Files of other formats in place of a model: the error names the format and the way out, whatever the name."""
+"""Files of other formats in place of a model: the error names the format and the fix, whatever the name."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def test_types_come_through(kind: str, tmp_path: Path) -> None:
     expected = normal_form(proto)
     for each in (model, model.clone(), castsmith.optimize(proto).model, castsmith.optimize(model.clone()).model):
         assert normal_form(to_proto(each)) == expected
-    onnx_ir.save(model, tmp_path / "other.onnx")  # onnx_ir's own way out keeps the type too, for `load` to restore
+    onnx_ir.save(model, tmp_path / "other.onnx")  # onnx_ir's own save keeps the type too, for `load` to restore
     assert normal_form(to_proto(castsmith.load(tmp_path / "other.onnx"))) == expected
 
 

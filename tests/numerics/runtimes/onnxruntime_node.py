@@ -19,7 +19,7 @@ LAST_OPSET = 26
 def run_node(op: str, arrays: list[np.ndarray], output: str, opset: int, **attributes: Any) -> np.ndarray:
     """The output, of element type `output`, of `op` on `arrays`, which become initializers.
 
-    Bit for bit: float8 and types below 8 bits have no way out as numpy arrays, so that the memory is read.
+    Bit for bit: float8 and types below 8 bits cannot be returned as numpy arrays, so that the memory is read.
     """
     names = [f"i{n}" for n in range(len(arrays))]
     tensors = [_tensor(name, array) for name, array in zip(names, arrays, strict=True)]

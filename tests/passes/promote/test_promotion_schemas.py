@@ -164,7 +164,7 @@ def repaired(model: onnx_ir.Model) -> str:
 
 
 def check_call(schema: onnx.defs.OpSchema, given: dict[int, str]) -> bool:
-    """Return True if the call was repaired and accepted; otherwise the reason names the operator and the way out."""
+    """Return True if the call was repaired and accepted; otherwise the reason names the operator and the fix."""
     proto = call(schema, given)
     model = onnx_ir.from_proto(proto)
     reason, where = repaired(model), (schema.name, schema.since_version, given)
