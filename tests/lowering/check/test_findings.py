@@ -1,4 +1,4 @@
-"""Findings about types, word for word: the code, the place, the sentence, the way out, and what each follows from."""
+"""Findings about types, word for word: the code, the place, the sentence, the fix, and what each follows from."""
 
 from __future__ import annotations
 
