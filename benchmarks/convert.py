@@ -266,6 +266,12 @@ def judged(path: str, out: str, sets: list[dict[str, Any]]) -> dict[str, Any]:
     except Exception as error:
         return {**row, "accepted": False, "refused": str(error).strip()[:200]}
     row["openvino"] = openvino_runs(out, sets[0]) if openvino_runs(path, sets[0]) else None
+    return row
+
+
+def measured(path: str, out: str, sets: list[dict[str, Any]]) -> dict[str, Any]:
+    """The error of one conversion and its products, of which each operator is run by itself."""
+    row: dict[str, Any] = {}
     try:
         row["products"], row["half"] = products(out, sets[0])
         before = reference(load_file(path), sets)
@@ -311,6 +317,9 @@ def rows_of(path: Path, tools: list[str], autocast: str | None) -> Iterator[dict
             if Path(out).exists():
                 judgement, *_ = in_process(judged, str(path), out, sets)
                 row.update(judgement or {"failed": "the judgement died"})
+                if "finite" in row:
+                    found, *_ = in_process(measured, str(path), out, sets)
+                    row.update(found or {"unmeasured": "it takes too long"})
             else:
                 row.update(found or {"failed": "the conversion died"})
             yield row
