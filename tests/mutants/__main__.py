@@ -43,14 +43,14 @@ def drawn(package: str, count: int, seed: int) -> list[Mutant]:
     return chosen
 
 
-def equivalents() -> dict[tuple[str, str], str]:
-    """Return the reasons why mistakes change no result, by module and text."""
-    made: dict[tuple[str, str], str] = {}
+def equivalents() -> dict[tuple[str, str, str], str]:
+    """Return the reasons why mistakes change no result, by module, line and text."""
+    made: dict[tuple[str, str, str], str] = {}
     for block in EQUIVALENT.read_text(encoding="utf-8").split("\n\n"):
         lines = [line for line in block.splitlines() if line and not line.startswith("#")]
         if lines:
-            module, text, reason = lines
-            made[module, text] = reason.strip()
+            module, line, text, reason = lines
+            made[module, line, text] = reason.strip()
     return made
 
 
@@ -73,7 +73,9 @@ def score(package: str, chosen: list[Mutant], jobs: int) -> Iterator[dict[str, o
     record.outdated()
     for task, killed in judged(record, chosen, jobs):
         mutant = task.mutant
-        verdict = "killed" if killed else "equivalent" if (mutant.module, mutant.text()) in known else "survived"
+        line = sources(package)[mutant.module].read_text(encoding="utf-8").splitlines()[mutant.line - 1].strip()
+        same = (mutant.module, line, mutant.text()) in known
+        verdict = "killed" if killed else "equivalent" if same else "survived"
         if verdict == "survived":
             print(described(task), flush=True)
         yield {"place": place_of(mutant), "kind": mutant.kind, "text": mutant.text(), "verdict": verdict}
