@@ -55,9 +55,9 @@ def _before() -> Iterator[str]:
 def _after() -> Iterator[str]:
     yield _text(24, 178, "after: one type, and it loads", "good")
     yield from (_box(24, 194, 108, "quantity"), _box(24, 252, 108, "price"))
-    yield from (_edge(132, 211, 212, 211, "int64[n]", "soft"), _box(212, 194, 70, "Cast", "good"))
-    yield from (_edge(282, 211, 380, 230, "float[n]", "good"), _edge(132, 269, 380, 250, "float[n]", "soft"))
-    yield from (_box(380, 222, 64, "Mul", "node"), _edge(444, 239, 500, 239, "", "soft"), _box(500, 222, 76, "total"))
+    yield from (_edge(132, 211, 228, 211, "int64[n]", "soft"), _box(228, 194, 70, "Cast", "good"))
+    yield from (_edge(298, 211, 390, 230, "float[n]", "good"), _edge(132, 269, 390, 250, "float[n]", "soft"))
+    yield from (_box(390, 222, 64, "Mul", "node"), _edge(454, 239, 500, 239, "", "soft"), _box(500, 222, 76, "total"))
 
 
 def _lines(lines: list[str]) -> Iterator[str]:
