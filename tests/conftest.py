@@ -18,24 +18,26 @@ MOST_CASES = 16
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep a sample of the cases of each test that has many, unless files are named or the run is complete.
 
-    All cases of a test marked `every_case` are kept, and those of a test that `sampled` chose itself, whose number is
-    that of a domain.
+    All cases of a test marked `every_case` are kept, and those of a test that `sampled` drew itself.
     """
     if sampling.COMPLETE or not all(Path(argument).is_dir() for argument in config.args):
         return
     cases = defaultdict[str, list[pytest.Item]](list)
     for item in items:
         cases[item.nodeid.partition("[")[0]].append(item)
-    chosen = {kept for kept, _ in sampling.DRAWN.values()}
     left = set[pytest.Item]()
     for name, found in cases.items():
-        if len(found) > MOST_CASES and len(found) not in chosen and found[0].get_closest_marker("every_case") is None:
-            left.update(
-                set(found).difference(sampling.sampled(f"cases of tests with many [{name}]", found, MOST_CASES))
-            )
+        if len(found) > MOST_CASES and not _keeps_all(found[0]):
+            kept = sampling.sampled(f"cases of tests with many [{name}]", found, MOST_CASES)
+            left.update(set(found).difference(kept))
     if left:
         config.hook.pytest_deselected(items=[item for item in items if item in left])
         items[:] = [item for item in items if item not in left]
+
+
+def _keeps_all(item: pytest.Item) -> bool:
+    drawn = any(isinstance(value, sampling.Sampled) for mark in item.iter_markers("parametrize") for value in mark.args)
+    return drawn or item.get_closest_marker("every_case") is not None
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

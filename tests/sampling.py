@@ -25,6 +25,10 @@ DRAWN: dict[str, tuple[int, int]] = {}
 """Of each domain, by its name, how many cases this process runs, and how many there are."""
 
 
+class Sampled(list[Case]):
+    """Cases that were drawn: `make test` runs all of them."""
+
+
 def sampled(
     domain: str,
     cases: Iterable[Case],
@@ -55,7 +59,7 @@ def sampled(
             covered.update(cover(every[index]))
     kept.update([index for index in drawn if index not in kept][: max(count - len(kept), 0)])
     DRAWN[domain] = (len(kept), len(every))
-    return [every[index] for index in sorted(kept)]
+    return Sampled(every[index] for index in sorted(kept))
 
 
 def shortened(domain: str, complete: int, quick: int) -> int:

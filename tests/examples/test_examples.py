@@ -17,6 +17,8 @@ from typing import Any
 import onnx
 import pytest
 
+from tests.sampling import complete_only
+
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 IMPORT = re.compile(r"^(?:import|from) (\w+)", re.MULTILINE)
@@ -67,6 +69,7 @@ def test_the_gate_lets_only_right_models_through(tmp_path: Path, monkeypatch: py
 
 
 @pytest.mark.skipif(shutil.which("sh") is None, reason="needs a POSIX shell")
+@complete_only
 def test_the_nightly_conversion_stops_at_the_gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nightly = ("sh", str(EXAMPLES / "nightly.sh"), "incoming")
     (tmp_path / "castsmith.toml").write_text('target = "onnxruntime-cpu"')
@@ -87,6 +90,7 @@ def read_yaml(name: str) -> Any:
 
 
 @pytest.mark.skipif(shutil.which("sh") is None, reason="needs a POSIX shell")
+@complete_only
 def test_the_pre_commit_hooks_check_and_repair_each_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hooks = {hook["id"]: shlex.split(hook["entry"]) for hook in read_yaml(".pre-commit-hooks.yaml")}
     config = read_yaml("examples/pre-commit-config.yaml")["repos"][0]["hooks"]
@@ -108,6 +112,7 @@ STAND_INS = {"python": "exit 0", "gh": "echo gh $@ >> called"}
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+@complete_only
 def test_the_workflow_and_the_action_run_their_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "bin").mkdir()
     for name, line in STAND_INS.items():
