@@ -5,9 +5,10 @@
     python -m benchmarks.graph_speed --write SHAPE graph.onnx
 
 For each shape whole processes take turns, N times: `castsmith optimize`, an ONNX Runtime session at basic level that
-writes its model, and a load and save with onnx. Prints the median and the spread of the ratios of the runs of one turn,
-and the same for the start: a model of eight nodes. With `--growth` it prints the times of Castsmith alone, for each
-graph and for one of ten times as many nodes.
+writes its model, a load and save with onnx, and one with onnx-ir, which reads and writes models for Castsmith: the
+floor of its time. Prints the median and the spread of the ratios of the runs of one turn, and the same for the start: a
+model of eight nodes. With `--growth` it prints the times of Castsmith alone, for each graph and for one of ten times as
+many nodes.
 """
 
 from __future__ import annotations
@@ -29,6 +30,12 @@ from benchmarks.peers import TOOLS, run, spread
 _F16, _F32, _F64 = TensorProto.FLOAT16, TensorProto.FLOAT, TensorProto.DOUBLE
 _WIDTH = 8
 _TOOLS = ("castsmith", "ONNX Runtime, basic level", "onnx, load and save only")
+_ONNX_IR = """import gc, sys, castsmith
+gc.disable()
+import onnx_ir
+onnx_ir.save(onnx_ir.load(sys.argv[1]), sys.argv[2])"""
+"""Without sympy, which castsmith keeps onnx-ir from importing, and without garbage collection, as in the command."""
+_FLOOR = "onnx-ir, load and save only"
 
 
 class _Graph:
@@ -198,15 +205,18 @@ def _row(name: str, folder: Path, repeat: int) -> str:
     source, result = folder / "graph.onnx", folder / "result.onnx"
     onnx.save(SHAPES[name](1), source)
     nodes = _count(onnx.load(source).graph)
-    times: dict[str, list[float]] = {tool: [] for tool in _TOOLS}
+    files = str(source), str(result)
+    commands = {tool: TOOLS[tool](*files) for tool in _TOOLS} | {_FLOOR: ["-c", _ONNX_IR, *files]}
+    times: dict[str, list[float]] = {tool: [] for tool in commands}
     for _ in range(repeat):
-        for tool in _TOOLS:
+        for tool, command in commands.items():
             result.unlink(missing_ok=True)
-            times[tool].append(run([sys.executable, *TOOLS[tool](str(source), str(result))], 600).processor)
+            times[tool].append(run([sys.executable, *command], 600).processor)
             if not result.exists():
                 raise SystemExit(f"{tool} wrote nothing for {name!r}")
-    ours, *others = (times[tool] for tool in _TOOLS)
-    ratios = " | ".join(spread([a / b for a, b in zip(ours, other, strict=True)]) for other in others)
+    ours, runtime, onnx_alone, floor = times.values()
+    pairs = (ours, runtime), (ours, onnx_alone), (floor, runtime), (floor, onnx_alone)
+    ratios = " | ".join(spread([a / b for a, b in zip(*pair, strict=True)]) for pair in pairs)
     seconds = " | ".join(f"{min(each):.2f}" for each in times.values())
     return f"| {name} | {nodes} | {ratios} | {seconds} |"
 
@@ -227,7 +237,8 @@ def main() -> None:
         onnx.save(SHAPES[arguments.write[0]](1), arguments.write[1])
         return
     names = [name for name in SHAPES if arguments.only in (None, name) and not (arguments.growth and name == "start")]
-    titles = "graph | nodes | to ONNX Runtime | to onnx | castsmith, s | ONNX Runtime, s | onnx, s"
+    titles = "graph | nodes | to ONNX Runtime | to onnx | onnx-ir to ONNX Runtime | onnx-ir to onnx | castsmith, s"
+    titles += " | ONNX Runtime, s | onnx, s | onnx-ir, s"
     if arguments.growth:
         titles = "graph | nodes | with a tenth of the nodes, s | s | ratio"
     print(f"| {titles} |\n|---{titles.count('|') * '|---'}|")

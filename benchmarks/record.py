@@ -27,7 +27,7 @@ from typing import Any
 RECORD = Path(__file__).with_name("record.json")
 PAGE = Path(__file__).parents[1] / "docs" / "speed.md"
 _PLACE = re.compile(r"(?<=<!-- recorded: )([\w-]+)( -->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
-_PACKAGES = ("onnx", "onnx-ir", "numpy", "ml-dtypes", "onnxruntime", "openvino")
+_PACKAGES = ("onnx", "onnx-ir", "numpy", "ml-dtypes", "onnxruntime", "openvino", "torch")
 
 
 def tables_of(text: str) -> Iterator[dict[str, Any]]:

@@ -148,7 +148,10 @@ def check_cast(source: DataType, to: TypeLike, *, round_mode: str, opset: int) -
 
 
 def _convert(elements: Array, out: Array, conversion: _Conversion) -> None:
-    """Write the converted elements to `out`; many in two threads, with chunks of half the size for the same memory."""
+    """Write the converted elements to `out`; many in two threads, with chunks of half the size for the same memory.
+
+    Conversions by numpy alone are left to one thread: they wait for memory, and a second thread does not help.
+    """
 
     def work() -> None:
         workspace = Workspace()
@@ -156,17 +159,17 @@ def _convert(elements: Array, out: Array, conversion: _Conversion) -> None:
             for where, codes in chunks:
                 conversion.function(codes, out[where], workspace)
 
-    if elements.size <= MOST_ALONE or conversion.codes.hasobject:
+    if elements.size <= MOST_ALONE or not conversion.is_slow:
         chunks = code_chunks(elements, conversion.chunk)
         return work()
     chunks = SharedIterator(code_chunks(elements, conversion.chunk // 2))
     return in_two_threads(work)
 
 
-MOST_ALONE = 1 << 20
-"""The largest number of elements that one thread converts: they take a millisecond, starting a thread a tenth of it.
+MOST_ALONE = 1 << 22
+"""The largest number of elements that one thread converts: that takes some milliseconds, and starting another 0.1 ms.
 
-Pieces of this size are also converted in threads when a model is saved, which then have no others below them.
+When a model is saved smaller pieces are converted in threads, which then have no others below them.
 """
 
 
@@ -208,12 +211,16 @@ _Function = Callable[[Array, Array, Workspace], None]
 
 
 class _Conversion(NamedTuple):
-    """The conversion of one type to another: the function reads codes, at most `chunk` of them, and writes codes."""
+    """The conversion of one type to another: the function reads codes, at most `chunk` of them, and writes codes.
+
+    `is_slow` tells that it makes several passes over the numbers, or looks each up, without the interpreter's lock.
+    """
 
     dtype: np.dtype[Any]
     codes: np.dtype[Any]
     function: _Function
     chunk: int
+    is_slow: bool = False
 
 
 @lru_cache(maxsize=512)
@@ -227,7 +234,7 @@ def _conversion(source: DataType, target: DataType, saturate: bool, round_mode: 
     policy = policy_for(target, saturate=saturate, round_mode=round_mode, opset=opset)
     function, converts = _converter(source, target, policy), _quick(from_row, to_row)
     if converts is None:
-        return _Conversion(dtype, code_dtype(to_row), function, CHUNK)
+        return _Conversion(dtype, code_dtype(to_row), function, CHUNK, is_slow=True)
 
     def convert(codes: Array, out: Array, work: Workspace) -> None:
         if not converts(codes, out):

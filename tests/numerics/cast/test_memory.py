@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import pytest
 
+from castsmith.numerics.cast import convert
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.quantize.linear import dequantize_linear, quantize_linear
 from tests.numerics import oracle
@@ -34,7 +35,8 @@ def kind(name: str) -> Iterable[object]:
 
 
 @pytest.mark.parametrize("source", ["float", "double", "int64", "float16", "bfloat16", "float8e4m3fn", "bool"])
-def test_cast(source: str) -> None:
+def test_cast(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(convert, "MOST_ALONE", SIZE - 1)
     array = cast(np.arange(SIZE, dtype=np.float32) % 100, source)
     targets = [target for target in oracle.TYPES if target != source]
     for target in sampled(f"memory of casts [from {source}]", targets, 5, cover=kind):

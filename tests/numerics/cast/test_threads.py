@@ -14,8 +14,8 @@ from tests.numerics import oracle
 
 SIZE = 5 * convert.CHUNK + 3
 PAIRS = [
-    ("float", "int8"), ("float", "int32"), ("float", "bfloat16"), ("float", "float8e4m3fn"), ("double", "bfloat16"),
-    ("double", "float16"), ("float16", "float"), ("int64", "float16"), ("bfloat16", "float"),
+    ("float", "float16"), ("float", "float8e4m3fn"), ("double", "bfloat16"), ("double", "float16"),
+    ("double", "float8e8m0"), ("int64", "float16"), ("float16", "float"), ("bfloat16", "float8e5m2"),
 ]  # fmt: skip
 
 
