@@ -95,7 +95,7 @@ LOWERING = (
         "- opset 28\n+ opset 26",
         "If refused, the reason names the operator.",
         ("bit-exact",),
-        passes=("lower-float8", "legalize-version"),
+        passes=("lower-custom", "lower-float8", "legalize-version"),
     ),
     Page(
         "adapt-operator",
@@ -210,7 +210,7 @@ LOWERING = (
         "The next operator expects a value of that type.",
         "+ y = the float nearest to s that bfloat16 has",
         "",
-        ("bit-exact", "in-wider-type"),
+        ("bit-exact", "bit-exact-but-nan", "in-wider-type"),
         passes=("lower-float8", "widen-floats"),
     ),
 )

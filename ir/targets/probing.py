@@ -74,8 +74,8 @@ def probe(name: str) -> dict[str, Any]:
         "newest_ir_version": newest_ir,
         "lacks": [type_name(dtype) for dtype in lacks],
         "probed": sorted({*TEXTS, *(each for row in rows.values() for each in row)}),
-        "kernels": list(_grouped({dtype: row for dtype, row in rows.items() if dtype not in lacks})),
-        "dropped": list(_grouped({dtype: row for dtype, row in dropped.items() if row})),
+        "kernels": list(grouped({dtype: row for dtype, row in rows.items() if dtype not in lacks})),
+        "dropped": list(grouped({dtype: row for dtype, row in dropped.items() if row})),
     }
     return {**measured, **{key: value for key, value in shipped.items() if key not in measured}}
 
@@ -132,7 +132,7 @@ def _contrib_row(dtype: DataType, ir_version: int, engine: str) -> dict[str, int
     return found
 
 
-def _grouped(rows: dict[DataType, dict[str, int]]) -> Iterator[dict[str, Any]]:
+def grouped(rows: dict[DataType, dict[str, int]]) -> Iterator[dict[str, Any]]:
     """Group types with the same row."""
     groups: dict[str, list[DataType]] = {}
     for dtype, row in rows.items():

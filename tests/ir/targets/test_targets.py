@@ -42,10 +42,10 @@ def test_every_shipped_target_loads():
     assert (load_target("onnxruntime-cpu").newest_opset, load_target("onnxruntime-cpu").newest_ir_version) == (28, 14)
 
 
-RUNTIMES = """coreml iree migraphx onnx-mlir onnxruntime-android onnxruntime-coreml onnxruntime-cpu onnxruntime-cuda
-    onnxruntime-directml onnxruntime-migraphx onnxruntime-openvino onnxruntime-qnn onnxruntime-tensorrt-rtx
-    onnxruntime-wasm onnxruntime-webgpu openvino-cpu openvino-gpu openvino-npu qonnx tensorrt-10 tensorrt-11 tflite
-    vitis-ai"""
+RUNTIMES = """coreml iree jaxonnxruntime migraphx onnx-mlir onnx2torch onnxruntime-android onnxruntime-coreml
+    onnxruntime-cpu onnxruntime-cuda onnxruntime-directml onnxruntime-migraphx onnxruntime-openvino onnxruntime-qnn
+    onnxruntime-tensorrt-rtx onnxruntime-wasm onnxruntime-webgpu openvino-cpu openvino-gpu openvino-npu qonnx
+    tensorrt-10 tensorrt-11 tflite tract tvm vitis-ai"""
 
 
 def test_the_runtimes_that_are_known_of_are_there():
@@ -213,7 +213,7 @@ def test_every_arithmetic_hazard_of_a_target_is_known_to_the_sequences():
 
 def test_an_unknown_name_lists_the_known_ones():
     with pytest.raises(
-        TargetError, match=r"unknown target 'nowhere'; expected coreml, iree, migraphx, onnx-mlir, onnx"
+        TargetError, match=r"unknown target 'nowhere'; expected coreml, iree, jaxonnxruntime, migraphx, onnx-mlir, onnx"
     ):
         load_target("nowhere")
     with pytest.raises(TargetError, match=r"unknown target 'OpenVINO-cp'; did you mean 'openvino-cpu'\?$"):

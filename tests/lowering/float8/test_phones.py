@@ -31,7 +31,7 @@ def wanted(whole: onnx.ModelProto) -> np.ndarray:
     return y
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", [*TARGETS, "tract"])
 def test_the_lowered_transformer_gives_the_bits_of_the_original(
     whole: onnx.ModelProto, wanted: np.ndarray, target: str
 ) -> None:
