@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from castsmith.cli.report import count_by_rule, effect_text
 from castsmith.cli.text.terminal import Line, Part, counted, one_line
-from castsmith.ir.records import Item, NodeItem, Refusal, Rewrite, TextItem, ValueItem
+from castsmith.ir.records import Effect, Item, NodeItem, Refusal, Rewrite, TextItem, ValueItem
 from castsmith.numerics.types import ELEMENT_TYPES, type_name
 
 _HANG = 8
@@ -20,6 +20,9 @@ _SHOWN_LONG, _SHOWN_SHORT = 1, 3
 
 CODE_PIECES = 4
 """Largest number of terminal lines per node."""
+
+_ENDS = 4
+"""Nodes of a converted region that are shown at each end."""
 
 _TYPES = frozenset(map(type_name, ELEMENT_TYPES))
 
@@ -35,11 +38,23 @@ def rewrite_lines(rewrites: Sequence[Rewrite], *, full: bool = False) -> Iterato
     for record, heading, others in _grouped(rewrites, rewrite_form, full=full):
         yield from heading
         yield Line((("", "  "), ("cyan", one_line(str(record.site)))), 4)
-        yield from (item_line("    - ", "red", item, _HANG) for item in _by_line(record.removed))
-        yield from (item_line("    + ", "green", item, _HANG) for item in _by_line(record.made))
+        ends = _ENDS if record.effect is Effect.CONVERTED and not full else len(record.removed) + len(record.made)
+        yield from _side("    - ", "red", record.removed, ends)
+        yield from _side("    + ", "green", record.made, ends)
         yield Line((("dim", f"    {one_line(record.reason)} [{effect_text(record)}]"),), 4)
         if others:
             yield Line((("dim", f"    and in the same way (shown by --diff=full), {_places(others)}"),), 4)
+
+
+def _side(mark: str, style: str, items: Iterable[Item], ends: int) -> Iterator[Line]:
+    """Yield the items of one side, of many only so many at each end: a region may be a whole model."""
+    found = list(_by_line(items))
+    left = len(found) - 2 * ends
+    for place, item in enumerate(found):
+        if left <= 1 or place < ends or place >= len(found) - ends:
+            yield item_line(mark, style, item, _HANG)
+        elif place == ends:
+            yield Line(((style, mark), ("dim", f"{left} more (shown by --diff=full)")), 4)
 
 
 def refusal_lines(refusals: Sequence[Refusal], *, full: bool = False) -> Iterator[Line]:

@@ -452,6 +452,8 @@ def _convert_filling(change: Change, node: onnx_ir.Node) -> None:
 
 def _record_regions(change: Change, before: Mapping[onnx_ir.Node, object]) -> None:
     """Add one record per region: connected converted nodes of one graph."""
+    made = change.problem.made
+    types = {**change.problem.inference.types, **{value: change.to for value in made if change.made(value)}}
     for nodes in regions(change.converted):
         first = nodes[0]
         reason = f"{len(nodes)} {'node' if len(nodes) == 1 else 'nodes'} computed in {type_name(change.to)}"
@@ -462,7 +464,7 @@ def _record_regions(change: Change, before: Mapping[onnx_ir.Node, object]) -> No
                 "convert-region",
                 site_of(first),
                 removed,  # pyright: ignore[reportArgumentType]
-                node_items(nodes),
+                node_items(nodes, types),
                 reason,
                 Effect.CONVERTED,
             )

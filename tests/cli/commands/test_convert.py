@@ -179,3 +179,28 @@ def test_diff_has_one_line_for_all_converted_constants(tmp_path: Path, capsys: A
     assert "constant w3" not in text
     assert main(["diff", "--full", str(tmp_path / "a.onnx"), str(tmp_path / "b.onnx")]) == 1
     assert "constant w3" in capsys.readouterr().out
+
+
+def test_the_diff_shows_the_ends_of_a_long_region_and_types_of_undeclared_values(tmp_path: Path, capsys: Any) -> None:
+    steps = " ".join(f"v{n + 1} = Relu (v{n})" for n in range(19))
+    text = f'<ir_version: 8, opset_import: ["" : 17]> g (float[4] v0) => (float[4] y) {{ {steps} y = Neg (v19) }}'
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "in.onnx")
+    words = [
+        "convert",
+        str(tmp_path / "in.onnx"),
+        "-o",
+        str(tmp_path / "out.onnx"),
+        "--to",
+        "float16",
+        "--io",
+        "convert",
+    ]
+    assert main([*words, "--diff"]) == 0
+    short = capsys.readouterr().out
+    assert main([*words, "--diff=full"]) == 0
+    full = capsys.readouterr().out
+    assert "+ 12 more (shown by --diff=full)" in short
+    assert "v9 = Relu (v8)" not in short
+    assert "+ v9 = Relu (v8)  # (float16) -> float16" in full
+    assert "+ v2 = Relu (v1)  # (float16) -> float16" in short
+    assert "?" not in short
