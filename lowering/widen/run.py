@@ -116,9 +116,10 @@ def expand_linear(node: onnx_ir.Node, target: Target, types: Types, opset: int, 
     expand = expand_quantize if node.op_type == "QuantizeLinear" else expand_dequantize
     y = expand(build, node, Context(types, frozenset(), Encoding.LADDER, opset))
     y.name = node.outputs[0].name
-    reason = f"{target.name} has no {node.op_type} of {type_name(dtype)} at opset {opset}: in float, step by step"
-    if target.has_kernel(node.op_type, dtype, opset):
-        reason = f"{target.name} does not round the quotient to {type_name(dtype)}: in float, step by step"
+    why = f"{target.name} has no {node.op_type} of {type_name(dtype)} at opset {min(opset, target.newest_opset)}"
+    if _divided_in_float(node, target, types, opset):
+        why = f"{target.name} does not round the quotient to {type_name(dtype)}"
+    reason = f"{why}: in float, step by step"
     return Replacement("widen", reason, tuple(build.nodes), tuple(constants), outputs=(y,))
 
 
@@ -129,6 +130,8 @@ def _casts_from_float(target: Target, dtype: DataType, opset: int) -> bool:
 
 
 NAME = "widen-floats"
+_FIRST_OF_BLOCKS = 21
+"""The first opset in which QuantizeLinear and DequantizeLinear take blocks."""
 _HOLDERS = operators(lambda row: row.moves in (Moves.FLOW, Moves.PACK, Moves.UNPACK, Moves.CONTENT))
 """Operators that pass values on unchanged, and whose kernels do not depend on the element type."""
 
@@ -156,6 +159,8 @@ class WidenFloats(SessionPass):
         unify_operands(session, self.target, records)
         if {DataType.UNDEFINED, *HALF_TYPES} & mentioned_types(session.model):
             self._widen(session, records)
+        elif (opset_of(session.model.graph.opset_imports, "") or 0) > self.target.newest_opset:
+            _run(session, self.target, _linear, records)
         records.rewrites += cast_before_transpose(session, self.target, NAME)
         return RewriteResult(session.model, bool(records.rewrites), records)
 
@@ -220,12 +225,24 @@ def _linear(node: onnx_ir.Node, target: Target, types: Types, opset: int) -> Rep
     there = {types.get(value, value.dtype) for value in values}
     absent = [dtype for dtype in HALF_TYPES if dtype in there & target.lacks]
     lacking = absent or _lacking(node, target, types, opset) or _divided_in_float(node, target, types, opset)
+    lacking = lacking or _of_newer_form(node, target, types, opset)
     if not lacking:
         return None
     try:
         return expand_linear(node, target, types, opset, lacking[0])
     except ModelError as error:
         return Refusal(NAME, "widen", site_of(node), str(error))
+
+
+def _of_newer_form(node: onnx_ir.Node, target: Target, types: Types, opset: int) -> list[DataType]:
+    """Return the quantized type, of 8 or 16 bits, if the newest opset of the target does not take it or its blocks."""
+    newest = target.newest_opset
+    value = node.outputs[0] if node.op_type == "QuantizeLinear" else node.inputs[0]
+    dtype = None if value is None else types.get(value, value.dtype)
+    if opset <= newest or dtype is None or dtype in (*CODED_TYPES, *target.lacks) or not dtype.is_integer():
+        return []
+    blocked = newest < _FIRST_OF_BLOCKS and node.attributes.get_int("block_size", 0) != 0
+    return [dtype] if blocked or not _has_type(node, dtype, types, newest) else []
 
 
 def _divided_in_float(node: onnx_ir.Node, target: Target, types: Types, opset: int) -> list[DataType]:

@@ -35,6 +35,31 @@ def test_the_quotient_is_rounded_once_to_the_type_of_the_scale(source: str, to: 
 
 
 @pytest.mark.parametrize(
+    ("to", "blocks", "scale"),
+    [(5, "", "float"), (4, "", "float"), (3, "block_size = 100,", "float[4]"), (4, "", "float16")],
+)
+def test_newer_forms_are_written_out_for_an_older_opset(to: int, blocks: str, scale: str) -> None:
+    """Integers of 16 bits and blocks are of opset 21; iree takes opset 17."""
+    source = scale.removesuffix("[4]")
+    before = onnx_ir.from_onnx_text(
+        f"""<ir_version: 10, opset_import: ["": 21]>
+        g ({source}[400] x, {scale} s) => (float[400] y, float[400] z) {{
+            q = QuantizeLinear <axis = 0, {blocks} output_dtype = {to}> (x, s)
+            d = DequantizeLinear <axis = 0, {blocks.rstrip(",")}> (q, s)
+            y = Cast <to = 1> (d) z = Cast <to = 1> (q) }}""".replace(", >", ">")
+    )
+    result = castsmith.optimize(before, target="iree")
+    assert not [each for each in result.diagnostics if each.severity is castsmith.Severity.ERROR]
+    assert result.model.opset_imports[""] <= 17
+    feeds = {
+        "x": cast(NUMBERS, source),
+        "s": cast(np.array([0.3, 0.1, 0.7, 2], np.float32) if blocks else np.array(0.3, np.float32), source),
+    }
+    for old, new in zip(evaluate(before, feeds), evaluate(result.model, feeds), strict=True):
+        assert old.tobytes() == new.tobytes()
+
+
+@pytest.mark.parametrize(
     ("target", "source", "opset", "stays"),
     [
         ("onnxruntime-cpu", "float16", 23, True),
