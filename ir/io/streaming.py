@@ -188,10 +188,19 @@ class _Memory:
             block = np.empty(length, np.uint8)
             self._blocks.append(block)
         data = block[:length]
-        if os.preadv(file.fileno(), [data.data], offset) != length:
+        if _read_into(file, data, offset) != length:
             raise OSError(errno.EIO, "the file that holds the weights has become shorter")
         data.flags.writeable = False
         return data
+
+
+def _read_into(file: IO[bytes], data: NDArray[np.uint8], offset: int) -> int:
+    """Fill the array from the file, and return the number of bytes read; some systems cannot read into memory."""
+    if hasattr(os, "preadv"):
+        return os.preadv(file.fileno(), [data.data], offset)
+    found = os.pread(file.fileno(), data.size, offset)
+    data[: len(found)] = np.frombuffer(found, np.uint8)
+    return len(found)
 
 
 def _references(arrays: Sequence[Array]) -> list[int]:
