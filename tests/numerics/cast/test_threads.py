@@ -51,6 +51,16 @@ def test_each_item_goes_to_one_thread() -> None:
     assert sorted(taken) == list(range(1000))
 
 
+def test_one_thread_works_where_no_other_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    turns = list[int]()
+    in_two_threads(lambda: turns.append(threading.get_ident()))
+    assert turns == [threading.get_ident()]
+
+
 @pytest.mark.parametrize("where", ["here", "beside"])
 def test_an_error_in_either_thread_is_raised(where: str) -> None:
     here = threading.get_ident()
