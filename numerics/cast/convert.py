@@ -190,7 +190,8 @@ def in_two_threads(work: Callable[[], None]) -> None:
     try:
         other.start()
     except RuntimeError:  # no thread can be started, as in WebAssembly
-        return work()
+        work()
+        return
     try:
         work()
     finally:
