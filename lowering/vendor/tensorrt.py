@@ -1,12 +1,13 @@
 """Operators of the domain trt, which NVIDIA ModelOpt exports for TensorRT, as standard ones.
 
 Sources: the importers of onnx-tensorrt for TensorRT 10.15 (operands, attributes, defaults), ModelOpt's export, and
-"Quantization Schemes" of TensorRT's documentation (the formulas); none was run. QuantizeLinear and DequantizeLinear to
-and from float8e4m3fn and int4 are those of the standard, which saturates as TensorRT clips. Scales of MXFP8 are
-float8e8m0, which the exporter declares uint8.
+"Quantization Schemes" of TensorRT's documentation (the formulas); TensorRT was not run. QuantizeLinear and
+DequantizeLinear to and from float8e4m3fn and int4 are those of the standard, which saturates as TensorRT clips. Scales
+of MXFP8 are float8e8m0, which the exporter declares uint8. TensorRT does not document how it computes scales:
 
-    TRT_MXFP8DynamicQuantize    scale = amax / 448, rounded up to a power of two
-    TRT_FP4DynamicQuantize      scale = (amax / 6) / global, as float8e4m3fn, and x / (scale * global) as float4e2m1
+    TRT_MXFP8DynamicQuantize    as ModelOpt for weights: amax / 448, rounded up to a power of two
+    TRT_FP4DynamicQuantize      as in the models of TensorRT Edge-LLM: scale = (amax / 6) / global, as float8e4m3fn, and
+                                x / (scale * global) as float4e2m1
 
 Where a scale of float8e4m3fn is 0, all products with it are 0: the codes are those for a scale of 1.
 """
@@ -100,7 +101,7 @@ def quantize_mxfp8_dynamically(node: onnx_ir.Node, build: NodeBuilder) -> Replac
     scale = build.op("Cast", quotient, to=int(DataType.FLOAT8E8M0), round_mode="up")
     scale.type = onnx_ir.TensorType(DataType.FLOAT8E8M0)
     y = _quantized(build, x, scale, DataType.FLOAT8E4M3FN, layout)
-    reason = "scales of amax / 448, rounded up to powers of two, and QuantizeLinear, as ModelOpt computes them"
+    reason = "scales of amax / 448, rounded up to powers of two, as ModelOpt computes those of weights; QuantizeLinear"
     return build.replace(y, scale, reason=reason, effect=Effect.AS_DEFINED)
 
 
@@ -120,7 +121,7 @@ def quantize_fp4_dynamically(node: onnx_ir.Node, build: NodeBuilder) -> Replacem
     used.type = onnx_ir.TensorType(DataType.FLOAT)
     divisor = build.op("Where", build.op("Equal", used, 0.0), 1.0, used)
     y = _quantized(build, x, divisor, DataType.FLOAT4E2M1, layout)
-    reason = "scales of amax / 6, quantized to float8e4m3fn, and QuantizeLinear, as TensorRT documents them"
+    reason = "scales of amax / 6, quantized to float8e4m3fn, as TensorRT Edge-LLM models them; QuantizeLinear"
     return build.replace(y, scale, reason=reason, effect=Effect.AS_DEFINED)
 
 
