@@ -66,7 +66,7 @@ def dequantize_linear(node: onnx_ir.Node, build: NodeBuilder) -> Replacement:
         y.type = onnx_ir.TensorType(gives)
     else:
         if stored not in (*_BYTES, *_WORDS):
-            need_opset(build, _FIRST_WITH_ALL, f"DequantizeLinear of {type_name(stored)}")
+            need_opset(build, first, f"DequantizeLinear of {type_name(stored)}")
         y = build.cast(x, DataType.FLOAT)
         if zero is not None:
             y = build.op("Sub", y, _spread(node, build, x, build.cast(zero, DataType.FLOAT)))
