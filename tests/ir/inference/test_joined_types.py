@@ -113,3 +113,16 @@ def test_a_nested_loop_in_a_branch() -> None:
     assert inputs["Loop 2"] == "float"
     assert outputs == {"e 0": "float"}
     assert types == ["float"]
+
+
+def test_a_branch_in_a_loop_whose_state_widens_needs_no_conversion() -> None:
+    """In the first walk of the body the state is float16 and one branch returns it; in the last it is float."""
+    text = """<ir_version: 10, opset_import: ["" : 21]>
+    g (int64 n, bool c, float16[2] h, float[2] f) => (float[2] y) {
+      y = Loop (n, , h) <body = b (int64 i, bool k, float16[2] a) => (bool ko, float[2] r) {
+        ko = Identity (k)
+        r = If (c) <then_branch = t () => (float[2] p) { p = Abs (a) },
+                    else_branch = e () => (float[2] q) { q = Abs (f) }>
+      }>
+    }"""
+    assert joined(text) == ({"Loop 2": "float"}, {}, ["float"])
