@@ -1,10 +1,10 @@
-"""The record of benchmarks behind docs/speed.md, and the tables of that page, which are made from it.
+"""The record of benchmarks, and the tables of the documentation, which are made from it.
 
     python -m benchmarks.record run NAME MODULE [OPTION ...]      run `python -m benchmarks.MODULE OPTION ...`
-    python -m benchmarks.record page                              write the tables of docs/speed.md again
+    python -m benchmarks.record page                              write the tables of all pages again
 
 The first records the Markdown tables that the benchmark prints, with its command, the date, the machine and the
-versions, in benchmarks/record.json under NAME, and writes the page. The page has a table where it says
+versions, in benchmarks/record.json under NAME, and writes the pages. A page has a table where it says
 `<!-- recorded: NAME -->`, up to `<!-- end -->`.
 """
 
@@ -25,9 +25,15 @@ from pathlib import Path
 from typing import Any
 
 RECORD = Path(__file__).with_name("record.json")
-PAGE = Path(__file__).parents[1] / "docs" / "speed.md"
+_ROOT = Path(__file__).parents[1]
+PAGES = tuple(_ROOT / name for name in ("README.md", "docs/index.md", "docs/speed.md"))
+"""The pages with tables of the record."""
+
 _PLACE = re.compile(r"(?<=<!-- recorded: )([\w-]+)( -->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
-_PACKAGES = ("onnx", "onnx-ir", "numpy", "ml-dtypes", "onnxruntime", "openvino", "torch")
+_PACKAGES = (
+    *("onnx", "onnx-ir", "numpy", "ml-dtypes", "onnxruntime", "openvino", "torch"),
+    *("onnxscript", "onnxsim", "onnxslim"),
+)
 
 
 def tables_of(text: str) -> Iterator[dict[str, Any]]:
@@ -103,17 +109,18 @@ def _run(module: str, options: Sequence[str]) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     actions = parser.add_subparsers(dest="action", required=True)
-    run = actions.add_parser("run", help="run a benchmark, record its tables and write the page")
+    run = actions.add_parser("run", help="run a benchmark, record its tables and write the pages")
     run.add_argument("name")
     run.add_argument("module")
     run.add_argument("options", nargs=argparse.REMAINDER)
-    actions.add_parser("page", help="write the tables of the page")
+    actions.add_parser("page", help="write the tables of the pages")
     arguments = parser.parse_args()
     record: dict[str, dict[str, Any]] = json.loads(RECORD.read_text()) if RECORD.exists() else {}
     if arguments.action == "run":
         record[arguments.name] = _run(arguments.module, arguments.options)
         RECORD.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
-    PAGE.write_text(page_of(PAGE.read_text(), record))
+    for page in PAGES:
+        page.write_text(page_of(page.read_text(), record))
 
 
 if __name__ == "__main__":
