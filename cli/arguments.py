@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Commands = Any
 """The result of `add_subparsers`: argparse has no public name for it."""
 
-_NO_COLOR = "print no colours, as where NO_COLOR is set"
+_NO_COLOR = "print no colours (the same as setting NO_COLOR)"
 
 Run = Callable[[argparse.Namespace], int]
 
@@ -107,7 +107,7 @@ def given_options(arguments: argparse.Namespace, names: Iterable[str]) -> dict[s
 
 def add_quiet(parser: Parser) -> None:
     """Add the option -q."""
-    help_text = "print errors alone, beside what other options ask for; the exit code gives the result"
+    help_text = "print only errors, and the output of other options; the exit code gives the result"
     parser.general.add_argument("-q", "--quiet", action="store_true", help=help_text)
 
 

@@ -99,8 +99,8 @@ file named `-` is `./-`.
 
 ## Options of every command
 
-`-h` shows the common options, `--help` all. `--json` prints a document for programs. `-q` prints errors alone, beside
-what other options ask for, such as `--diff` or `--json`; the exit code gives the result. `--no-color`, as the variable
+`-h` shows the common options, `--help` all. `--json` prints a document for programs. `-q` prints only errors, and
+the output of other options, such as `--diff` or `--json`; the exit code gives the result. `--no-color`, as the variable
 `NO_COLOR`, prints no colours; without a terminal there are none. `optimize --dry-run` and `convert --dry-run` do all
 the work, with the checks of where files would be written, and write nothing, also no report.
 """

@@ -273,7 +273,7 @@ class Options:
     target: str | Target | None = option(
         None, OptionInfo("a runtime to make the model legal for (see castsmith targets)", _target, metavar="T")
     )
-    strict_device: bool = option(False, flag_info("refuse what a device leaves to the CPU, instead of counting it"))
+    strict_device: bool = option(False, flag_info("refuse types that a device leaves to the CPU, not only count them"))
     promotion: PromotionRules | str | None = option(
         None,
         OptionInfo(
@@ -281,8 +281,8 @@ class Options:
         ),
     )
     keep_output_types: bool = option(False, flag_info("cast outputs back to their declared types"))
-    max_growth: int = option(4096, count_info("by which folding one node may grow the file", "BYTES"))
-    max_total_growth: int = option(1 << 20, count_info("by which all folding may grow the file", "BYTES"))
+    max_growth: int = option(4096, count_info("most bytes by which folding one node may grow the file", "BYTES"))
+    max_total_growth: int = option(1 << 20, count_info("most bytes by which all folding may grow the file", "BYTES"))
     fold_disputed: bool = option(False, flag_info("fold casts on which runtimes disagree, too"))
     fold_as: FoldAs = option(
         "",

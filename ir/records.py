@@ -18,7 +18,7 @@ class Effect(enum.Enum):
     IN_WIDER_TYPE = "computed in a wider type and rounded once; the last bit differs between runtimes anyway"
     AS_DEFINED = "computed as the standard defines it; a runtime's own kernel may differ in the last bit"
     UNKNOWN = "unknown: the pass left no record, and this one is from comparing the model before and after"
-    CONVERTED = "rounded to another precision, as asked"
+    CONVERTED = "rounded to another precision, as requested"
     INTERFACE = "bit-exact, but a graph input or output changed its element type"
 
 

@@ -191,14 +191,14 @@ def _operand(name: str, value: ArrayLike) -> Any:
         return value
     array = as_array(f"the {name}", value)
     if array.dtype.kind in "cmMOSTU":
-        raise ArgumentTypeError(f"The {name} of QONNX Trunc must hold real numbers, not {array.dtype}.")
+        raise ArgumentTypeError(f"the {name} of QONNX Trunc must hold real numbers, not {array.dtype}.")
     return array
 
 
 def _bit_width(name: str, value: ArrayLike) -> Any:
     widths = np.asarray(_operand(name, value))
     if widths.dtype.kind not in "iuf" or not np.all((widths >= 1) & (widths <= _WIDEST) & (widths == np.round(widths))):
-        raise TruncError(f"The {name} of QONNX Trunc must be an integer from 1 to {_WIDEST}, not {value!r}.")
+        raise TruncError(f"the {name} of QONNX Trunc must be an integer from 1 to {_WIDEST}, not {value!r}.")
     if isinstance(value, (int, float)):
         return value
     # A difference of unsigned widths must not wrap; 2.0**int is float64 for integers of every width.
@@ -210,4 +210,4 @@ def _require_broadcast(*operands: Any) -> None:
         np.broadcast_shapes(*(np.shape(operand) for operand in operands))
     except ValueError:
         shapes = ", ".join(str(np.shape(operand)) for operand in operands)
-        raise TruncError(f"The operands of QONNX Trunc do not broadcast: their shapes are {shapes}.") from None
+        raise TruncError(f"the operands of QONNX Trunc do not broadcast: their shapes are {shapes}.") from None

@@ -61,7 +61,7 @@ FINDINGS = (
         "output-type-mismatch",
         "finding",
         "The declared type of a model output differs from the type that its node gives.",
-        "Who calls the model relies on the declared type.",
+        "Callers of the model rely on the declared type.",
         "(int32[N] y) declared; y = Add (x, x)  # float[N]",
         "Run optimize: the declaration follows the value, or with --keep-output-types the value is cast back.",
         ("automatic",),
@@ -199,7 +199,7 @@ FINDINGS = (
         "finding",
         "The parameters of a QONNX Trunc are probably wrong.",
         "QONNX accepts them: with more output bits than input bits nothing is truncated, and version 2"
-        " divides by the power of two nearest to out_scale / scale, whatever the ratio.",
+        " divides by the power of two nearest to out_scale / scale for every ratio.",
         "y = qonnx.custom_op.general.Trunc (x, scale {1}, zeropt {0}, in_bits {4}, out_bits {8})",
         "Correct the parameter that the message names, or export the model again.",
         ("manual",),

@@ -12,7 +12,7 @@ SAFETY = {
     "repair": "a repair: the model had no meaning before, and values are now as the promotion rule defines them",
     "in-wider-type": "computed in a wider type and rounded once (the last bit differs between runtimes anyway)",
     "as-defined": "computed as the standard defines it (a runtime's own kernel may differ in the last bit)",
-    "converted": "lossy, as asked: values are rounded to another precision",
+    "converted": "lossy, as requested: values are rounded to another precision",
     "interface": "bit-exact, but a graph input or output changes its type, and callers feed or read the new one",
     "unknown": "unknown, because the pass left no record",
     # of the fix of a finding or a refusal
@@ -64,7 +64,7 @@ def parts(page: Page) -> Iterator[tuple[str, str]]:
     else:
         yield "What it says", page.what
         yield "Why it matters", page.why
-        yield "How to mend it", page.advice
+        yield "How to fix it", page.advice
         yield "When to silence it", page.silence or "It fails no run, and only --explain lists it."
 
 

@@ -65,12 +65,12 @@ def add_to(commands: Commands) -> None:
     select.add_argument("--ignore", metavar="CODES", type=text_value, help=help_text)
     help_text = f"exit with 1 for findings of this severity or higher (default: {_FAIL_ON})"
     select.add_argument("--fail-on", choices=_LEVELS, help=help_text)
-    select.add_argument("--exit-zero", action="store_true", help="exit with 0 also for findings")
+    select.add_argument("--exit-zero", action="store_true", help="exit with 0 even if there are findings")
     help_text = "a file of accepted findings, which are not reported"
     select.add_argument("--baseline", metavar="FILE", type=text_value, help=help_text)
     help_text = "write the findings to the file of --baseline, and exit with 0"
     select.add_argument("--write-baseline", action="store_true", help=help_text)
-    select.add_argument("--all", action="store_true", help="on a terminal, list findings that are alike or follow, too")
+    select.add_argument("--all", action="store_true", help="on a terminal, list similar findings and consequences too")
     add_promotion(parser)
     add_jobs(parser)
     add_format(parser, "sarif", "github", "markdown")

@@ -23,7 +23,7 @@ _MOST_SHOWN = 40
 
 def add_to(commands: Commands) -> None:
     parser = add_command(
-        commands, "conformance", run_list, "vectors of every conversion, and what an engine makes of them"
+        commands, "conformance", run_list, "write test vectors of every conversion, or run an engine on them"
     )
     add_json(parser)
     inner = parser.add_subparsers(metavar="[export | run]")

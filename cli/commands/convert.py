@@ -46,7 +46,7 @@ def add_to(commands: Commands) -> None:
     work.add_argument("--keep", metavar="PATTERN", action="append", default=[], help=help_text)
     help_text = "patterns of nodes to convert although their operator is sensitive"
     work.add_argument("--lower", metavar="PATTERN", action="append", default=[], help=help_text)
-    help_text = "keep in their type the fewest nodes that reach this relative error; needs inputs or makes them up"
+    help_text = "keep the fewest nodes in their type that limit the relative error to E, measured on inputs"
     work.add_argument("--max-error", metavar="E", type=_error, help=help_text)
     work.add_argument("--measure", action="store_true", help="measure the error on made-up inputs")
     add_many(parser)

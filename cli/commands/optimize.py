@@ -93,7 +93,7 @@ def add_many(parser: argparse.ArgumentParser) -> None:
     many = parser.add_argument_group("many models")
     add_jobs(many)
     many.add_argument("--dask", metavar="ADDRESS", help="scheduler of a Dask cluster that sees the same files")
-    help_text = "leave out models whose result is there already, by content of input, options and version"
+    help_text = "skip models whose result exists for the same input, options and version"
     many.add_argument("--skip-unchanged", action="store_true", help=help_text)
 
 
@@ -105,7 +105,7 @@ def add_output(parser: argparse.ArgumentParser, help_text: str) -> None:
         "--reference-data", action="store_true", help="reference data files beside OUT instead of copying their weights"
     )
     parser.add_argument("--shard-bytes", metavar="N", type=integer(1), help="split data files above this size")
-    help_text = "do everything but write files: say what would be written"
+    help_text = "write no files, and print what would be written"
     parser.add_argument("--dry-run", action="store_true", help=help_text)
 
 
@@ -154,7 +154,7 @@ def _in_folder(arguments: argparse.Namespace) -> str:
     folder = Path(arguments.output)
     output = folder / Path(arguments.input).name
     if not arguments.output.endswith("/") and same_name(output, Path(arguments.input)):
-        raise OptionError(f"-o {folder} is the folder of the model, which would be replaced: end it in / to mean that.")
+        raise OptionError(f"-o {folder} is the folder of the model: write -o {folder}/ to replace the model.")
     if not arguments.dry_run:
         folder.mkdir(parents=True, exist_ok=True)
     return str(output)

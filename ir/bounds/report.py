@@ -169,7 +169,7 @@ def _inlined(model: onnx_ir.Model) -> onnx_ir.Model:
     copy = RemoveUnusedFunctionsPass()(model.clone()).model
     obstacle = opset_obstacle(copy, copy.functions)
     if obstacle is not None:
-        raise ModelError(f"the bounds of this model are not known: {obstacle}; give both the same version.")
+        raise ModelError(f"the bounds of this model cannot be computed: {obstacle}; give both the same version.")
     return InlinePass()(copy).model
 
 

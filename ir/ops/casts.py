@@ -132,8 +132,8 @@ def conversion(value: onnx_ir.Value, to: DataType, imports: Mapping[str, int]) -
         return cast_node(value, to)
     if (opset_of(imports, "") or 0) < _SEQUENCE_MAP_SINCE:
         raise PromotionError(
-            f"the sequence {value.name} would have to become one of {type_name(to)}, for which opset"
-            f" {_SEQUENCE_MAP_SINCE} has SequenceMap and this model's has nothing.",
+            f"the sequence {value.name} must be cast to {type_name(to)}, which needs SequenceMap: raise the opset to"
+            f" {_SEQUENCE_MAP_SINCE} or newer.",
             rule="sequence",
         )
     element = onnx_ir.Value(name=f"{value.name}_element")

@@ -72,7 +72,7 @@ def _type_findings(model: onnx_ir.Model, inference: Inference | None, target: Ta
     for dtype, names in where.items():
         if names:
             have = "has" if len(names) == 1 else "have"
-            more = "" if len(names) == 1 else f", of which {names[0]} is the first"
+            more = "" if len(names) == 1 else f"; the first is {names[0]}"
             subject = f"the value {names[0]}" if len(names) == 1 else f"{len(names)} values"
             message = f"{target.name} has no {type_name(dtype)}, which {subject} {have}{more}"
             site = Site(model.graph.name or "")
@@ -156,7 +156,7 @@ class _Found:
 
     def more(self) -> str:
         """Return the number of nodes, if there are several."""
-        return "" if len(self.nodes) == 1 else f", in {len(self.nodes)} nodes, of which this is the first"
+        return "" if len(self.nodes) == 1 else f", in {len(self.nodes)} nodes; this is the first"
 
 
 def kernel_findings(model: onnx_ir.Model, inference: Inference, target: Target) -> Iterator[Diagnostic]:

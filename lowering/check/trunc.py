@@ -51,7 +51,7 @@ def _suspicions(node: onnx_ir.Node, meaning: TruncNode) -> Iterator[tuple[str, s
     Source: qonnx 1.0.0, `custom_op/general/trunc.py`.
     """
     if node.domain == _FINN and meaning.version > 1:
-        yield f"QONNX runs Trunc of {_FINN} as version 1, whatever is imported", "use qonnx.custom_op.general"
+        yield f"QONNX runs Trunc of {_FINN} as version 1 for every import", "use qonnx.custom_op.general"
     constants = {name: constant_tensor(value) for name, value in trunc_operands(node, meaning.version).items()}
     known = {n: np.asarray(t.numpy(), np.float64) for n, t in constants.items() if t is not None and t.size}
     yield from _odd_widths(known, meaning)

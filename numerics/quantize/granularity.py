@@ -27,7 +27,7 @@ def folded_shape(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
     if not shape:
         return 1, 1, 1
     if not -len(shape) <= axis < len(shape):
-        raise QuantizeError(f"Axis {axis} is out of range for a tensor of rank {len(shape)}.")
+        raise QuantizeError(f"axis {axis} is out of range for a tensor of rank {len(shape)}.")
     axis %= len(shape)
     return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
 
@@ -40,7 +40,7 @@ def is_scalar(scale: Array) -> bool:
 def require_shapes(x: Array, scale: Array, zero: Array | None, axis: int, block_size: int) -> None:
     """Raise QuantizeError if the shapes of scale and zero point match no granularity."""
     if zero is not None and zero.shape != scale.shape and not scale.size == zero.size == 1:
-        raise QuantizeError(f"The zero point has the shape {zero.shape} and the scale {scale.shape}; they must agree.")
+        raise QuantizeError(f"the zero point has the shape {zero.shape} and the scale {scale.shape}; they must agree.")
     if block_size < 0:
         raise QuantizeError(f"block_size must be positive, or 0 for no blocks, not {block_size}.")
     if is_scalar(scale):
@@ -51,12 +51,12 @@ def require_shapes(x: Array, scale: Array, zero: Array | None, axis: int, block_
         wanted[axis] = -(-along // block_size)
         if scale.shape != tuple(wanted):
             raise QuantizeError(
-                f"Blocks of {block_size} along axis {axis} of a tensor of shape {x.shape} need a scale of shape "
+                f"blocks of {block_size} along axis {axis} of a tensor of shape {x.shape} need a scale of shape "
                 f"{tuple(wanted)}, not {scale.shape}."
             )
     elif scale.shape != (along,):
         raise QuantizeError(
-            f"A scale of shape {scale.shape} fits neither a tensor of shape {x.shape} along axis {axis} "
+            f"a scale of shape {scale.shape} fits neither a tensor of shape {x.shape} along axis {axis} "
             f"nor its blocks of size {block_size}."
         )
 

@@ -197,5 +197,5 @@ def _zero_and_type(
     zero, dtype = elements_of(zero_point)
     if wanted is not None and wanted is not dtype:
         names = f"{type_name(dtype)} and not {type_name(wanted)}"
-        raise QuantizeError(f"The zero point of a {op} has the quantized type; this one is {names}.")
+        raise QuantizeError(f"the zero point of a {op} has the quantized type; this one is {names}.")
     return zero, dtype

@@ -39,7 +39,7 @@ def cast_as_reference(elements: Array, source: DataType, target: DataType, satur
         return _convert(elements, target, saturate, round_mode)
     except (TypeError, ValueError, OverflowError) as error:
         names = f"{type_name(source)} to {type_name(target)}"
-        raise CastError(f"The reference evaluator fails to cast {names}: {error}") from None
+        raise CastError(f"the reference evaluator fails to cast {names}: {error}") from None
 
 
 def _convert(elements: Array, target: DataType, saturate: bool, round_mode: str) -> Array:
@@ -103,7 +103,7 @@ def cast_as(
         found = status_reason(elements, target, opset=opset)
         if found is not None and found.standing is Definedness.UNDEFINED:
             raise CastError(
-                f"The value that {runtime} gives for {found.value} at {list(found.index)} in {type_name(target)} "
+                f"the value that {runtime} gives for {found.value} at {list(found.index)} in {type_name(target)} "
                 f"is not reproducible: {found.reason}."
             )
     with np.errstate(all="ignore"):

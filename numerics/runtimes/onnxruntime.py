@@ -94,7 +94,7 @@ def _integer(text: str, row: ElementType) -> int:
 def _double(text: str) -> float:
     if not is_number(text):
         raise CastError(
-            f"The value that onnxruntime gives for the text {text!r}, which the schema does not define, is unknown."
+            f"the value that onnxruntime gives for the text {text!r}, which the schema does not define, is unknown."
         )
     value = float(text)
     tiny = float(np.finfo(np.float64).tiny)

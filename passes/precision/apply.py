@@ -253,7 +253,7 @@ def _lower_masks(change: Change, value: onnx_ir.Value, tensor: onnx_ir.TensorPro
         array = np.clip(tensor.numpy(), -largest, largest).astype(tensor.numpy().dtype)
         new = onnx_ir.tensor(array, dtype=tensor.dtype, name=name)
     _put_constant(value, new)
-    reason = f"what is made of it is cast to {type_name(change.to)}, where the mask value would become infinity"
+    reason = f"its results are cast to {type_name(change.to)}, in which the mask value would be infinity"
     change.records.rewrites.append(
         Rewrite(change.name, "mask-constant", _site(value), before, constant_item(value), reason, Effect.CONVERTED)
     )
@@ -265,7 +265,7 @@ def _lower_filling(change: Change, node: onnx_ir.Node) -> None:
     before = node_item(node, change.problem.inference.types)
     new = rounded(tensor, tensor.dtype, 13, tensor.name or "", lowest=change.to)
     node.attributes["value"] = onnx_ir.AttrTensor("value", new)
-    reason = f"what it makes is cast to {type_name(change.to)}, where the mask value would become infinity"
+    reason = f"its result is cast to {type_name(change.to)}, in which the mask value would be infinity"
     change.records.rewrites.append(
         Rewrite(change.name, "mask-constant", site_of(node), before, node_item(node), reason, Effect.CONVERTED)
     )
@@ -308,7 +308,7 @@ def _set_type(value: onnx_ir.Value, to: DataType) -> None:
 
 def _record_port(change: Change, before: ValueItem, after: ValueItem, value: onnx_ir.Value) -> None:
     site = Site(change.problem.model.graph.name or "", value.name or "")
-    reason = "an input or output that was asked to change its type"
+    reason = "the type of this input or output is changed on request"
     change.records.rewrites.append(
         Rewrite(change.name, "convert-interface", site, before, after, reason, Effect.INTERFACE)
     )
@@ -341,7 +341,7 @@ def _cast_where_wanted(change: Change, value: onnx_ir.Value) -> None:
     change.casts.append(node)
     users = list(dict.fromkeys(map(_who, others)))
     who = ", ".join(users[:3]) + (", ..." if len(users) > 3 else "")
-    reason = f"{who} {'wants' if len(users) == 1 else 'want'} {type_name(to)}"
+    reason = f"{who} {'needs' if len(users) == 1 else 'need'} {type_name(to)}"
     change.records.rewrites.append(
         Rewrite(change.name, "cast-at-border", site_of(node), (), node_item(node), reason, Effect.CONVERTED)
     )

@@ -224,7 +224,7 @@ class Problem:
         return Place(opset_of(imports, "") or 0, self.sizes.dims)
 
     def _without_casts(self, imports: Mapping[str, int]) -> str:
-        return "" if opset_of(imports, "") else "the model imports no operators of the standard, of which Cast is one"
+        return "" if opset_of(imports, "") else "the model does not import ONNX's operators, which include Cast"
 
     def _counts_in_short(self, node: onnx_ir.Node) -> bool:
         """True if the node computes only with integers, some of which the precision does not hold."""

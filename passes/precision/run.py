@@ -140,8 +140,8 @@ class ConvertPrecision(RewritePass):
         imports = imports_by_scope(model, held)
         sizes = Sizes(Shapes(model, inference, imports, held), 64, {})
         wishes = Wishes(
-            _asked(keep, "kept, as asked by"),
-            _asked(lower, "converted, as asked by"),
+            _asked(keep, "kept, as requested by"),
+            _asked(lower, "converted, as requested by"),
             ports_to_convert(model, self.io),
             self._exceeds(to),
             self._known,

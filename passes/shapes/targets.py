@@ -107,5 +107,5 @@ WITH_TARGETS = frozenset(_RULES)
 REASONS: Mapping[str, str] = {
     "Reshape": "the number of elements, or the input in its place, fixes the dimension that has no number",
     "Expand": "the input has the dimension that has no number already",
-    "Slice": "the end is the size of the dimension, whatever that is",
+    "Slice": "the end is the size of the dimension, for every size",
 }

@@ -78,7 +78,7 @@ def test_an_operator_is_found_once_with_the_number_of_its_nodes():
     (finding,) = found(ADDITIONS, "onnxruntime-cpu")
     assert finding == (
         "target-lacks-kernel", "additions: (unnamed) (Add)",
-        "onnxruntime-cpu has no Add of bfloat16 at opset 21, in 2 nodes, of which this is the first",
+        "onnxruntime-cpu has no Add of bfloat16 at opset 21, in 2 nodes; this is the first",
     )  # fmt: skip
 
 

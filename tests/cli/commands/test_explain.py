@@ -78,7 +78,7 @@ def test_the_command(castsmith: Command) -> None:
     ended = castsmith("explain", "fold-undefined", "lower-Cast")
     assert (ended.code, ended.err) == (0, "")
     assert ended.out.startswith("fold-undefined\n\nA refusal, since version ")
-    assert "How to mend it: " in ended.out
+    assert "How to fix it: " in ended.out
     assert "How safe it is: Bit-exact" in ended.out
     listed = castsmith("explain").out.splitlines()
     assert len(listed) == len(all_pages())

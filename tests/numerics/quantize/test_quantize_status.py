@@ -93,7 +93,7 @@ def test_the_reason_names_the_first_of_the_worst() -> None:
         ((f32([1]), f32(1)), {"opset": 21, "precision": "float"}, "no precision at opset 21; it needs opset 23"),
         ((f16([1]), f32(1)), {"opset": 21}, "of one type, not float16 and float"),
         ((f32([[1, 2]]), f32([1, 2, 3])), {}, r"scale of shape \(3,\) fits neither"),
-        ((f32([[1, 2]]), f32([1, 2])), {"axis": 2}, "Axis 2 is out of range for a tensor of rank 2"),
+        ((f32([[1, 2]]), f32([1, 2])), {"axis": 2}, "axis 2 is out of range for a tensor of rank 2"),
         ((f32([[1, 2]]), f32([[1, 2]])), {}, r"scale of shape \(1, 2\) fits neither"),
         ((f32([[1, 2, 3]]), f32([[1]])), {"block_size": 2}, r"need a scale of shape \(1, 2\), not \(1, 1\)"),
         ((f32([[1, 2]]), f32([1, 2])), {"block_size": -1}, "block_size must be positive"),

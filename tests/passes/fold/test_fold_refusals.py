@@ -44,7 +44,7 @@ REFUSED = {
     ),
     "a scale that fits nothing": (
         "g () => (uint8[2] y) <float[2] w = {1, 2}, float[3] s = {1, 2, 3}> { y = QuantizeLinear (w, s) }",
-        "fold-invalid: Axis 1 is out of range for a tensor of rank 1.",
+        "fold-invalid: axis 1 is out of range for a tensor of rank 1.",
     ),
     "no version of Trunc has three inputs": (
         "g () => (float[1] y) <float[1] x = {255}> { y = qonnx.custom_op.general.Trunc"
@@ -55,7 +55,7 @@ REFUSED = {
     "a bit width that is none": (
         "g () => (float[1] y) <float[1] x = {255}, float z = {0}> { y = qonnx.custom_op.general.Trunc"
         ' <rounding_mode = "UP"> (x, x, z, z, z) }',
-        "fold-invalid: The in_bitwidth of QONNX Trunc must be an integer from 1 to 1023, not array(0., dtype=float32).",
+        "fold-invalid: the in_bitwidth of QONNX Trunc must be an integer from 1 to 1023, not array(0., dtype=float32).",
     ),
 }
 
