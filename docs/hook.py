@@ -1,11 +1,14 @@
-"""The hook of mkdocs: the pages of reference.py beside those that are files, and the addresses of pyproject.toml."""
+"""The hook of mkdocs: pages of reference.py beside the files, addresses of pyproject.toml, code that wraps."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 from docs.reference import PAGES, REPOSITORY, SITE
+from docs.wrapping import keep_words
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -20,3 +23,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for path, page in PAGES.items():
         files.append(File.generated(config, path, content="\n".join(page())))
     return files
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    return keep_words(html)

@@ -6,6 +6,7 @@ from html import escape
 from pathlib import Path
 
 from docs.hero import PICTURE, changed, picture
+from docs.wrapping import keep_words
 from tests.cli.report.chromium import run_in_page
 
 STYLE = Path(__file__).parents[2] / "docs/style"
@@ -26,3 +27,16 @@ def test_in_chromium_the_copy_button_takes_the_commands_alone(tmp_path: Path) ->
     page.write_text(f'<body data-ready="yes">{blocks}<script>{script}</script></body>')
     copied = run_in_page(page, "return [...document.querySelectorAll('.highlight')].map((each) => each.dataset.copy)")
     assert copied == ["castsmith check a.onnx \\\n    --target x\necho $?", None]
+
+
+def test_words_with_hyphens_stay_in_one_piece_in_code_blocks() -> None:
+    def block(*words: str) -> str:
+        return '<pre><code><span class="gp">$ </span>a<span> </span>{}<span> </span>{} {} d\n</code></pre>'.format(
+            *words
+        )
+
+    words = ("--to", "x-y", "&lt;b-c&gt;")
+    kept = block(*(f'<span class="word">{word}</span>' for word in words))
+    assert keep_words(f"<p>e-f</p>{block(*words)}") == f"<p>e-f</p>{kept}"
+    long = f"<pre><code>{'-' * 60}</code></pre>"
+    assert keep_words(long) == long
