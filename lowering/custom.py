@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor, new_constant
-from castsmith.ir.inference import Session, infer_element_types
+from castsmith.ir.inference import Inference, Session, infer_element_types
 from castsmith.ir.ops import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.records import Effect, Records, Refusal, Rewrite, RewriteResult, Site
 from castsmith.ir.rewrite_pass import SessionPass
@@ -89,10 +89,17 @@ def name_of(node: onnx_ir.Node) -> str:
 
 @dataclass
 class Offers:
-    """The results of lowerings, by node. `lowerings` are by operator name, without those that the model defines."""
+    """The results of lowerings, by node.
+
+    Attributes:
+        lowerings: Lowerings by operator name, without those that the model defines.
+        target: The runtime that the model is for.
+        opset: The opset to lower for; 0 for that of each scope.
+    """
 
     lowerings: Mapping[str, Lowering]
     target: Target
+    opset: int = 0
     answers: dict[onnx_ir.Node, Replacement | Refusal] = field(
         default_factory=dict[onnx_ir.Node, "Replacement | Refusal"]
     )
@@ -109,7 +116,7 @@ class Offers:
         for value, dtype in zip(node.inputs, inputs, strict=True):
             if value is not None and dtype is not None:
                 value.type = onnx_ir.TensorType(dtype) if value.dtype != dtype else value.type
-        build = NodeBuilder(node, opset_of(imports, "") or 1, self.target)
+        build = NodeBuilder(node, self.opset or opset_of(imports, "") or 1, self.target)
         self._builders[node] = build
         answer = lowering(node, build)
         if answer is not None:
@@ -125,6 +132,13 @@ class Offers:
             refusal = self._builders[node].refuse("the enclosing function is called with operands of several types")
             self._drop(node)
             self.answers[node] = refusal
+
+    def drop_replacements(self) -> set[onnx_ir.Node]:
+        """Keep the refusals alone; return the nodes that had replacements."""
+        dropped = {node for node, answer in self.answers.items() if isinstance(answer, Replacement)}
+        for node in dropped:
+            self._drop(node)
+        return dropped
 
     def _drop(self, node: onnx_ir.Node) -> None:
         if self.answers.pop(node, None) is not None:
@@ -156,10 +170,12 @@ class LowerCustom(SessionPass):
         if not chosen:
             return RewriteResult(model, False)
         lacking = self._import_standard(model)
-        records = self._raise_opset(session, chosen)
+        records, refused = self._raise_opset(session, chosen)
         offers = Offers(chosen, self.target)
-        inference = infer_element_types(model, _RULES, offers.types)
-        offers.refuse_several(function for function, called in inference.signatures.items() if len(called) > 1)
+        inference = _answer(offers, model)
+        for node, answer in offers.answers.items():
+            if isinstance(answer, Refusal):
+                offers.answers[node] = refused.get(node, answer)
         result = run_rules(session, NAME, offers.answers.get, types=inference.types)
         records.extend(result.records)
         drop_unused_domains(model, [name.rpartition(".")[0] for name in chosen])
@@ -168,26 +184,42 @@ class LowerCustom(SessionPass):
                 del scope.opset_imports[""]
         return RewriteResult(model, bool(records.rewrites), records)
 
-    def _raise_opset(self, session: Session, chosen: Iterable[str]) -> Records:
-        """Move the model to the opset that replacements need, if no other node changes its meaning."""
+    def _raise_opset(
+        self, session: Session, chosen: Mapping[str, Lowering]
+    ) -> tuple[Records, Mapping[onnx_ir.Node, Replacement | Refusal]]:
+        """Move the model to the opset that replacements need, if no other node changes its meaning.
+
+        That is the oldest one at which all nodes are replaced that are replaced at the newest one that any lowering
+        asks for; none if no node needs it.
+
+        Returns:
+            What was done, and the nodes that are refused at the newest one, whose reason is not the opset.
+        """
         from castsmith.lowering.opset import move_to_opset, obstacle_to_opset
         from castsmith.lowering.vendor import LOWERINGS
 
         records, model = Records(), session.model
-        own = [LOWERINGS[name] for name in chosen if name in LOWERINGS and name not in self.lowerings]
-        to, now = max((each.opset for each in own), default=0), opset_of(model.graph.opset_imports, "") or 0
-        if to <= now:
-            return records
+        now = opset_of(model.graph.opset_imports, "") or 0
+        own = [LOWERINGS[name] for name in chosen.keys() & LOWERINGS.keys() if chosen[name] == LOWERINGS[name].lower]
+        levels = sorted({each.opset for each in own if each.opset > now})
+        if not levels:
+            return records, {}
+        trials = {level: Offers(chosen, self.target, level) for level in (now, *levels)}
+        replaced = {level: _trial(offers, model) for level, offers in trials.items()}
+        to = next(level for level in trials if replaced[level] >= replaced[levels[-1]])
+        refused = trials[levels[-1]].answers
+        if to == now:
+            return records, refused
         site, obstacle = Site(model.graph.name or ""), obstacle_to_opset(model, to, session.inference(_RULES).types)
         if obstacle is not None:
             reason = f"the replacement needs opset {to}, but {obstacle.site.node}: {obstacle.reason}"
             records.refusals.append(Refusal(NAME, "opset", site, reason))
-            return records
+            return records, refused
         move_to_opset(model, to)
         session.changed()
         text = "this opset introduces operators of the replacement; every other node has the same meaning under it"
         records.rewrites.append(Rewrite(NAME, "opset", site, f"opset {now}", f"opset {to}", text))
-        return records
+        return records, refused
 
     def _import_standard(self, model: onnx_ir.Model) -> list[Scope]:
         """Import the standard operators, of which replacements consist, in every scope that lacks them.
@@ -216,6 +248,19 @@ class LowerCustom(SessionPass):
         from castsmith.lowering.vendor import LOWERINGS
 
         return {name: cast("Lowering", LOWERINGS[name].lower) for name in sorted(foreign) if name in LOWERINGS}
+
+
+def _answer(offers: Offers, model: onnx_ir.Model) -> Inference:
+    """Ask the lowerings for all nodes, and return the types that follow."""
+    inference = infer_element_types(model, _RULES, offers.types)
+    offers.refuse_several(function for function, called in inference.signatures.items() if len(called) > 1)
+    return inference
+
+
+def _trial(offers: Offers, model: onnx_ir.Model) -> set[onnx_ir.Node]:
+    """Return the nodes that would be replaced, and discard what would replace them."""
+    _answer(offers, model)
+    return offers.drop_replacements()
 
 
 def _is_custom(node: onnx_ir.Node, model: onnx_ir.Model) -> bool:

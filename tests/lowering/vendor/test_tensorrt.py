@@ -196,6 +196,27 @@ def test_what_is_refused(nodes: list[onnx.NodeProto], constants: dict[str, Array
     assert [each.reason for each in refusals] == [reason]
 
 
+@pytest.mark.parametrize(
+    ("scale", "refused", "opset"),
+    [(np.float32, "axis 1 of length 40 has no blocks of 32", 21), (np.float16, "and its scale float16", 17)],
+)
+@needs_float8e8m0
+def test_the_opset_is_raised_only_for_what_is_replaced(scale: Any, refused: str, opset: int) -> None:
+    """TRT_MXFP8DynamicQuantize needs opset 24 and is refused; TRT_FP8QuantizeLinear needs 21, if it is not refused."""
+    nodes = [
+        node("TRT_MXFP8DynamicQuantize", "x", "a b", axis=-1),
+        node("TRT_FP8QuantizeLinear", "x s", "q"),
+        helper.make_node("Shape", ["q"], ["y"]),
+    ]
+    model = model_of(nodes, {"x": np.zeros((4, 40), np.float32)}, {"s": np.array(1, scale)}, 7, 17)
+    result = castsmith.optimize(model, target="tflite", passes=["lower-custom"])
+    assert result.model.opset_imports[""] == opset
+    reasons = [each.reason for each in result.refusals]
+    assert any(refused in each for each in reasons)
+    assert not any("raise the opset" in each for each in reasons)
+    assert [each.rule for each in result.rewrites if each.rule == "opset"] == ["opset"] * (opset > 17)
+
+
 def test_an_operator_that_the_newer_opset_changes_keeps_the_model_at_its_own() -> None:
     nodes = [
         node("TRT_FP8QuantizeLinear", "x s", "q"),
