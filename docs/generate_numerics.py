@@ -287,10 +287,10 @@ def chains() -> Iterator[str]:
 
 
 def measured() -> Iterator[str]:
-    yield "Most of the pairs below 0.9 need what numpy and ml_dtypes do not do: a look at each number, for one out of"
-    yield "range of int8 and uint8 (the processor reports it only for int32 and int64), for NaN, whose payload is"
-    yield "kept, or for one that ml_dtypes rounds twice to bfloat16. A look takes as long as reading the array again."
-    yield "The [page on speed](speed.md#conversions-of-arrays) lists them with their spread."
+    yield "For most of the pairs below 0.9 Castsmith checks each number, which numpy and ml_dtypes do not do. It finds"
+    yield "numbers out of range of int8 and uint8 (the processor reports them only for int32 and int64), NaN, whose"
+    yield "payload is kept, and numbers that ml_dtypes rounds twice to bfloat16. A check takes as long as reading the"
+    yield "array again. The [page on speed](speed.md#conversions-of-arrays) lists these pairs with their spread."
     yield ""
     yield "```"
     yield from MEASURED.read_text().rstrip("\n").split("\n")

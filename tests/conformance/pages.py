@@ -173,13 +173,14 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> Iterator[str
 
 def results_page(records: Sequence[Record], vectors: dict[str, Vector]) -> Iterator[str]:
     """Yield the page of all engines: the sums, what is wrong, and each pair of types."""
-    yield "\n# What implementations make of the suite\n"
+    yield "\n# Conformance of implementations\n"
     yield from paragraph(
-        "The [suite](index.md) in each engine, recorded with the versions and on the days below. A vector is *right* if"
-        " every element that the standard fixes has its bits, any NaN counting as any other, and *wrong* otherwise."
-        " Elements that the standard leaves open are counted apart. *Refuses* covers types, operators and settings that"
-        " an engine or its Python interface lacks: libraries of arrays have Cast alone, without `saturate`, and are"
-        " held to the setting that fits them better. Click on the head of a column to sort."
+        "See which conversions of the [suite](index.md) each engine computes as the standard defines them. The"
+        " table has the version and the date of each run. A vector is *right* if every element that the standard"
+        " fixes has its bits (all NaN count as equal), and *wrong* otherwise. Elements that the standard leaves"
+        " open are counted separately. *Refuses* covers types, operators and settings that an engine or its Python"
+        " interface lacks. Libraries of arrays have Cast alone, without `saturate`: they are compared under the"
+        " setting that fits them better. Click on the head of a column to sort."
     )
     heads = ("engine", "version", "date", "right", "wrong", "refuses", "crashes", "disputed", "undefined", "NaN bits")
     yield from table(heads, [_summary(record) for record in records])
@@ -285,8 +286,9 @@ def deviations_page(record: Record, found: Sequence[Cause]) -> Iterator[str]:
     title = TITLES[record.engine]
     yield f"\n# Deviations of {title}\n"
     yield from paragraph(
-        f"{len(found)} causes in version {record.version}, recorded on {record.date}. Each is written so that it can be"
-        " sent to the project as it stands; a maintainer may know it already, so search the tracker first."
+        f"Look up the wrong conversions of version {record.version}, each with a script that shows it: {len(found)}"
+        f" causes, recorded on {record.date}. Each can be sent to the project as it stands. It may be known there"
+        " already, so search the tracker first."
     )
     for cause in found:
         yield from _issue(record, cause)
