@@ -3,8 +3,9 @@
     python engine_worker.py ENGINE FOLDER FIRST
 
 The file imports numpy, onnx and the engine, nothing of this program, so that it runs in any environment. FOLDER has
-NUMBER.onnx; the number of a model is printed when it begins, then `ok` or the reason against it. An input is ones; what
-comes out must be what the reference implementation of ONNX gives, where that runs the model.
+NUMBER.onnx; those from FIRST on are run. The number of a model is printed when it begins, then `ok` or the reason
+against it. An input is ones; what comes out must be what the reference implementation of ONNX gives, where that runs
+the model.
 """
 
 from __future__ import annotations
@@ -86,17 +87,26 @@ def tvm_engine() -> Engine:
 
 
 def iree_engine() -> Engine:
-    compiler, runtime = import_module("iree.compiler"), import_module("iree.runtime")
+    compiler, runtime = import_module("iree.compiler.api"), import_module("iree.runtime")
     importer, contexts = import_module("iree.compiler.extras.onnx_importer"), import_module("iree.compiler.ir")
+    session = compiler.Session()
+    session.set_flags("--iree-hal-target-backends=llvm-cpu", "--iree-llvmcpu-target-cpu=generic")
+    session.set_flags("--iree-input-type=onnx")
+
+    def compiled(text: str) -> Any:
+        invocation = session.invocation()
+        source, output = compiler.Source.wrap_buffer(session, text.encode() + b"\0"), compiler.Output.open_membuffer()
+        if not (invocation.parse_source(source) and invocation.execute()):
+            raise ValueError("not compiled")
+        invocation.output_vm_bytecode(output)
+        return bytes(output.map_memory())
 
     def run(path: Path, feeds: Mapping[str, Array]) -> list[Array]:
         model = importer.ModelInfo(onnx.shape_inference.infer_shapes(onnx.load(path), data_prop=True))
         module = model.create_module(context=contexts.Context())
         importer.NodeImporter.define_function(model.main_graph, module.operation).import_all()
-        options = ["--iree-llvmcpu-target-cpu=generic"]
-        made = compiler.compile_str(str(module), target_backends=["llvm-cpu"], input_type="onnx", extra_args=options)
         context = runtime.SystemContext(config=runtime.Config("local-sync"))
-        context.add_vm_module(runtime.VmModule.copy_buffer(context.instance, made))
+        context.add_vm_module(runtime.VmModule.copy_buffer(context.instance, compiled(str(module))))
         found = context.modules.module[model.main_graph.graph_proto.name](*feeds.values())
         values = found if isinstance(found, list | tuple) else [found]
         return [np.asarray(value) for value in values]
@@ -158,7 +168,7 @@ def main(engine: str, folder: str, first: str) -> None:
     run = load()
     print("version", version(package), flush=True)
     paths = sorted(Path(folder).glob("*.onnx"), key=lambda path: int(path.stem))
-    for path in paths[int(first) :]:
+    for path in [path for path in paths if int(path.stem) >= int(first)]:
         print("begin", path.stem, flush=True)
         try:
             model = onnx.load(path)
