@@ -17,7 +17,7 @@ from castsmith.cli.text import Line, one_line, print_lines
 
 
 def add_to(commands: Commands) -> None:
-    parser = add_command(commands, "passes", run_passes, "the passes, in the order in which optimize runs them")
+    parser = add_command(commands, "passes", run_passes, "list the passes in the order in which optimize runs them")
     add_json(parser)
     parser = add_command(commands, "completion", run_completion, "print a shell script that completes this command")
     parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="bash, zsh or fish")

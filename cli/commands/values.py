@@ -70,7 +70,7 @@ def _add_trunc(commands: Commands) -> None:
 
 
 def _add_promote(commands: Commands) -> None:
-    parser = add_command(commands, "promote", run_promote, "the common type of operands of several types")
+    parser = add_command(commands, "promote", run_promote, "print the common type of operands of several types")
     parser.add_argument("types", metavar="TYPE", nargs="+", help="an element type, such as float16, bf16 or i64")
     help_text = "indices of scalar operands, from 0 (used by --pytorch-scalar-promotion)"
     parser.add_argument("--scalar", metavar="INDEX", nargs="+", type=integer(0), default=[], help=help_text)
