@@ -86,4 +86,6 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         terminalreporter.line(
             f"CASTSMITH_SEED={sampling.SEED} draws the same cases again; `make exhaustive` runs every case"
         )
-    terminalreporter.line(f"{(processor_seconds() + sum(_WORKERS)) / 60:.1f} minutes of the processor")
+    # Processes of pytest-xdist count twice where they have ended already.
+    seconds = max(processor_seconds(), sum(os.times()[:2]) + sum(_WORKERS))
+    terminalreporter.line(f"{seconds / 60:.1f} minutes of the processor")
