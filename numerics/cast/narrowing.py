@@ -33,17 +33,16 @@ _ALL_FIT_BFLOAT16 = 0x4B80
 """The code of 2**24 in bfloat16: integers below it are numbers of float."""
 _Floats = npt.NDArray[np.float32]
 
-# float16 to and from float by integer arithmetic and a table, since numpy takes 60 ns for each number that underflows.
+# float16 from float by a sum, and to float by a table, since numpy takes 60 ns for each number that underflows.
 # These are codes of float without a sign.
 
-# 2**-14, the smallest normal number of float16: below it, adding 1/2 in float rounds to the multiple of 2**-24 that the
-# code of a subnormal counts, and leaves the count in the low bits.
-_SMALLEST_NORMAL = np.uint32(0x3880_0000)
+_SMALLEST_NORMAL = np.uint32(0x3880_0000)  # 2**-14; smaller numbers of float16 are its multiples of 2**-24
 _TOO_LARGE = np.uint32(0x4780_0000)  # 2**16: above the largest number of float16, and no rounding carries into it
 _INFINITY = np.uint32(0x7F80_0000)
-_HALF = np.uint32(0x3F00_0000)  # 1/2
 
-_EXPONENTS = np.uint32(0x3800_0000)  # the difference of the exponent biases, 112, in the exponent's bits
+# Takes the code of 2**k to that of 2**(k + 13) plus 2048 times its last bit, which is worth as much as the last bit of
+# float16 at 2**k. 2048 is even, so that ties remain ties, and is -((127 - 1) << 10) in 16 bits.
+_POWER = np.uint32((13 << 23) + 2048)
 _SIGN = np.uint32(0x8000_0000)
 _HALF_INFINITY, _HALF_QUIET = np.uint32(0x7C00), np.uint32(0x7E00)
 _DROPPED = np.uint32(13)
@@ -190,26 +189,37 @@ def _towards(bits: npt.NDArray[np.uint32], where: npt.NDArray[np.intp], values: 
 
 
 def half_of_float(values: npt.NDArray[np.float32], work: Workspace) -> npt.NDArray[np.uint32]:
-    """Return the codes of float16 nearest to `values`, ties to even; NaN is quiet and keeps the top of its payload."""
+    """Return the codes of float16 nearest to `values`, ties to even; NaN is quiet and keeps the top of its payload.
+
+    They are the low 16 bits; the others are arbitrary. A number is added to another, 2**13 times its own power of two,
+    which rounds it to float16: the low bits of the sum count the last bits of float16 in the number, and those of the
+    other's exponent stand for the exponent. No number needs a case of its own unless it is too large.
+    """
     bits = values.view(np.uint32)
     size = np.bitwise_and(bits, ~_SIGN, out=work.words("size", bits.shape))
-    rounded = np.right_shift(size, _DROPPED, out=work.words("rounded", bits.shape))
-    rounded &= np.uint32(1)
-    rounded += size
-    rounded += np.uint32(0xFFF) - _EXPONENTS  # wraps for subnormals, which are replaced below
-    rounded >>= _DROPPED
-    if np.minimum.reduce(size, axis=None, initial=_INFINITY) < _SMALLEST_NORMAL:
-        counted = (size.view(np.float32) + np.float32(0.5)).view(np.uint32)
-        counted -= _HALF
-        np.copyto(rounded, counted, where=size < _SMALLEST_NORMAL)
+    large, of_large = None, None
     if np.maximum.reduce(size, axis=None, initial=0) >= _TOO_LARGE:
-        rounded[size >= _TOO_LARGE] = _HALF_INFINITY
-        nan = size > _INFINITY
-        rounded[nan] = _HALF_QUIET | ((size[nan] & np.uint32(0x7F_FFFF)) >> _DROPPED)
-    size ^= bits
-    size >>= np.uint32(16)
-    rounded |= size
-    return rounded
+        large = size >= _TOO_LARGE
+        of_large = _half_of_large(size[large])
+    other = np.bitwise_and(size, _INFINITY, out=work.words("other", bits.shape))
+    np.maximum(other, _SMALLEST_NORMAL, out=other)
+    other += _POWER
+    codes = size
+    np.add(size.view(np.float32), other.view(np.float32), out=codes.view(np.float32))
+    other >>= _DROPPED
+    codes += other
+    if large is not None:
+        codes[large] = of_large
+    sign = np.bitwise_and(bits, _SIGN, out=other)
+    sign >>= np.uint32(16)
+    codes |= sign
+    return codes
+
+
+def _half_of_large(size: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+    """Return the codes of float16 of numbers of at least 2**16 and of NaN, given as codes of float without a sign."""
+    nan = _HALF_QUIET | ((size & np.uint32(0x7F_FFFF)) >> _DROPPED)
+    return np.where(size > _INFINITY, nan, _HALF_INFINITY)
 
 
 @lru_cache(maxsize=1)
