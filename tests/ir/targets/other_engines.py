@@ -83,6 +83,7 @@ def models() -> list[Probe]:
             try:
                 model = onnx.parser.parse_model(model_text(op_type, dtype, OPSET, IR_VERSION))
                 optional = _bind_optional_inputs(model)
+                _store_raw(model)
                 onnx.checker.check_model(model)
             except (onnx.parser.ParseError, onnx.checker.ValidationError):
                 continue
@@ -106,8 +107,20 @@ def _bind_optional_inputs(model: onnx.ModelProto) -> bool:
     return bool(inputs)
 
 
+def _store_raw(model: onnx.ModelProto) -> None:
+    """Store tensors as exporters do: the importer of IREE takes no others of float16."""
+    held = [attribute.t for node in model.graph.node for attribute in node.attribute if attribute.HasField("t")]
+    for tensor in (*model.graph.initializer, *held):
+        if tensor.data_type in (onnx.TensorProto.COMPLEX64, onnx.TensorProto.COMPLEX128):
+            continue  # the parser of ONNX text leaves out their imaginary parts
+        tensor.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(tensor), tensor.name))
+
+
 def answers(engine: str, python: str, folder: Path, seconds: float, until: float) -> tuple[str, dict[int, str]]:
-    """Return the version of the engine and what it makes of the models; a crash costs one model."""
+    """Return the version of the engine and what it makes of the models.
+
+    A model with which the process ends is tried again in a new process, of which it is the first.
+    """
     version, found, first = "", dict[int, str](), 0
     last = max((int(path.stem) for path in folder.iterdir()), default=-1)
     while first <= last and time.monotonic() < until:
@@ -135,9 +148,9 @@ def answers(engine: str, python: str, folder: Path, seconds: float, until: float
         process.wait()
         if not version:
             raise SystemExit(f"{engine} does not start in {python}")
-        if begun not in found:
+        if begun not in found and begun == first:
             found[begun] = "the process ended"
-        first = begun + 1
+        first = begun + (begun in found)
     return version, found
 
 
@@ -205,13 +218,13 @@ def _evidence(engine: str, version: str) -> str:
 
 
 def _kept(engine: str, rows: dict[DataType, dict[str, int]], again: Collection[str]) -> set[str]:
-    """Fill the rows with what the file says of operators that are not probed again; return all that it probed."""
+    """Fill the rows with what the file says of operators that are not probed again; return their names."""
     data = json.loads((TARGETS_FOLDER / f"{engine}.json").read_text(encoding="utf-8"))
     for row in data["kernels"]:
         for name in row["types"]:
             kept = {op_type: since for op_type, since in row["operators"].items() if op_type not in again}
             rows[parse_type(name)].update(kept)
-    return set(data["probed"])
+    return set(data["probed"]) - set(again)
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import onnx
 import onnx.checker
 import onnx.parser
 import onnx_ir
@@ -25,6 +26,7 @@ from castsmith.lowering.encodings.choose import ARITHMETIC_HAZARDS
 from castsmith.lowering.pipeline import optimize
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.types import FLOAT8_TYPES, parse_type
+from tests.ir.targets.other_engines import DESCRIPTIONS, models
 from tests.lowering.runtime import run, sequence_model, session
 from tests.sampling import sampled
 from tests.versions import ONNX, ONNXRUNTIME
@@ -204,6 +206,21 @@ def test_openvino_computes_mod_of_floats_by_a_quotient():
 def test_what_cannot_be_probed_is_said():
     with pytest.raises(TargetError, match="cannot be probed; only onnxruntime-cpu, openvino-cpu can"):
         probe("tensorrt-10")
+
+
+@pytest.mark.parametrize("name", sorted(DESCRIPTIONS.keys() & set(target_names())))
+def test_the_kernels_of_a_runtime_probed_elsewhere_are_of_probed_operators(name: str) -> None:
+    """An operator of which some types were not tried is unknown: it is in neither list."""
+    data = json.loads((TARGETS_FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+    listed = {op_type for row in data["kernels"] for op_type in row["operators"]}
+    assert listed
+    assert listed <= set(data["probed"])
+
+
+def test_the_models_of_other_engines_have_constants_for_optional_inputs() -> None:
+    clip = [onnx.load_from_string(each.model).graph for each in models() if each.op_type == "Clip"]
+    assert len(clip) == 12
+    assert all([value.name for value in graph.input] == ["x"] for graph in clip)
 
 
 def test_every_arithmetic_hazard_of_a_target_is_known_to_the_sequences():
