@@ -7,12 +7,8 @@ even if a later node absorbs it.
 
 from __future__ import annotations
 
-import os
-import zipfile
-import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -23,20 +19,12 @@ from castsmith.ir.bounds import Bound
 from castsmith.ir.errors import ModelError
 from castsmith.ir.evaluate import Budget, Engine, EngineError, EngineName, Evaluator, Tensor, seconds_for
 from castsmith.ir.evaluate import Path as Route
-from castsmith.ir.verify import mild_sets
+from castsmith.ir.verify import GivenInputs, given_sets, mild_sets
 from castsmith.lowering.results import Accuracy, OutputError
-from castsmith.numerics.errors import OptionError
 from castsmith.numerics.promotion import PromotionRules
 
 Array = NDArray[Any]
-Inputs = (
-    Literal["made-up"]
-    | str
-    | os.PathLike[str]
-    | Mapping[str, Array]
-    | Sequence[Mapping[str, Array]]
-    | Sequence[tuple[str, Mapping[str, Array]]]
-)
+Inputs = Literal["made-up"] | GivenInputs
 """Inputs to measure on: arrays by name, several sets of them, an .npz, a folder, or `made-up`."""
 
 _FLOATS = "fV"
@@ -50,9 +38,6 @@ _LEAP, _NOTABLE = 8.0, 1e-3
 
 _MASK = -1e5
 """Numbers up to this one are mask values: of them only the sign and the size matter."""
-
-_ONLY = "the inputs"
-"""The name of a set that is given alone."""
 
 _LOGITS = 2
 """Elements along the last axis from which an output may be scores, of which the greatest counts."""
@@ -99,7 +84,9 @@ def reference(
     """Run the model on the inputs and keep its values. Raises ModelError where it runs on no set of inputs."""
     found = Reference(model, Engine(engine), 2 * seconds_for((model,)))
     evaluator = found.evaluator(model)
-    sets = mild_sets(model, evaluator, evaluator.budget, dims or {}) if inputs == "made-up" else _sets(model, inputs)
+    sets = (
+        mild_sets(model, evaluator, evaluator.budget, dims or {}) if inputs == "made-up" else given_sets(model, inputs)
+    )
     for name, feeds in sets:
         try:
             found.runs.append((name, feeds, found.values(evaluator, feeds)))
@@ -272,47 +259,3 @@ def _leaps(model: onnx_ir.Model, name: str, added: float, errors: Mapping[str, f
 
 
 # Inputs as callers give them.
-
-
-def _sets(model: onnx_ir.Model, inputs: Inputs) -> Iterator[tuple[str, Any]]:
-    known = [value.name or "" for value in model.graph.inputs]
-    needed = [value.name or "" for value in model.graph.inputs if value.const_value is None]
-    where = f"{os.fspath(inputs)}: " if isinstance(inputs, str | os.PathLike) else ""
-    for name, feeds in _named(inputs):
-        told = where + (name if name == _ONLY else f"the inputs of {name}")
-        unknown = sorted(set(feeds) - set(known))
-        if unknown:
-            raise OptionError(f"{told} are for {unknown[0]!r}; expected {', '.join(known)}.")
-        missing = [each for each in needed if each not in feeds]
-        if missing:
-            raise OptionError(f"{told} lack {missing[0]!r}.")
-        yield name, dict(feeds)
-
-
-def _named(inputs: Inputs) -> Iterator[tuple[str, Mapping[str, Array]]]:
-    if isinstance(inputs, str | os.PathLike):
-        yield from _from_files(Path(inputs))
-    elif isinstance(inputs, Mapping):
-        yield _ONLY, inputs
-    else:
-        for number, each in enumerate(cast("Iterable[Any]", inputs), 1):
-            yield each if isinstance(each, tuple) else (f"set {number}", each)
-
-
-def _from_files(path: Path) -> Iterator[tuple[str, Mapping[str, Array]]]:
-    """The sets in a folder of .npz, one each, or of .npy, one input each, or in one .npz."""
-    files = sorted(path.glob("*.npz")) if path.is_dir() else [path]
-    try:
-        if path.is_dir() and not files:
-            yield path.name, {each.stem: np.load(each, allow_pickle=False) for each in sorted(path.glob("*.npy"))}
-        for file in files:
-            with np.load(file, allow_pickle=False) as arrays:
-                sets: dict[str, dict[str, Array]] = {}
-                for key in arrays.files:
-                    name, _, value = key.rpartition("/")
-                    sets.setdefault(name or file.stem, {})[value] = arrays[key]
-            yield from sets.items()
-    except OSError as error:
-        raise ModelError(f"{path}: the inputs cannot be read ({error.strerror or error}).") from None
-    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise ModelError(f"{path}: the inputs cannot be read ({error}).") from None

@@ -2,6 +2,7 @@
 
     run            the comparison: one set of inputs after the other, and what may be concluded
     sets           which sets of inputs are tried, on which sizes
+    given          inputs that the caller gives: arrays, an .npz, a folder
     inputs, reach  the inputs: awkward values of each type, in shapes and ranges on which the models run
     compare        interfaces as declared, and arrays bit by bit
     verdict        what was found: equal, different or inconclusive, with what was compared and what was not
@@ -17,16 +18,27 @@ from typing import TYPE_CHECKING
 from castsmith.lazy import door
 
 if TYPE_CHECKING:
+    from castsmith.ir.verify.given import GivenInputs, given_sets
     from castsmith.ir.verify.run import require_no_difference, require_same, verify
     from castsmith.ir.verify.sets import mild_sets
     from castsmith.ir.verify.verdict import Mismatch, Verdict
 
-__all__ = ["Mismatch", "Verdict", "mild_sets", "require_no_difference", "require_same", "verify"]
+__all__ = [
+    "GivenInputs",
+    "Mismatch",
+    "Verdict",
+    "given_sets",
+    "mild_sets",
+    "require_no_difference",
+    "require_same",
+    "verify",
+]
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(
         __name__,
         {
+            "given": ("GivenInputs", "given_sets"),
             "run": ("require_no_difference", "require_same", "verify"),
             "sets": ("mild_sets",),
             "verdict": ("Mismatch", "Verdict"),

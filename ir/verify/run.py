@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,6 +48,7 @@ from castsmith.ir.verify.compare import (
     interfaces,
     on_common_ground,
 )
+from castsmith.ir.verify.given import GivenInputs, given_sets
 from castsmith.ir.verify.inputs import Feeds
 from castsmith.ir.verify.sets import SETS, Sets
 from castsmith.ir.verify.unseen import open_ends, unlike
@@ -73,7 +74,7 @@ def verify(
     seed: int = 0,
     nan_bits: bool = False,
     dims: Mapping[str, int] | None = None,
-    inputs: Iterable[tuple[str, Mapping[str, Array]]] | None = None,
+    inputs: GivenInputs | None = None,
     accept: Collection[str] = (),
     seconds: float | None = None,
     prove: bool = False,
@@ -90,7 +91,7 @@ def verify(
         seed: The seed of random inputs.
         nan_bits: A NaN of another sign or payload is a difference.
         dims: Sizes of symbolic dimensions by name.
-        inputs: Sets of inputs that replace the generated ones: pairs of a name and arrays by input name.
+        inputs: Sets of inputs that replace the generated ones: arrays by name, several of them, an .npz or a folder.
         accept: The inputs and outputs whose element type may differ, or `all`; they are compared through it: codes of
             float8 as uint8, a wider or a narrower type.
         seconds: The limit of processor time, by default 20 to 120 by the size of the models.
@@ -101,7 +102,8 @@ def verify(
         The verdict, true if the models are equal.
 
     Raises:
-        ModelError: A model cannot be read, or its opset is unsupported.
+        ModelError: A model or the inputs cannot be read, or an opset is unsupported.
+        OptionError: The inputs are not those of the model.
         EngineError: The engine is unknown or not installed.
         PromotionError: The rules refuse a promotion.
     """
@@ -119,7 +121,7 @@ def verify(
         )
         tried = comparison.sets
         made = (
-            tried.given(inputs)
+            given_sets(a, inputs, partial=True)
             if inputs is not None
             else tried.made(sets, dims or {}, verdict.runs, comparison.wanting)
         )

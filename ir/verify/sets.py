@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import onnx_ir
 
-from castsmith.ir.errors import ModelError
 from castsmith.ir.evaluate import Budget, Content, EngineError, Evaluator, RangeError
 from castsmith.ir.verify.compare import Interfaces, interfaces
 from castsmith.ir.verify.inputs import Feeds, Inputs, Set
 from castsmith.ir.verify.reach import Reach
 from castsmith.ir.walks import all_nodes
-from castsmith.numerics.cast import Array
 from castsmith.numerics.types import Kind, element_type
 
 SETS = 12
@@ -50,15 +48,6 @@ class Sets:
     made_up: dict[str, int] = field(default_factory=dict[str, int])
     unread: str = ""
     _known: tuple[Feeds, dict[str, Content]] | None = None
-
-    def given(self, sets: Iterable[tuple[str, Mapping[str, Array]]]) -> Iterator[tuple[str, Feeds]]:
-        """Yield the sets that the caller gives."""
-        known = {value.name for value in self.a.graph.inputs}
-        for name, feeds in sets:
-            unknown = sorted(set(feeds) - known)  # pyright: ignore[reportArgumentType]
-            if unknown:
-                raise ModelError(f"unknown input {unknown[0]} in the given inputs.")
-            yield name, dict(feeds)
 
     def made(
         self, count: int, dims: Mapping[str, int], runs: Collection[str], wanting: Callable[[], bool]

@@ -204,7 +204,9 @@ def require_possible(model: onnx_ir.Model, to: DataType, target: Target | None) 
         opset = opset_of(scope.opset_imports, "")
         why = None if opset is None else not_cast([to], opset)
         if why is not None:
-            raise OptionError(f"the model cannot be converted to {name}: {why}")
+            raise OptionError(
+                f"the model cannot be converted to {name}: {why.rstrip('.')}; onnx.version_converter raises it."
+            )
 
 
 def nothing_to_convert(model: onnx_ir.Model, to: DataType) -> str:
