@@ -121,12 +121,12 @@ def answers(engine: str, python: str, folder: Path, seconds: float, until: float
 
     A model with which the process ends is tried again in a new process, of which it is the first.
     """
-    version, found, first = "", dict[int, str](), 0
+    version, found, first, again = "", dict[int, str](), 0, -1
     last = max((int(path.stem) for path in folder.iterdir()), default=-1)
     while first <= last and time.monotonic() < until:
         words = [python, str(WORKER), engine, str(folder), str(first)]
         process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        begun, timer = first, _killing(process, seconds)
+        begun, timer = -1, _killing(process, seconds)
         for line in process.stdout or ():
             kind, _, rest = line.strip().partition(" ")
             if kind not in ("version", "begin", "end"):
@@ -146,11 +146,13 @@ def answers(engine: str, python: str, folder: Path, seconds: float, until: float
                 break
         timer.cancel()
         process.wait()
-        if not version:
+        if time.monotonic() >= until:
+            break
+        if not version or begun < 0:
             raise SystemExit(f"{engine} does not start in {python}")
-        if begun not in found and begun == first:
+        if begun not in found and begun == again:
             found[begun] = "the process ended"
-        first = begun + (begun in found)
+        first, again = begun + (begun in found), begun
     return version, found
 
 
