@@ -11,7 +11,7 @@ from onnx_ir import AttributeType, DataType
 
 from castsmith.ir.errors import ModelError
 from castsmith.ir.ops import CONVERSIONS, DEFAULT_DOMAINS, Moves, op_formals, operators
-from castsmith.ir.walks import bytes_of_tensor, tensor_of
+from castsmith.ir.walks import bytes_of_tensor, graph_of, tensor_of
 from castsmith.numerics.cast import cast
 from castsmith.numerics.errors import present
 from castsmith.numerics.status import cast_status
@@ -115,7 +115,24 @@ def drop_if_unused(value: onnx_ir.Value) -> None:
             continue
         if not any(use_count(output) or output.is_graph_output() for output in node.outputs):
             values += [operand for operand in node.inputs if operand is not None]
-            node.graph.remove(node, safe=True)
+            remove_unused(node)
+
+
+def remove_unused(node: onnx_ir.Node) -> None:
+    """Remove a node from its graph, as onnx_ir does with `safe`, which copies the inputs once for each of them."""
+    graph = node.graph
+    if (
+        graph is None
+        or node.device_configurations
+        or any(use_count(each) or each.is_graph_output() for each in node.outputs)
+    ):
+        graph_of(node).remove(node, safe=True)
+        return
+    for index, value in enumerate(node.inputs):
+        if value is not None:
+            value._remove_usage(node, index)  # pyright: ignore[reportPrivateUsage]
+    node._inputs = (None,) * len(node.inputs)  # pyright: ignore[reportPrivateUsage]
+    graph.remove(node)
 
 
 def bytes_of_dropped(nodes: Iterable[onnx_ir.Node], kept: Container[onnx_ir.Value] = ()) -> int:

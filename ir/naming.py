@@ -17,7 +17,7 @@ from onnx_ir import DataType
 from castsmith.ir.constants import constant_types
 from castsmith.ir.errors import ModelError
 from castsmith.ir.ops import opset_of
-from castsmith.ir.walks import all_nodes, graphs_in, nodes_of
+from castsmith.ir.walks import graphs_in, nodes_in, nodes_now
 
 Scope = onnx_ir.Graph | onnx_ir.Function
 
@@ -117,7 +117,7 @@ def _are_distinct(scope: Scope) -> bool:
     values = [*scope.inputs, *scope.outputs]
     if isinstance(scope, onnx_ir.Graph):
         values += scope.initializers.values()
-    for node in nodes_of(scope):
+    for node in nodes_in(scope):
         values += node.outputs
         data = node.attributes.data
         for attribute in data.values() if data else ():
@@ -192,7 +192,7 @@ class _Lookup:
 def _names_in(model: onnx_ir.Model) -> Iterator[str]:
     for scope in (model.graph, *model.functions.values()):
         yield from _names_of_ports(scope)
-    for node in all_nodes(model):
+    for node in nodes_now(model):
         yield node.name or ""
         for value in node.outputs:
             yield value.name or ""

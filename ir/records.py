@@ -228,18 +228,15 @@ class Rewrite:
         removed: Sequence[Item] = (),
         made: Sequence[Item] = (),
     ) -> None:
-        fields = {
-            "pass_name": pass_name,
-            "rule": rule,
-            "site": site,
-            "removed": _items(before or removed),
-            "made": _items(after or made),
-            "reason": reason,
-            "effect": effect,
-            "saved_bytes": saved_bytes,
-        }
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)
+        put = object.__setattr__
+        put(self, "pass_name", pass_name)
+        put(self, "rule", rule)
+        put(self, "site", site)
+        put(self, "removed", _items(before or removed))
+        put(self, "made", _items(after or made))
+        put(self, "reason", reason)
+        put(self, "effect", effect)
+        put(self, "saved_bytes", saved_bytes)
 
     @property
     def before(self) -> str:

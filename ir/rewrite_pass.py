@@ -33,7 +33,6 @@ from castsmith.ir.naming import settle_names
 from castsmith.ir.ops import opset_of, spell_casts
 from castsmith.ir.options import check_options
 from castsmith.ir.records import Records, Rewrite, RewriteResult, Site, TextItem
-from castsmith.ir.walks import all_nodes
 from castsmith.numerics.cast import NEWEST_OPSET
 
 
@@ -204,9 +203,14 @@ RULE, PASS, FROM = "castsmith.rule", "castsmith.pass", "castsmith.from"
 _FIRST_IR_VERSION = 10
 
 
-def note_provenance(model: onnx_ir.Model, old: set[onnx_ir.Node], rewrites: Iterable[Rewrite]) -> None:
-    """Mark the nodes that are not `old` with the rewrite that made them, identified by the names of their results."""
-    new = [node for node in all_nodes(model) if node not in old]
+def note_provenance(
+    model: onnx_ir.Model, nodes: Iterable[onnx_ir.Node], old: set[onnx_ir.Node], rewrites: Iterable[Rewrite]
+) -> None:
+    """Mark those `nodes` of the model that are not `old` with the rewrite that made them.
+
+    A rewrite is found by the names of the results of a node.
+    """
+    new = [node for node in nodes if node not in old]
     old.update(new)
     if not new or model.ir_version < _FIRST_IR_VERSION:
         return

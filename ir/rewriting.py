@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import onnx_ir
 
-from castsmith.ir.constants import constant_nodes, drop_if_unused
+from castsmith.ir.constants import constant_nodes, drop_if_unused, remove_unused
 from castsmith.ir.inference import Inference, Session
 from castsmith.ir.naming import Namer
 from castsmith.ir.records import Effect, Records, Refusal, Rewrite, RewriteResult
@@ -138,10 +138,10 @@ def detach(nodes: Iterable[onnx_ir.Node]) -> None:
 
 
 def _replace_uses(old: onnx_ir.Value, new: onnx_ir.Value) -> None:
-    """Make all nodes that read `old` read `new`, without a step of Python for each input of a node that has many."""
+    """Make all nodes that read `old` read `new`, without the checks and copies of onnx_ir."""
     for node, index in old.uses():
         inputs = node.inputs
-        if len(inputs) < _FEW or node.device_configurations:
+        if node.device_configurations:
             node.replace_input_with(index, new)
         else:
             node._inputs = (*inputs[:index], new, *inputs[index + 1 :])  # pyright: ignore[reportPrivateUsage]
@@ -204,7 +204,7 @@ def _replace_outputs(node: onnx_ir.Node, values: tuple[onnx_ir.Value, ...], name
             made += _hand_over_graph_output(old, new, node, namer)
         else:
             _replace_uses(old, new)
-    graph_of(node).remove(node, safe=True)
+    remove_unused(node)
     return made
 
 

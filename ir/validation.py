@@ -34,7 +34,7 @@ from castsmith.ir.ops import (
     type_attributes,
 )
 from castsmith.ir.text import site_of
-from castsmith.ir.walks import all_nodes, graphs_in
+from castsmith.ir.walks import graphs_in, nodes_now
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,7 @@ def _defaults_to_zero(attribute: onnx.defs.OpSchema.Attribute) -> bool:
 def require_order(model: onnx_ir.Model) -> None:
     """Raise OrderError if a node uses a result that is made after it."""
     seen: set[onnx_ir.Node] = set()
-    for node in all_nodes(model):
+    for node in nodes_now(model):
         for value in node.inputs:
             producer = None if value is None else value.producer()
             if value is not None and producer is not None and producer not in seen:

@@ -25,6 +25,28 @@ def all_nodes(model: onnx_ir.Model) -> Iterator[onnx_ir.Node]:
     return (node for scope in (model.graph, *model.functions.values()) for node in nodes_of(scope))
 
 
+def nodes_now(model: onnx_ir.Model) -> list[onnx_ir.Node]:
+    """Return every node of the model, as `all_nodes`, in a list that does not follow later changes."""
+    return [node for scope in (model.graph, *model.functions.values()) for node in nodes_in(scope)]
+
+
+def nodes_in(scope: onnx_ir.Graph | onnx_ir.Function) -> list[onnx_ir.Node]:
+    """Return the nodes of the scope in order, each followed by those in its subgraphs, as they are now."""
+    found: list[onnx_ir.Node] = []
+    _add_nodes(scope, found)
+    return found
+
+
+def _add_nodes(scope: onnx_ir.Graph | onnx_ir.Function, found: list[onnx_ir.Node]) -> None:
+    for node in scope:
+        found.append(node)
+        data = node.attributes.data
+        for attribute in data.values() if data else ():
+            if attribute.type in _HOLDING:
+                for subgraph in graphs_in(attribute):
+                    _add_nodes(subgraph, found)
+
+
 def nodes_of(scope: onnx_ir.Graph | onnx_ir.Function) -> Iterator[onnx_ir.Node]:
     """Yield the nodes of the scope in order, each followed by those in its subgraphs; the graph may change."""
     for node in scope:
@@ -208,13 +230,14 @@ class _Holders:
         """Add what the scope holds."""
         for node in scope:
             data = node.attributes.data
-            if data:
-                self.add(node, data)
-                for attribute in data.values():
-                    if attribute.type in _HOLDING:
-                        for subgraph in graphs_in(attribute):
-                            self.graphs.append(subgraph)
-                            self.search(subgraph)
+            for name, attribute in data.items() if data else ():
+                kind = attribute.type
+                if kind in _HOLDING:
+                    for subgraph in graphs_in(attribute):
+                        self.graphs.append(subgraph)
+                        self.search(subgraph)
+                elif kind in _WITH_TENSORS:
+                    self.add(node, {name: attribute})
 
     def add(self, owner: onnx_ir.Node | onnx_ir.Function, attributes: Mapping[str, onnx_ir.Attr]) -> None:
         """Add the attributes that hold tensors."""

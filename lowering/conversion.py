@@ -18,7 +18,7 @@ from castsmith.ir.records import Diagnostic, Records, Severity, Site
 from castsmith.ir.rewrite_pass import note_provenance
 from castsmith.ir.targets import as_target, load_target
 from castsmith.ir.text import site_of
-from castsmith.ir.walks import all_nodes, all_values, nodes_of
+from castsmith.ir.walks import all_nodes, all_values, nodes_now, nodes_of
 from castsmith.lowering.accuracy import Inputs, Reference, measure, reference
 from castsmith.lowering.check import unreported_errors
 from castsmith.lowering.fewest import Fewest
@@ -207,7 +207,7 @@ def _attempt(
             found = _with_second(found, outcome) if is_converted else outcome
             is_converted = is_converted or step.to == request.to
         if request.provenance and outcome.modified:
-            note_provenance(work, known, outcome.records.rewrites)
+            note_provenance(work, nodes_now(work), known, outcome.records.rewrites)
     records.diagnostics += [each for each in _left_mixed(work) if each.site not in mixed]
     records.diagnostics += _unsupported(work, request.target, records.diagnostics)
     records.diagnostics += _without_kernel(work, request)

@@ -204,7 +204,7 @@ def optimize_loaded(model: onnx_ir.Model, options: Options) -> Result:
             accepted = retyped(session.records.rewrites)
             verdict = require_same(before, session.model, name, accept=accepted, **comparing)
         if provenance and outcome.modified:
-            note_provenance(session.model, known, outcome.records.rewrites)
+            note_provenance(session.model, session.nodes, known, outcome.records.rewrites)
         if passes is None and outcome.modified and specs:
             specs[:0] = AFTER.get(name, ())
     if passes is None and until is None:
@@ -223,7 +223,8 @@ def _report_what_is_left(session: Session, rules: PromotionRules, target: Target
 
     inference, told = session.inference(rules), session.records.diagnostics
     known = {(each.code, each.site) for each in told}
-    found = (*result_findings(session.model, inference), *trunc_findings(session.model))
+    nodes, imports = session.nodes, session.imports
+    found = (*result_findings(nodes, imports, inference), *trunc_findings(nodes, imports))
     told += [each for each in found if each.severity is Severity.ERROR and (each.code, each.site) not in known]
     if target is not None:
         from castsmith.lowering.check import device_findings, unreported_errors

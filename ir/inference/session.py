@@ -17,7 +17,7 @@ import onnx_ir
 from castsmith.ir.inference.walk import Inference, infer_element_types
 from castsmith.ir.naming import Namer
 from castsmith.ir.records import Records
-from castsmith.ir.walks import Scope, all_nodes, graphs_in, holders, imports_by_scope
+from castsmith.ir.walks import Scope, graphs_in, holders, imports_by_scope, nodes_now
 from castsmith.numerics.promotion import PromotionRules
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Session:
     def nodes(self) -> Sequence[onnx_ir.Node]:
         """All nodes of the present model, as in `castsmith.ir.walks.all_nodes`; the list itself never changes."""
         if self._nodes is None:
-            self._nodes = list(all_nodes(self.model))
+            self._nodes = nodes_now(self.model)
         return self._nodes
 
     @property

@@ -16,6 +16,7 @@ from castsmith.ir.io import as_model
 from castsmith.ir.records import Diagnostic, Refusal, Severity, Site
 from castsmith.ir.rewrite_pass import require_known_opset
 from castsmith.ir.targets import Target, as_target
+from castsmith.ir.walks import imports_by_scope, nodes_now
 from castsmith.lowering.check.casts import cast_findings
 from castsmith.lowering.check.causes import with_causes
 from castsmith.lowering.check.target import target_findings
@@ -79,14 +80,15 @@ def _all_findings(
     model: onnx_ir.Model, inference: Inference | None, rules: PromotionRules, target: Target | None
 ) -> Iterator[Diagnostic]:
     """Yield what is found, by kind and then in the order of the graph."""
+    nodes, imports = nodes_now(model), imports_by_scope(model)
     if inference is not None:
         yield from operand_findings(model, inference, rules)
-        yield from result_findings(model, inference)
+        yield from result_findings(nodes, imports, inference)
         yield from declared_findings(model, inference)
         yield from cast_findings(model, inference)
     yield from operator_findings(model)
     yield from _constant_findings(model)
-    yield from trunc_findings(model)
+    yield from trunc_findings(nodes, imports)
     if target is not None:
         yield from target_findings(model, inference, target)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 import onnx_ir
@@ -14,7 +14,7 @@ from castsmith.ir.errors import ModelError
 from castsmith.ir.ops import TruncNode, is_trunc, read_trunc, trunc_operands
 from castsmith.ir.records import Diagnostic, Severity
 from castsmith.ir.text import site_of
-from castsmith.ir.walks import all_nodes, imports_by_scope
+from castsmith.ir.walks import Scope
 from castsmith.numerics.errors import TruncError
 from castsmith.numerics.trunc import rounding_function
 
@@ -23,10 +23,9 @@ Parameters = dict[str, NDArray[np.float64]]
 _FINN = "finn.custom_op.general"
 
 
-def trunc_findings(model: onnx_ir.Model) -> Iterator[Diagnostic]:
-    """Yield Trunc nodes of no version, of a guessed one, and suspicious ones."""
-    imports = imports_by_scope(model)
-    for node in all_nodes(model):
+def trunc_findings(nodes: Iterable[onnx_ir.Node], imports: Mapping[Scope, Mapping[str, int]]) -> Iterator[Diagnostic]:
+    """Yield Trunc nodes of no version, of a guessed one, and suspicious ones; arguments as in `result_findings`."""
+    for node in nodes:
         if not is_trunc(node) or node.graph is None:
             continue
         try:

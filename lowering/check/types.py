@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import onnx_ir
 
@@ -11,7 +11,7 @@ from castsmith.ir.inference import Disagreement, Inference
 from castsmith.ir.ops import DEFAULT_DOMAINS, actual_outputs, is_trunc, op_formals, op_key, opset_of
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.text import operands_text, site_of
-from castsmith.ir.walks import all_nodes, imports_by_scope
+from castsmith.ir.walks import Scope, all_nodes, imports_by_scope
 from castsmith.numerics.errors import PromotionError
 from castsmith.numerics.promotion import PromotionRules, common_type
 from castsmith.numerics.types import type_name
@@ -63,10 +63,17 @@ def operand_findings(model: onnx_ir.Model, inference: Inference, rules: Promotio
         yield Diagnostic("mixed-operand-types", Severity.ERROR, site, message, "optimize casts it", subject)
 
 
-def result_findings(model: onnx_ir.Model, inference: Inference) -> Iterator[Diagnostic]:
-    """Yield types that the attributes of an operator request and the opset of the model does not support."""
-    imports, types, sound = imports_by_scope(model), inference.types, set[tuple[object, ...]]()
-    for node in all_nodes(model):
+def result_findings(
+    nodes: Iterable[onnx_ir.Node], imports: Mapping[Scope, Mapping[str, int]], inference: Inference
+) -> Iterator[Diagnostic]:
+    """Yield types that the attributes of an operator request and the opset of the model does not support.
+
+    Args:
+        nodes: All nodes of the model.
+        imports: The opset imports of each graph.
+    """
+    types, sound = inference.types, set[tuple[object, ...]]()
+    for node in nodes:
         # Most nodes are repetitions of others that are sound.
         kind = (node.domain, node.op_type, node.graph, *map(types.get, node.outputs))
         if kind in sound:

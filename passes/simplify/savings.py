@@ -56,8 +56,8 @@ class Savings:
     def _cast(self, node: onnx_ir.Node) -> float:
         if not _is_cast(node) or node.inputs[0] is None:
             return 0.0
-        ends = node.inputs[0], node.outputs[0]
-        return self._elements(*ends) * sum(self._itemsize(value) for value in ends)
+        source, result = node.inputs[0], node.outputs[0]
+        return self._elements(source, result) * (self._itemsize(source) + self._itemsize(result))
 
     def _narrower(self, old: onnx_ir.Value | None, new: onnx_ir.Value) -> float:
         if old is None or new.const_value is not None:
