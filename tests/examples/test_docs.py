@@ -56,9 +56,10 @@ def test_what_is_not_run_is_known() -> None:
     left_out = {page: [block.not_run for block in blocks(PAGES[page]) if block.not_run] for page in WRITTEN}
     left_out = {page: reasons for page, reasons in left_out.items() if "/deviations/" not in page}
     assert {page: len(reasons) for page, reasons in left_out.items() if reasons} == {
+        "README.md": 1,
         "docs/conformance/index.md": 1,
         "docs/contributing.md": 1,
-        "docs/index.md": 1,
+        "docs/index.md": 4,
         "docs/releasing.md": 2,
         "docs/speed.md": 1,
         "docs/testing.md": 1,

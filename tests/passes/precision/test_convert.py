@@ -213,6 +213,17 @@ def test_bad_requests_are_refused_in_a_sentence(options: dict[str, Any], message
     assert str(refused.value).count(". ") == 0
 
 
+def test_an_opset_without_the_precision_is_refused_with_the_way_out() -> None:
+    text = '<ir_version: 7, opset_import: ["": 12]> g (float[n] x) => (float[n] y) { y = Relu (x) }'
+    with pytest.raises(OptionError) as refused:
+        convert(onnx.parser.parse_model(text), to="bfloat16")
+    assert str(refused.value) == (
+        "the model cannot be converted to bfloat16: Cast of opset 12 does not support bfloat16 "
+        "(opset 13 allows it); onnx.version_converter raises it."
+    )
+    assert convert(onnx.parser.parse_model(text.replace("12", "13")), to="bfloat16").precisions
+
+
 def test_patterns_name_nodes_operators_and_modules() -> None:
     before = model("chain")
     for node, scope in zip(before.graph.node, ("enc/layer.0", "enc/layer.1", "dec"), strict=True):
