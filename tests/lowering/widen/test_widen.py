@@ -22,6 +22,7 @@ from castsmith.lowering.formats import NarrowPolicy
 from castsmith.lowering.opset.version import LegalizeVersion
 from castsmith.lowering.pipeline import optimize
 from castsmith.lowering.widen.run import WidenFloats
+from castsmith.lowering.widen.storage import effect_in_float
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.types import ELEMENT_TYPES, type_name
 from tests.lowering.encodings import patterns
@@ -298,6 +299,28 @@ def test_the_record_claims_no_more_than_is_so(lacks: frozenset[DataType]):
     records = WidenFloats(replace(CPU, lacks=CPU.lacks | lacks))(model).records
     found = {rewrite.site.op: rewrite.effect for rewrite in records.rewrites if rewrite.site.op}
     assert found == {"Div": Effect.BIT_EXACT, "Softmax": Effect.IN_WIDER_TYPE}
+
+
+@pytest.mark.parametrize(
+    ("node", "effect"),
+    [
+        ("PRelu (x, w)", Effect.BIT_EXACT),  # a product of two numbers of the type
+        (
+            "LeakyRelu <alpha = 0.1> (x)",
+            Effect.IN_WIDER_TYPE,
+        ),  # alpha has more digits, and its product is rounded twice
+        ("Sum (x, w, x)", Effect.IN_WIDER_TYPE),
+        ("Mean (x, w)", Effect.IN_WIDER_TYPE),
+        ("ScatterElements (x, i, w)", Effect.BIT_EXACT),
+        ('ScatterElements <reduction = "max"> (x, i, w)', Effect.BIT_EXACT),
+        ('ScatterElements <reduction = "add"> (x, i, w)', Effect.IN_WIDER_TYPE),
+    ],
+)
+def test_the_effect_of_a_computation_in_float(node: str, effect: Effect):
+    text = f"""<ir_version: 10, opset_import: ["": 21]>
+        g (bfloat16[2,2] x, bfloat16[2,2] w, int64[2,2] i) => (bfloat16[2,2] y) {{ y = {node} }}"""
+    model = onnx_ir.from_proto(onnx.parser.parse_model(text))
+    assert effect_in_float(model.graph[0]) is effect
 
 
 @pytest.mark.parametrize("dtype", [BF16, F16])
