@@ -256,6 +256,3 @@ def _before(node: onnx_ir.Node, errors: Mapping[str, float]) -> float:
 def _leaps(model: onnx_ir.Model, name: str, added: float, errors: Mapping[str, float]) -> bool:
     node = next(node for node in model.graph if node.outputs and node.outputs[0].name == name)
     return added > _LEAP * _before(node, errors)
-
-
-# Inputs as callers give them.

@@ -1,4 +1,4 @@
-"""castsmith explain: for a code what it says, why it matters, how to mend it, and when to silence it."""
+"""castsmith explain: for a code what it says, why it matters, how to fix it, and when to silence it."""
 
 from __future__ import annotations
 

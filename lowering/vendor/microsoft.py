@@ -21,7 +21,7 @@ from castsmith.ir.rewriting import Replacement
 from castsmith.lowering.builder import dtype_of
 from castsmith.lowering.custom import NodeBuilder
 from castsmith.lowering.encodings import clamped, number
-from castsmith.lowering.vendor.operands import integers, need_opset, operand, required, required_float
+from castsmith.lowering.vendor.operands import integers, need_opset, operand, required, required_float, scalar, shaped
 from castsmith.numerics.types import type_name
 
 _BYTES = (DataType.UINT8, DataType.INT8)
@@ -80,31 +80,18 @@ def _granularity(
     """Return scale and zero point in the form of the standard: scalars if they are of the whole tensor."""
     if "axis" in node.attributes:
         return scale, zero, {"axis": node.attributes.get_int("axis", 0)}
-    return _scalar(build, scale), None if zero is None else _scalar(build, zero), {}
-
-
-def _scalar(build: NodeBuilder, value: onnx_ir.Value) -> onnx_ir.Value:
-    if value.shape is not None and value.shape.rank() == 0:
-        return value
-    return shaped(build, value, [])
+    return scalar(build, scale), None if zero is None else scalar(build, zero), {}
 
 
 def _spread(node: onnx_ir.Node, build: NodeBuilder, x: onnx_ir.Value, value: onnx_ir.Value) -> onnx_ir.Value:
     """Return scale or zero point in a shape that broadcasts against x."""
     if "axis" not in node.attributes:
-        return _scalar(build, value)
+        return scalar(build, value)
     if x.shape is None:
         raise ModelError("the rank of the input is unknown")
     axis = node.attributes.get_int("axis", 0)
     after = -axis - 1 if axis < 0 else x.shape.rank() - axis - 1
     return shaped(build, value, [-1] + [1] * after)
-
-
-def shaped(build: NodeBuilder, value: onnx_ir.Value, shape: list[int]) -> onnx_ir.Value:
-    """Return the value in the shape."""
-    y = build.op("Reshape", value, build.constant(integers(shape), "shape"))
-    y.shape = onnx_ir.Shape([None if dim < 0 else dim for dim in shape])
-    return y
 
 
 def matmul_nbits(node: onnx_ir.Node, build: NodeBuilder) -> Replacement:

@@ -80,5 +80,19 @@ def integers(values: list[int]) -> NDArray[np.int64]:
     return np.array(values, np.int64)
 
 
+def shaped(build: NodeBuilder, value: onnx_ir.Value, shape: list[int]) -> onnx_ir.Value:
+    """Return the value in the shape."""
+    y = build.op("Reshape", value, build.constant(integers(shape), "shape"))
+    y.shape = onnx_ir.Shape([None if dim < 0 else dim for dim in shape])
+    return y
+
+
+def scalar(build: NodeBuilder, value: onnx_ir.Value) -> onnx_ir.Value:
+    """Return a value of one element without dimensions."""
+    if value.shape is not None and value.shape.rank() == 0:
+        return value
+    return shaped(build, value, [])
+
+
 def _named(value: onnx_ir.Value) -> str:
     return "of unknown type" if value.dtype is None else type_name(value.dtype)

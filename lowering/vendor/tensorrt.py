@@ -24,7 +24,7 @@ from castsmith.ir.records import Effect
 from castsmith.ir.rewriting import Replacement
 from castsmith.lowering.builder import dtype_of
 from castsmith.lowering.custom import NodeBuilder
-from castsmith.lowering.vendor.operands import FLOATS, integers, need_opset, read_as, required, required_float
+from castsmith.lowering.vendor.operands import FLOATS, integers, need_opset, read_as, required, required_float, scalar
 from castsmith.numerics.types import type_name
 
 DOMAIN = "trt"
@@ -109,10 +109,7 @@ def quantize_fp4_dynamically(node: onnx_ir.Node, build: NodeBuilder) -> Replacem
     """Write TRT_FP4DynamicQuantize, which computes scales of float8e4m3fn, given one of float."""
     need_opset(build, _FIRST[DataType.FLOAT4E2M1], "float4e2m1")
     x, layout = build.cast(required_float(node, 0), DataType.FLOAT), _blocks(node, 1, _FP4_BLOCK)
-    whole = build.cast(required_float(node, 1), DataType.FLOAT)
-    if whole.shape is None or whole.shape.rank() > 0:
-        whole = build.op("Reshape", whole, build.constant(integers([]), "shape"))
-        whole.shape = onnx_ir.Shape([])
+    whole = scalar(build, build.cast(required_float(node, 1), DataType.FLOAT))
     if node.attributes.get_int("scale_type", int(DataType.FLOAT8E4M3FN)) != DataType.FLOAT8E4M3FN:
         raise ModelError("only scales of float8e4m3fn have a replacement")
     exact = build.op("Div", _block_maxima(build, x, layout), _LARGEST[DataType.FLOAT4E2M1])

@@ -27,7 +27,6 @@ from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.rewriting import Replacement, apply_replacement
 from castsmith.ir.targets import Target, operands_of_several_types
 from castsmith.ir.text import site_of
-from castsmith.ir.walks import all_nodes
 from castsmith.lowering.builder import Builder, new_constants
 from castsmith.lowering.encodings import inferred_declared
 from castsmith.lowering.float8 import Types
@@ -58,11 +57,11 @@ class UnifyOperands(SessionPass):
 
 def unify_operands(session: Session, target: Target, records: Records) -> None:
     """Apply the rule to every node."""
-    if not any(node.op_type in target.one_type for node in all_nodes(session.model)):
+    if not any(node.op_type in target.one_type for node in session.nodes):
         return
     types, namer = session.inference(PromotionRules()).types, session.namer()
     with inferred_declared(session.model, types):
-        for node in list(all_nodes(session.model)):
+        for node in session.nodes:
             if node.graph is None or node.op_identifier() in session.model.functions:
                 continue
             answer = _unified(node, target, types, session.imports[node.graph])

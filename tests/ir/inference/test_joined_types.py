@@ -43,38 +43,29 @@ def test_a_state_that_keeps_its_type_converts_what_the_body_returns() -> None:
     assert joined(loop("float[2]", "r = Mul (h, h)")) == ({}, {"b 1": "float"}, ["float"])
 
 
+def two_states(inputs: str, states: str, body: str, gives: str) -> str:
+    """A Loop over the inputs s and t, whose body returns two floats."""
+    return f"""<ir_version: 10, opset_import: ["" : 21]>
+    g (int64 n, {inputs}) => ({gives}[2] y, {gives}[2] z) {{
+      y, z = Loop (n, , s, t) <body = b (int64 i, bool c, {states}) => (bool co, float[2] r, float[2] q) {{
+        co = Identity (c)
+        {body}
+      }}>
+    }}"""
+
+
 def test_a_state_that_widens_with_each_walk() -> None:
     """The first walk returns float, the second, with a state of float, double: only the last one counts."""
-    text = """<ir_version: 10, opset_import: ["" : 21]>
-    g (int64 n, float16[2] s, float16[2] t, double[2] d) => (double[2] y, double[2] z) {
-      y, z = Loop (n, , s, t) <body = b (int64 i, bool c, float16[2] a, float16[2] e) 
-        => (bool co, float[2] r, float[2] q) {
-        co = Identity (c)
-        r = Abs (e)
-        q = Abs (d)
-      }>
-    }"""
-    inputs, outputs, types = joined(text)
-    assert inputs == {"Loop 2": "double", "Loop 3": "double"}
-    assert outputs == {}
-    assert types == ["double", "double"]
+    inputs, states = "float16[2] s, float16[2] t, double[2] d", "float16[2] a, float16[2] e"
+    text = two_states(inputs, states, "r = Abs (e) q = Abs (d)", "double")
+    assert joined(text) == ({"Loop 2": "double", "Loop 3": "double"}, {}, ["double", "double"])
 
 
 def test_a_conversion_of_an_earlier_walk_is_forgotten() -> None:
     """In the first walk the state is float16 and the body returns float16 beside it; then both are float."""
-    text = """<ir_version: 10, opset_import: ["" : 21]>
-    g (int64 n, float16[2] s, float[2] t, float[2] f) => (float[2] y, float[2] z) {
-      y, z = Loop (n, , s, t) <body = b (int64 i, bool c, float16[2] a, float[2] e) 
-        => (bool co, float[2] r, float[2] q) {
-        co = Identity (c)
-        r = Abs (f)
-        q = Abs (a)
-      }>
-    }"""
-    inputs, outputs, types = joined(text)
-    assert inputs == {"Loop 2": "float"}
-    assert outputs == {}
-    assert types == ["float", "float"]
+    inputs, states = "float16[2] s, float[2] t, float[2] f", "float16[2] a, float[2] e"
+    text = two_states(inputs, states, "r = Abs (f) q = Abs (a)", "float")
+    assert joined(text) == ({"Loop 2": "float"}, {}, ["float", "float"])
 
 
 def test_states_and_scanned_values_of_a_scan() -> None:
