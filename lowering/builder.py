@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from castsmith.ir.naming import Namer
 from castsmith.ir.ops import GIVES_BOOL
 from castsmith.ir.rewriting import place_constant
 from castsmith.numerics.errors import InternalError, present
-from castsmith.numerics.types import CODED_TYPES
+from castsmith.numerics.types import CODED_TYPES, type_name
 
 ConstantHome = Callable[[str, npt.NDArray[Any]], onnx_ir.Value]
 """Returns a value for a constant array that the nodes may use; equal arrays may share one."""
@@ -147,6 +147,39 @@ def at_least(build: Builder, x: onnx_ir.Value, bound: Operand) -> onnx_ir.Value:
         return build.op("Or", build.op("Greater", x, bound), build.op("Equal", x, bound))
     before = np.nextafter(np.array(bound, dtype_of(x).numpy()), np.array(-np.inf, dtype_of(x).numpy()))
     return build.op("Greater", x, before.item())
+
+
+def computed_in(
+    node: onnx_ir.Node,
+    to: DataType,
+    attributes: Sequence[onnx_ir.Attr],
+    cast_input: Callable[[int, onnx_ir.Value], bool],
+    given: Callable[[onnx_ir.Value], DataType | None],
+) -> tuple[tuple[onnx_ir.Node, ...], tuple[onnx_ir.Value, ...]]:
+    """Return the node in another type, with casts before and after it, and its results under their names.
+
+    Args:
+        node: The node.
+        to: The type to compute in.
+        attributes: Those of the new node.
+        cast_input: True for the inputs to cast to the type, by index and value.
+        given: The type that a result is cast back to; None for a result that keeps its type.
+    """
+    build = Builder(new_constants([]))
+    inputs = [
+        build.cast(value, to) if value is not None and cast_input(index, value) else value
+        for index, value in enumerate(node.inputs)
+    ]
+    made = onnx_ir.Node("", node.op_type, inputs, attributes, num_outputs=len(node.outputs))
+    build.nodes.append(made)
+    outputs: list[onnx_ir.Value] = []
+    for old, new in zip(node.outputs, made.outputs, strict=True):
+        back = given(old)
+        new.type, new.shape = old.type if back is None else onnx_ir.TensorType(to), old.shape
+        new.name = old.name if back is None or not old.name else f"{old.name}_{type_name(to)}"
+        outputs.append(new if back is None or not old.name else build.cast(new, back))
+        outputs[-1].name = old.name
+    return tuple(build.nodes), tuple(outputs)
 
 
 def _broadcast(shapes: list[onnx_ir.Shape | None]) -> onnx_ir.Shape | None:

@@ -41,7 +41,7 @@ from castsmith.ir.rewriting import Replacement, apply_replacement
 from castsmith.ir.targets import Target
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes
-from castsmith.lowering.builder import Builder, new_constants
+from castsmith.lowering.builder import Builder, computed_in, new_constants
 from castsmith.lowering.encodings import Encoding, inferred_declared, mentioned_types, retyped_attributes
 from castsmith.lowering.float8 import (
     Context,
@@ -263,23 +263,15 @@ def _widened(node: onnx_ir.Node, target: Target, types: Types, opset: int) -> Re
     dtype = lacking[0]
     if obstacle := _obstacle(node, dtype, target, types, opset):
         return Refusal(NAME, "widen", site_of(node), obstacle)
-    build = Builder(new_constants([]))
-    inputs = [
-        build.cast(value, DataType.FLOAT) if value is not None and types.get(value, value.dtype) == dtype else value
-        for value in node.inputs
-    ]
-    attributes = retyped_attributes(node, dtype, DataType.FLOAT, widened_tensor)
-    wide = onnx_ir.Node("", node.op_type, inputs, attributes, num_outputs=len(node.outputs))
-    build.nodes.append(wide)
-    outputs: list[onnx_ir.Value] = []
-    for old, new in zip(node.outputs, wide.outputs, strict=True):
-        narrow = types.get(old, old.dtype) == dtype
-        new.type, new.shape = onnx_ir.TensorType(DataType.FLOAT) if narrow else old.type, old.shape
-        new.name = f"{old.name}_float" if narrow else old.name
-        outputs.append(build.cast(new, dtype) if narrow else new)
-        outputs[-1].name = old.name
+    nodes, outputs = computed_in(
+        node,
+        DataType.FLOAT,
+        retyped_attributes(node, dtype, DataType.FLOAT, widened_tensor),
+        lambda _, value: types.get(value, value.dtype) == dtype,
+        lambda old: dtype if types.get(old, old.dtype) == dtype else None,
+    )
     reason = f"{target.name} has no {node.op_type} of {type_name(dtype)} at opset {opset}: in float, rounded once"
-    return Replacement("widen", reason, tuple(build.nodes), outputs=tuple(outputs), effect=effect_in_float(node))
+    return Replacement("widen", reason, nodes, outputs=outputs, effect=effect_in_float(node))
 
 
 def _obstacle(node: onnx_ir.Node, dtype: DataType, target: Target, types: Types, opset: int) -> str | None:

@@ -27,7 +27,7 @@ from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.rewriting import Replacement, apply_replacement
 from castsmith.ir.targets import Target, operands_of_several_types
 from castsmith.ir.text import site_of
-from castsmith.lowering.builder import Builder, new_constants
+from castsmith.lowering.builder import computed_in
 from castsmith.lowering.encodings import inferred_declared
 from castsmith.lowering.float8 import Types
 from castsmith.lowering.widen.storage import NAME
@@ -121,20 +121,10 @@ def _is_held(value: onnx_ir.Value | None, dtype: DataType) -> bool:
 def _in_one_type(
     node: onnx_ir.Node, operands: Mapping[int, DataType], dtype: DataType, types: Types, reason: str, effect: Effect
 ) -> Replacement:
-    build = Builder(new_constants([]))
-    inputs = [
-        build.cast(value, dtype) if index in operands and value is not None else value
-        for index, value in enumerate(node.inputs)
-    ]
+    def given(old: onnx_ir.Value) -> DataType | None:
+        found = _type_of(old, types)
+        return found if found in operands.values() and found != dtype else None
+
     attributes = [each for each in node.attributes.values() if each.name != "precision"]
-    made = onnx_ir.Node("", node.op_type, inputs, attributes, num_outputs=len(node.outputs))
-    build.nodes.append(made)
-    outputs: list[onnx_ir.Value] = []
-    for old, new in zip(node.outputs, made.outputs, strict=True):
-        given = _type_of(old, types)
-        changes = given in operands.values() and given != dtype
-        new.type, new.shape = onnx_ir.TensorType(dtype) if changes else old.type, old.shape
-        new.name = f"{old.name}_{type_name(dtype)}" if changes and old.name else old.name
-        outputs.append(build.cast(new, given) if given is not None and changes and old.name else new)
-        outputs[-1].name = old.name
-    return Replacement("unify-operands", reason, tuple(build.nodes), outputs=tuple(outputs), effect=effect)
+    nodes, outputs = computed_in(node, dtype, attributes, lambda index, _: index in operands, given)
+    return Replacement("unify-operands", reason, nodes, outputs=outputs, effect=effect)
