@@ -90,7 +90,9 @@ def add_inputs(parser: Any) -> None:
     """Add the options that choose the inputs on which models are run."""
     parser.add_argument("--dim", metavar="NAME=SIZE", action="append", default=[], help="size of a symbolic dimension")
     parser.add_argument(
-        "--inputs", metavar="FILE.npz", help="run on these arrays instead: `name`, or `set/name` for many"
+        "--inputs",
+        metavar="FILE.npz",
+        help="run on these arrays instead: `name`, or `set/name` for many; or a folder of such files",
     )
 
 
@@ -219,23 +221,8 @@ _NAMED = 8
 
 
 def read_inputs(path: str) -> Iterator[tuple[str, dict[str, np.ndarray[Any, Any]]]]:
-    """Return the arrays of an .npz by set: `in0/x` is the input x of the set in0; sets named `out...` are results."""
-    import zipfile
-    import zlib
+    """Yield the sets of inputs in a file, a folder or standard input, as `castsmith.verify` reads them."""
+    from castsmith.cli.models import STREAM, read_stdin
+    from castsmith.ir.verify import stored_sets
 
-    import numpy as np
-
-    from castsmith.cli.models import STREAM, read_stdin, shown
-    from castsmith.ir.errors import ModelError
-
-    if path != STREAM and os.path.exists(path) and not os.path.isfile(path):
-        raise ModelError(f"{path}: not an ordinary file.")
-    sets: dict[str, dict[str, Any]] = {}
-    try:
-        with np.load(io.BytesIO(read_stdin()) if path == STREAM else path, allow_pickle=False) as file:
-            for key in file.files:
-                name, _, value = key.rpartition("/")
-                sets.setdefault(name, {})[value] = file[key]
-    except (ValueError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error, AttributeError, KeyError):
-        raise ModelError(f"{shown(path)}: not an .npz file of arrays.") from None
-    yield from ((name or "given", arrays) for name, arrays in sets.items() if not name.startswith("out"))
+    return stored_sets(io.BytesIO(read_stdin()) if path == STREAM else path)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from castsmith.lazy import door
 
 if TYPE_CHECKING:
-    from castsmith.ir.verify.given import GivenInputs, given_sets
+    from castsmith.ir.verify.given import GivenInputs, given_sets, stored_sets
     from castsmith.ir.verify.run import require_no_difference, require_same, verify
     from castsmith.ir.verify.sets import mild_sets
     from castsmith.ir.verify.verdict import Mismatch, Verdict
@@ -31,6 +31,7 @@ __all__ = [
     "mild_sets",
     "require_no_difference",
     "require_same",
+    "stored_sets",
     "verify",
 ]
 
@@ -38,7 +39,7 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = door(
         __name__,
         {
-            "given": ("GivenInputs", "given_sets"),
+            "given": ("GivenInputs", "given_sets", "stored_sets"),
             "run": ("require_no_difference", "require_same", "verify"),
             "sets": ("mild_sets",),
             "verdict": ("Mismatch", "Verdict"),

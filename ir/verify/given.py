@@ -7,7 +7,7 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import IO, Any, cast
 
 import numpy as np
 import onnx_ir
@@ -70,7 +70,7 @@ def _content(value: object, told: str) -> Any:
 
 def _named(inputs: GivenInputs) -> Iterator[tuple[str, Mapping[str, Array]]]:
     if isinstance(inputs, str | os.PathLike):
-        yield from _from_files(Path(inputs))
+        yield from stored_sets(os.fspath(inputs))
     elif isinstance(inputs, Mapping):
         yield _ONLY, cast("Mapping[str, Array]", inputs)
     else:
@@ -78,20 +78,46 @@ def _named(inputs: GivenInputs) -> Iterator[tuple[str, Mapping[str, Array]]]:
             yield each if isinstance(each, tuple) else (f"set {number}", each)
 
 
-def _from_files(path: Path) -> Iterator[tuple[str, Mapping[str, Array]]]:
-    """The sets in a folder of .npz, one each, or of .npy, one input each, or in one .npz."""
-    files = sorted(path.glob("*.npz")) if path.is_dir() else [path]
+def stored_sets(source: str | IO[bytes]) -> Iterator[tuple[str, dict[str, Array]]]:
+    """Yield the sets in a folder of .npz, one each, or of .npy, one input each, or in one .npz, named or open.
+
+    `in0/x` of an .npz is the input x of the set in0. Sets named `out...` are expected results, and are left out.
+
+    Raises:
+        ModelError: The source cannot be read; the message names it, or standard input.
+        OptionError: The name is empty.
+    """
+    told = source if isinstance(source, str) else "standard input"
+    if not told:
+        raise OptionError("the name of the file of inputs is empty.")
     try:
-        if path.is_dir() and not files:
-            yield path.name, {each.stem: np.load(each, allow_pickle=False) for each in sorted(path.glob("*.npy"))}
-        for file in files:
-            with np.load(file, allow_pickle=False) as arrays:
-                sets: dict[str, dict[str, Array]] = {}
-                for key in arrays.files:
-                    name, _, value = key.rpartition("/")
-                    sets.setdefault(name or file.stem, {})[value] = arrays[key]
-            yield from sets.items()
+        yield from _in_folder(Path(source)) if isinstance(source, str) else _in_npz(source, "given")
     except OSError as error:
-        raise ModelError(f"{path}: the inputs cannot be read ({error.strerror or error}).") from None
-    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise ModelError(f"{path}: the inputs cannot be read ({error}).") from None
+        raise ModelError(f"{told}: the inputs cannot be read ({error.strerror or error}).") from None
+    except (ValueError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error, AttributeError, KeyError):
+        raise ModelError(f"{told}: not an .npz file of arrays.") from None
+
+
+def _in_folder(path: Path) -> Iterator[tuple[str, dict[str, Array]]]:
+    """Yield the sets in a folder, or in one file."""
+    if not path.is_dir():
+        if path.exists() and not path.is_file():
+            raise ModelError(f"{path}: not an ordinary file.")
+        yield from _in_npz(path, path.stem)
+    elif files := sorted(path.glob("*.npz")):
+        for file in files:
+            yield from _in_npz(file, file.stem)
+    elif files := sorted(path.glob("*.npy")):
+        yield path.name, {each.stem: np.load(each, allow_pickle=False) for each in files}
+    else:
+        raise ModelError(f"{path}: the folder has no .npz or .npy file.")
+
+
+def _in_npz(file: Path | IO[bytes], alone: str) -> Iterator[tuple[str, dict[str, Array]]]:
+    """Yield the sets in an .npz; arrays without a set are the set `alone`."""
+    sets: dict[str, dict[str, Array]] = {}
+    with np.load(file, allow_pickle=False) as arrays:
+        for key in arrays.files:
+            name, _, value = key.rpartition("/")
+            sets.setdefault(name or alone, {})[value] = arrays[key]
+    yield from ((name, arrays) for name, arrays in sets.items() if not name.startswith("out"))

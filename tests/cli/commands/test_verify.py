@@ -41,10 +41,13 @@ def test_given_inputs(castsmith: Command, tmp_path: Path) -> None:
     b = write_model(tmp_path / "b.onnx", HEAD + "g (float[N] x) => (float[N] y) { y = Identity (x) }")
     arrays: dict[str, Any] = {"in0/x": np.ones(3, np.float32), "out0/y": np.ones(3, np.float32)}
     np.savez(tmp_path / "good.npz", **arrays)
+    (tmp_path / "sets").mkdir()
     np.savez(tmp_path / "bad.npz", x=-np.ones(3, np.float32))
     (tmp_path / "no.npz").write_text("no")
     assert castsmith("verify", a, b, "--inputs", tmp_path / "good.npz").code == 0
     assert castsmith("verify", a, b, "--inputs", tmp_path / "bad.npz").code == 1
+    (tmp_path / "bad.npz").rename(tmp_path / "sets" / "bad.npz")
+    assert castsmith("verify", a, b, "--inputs", tmp_path / "sets").code == 1
     for words in (("--inputs", str(tmp_path / "no.npz")), ("--dim", "N"), ("--dim", "N=many")):
         ended = castsmith("verify", a, b, *words)
         assert ended.code == 2

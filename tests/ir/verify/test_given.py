@@ -22,7 +22,11 @@ GIVEN: dict[str, Any] = {"x": np.float32(2), "z": np.ones(3, np.float32)}
 
 
 def saved(folder: Path) -> Path:
+    """Save one set of inputs alone, and beside it two with their results."""
     np.savez(folder / "data.npz", x=GIVEN["x"], z=GIVEN["z"])
+    (folder / "sets").mkdir()
+    sets = {f"in{number}/{name}": value for number in range(2) for name, value in GIVEN.items()}
+    np.savez(folder / "sets" / "all.npz", **sets, **{"out0/y": GIVEN["z"]})
     return folder / "data.npz"
 
 
@@ -34,10 +38,13 @@ def saved(folder: Path) -> Path:
         ([("one", GIVEN)], ["one"]),
         ("npz", ["data"]),
         ("folder", ["data"]),
+        ("sets", ["in0", "in1"]),
     ],
 )
 def test_forms_of_inputs(inputs: Any, names: list[str], tmp_path: Path) -> None:
-    given = {"npz": saved(tmp_path), "folder": tmp_path}.get(inputs, inputs) if isinstance(inputs, str) else inputs
+    given = inputs
+    if isinstance(inputs, str):
+        given = {"npz": saved(tmp_path), "folder": tmp_path, "sets": tmp_path / "sets" / "all.npz"}[inputs]
     sets = list(given_sets(MODEL, given))
     assert [name for name, _ in sets] == names
     for _, feeds in sets:
