@@ -11,6 +11,7 @@ import onnx
 import pytest
 
 from castsmith.ir.io.loading import from_proto
+from castsmith.ir.targets import load_target
 from castsmith.lowering.registry import make_pass
 from castsmith.numerics.types import type_name
 from castsmith.passes.precision import PrecisionResult
@@ -35,7 +36,8 @@ def written(name: str) -> str:
     parts: list[str] = []
     for spec in specs(name):
         converted = from_proto(source(name))
-        result = make_pass(spec, {})(converted)
+        options, _, target = spec.partition(" for ")
+        result = make_pass(options, {"target": load_target(target) if target else None})(converted)
         assert isinstance(result, PrecisionResult)
         nodes = result.precisions.values()
         reasons = (f"# {each.result}: {type_name(each.dtype)} in {each.region} | {each.reason}\n" for each in nodes)

@@ -1,0 +1,208 @@
+"""The move of every operator that only moves elements: shapes and details, and what is invalid or unknown beside it."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx.parser
+import onnx_ir
+import pytest
+
+from castsmith.passes.fold.movement import Operands, movement_of, moves_elements
+from castsmith.passes.fold.moves import Move, MoveError, Way, move
+
+SHAPES = {"x": (2, 3, 4), "w": (2, 3), "v": (3,), "h": (), "e": (0, 3), "o": (1, 3), "i": (2, 1), "p": (2,)}
+SHAPES["u"] = (2, 2)
+"""The shapes of the operands; `q` has none that is known."""
+
+Row = tuple[int, str, str]
+
+# opset, node with the integers of `a` to `d` as lists, result
+ROWS: list[Row] = [
+    (21, "Identity (x)", "RESHAPE (2, 3, 4)"),
+    (21, "Identity (q)", "-"),
+    (21, "Reshape (x, [6, 4])", "RESHAPE (6, 4)"),
+    (21, "Reshape (x, [0, -1])", "RESHAPE (2, 12)"),
+    (21, "Reshape (x, [0, 0, 0])", "RESHAPE (2, 3, 4)"),
+    (21, "Reshape (x, [4, 3, 2, 0])", "-"),
+    (21, "Reshape (x, [-1, 5])", "-"),
+    (21, "Reshape (x, [-1, -1, 6])", "-"),
+    (21, "Reshape (x, [-2, -12])", "-"),
+    (21, "Reshape (x, [5, 5])", "-"),
+    (21, "Reshape (x, q)", "-"),
+    (21, "Reshape (e, [0, 5])", "RESHAPE (0, 5)"),
+    (21, "Reshape (e, [0, -1])", "-"),
+    (21, "Reshape <allowzero = 1> (e, [5, 0])", "RESHAPE (5, 0)"),
+    (21, "Reshape <allowzero = 0> (e, [5, 0])", "-"),
+    (21, "Reshape <allowzero = 1> (x, [0, 12])", "-"),
+    (4, "Reshape <shape = [3, 2]> (w)", "RESHAPE (3, 2)"),
+    (21, "Transpose (x)", "TRANSPOSE (4, 3, 2) (2, 1, 0)"),
+    (21, "Transpose <perm = [1, 2, 0]> (x)", "TRANSPOSE (3, 4, 2) (1, 2, 0)"),
+    (21, "Transpose <perm = [0, 0, 1]> (x)", "-"),
+    (21, "Transpose <perm = [0, 1]> (x)", "-"),
+    (21, "Squeeze (o)", "RESHAPE (3)"),
+    (21, "Squeeze (x)", "RESHAPE (2, 3, 4)"),
+    (21, "Squeeze (o, [0])", "RESHAPE (3)"),
+    (21, "Squeeze (o, [-2])", "RESHAPE (3)"),
+    (21, "Squeeze (o, [1])", "-"),
+    (21, "Squeeze (o, [2])", "-"),
+    (21, "Squeeze (o, [0, 0])", "-"),
+    (21, "Squeeze (o, [])", "-"),
+    (21, "Squeeze (w, [])", "RESHAPE (2, 3)"),
+    (21, "Squeeze (o, q)", "-"),
+    (11, "Squeeze <axes = [0]> (o)", "RESHAPE (3)"),
+    (21, "Unsqueeze (w, [0])", "RESHAPE (1, 2, 3)"),
+    (21, "Unsqueeze (w, [-1, 0])", "RESHAPE (1, 2, 3, 1)"),
+    (21, "Unsqueeze (w, [1, 2])", "RESHAPE (2, 1, 1, 3)"),
+    (21, "Unsqueeze (w, [4])", "-"),
+    (21, "Unsqueeze (w, [3, 3])", "-"),
+    (21, "Unsqueeze (w, q)", "-"),
+    (11, "Unsqueeze <axes = [2]> (w)", "RESHAPE (2, 3, 1)"),
+    (21, "Flatten (x)", "RESHAPE (2, 12)"),
+    (21, "Flatten <axis = 0> (x)", "RESHAPE (1, 24)"),
+    (21, "Flatten <axis = 3> (x)", "RESHAPE (24, 1)"),
+    (21, "Flatten <axis = -1> (x)", "RESHAPE (6, 4)"),
+    (21, "Flatten <axis = -3> (x)", "RESHAPE (1, 24)"),
+    (21, "Flatten <axis = 4> (x)", "-"),
+    (21, "Flatten <axis = -4> (x)", "-"),
+    (21, "Slice (w, [0], [1])", "SLICE (1, 3) (0, 1, 1) (0, 3, 1)"),
+    (21, "Slice (w, [1], [9], [1])", "SLICE (2, 2) (0, 2, 1) (1, 2, 1)"),
+    (21, "Slice (w, [-1], [-9], [-1], [-2])", "SLICE (2, 2) (0, 2, 1) (2, 2, -2)"),
+    (21, "Slice (w, [0], [3], [1], [2])", "SLICE (2, 2) (0, 2, 1) (0, 2, 2)"),
+    (21, "Slice (w, [2], [1], [1])", "SLICE (2, 0) (0, 2, 1) (0, 0, 1)"),
+    (21, "Slice (w, [0], [3], [1], [0])", "-"),
+    (21, "Slice (w, [0], [3], [2])", "-"),
+    (21, "Slice (w, [0], [3], [-3])", "-"),
+    (21, "Slice (w, [0, 0], [3, 3], [1, 1])", "-"),
+    (21, "Slice (w, [0, 0], [3])", "-"),
+    (21, "Slice (w, [0], [3], [1], [1, 1])", "-"),
+    (21, "Slice (w, q, [3])", "-"),
+    (21, "Slice (w, [0], q)", "-"),
+    (21, "Slice (w, [0], [3], q)", "-"),
+    (21, "Slice (w, [0], [3], [1], q)", "-"),
+    (21, "Slice (w, [0], [1], , [1])", "SLICE (1, 3) (0, 1, 1) (0, 3, 1)"),
+    (9, "Slice <starts = [1], ends = [3], axes = [1]> (w)", "SLICE (2, 2) (0, 2, 1) (1, 2, 1)"),
+    (21, "Concat <axis = 0> (w, o)", "CONCAT (3, 3) (0)"),
+    (21, "Concat <axis = -1> (w, u)", "CONCAT (2, 5) (1)"),
+    (21, "Concat <axis = 1> (w, o)", "-"),
+    (21, "Concat <axis = 2> (w, w)", "-"),
+    (21, "Concat <axis = 0> (w, v)", "-"),
+    (21, "Concat <axis = 0> (w, q)", "-"),
+    (21, "Concat (w, w)", "-"),
+    (4, "Concat (w, w)", "-"),
+    (3, "Concat (w, w)", "CONCAT (2, 6) (1)"),
+    (21, "Gather (w, v)", "GATHER (3, 3) (0)"),
+    (21, "Gather <axis = 1> (x, u)", "GATHER (2, 2, 2, 4) (1)"),
+    (21, "Gather <axis = -1> (w, h)", "GATHER (2) (1)"),
+    (21, "Gather <axis = 2> (w, v)", "-"),
+    (21, "Gather (w, q)", "-"),
+    (21, "ScatterND (w, i, w)", "SCATTER (2, 3)"),
+    (21, "ScatterND (w, u, p)", "SCATTER (2, 3)"),
+    (21, "ScatterND (w, u, w)", "-"),
+    (21, "ScatterND (w, v, w)", "-"),
+    (21, "ScatterND (w, h, w)", "-"),
+    (21, "ScatterND (w, i, q)", "-"),
+    (21, "ScatterND (w, q, w)", "-"),
+    (21, 'ScatterND <reduction = "none"> (w, i, w)', "SCATTER (2, 3)"),
+    (21, 'ScatterND <reduction = "max"> (w, i, w)', "-"),
+    (21, 'ScatterND <reduction = "add"> (w, i, w)', "-"),
+    (21, "Expand (o, [4, 3])", "EXPAND (4, 3)"),
+    (21, "Expand (o, [5, 1, 1])", "EXPAND (5, 1, 3)"),
+    (21, "Expand (w, [1])", "EXPAND (2, 3)"),
+    (21, "Expand (w, [3])", "EXPAND (2, 3)"),
+    (21, "Expand (w, [2])", "-"),
+    (21, "Expand (o, [0, 3])", "EXPAND (0, 3)"),
+    (21, "Expand (w, [0, 3])", "-"),
+    (21, "Expand (o, [-1, 3])", "-"),
+    (21, "Expand (w, q)", "-"),
+    (21, "Split <num_outputs = 2> (w)", "SLICE (1, 3) (0, 1, 1) (0, 3, 1), SLICE (1, 3) (1, 1, 1) (0, 3, 1)"),
+    (21, "Split <axis = -1, num_outputs = 2> (v)", "SLICE (2) (0, 2, 1), SLICE (1) (2, 1, 1)"),
+    (21, "Split <axis = 1> (x, [2, 1])", "SLICE (2, 2, 4) (0, 2, 1) (0, 2, 1) (0, 4, 1), "
+         "SLICE (2, 1, 4) (0, 2, 1) (2, 1, 1) (0, 4, 1)"),
+    (21, "Split <axis = 0> (w, [2, 0])", "SLICE (2, 3) (0, 2, 1) (0, 3, 1), SLICE (0, 3) (2, 0, 1) (0, 3, 1)"),
+    (21, "Split <axis = 0> (w, [3, -1])", "-"),
+    (21, "Split <axis = 0> (w, [1, 2])", "-"),
+    (21, "Split <axis = 0> (w, [1, 1, 0])", "-"),
+    (21, "Split <axis = 2, num_outputs = 2> (w)", "-"),
+    (21, "Split <axis = 0> (w, q)", "-"),
+    (13, "Split <axis = 0> (v)", "-"),  # uneven without num_outputs
+    (13, "Split <axis = 0> (w)", "SLICE (1, 3) (0, 1, 1) (0, 3, 1), SLICE (1, 3) (1, 1, 1) (0, 3, 1)"),
+    (11, "Split <axis = 0, split = [1, 2]> (v)", "SLICE (1) (0, 1, 1), SLICE (2) (1, 2, 1)"),
+    (21, "ConstantOfShape ([2, 3])", "EXPAND (2, 3)"),
+    (21, "ConstantOfShape ([])", "EXPAND ()"),
+    (21, "ConstantOfShape ([2, 0])", "EXPAND (2, 0)"),
+    (21, "ConstantOfShape ([2, -1])", "-"),
+    (21, "ConstantOfShape (q)", "-"),
+]  # fmt: skip
+
+
+def operands(opset: int, text: str) -> Operands:
+    """Read a node; a list in place of an operand is one whose integers are known."""
+    head, _, inputs = text.rpartition("(")
+    names, lists = list[str](), dict[str, tuple[int, ...]]()
+    for number, part in enumerate(inputs.rstrip(")").replace("], ", "];").replace(", [", ";[").split(";")):
+        if part.startswith("["):
+            lists[f"list{number}"] = tuple(int(each) for each in part.strip("[]").split(",") if each.strip())
+            names.append(f"list{number}")
+        else:
+            names += [name.strip() for name in part.split(",")]
+    outputs = "y, z" if head.startswith("Split") else "y"
+    known = ", ".join(f"float[N] {name}" for name in dict.fromkeys(names) if name)
+    node_text = f"g ({known}) => ({outputs}) {{ {outputs} = {head}({', '.join(names)}) }}"
+    model = onnx_ir.from_proto(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": {opset}]> {node_text}'))
+    (node,) = model.graph
+    given = ["" if value is None else value.name or "" for value in node.inputs]
+    shapes = [(len(lists[name]),) if name in lists else SHAPES.get(name) for name in given]
+    return Operands(node, shapes, lambda index: lists.get(given[index]), opset)
+
+
+def text_of(moves: object) -> str:
+    if moves is None:
+        return "-"
+    assert isinstance(moves, tuple | list)
+    parts = [(each.way.name, each.shape, *each.detail) for each in moves if isinstance(each, Move)]  # pyright: ignore[reportUnknownVariableType]
+    return ", ".join(" ".join([way, *(f"({', '.join(map(str, dims))})" for dims in rest)]) for way, *rest in parts)
+
+
+def test_every_move_beside_what_is_invalid() -> None:
+    for opset, node, expected in ROWS:
+        found = operands(opset, node)
+        assert moves_elements(found.node)
+        assert text_of(movement_of(found)) == expected, (opset, node)
+
+
+def test_an_operator_of_another_domain_moves_nothing() -> None:
+    for domain, name, expected in (("", "Reshape", True), ("ai.onnx", "Reshape", True), ("com.acme", "Reshape", False),
+                                   ("", "Resize", False)):  # fmt: skip
+        assert moves_elements(onnx_ir.Node(domain, name, [])) is expected
+    parameter = onnx_ir.RefAttr("perm", "p", onnx_ir.AttributeType.INTS)
+    assert not moves_elements(onnx_ir.Node("", "Transpose", [], [parameter]))
+
+
+def test_moves_of_arrays() -> None:
+    array, places = np.arange(6).reshape(2, 3), np.array([[1], [0]])
+    for what, arrays, expected in (
+        (Move(Way.SLICE, (2, 2), ((0, 2, 1), (2, 2, -2))), [array], [[2, 0], [5, 3]]),
+        (Move(Way.SLICE, (2, 0), ((0, 2, 1), (0, 0, -1))), [array], [[], []]),
+        (Move(Way.SLICE, (1, 3), ((1, 1, -1), (0, 3, 1))), [array], [[3, 4, 5]]),
+        (Move(Way.SLICE, (2, 2), ((1, 2, -1), (1, 2, 1))), [array], [[4, 5], [1, 2]]),
+        (Move(Way.RESHAPE, (3, 2)), [array], [[0, 1], [2, 3], [4, 5]]),
+        (Move(Way.TRANSPOSE, (3, 2), ((1, 0),)), [array], [[0, 3], [1, 4], [2, 5]]),
+        (Move(Way.EXPAND, (2, 2, 1)), [np.array([[7], [8]])], [[[7], [8]], [[7], [8]]]),
+        (Move(Way.CONCAT, (2, 6), ((1,),)), [array, array], [[0, 1, 2, 0, 1, 2], [3, 4, 5, 3, 4, 5]]),
+        (Move(Way.GATHER, (2, 2), ((1,),)), [array, np.array([2, -3])], [[2, 0], [5, 3]]),
+        (Move(Way.SCATTER, (2, 3)), [array, places, array], [[3, 4, 5], [0, 1, 2]]),
+        (Move(Way.SCATTER, (2, 3)), [array, np.array([[1, -1]]), np.array([9])], [[0, 1, 2], [3, 4, 9]]),
+        (Move(Way.SCATTER, (2, 3)), [array, np.zeros((0, 1), np.int64), np.zeros((0, 3))], [[0, 1, 2], [3, 4, 5]]),
+    ):
+        found = move(what, arrays)
+        assert found.shape == what.shape
+        assert found.tolist() == expected, what
+    assert array.tolist() == [[0, 1, 2], [3, 4, 5]]
+    for what, arrays in (
+        (Move(Way.GATHER, (1,), ((0,),)), [np.arange(3), np.array([3])]),
+        (Move(Way.SCATTER, (3,)), [np.arange(3), np.array([[3]]), np.array([1])]),
+    ):
+        with pytest.raises(MoveError, match="an intermediate index is out of bounds"):
+            move(what, arrays)
+    with pytest.raises(MoveError, match="duplicate indices: ScatterND leaves the result undefined"):
+        move(Move(Way.SCATTER, (3,)), [np.arange(3), np.array([[2], [-1]]), np.array([1, 2])])
