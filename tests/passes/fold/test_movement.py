@@ -12,7 +12,7 @@ from castsmith.passes.fold.moves import Move, MoveError, Way, move
 
 SHAPES = {"x": (2, 3, 4), "w": (2, 3), "v": (3,), "h": (), "e": (0, 3), "o": (1, 3), "i": (2, 1), "p": (2,)}
 SHAPES["u"] = (2, 2)
-"""The shapes of the operands; `q` has none that is known."""
+"""The shapes of the operands; that of `q` is unknown."""
 
 Row = tuple[int, str, str]
 
