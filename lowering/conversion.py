@@ -30,7 +30,6 @@ from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import element_type
 from castsmith.passes.fold import FoldConstants
 from castsmith.passes.precision import (
-    NAME,
     ConvertPrecision,
     Pattern,
     PrecisionResult,
@@ -199,7 +198,7 @@ def _attempt(
             repair = _needs_repair(work)
         if isinstance(step, InsertPromoteTypes | ResolvePromoteTypes | FoldConstants) and not repair:
             continue
-        request.progress(NAME if isinstance(step, ConvertPrecision) else name_of(step))
+        request.progress(name_of(step))
         outcome = step(work)
         work = outcome.model
         records.extend(_as_warnings(outcome.records) if isinstance(step, InsertPromoteTypes) else outcome.records)

@@ -268,8 +268,13 @@ def name_of(spec: str | PassBase) -> str:
     if isinstance(spec, str):
         return pass_name(spec)
     kind = type(spec)
-    home = f"{kind.__module__}:{kind.__qualname__}"
-    return next((name for name, each in PASSES.items() if each == home), kind.__name__)
+    return next((name for name, home in PASSES.items() if _is_at(kind, home)), kind.__name__)
+
+
+def _is_at(kind: type, home: str) -> bool:
+    """True if the class is the one at `package:Class`, in whichever module of the package it is written."""
+    package, _, name = home.partition(":")
+    return kind.__qualname__ == name and f"{kind.__module__}.".startswith(f"{package}.")
 
 
 def _specs(

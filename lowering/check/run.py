@@ -98,8 +98,8 @@ def _constant_findings(model: onnx_ir.Model) -> Iterator[Diagnostic]:
     try:
         refused = _fold_refusals(model, disputed=False)
         undefined = Counter(_fold_refusals(model, disputed=True))
-    except ModelError:
-        return  # an unreadable Trunc, which is a separate finding
+    except (ModelError, PromotionError):
+        return  # an unreadable Trunc, or branches without a common type, which are separate findings
     except CastsmithError as error:
         yield Diagnostic("constant-malformed", Severity.ERROR, Site(model.graph.name or ""), str(error).rstrip("."))
         return

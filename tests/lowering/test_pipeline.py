@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import html
+from dataclasses import replace
 from itertools import product
+from typing import Any
 
+import numpy as np
 import onnx
 import onnx_ir
 import pytest
 from onnx.parser import parse_model
+from onnx_ir import DataType
 
 import castsmith
+from castsmith.ir.targets import load_target
+from castsmith.lowering import LowerFloat8
 from castsmith.lowering.net import net_rewrites
+from castsmith.numerics.errors import OptionError
+from castsmith.passes import FoldConstants, SimplifyCasts
 
 
 def matmul() -> onnx.ModelProto:
@@ -108,3 +116,80 @@ def test_a_second_run_leaves_casts_between_transposes_and_a_matmul(steps: tuple[
     )
     first = castsmith.optimize(model, target="onnxruntime-cpu")
     assert castsmith.optimize(first.model, target="onnxruntime-cpu").rewrites == []
+
+
+IDLE = '<ir_version: 8, opset_import: ["": 18]> g (float[2] x) => (float[2] y) { y = Abs (x) }'
+FIRST = ["insert-promote-types", "resolve-promote-types"]
+FOLDING = ["fold-shapes", "fold-constants", "simplify-casts", "place-casts"]
+LOWERING = ["lower-trunc", "lower-quant", "lower-float8", "widen-floats", "legalize-version"]
+RUNS: list[tuple[dict[str, Any], list[str]]] = [
+    ({}, [*FIRST, *FOLDING]),
+    ({"target": "onnxruntime-cpu"}, [*FIRST, "lower-custom", *FOLDING, *LOWERING]),
+    ({"narrow": "int64"}, [*FIRST, *FOLDING, "narrow-types"]),
+    ({"target": "openvino-cpu", "narrow": ["int64"]}, [*FIRST, "lower-custom", *FOLDING, "narrow-types", *LOWERING]),
+    ({"until": "fold-shapes"}, [*FIRST, "fold-shapes"]),
+    ({"passes": ["place-casts", " fold-shapes{} ", "place-casts"]}, ["place-casts", "fold-shapes", "place-casts"]),
+    ({"passes": ["fold-constants", "simplify-casts{}", "place-casts"], "until": "simplify-casts"}, FOLDING[1:3]),
+    ({"passes": [SimplifyCasts(), FoldConstants(), LowerFloat8(load_target("iree"))], "until": "fold-constants"},
+     ["simplify-casts", "fold-constants"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("options", "names"), RUNS, ids=str)
+def test_the_passes_that_run_are_announced_in_order(options: dict[str, Any], names: list[str]) -> None:
+    """An instance of a pass has its name too; passes that change nothing run once, unless named twice."""
+    told = list[str]()
+    assert castsmith.optimize(parse_model(IDLE), progress=told.append, **options).rewrites == []
+    assert told == names
+
+
+def test_an_unknown_last_pass_is_told() -> None:
+    with pytest.raises(OptionError) as error:
+        castsmith.optimize(parse_model(IDLE), until="simplify-cast")
+    assert str(error.value) == "unknown pass 'simplify-cast' for until; did you mean 'simplify-casts'?"
+    with pytest.raises(OptionError) as error:
+        castsmith.optimize(parse_model(IDLE), passes=["place-casts", "fold-shapes"], until="zzz")
+    assert str(error.value) == "unknown pass 'zzz' for until; expected place-casts, fold-shapes."
+
+
+def test_an_error_that_a_pass_reports_is_told_once_and_others_too() -> None:
+    text = """<ir_version: 8, opset_import: ["": 18, "qonnx.custom_op.general": 1]>
+        g (uint8[2] u, bool[2] b, float[2] x) => (bool[2] y, float8e4m3fn[2] z, float[2] t) <float s = {0.5}> {
+            y = And (u, b) z = Cast <to = 17> (x) t = qonnx.custom_op.general.Trunc (x, s) }"""
+    found = castsmith.optimize(parse_model(text)).diagnostics
+    assert [(each.code, each.site.op, each.severity.value) for each in found] == [
+        ("type-not-allowed", "And", "error"),
+        ("type-not-allowed", "Cast", "error"),
+        ("trunc-malformed", "Trunc", "error"),
+    ]
+    partly = castsmith.optimize(parse_model(text), until="place-casts").diagnostics
+    assert [(each.code, each.site.op) for each in partly] == [("type-not-allowed", "And")]
+
+
+def test_a_verification_accepts_inputs_that_were_given_another_type_and_reports_an_idle_run() -> None:
+    """float16 inputs of a target without float16 become float: the same numbers."""
+    text = '<ir_version: 8, opset_import: ["": 18]> g (float16[2] x) => (float16[2] y) { y = Neg (x) }'
+    options: dict[str, Any] = {"target": replace(load_target("iree"), lacks=frozenset({DataType.FLOAT16}))}
+    options |= {"verify": "reference", "verify_inputs": [("one", {"x": np.array([1, -2.5], np.float16)})]}
+    found = castsmith.optimize(parse_model(text), **options, interface="wide")
+    assert [value.dtype for value in (*found.model.graph.inputs, *found.model.graph.outputs)] == [DataType.FLOAT] * 2
+    assert found.verdict is not None
+    assert found.verdict.mismatch is None
+    options["verify_inputs"] = [("one", {"x": np.ones(2, np.float32)})]
+    idle = castsmith.optimize(parse_model(IDLE), **options)
+    assert idle.verdict is not None
+    assert idle.verdict.equal
+    assert castsmith.optimize(parse_model(IDLE)).verdict is None
+
+
+@pytest.mark.parametrize(("budget", "folded"), [(23, 0), (24, 1), (47, 1), (48, 2)])
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_a_budget_holds_for_all_runs_of_a_pass_exactly(budget: int, folded: int, rounds: int) -> None:
+    """Each of two constants grows from 8 bytes to 32, and each is its own for the file."""
+    text = """<ir_version: 10, opset_import: ["": 21]> g (float[8] x) => (float[8] y, float[8] z) {
+        a = Cast <to = 1> (v) y = Add (x, a) b = Cast <to = 1> (w) z = Mul (y, b) }"""
+    model = parse_model(text)
+    for name, first in (("v", 0), ("w", 1)):
+        model.graph.initializer.append(onnx.helper.make_tensor(name, 3, [8], range(first, first + 8)))
+    found = castsmith.optimize(model, max_total_growth=budget, passes=["fold-constants"] * rounds)
+    assert sum(node.op_type == "Cast" for node in found.model.graph) == 2 - folded

@@ -13,6 +13,7 @@ import pytest
 from onnx_ir.passes import InPlacePass, PassResult
 
 from castsmith.ir.targets import load_target
+from castsmith.lowering.pipeline import name_of
 from castsmith.lowering.registry import (
     ON_REQUEST,
     PASSES,
@@ -42,6 +43,7 @@ def test_every_pass_is_made_with_its_defaults() -> None:
         assert pass_name(f" {name}{{}} ") == name
         made = make_pass(name, {"target": CPU, "nobody_knows": 1})
         assert type(made) is pass_class(name)
+        assert name_of(made) == name_of(f"{name}{{}}") == name
         assert summary(name)
         assert not summary(name).startswith(name)
         assert needs_target(name) == (name not in ON_REQUEST and PASSES[name].startswith("castsmith.lowering."))

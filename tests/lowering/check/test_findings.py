@@ -85,9 +85,94 @@ MODELS: dict[str, tuple[str, list[str]]] = {
     ),
 }
 
+WITHOUT_TYPES = [
+    f"{MIXED} | g | g: (unnamed) (If): output 0 of the branches: p (string, made by Identity) and q (float, made by"
+    " Abs): string with float have no common type [rule kind] |  | None"
+]
+OF_ALL = "the result of this cast is"
+OTHERS: dict[str, tuple[str, list[str]]] = {
+    "branches without a common type": (
+        """g (bool c, string[2] s, float[2] x) => (float[2] y) {
+            y = If (c) <then_branch = t () => (string[2] p) { p = Identity (s) },
+                        else_branch = e () => (float[2] q) { q = Abs (x) }> }""",
+        WITHOUT_TYPES,
+    ),
+    "operands without a common type": (
+        "g (string[2] s, float[2] x) => (float[2] y) { y = Add (s, x) }",
+        [f"{MIXED} | g: (unnamed) (Add) | Add {OF_ONE_TYPE} s (string) and x (float) | string with float have no common"
+         " type | None"],
+    ),
+    "an operand that nothing holds": (
+        "g (uint8[2] u, bool[2] b) => (bool[2] y) { y = And (u, b) }",
+        ["error type-not-allowed | g: (unnamed) (And) | u (uint8, an input): And of opset 21 supports neither uint8 nor"
+         " a type that holds it (no opset does) | cast the operand in the model | None"],
+    ),
+    "constants whose casts are undefined and disputed": (
+        """g () => (int8[2] y, int8[2] z, float8e4m3fnuz[2] q) <float[2] w = {1000, 1}, float[2] v = {inf, 1}> {
+            y = Cast <to = 3> (w) z = Cast <to = 3> (v) q = Cast <to = 18> (v) }""",
+        [
+            f"warning undefined-constant-cast | g: (unnamed) (Cast) | {OF_ALL} undefined: element [0] of w is"
+            " UNDEFINED: the number is out of range for int8, which holds -128 to 127 | change the constant | None",
+            f"warning undefined-constant-cast | g: (unnamed) (Cast) | {OF_ALL} undefined: element [0] of v is"
+            " UNDEFINED: infinity is out of range for int8 | change the constant | None",
+            f"warning disputed-constant-cast | g: (unnamed) (Cast) | {OF_ALL} disputed: element [0] of v is DISPUTED:"
+            " before opset 24 the schema makes infinity NaN in float8e4m3fnuz, and runtimes make it the maximum"
+            " | `fold_disputed` folds it by the schema's own table | None",
+        ],
+    ),
+    "a domain that is not imported": (
+        "g (float[2] x) => (float[2] y) { y = other.Thing (x) }",
+        ["warning unknown-operator | g: (unnamed) (Thing) | the domain other of Thing is not imported | import it"
+         " | None"],
+    ),
+    "a result of another type than the declared, and what follows": (
+        "g (float16[2] h, float16 k) => (float[2] y) <float[2] a> { a = Add (h, k) y = Neg (a) }",
+        ["error value-type-mismatch | g: (unnamed) (Add) | the value a is declared float but is float16 | optimize"
+         " corrects the declaration | None",
+         "error output-type-mismatch | g: (unnamed) (Neg) | the output y is declared float but is float16 | optimize"
+         " corrects the declaration | 0"],
+    ),
+}  # fmt: skip
 
-def findings(text: str, producer: str = "", promotion: PromotionRules | str | None = None) -> list[str]:
-    model = onnx_ir.from_proto(onnx.parser.parse_model(HEAD + text))
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_another_finding_word_for_word(name: str) -> None:
+    text, expected = OTHERS[name]
+    assert findings(text) == expected
+
+
+def test_a_result_that_the_opset_lacks() -> None:
+    """At the opset that has the type nothing is told; of equal nodes each is told."""
+    text = "g (float[2] x) => (float8e4m3fn[2] y, float8e4m3fn[2] z) { y = Cast <to = 17> (x) z = Cast <to = 17> (x) }"
+    assert findings(text, head='<ir_version: 9, opset_import: ["" : 19]>') == []
+    assert findings(text, head='<ir_version: 9, opset_import: ["" : 18]>') == [
+        f"error type-not-allowed | g: (unnamed) (Cast) | Cast of opset 18 does not support float8e4m3fn, the type of"
+        f" {name} | raise the opset, or choose another type in the model | None"
+        for name in ("y", "z")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("operands", "way_out"),
+    [
+        ("h, k", "optimize makes them float16"),
+        ("k, h", "optimize makes them float16"),
+        ("h, v", "optimize makes them float"),
+        ("h, u", "their ranks are unknown, and the rule depends on which are scalars"),
+    ],
+)
+def test_the_way_out_under_a_rule_that_depends_on_ranks(operands: str, way_out: str) -> None:
+    """PyTorch: a float scalar leaves float16 as it is, a vector does not; `u` has an unknown rank."""
+    text = f"""g (float16[2] h, float[2] v, int64[1] n) => (float16[2] y) <float k = {{2}}> {{
+        u = Reshape (v, n) y = Add ({operands}) }}"""
+    mixed = [line for line in findings(text, promotion="torch") if line.startswith(MIXED)]
+    assert [line.split(" | ")[3] for line in mixed] == [way_out]
+
+
+def findings(
+    text: str, producer: str = "", promotion: PromotionRules | str | None = None, head: str = HEAD
+) -> list[str]:
+    model = onnx_ir.from_proto(onnx.parser.parse_model(head + text))
     model.producer_name = producer
     found = check(model) if promotion is None else check(model, promotion=promotion)
     fields = [

@@ -16,7 +16,7 @@ from castsmith.numerics.promotion.rules import PromotionRules
 from tests.evaluator import evaluate
 from tests.graphs.golden import read
 
-GOLDENS = sorted((Path(__file__).parents[2] / "passes").rglob("*.onnxtxt"))
+GOLDENS = sorted((Path(__file__).parents[2] / "passes" / "golden").glob("*/*.onnxtxt"))
 RULES = PromotionRules(promote_unsafe=True)
 HEAD = '<ir_version: 10, opset_import: ["": 23]> g '
 

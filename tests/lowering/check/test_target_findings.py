@@ -1,0 +1,281 @@
+"""Findings about a target, word for word, for targets that lack one thing each: no file of a real one is asked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import onnx.parser
+import onnx_ir
+import pytest
+from onnx_ir import DataType
+
+from castsmith import check
+from castsmith.ir.inference import infer_element_types
+from castsmith.ir.targets import Target, WrongCast, WrongFusion
+from castsmith.lowering.check import unreported_errors
+from castsmith.numerics.promotion import PromotionRules
+
+FLOAT8, HALF, FLOAT, INT8, INT64 = (DataType[name] for name in ("FLOAT8E4M3FN", "FLOAT16", "FLOAT", "INT8", "INT64"))
+PLAIN = Target("t", "", newest_opset=23, newest_ir_version=11)
+HEAD = '<ir_version: 11, opset_import: ["" : 23, "com.microsoft" : 1, "local" : 1, "qonnx.custom_op.general" : 1]>'
+LOWER = "`optimize(target='t')`"
+G = "g: (unnamed)"
+
+TO_FLOAT8 = "g (float[2] x) => (float8e4m3fn[2] y) { y = Cast <to = 17> (x) }"
+TWO_ADDS = "g (float16[2] x) => (float16[2] y) { a = Add (x, x) y = Add (a, x) }"
+QUANTIZED = "g (float[2] x, float s, int8 z) => (int8[2] y) { a = Relu (x) y = QuantizeLinear (a, s, z) }"
+HALF_SCALE = "g (float16[2] x, float16 s, int8 z) => (int8[2] y) { y = QuantizeLinear (x, s, z) }"
+GELUS = """g (float[4] x, bool c) => (float[4] y, float[4] w) {
+    a = com.microsoft.FastGelu (x) y = com.microsoft.FastGelu (a)
+    w = If (c) <then_branch = t () => (float[4] p) { p = com.microsoft.QuickGelu (x) },
+                else_branch = e () => (float[4] q) { q = com.microsoft.FastGelu (a) }> }"""
+DEFINED = '<domain: "com.microsoft", opset_import: ["" : 23]> FastGelu (a) => (b) { b = Identity (a) }'
+QUANT = """g (float[2] x) => (float[2] y) <float s = {0.5}, float zero = {0}, float bits = {4}> {
+    y = qonnx.custom_op.general.Quant <signed = 1, narrow = 0, rounding_mode = "ROUND"> (x, s, zero, bits) }"""
+QUANT_DEFINED = """<domain: "qonnx.custom_op.general", opset_import: ["" : 23]>
+    Quant <signed, narrow, rounding_mode> (a, b, c, d) => (e) { e = Identity (a) }"""
+MIXED_ADD = "g (float16[2] x, float s) => (float[2] y) { y = RMSNormalization (x, s) }"
+
+PLUGIN = (
+    f"target-lacks-operator | {{}} | t has no operator {{}} of com.microsoft{{}}: it needs a plugin | {LOWER} replaces"
+    " quantizers; otherwise export without the optimizer of ONNX Runtime"
+)
+EXACT = f"{LOWER} replaces it if there is an exact replacement"
+FP8 = "float8e4m3fn"
+VALUE = f"error target-lacks-type | g | t has no {FP8}, which"
+WRONG_CAST = WrongCast(frozenset({FLOAT}), frozenset({FLOAT8}), "is late", "", saturate=True, before_opset=24)
+WRONG = (
+    f"warning target-miscomputes-cast | {G} (Cast) | t computes float to {FP8} wrongly: it is late"
+    f" | {LOWER} replaces it"
+)
+FUSING = replace(PLAIN, probed=frozenset({"QuantizeLinear"}))
+FUSED = WrongFusion(frozenset({INT8}), frozenset({"QuantizeLinear"}), "Relu is lost")
+
+CASES: dict[str, tuple[Target, str, list[str]]] = {
+    "all that it needs": (PLAIN, TO_FLOAT8, []),
+    "an older opset": (
+        replace(PLAIN, newest_opset=22),
+        TO_FLOAT8,
+        [f"error opset-too-new | g | the model is of opset 23 and t accepts at most 22 | {LOWER} lowers it if that"
+         " changes nothing"],
+    ),
+    "an older opset on the device alone": (replace(PLAIN, newest_opset=22, fallback=PLAIN), TWO_ADDS, []),
+    "an older IR version": (
+        replace(PLAIN, newest_ir_version=10),
+        TO_FLOAT8,
+        [f"error ir-version-too-new | g | the model is of IR version 11 and t accepts at most 10 | {LOWER} lowers it if"
+         " that changes nothing"],
+    ),
+    "no type of one value": (
+        replace(PLAIN, lacks=frozenset({FLOAT8})),
+        TO_FLOAT8,
+        [f"{VALUE} the value y has | {LOWER} lowers the supported types"],
+    ),
+    "no type of two values": (
+        replace(PLAIN, lacks=frozenset({FLOAT8, INT8})),
+        TO_FLOAT8.replace("y = Cast", "a = Cast").replace("}", "y = Identity (a) }"),
+        [f"{VALUE} 2 values have; the first is a | {LOWER} lowers the supported types"],
+    ),
+    "no type of a prescribed value": (
+        replace(PLAIN, lacks=frozenset({INT64})),
+        "g (float[2] x) => (float[2,1] y) <int64[2] s = {2, 1}> { y = Reshape (x, s) }",
+        [],
+    ),
+    "no kernel, twice": (
+        replace(PLAIN, kernels={HALF: {"Mul": 1}}, probed=frozenset({"Add"})),
+        TWO_ADDS,
+        [f"error target-lacks-kernel | {G} (Add) | t has no Add of float16 at opset 23, in 2 nodes; this is the first"
+         f" | {EXACT}"],
+    ),
+    "no kernel yet": (
+        replace(PLAIN, kernels={HALF: {"Add": 24}}, probed=frozenset({"Add"})),
+        TWO_ADDS.replace("y = Add", "y = Mul"),
+        [f"error target-lacks-kernel | {G} (Add) | t has no Add of float16 at opset 23 | {EXACT}"],
+    ),
+    "a kernel from this opset on": (
+        replace(PLAIN, kernels={HALF: {"Add": 23}}, probed=frozenset({"Add"})), TWO_ADDS, []
+    ),
+    "a kernel until this opset": (
+        replace(PLAIN, dropped={HALF: {"Add": 23}}),
+        TWO_ADDS,
+        [f"error target-lacks-kernel | {G} (Add) | t has no Add of float16 at opset 23, in 2 nodes; this is the first"
+         f" | {EXACT}"],
+    ),
+    "a kernel until the next opset": (replace(PLAIN, dropped={HALF: {"Add": 24}}), TWO_ADDS, []),
+    "kernels that are unknown": (
+        replace(PLAIN, unknown=("kernels",)),
+        TO_FLOAT8,
+        [f"warning target-unknown | g | the operators of t that support {FP8} are unknown | {LOWER} replaces all of"
+         " them"],
+    ),
+    "a fusion that fails": (
+        replace(FUSING, wrong_fusions=(FUSED,)),
+        QUANTIZED,
+        [f"warning target-misfuses | {G} (QuantizeLinear) | t fuses QuantizeLinear of int8 wrongly: Relu is lost"
+         f" | {EXACT}"],
+    ),
+    "a fusion that fails, twice": (
+        replace(FUSING, wrong_fusions=(FUSED,)),
+        QUANTIZED.replace("y =", "b = QuantizeLinear (x, s, z) y ="),
+        [f"warning target-misfuses | {G} (QuantizeLinear) | t fuses QuantizeLinear of int8 wrongly: Relu is lost"
+         f", in 2 nodes; this is the first | {EXACT}"],
+    ),
+    "a fusion of a constant": (
+        replace(FUSING, wrong_fusions=(FUSED,)),
+        QUANTIZED.replace("y)", "y) <float[2] w = {1, 2}>").replace("(a, s, z)", "(w, s, z)"),
+        [],
+    ),
+    "a fusion of another type": (
+        replace(FUSING, wrong_fusions=(replace(FUSED, types=frozenset({FLOAT8})),)), QUANTIZED, []
+    ),
+    "a cast that is wrong": (replace(PLAIN, wrong_casts=(WRONG_CAST,)), TO_FLOAT8, [WRONG]),
+    "a cast that is wrong with another setting": (
+        replace(PLAIN, wrong_casts=(WRONG_CAST,)), TO_FLOAT8.replace("to = 17", "to = 17, saturate = 0"), []
+    ),
+    "a cast that is wrong in older opsets": (
+        replace(PLAIN, wrong_casts=(replace(WRONG_CAST, before_opset=23),)), TO_FLOAT8, []
+    ),
+    "a cast that is wrong elsewhere too": (
+        replace(PLAIN, wrong_casts=(replace(WRONG_CAST, disputed=True),)), TO_FLOAT8, []
+    ),
+    "a cast by the type of another value": (
+        replace(PLAIN, wrong_casts=(WRONG_CAST,)),
+        f"g (float[2] x, {FP8} k) => ({FP8}[2] y) {{ y = CastLike (x, k) }}",
+        [WRONG.replace("(Cast)", "(CastLike)")],
+    ),
+    "a division that is not rounded": (
+        replace(PLAIN, hazards={"quantize-divides-in-float": ""}),
+        HALF_SCALE,
+        [f"warning target-miscomputes-cast | {G} (QuantizeLinear) | t computes QuantizeLinear of float16 wrongly: it"
+         f" does not round the quotient | {LOWER} replaces it"],
+    ),
+    "a division that is rounded from this opset on": (
+        replace(PLAIN, hazards={"quantize-divides-in-float-below-23": ""}), HALF_SCALE, []
+    ),
+    "a division of floats": (replace(PLAIN, hazards={"quantize-divides-in-float": ""}), QUANTIZED, []),
+    "no operator of QONNX": (
+        PLAIN,
+        QUANT,
+        [f"error target-lacks-operator | {G} (Quant) | t has no operator Quant of qonnx.custom_op.general | {LOWER}"
+         " replaces it if its parameters are constant"],
+    ),
+    "an operator of QONNX that it does not run": (
+        replace(PLAIN, domains=frozenset({"qonnx.custom_op.general"})),
+        QUANT.replace("narrow = 0, ", ""),
+        [f"error target-lacks-operator | {G} (Quant) | t does not run this Quant of qonnx.custom_op.general | {LOWER}"
+         " replaces it if its parameters are constant"],
+    ),
+    "an operator of QONNX that it runs": (replace(PLAIN, domains=frozenset({"qonnx.custom_op.general"})), QUANT, []),
+    "an operator of QONNX that the model defines": (PLAIN, QUANT + QUANT_DEFINED, []),
+    "other domains than that of ONNX Runtime": (
+        replace(PLAIN, domains=frozenset({"other"})),
+        GELUS,
+        ["warning " + PLUGIN.format(f"{G} (FastGelu)", "FastGelu", ", in 3 nodes; this is the first"),
+         "warning " + PLUGIN.format("t: (unnamed) (QuickGelu)", "QuickGelu", "")],
+    ),
+    "a function of that domain": (
+        replace(PLAIN, domains=frozenset({"other"})),
+        GELUS + DEFINED,
+        ["warning " + PLUGIN.format("t: (unnamed) (QuickGelu)", "QuickGelu", "")],
+    ),
+    "the domain of ONNX Runtime": (replace(PLAIN, domains=frozenset({"com.microsoft"})), GELUS, []),
+    "domains that are unknown": (PLAIN, GELUS, []),
+    "one type of operands": (
+        replace(PLAIN, one_type={"RMSNormalization": "the documentation"}),
+        MIXED_ADD,
+        [f"error target-lacks-form | {G} (RMSNormalization) | t requires one type of the operands of RMSNormalization,"
+         f" which are float16 and float | {LOWER} casts them to a type that holds both, if there is one"],
+    ),
+    "several types of operands": (PLAIN, MIXED_ADD, []),
+}  # fmt: skip
+
+
+def model_of(text: str) -> onnx_ir.Model:
+    return onnx_ir.from_proto(onnx.parser.parse_model(HEAD + text))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_finding_about_a_target_word_for_word(name: str) -> None:
+    target, text, expected = CASES[name]
+    found = [
+        f"{each.severity.value} {each.code} | {each.site} | {each.message} | {each.help}"
+        for each in check(model_of(text), target=target)
+    ]
+    assert found == expected
+
+
+def test_what_optimize_leaves_is_told_once() -> None:
+    """Errors, and operators that need a plugin; neither of those that were reported with this place and subject."""
+    for name, (target, text, expected) in CASES.items():
+        model = model_of(text)
+        inference = infer_element_types(model, PromotionRules())
+        left = unreported_errors(model, inference, target, ())
+        told = [line for line in expected if line.startswith("error") or "plugin" in line]
+        assert [f"{each.severity.value} {each.code}" for each in left] == [line.partition(" | ")[0] for line in told], (
+            name
+        )
+        assert {each.help for each in left} <= {
+            "it has no exact replacement here: change the model or choose another target"
+        }
+        assert unreported_errors(model, inference, target, left) == [], name
+        assert unreported_errors(model, inference, target, [replace(each, subject="x") for each in left]) == left, name
+
+
+CPU = Target("cpu", "", newest_opset=23, newest_ir_version=11)
+DEVICE = Target("t", "", newest_opset=23, newest_ir_version=11, fallback=CPU, off_device=frozenset({INT64}))
+STRICT = "`strict_device` makes the types that the device lacks an error"
+NO_INT64 = "nodes run on cpu and not on the device, which has no int64"
+AWAY: dict[str, tuple[str, str]] = {
+    "nothing": ("g (float[2] x) => (float[2] y) { y = Abs (x) }", ""),
+    "both sides of a cast": (
+        """g (float[2] x) => (float[2] y) <float[2] a, int64[2] b> {
+            a = Abs (x) b = Cast <to = 7> (a) y = Cast <to = 1> (b) }""",
+        f"2 of 3 {NO_INT64}: Cast (2); tensors of 8 bytes go",
+    ),
+    "a tensor of unknown size": (
+        """g (float[n] x, int64[2] i) => (float[n] y, float[2] f) <int64[2] j> {
+            j = Abs (i) y = Expand (x, j) z = Neg (j) f = Cast <to = 1> (z) }""",
+        f"3 of 4 {NO_INT64}: Abs (1), Cast (1), Neg (1); tensors of 16 bytes go",
+    ),
+    "seven operators and a constant": (
+        """g (int64[n] i) => (float[n] y) { k = Constant <value = int64[1] {1}> ()
+            a = Abs (i) b = Neg (a) c = Add (b, k) d = Mul (c, a) e = Sub (d, c) f = Add (e, e) z = Max (f, e)
+            g = Cast <to = 1> (z) y = Exp (g) }""",
+        f"8 of 9 {NO_INT64}: Add (2), Abs (1), Cast (1), Max (1) and 3 other operators; tensors of 0 bytes, and 1 of"
+        " unknown size go",
+    ),
+    "five operators": (
+        """g (int64[1] i) => (int64[1] y) {
+            a = Abs (i) b = Neg (a) c = Add (b, b) d = Mul (c, a) y = Sub (d, c) }""",
+        f"5 of 5 {NO_INT64}: Abs (1), Add (1), Mul (1), Neg (1) and 1 other operator; tensors of 0 bytes go",
+    ),
+    "four bits each": (
+        """g (int64[3] i) => (float[3] y) <int4[3] a, float[3] b> {
+            a = Cast <to = 22> (i) b = Cast <to = 1> (a) y = Abs (b) }""",
+        f"1 of 3 {NO_INT64}: Cast (1); tensors of 2 bytes go",
+    ),
+    "another domain": ("g (int64[2] x) => (int64[2] y) { y = com.microsoft.Own (x) }", ""),
+}
+
+
+@pytest.mark.parametrize("name", AWAY)
+def test_what_leaves_the_device_is_counted(name: str) -> None:
+    text, expected = AWAY[name]
+    assert _leaving(text, DEVICE) == ([f"{expected} between the two"] if expected else [])
+    assert _leaving(text, CPU) == []
+
+
+@pytest.mark.parametrize(("newest", "lacks"), [(23, False), (22, True)])
+def test_an_operator_that_is_newer_than_the_device_leaves_it(newest: int, lacks: bool) -> None:
+    text = """g (float[2,4] x, float[4] s) => (float[2,4] y) <float[2,4] a> {
+        a = RMSNormalization (x, s) y = Abs (a) }"""
+    assert _leaving(text, replace(DEVICE, newest_opset=newest)) == lacks * [
+        "1 of 2 nodes run on cpu and not on the device, which has no RMSNormalization of opset 23: RMSNormalization"
+        " (1); tensors of 32 bytes go between the two"
+    ]
+
+
+def _leaving(text: str, target: Target) -> list[str]:
+    notes = [each for each in check(model_of(text), target=target) if each.code == "leaves-device"]
+    assert {each.help for each in notes} <= {STRICT}
+    return [each.message for each in notes]

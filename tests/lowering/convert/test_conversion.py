@@ -1,0 +1,195 @@
+"""convert: steps in order, names of nodes, kept inputs and outputs, what is proven, and the limits of both."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx.parser
+import onnx_ir
+import pytest
+from onnx_ir import DataType
+
+from castsmith import convert
+from castsmith.ir.targets import Target
+from castsmith.lowering.conversion import io_choice
+from castsmith.lowering.results import ConvertResult
+from castsmith.numerics.errors import OptionError
+
+MODEL = """<ir_version: 10, opset_import: ["" : 21, "local": 1]>
+g (float[2,2] x, float[2,2] v, float16[2,2] h) => (float[2,2] y, float[2,2] z) {
+    a = Add (x, h) [n] b = MatMul (a, v) [n] c = MatMul (b, v) y = local.f (c) z = Erf (b) }
+<domain: "local", opset_import: ["" : 21]> f (u) => (w) { t = Relu (u) [n_1] w = Tanh (t) }"""
+SOUND = MODEL.replace("(x, h)", "(x, v)")
+TAKEN = "{} is taken, and its constants fit"
+
+
+def converted(text: str, **options: Any) -> ConvertResult:
+    return convert(onnx.parser.parse_model(text), **options)
+
+
+def types(model: onnx_ir.Model) -> list[str]:
+    return [value.dtype.name.lower() for value in (*model.graph.inputs, *model.graph.outputs) if value.dtype]
+
+
+REPAIR = ["insert-promote-types", "resolve-promote-types", "fold-constants"]
+STEPS: list[tuple[str, dict[str, Any], list[str]]] = [
+    (MODEL, {"to": "float16"}, [*REPAIR, "convert-precision", "simplify-casts"]),
+    (SOUND, {"to": "float16"}, ["convert-precision", "simplify-casts"]),
+    (SOUND, {"to": "bfloat16"}, ["convert-precision", "convert-precision", "simplify-casts"]),
+    (SOUND.replace("float16", "float"), {"to": "bfloat16"}, ["convert-precision", "simplify-casts"]),
+    (SOUND, {"to": "float16", "inputs": "made-up"}, ["measuring", "convert-precision", "simplify-casts"]),
+    (SOUND, {"to": "float16", "target": "onnxruntime-cpu"}, ["convert-precision", "UnifyOperands", "simplify-casts"]),
+]
+
+
+@pytest.mark.parametrize(("text", "options", "names"), STEPS)
+def test_the_steps_are_announced_in_order(text: str, options: dict[str, Any], names: list[str]) -> None:
+    """A model whose operands agree is not repaired; only one that holds the other 16-bit type is widened first."""
+    told = list[str]()
+    converted(text, progress=told.append, **options)
+    assert told == names
+
+
+def test_nodes_of_one_name_and_of_none_are_told_apart() -> None:
+    found = converted(MODEL, to="float16", ranges=dict.fromkeys("xvh", (-1, 1)))
+    half, fits = TAKEN.format("float16"), "; its result is proven to fit"
+    assert found.precisions == {
+        "a": (DataType.FLOAT16, half + fits),
+        "n": (DataType.FLOAT16, half + fits),
+        "n_1": (DataType.FLOAT16, half + fits),
+        "z": (DataType.FLOAT16, half + fits),
+        "t": (DataType.FLOAT16, half),
+        "n_1_1": (DataType.FLOAT16, half),
+    }
+    assert found.operators == {"a": "Add", "n": "MatMul", "n_1": "MatMul", "z": "Erf", "t": "Relu", "n_1_1": "Tanh"}
+    assert found.regions == {"a": 1, "n": 1, "n_1": 1, "z": 1, "t": 2, "n_1_1": 2}
+
+
+@pytest.mark.parametrize(
+    ("keep", "expected"),
+    [
+        (True, "float float float16 float float"),
+        (False, "float16 float16 float16 float16 float16"),
+        (["x", "y"], "float float16 float16 float float16"),
+        ("z", "float16 float16 float16 float16 float"),
+        (["x", "v", "h", "y", "z"], "float float float16 float float"),
+        ([], "float16 float16 float16 float16 float16"),
+    ],
+)
+def test_inputs_and_outputs_that_are_kept(keep: bool | str | list[str], expected: str) -> None:
+    assert " ".join(types(converted(MODEL, to="float16", keep_io_types=keep).model)) == expected
+
+
+def test_the_choice_of_inputs_and_outputs_as_text() -> None:
+    model = onnx_ir.from_proto(onnx.parser.parse_model(MODEL))
+    assert [io_choice(model, keep) for keep in (True, False, "x", ["z", "v"], tuple("xvhyz"))] == [
+        "keep", "convert", "v,h,y,z", "x,h,y", "keep",
+    ]  # fmt: skip
+    for text in ("no", ["x", "no"]):
+        with pytest.raises(OptionError) as error:
+            convert(model, to="float16", keep_io_types=text)
+        assert str(error.value) == "io names 'no', which is not an input or output; expected x, v, h, y, z."
+
+
+@pytest.mark.parametrize(
+    ("high", "told"),
+    [
+        (30000.0, "; its result is proven to fit"),
+        (32751.0, "; its result is proven to fit"),
+        (32752.0, "; it may reach 65504: measure it on inputs"),
+        (40000.0, "; it may reach 80000: measure it on inputs"),
+    ],
+)
+def test_what_is_proven_of_a_result_is_told(high: float, told: str) -> None:
+    """A bound at the largest float16 does not prove that the result fits, and does not keep the node either."""
+    text = '<ir_version: 10, opset_import: ["" : 21]> g (float[2] x) => (float[2] y) { y = Add (x, x) }'
+    found = converted(text, to="float16", ranges={"x": (0.0, high)})
+    assert found.precisions == {"y": (DataType.FLOAT16, TAKEN.format("float16") + told)}
+    brain = converted(text, to="bfloat16", ranges={"x": (0.0, high)})
+    assert brain.precisions == {"y": (DataType.BFLOAT16, TAKEN.format("bfloat16"))}
+
+
+def test_a_bfloat16_model_of_no_target_has_a_note_about_the_first_operator_without_a_kernel() -> None:
+    text = """<ir_version: 10, opset_import: ["" : 21]> g (float[2] x) => (float[2] y) {
+        a = Add (x, x) y = Mul (a, x) }"""
+    (note,) = converted(text, to="bfloat16").diagnostics
+    assert (note.code, note.severity.value, note.site.op) == ("target-lacks-kernel", "note", "Add")
+    assert note.help == "give a target to leave the nodes in float for which it has no kernel"
+    assert note.message.startswith("onnxruntime-cpu has no Add of bfloat16 at opset 21")
+    assert converted(text, to="float16").diagnostics == []
+    mine = Target("mine", "", newest_opset=21, newest_ir_version=10)
+    assert converted(text, to="bfloat16", target=mine).diagnostics == []
+
+
+def test_what_the_target_refuses_is_a_warning() -> None:
+    old = Target("old", "", newest_opset=20, newest_ir_version=9)
+    found = converted(SOUND, to="float16", target=old).diagnostics
+    assert [(each.code, each.severity.value, each.help) for each in found] == [
+        (code, "warning", "optimize for old lowers what it can") for code in ("opset-too-new", "ir-version-too-new")
+    ]
+
+
+DOUBLE = """<ir_version: 10, opset_import: ["" : 21]> g (float[2] x, double[2] d) => (float[2] y, double[2] z) {
+    y = Neg (x) z = Neg (d) }"""
+
+
+@pytest.mark.parametrize(
+    ("lacks", "off", "expected"),
+    [(True, False, DataType.FLOAT), (False, True, DataType.FLOAT), (False, False, DataType.DOUBLE)],
+)
+def test_double_is_left_where_the_target_has_it(lacks: bool, off: bool, expected: DataType) -> None:
+    only = frozenset({DataType.DOUBLE})
+    cpu = Target("cpu", "", newest_opset=21, newest_ir_version=10)
+    target = Target("t", "", newest_opset=21, newest_ir_version=10, lacks=only if lacks else frozenset(),
+                    off_device=only if off else frozenset(), fallback=cpu if off else None)  # fmt: skip
+    found = converted(DOUBLE, to="float16", target=target, keep="name:z")
+    assert found.precisions["y"][0] == DataType.FLOAT16
+    assert found.precisions.get("z", (DataType.DOUBLE, ""))[0] == expected
+    if expected == DataType.FLOAT:
+        assert found.precisions["z"][1] == "t has no double"
+        assert [node.inputs[0].dtype for node in found.model.graph if node.op_type == "Neg"] == [  # pyright: ignore[reportOptionalMemberAccess]
+            DataType.FLOAT16,
+            DataType.FLOAT,
+        ]
+
+
+@pytest.mark.parametrize("provenance", [True, False])
+def test_new_nodes_name_their_rule_on_request(provenance: bool) -> None:
+    found = converted(SOUND, to="float16", provenance=provenance)
+    casts = [node for node in found.model.graph.all_nodes() if node.op_type == "Cast"]
+    assert casts
+    assert {node.metadata_props.get("castsmith.rule") for node in casts} == {"cast-at-border" if provenance else None}
+    others = [node for node in found.model.graph.all_nodes() if node.op_type != "Cast"]
+    assert not any(node.metadata_props for node in others)
+
+
+def test_a_model_is_changed_in_place_on_request_alone() -> None:
+    model = onnx_ir.from_proto(onnx.parser.parse_model(SOUND))
+    assert convert(model, to="float16").model is not model
+    assert [node.op_type for node in model.graph] == ["Add", "MatMul", "MatMul", "f", "Erf"]
+    assert convert(model, to="float16", in_place=True).model is model
+    assert "Cast" in {node.op_type for node in model.graph}
+
+
+def test_a_range_that_is_stated_keeps_a_node_before_what_is_measured_or_proven() -> None:
+    text = '<ir_version: 10, opset_import: ["" : 21]> g (float[2] x) => (float[2] y) { a = Relu (x) y = Neg (a) }'
+    feeds = {"x": np.array([1e5, 2], np.float32)}
+    for options, kept in (
+        ({}, set[str]()),
+        ({"inputs": feeds}, {f"{name} reaches 100000 (measured), beyond float16" for name in "ay"}),
+        ({"inputs": feeds, "ranges": {"a": (0, 9)}}, {"y reaches 100000 (measured), beyond float16"}),
+        ({"ranges": {"a": (0, 65504)}}, set[str]()),
+        ({"ranges": {"a": (0, 65536)}}, {"a reaches 65536 (proven), beyond float16"}),
+    ):  # fmt: skip
+        found = converted(text, to="float16", **options)
+        assert {reason for _, reason in found.precisions.values() if "beyond" in reason} == kept, options
+
+
+def test_a_mixed_operand_that_is_left_is_an_error_and_what_was_wrong_before_a_warning() -> None:
+    text = """<ir_version: 10, opset_import: ["" : 21]> g (uint8[2] u, bool[2] b, float[2] x) => (bool[2] y, float[2] z)
+        { y = And (u, b) z = Neg (x) }"""
+    found = converted(text, to="float16").diagnostics
+    assert [(each.code, each.severity.value, each.site.op) for each in found] == [
+        ("type-not-allowed", "warning", "And")
+    ]
