@@ -13,7 +13,7 @@ from castsmith.ir.constants import constant_node, constant_tensor
 from castsmith.ir.inference import infer_element_types
 from castsmith.lowering.builder import Builder, new_constants
 from castsmith.lowering.opset.adapters import adapted, equal_parts
-from castsmith.lowering.opset.obstacles import TypeOf, attribute_obstacle, node_obstacle
+from castsmith.lowering.opset.obstacles import TypeOf, attribute_obstacle, is_legal, node_obstacle
 from castsmith.numerics.promotion import PromotionRules
 
 
@@ -39,8 +39,8 @@ def definition(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> onnx_ir.
         if dtype is not None:
             value.type = onnx_ir.TensorType(dtype)
         value.shape = None if given is None or given.shape is None else given.shape.copy()
-    if any(True for _ in graph.subgraphs()):
-        return None  # Range, and AffineGrid, whose definition squeezes a batch of 1 away and then fails
+    if node.op_type == "AffineGrid" and not _settle_affine_grid(graph, node):
+        return None
     inside = infer_element_types(onnx_ir.Model(graph, ir_version=10), PromotionRules()).types
     for each in list(graph.all_nodes()):
         if each.op_type == node.op_type:
@@ -52,6 +52,44 @@ def definition(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> onnx_ir.
         value.type = value.shape = None
     _drop_unused(graph)
     return copy
+
+
+def _settle_affine_grid(graph: onnx_ir.Graph, node: onnx_ir.Node) -> bool:
+    """Take the branches of AffineGrid's definition that the operands choose; False if their shapes are unknown.
+
+    The others are invalid for these shapes. An axis is named where the definition squeezes all of length 1: it would
+    squeeze a batch of 1 too, and then fail.
+    """
+    shape = None if node.inputs[1] is None else node.inputs[1].shape
+    length = shape[0] if shape is not None and shape.rank() == 1 else None
+    if length not in (4, 5):
+        return False
+    known = {
+        "condition_is_2d": length == 4,
+        "constant_align_corners_equal_zero": not node.attributes.get_int("align_corners", 0),
+    }
+    for each in list(graph):
+        chosen = known.get((each.inputs[0].name if each.op_type == "If" and each.inputs[0] is not None else "") or "")
+        if chosen is not None:
+            _take_branch(graph, each, each.attributes["then_branch" if chosen else "else_branch"].as_graph())
+    for each in list(graph.all_nodes()):
+        if each.op_type == "Squeeze" and len(each.inputs) == 1 and each.graph is not None:
+            axis = onnx_ir.node("Constant", [], {"value_ints": [1]})
+            each.graph.insert_before(each, axis)
+            each.resize_inputs(2)
+            each.replace_input_with(1, axis.outputs[0])
+    return True
+
+
+def _take_branch(graph: onnx_ir.Graph, node: onnx_ir.Node, branch: onnx_ir.Graph) -> None:
+    """Replace an If by the nodes of one of its branches."""
+    outputs, nodes = tuple(branch.outputs), tuple(branch)
+    branch.outputs.clear()
+    branch.remove(nodes)
+    graph.insert_before(node, nodes)
+    for old, new in zip(node.outputs, outputs, strict=True):
+        old.replace_all_uses_with(new, replace_graph_outputs=True)
+    graph.remove(node, safe=True)
 
 
 def _drop_unused(graph: onnx_ir.Graph) -> None:
@@ -82,12 +120,6 @@ def _expand(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> bool:
     return True
 
 
-def is_branching(node: onnx_ir.Node, opset: int) -> bool:
-    """True if the function that defines the operator has subgraphs, as for AffineGrid."""
-    body = onnx.defs.get_schema(node.op_type, opset, "").function_body
-    return any(attribute.HasField("g") for each in body.node for attribute in each.attribute)
-
-
 def _adapt(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> bool:
     """Rewrite a node of a function in the form of opset `to`, its constants as nodes; False if that is impossible."""
     graph = node.graph
@@ -100,15 +132,17 @@ def _adapt(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> bool:
         node.replace_input_with(1, constant.outputs[0])
     constants: list[onnx_ir.Value] = []
     build = Builder(new_constants(constants, f"{node.outputs[0].name}_"))
-    made = equal_parts(build, node) if node.op_type == "Split" and now >= 18 > to else adapted(build, node, now, to)
+    made = (
+        equal_parts(build, node) if node.op_type == "Split" and now >= 18 > to else adapted(build, node, now, to, types)
+    )
     if made is None or attribute_obstacle(made, now, to) is not None:
         return False
-    if any(node_obstacle(each, to, to, types) is not None for each in (*build.nodes, made)):
+    if not all(is_legal(each, now, to, types) for each in (*build.nodes, made)):
         return False
     graph.insert_before(node, [*map(constant_node, constants), *build.nodes, made])
     for old, new in zip(node.outputs, made.outputs, strict=True):
         dtype = types.get(old)
-        new.type = None if dtype is None else onnx_ir.TensorType(dtype)
+        new.type = new.type if dtype is None else onnx_ir.TensorType(dtype)
         old.replace_all_uses_with(new, replace_graph_outputs=True)
     graph.remove(node, safe=True)
     return True
@@ -171,6 +205,9 @@ def write_out(
     return nodes, tuple(next(made) if value.name else value for value in node.outputs)
 
 
+_NESTED = onnx_ir.SequenceType | onnx_ir.OptionalType
+
+
 def _function(
     node: onnx_ir.Node, schema: onnx.defs.OpSchema, operands: Sequence[DataType | None]
 ) -> onnx.FunctionProto | None:
@@ -180,7 +217,8 @@ def _function(
         proto.CopyFrom(schema.function_body)
         return proto
     unknown = any(dtype is None and value is not None for dtype, value in zip(operands, node.inputs, strict=True))
-    if unknown or not getattr(schema, "has_context_dependent_function"):  # noqa: B009
+    nested = any(value is not None and isinstance(value.type, _NESTED) for value in node.inputs)
+    if unknown or nested or not getattr(schema, "has_context_dependent_function"):  # noqa: B009
         return None
     kinds = [_kind(value, dtype).SerializeToString() for value, dtype in zip(node.inputs, operands, strict=True)]
     make: Callable[[bytes, list[bytes]], bytes] = getattr(schema, "get_context_dependent_function")  # noqa: B009

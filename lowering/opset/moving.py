@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 
 import onnx.defs
 import onnx_ir
 
 from castsmith.ir.inference import Session
-from castsmith.ir.ops import DEFAULT_DOMAINS, actual_inputs, actual_outputs
+from castsmith.ir.naming import Namer
+from castsmith.ir.ops import DEFAULT_DOMAINS
 from castsmith.ir.records import Effect, Rewrite
 from castsmith.ir.rewriting import Replacement, apply_replacement, detach
 from castsmith.ir.text import site_of
+from castsmith.ir.walks import graphs_in
 from castsmith.lowering.builder import Builder, new_constants
 from castsmith.lowering.opset.adapters import adapted, has_adapter
-from castsmith.lowering.opset.definitions import definition, is_branching, is_defined, write_out
-from castsmith.lowering.opset.obstacles import Obstacle, TypeOf, attribute_obstacle, node_obstacle, standard_nodes
+from castsmith.lowering.opset.definitions import definition, is_defined, write_out
+from castsmith.lowering.opset.obstacles import (
+    Obstacle,
+    TypeOf,
+    attribute_obstacle,
+    is_legal,
+    node_obstacle,
+    standard_nodes,
+)
 
 
 @dataclass
@@ -49,12 +58,6 @@ def _of_definition(node: onnx_ir.Node, now: int, to: int) -> str:
     """Return a note for an operator that the older opset lacks and that the standard defines by others."""
     if not is_defined(node, now) or onnx.defs.has(node.op_type, to, ""):
         return ""
-    if is_branching(node, now):
-        return (
-            ", and the function by which the standard defines it has branches (that of AffineGrid fails for a batch"
-            " of 1), so it is not written out; export the model with that operator written out, or name a target"
-            f" of opset {onnx.defs.get_schema(node.op_type, now, '').since_version} or newer"
-        )
     return (
         f", and the function by which the standard defines it cannot be written with the operators of opset {to} for"
         " these operands; export the model with that operator written out, or name a target of a newer opset"
@@ -74,9 +77,9 @@ def needs_shapes(model: onnx_ir.Model, now: int, to: int) -> bool:
 def _moves(moves: NodeChanges, node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> bool:
     constants: list[onnx_ir.Value] = []
     build = Builder(new_constants(constants, f"{node.outputs[0].name if node.outputs else node.op_type}_"))
-    made = adapted(build, node, now, to)
+    made = adapted(build, node, now, to, types)
     fits = made is not None and attribute_obstacle(made, now, to) is None
-    if made is not None and fits and all(_is_legal(each, to, types) for each in (*build.nodes, made)):
+    if made is not None and fits and all(is_legal(each, now, to, types) for each in (*build.nodes, made)):
         reason = f"{node.op_type} in the form of opset {to}"
         outputs = tuple(made.outputs)
         moves.replacements[node] = Replacement(
@@ -94,28 +97,29 @@ def _moves(moves: NodeChanges, node: onnx_ir.Node, now: int, to: int, types: Typ
     return function is not None
 
 
-def _is_legal(node: onnx_ir.Node, opset: int, types: TypeOf) -> bool:
-    """True if the opset has the operator, and it supports the node's operands and results."""
-    if not onnx.defs.has(node.op_type, opset, ""):
-        return False
-    key = ("", node.op_type, opset)
-    formals = (*actual_inputs(key, len(node.inputs)), *actual_outputs(key, len(node.outputs)))
-    values = (None if value is None else types.get(value, value.dtype) for value in (*node.inputs, *node.outputs))
-    return all(
-        formal is not None and (dtype is None or not formal.allowed or dtype in formal.allowed)
-        for formal, dtype in zip(formals, values, strict=True)
-    )
-
-
 def apply_moves(session: Session, moves: NodeChanges, pass_name: str, to: int, types: TypeOf) -> list[Rewrite]:
     """Replace or expand the nodes; the opset is not changed yet. types: as in `apply_replacement`."""
     namer = session.namer()
-    made = [
-        apply_replacement(session, pass_name, node, wanted, namer, types) for node, wanted in moves.replacements.items()
-    ]
+    made: list[Rewrite] = []
+    for node, wanted in moves.replacements.items():
+        _name_inside(wanted.nodes, namer)
+        made.append(apply_replacement(session, pass_name, node, wanted, namer, types))
     for node, function in moves.definitions.items():
         nodes, outputs = write_out(function, node)
+        _name_inside(nodes, namer)
         reason = f"opset {to} lacks this {node.op_type}: replaced by the function by which the standard defines it"
         wanted = Replacement("write-out-operator", reason, nodes, outputs=outputs, effect=Effect.AS_DEFINED)
         made.append(apply_replacement(session, pass_name, node, wanted, namer, types))
     return made
+
+
+def _name_inside(nodes: Iterable[onnx_ir.Node], namer: Namer) -> None:
+    """Give what the subgraphs of new nodes define names of its own."""
+    for graph in (graph for node in nodes for each in node.attributes.values() for graph in graphs_in(each)):
+        for value in (*graph.inputs, *graph.initializers.values()):
+            value.name = namer.fresh(value.name or "castsmith_input")
+        for node in graph:
+            node.name = namer.fresh(node.name or f"castsmith_{node.op_type}")
+            for value in node.outputs:
+                value.name = namer.fresh(value.name or f"{node.name}_output")
+        _name_inside(graph, namer)

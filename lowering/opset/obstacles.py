@@ -15,9 +15,17 @@ import onnx.defs
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.ops import DEFAULT_DOMAINS, changes_between, opset_of, restriction
+from castsmith.ir.ops import (
+    DEFAULT_DOMAINS,
+    actual_inputs,
+    actual_outputs,
+    changes_between,
+    opset_of,
+    restriction,
+)
 from castsmith.ir.records import Site
 from castsmith.ir.text import site_of
+from castsmith.ir.walks import graphs_in
 
 LAST_UNREAD = 13
 """The newest opset whose changes are in no table (`castsmith.ir.ops.changes`)."""
@@ -86,6 +94,28 @@ def node_obstacle(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> str |
     if old.since_version == new.since_version:
         return None
     return next(_differences(node, old, new, types), None)
+
+
+def is_legal(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> bool:
+    """True if opset `to` has the operator, the attributes that opset `now` gives no default, and the types in use.
+
+    So for the nodes of its subgraphs.
+    """
+    if not onnx.defs.has(node.op_type, to, ""):
+        return False
+    written = onnx.defs.get_schema(node.op_type, now if onnx.defs.has(node.op_type, now, "") else to, "")
+    known = onnx.defs.get_schema(node.op_type, to, "").attributes
+    if any(name not in known and not _at_default(node, name, written) for name in node.attributes):
+        return False
+    key = ("", node.op_type, to)
+    formals = (*actual_inputs(key, len(node.inputs)), *actual_outputs(key, len(node.outputs)))
+    values = (None if value is None else types.get(value, value.dtype) for value in (*node.inputs, *node.outputs))
+    fits = all(
+        formal is not None and (dtype is None or not formal.allowed or dtype in formal.allowed)
+        for formal, dtype in zip(formals, values, strict=True)
+    )
+    held = (each for attribute in node.attributes.values() for graph in graphs_in(attribute) for each in graph)
+    return fits and all(is_legal(each, now, to, types) for each in held)
 
 
 def attribute_obstacle(node: onnx_ir.Node, now: int, to: int) -> str | None:
