@@ -112,7 +112,7 @@ def apply_replacement(
     for constant in replacement.constants:
         _adopt(constant, replacement.beside or node, namer)
     for new_node in replacement.nodes:
-        _name_node(new_node, namer)
+        name_node(new_node, namer)
         node.prepend(new_node)
     rewire(node, replacement.inputs)
     made = list(replacement.nodes)
@@ -190,7 +190,8 @@ def place_constant(constant: onnx_ir.Value, node: onnx_ir.Node, namer: Namer) ->
         node.prepend(made)
 
 
-def _name_node(node: onnx_ir.Node, namer: Namer) -> None:
+def name_node(node: onnx_ir.Node, namer: Namer) -> None:
+    """Give a new node and its results names that are free."""
     node.name = namer.fresh(node.name or f"castsmith_{node.op_type}")
     for output in node.outputs:
         output.name = namer.fresh(output.name or f"{node.name}_output")

@@ -30,7 +30,7 @@ from castsmith.ir.inference import Inference
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops import FLOW, CastNode, actual_outputs, cast_node, chain_verdict, opset_of, set_element_type
 from castsmith.ir.records import NodeItem, Rewrite
-from castsmith.ir.rewriting import become_output
+from castsmith.ir.rewriting import become_output, name_node
 from castsmith.ir.targets import Target, takes_operator, takes_type
 from castsmith.ir.text import node_items, site_of
 from castsmith.numerics.cast import cast, policy_for
@@ -84,8 +84,7 @@ class Flow:
 
     def new_cast(self, value: onnx_ir.Value, step: CastNode) -> onnx_ir.Node:
         made = cast_node(value, step.target, saturate=step.saturate, round_mode=step.round_mode)
-        made.name = self.namer.fresh(made.name or "castsmith_Cast")
-        made.outputs[0].name = self.namer.fresh(made.outputs[0].name or "castsmith_cast")
+        name_node(made, self.namer)
         self.inference.types[made.outputs[0]] = step.target
         return made
 

@@ -15,7 +15,7 @@ from castsmith.ir.constants import new_constant
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops import CASTS, cast_node, opset_of, set_element_type
 from castsmith.ir.records import Effect, Records, Rewrite, Site, ValueItem
-from castsmith.ir.rewriting import place_constant
+from castsmith.ir.rewriting import name_node, place_constant
 from castsmith.ir.text import constant_item, node_item, node_items, site_of, value_item
 from castsmith.numerics.errors import present
 from castsmith.numerics.types import type_name
@@ -329,6 +329,7 @@ def _cast_where_wanted(change: Change, value: onnx_ir.Value) -> None:
     source = present(source, "the operand")
     to = source if made else change.to
     leaving = [use for use in others if use.place is main]
+    users = list(dict.fromkeys(map(_who, others)))
     node = _cast(change, value, to)
     result = node.outputs[0]
     if leaving and not value.is_graph_input() and not value.is_initializer():
@@ -339,7 +340,6 @@ def _cast_where_wanted(change: Change, value: onnx_ir.Value) -> None:
         _rewire(use, result)
     _insert(change, value, node)
     change.casts.append(node)
-    users = list(dict.fromkeys(map(_who, others)))
     who = ", ".join(users[:3]) + (", ..." if len(users) > 3 else "")
     reason = f"{who} {'needs' if len(users) == 1 else 'need'} {type_name(to)}"
     change.records.rewrites.append(
@@ -365,8 +365,7 @@ def _cast(change: Change, value: onnx_ir.Value, to: DataType) -> onnx_ir.Node:
         opset = change.problem.model.graph.opset_imports[""] = _IMPORTED
     if opset < _FIRST_NUMBERED_CAST:
         node.attributes["to"] = onnx_ir.AttrString("to", to.name)
-    node.name = change.namer.fresh(node.name or "castsmith_cast")
-    node.outputs[0].name = change.namer.fresh(node.outputs[0].name or node.name)
+    name_node(node, change.namer)
     return node
 
 

@@ -11,6 +11,7 @@ from castsmith.ir.inference import Inference
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops import conversion, set_element_type
 from castsmith.ir.records import Diagnostic, Effect, Records, Rewrite, Severity, Site, ValueItem
+from castsmith.ir.rewriting import name_node
 from castsmith.ir.text import Types, node_item, site_of, type_text, value_item
 from castsmith.numerics.errors import present
 from castsmith.numerics.types import type_name
@@ -102,8 +103,7 @@ def _convert_output(
     types: Types,
 ) -> Rewrite:
     old, new = graph.outputs[index], cast.outputs[0]
-    cast.name = namer.fresh(cast.name or "castsmith_cast")
-    new.name = namer.fresh(new.name or "castsmith_cast_output")
+    name_node(cast, namer)
     graph.append(cast)
     graph.outputs[index] = new
     rule, reason = why[0], f"{why[1]} {type_name(new.dtype or DataType.UNDEFINED)}"

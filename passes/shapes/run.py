@@ -257,8 +257,6 @@ class _Folding:
             name = f"{output.name}_value" if output.is_graph_output() else output.name or "folded"
             if needed:
                 values.append(self._constant(node, name, tensor, new))
-        if not values:
-            return  # nothing uses the node
         first = values[0]
         rest = iter(values)
         outputs = tuple(next(rest) if needed else first for needed in used)
