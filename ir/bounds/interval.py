@@ -88,6 +88,10 @@ class Interval:
         return self.infinite and bool(np.isposinf(self.high).any())
 
     @property
+    def may_be_zero(self) -> bool:
+        return bool(((self.low <= 0) & (self.high >= 0)).any())
+
+    @property
     def exact(self) -> Array | None:
         """The elements, where each is known; None otherwise."""
         known = self.dims is not None and self.low.shape == self.dims and bool((self.low == self.high).all())

@@ -111,7 +111,8 @@ class Step:
         return self.node.attributes.get_int(name, default)
 
     def float(self, name: str, default: float) -> float:
-        return self.node.attributes.get_float(name, default)
+        """Return an attribute, which like its default is a number of type float: 0.01 is a little less."""
+        return self.node.attributes.get_float(name, float(np.float32(default)))
 
     def text(self, name: str, default: str) -> str:
         return self.node.attributes.get_string(name, default)

@@ -33,7 +33,7 @@ def multiply(step: Step) -> Interval:
     a, b = step.input(0), step.input(1)
     ends = aligned(a, b)
     dims = broadcast_dims(a.dims, b.dims)
-    undefined = (a.infinite and _may_be_zero(b)) or (b.infinite and _may_be_zero(a))
+    undefined = (a.infinite and b.may_be_zero) or (b.infinite and a.may_be_zero)
     if step.value(0) is step.value(1):
         return step.result(*square(*ends[0]), dims, a, nan=a.nan)
     low, high = products(*ends)
@@ -44,13 +44,9 @@ def multiply(step: Step) -> Interval:
 def _swiglu(step: Step) -> Interval:
     """SwiGLU: swish(a) * b."""
     gate, b = swish(replace(step, inputs=[step.input(0)])), step.input(1)
-    undefined = (gate.infinite and _may_be_zero(b)) or (b.infinite and _may_be_zero(gate))
+    undefined = (gate.infinite and b.may_be_zero) or (b.infinite and gate.may_be_zero)
     low, high = with_slack(*products(*aligned(gate, b)), step.dtypes[0])
     return step.result(low, high, broadcast_dims(gate.dims, b.dims), gate, b, nan=gate.nan or b.nan or undefined)
-
-
-def _may_be_zero(interval: Interval) -> bool:
-    return bool(((interval.low <= 0) & (interval.high >= 0)).any())
 
 
 def divide(step: Step) -> Interval:
@@ -62,13 +58,9 @@ def divide(step: Step) -> Interval:
     spans = (bl <= 0) & (bh >= 0)
     with np.errstate(all="ignore"):
         low, high = products((al, ah), (1 / np.where(spans, 1.0, bh), 1 / np.where(spans, 1.0, bl)))
-        # a divisor of one sign that reaches 0 keeps the sign of the quotient
-        positive, negative = spans & (bl >= 0), spans & (bh <= 0) & (bl < 0)
-        least_low = np.where(al >= 0, 0.0, -np.inf)
-        least_high = np.where(ah <= 0, 0.0, np.inf)
-        low = np.where(positive, least_low, np.where(negative, -least_high, np.where(spans, -np.inf, low)))
-        high = np.where(positive, least_high, np.where(negative, -least_low, np.where(spans, np.inf, high)))
-    zero_by_zero = bool(spans.any()) and _may_be_zero(a)
+    # a divisor of 0 has either sign: 1 / -0.0 is -inf
+    low, high = np.where(spans, -np.inf, low), np.where(spans, np.inf, high)
+    zero_by_zero = bool(spans.any()) and a.may_be_zero
     undefined = zero_by_zero or (a.infinite and b.infinite)
     infinite = a.infinite or bool(spans.any())
     return step.result(low, high, dims, a, b, nan=a.nan or b.nan or undefined, infinite=infinite)
@@ -91,7 +83,7 @@ def _mod(step: Step) -> Interval:
     dims = broadcast_dims(a.dims, b.dims)
     low = np.asarray(-most if b.least < 0 or (step.int("fmod", 0) and a.least < 0) else 0.0)
     high = np.asarray(most if b.greatest > 0 or step.int("fmod", 0) else 0.0)
-    undefined = a.infinite or _may_be_zero(b)
+    undefined = a.infinite or b.may_be_zero
     if is_integer(step.dtypes[0]) and undefined:
         return step.unbounded()
     return step.result(low, high, dims, a, b, nan=a.nan or b.nan or undefined)
@@ -100,7 +92,7 @@ def _mod(step: Step) -> Interval:
 def _pow(step: Step) -> Interval:
     a, b = step.input(0), step.input(1)
     dims = broadcast_dims(a.dims, b.dims)
-    exponent = b.least if b.least == b.greatest else None
+    exponent, negative = b.least if b.least == b.greatest else None, False
     (low, high), _ = aligned(a, b)
     with np.errstate(all="ignore"):
         if exponent is not None and exponent == int(exponent) and exponent >= 0:
@@ -114,7 +106,9 @@ def _pow(step: Step) -> Interval:
         elif exponent is not None and a.least >= 0:
             ends = (low**exponent, high**exponent)
             low, high = np.minimum(*ends), np.maximum(*ends)
-            infinite, nan = a.infinite or (exponent < 0 and _may_be_zero(a)), a.nan
+            infinite, nan = a.infinite or (exponent < 0 and a.may_be_zero), a.nan
+            negative = exponent < 0 and exponent % 2 == 1 and a.least == 0  # an odd power of -0.0 is -inf
+            low = np.where(negative & (a.low <= 0), -np.inf, low)
         elif a.least > 0:
             bl, bh = b.least, b.greatest
             corners = [x**y for x in (low, high) for y in (bl, bh)]
@@ -124,7 +118,7 @@ def _pow(step: Step) -> Interval:
             return step.unbounded(nan=True, infinite=True)
     if is_float(step.dtypes[0]):
         low, high = with_slack(low, high, step.dtypes[0])
-        if (exponent is not None and exponent % 2 == 0) or a.least >= 0:
+        if (exponent is not None and exponent % 2 == 0) or (a.least >= 0 and not negative):
             low = np.maximum(low, 0.0)
     return step.result(low, high, dims, a, b, nan=nan, infinite=infinite)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -39,7 +38,7 @@ def convex_of_values(
     width = (None if q.dims is None else q.dims[-1]) or LONGEST
     scores = float(q.magnitude.max(initial=0.0)) * float(k.magnitude.max(initial=0.0)) * width
     scores *= max(1.0, abs(step.float("scale", 1.0)))
-    overflows = math.isfinite(scores) and scores > largest(dtype)
+    overflows = q.finite and k.finite and scores > largest(dtype)
     nan = overflows or any(each.nan or each.plus_infinity for each in given)
     assumes = frozenset[str]().union(*(each.assumes for each in given))
     assumes |= ({NOT_MASKED} if masks else set[str]()) | ({LENGTHS} if turns is None else set[str]())
@@ -94,7 +93,8 @@ def _gates_overflow(step: Step, state: float) -> bool:
     for most, weight in parts:
         width = (None if weight.dims is None else weight.dims[-1]) or LONGEST
         total += most * float(weight.magnitude.max(initial=0.0)) * width
-    return math.isfinite(total) and total > largest(step.dtypes[0] or DataType.FLOAT)
+    finite = x.finite and all(weight.finite for _, weight in parts)
+    return finite and total > largest(step.dtypes[0] or DataType.FLOAT)
 
 
 def _cell_state(step: Step, given: Sequence[Interval], nan: bool) -> Interval:

@@ -106,17 +106,8 @@ def _conv_of_two(step: Step) -> Interval:
     error = product_error(np.maximum(np.abs(low), np.abs(high)), count, step.dtypes[0])
     found = _with_bias(step, x, (low - error).reshape(1), (high + error).reshape(1), 1)
     dims = step.merged((x.dims[0], w.dims[0], *(None for _ in x.dims[2:])))
-    return (
-        with_bounds(
-            found,
-            found.low,
-            found.high,
-            dims,
-            **flags(found, w),
-        )
-        if not w.nan
-        else found
-    )
+    told = flags(found, w)
+    return with_bounds(found, found.low, found.high, dims, **{**told, "nan": told["nan"] or w.infinite})
 
 
 def _conv_transpose(step: Step) -> Interval:

@@ -48,7 +48,7 @@ def _scores(step: Step, index: int, low: Array, high: Array, *given: Interval) -
     """The scores of a model after its post transform; a classifier of one score adds its opposite."""
     held = replace(step, dims=[step.dims[index]], dtypes=[step.dtypes[index]])
     nan = any(each.nan or each.infinite for each in given)
-    kind = step.text("post_transform", "NONE")
+    kind = "NONE" if step.node.op_type == "TreeEnsemble" else step.text("post_transform", "NONE")
     if kind == "PROBIT":
         return step.unbounded(index, nan=True, infinite=True)
     if kind != "NONE":

@@ -44,8 +44,13 @@ def _softplus(x: Array) -> Array:
     return np.logaddexp(0.0, x)
 
 
-def _softsign(x: Array) -> Array:
-    return np.where(np.isinf(x), np.sign(x), x / (1 + np.abs(x)))
+def _softsign(step: Step) -> Interval:
+    """x / (1 + |x|), NaN for an infinity."""
+    x = step.input(0)
+    with np.errstate(all="ignore"):
+        low, high = (np.where(np.isinf(each), np.sign(each), each / (1 + np.abs(each))) for each in (x.low, x.high))
+    ends = with_slack(low, high, step.dtypes[0])
+    return step.result(*ends, x.dims, x, nan=x.nan or x.infinite, infinite=False)
 
 
 def _relu(step: Step) -> Interval:
@@ -57,7 +62,8 @@ def _leaky(step: Step) -> Interval:
     x = step.input(0)
     alpha = step.float("alpha", 0.01)
     negative = products((np.minimum(x.low, 0), np.minimum(x.high, 0)), (np.asarray(alpha), np.asarray(alpha)))
-    return step.result(*_by_sign(x, negative), x.dims, x)
+    nan = x.nan or (alpha == 0 and x.minus_infinity)
+    return step.result(*_by_sign(x, negative), x.dims, x, nan=nan)
 
 
 def _prelu(step: Step) -> Interval:
@@ -65,7 +71,8 @@ def _prelu(step: Step) -> Interval:
     (low, high), ends = aligned(x, slope)
     negative = products((np.minimum(low, 0), np.minimum(high, 0)), ends)
     low, high = _by_sign(with_bounds(x, low, high, x.dims), negative)
-    return step.result(low, high, x.dims, x, slope)
+    undefined = (slope.infinite and bool((x.low <= 0).any())) or (x.minus_infinity and slope.may_be_zero)
+    return step.result(low, high, x.dims, x, slope, nan=x.nan or slope.nan or undefined)
 
 
 def _by_sign(x: Interval, negative: Ends) -> Ends:
@@ -212,8 +219,8 @@ def _reciprocal(step: Step) -> Interval:
     x = step.input(0)
     spans = (x.low <= 0) & (x.high >= 0)
     with np.errstate(all="ignore"):
-        low = np.where(spans, np.where(x.low >= 0, 1 / x.high, -np.inf), 1 / np.where(spans, 1.0, x.high))
-        high = np.where(spans, np.where(x.high <= 0, 1 / x.low, np.inf), 1 / np.where(spans, 1.0, x.low))
+        low = np.where(spans, -np.inf, 1 / x.high)  # 1 / -0.0 is -inf, 1 / 0.0 is inf
+        high = np.where(spans, np.inf, 1 / x.low)
     return step.result(*with_slack(low, high, step.dtypes[0]), x.dims, x, infinite=bool(spans.any()))
 
 
@@ -242,7 +249,7 @@ RULES: dict[str, Rule] = {
     "Sigmoid": _of_one(_sigmoid, (0.0, math.inf)),
     "Erf": _of_one(_erf),
     "Softplus": _of_one(_softplus, (0.0, math.inf)),
-    "Softsign": _of_one(_softsign),
+    "Softsign": _softsign,
     "Atan": _of_one(np.arctan),
     "Sinh": _of_one(np.sinh),
     "Asinh": _of_one(np.arcsinh),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -218,22 +219,26 @@ def _tile(step: Step) -> Interval:
     return with_bounds(x, *joined_along(x, many), dims)
 
 
+_OF_NO_ELEMENT: dict[str, Any] = {"nan": False, "infinite": False, "assumes": frozenset(), "blame": frozenset()}
+"""The facts of a result that depends on the shape of the operand alone."""
+
+
 def _shape(step: Step) -> Interval:
     x = step.input(0)
     start, end = step.int("start", 0), step.node.attributes.get("end")
     if x.dims is None:
-        return step.result(np.zeros(()), np.asarray(2.0**53), step.dims[0] or (None,))
+        return step.result(np.zeros(()), np.asarray(2.0**53), step.dims[0] or (None,), **_OF_NO_ELEMENT)
     dims = x.dims[slice(start, None if end is None else end.as_int())]
     low = np.array([0.0 if dim is None else float(dim) for dim in dims])
     high = np.array([2.0**53 if dim is None else float(dim) for dim in dims])
-    return step.result(low, high, (len(dims),), nan=False, infinite=False, assumes=frozenset(), blame=frozenset())
+    return step.result(low, high, (len(dims),), **_OF_NO_ELEMENT)
 
 
 def _size(step: Step) -> Interval:
     dims = step.input(0).dims
     known = dims is not None and None not in dims
     total = float(np.prod([each or 0 for each in dims or ()])) if known else 0.0
-    return step.result(np.asarray(total), np.asarray(total if known else 2.0**53), (), nan=False, infinite=False)
+    return step.result(np.asarray(total), np.asarray(total if known else 2.0**53), (), **_OF_NO_ELEMENT)
 
 
 def _constant_of_shape(step: Step) -> Interval:

@@ -275,8 +275,8 @@ def _lp_norm(step: Step) -> Interval:
     x = step.input(0)
     low = np.where(x.low >= 0, 0.0, -1.0)
     high = np.where(x.high <= 0, 0.0, 1.0)
-    zero = bool(((x.low <= 0) & (x.high >= 0)).any())
-    return step.result(*with_slack(low, high, step.dtypes[0]), x.dims, x, nan=x.nan or x.infinite or zero)
+    nan = x.nan or x.infinite or x.may_be_zero
+    return step.result(*with_slack(low, high, step.dtypes[0]), x.dims, x, nan=nan)
 
 
 def _lrn(step: Step) -> Interval:

@@ -158,7 +158,7 @@ def _pad(step: Step) -> Interval:
     else:
         low, high = joined_along(x, padded)
     extra = ()
-    if mode == "constant" and padded:
+    if mode == "constant" and (padded or x.dims is None):
         filling = step.optional(2) or constant_interval(step.float("value", 0.0), step.float("value", 0.0), (), x.dtype)
         low, high = np.minimum(low, filling.least), np.maximum(high, filling.greatest)
         extra = (filling,)

@@ -1,0 +1,85 @@
+"""An oracle for the rules of operators: what the reference evaluator computes at points of the operands' intervals."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.helper
+import onnx.reference
+import onnx_ir
+from onnx_ir import DataType
+
+from castsmith.ir.bounds.analysis import FOREIGN, RULES
+from castsmith.ir.bounds.interval import Dims, Interval
+from castsmith.ir.bounds.step import Step
+
+Array = np.ndarray[Any, Any]
+Operand = Interval | Array | None
+"""A box, a constant, or an operand that is left out."""
+
+
+def box(low: Any, high: Any, dims: Dims | None = None, **facts: Any) -> Interval:
+    """An interval of double, of a value with the shape of its bounds unless `dims` says otherwise."""
+    ends = np.asarray(low, np.float64), np.asarray(high, np.float64)
+    given: dict[str, Any] = {"dtype": DataType.DOUBLE, "dims": ends[0].shape if dims is None else dims, **facts}
+    return Interval(*ends, **given)
+
+
+def step_of(
+    op_type: str,
+    operands: Sequence[Operand],
+    given: Mapping[str, Any] | None = None,
+    *,
+    domain: str = "",
+    opset: int = 25,
+    dims: Sequence[Dims | None] = (None,),
+    dtypes: Sequence[DataType | None] | None = None,
+) -> Step:
+    """A node as its rule sees it."""
+    values, intervals = list[onnx_ir.Value | None](), list[Interval | None]()
+    for index, operand in enumerate(operands):
+        if isinstance(operand, np.ndarray):
+            tensor = onnx_ir.tensor(operand)
+            values.append(onnx_ir.Value(name=f"c{index}", const_value=tensor))
+            plain = operand.astype(np.float64)
+            intervals.append(Interval(plain, plain, operand.shape, tensor.dtype))
+        else:
+            values.append(None if operand is None else onnx_ir.Value(name=f"x{index}"))
+            intervals.append(operand)
+    made = [onnx.helper.make_attribute(name, value) for name, value in (given or {}).items()]
+    attributes = [onnx_ir.from_proto(each) for each in made]
+    node = onnx_ir.Node(domain, op_type, values, attributes, num_outputs=len(dims))
+    known = {value: each for value, each in zip(values, intervals, strict=True) if value is not None and each}
+    return Step(node, intervals, opset, dims, dtypes or [DataType.DOUBLE] * len(dims), known)
+
+
+def ruled(step: Step) -> list[Interval]:
+    """The results of a node by its rule."""
+    node = step.node
+    found = (FOREIGN[node.domain, node.op_type] if node.domain else RULES[node.op_type])(step)
+    return [found] if isinstance(found, Interval) else list(found)
+
+
+class Reference:
+    """One node in the reference evaluator."""
+
+    def __init__(self, step: Step) -> None:
+        node = step.node
+        names = ["" if value is None else value.name or "" for value in node.inputs]
+        results = [f"y{index}" for index in range(len(node.outputs))]
+        made = onnx.helper.make_node(node.op_type, names, results, domain=node.domain)
+        made.attribute.extend(onnx_ir.to_proto(each) for each in node.attributes.values())
+        inputs, outputs = ([onnx.ValueInfoProto(name=name) for name in part if name] for part in (names, results))
+        opsets = [onnx.helper.make_opsetid(node.domain, step.opset)]
+        model = onnx.helper.make_model(onnx.helper.make_graph([made], "g", inputs, outputs), opset_imports=opsets)
+        self.names = names
+        self.session: Any = onnx.reference.ReferenceEvaluator(model)
+
+    def __call__(self, *arrays: Array | None) -> list[Array]:
+        feeds = {name: array for name, array in zip(self.names, arrays, strict=True) if array is not None}
+        with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+            return [np.asarray(each) for each in self.session.run(None, feeds)]
