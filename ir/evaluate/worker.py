@@ -66,7 +66,7 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
             answer = _answer(prepared, what, *words)
             send(answers, (True, answer, time.process_time() - began))
         except Exception as error:  # each engine raises classes of its own, ONNX Runtime one for each status code
-            text = " ".join(f"{error or type(error).__name__}".split())[:200]
+            text = " ".join((str(error) or type(error).__name__).split())[:200]
             send(answers, (False, text, time.process_time() - began))
         limit_seconds(0.0)
 

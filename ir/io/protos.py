@@ -207,8 +207,10 @@ def _repeats(nodes: Sequence[onnx.NodeProto]) -> set[int]:
     found: set[int] = set()
     for place, node in enumerate(nodes):
         first = makers.get(node.output[0]) if node.output else None
-        if first is not None and node.output[0] and _content(nodes[first]) == _content(node):
-            found.add(place)
+        if first is not None and node.output[0]:
+            content = _content(node)
+            if content is not None and content == _content(nodes[first]):
+                found.add(place)
         for name in node.output:
             makers.setdefault(name, place)
     return found
