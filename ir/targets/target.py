@@ -18,6 +18,7 @@ QUANTIZATION_RULES = {
     "positive-scales": "every scale must be above 0",
     "int4-of-constants": "int4 is for weights alone, so the operand must be a constant",
     "blocks-of-the-last-two-axes": "blocks must lie along one of the last two axes",
+    "constant-scales": "every scale must be a constant",
 }
 """The rules of quantization that a target may have, with their descriptions."""
 

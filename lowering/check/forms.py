@@ -19,6 +19,7 @@ from castsmith.numerics.types import type_name
 
 _QUANTIZE, _DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
 _WAY_OUT = "quantize the model symmetrically, as this target requires"
+_WAYS_OUT = {"constant-scales": "quantize with scales from calibration, or write the arithmetic out"}
 
 
 def form_findings(model: onnx_ir.Model, inference: Inference, target: Target) -> Iterator[Diagnostic]:
@@ -53,7 +54,8 @@ def _quantization_findings(model: onnx_ir.Model, inference: Inference, target: T
         broken = next((rule for rule in target.quantization if _BROKEN[rule](node, inference)), None)
         if broken is not None:
             message = f"{target.name} does not take this {node.op_type}: {QUANTIZATION_RULES[broken]}"
-            yield Diagnostic("target-lacks-form", Severity.ERROR, site_of(node), message, _WAY_OUT, broken)
+            way_out = _WAYS_OUT.get(broken, _WAY_OUT)
+            yield Diagnostic("target-lacks-form", Severity.ERROR, site_of(node), message, way_out, broken)
 
 
 def _input(node: onnx_ir.Node, index: int) -> onnx_ir.Value | None:
@@ -70,6 +72,10 @@ def _has_no_positive_scale(node: onnx_ir.Node, _: Inference) -> bool:
     """True for a constant scale that is not positive; one that is computed cannot be checked."""
     tensor = constant_tensor(_input(node, 1))
     return tensor is not None and not np.all(tensor.numpy().astype(np.float64) > 0)
+
+
+def _has_computed_scale(node: onnx_ir.Node, _: Inference) -> bool:
+    return constant_tensor(_input(node, 1)) is None
 
 
 def _has_int4_of_inputs(node: onnx_ir.Node, inference: Inference) -> bool:
@@ -99,4 +105,5 @@ _BROKEN: dict[str, Callable[[onnx_ir.Node, Inference], bool]] = {
     "positive-scales": _has_no_positive_scale,
     "int4-of-constants": _has_int4_of_inputs,
     "blocks-of-the-last-two-axes": _has_other_blocks,
+    "constant-scales": _has_computed_scale,
 }

@@ -7,8 +7,8 @@ python -m tests.ir.targets.other_engines NAME PYTHON    probe, in the environmen
     --only NAMES    probe these operators, or `optional`: those with optional inputs; the file keeps the others
 
 The models are those of `castsmith targets probe`, at one opset, the newest that all of these runtimes document, with
-constants for optional inputs, such as the bounds of Clip and zero points. Each is loaded and run, and compared with the
-reference implementation of ONNX. Types that are not probed count as lacking: string, and what that opset does not have.
+constants for scales and optional inputs, such as the bounds of Clip and zero points. Each is loaded and run, and compared
+with the reference implementation of ONNX. Types that are not probed count as lacking: string, and what that opset does not have.
 A run that ends the process, or takes longer than S seconds, counts against the model.
 """
 
@@ -63,6 +63,10 @@ _FIRST = """
 """The operators to probe first: those of lowered models, and the most frequent others."""
 
 
+_BY_HAND = ("quantization", "hazards")
+"""Facts that these models do not show; a new probe keeps them."""
+
+
 @dataclass(frozen=True)
 class Probe:
     """The model of an operator and a type. optional: it has an optional input, which was made a constant."""
@@ -92,12 +96,15 @@ def models() -> list[Probe]:
 
 
 def _bind_optional_inputs(model: onnx.ModelProto) -> bool:
-    """Make the inputs that nodes need not have constants of ones, as exporters write them; True if there are any."""
+    """Make scales, and the inputs that nodes need not have, constants of ones, as exporters write them.
+
+    True if there are any.
+    """
     used, required = set[str](), set[str]()
     for node in model.graph.node:
         formals = onnx.defs.get_schema(node.op_type, OPSET).inputs
         for name, formal in zip(node.input, formals, strict=False):
-            free = formal.option == onnx.defs.OpSchema.FormalParameterOption.Optional
+            free = formal.option == onnx.defs.OpSchema.FormalParameterOption.Optional or formal.name.endswith("scale")
             (used if free else required).add(name)
     inputs = [each for each in model.graph.input if each.name in used - required]
     values = ones(model)
@@ -197,6 +204,8 @@ def probe(engine: str, options: argparse.Namespace) -> dict[str, Any]:
     computed = sum(map(len, taken.values()))
     unknown = ", ".join(sorted({each.op_type for each in asked} - whole)) or "none"
     print(f"{engine} {version}: computes {computed} models; {len(found)} of {len(asked)} tried; unknown: {unknown}")
+    path = TARGETS_FOLDER / f"{engine}.json"
+    old = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     return {
         "name": engine,
         "description": f"{DESCRIPTIONS[engine]}, {version}",
@@ -205,6 +214,7 @@ def probe(engine: str, options: argparse.Namespace) -> dict[str, Any]:
         "newest_ir_version": IR_VERSION,
         "lacks": [type_name(dtype) for dtype in ELEMENT_TYPES if dtype not in taken],
         "probed": sorted(known | whole),
+        **{key: old[key] for key in _BY_HAND if key in old},
         "kernels": list(grouped(taken)),
     }
 
@@ -213,9 +223,9 @@ def _evidence(engine: str, version: str) -> str:
     date = datetime.datetime.now(datetime.UTC).date().isoformat()
     return (
         f"{date}, {ENGINES[engine][0]} {version}: each operator of `probed` loaded and run with each type"
-        f" at opset {OPSET}, optional inputs as constants, and compared with the reference implementation of ONNX, by"
-        " python -m tests.ir.targets.other_engines; newer opsets were not tried, nor was string, which counts as"
-        " lacking"
+        f" at opset {OPSET}, scales and optional inputs as constants, and compared with the reference implementation of"
+        " ONNX, by python -m tests.ir.targets.other_engines; newer opsets were not tried, nor was string, which counts"
+        " as lacking"
     )
 
 

@@ -47,7 +47,7 @@ def test_every_shipped_target_loads():
 RUNTIMES = """coreml iree jaxonnxruntime migraphx onnx-mlir onnx2torch onnxruntime-android onnxruntime-coreml
     onnxruntime-cpu onnxruntime-cuda onnxruntime-directml onnxruntime-migraphx onnxruntime-openvino onnxruntime-qnn
     onnxruntime-tensorrt-rtx onnxruntime-wasm onnxruntime-webgpu openvino-cpu openvino-gpu openvino-npu qonnx
-    tensorrt-10 tensorrt-11 tflite tract tvm vitis-ai"""
+    tensorrt-10 tensorrt-11 tflite tinygrad tract tvm vitis-ai"""
 
 
 def test_the_runtimes_that_are_known_of_are_there():

@@ -10,7 +10,7 @@ import pytest
 import castsmith
 from castsmith.ir.targets import QUANTIZATION_RULES, TargetError, load_target
 
-ZERO, SCALE, INT4, BLOCKS = QUANTIZATION_RULES
+ZERO, SCALE, INT4, BLOCKS, CONSTANT = QUANTIZATION_RULES
 PLAIN = """<ir_version: 10, opset_import: ["": 21]>
     g (float[2,4,8] x) => (float[2,4,8] y) <float s = {0.5}, int8 zero = {0}> {
         q = QuantizeLinear (x, s, zero) y = DequantizeLinear (q, s, zero) }"""
@@ -53,9 +53,18 @@ def test_forms_that_tensorrt_does_not_take_are_errors(target: str, text: str, ru
     assert [each.subject for each in result.diagnostics if each.code == "target-lacks-form"] == found
 
 
+def test_tract_takes_constant_scales_only() -> None:
+    text = PLAIN.replace("ir_version: 10", "ir_version: 8").replace("21]", "17]")
+    assert castsmith.check(onnx.parser.parse_model(text), target="tract") == []
+    computed = text.replace("x) =>", "x, float s) =>").replace("float s = {0.5}, ", "")
+    found = castsmith.check(onnx.parser.parse_model(computed), target="tract")
+    assert [each.subject for each in found] == [CONSTANT, CONSTANT]
+
+
 def test_every_rule_has_a_source_and_an_unknown_one_is_named(tmp_path: Path) -> None:
-    assert set(load_target("tensorrt-11").quantization) == set(QUANTIZATION_RULES)
-    assert all(load_target("tensorrt-11").quantization.values())
+    assert set(load_target("tensorrt-11").quantization) == set(QUANTIZATION_RULES) - {CONSTANT}
+    assert set(load_target("tract").quantization) == {CONSTANT}
+    assert all(source for name in ("tensorrt-11", "tract") for source in load_target(name).quantization.values())
     path = tmp_path / "mine.json"
     path.write_text(
         '{"name": "m", "description": "", "newest_opset": 20, "newest_ir_version": 9, "quantization": {"odd": ""}}'
