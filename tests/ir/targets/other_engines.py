@@ -7,9 +7,9 @@ python -m tests.ir.targets.other_engines NAME PYTHON    probe, in the environmen
     --only NAMES    probe these operators, or `optional`: those with optional inputs; the file keeps the others
 
 The models are those of `castsmith targets probe`, at one opset, the newest that all of these runtimes document, with
-constants for scales and optional inputs, such as the bounds of Clip and zero points. Each is loaded and run, and compared
-with the reference implementation of ONNX. Types that are not probed count as lacking: string, and what that opset does
-not have.
+constants for scales and optional inputs, such as the bounds of Clip and zero points. Each is loaded and run, and
+compared with the reference implementation of ONNX. Types that are not probed count as lacking: string, and what that
+opset does not have.
 A run that ends the process, or takes longer than S seconds, counts against the model.
 """
 
