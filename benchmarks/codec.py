@@ -1,12 +1,12 @@
 """Casts between all types that models use, beside `astype` of numpy and ml_dtypes, and beside PyTorch if installed.
 
-    python -m benchmarks.codec [--elements N] [--repeats N] [--wall] [--torch] [SOURCE>TARGET ...]
+    python -m benchmarks.codec [--elements N ...] [--repeats N] [--wall] [--torch] [SOURCE>TARGET ...]
 
-Each pair of types is cast by both in turn, `--repeats` times, so that other work on the machine slows both. A cell is
-the median of the ratios of these repetitions, their time over ours: above 1, `castsmith.cast` takes less. After the
-table come, as Markdown, the number of pairs below 0.9 (0.5 of PyTorch), and each of these with the quartiles of its
-ratios and the million elements a second of both. Beside PyTorch only pairs with a float8 type count. The numbers are
-within the range of the target: out of it numpy's result is not defined. Processor time, of all threads; `--wall`
+Each pair of types is cast by both in turn, `--repeats` times. A cell is their least time over ours, since other work on
+the machine only adds time: above 1, `castsmith.cast` takes less. Then come, as Markdown, the number of pairs below
+0.9 (0.5 of PyTorch) for each size, and each of these, for the last size, with the quartiles of the ratios of the
+repetitions and the million elements a second of both. Beside PyTorch only pairs with a float8 type count. The numbers
+are within the range of the target: out of it numpy's result is not defined. Processor time, of all threads; `--wall`
 compares elapsed time.
 """
 
@@ -41,10 +41,10 @@ _Array = npt.NDArray[Any]
 
 
 class Ratio(NamedTuple):
-    """Quartiles of the ratios of the repetitions, and million elements a second of ours and theirs."""
+    """Their least time over ours, quartiles of the ratios of the repetitions, million elements a second of both."""
 
+    best: float
     low: float
-    median: float
     high: float
     ours: float
     theirs: float
@@ -65,8 +65,9 @@ def compare(ours: _Work, theirs: _Work, elements: int, repeats: int, clock: Call
     for turn in range(repeats):
         for side, work in ((0, ours), (1, theirs)) if turn % 2 else ((1, theirs), (0, ours)):
             times[side][turn] = _seconds(work, counts[side], clock)
-    low, median, high = statistics.quantiles([b / a for a, b in zip(*times, strict=True)], n=4)
-    return Ratio(low, median, high, *(elements / statistics.median(taken) / 1e6 for taken in times))
+    low, _, high = statistics.quantiles([b / a for a, b in zip(*times, strict=True)], n=4)
+    mine, other = (min(taken) for taken in times)
+    return Ratio(other / mine, low, high, elements / mine / 1e6, elements / other / 1e6)
 
 
 def _seconds(work: _Work, count: int, clock: Callable[[], float]) -> float:
@@ -92,17 +93,22 @@ def with_torch(array: _Array, source: str, target: str) -> _Work:
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.codec")
     parser.add_argument("pairs", nargs="*", metavar="SOURCE>TARGET", help="all pairs if none is given")
-    parser.add_argument("--elements", type=int, default=2**24)
+    parser.add_argument("--elements", type=int, nargs="+", default=[2**24])
     parser.add_argument("--repeats", type=int, default=9)
     parser.add_argument("--wall", action="store_true", help="elapsed time instead of processor time")
     parser.add_argument("--torch", action="store_true", help="beside PyTorch instead of astype")
     options = parser.parse_args(arguments)
-    peer, wanted = (with_torch, 0.5) if options.torch else (with_astype, 0.9)
+    found = {elements: measured(elements, options) for elements in options.elements}
+    print(summary(found, "PyTorch" if options.torch else "numpy and ml_dtypes", 0.5 if options.torch else 0.9))
+    return 0
+
+
+def measured(elements: int, options: argparse.Namespace) -> dict[str, Ratio]:
+    """Measure the pairs for arrays of one size, and print the ratios."""
+    peer = with_torch if options.torch else with_astype
     clock = time.perf_counter if options.wall else time.process_time
     found: dict[str, Ratio] = {}
-    print(
-        f"{options.elements} elements, {options.repeats} repetitions; {'elapsed' if options.wall else 'processor'} time"
-    )
+    print(f"{elements} elements, {options.repeats} repetitions; {'elapsed' if options.wall else 'processor'} time")
     print(f"{'from / to':16}" + "".join(f"{name.replace('float8', ''):>10}" for name in TYPES))
     for source in TYPES:
         print(f"{source:16}", end="")
@@ -111,29 +117,30 @@ def main(arguments: list[str]) -> int:
             if source == target or not counts or (options.pairs and f"{source}>{target}" not in options.pairs):
                 print(f"{'-':>10}", end="", flush=True)
                 continue
-            array = data(source, target, options.elements)
+            array = data(source, target, elements)
             theirs = peer(array, source, target)
             with np.errstate(all="ignore"):
-                ratio = compare(lambda: cast(array, target), theirs, options.elements, options.repeats, clock)  # noqa: B023
-            print(f"{ratio.median:10.2f}", end="", flush=True)
+                ratio = compare(lambda: cast(array, target), theirs, elements, options.repeats, clock)  # noqa: B023
+            print(f"{ratio.best:10.2f}", end="", flush=True)
             found[f"{source}>{target}"] = ratio
         print()
-    print(summary(found, "PyTorch" if options.torch else "numpy and ml_dtypes", wanted))
-    return 0
+    return found
 
 
-def summary(found: Mapping[str, Ratio], peer: str, wanted: float) -> str:
-    """Return the Markdown of how many pairs reach the ratio, and of those that do not."""
-    medians = [ratio.median for ratio in found.values()]
-    below = {pair: ratio for pair, ratio in found.items() if ratio.median < wanted}
-    title = "beside | aim | pairs | below it | lowest | median | highest"
-    ends = f"{min(medians):.2f} | {statistics.median(medians):.2f} | {max(medians):.2f}"
+def summary(found: Mapping[int, Mapping[str, Ratio]], peer: str, wanted: float) -> str:
+    """Return the Markdown of how many pairs reach the ratio at each size, and of those that do not at the last."""
+    title = "beside | numbers | aim | pairs | below it | lowest | median | highest"
     lines = [f"| {title} |", f"|{'---|' * (title.count('|') + 1)}"]
-    lines += [f"| {peer} | {wanted} | {len(found)} | {len(below)} | {ends} |", ""]
+    below: dict[str, Ratio] = {}
+    for elements, pairs in found.items():
+        best = [ratio.best for ratio in pairs.values()]
+        below = {pair: ratio for pair, ratio in pairs.items() if ratio.best < wanted}
+        ends = f"{min(best):.2f} | {statistics.median(best):.2f} | {max(best):.2f}"
+        lines.append(f"| {peer} | {elements} | {wanted} | {len(pairs)} | {len(below)} | {ends} |")
     if below:
-        lines += ["| pair below it | ratio | castsmith, M/s | the other, M/s |", "|---|---|---|---|"]
-    for pair, ratio in sorted(below.items(), key=lambda each: each[1].median):
-        spread = f"{ratio.median:.2f} ({ratio.low:.2f} to {ratio.high:.2f})"
+        lines += ["", "| pair below it | ratio | castsmith, M/s | the other, M/s |", "|---|---|---|---|"]
+    for pair, ratio in sorted(below.items(), key=lambda each: each[1].best):
+        spread = f"{ratio.best:.2f} ({ratio.low:.2f} to {ratio.high:.2f})"
         lines.append(f"| {pair.replace('>', ' to ')} | {spread} | {ratio.ours:.0f} | {ratio.theirs:.0f} |")
     return "\n".join(lines)
 

@@ -23,6 +23,7 @@ from castsmith.numerics.cast.narrowing import (
     is_native,
     look_up,
     narrow,
+    narrow_integers,
     narrow_into,
     narrows_to_bfloat16,
     widen,
@@ -51,10 +52,15 @@ def elements_of(array: npt.ArrayLike) -> tuple[Array, DataType]:
     if elements.dtype.kind in "OUST":
         _require_texts(elements)
         return elements, DataType.STRING
+    return elements, _type_of(elements.dtype)
+
+
+@lru_cache(maxsize=256)
+def _type_of(dtype: np.dtype[Any]) -> DataType:
     try:
-        return elements, DataType.from_numpy(elements.dtype.newbyteorder("="))
+        return DataType.from_numpy(dtype.newbyteorder("="))
     except TypeError:
-        raise ElementTypeError(f"ONNX has no element type for numpy's {elements.dtype}.") from None
+        raise ElementTypeError(f"ONNX has no element type for numpy's {dtype}.") from None
 
 
 def code_chunks(elements: Array, chunk: int = CHUNK) -> Iterator[tuple[slice, Array]]:
@@ -118,8 +124,10 @@ def cast(
         ArgumentTypeError: A setting has the wrong Python type.
     """
     elements, source = elements_of(input)
-    saturate = flag("saturate", saturate, CastError)
-    target = check_cast(source, to, round_mode=round_mode, opset=opset)
+    try:
+        target, saturate = _checked(source, to, saturate, round_mode, opset)
+    except TypeError:  # an argument that cannot be a key
+        target, saturate = _checked.__wrapped__(source, to, saturate, round_mode, opset)
     with np.errstate(all="ignore"):
         if source is DataType.STRING and target is not source:
             policy = policy_for(target, saturate=saturate, round_mode=round_mode, opset=opset)
@@ -131,6 +139,12 @@ def cast(
         result = np.empty(elements.size, conversion.dtype)
         _convert(elements, result.view(conversion.codes), conversion)
         return result.reshape(elements.shape)
+
+
+@lru_cache(maxsize=1024, typed=True)
+def _checked(source: DataType, to: TypeLike, saturate: bool, round_mode: str, opset: int) -> tuple[DataType, bool]:
+    saturate = flag("saturate", saturate, CastError)
+    return check_cast(source, to, round_mode=round_mode, opset=opset), saturate
 
 
 def check_cast(source: DataType, to: TypeLike, *, round_mode: str, opset: int) -> DataType:
@@ -279,6 +293,8 @@ def _converter(source: DataType, target: DataType, policy: Policy) -> _Function:
         every = np.arange(2 ** (8 * code_dtype(from_row).itemsize), dtype=code_dtype(from_row))
         table = narrow(widen(every, from_row), to_row, policy)
         return lambda codes, out, _work: look_up(table, codes, out)
+    if from_row.kind is Kind.INTEGER and to_row.kind is Kind.FLOATING and to_row.bits <= 8:
+        return lambda codes, out, work: narrow_integers(out, widen(codes, from_row), to_row, policy, work)
     return lambda codes, out, work: narrow_into(out, widen(codes, from_row), to_row, policy, work)
 
 

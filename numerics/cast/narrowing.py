@@ -22,7 +22,7 @@ from onnx_ir import DataType
 from castsmith.numerics.cast.codec import Array, Workspace, code_dtype, code_mask, decode_table, encode_table
 from castsmith.numerics.cast.integers import truncate
 from castsmith.numerics.cast.settings import Policy
-from castsmith.numerics.types import ElementType, Kind
+from castsmith.numerics.types import ElementType, Kind, element_type
 
 _QUIET_BIT = np.uint32(0x0040_0000)
 _TIE = -0x8000
@@ -31,6 +31,8 @@ _ALL_FIT = 2**24
 _SIGN_16, _BFLOAT16_INFINITY, _BFLOAT16_QUIET = 0x8000, 0x7F80, np.uint32(0x7FC0)
 _ALL_FIT_BFLOAT16 = 0x4B80
 """The code of 2**24 in bfloat16: integers below it are numbers of float."""
+SMALL = 1 << 12
+"""Integers of at most this magnitude are looked up: a table of them fits in the fastest cache."""
 _Floats = npt.NDArray[np.float32]
 
 # float16 from float by a sum, and to float by a table, since numpy takes 60 ns for each number that underflows.
@@ -107,7 +109,7 @@ def narrow_into(out: Array, values: Array, row: ElementType, policy: Policy, wor
     elif row.dtype in (DataType.FLOAT, DataType.DOUBLE):
         np.copyto(out.view(row.dtype.numpy()), values)
     elif row.dtype is DataType.BFLOAT16:
-        _to_bfloat16(out, _nearest_float(values, work), values, work)
+        _to_bfloat16(out, values, work)
     else:
         odd = round_to_odd_at_ties(values, work)
         if row.dtype is DataType.FLOAT16:
@@ -129,12 +131,13 @@ def narrows_to_bfloat16(out: npt.NDArray[np.uint16], values: Array) -> bool:
     return values.dtype.itemsize <= 2 or not _any_code_from(out, _ALL_FIT_BFLOAT16)
 
 
-def _to_bfloat16(out: npt.NDArray[np.uint16], nearest: _Floats, values: Array, work: Workspace) -> None:
-    """Write the codes of bfloat16 nearest to `values`, whose nearest floats are given and changed, to `out`.
+def _to_bfloat16(out: npt.NDArray[np.uint16], values: Array, work: Workspace) -> None:
+    """Write the codes of bfloat16 nearest to `values` to `out`.
 
-    ml_dtypes rounds the floats. What is a tie in float is looked at again, and NaN keeps its payload.
+    ml_dtypes rounds twice, by way of float. What is a tie in float is looked at again, and NaN keeps its payload.
     """
-    np.copyto(out.view(ml_dtypes.bfloat16), nearest, casting="unsafe")
+    np.copyto(out.view(ml_dtypes.bfloat16), values, casting="unsafe")
+    nearest = _nearest_float(values, work)
     bits, codes = nearest.reshape(-1).view(np.uint32), out.reshape(-1)
     low = work.words("low", bits.shape).view(np.int16)[: bits.size]
     np.copyto(low, bits, casting="unsafe")
@@ -179,6 +182,8 @@ def _towards(bits: npt.NDArray[np.uint32], where: npt.NDArray[np.intp], values: 
     exact = values.reshape(-1)[where]
     if exact.dtype.kind == "f":  # most often all are equal
         unequal = np.flatnonzero(exact != bits.reshape(-1)[where].view(np.float32))
+        if not unequal.size:
+            return
         where, exact = where[unequal], exact[unequal]
     double = np.abs(_integer_to_odd_double(exact) if exact.dtype.kind in "iu" else exact)
     nearest = bits.reshape(-1)[where]
@@ -246,6 +251,27 @@ def _integer_to_odd_double(values: Array) -> npt.NDArray[np.float64]:
     odd = (values >> 11) | ((values & 0x7FF) != 0)
     fits = (values >> 53) == 0 if values.dtype.kind == "u" else (values >> 53) == (values >> 63)
     return np.where(fits, values.astype(np.float64), odd.astype(np.float64) * 2048)
+
+
+def narrow_integers(out: Array, values: Array, row: ElementType, policy: Policy, work: Workspace) -> None:
+    """Write what `narrow` returns for integers of 32 or 64 bits in a type of at most 8 to `out`.
+
+    Arrays of small integers are looked up.
+    """
+    if values.size < SMALL:
+        return narrow_into(out, values, row, policy, work)
+    unsigned = np.dtype(f"u{values.itemsize}")
+    index = work.words("index", (values.size * values.itemsize // 4,)).view(unsigned)
+    np.add(values.view(unsigned), unsigned.type(SMALL), out=index)
+    if np.maximum.reduce(index) >= 2 * SMALL:
+        return narrow_into(out, values, row, policy, work)
+    return look_up(_small_integers(row.dtype, policy), index, out)
+
+
+@lru_cache(maxsize=32)
+def _small_integers(dtype: DataType, policy: Policy) -> Array:
+    """Return the codes of the integers from -SMALL up to SMALL - 1."""
+    return narrow(np.arange(-SMALL, SMALL), element_type(dtype), policy)
 
 
 def _table_index(bits: npt.NDArray[np.uint32], work: Workspace) -> npt.NDArray[np.uint32]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from castsmith.numerics.cast import integers
+from castsmith.numerics.cast import integers, narrowing
 from castsmith.numerics.cast.convert import cast
 from tests.numerics import oracle
 from tests.numerics.cast import digest
@@ -28,6 +28,7 @@ PAIRS = [
 LENGTH = 70
 """Elements of an array with one number that numpy does not convert: longer than the vectors of any processor."""
 ALONE, SOME = 40, 1500
+SMALL = narrowing.SMALL
 
 
 def numbers_of(source: str, target: str) -> dict[int, oracle.Number]:
@@ -93,6 +94,20 @@ def test_a_number_out_of_range_is_never_left_to_numpy() -> None:
     whole = np.empty(3, np.int8)
     assert not integers.truncates(whole, np.array([1, 300, 2], np.float32), 8)
     assert integers.truncates(whole, np.array([1, -128.5, 127.5], np.float32)[:1], 8)
+
+
+@pytest.mark.parametrize("source", ["int32", "int64", "uint32", "uint64"])
+@pytest.mark.parametrize("end", [SMALL, SMALL + 1, 2**31 - 1])
+def test_small_integers_and_one_at_the_end_of_the_table(source: str, end: int) -> None:
+    """As the same numbers in float, which holds them; the last one is looked up, or keeps the others from it."""
+    low = 0 if source.startswith("u") else -SMALL
+    for last in (end - 1, end) if low == 0 else (end - 1, end, -end, low - 1):
+        numbers = np.append(np.arange(low, SMALL), [last] * SMALL)
+        for target in (name for name in oracle.FLOATS if oracle.unsigned(name).itemsize == 1):
+            for saturate in (True, False):
+                got = cast(numbers.astype(source), target, saturate=saturate, round_mode="down")
+                want = cast(numbers.astype(np.float64), target, saturate=saturate, round_mode="down")
+                assert got.tobytes() == want.tobytes(), (last, target)
 
 
 def test_no_bit_depends_on_the_instructions_of_the_processor() -> None:
