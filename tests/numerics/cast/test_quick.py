@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from castsmith.numerics.cast import integers, narrowing
+from castsmith.numerics.cast import convert, integers, narrowing
 from castsmith.numerics.cast.convert import cast
 from tests.numerics import oracle
 from tests.numerics.cast import digest
@@ -108,6 +108,20 @@ def test_small_integers_and_one_at_the_end_of_the_table(source: str, end: int) -
                 got = cast(numbers.astype(source), target, saturate=saturate, round_mode="down")
                 want = cast(numbers.astype(np.float64), target, saturate=saturate, round_mode="down")
                 assert got.tobytes() == want.tobytes(), (last, target)
+
+
+@pytest.mark.parametrize("source", ["float8e4m3fn", "float8e8m0", "int8", "int4", "bool"])
+def test_pairs_of_codes_and_a_last_one(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every pair, from an even and from an odd address, beside the codes looked up one by one."""
+    pairs = np.arange(2**16 + 1, dtype=np.uint16).view(np.uint8)
+    codes = pairs % 2 if source == "bool" else pairs
+    for target in ("uint8", "float8e5m2", "float16", "float", "double"):
+        for each in (codes, codes[1:]):
+            array = each.view(oracle.array_of(source, [0]).dtype)
+            one_by_one = cast(array, target)
+            with monkeypatch.context() as patch:
+                patch.setattr(convert, "MANY", 2)
+                assert cast(array, target).tobytes() == one_by_one.tobytes(), target
 
 
 def test_no_bit_depends_on_the_instructions_of_the_processor() -> None:
