@@ -212,7 +212,7 @@ class LowerCustom(SessionPass):
             return records, refused
         site, obstacle = Site(model.graph.name or ""), obstacle_to_opset(model, to, session.inference(_RULES).types)
         if obstacle is not None:
-            reason = f"the replacement needs opset {to}, but {obstacle.site.node}: {obstacle.reason}"
+            reason = f"the replacement needs opset {to}, but {obstacle.site}: {obstacle.reason}"
             records.refusals.append(Refusal(NAME, "opset", site, reason))
             return records, refused
         move_to_opset(model, to)

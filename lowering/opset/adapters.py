@@ -72,8 +72,8 @@ def split_by_lengths(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | None:
     if not isinstance(length, int):
         return again(node, [x, _lengths(build, x, axis, count)], num_outputs=None)
     part = -(-length // count)
-    lengths = [part] * (length // part) + ([length % part] if part and length % part else [])
-    if len(lengths) != count:
+    lengths = [part] * (count - 1) + [length - part * (count - 1)]
+    if length and lengths[-1] <= 0:
         return None
     return again(node, [x, build.constant(np.array(lengths, np.int64), "split")], num_outputs=None)
 

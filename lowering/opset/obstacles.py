@@ -146,6 +146,7 @@ def _differences(node: onnx_ir.Node, old: onnx.defs.OpSchema, new: onnx.defs.OpS
     if new.deprecated:
         yield f"{node.op_type} is deprecated in opset {new.since_version}"
     yield from _parameter_differences(node, old, new, in_use)
+    yield from _type_differences(node, old, new, in_use)
     yield from _attribute_differences(node, old, new)
 
 
@@ -170,6 +171,24 @@ def _parameter_differences(
             if index < len(values) and values[index] is not None and not _allows(mine, other, dtype):
                 yield f"{node.op_type} of opset {new.since_version} does not support {_named(dtype)} as {what} {index}"
                 return
+
+
+def _type_differences(
+    node: onnx_ir.Node, old: onnx.defs.OpSchema, new: onnx.defs.OpSchema, in_use: list[DataType | None]
+) -> Iterator[str]:
+    """Yield parameters of several types for which the new version has one type variable and the old one several."""
+    first: dict[str, tuple[str, DataType]] = {}
+    for index, dtype in enumerate(in_use):
+        at = index if index < len(node.inputs) else index - len(node.inputs)
+        pair = (old.inputs, new.inputs) if index < len(node.inputs) else (old.outputs, new.outputs)
+        mine, other = (_formal(formals, at) for formals in pair)
+        if dtype is None or mine is None or other is None:
+            continue
+        before, known = first.setdefault(other.type_str, (mine.type_str, dtype))
+        if known != dtype and before != mine.type_str:
+            types = f"{_named(known)} and {_named(dtype)}"
+            yield f"{node.op_type} of opset {new.since_version} requires one type where this node has {types}"
+            return
 
 
 def _attribute_differences(node: onnx_ir.Node, old: onnx.defs.OpSchema, new: onnx.defs.OpSchema) -> Iterator[str]:

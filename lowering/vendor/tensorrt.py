@@ -146,9 +146,11 @@ def _block_maxima(build: NodeBuilder, x: onnx_ir.Value, layout: dict[str, Any]) 
         size = build.op("Concat", size, build.constant(integers([-1]), "rest"), axis=0)
         return _reshaped(build, largest, size)
     dims = [int(dim) for dim in shape if isinstance(dim, int)]
+    if not -len(dims) <= axis < len(dims):
+        raise ModelError(f"axis {axis} is not one of the {len(dims)} of the input")
     axis += len(dims) if axis < 0 else 0
-    if not 0 <= axis < len(dims) or dims[axis] % block:
-        raise ModelError(f"axis {axis} of length {dims[axis] if axis < len(dims) else 0} has no blocks of {block}")
+    if dims[axis] % block:
+        raise ModelError(f"axis {axis} of length {dims[axis]} has no blocks of {block}")
     split = [*dims[:axis], dims[axis] // block, block, *dims[axis + 1 :]]
     parts = _reshaped(build, magnitudes, build.constant(integers(split), "blocks"))
     largest = build.op("ReduceMax", parts, build.constant(integers([axis + 1]), "axes"), keepdims=0)

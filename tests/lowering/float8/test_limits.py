@@ -1,0 +1,225 @@
+"""Nodes that lower-float8 replaces, with the bits of the reference evaluator, beside those it refuses one step from them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_ir
+import pytest
+from onnx_ir import DataType
+
+from castsmith.ir.targets import Target
+from castsmith.lowering.float8.lower import LowerFloat8
+from castsmith.numerics.types import CODED_TYPES
+from tests.evaluator import evaluate
+from tests.lowering.float8.test_float8 import model_of
+
+LACKS = Target("t", "", newest_opset=25, newest_ir_version=12, lacks=frozenset(CODED_TYPES))
+Q, DQ = "QuantizeLinear", "DequantizeLinear"
+F8 = "float8e4m3fn"
+NEITHER, UNKNOWN = "the scale fits neither an axis nor blocks of the input", "the rank of the input is unknown"
+DO_NOT_FIT = "do not fit the scale and the input"
+
+
+def quantized(attributes: str = "", x: str = "float[2,4]", s: str = "float") -> str:
+    shape = x.partition("[")[2]
+    return f"g ({x} x, {s} s) => ({F8}[{shape} y) {{ y = QuantizeLinear <output_dtype = 17{attributes}> (x, s) }}"
+
+
+def spread(body: str) -> str:
+    return f"g (float[k] x0, float[k] s0, int64[n] h, float[2,4] x1, float[1] s1) => ({F8}[a,b] y) {{ {body} }}"
+
+
+Row = tuple[str, str]
+ROWS: dict[str, Row] = {
+    # The type of the division, and the numbers in it.
+    "one scale": (quantized(), ""),
+    "halves": (quantized(x="float16[2,4]", s="float16"), ""),
+    "a stated precision": (quantized(", precision = 16"), ""),
+    "a scale of integers": (quantized(s="int32").replace("output", "precision = 1, output"), ""),
+    "double": (quantized(x="double[2,4]", s="double"), "division of double in double has no exact replacement"),
+    "a precision of double": (quantized(", precision = 11"), "division of float in double has no exact replacement"),
+    "numbers that are integers": (quantized(x="int32[2,4]"), "division of int32 in float has no exact replacement"),
+    # The granularity of the scale.
+    "a scale of one element": (quantized(s="float[1]"), ""),
+    "the last axis": (quantized(s="float[4]"), ""),
+    "the first axis": (quantized(", axis = 0", s="float[2]"), ""),
+    "the first axis from the end": (quantized(", axis = -2", s="float[2]"), ""),
+    "the middle axis": (quantized(", axis = 1", x="float[2,3,2]", s="float[3]"), ""),
+    "an axis beyond the last": (quantized(", axis = 2", s="float[4]"), NEITHER),
+    "an axis before the first": (quantized(", axis = -3", s="float[4]"), NEITHER),
+    "a matrix of scales": (quantized(s="float[2,4]"), NEITHER),
+    "blocks of the last axis": (quantized(", block_size = 2", s="float[2,2]"), ""),
+    "blocks of the first axis, the last one shorter": (
+        quantized(", axis = 0, block_size = 2", "float[3,2]", "float[2,2]"),
+        "",
+    ),
+    "blocks of the last axis, from the end": (quantized(", axis = -1, block_size = 4", s="float[2,1]"), ""),
+    "a negative block": (quantized(", block_size = -2", s="float[2,2]"), f"blocks of -2 along axis 1 {DO_NOT_FIT}"),
+    "blocks and a vector": (quantized(", block_size = 2", s="float[2]"), f"blocks of 2 along axis 1 {DO_NOT_FIT}"),
+    "blocks beyond the last axis": (
+        quantized(", block_size = 2, axis = 2", s="float[2,2]"),
+        f"blocks of 2 along axis 2 {DO_NOT_FIT}",
+    ),
+    "blocks before the first axis": (
+        quantized(", block_size = 2, axis = -3", s="float[2,2]"),
+        f"blocks of 2 along axis -1 {DO_NOT_FIT}",
+    ),
+    "blocks of one scale": (quantized(", axis = 0, block_size = 4", x="float[4]", s="float[1]"), ""),
+    "blocks of an unknown length": (
+        quantized(", block_size = 2", x="float[2,n]", s="float[2,2]"),
+        "the length of the blocked axis is unknown",
+    ),
+    "a scale of unknown rank": (
+        spread("s = Reshape (s0, h) y = QuantizeLinear <output_dtype = 17> (x1, s)"),
+        "the rank of the scale is unknown, so its granularity is unknown",
+    ),
+    "numbers of unknown rank": (spread("x = Reshape (x0, h) y = QuantizeLinear <output_dtype = 17> (x, s0)"), UNKNOWN),
+    "blocks of unknown rank": (
+        spread("x = Reshape (x0, h) y = QuantizeLinear <output_dtype = 17, block_size = 1> (x, s1)"),
+        UNKNOWN,
+    ),
+    "numbers of unknown rank and one scale": (
+        spread("x = Reshape (x0, h) y = QuantizeLinear <output_dtype = 17> (x, s1)"),
+        "no numbers",
+    ),
+    # Products.
+    "a product in float": (f"g ({F8}[2] x) => (float[2] y) <float s = {{0.37}}> {{ y = {DQ} (x, s) }}", ""),
+    "a product in double": (
+        f"g ({F8}[2] x) => (double[2] y) <double s = {{0.5}}> {{ y = {DQ} (x, s) }}",
+        f"a product of {F8} in double has no exact replacement",
+    ),
+    "a product of int32": (
+        f"g (int32[2] x, float8e8m0 s) => (float[2] y) {{ y = {DQ} <output_dtype = 1> (x, s) }}",
+        "a product of int32 in float has no exact replacement",
+    ),
+    "a product of int4 less a zero point": (
+        f"g (int4[2] x, int4 s) => (float[2] y) <float k = {{0.5}}> {{ y = {DQ} (x, k, s) }}",
+        "",
+    ),
+    "a product of integers that stay": (
+        f"g (int16[2] x, float8e8m0 s, int16 z) => (float[2] y) {{ y = {DQ} <output_dtype = 1> (x, s, z) }}",
+        "",
+    ),
+    "a zero point of int32": (
+        "g (float[2] x, float8e8m0 s, int32 z) => (int32[2] y) { y = QuantizeLinear <precision = 1> (x, s, z) }",
+        "a zero point of int32 has no exact replacement",
+    ),
+    "a result of int32": (
+        "g (float[2] x, float8e8m0 s) => (int32[2] y) <int32 z = {0}> { y = QuantizeLinear <precision = 1> (x, s, z) }",
+        "quantization to int32 has no exact replacement",
+    ),
+    "codes less a zero point": (
+        f"g ({F8}[4] x, {F8} z) => (float[4] y, float16[4] h) <float k = {{0.37}}, float16 l = {{14000}}>"
+        f" {{ y = {DQ} (x, k, z) h = {DQ} (x, l, z) }}",
+        "",
+    ),
+    "codes of a quotient plus a zero point": (
+        f"g (float[6] x, float s, {F8} z) => ({F8}[6] y) {{ y = {Q} (x, s, z) }}",
+        "",
+    ),
+    "integers plus a zero point": (f"g (float[6] x, float s, int4 z) => (int4[6] y) {{ y = {Q} (x, s, z) }}", ""),
+    # Casts.
+    "a cast to text": (
+        f"g ({F8}[2] x) => (string[2] y) {{ y = Cast <to = 8> (x) }}",
+        f"a cast from {F8} to string has no exact encoding",
+    ),
+    "a cast of text": (
+        f"g (string[2] x) => ({F8}[2] y) {{ y = Cast <to = 17> (x) }}",
+        f"a cast from string to {F8} has no exact encoding",
+    ),
+    "a cast to its own type": (f"g ({F8}[2] x) => ({F8}[2] y) {{ y = Cast <to = 17> (x) }}", ""),
+    "casts like other values": (
+        f"g (float[2] x, {F8} k, float s) => ({F8}[2] y, float[2] z, float16[2] h) <float16 w = {{0}}>"
+        " { y = CastLike (x, k) z = CastLike (y, s) h = CastLike (x, w) }",
+        "",
+    ),
+    "a cast like codes that are not read": (
+        f"g (float[2] x, {F8} k) => (float[2] z, {F8}[2] y) {{ y = CastLike (x, k) n = Neg (x) z = CastLike (n, x) }}",
+        "",
+    ),
+    "NaN": (f"g ({F8}[4] x) => (bool[4] y) {{ y = IsNaN (x) }}", ""),
+    "infinity of one sign": (
+        "g (float8e5m2[4] x) => (bool[4] y, bool[4] z)"
+        " { y = IsInf <detect_negative = 0> (x) z = IsInf <detect_positive = 0> (x) }",
+        "",
+    ),
+    # Moves and what computes.
+    "no move": (
+        f"g ({F8}[4] x) => ({F8}[4] y) {{ y = local.Foo (x) }}",
+        "local.Foo computes with values stored as codes, and has no exact replacement",
+    ),
+    "a computation": (
+        f"g ({F8}[2,2] x) => ({F8}[2,2] y) {{ y = MatMul (x, x) }}",
+        "MatMul computes with values stored as codes, and has no exact replacement",
+    ),
+    **{
+        f"{op} {reduction}": (
+            f"g ({F8}[4] x, int64[2{'' if op == 'ScatterElements' else ',1'}] i, {F8}[2] u) => ({F8}[4] y)"
+            f' {{ y = {op} <reduction = "{reduction}"> (x, i, u) }}',
+            "" if reduction == "none" else f"{op} with a reduction computes with values stored as codes",
+        )
+        for op in ("ScatterElements", "ScatterND")
+        for reduction in ("none", "add", "mul", "max", "min")
+    },
+}
+
+
+def feeds_of(model: onnx_ir.Model) -> dict[str, np.ndarray[Any, Any]]:
+    """Numbers for each input: a positive scale, distinct indices, bytes of codes, and zeros of both signs."""
+    found = dict[str, np.ndarray[Any, Any]]()
+    for value in model.graph.inputs:
+        shape, dtype = value.shape.numpy() if value.shape else (), value.dtype or DataType.FLOAT
+        count = int(np.prod(shape))
+        if value.name in ("s", "k") and dtype.is_floating_point() and dtype not in CODED_TYPES:
+            numbers = np.linspace(0.37, 2.9, count)
+        elif value.name == "i":
+            numbers = np.arange(3, 3 - count, -1)
+        elif dtype in CODED_TYPES and dtype.bitwidth == 8:
+            bits = (np.arange(count) * 53 + 49).astype(np.uint8)
+            found[value.name or ""] = bits.view(dtype.numpy()).reshape(shape)
+            continue
+        else:
+            numbers = np.resize([-0.0, 3.3, -700.0, 0.001, 17.0, -5.5], count)
+            numbers = np.trunc(np.clip(numbers, -7, 7)) if not dtype.is_floating_point() else numbers
+        found[value.name or ""] = numbers.astype(dtype.numpy()).reshape(shape)
+    return found
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_node_is_replaced_with_the_same_bits_or_refused_with_the_reason(name: str) -> None:
+    body, reason = ROWS[name]
+    opset = 24 if "e8m0" in body else 23
+    model, before = model_of(body, opset), model_of(body, opset)
+    result = LowerFloat8(LACKS)(model)
+    if reason and reason != "no numbers":
+        (refusal,) = result.records.refusals
+        assert refusal.reason == reason
+        (error,) = result.records.diagnostics
+        assert error.code == "float8-not-lowered"
+        assert error.message.endswith(f", but {reason}")
+        assert not result.modified
+        return
+    assert result.records.refusals == []
+    assert result.modified
+    if not reason:
+        feeds = feeds_of(before)
+        expected = evaluate(before, feeds)
+        stored = {name: array.view(np.uint8) if array.dtype.name.startswith("float8") else array
+                  for name, array in feeds.items()}  # fmt: skip
+        found = evaluate(model, stored)
+        assert [array.tobytes() for array in found] == [array.tobytes() for array in expected]
+
+
+@pytest.mark.parametrize("to", [2, 3, 4, 5])
+def test_integers_that_the_target_has_are_clamped(to: int) -> None:
+    body = f"""g (float[6] x, float8e8m0 s) => ({DataType(to).name.lower()}[6] y) {{
+        y = QuantizeLinear <precision = 1, output_dtype = {to}> (x, s) }}"""
+    model = model_of(body, 24)
+    target = Target("t", "", newest_opset=25, newest_ir_version=12, lacks=frozenset({DataType.FLOAT8E8M0}))
+    assert LowerFloat8(target)(model).records.refusals == []
+    x = np.array([-1e9, 1e9, 0.5, 1.5, 2.5, -3.5], np.float32)
+    (y,) = evaluate(model, {"x": x, "s": np.array(127, np.uint8)})
+    limits = np.iinfo(DataType(to).numpy())
+    assert y.tolist() == [limits.min, limits.max, 0, 2, 2, max(-4, limits.min)]

@@ -1,0 +1,185 @@
+"""Each rewriting of a node for an older opset, beside what has no older form: the result's text, and the same bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.parser
+import onnx_ir
+import pytest
+from onnx.reference import ReferenceEvaluator
+
+from castsmith.ir.targets import Target
+from castsmith.lowering.opset.version import LegalizeVersion
+
+Row = tuple[int, int, str, str]
+X3, Y3 = "float[3,4,5] x", "float[a,b,c] y"
+TWO = "(float[a] y, float[b] z) { y, z = Split <num_outputs = 2> (x) }"
+MODES = "changed in opset 20: the modes were renamed (bilinear is now linear) and volumes added"
+SPLIT = "changed in opset 18: without the input `split`, `num_outputs` must say how many"
+ANY = "*"
+"""Any text: several nodes, whose results count."""
+
+ROWS: list[Row] = [
+    # Split: whole parts, a last one that is shorter, an axis without elements; a part without elements is refused.
+    (18, 17, f"(float[6] x) => {TWO}", "Split () split=[3, 3]"),
+    (18, 17, f"(float[7] x) => {TWO}", "Split () split=[4, 3]"),
+    (18, 17, f"(float[0] x) => {TWO}", "Split () split=[0, 0]"),
+    (18, 17, "(float[2,3] x) => (float[a,b] y) { y = Split <num_outputs = 1, axis = -1> (x) }",
+     "Split (axis=-1) split=[3]"),
+    (18, 17, "(float[4] x) => (float[a] y, float[b] z, float[c] w) { y, z, w = Split <num_outputs = 3> (x) }", SPLIT),
+    (18, 17, "(float[5] x, int64[2] p) => (float[a] y, float[b] z) { y, z = Split (x, p) }", "Split ()"),
+    (18, 17, "(float[a] x) => (float[b] y, float[c] z) { t = Neg (x) y, z = Split <num_outputs = 2> (t) }", ANY),
+    # Reduce: constant axes.
+    (18, 17, f"({X3}) => ({Y3}) <int64[2] k = {{-1, 0}}> {{ y = ReduceMax (x, k) }}", "ReduceMax (axes=[-1, 0])"),
+    (18, 17, f"({X3}) => ({Y3}) {{ y = ReduceMax <keepdims = 1> (x) }}", "ReduceMax (keepdims=1)"),
+    (18, 17, f"({X3}) => ({Y3}) <int64[1] k = {{1}}> {{ y = ReduceMin <noop_with_empty_axes = 1> (x, k) }}",
+     "ReduceMin (axes=[1])"),
+    (18, 17, f"({X3}) => ({Y3}) <int64[0] k = {{}}> {{ y = ReduceMax <noop_with_empty_axes = 0> (x, k) }}",
+     "ReduceMax ()"),
+    (18, 17, f"({X3}) => ({Y3}) <int64[0] k = {{}}> {{ y = ReduceMax <noop_with_empty_axes = 1> (x, k) }}",
+     "input 1 of ReduceMax is not the same parameter in opset 13"),
+    (18, 17, f"({X3}, int64[1] k) => ({Y3}) {{ y = ReduceMax (x, k) }}",
+     "input 1 of ReduceMax is not the same parameter in opset 13"),
+    (18, 12, f"({X3}) => ({Y3}) <int64[1] k = {{1}}> {{ y = ReduceMax (x, k) }}",
+     "the description of ReduceMax changed between opset 12 and 13"),
+    (18, 17, f"({X3}) => ({Y3}) <int64[1] k = {{1}}> {{ y = ReduceSum (x, k) }}", "ReduceSum ()"),
+    # Pad.
+    (18, 17, f"({X3}) => ({Y3}) <int64[4] p = {{1, 2, 3, 4}}, int64[2] k = {{-1, 0}}> {{ y = Pad (x, p, , k) }}",
+     "Pad () pads=[2, 0, 1, 4, 0, 3]"),
+    (18, 17, f"({X3}) => ({Y3}) <int64[6] p = {{1, 2, 3, 4, 5, 6}}, float v = {{7}}> {{ y = Pad (x, p, v) }}",
+     "Pad ()"),
+    (18, 17, f"({X3}, int64[2] p, int64[1] k) => ({Y3}) {{ y = Pad (x, p, , k) }}", ANY),
+    (18, 17, f"({X3}) => ({Y3}) <int32[1] k = {{-2}}, int64[2] p = {{1, 2}}> {{ t = Relu (x) y = Pad (t, p, , k) }}",
+     ANY),
+    (19, 17, f'({X3}) => ({Y3}) <int64[1] k = {{1}}, int64[2] p = {{1, 2}}> {{ y = Pad <mode = "wrap"> (x, p, , k) }}',
+     "changed in opset 19: the mode wrap is new"),
+    # GridSample: the modes of images.
+    *((20, 17, f"(float[1,1,4,4] x, float[1,3,3,2] g) => (float[a,b,c,d] y) {{ y = GridSample {attribute} (x, g) }}",
+       made)
+      for attribute, made in (
+          ('<mode = "linear">', "GridSample (mode=bilinear)"), ("", "GridSample (mode=bilinear)"),
+          ('<mode = "cubic">', "GridSample (mode=bicubic)"), ('<mode = "nearest">', "GridSample (mode=nearest)"),
+          ('<mode = "nearest", align_corners = 1>', "GridSample (align_corners=1, mode=nearest)"))),
+    (20, 17, "(float[1,1,4,4,2] x, float[1,3,3,2,3] g) => (float[a,b,c,d,e] y) { y = GridSample (x, g) }",
+     MODES),
+    (20, 17, "(float[k] x0, int64[n] h, float[1,3,3,2] g) => (float[a,b,c,d] y) { x = Reshape (x0, h) y ="
+     " GridSample (x, g) }", MODES),
+    # DFT.
+    (20, 17, "(float[2,3,1] x) => (float[a,b,c] y) { y = DFT (x) }", "DFT (axis=-2)"),
+    (20, 17, "(float[2,3,1] x) => (float[a,b,c] y) <int64 k = {0}> { y = DFT (x, , k) }", "DFT (axis=0)"),
+    (20, 17, "(float[2,3,1] x, int64 k) => (float[a,b,c] y) { y = DFT (x, , k) }",
+     "changed in opset 20: the axis became an input and its default the last but one"),
+    # QuantizeLinear.
+    (21, 20, "(float[3] x, float s) => (uint8[3] y) { y = QuantizeLinear (x, s) }", "QuantizeLinear ()"),
+    (21, 20, "(float[3] x, float s, int8 z) => (int8[3] y) { y = QuantizeLinear <output_dtype = 3> (x, s, z) }",
+     "QuantizeLinear ()"),
+    (21, 20, "(float[3] x, float[3] s) => (int8[3] y) { y = QuantizeLinear <output_dtype = 3, axis = 0> (x, s) }", ANY),
+    (21, 20, "(float[3] x, float s) => (int16[3] y) { y = QuantizeLinear <output_dtype = 5> (x, s) }",
+     "of opset 19 does not support int16 as output 0"),
+    (23, 22, "(float16[3] x, float s) => (int8[3] y) { y = QuantizeLinear <output_dtype = 3, precision = 1> (x, s) }",
+     ANY),
+    (23, 22, "(float16[3] x, float s) => (int8[3] y) { y = QuantizeLinear <output_dtype = 3> (x, s) }", ANY),
+    (23, 22, "(float[3] x, float s) => (int8[3] y) { y = QuantizeLinear <output_dtype = 3> (x, s) }",
+     "QuantizeLinear (output_dtype=3)"),
+    (23, 12, "(float16[3] x, float s, uint8 z) => (uint8[3] y) { y = QuantizeLinear (x, s, z) }",
+     "the description of QuantizeLinear changed between opset 10 and 13"),
+    # Cast to fnuz types.
+    (24, 23, "(float[3] x) => (float8e4m3fnuz[3] y) { y = Cast <to = 18, saturate = 0> (x) }",
+     "Cast (saturate=0, to=18)"),
+    (24, 23, "(float[3] x) => (float8e4m3fn[3] y) { y = Cast <to = 17> (x) }", "Cast (to=17)"),
+    (24, 23, "(int32[3] x) => (float8e4m3fnuz[3] y) { y = Cast <to = 18> (x) }",
+     "changed in opset 24: infinity saturates to the largest value of the fnuz types from opset 24 on, and gave NaN"
+     " before"),
+    (24, 23, "(float[3] x, float8e4m3fn k) => (float8e4m3fn[3] y) { y = CastLike (x, k) }", "CastLike ()"),
+    # TensorScatter.
+    (24, 23, "(float[2,4,3] x, float[2,2,3] u) => (float[a,b,c] y) { y = TensorScatter (x, u) }", ANY),
+    (24, 23, "(float[2,4,3] x, float[2,4,2] u) => (float[a,b,c] y) { y = TensorScatter <axis = 2> (x, u) }", ANY),
+    (24, 23, '(float[2,4,3] x, float[2,3,3] u, int64[2] w) => (float[a,b,c] y) { y = TensorScatter <mode = "circular">'
+     " (x, u, w) }", ANY),
+    (24, 23, "(float[k] x0, int64[n] h, float[2,2,3] u) => (float[a,b,c] y) { x = Reshape (x0, h) y = TensorScatter"
+     " (x, u) }", "opset 23 has no TensorScatter"),
+    # Resize.
+    *((18, 17, "(float[1,1,4,4] x, float[4] fs, int64[4] fz, float[2] s, int64[2] z, float[4] r) => (float[a,b,c,d] y)"
+       f" {{ y = Resize <{attributes}> ({inputs}) }}", made)
+      for attributes, inputs, made in (
+          ('mode = "nearest"', "x, , fs", "Resize (mode=nearest)"),
+          ('mode = "nearest", antialias = 0', "x, , fs", "Resize (mode=nearest)"),
+          ('mode = "nearest", antialias = 1', "x, , fs", "has no attribute antialias"),
+          ('mode = "nearest", axes = [2, 3]', "x, , s", ANY), ('mode = "linear", axes = [3, 2]', "x, , , z", ANY),
+          ('mode = "nearest", axes = [2, 3], keep_aspect_ratio_policy = "stretch"', "x, , , z", ANY),
+          ('mode = "nearest", axes = [2, 3], keep_aspect_ratio_policy = "not_larger"', "x, , , z",
+           "changed in opset 18: a policy of aspect ratio other than stretch is new"),
+          ('axes = [2, 3], mode = "linear", coordinate_transformation_mode = "tf_crop_and_resize"', "x, r, s", ANY),
+          ('axes = [2, 3], mode = "linear", coordinate_transformation_mode = "tf_crop_and_resize"', "x, r, , z", ANY))),
+]  # fmt: skip
+
+
+def texts(proto: onnx.ModelProto) -> str:
+    """The nodes with their attributes in order, and the constants that the move made, by the last part of the name."""
+
+    def shown(attribute: onnx.AttributeProto) -> str:
+        value: Any = onnx.helper.get_attribute_value(attribute)
+        return value.decode() if isinstance(value, bytes) else str(value)
+
+    nodes = [
+        f"{node.op_type} ({', '.join(sorted(f'{each.name}={shown(each)}' for each in node.attribute))})"
+        for node in proto.graph.node
+    ]
+    made = [
+        f"{tensor.name.rpartition('_')[2]}={onnx.numpy_helper.to_array(tensor).tolist()}"
+        for tensor in proto.graph.initializer
+        if "_" in tensor.name
+    ]
+    return " ".join([*nodes, *made])
+
+
+def feeds_of(proto: onnx.ModelProto) -> dict[str, Any]:
+    given: dict[str, Any] = {
+        "p": np.array([2, 3]), "k": np.array([1]), "h": np.array([2, 4, 3]), "w": np.array([1, 3]),
+        "fs": np.array([1, 1, 2, 1.5], np.float32), "fz": np.array([1, 1, 2, 3]), "s": np.array([2, 1.5], np.float32),
+        "z": np.array([7, 3]), "r": np.array([0.1, 0.2, 0.8, 0.7], np.float32),
+    }  # fmt: skip
+    found = dict[str, Any]()
+    for value in proto.graph.input:
+        kind = value.type.tensor_type
+        shape = [dim.dim_value or 5 for dim in kind.shape.dim]
+        if value.name == "x" and "float[0]" in onnx.printer.to_text(proto):
+            shape = [0]
+        count = int(np.prod(shape))
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type)
+        made = given.get(value.name)
+        if made is None or list(made.shape) != shape:
+            made = np.resize([0.25, -0.9, 0.5, 300.0, -0.1, np.inf if "Cast" in texts(proto) else 0.7], count)
+        found[value.name] = np.asarray(made).astype(dtype).reshape(shape)
+        if value.name in ("s", "z") and not shape:
+            found[value.name] = np.array(0.3 if value.name == "s" else 5).astype(dtype)
+        if value.name == "g":
+            found[value.name] = np.linspace(-0.9, 0.9, count, dtype=np.float32).reshape(shape)
+    return found
+
+
+@pytest.mark.parametrize(("now", "to", "body", "expected"), ROWS)
+def test_a_node_in_the_form_of_an_older_opset(now: int, to: int, body: str, expected: str) -> None:
+    text = f'<ir_version: 10, opset_import: ["" : {now}]> g {body}'
+    model = onnx_ir.from_proto(onnx.parser.parse_model(text))
+    before = onnx_ir.to_proto(model)
+    records = LegalizeVersion(Target("t", "", newest_opset=to, newest_ir_version=10))(model).records
+    after = onnx_ir.to_proto(model)
+    if records.refusals:
+        (refusal,) = records.refusals
+        assert expected in refusal.reason
+        assert expected != ANY
+        assert after.SerializeToString() == before.SerializeToString()
+        return
+    assert [entry.version for entry in after.opset_import] == [to]
+    assert expected in (ANY, texts(after))
+    onnx.checker.check_model(after, full_check=True)
+    if "GridSample" in body:
+        return  # the reference evaluator has no modes of the older opset
+    feeds = feeds_of(before)
+    results = [ReferenceEvaluator(proto).run(None, feeds) for proto in (before, after)]
+    for old, new in zip(*results, strict=True):
+        assert np.asarray(old).tobytes() == np.asarray(new).tobytes()
