@@ -1,4 +1,4 @@
-"""Nodes that lower-float8 replaces, with the bits of the reference evaluator, beside those it refuses one step from them."""
+"""Nodes that lower-float8 replaces, with the bits of the reference evaluator, beside those it refuses."""
 
 from __future__ import annotations
 
