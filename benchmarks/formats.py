@@ -1,21 +1,30 @@
 """The cost of a lowered format beside ONNX Runtime's own kernel: nodes, and ns for each element.
 
-    python -m benchmarks.formats [--repeat N]
+    python -m benchmarks.formats [--repeat N] [--products]
 
 Each row is one tensor of 1024 x 1024: dequantized, or quantized and dequantized; MatMulNBits is the product with a row.
 `own kernel` is the model as it is in ONNX Runtime, `lowered` what `optimize` makes of it for the target that is named,
 run there too. Nothing is folded, neither by Castsmith nor when ONNX Runtime loads a model, so that weights are decoded
 in every run. Least processor time of N runs on one thread.
+
+`--products` compares forms of one product instead, of rows with a weight of 1024 x 1024 in blocks of 32: each with the
+least processor time, ns for each element of the weight, and its largest difference from the exact product, relative to
+the largest result. `two nodes` are DequantizeLinear and MatMul without any optimization, `as loaded` what ONNX Runtime
+makes of them by default, `float` the same with session.qdq_matmulnbits_accuracy_level 1, and `--vendor` what
+`castsmith optimize --vendor com.microsoft` makes of them.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import onnx
 import onnx_ir
+from numpy.typing import NDArray
 from onnx import TensorProto, helper
 from onnx_ir import DataType
 
@@ -95,10 +104,74 @@ def cost(model: onnx.ModelProto, target: str, repeat: int) -> list[str]:
     return cells
 
 
+WEIGHTS = {
+    "int4": DataType.INT4,
+    "uint4": DataType.UINT4,
+    "int8": DataType.INT8,
+    "uint8": DataType.UINT8,
+    "int2": DataType.INT2,
+}
+
+
+def product(dtype: DataType, *, transposed: bool) -> tuple[onnx.ModelProto, NDArray[np.float64]]:
+    """Return the product with a weight that is dequantized, and the exact weight in double; transposed: before it."""
+    rng, least = np.random.default_rng(0), 0 if dtype.name.startswith("U") else -(2 ** (dtype.bitwidth - 1))
+    codes = rng.integers(least, least + 2**dtype.bitwidth, (SIZE, SIZE))
+    scales = rng.uniform(0.01, 0.02, (SIZE // 32, SIZE)).astype(np.float32)
+    points = np.full(scales.shape, least + 2 ** (dtype.bitwidth - 1))
+    exact = (codes - np.repeat(points, 32, 0)) * np.repeat(scales.astype(np.float64), 32, 0)
+    held = {"q": (codes, dtype), "s": (scales, DataType.FLOAT), "z": (points, dtype)}
+    weights = [tensor(name, array.T if transposed else array, kind) for name, (array, kind) in held.items()]
+    layout: dict[str, Any] = {"axis": 1 if transposed else 0, "block_size": 32}
+    nodes = [helper.make_node("DequantizeLinear", list(held), ["d"], **layout)]
+    if transposed:
+        nodes.append(helper.make_node("Transpose", ["d"], ["w"], perm=[1, 0]))
+    nodes.append(helper.make_node("MatMul", ["x", "w" if transposed else "d"], ["y"]))
+    return _model(nodes, helper.make_tensor_value_info("x", TensorProto.FLOAT, ["M", SIZE]), weights, 25), exact
+
+
+def session_of(model: onnx.ModelProto, *, optimized: bool = True, accuracy: str = "") -> Callable[[Array], Array]:
+    """Return the model as a function, in ONNX Runtime on one thread."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.log_severity_level = 1, 3
+    if not optimized:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    if accuracy:
+        options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", accuracy)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
+    return lambda x: np.asarray(session.run(None, {"x": x})[0])
+
+
+def products(repeat: int) -> None:
+    """Print the table of products."""
+    print("| weight | rows | two nodes | as loaded | float | --vendor |")
+    print("|---|---|---|---|---|---|")
+    for (name, dtype), transposed, rows in itertools.product(WEIGHTS.items(), (False, True), (1, 64)):
+        model, exact = product(dtype, transposed=transposed)
+        made = onnx_ir.to_proto(castsmith.optimize(model, target="onnxruntime-cpu", vendor="com.microsoft").model)
+        x: Array = np.random.default_rng(1).normal(0, 1, (rows, SIZE)).astype(np.float32)
+        wanted, cells = x.astype(np.float64) @ exact, list[str]()
+        for run in (
+            session_of(model, optimized=False),
+            session_of(model),
+            session_of(model, accuracy="1"),
+            session_of(made),
+        ):
+            error = np.abs(run(x) - wanted).max() / np.abs(wanted).max()
+            cells.append(f"{least_ms(run, x, repeat) * 1e6 / SIZE**2:.2f} ns, {error:.0e}")
+        print(f"| {name}{', transposed' if transposed else ''} | {rows} | {' | '.join(cells)} |", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--repeat", type=int, default=20)
+    parser.add_argument("--products", action="store_true")
     repeat = parser.parse_args().repeat
+    if parser.parse_args().products:
+        products(repeat)
+        return
     print("| format | what | target | nodes | own kernel, ns | nodes, lowered | lowered, ns |")
     print("|---|---|---|---|---|---|---|")
     rows = [

@@ -35,6 +35,7 @@ NEEDS: Mapping[str, Mapping[str, tuple[Sequence[str], str]]] = {
         "interface": (("target",), _LOWERING),
         "storage": (("target",), _LOWERING),
         "emit_functions": (("target",), "it concerns conversions that are lowered for a target"),
+        "vendor": (("target",), "it concerns operators that a target runs"),
         "narrow_interface": (("narrow",), "it concerns the types to narrow"),
         **_RULES,
     },

@@ -42,6 +42,8 @@ Narrowed = Literal["int64", "double"]
 """The types that narrow-types makes narrower."""
 Storage = Literal["packed", "byte"]
 """Storage of weights of 4 and 2 bits."""
+Vendor = Literal["", "com.microsoft", "trt"]
+"""The domain whose operators use-vendor writes: those of ONNX Runtime or of TensorRT; empty for none."""
 
 
 @dataclass(frozen=True)
@@ -305,6 +307,14 @@ class Options:
         ),
     )
     emit_functions: bool = option(False, flag_info("lowered conversions as model-local functions"))
+    vendor: Vendor = option(
+        "",
+        choice_info(
+            "quantized formats in operators of com.microsoft or trt, which the target runs",
+            Vendor,
+            metavar="DOMAIN",
+        ),
+    )
     narrow: TypeLike | Sequence[TypeLike] = option(
         (),
         OptionInfo(
@@ -341,6 +351,8 @@ class Options:
         check_options(self)
         if self.strict_device and self.target is None:
             raise OptionError("strict_device needs a target.")
+        if self.vendor and self.target is None:
+            raise OptionError("vendor needs a target that runs operators of that domain.")
         if self.lowerings and self.target is None:
             raise OptionError("lowering passes need a target.")
 

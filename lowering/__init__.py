@@ -15,7 +15,7 @@
     opset         `LegalizeVersion`: another opset or IR version
     qonnx         `LowerTrunc`, `LowerQuant`
     custom        `LowerCustom`: your own operators, by functions of your own
-    vendor        lowerings of operators of ONNX Runtime and TensorRT for quantized formats
+    vendor        operators of ONNX Runtime and TensorRT for quantized formats as standard ones, and `UseVendor`
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from castsmith.lowering.narrow import NarrowTypes
     from castsmith.lowering.opset import LegalizeVersion
     from castsmith.lowering.qonnx import LowerQuant, LowerTrunc
+    from castsmith.lowering.vendor import UseVendor
     from castsmith.lowering.widen import WidenFloats
 
 
@@ -47,6 +48,7 @@ __all__ = [
     "Replacement",
     "Target",
     "TargetError",
+    "UseVendor",
     "WidenFloats",
     "load_target",
     "target_names",
@@ -63,6 +65,7 @@ if not TYPE_CHECKING:
             "castsmith.lowering.narrow": ("NarrowTypes",),
             "castsmith.lowering.opset": ("LegalizeVersion",),
             "castsmith.lowering.qonnx": ("LowerQuant", "LowerTrunc"),
+            "castsmith.lowering.vendor": ("UseVendor",),
             "castsmith.lowering.widen": ("WidenFloats",),
         },
     )

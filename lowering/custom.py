@@ -242,12 +242,17 @@ class LowerCustom(SessionPass):
 
     def _of_vendors(self, names: set[str]) -> Mapping[str, Lowering]:
         """Return the lowerings of operators of vendors that the target does not run."""
-        foreign = {name for name in names if name.rpartition(".")[0] not in self.target.domains}
-        if not foreign:
+        if not names:
             return {}
         from castsmith.lowering.vendor import LOWERINGS
 
-        return {name: cast("Lowering", LOWERINGS[name].lower) for name in sorted(foreign) if name in LOWERINGS}
+        known = sorted(names & LOWERINGS.keys())
+        run = {name for name in known if name.rpartition(".")[0] in self.target.domains}
+        return {
+            name: cast("Lowering", LOWERINGS[name].lower)
+            for name in known
+            if name not in run or LOWERINGS[name].of_exporter
+        }
 
 
 def _answer(offers: Offers, model: onnx_ir.Model) -> Inference:

@@ -13,7 +13,7 @@ from onnx_ir.passes import PassBase
 
 from castsmith.ir.inference import Session
 from castsmith.ir.io import as_model
-from castsmith.ir.options import PASS_OPTIONS, FoldAs, Interface, Options, Storage
+from castsmith.ir.options import PASS_OPTIONS, FoldAs, Interface, Options, Storage, Vendor
 from castsmith.ir.records import Effect, Rewrite, RewriteResult, Severity
 from castsmith.ir.rewrite_pass import RewritePass, SessionPass, note_provenance
 from castsmith.ir.walks import all_tensors, bytes_of_tensor
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from castsmith.lowering.custom import Lowering
     from castsmith.numerics.types import TypeLike
 
-_FIRST_LOWERING = "lower-trunc"
 _GROWING = ("fold-shapes", "fold-constants")
 """The passes that may make the file larger, within a limit for all their runs together."""
 _MOST_ROUNDS = 8
@@ -60,6 +59,7 @@ def optimize(
     interface: Interface = Options.interface,
     storage: Storage = Options.storage,
     emit_functions: bool = Options.emit_functions,
+    vendor: Vendor = Options.vendor,
     narrow: TypeLike | Sequence[TypeLike] = Options.narrow,
     narrow_interface: bool = Options.narrow_interface,
     largest_dim: int = Options.largest_dim,
@@ -93,6 +93,8 @@ def optimize(
             all float16 and bfloat16, floats, or bytes for integers.
         storage: Storage of weights of 4 and 2 bits that the target lacks: `packed` or `byte`.
         emit_functions: Emit lowered conversions as model-local functions.
+        vendor: Write quantized formats in the operators of ONNX Runtime (`com.microsoft`) or of TensorRT (`trt`), which
+            the target must run. Weights stay exact; MatMulNBits adds the products in another order than MatMul.
         narrow: The types to narrow, `int64`, `double` or both, where the result is identical for every input; none by
             default.
         narrow_interface: Narrow graph inputs too, and outputs that are known to fit.
@@ -134,6 +136,7 @@ def optimize(
             interface=interface,
             storage=storage,
             emit_functions=emit_functions,
+            vendor=vendor,
             narrow=narrow,
             narrow_interface=narrow_interface,
             largest_dim=largest_dim,
@@ -176,7 +179,7 @@ def optimize_loaded(model: onnx_ir.Model, options: Options) -> Result:
         "inputs": options.verify_inputs,
     }
     known = set(session.nodes) if provenance else set[onnx_ir.Node]()
-    asked = ["narrow-types"] if options.narrow else []
+    asked = [name for name, wanted in (("use-vendor", options.vendor), ("narrow-types", options.narrow)) if wanted]
     specs = _specs(passes, until, asked, targeted=chosen is not None)
     whole, rounds = (list(specs) if passes is None and until is None else []), 1
     while specs or (rounds < _MOST_ROUNDS and set(whole) - settled):
@@ -281,9 +284,10 @@ def _specs(
     passes: Sequence[str | PassBase] | None, until: str | None, asked: Sequence[str], *, targeted: bool
 ) -> list[str | PassBase]:
     if passes is None:
-        requested = [each for name in asked for each in (name, *ON_REQUEST[name])]
-        here = PIPELINE.index(_FIRST_LOWERING)
-        names = [*PIPELINE[:here], *requested, *PIPELINE[here:]]
+        names = list(PIPELINE)
+        for name in asked:
+            here = names.index(next(each for each in list(PASSES)[list(PASSES).index(name) :] if each in names))
+            names[here:here] = (name, *ON_REQUEST[name])
         passes = [name for name in names if targeted or not needs_target(name)]
     names = [name_of(spec) for spec in passes]
     if until is None:

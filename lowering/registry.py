@@ -21,6 +21,7 @@ PASSES: dict[str, str] = {
     "insert-promote-types": "castsmith.passes.promote:InsertPromoteTypes",
     "resolve-promote-types": "castsmith.passes.promote:ResolvePromoteTypes",
     "lower-custom": "castsmith.lowering.custom:LowerCustom",
+    "use-vendor": "castsmith.lowering.vendor:UseVendor",
     "fold-shapes": "castsmith.passes.shapes:FoldShapes",
     "fold-constants": "castsmith.passes.fold:FoldConstants",
     "simplify-casts": "castsmith.passes.simplify:SimplifyCasts",
@@ -41,7 +42,11 @@ _AGAIN = {"place-casts": "simplify-casts", "widen-floats": "simplify-casts"}
 A moved cast may become removable, and two widened operators may share a cast.
 """
 
-ON_REQUEST: dict[str, tuple[str, ...]] = {"narrow-types": ("simplify-casts", "fold-constants"), "convert-precision": ()}
+ON_REQUEST: dict[str, tuple[str, ...]] = {
+    "use-vendor": (),
+    "narrow-types": ("simplify-casts", "fold-constants"),
+    "convert-precision": (),
+}
 """Passes that `optimize` runs only on request, and the passes that may find more after each.
 
 convert-precision changes values, so it runs only if named among the passes; `castsmith.convert` uses it.

@@ -17,6 +17,42 @@ LOWERING = (
         passes=("lower-custom",),
     ),
     Page(
+        "use-matmul-nbits",
+        "rewrite",
+        "A MatMul with a constant weight that is dequantized in blocks becomes MatMulNBits of com.microsoft.",
+        "The option `vendor` requests it, and the target runs the operator: the weight stays in 2, 4 or 8 bits, and the"
+        " kernel dequantizes it as it multiplies.",
+        "- w = DequantizeLinear <axis = 0, block_size = 32> (codes, scales)\n- y = MatMul (x, w)\n"
+        "+ y = com.microsoft.MatMulNBits <K = 64, N = 8, bits = 4, block_size = 32> (x, packed, scales)",
+        "The weights are the same numbers; products are added in another order. If refused, the reason names the form.",
+        ("as-defined",),
+        "Leave out --vendor.",
+        passes=("use-vendor",),
+    ),
+    Page(
+        "use-microsoft-qdq",
+        "rewrite",
+        "A QuantizeLinear or DequantizeLinear of a type that the target's opset lacks becomes that of com.microsoft.",
+        "The option `vendor` requests it: below opset 21 the standard has no 16-bit integers and no int4 there.",
+        "- q = QuantizeLinear <output_dtype = uint16> (x, scale)\n+ q = com.microsoft.QuantizeLinear (x, scale, zero)",
+        "If refused, the reason names the form that com.microsoft lacks, such as blocks.",
+        ("bit-exact",),
+        "Leave out --vendor.",
+        passes=("use-vendor",),
+    ),
+    Page(
+        "use-tensorrt",
+        "rewrite",
+        "QuantizeLinear and DequantizeLinear of float8, int4 and float4 become TensorRT's, of the domain trt, as NVIDIA"
+        " ModelOpt writes them; so do the nodes that compute scales for them, if they are those that Castsmith writes.",
+        "The option `vendor` requests it: TensorRT's operators do not depend on the opset.",
+        "- q = QuantizeLinear <output_dtype = float8e4m3fn> (x, scale)\n+ q = trt.TRT_FP8QuantizeLinear (x, scale)",
+        "If refused, the reason names the form that TensorRT lacks, such as zero points.",
+        ("bit-exact", "as-defined"),
+        "Leave out --vendor.",
+        passes=("use-vendor",),
+    ),
+    Page(
         "lower-trunc",
         "rewrite",
         "A QONNX Trunc becomes operators of ONNX. Refused without constant parameters, or before Round exists.",

@@ -47,7 +47,7 @@ _WORK = (
         "fold_as",
         "fold_quantized",
     ),
-    *("interface", "storage", "emit_functions", "narrow", "narrow_interface", "largest_dim"),
+    *("interface", "storage", "emit_functions", "vendor", "narrow", "narrow_interface", "largest_dim"),
     *("passes", "provenance", "until"),
 )
 """The options of `castsmith.optimize` that the command has under the same names, in the order of its help."""

@@ -1,9 +1,12 @@
-"""Operators of ONNX Runtime and of TensorRT for quantized formats, written as standard ones: lowerings of lower-custom.
+"""Operators of ONNX Runtime and of TensorRT for quantized formats, written as standard ones, and the other way.
 
-`LOWERINGS` has each by its name in ONNX text, for targets that do not run the operator itself.
+`LOWERINGS` has each by its name in ONNX text: lowerings of lower-custom, for targets that do not run the operator
+itself. `UseVendor` is the pass that writes standard operators in those of a vendor, on request.
 
-    microsoft    com.microsoft: QuantizeLinear, DequantizeLinear, MatMulNBits
-    tensorrt     trt: the operators that NVIDIA ModelOpt exports
+    microsoft    com.microsoft: QuantizeLinear, DequantizeLinear, MatMulNBits in standard operators
+    tensorrt     trt: the operators that NVIDIA ModelOpt exports, in standard operators
+    use          the pass for the other way
+    nbits        MatMul with a dequantized weight as MatMulNBits
 """
 
 from __future__ import annotations
@@ -14,8 +17,9 @@ from castsmith.lazy import door
 
 if TYPE_CHECKING:
     from castsmith.lowering.vendor.tables import LOWERINGS, VendorLowering
+    from castsmith.lowering.vendor.use import UseVendor
 
-__all__ = ["LOWERINGS", "VendorLowering"]
+__all__ = ["LOWERINGS", "UseVendor", "VendorLowering"]
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = door(__name__, {"tables": ("LOWERINGS", "VendorLowering")})
+    __getattr__, __dir__ = door(__name__, {"tables": ("LOWERINGS", "VendorLowering"), "use": ("UseVendor",)})

@@ -11,6 +11,7 @@ from castsmith.lowering.vendor.tensorrt import (
     DOMAIN,
     dequantize,
     dequantize_mxfp8,
+    quantize_and_dequantize_fp4,
     quantize_float8,
     quantize_fp4_dynamically,
     quantize_int4,
@@ -21,18 +22,23 @@ from castsmith.lowering.vendor.tensorrt import (
 
 @dataclass(frozen=True)
 class VendorLowering:
-    """The lowering of an operator, and the oldest opset with the operators of its replacement, 0 if any has them.
+    """The lowering of an operator.
 
-    The model is moved to that opset if no other node changes its meaning.
+    Attributes:
+        lower: The lowering.
+        opset: The oldest opset with the operators of the replacement, 0 if any has them. The model is moved to that
+            opset if no other node changes its meaning.
+        of_exporter: No runtime has the operator: it is replaced for all targets, also for those that run its domain.
     """
 
     lower: Lower
     opset: int = 0
+    of_exporter: bool = False
 
 
 _MICROSOFT = {
-    "QuantizeLinear": VendorLowering(refusing(quantize_linear)),
-    "DequantizeLinear": VendorLowering(refusing(dequantize_linear)),
+    "QuantizeLinear": VendorLowering(refusing(quantize_linear), 21),
+    "DequantizeLinear": VendorLowering(refusing(dequantize_linear), 21),
     "MatMulNBits": VendorLowering(refusing(matmul_nbits)),
 }
 _TENSORRT = {
@@ -45,6 +51,7 @@ _TENSORRT = {
     "TRT_MXFP8DequantizeLinear": VendorLowering(refusing(dequantize_mxfp8), 24),
     "TRT_MXFP8DynamicQuantize": VendorLowering(refusing(quantize_mxfp8_dynamically), 24),
     "TRT_FP4DynamicQuantize": VendorLowering(refusing(quantize_fp4_dynamically), 23),
+    "TRT_FP4QDQ": VendorLowering(refusing(quantize_and_dequantize_fp4), 23, of_exporter=True),
 }
 LOWERINGS: dict[str, VendorLowering] = {
     f"{domain}.{name}": each

@@ -9,6 +9,11 @@ of MXFP8 are float8e8m0, which the exporter declares uint8. TensorRT does not do
     TRT_FP4DynamicQuantize      as in the models of TensorRT Edge-LLM: scale = (amax / 6) / global, as float8e4m3fn, and
                                 x / (scale * global) as float4e2m1
 
+TRT_FP4QDQ marks a weight that ModelOpt quantizes before it saves a model; no runtime has it. Its replacement has the
+codes and scales that ModelOpt computes then, in float: global = amax / 6 / 448, or 1 for 0; for each block of a row
+scale = (amax / 6) / global, or 1 for a block of zeros, stored as float8e4m3fn; x / (scale * global) as float4e2m1, with
+the scale before it is rounded, and 0 for -0.
+
 Where a scale of float8e4m3fn is 0, all products with it are 0: the codes are those for a scale of 1.
 """
 
@@ -16,6 +21,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
@@ -25,12 +31,13 @@ from castsmith.ir.rewriting import Replacement
 from castsmith.lowering.builder import dtype_of
 from castsmith.lowering.custom import NodeBuilder
 from castsmith.lowering.vendor.operands import FLOATS, integers, need_opset, read_as, required, required_float, scalar
+from castsmith.numerics.cast import cast
 from castsmith.numerics.types import type_name
 
 DOMAIN = "trt"
 
-_MXFP8_BLOCK, _FP4_BLOCK = 32, 16
-_LARGEST = {DataType.FLOAT8E4M3FN: 448.0, DataType.FLOAT4E2M1: 6.0}
+MXFP8_BLOCK, FP4_BLOCK = 32, 16
+LARGEST = {DataType.FLOAT8E4M3FN: 448.0, DataType.FLOAT4E2M1: 6.0}
 _FIRST = {
     DataType.FLOAT8E4M3FN: 21,
     DataType.INT4: 21,
@@ -75,7 +82,7 @@ def dequantize(node: onnx_ir.Node, build: NodeBuilder) -> Replacement:
 def quantize_mxfp8(node: onnx_ir.Node, build: NodeBuilder) -> Replacement:
     """Write TRT_MXFP8QuantizeLinear."""
     x, scale = required_float(node, 0), read_as(build, required(node, 1), DataType.FLOAT8E8M0)
-    y = _quantized(build, x, scale, DataType.FLOAT8E4M3FN, _blocks(node, -1, _MXFP8_BLOCK))
+    y = _quantized(build, x, scale, DataType.FLOAT8E4M3FN, _blocks(node, -1, MXFP8_BLOCK))
     return build.replace(y, reason="MXFP8 is QuantizeLinear with scales of float8e8m0")
 
 
@@ -87,7 +94,7 @@ def dequantize_mxfp8(node: onnx_ir.Node, build: NodeBuilder) -> Replacement:
     if gives not in FLOATS:
         raise ModelError("output_dtype is missing, or neither float, float16 nor bfloat16")
     need_opset(build, _FIRST[DataType.FLOAT8E8M0], "float8e8m0")
-    y = build.op("DequantizeLinear", x, scale, output_dtype=int(gives), **_blocks(node, -1, _MXFP8_BLOCK))
+    y = build.op("DequantizeLinear", x, scale, output_dtype=int(gives), **_blocks(node, -1, MXFP8_BLOCK))
     y.type = onnx_ir.TensorType(gives)
     return build.replace(y, reason="MXFP8 is DequantizeLinear with scales of float8e8m0")
 
@@ -95,9 +102,9 @@ def dequantize_mxfp8(node: onnx_ir.Node, build: NodeBuilder) -> Replacement:
 def quantize_mxfp8_dynamically(node: onnx_ir.Node, build: NodeBuilder) -> Replacement:
     """Write TRT_MXFP8DynamicQuantize, which computes the scales."""
     need_opset(build, _FIRST[DataType.FLOAT8E8M0], "float8e8m0")
-    x, layout = build.cast(required_float(node, 0), DataType.FLOAT), _blocks(node, -1, _MXFP8_BLOCK)
+    x, layout = build.cast(required_float(node, 0), DataType.FLOAT), _blocks(node, -1, MXFP8_BLOCK)
     largest = _block_maxima(build, x, layout)
-    quotient = build.op("Div", largest, _LARGEST[DataType.FLOAT8E4M3FN])
+    quotient = build.op("Div", largest, LARGEST[DataType.FLOAT8E4M3FN])
     scale = build.op("Cast", quotient, to=int(DataType.FLOAT8E8M0), round_mode="up")
     scale.type = onnx_ir.TensorType(DataType.FLOAT8E8M0)
     y = _quantized(build, x, scale, DataType.FLOAT8E4M3FN, layout)
@@ -108,11 +115,11 @@ def quantize_mxfp8_dynamically(node: onnx_ir.Node, build: NodeBuilder) -> Replac
 def quantize_fp4_dynamically(node: onnx_ir.Node, build: NodeBuilder) -> Replacement:
     """Write TRT_FP4DynamicQuantize, which computes scales of float8e4m3fn, given one of float."""
     need_opset(build, _FIRST[DataType.FLOAT4E2M1], "float4e2m1")
-    x, layout = build.cast(required_float(node, 0), DataType.FLOAT), _blocks(node, 1, _FP4_BLOCK)
+    x, layout = build.cast(required_float(node, 0), DataType.FLOAT), _blocks(node, 1, FP4_BLOCK)
     whole = scalar(build, build.cast(required_float(node, 1), DataType.FLOAT))
     if node.attributes.get_int("scale_type", int(DataType.FLOAT8E4M3FN)) != DataType.FLOAT8E4M3FN:
         raise ModelError("only scales of float8e4m3fn have a replacement")
-    exact = build.op("Div", _block_maxima(build, x, layout), _LARGEST[DataType.FLOAT4E2M1])
+    exact = build.op("Div", _block_maxima(build, x, layout), LARGEST[DataType.FLOAT4E2M1])
     scale = _quantized(build, exact, whole, DataType.FLOAT8E4M3FN, {})
     used = build.op("DequantizeLinear", scale, whole)
     used.type = onnx_ir.TensorType(DataType.FLOAT)
@@ -120,6 +127,39 @@ def quantize_fp4_dynamically(node: onnx_ir.Node, build: NodeBuilder) -> Replacem
     y = _quantized(build, x, divisor, DataType.FLOAT4E2M1, layout)
     reason = "scales of amax / 6, quantized to float8e4m3fn, as TensorRT Edge-LLM models them; QuantizeLinear"
     return build.replace(y, scale, reason=reason, effect=Effect.AS_DEFINED)
+
+
+def quantize_and_dequantize_fp4(node: onnx_ir.Node, build: NodeBuilder) -> Replacement:
+    """Write TRT_FP4QDQ of a constant as its codes and two DequantizeLinear."""
+    need_opset(build, _FIRST[DataType.FLOAT4E2M1], "float4e2m1")
+    x, block = required_float(node, 0), node.attributes.get_int("block_size", 0)
+    held = build.known(x)
+    if held is None or held.ndim != 2:
+        raise ModelError(f"{node.op_type} marks constant matrices, and {x.name} is not one")
+    if block < 1 or held.shape[1] % block or not held.size:
+        raise ModelError(f"rows of {held.shape[1]} have no blocks of {block}")
+    weights = held.astype(np.float32)
+    if not np.isfinite(weights).all():
+        raise ModelError(f"{x.name} has elements that are not finite")
+    six, most = np.float32(LARGEST[DataType.FLOAT4E2M1]), np.float32(LARGEST[DataType.FLOAT8E4M3FN])
+    whole = np.abs(weights).max() / six / most or np.float32(1)
+    parts = weights.reshape(len(weights), -1, block)
+    exact = np.abs(parts).max(axis=2) / six
+    scales = np.where(exact == 0, np.float32(1), exact / whole)
+    # Adding 0 makes -0 positive.
+    divisor = scales[:, :, None] * whole
+    quotient = parts / np.where(divisor == 0, np.float32(1), divisor) + np.float32(0)
+    codes = cast(quotient.reshape(held.shape), DataType.FLOAT4E2M1)
+    stored = build.constant(cast(scales, DataType.FLOAT8E4M3FN), "scales")
+    used = build.op("DequantizeLinear", stored, build.constant(np.asarray(whole), "scale"))
+    used.type = onnx_ir.TensorType(DataType.FLOAT)
+    y = build.op("DequantizeLinear", build.constant(codes, "codes"), used, axis=-1, block_size=block)
+    y.type, y.shape = onnx_ir.TensorType(DataType.FLOAT), onnx_ir.Shape(held.shape)
+    y = build.cast(y, dtype_of(x))
+    reason = (
+        "no runtime has the operator: the codes and scales are those that ModelOpt computes before it saves a model"
+    )
+    return build.replace(y, reason=reason, effect=Effect.AS_DEFINED)
 
 
 def _quantized(

@@ -165,6 +165,7 @@ VALUES = {
     "u64_integer_promotion_target": "float",
     "interface": "wide",
     "storage": "byte",
+    "vendor": "com.microsoft",
     "narrow": "int64",
     "scalar": "0",
     "promotion": "torch",

@@ -113,7 +113,7 @@ MODELS = {
 }
 
 
-NEVER_ALONE = ("ResolvePromoteTypes", "NarrowTypes", *(() if KNOWS_NEW else ("LegalizeVersion",)))
+NEVER_ALONE = ("ResolvePromoteTypes", "NarrowTypes", "UseVendor", *(() if KNOWS_NEW else ("LegalizeVersion",)))
 """Passes with nothing to do on a model that another has not made ready, or unless they are asked."""
 
 
@@ -147,6 +147,7 @@ PIPELINE = (
     "InsertPromoteTypes",
     "ResolvePromoteTypes",
     "LowerCustom",
+    "UseVendor",
     "FoldShapes",
     "FoldConstants",
     "SimplifyCasts",

@@ -116,7 +116,7 @@ def test_the_command_line_has_the_choices_and_defaults() -> None:
 WRONG_TYPES: dict[str, list[Any]] = {
     **{name: ["yes", None, 1.0, [], "1"] for name in FIELDS if isinstance(FIELDS[name].default, bool)},
     **{name: ["1", None, 1.5, True, np.float32(1)] for name in ("max_growth", "max_total_growth", "largest_dim")},
-    **{name: [1, None, True, b"packed", ["packed"]] for name in ("fold_as", "interface", "storage")},
+    **{name: [1, None, True, b"packed", ["packed"]] for name in ("fold_as", "interface", "storage", "vendor")},
     "narrow": [None, 1.5, True, b"int64", [1.5], [None], [["int64"]], {"int64": 1.5}.values()],
     "target": [1, True, Path("cpu.json"), ["cpu"]],
     "promotion": [1, True, {"promote_unsafe": True}],
@@ -134,6 +134,7 @@ WRONG_VALUES: dict[str, list[Any]] = {
     "fold_as": ["tvm", "ONNXRUNTIME", " "],
     "interface": ["", "codes", "Wide", "wide "],
     "storage": ["", "bytes", "bits", "PACKED"],
+    "vendor": ["microsoft", "trt ", "ai.onnx", "TRT"],
     "narrow": ["int32", "float16", "int64+half", "complex64", ["int64", "float"], np.int32, 0, 99, "no type", ","],
     "verify": ["", "tvm", "onnxruntime "],
 }

@@ -29,7 +29,7 @@ PLACES: dict[str, Place] = {
 }
 NOTHING_TO_DO = {
     **{("ResolvePromoteTypes", place): "there is no promotion before another pass has put one" for place in PLACES},
-    **{("NarrowTypes", place): "nothing is narrowed unless asked" for place in PLACES},
+    **{(name, place): "it does nothing unless asked" for name in ("NarrowTypes", "UseVendor") for place in PLACES},
     ("FoldShapes", "function"): "the inputs of a function have no shapes",
     **({} if KNOWS_NEW else {("LegalizeVersion", place): "onnx is too old to know a model for it" for place in PLACES}),
 }

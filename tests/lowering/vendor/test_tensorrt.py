@@ -52,6 +52,28 @@ def assert_gives(model: onnx.ModelProto, feeds: dict[str, Array], wanted: Array)
             np.testing.assert_array_equal(got.view(np.uint8), wanted.view(np.uint8), target)
 
 
+def in_short(node: onnx.NodeProto) -> tuple[str, dict[str, Any]]:
+    """Return the operator, by one name for those that dequantize without float8e8m0, and its attributes."""
+    alike = ("TRT_FP8DequantizeLinear", "TRT_INT4DequantizeLinear")
+    name = "DequantizeLinear" if node.op_type in alike else node.op_type
+    return name, {each.name: helper.get_attribute_value(each) for each in node.attribute}
+
+
+def assert_comes_back(model: onnx.ModelProto, feeds: dict[str, Array], wanted: Array) -> onnx.ModelProto:
+    """Compare the model with what its standard form becomes for TensorRT, and run that, lowered once more."""
+    standard = castsmith.optimize(model, target="tflite", passes=["lower-custom"]).model
+    assert not any(each.domain for each in standard.graph)
+    result = castsmith.optimize(standard, target="tensorrt-11", vendor="trt")
+    assert not result.refusals
+    assert not castsmith.check(result.model, target="tensorrt-11")
+    back = onnx_ir.to_proto(result.model)
+    assert list(map(in_short, back.graph.node)) == list(map(in_short, model.graph.node))
+    lowered = onnx_ir.to_proto(castsmith.optimize(back, target="onnxruntime-cpu").model)
+    (got,) = run(session(lowered), feeds)
+    np.testing.assert_array_equal(got.view(np.uint8), wanted.view(np.uint8))
+    return back
+
+
 def numbers(*shape: int) -> Array:
     """Return floats of many binades, zeros of both signs among them, and a block of zeros."""
     rng = np.random.default_rng(shape)
@@ -74,6 +96,7 @@ def test_float8(opset: int) -> None:
     codes = np.clip(x / each[:, None], -448, 448).astype(E4M3)
     model = model_of(pair, {"x": x}, {"s": each}, 1, opset)
     assert_gives(model, {"x": x}, codes.astype(np.float32) * each[:, None])
+    assert_comes_back(model, {"x": x}, codes.astype(np.float32) * each[:, None])
 
 
 def test_codes_that_are_declared_as_bytes() -> None:
@@ -99,7 +122,9 @@ def test_int4_in_blocks(name: str, axis: int) -> None:
     x = np.eye(128, dtype=np.float32)
     added = helper.make_node("Mul", ["w", "x"], ["y"])
     wanted = codes.astype(np.float32) * np.repeat(scale, 64, axis) * x
-    assert_gives(model_of([dequantized, added], {"x": x}, {"q": codes, "s": scale}, 1, 21), {"x": x}, wanted)
+    model = model_of([dequantized, added], {"x": x}, {"q": codes, "s": scale}, 1, 21)
+    assert_gives(model, {"x": x}, wanted)
+    assert_comes_back(model, {"x": x}, wanted)
 
 
 def scales_of(x: Array, axis: int, block: int) -> Array:
@@ -127,10 +152,13 @@ def test_mxfp8(axis: int, shape: tuple[int, ...]) -> None:
     blocks = {"axis": axis, "block_size": 32}
     dynamic = node("TRT_MXFP8DynamicQuantize", "x", "q s", output_dtype=17, **blocks)
     back = node("TRT_MXFP8DequantizeLinear", "q s", "y", output_dtype=1, **blocks)
-    assert_gives(model_of([dynamic, back], {"x": x}, {}, 1, 21), {"x": x}, wanted)
     exact = {"s": scale.astype(E8M0).view(np.uint8)}
     static = node("TRT_MXFP8QuantizeLinear", "x s", "q", **blocks)
-    assert_gives(model_of([static, back], {"x": x}, exact, 1, 21), {"x": x}, wanted)
+    for first, held in ((dynamic, {}), (static, exact)):
+        model = model_of([first, back], {"x": x}, held, 1, 21)
+        assert_gives(model, {"x": x}, wanted)
+        new = assert_comes_back(model, {"x": x}, wanted)
+        assert {tensor.data_type for tensor in new.graph.initializer} <= {onnx.TensorProto.UINT8}
 
 
 @needs_float8e8m0
@@ -160,7 +188,93 @@ def test_fp4(floats: Any) -> None:
     codes = np.clip(wide / np.where(spread == 0, np.float32(1), spread), -6, 6).astype(E2M1).astype(np.float32)
     assert (scale == 0).any()
     assert len(np.unique(codes)) > 12
-    assert_gives(model_of(nodes, {"x": x}, {"g": whole}, 1, 23), {"x": x}, codes * spread)
+    model = model_of(nodes, {"x": x}, {"g": whole}, 1, 23)
+    assert_gives(model, {"x": x}, codes * spread)
+    assert_comes_back(model, {"x": x}, codes * spread)
+
+
+@pytest.mark.skipif(onnx.defs.onnx_opset_version() < 23, reason="onnx has no QuantizeLinear to float4e2m1")
+@pytest.mark.parametrize("floats", [np.float32, np.float16, ml_dtypes.bfloat16])
+def test_fp4_weights_that_modelopt_has_not_replaced(floats: Any) -> None:
+    w = np.clip(numbers(6, 64), -60000, 60000).astype(floats)
+    w[5] = [0.75, -1.75, 3.5, 5, 6, -0.25, -0.0, 1e-3] * 8
+    model = model_of(
+        [node("TRT_FP4QDQ", "w", "d", block_size=16), helper.make_node("Cast", ["d"], ["e"], to=1)],
+        {"x": np.zeros(1, np.float32)},
+        {"w": w},
+        1,
+        21,
+    )
+    model.graph.node.append(helper.make_node("Add", ["e", "x"], ["y"]))
+    wide = w.astype(np.float32)
+    whole = np.abs(wide).max() / np.float32(6) / np.float32(448)
+    exact = scales_of(wide, 1, 16) / np.float32(6) / whole
+    exact = np.where(exact == 0, np.float32(1), exact)
+    assert (exact == 1).any()
+    codes = np.clip(wide / (np.repeat(exact, 16, 1) * whole), -6, 6).astype(E2M1).astype(np.float32)
+    assert len(np.unique(codes)) > 12
+    held = codes * np.repeat(exact.astype(E4M3).astype(np.float32) * whole, 16, 1)
+    assert_gives(model, {"x": np.zeros(1, np.float32)}, held.astype(floats).astype(np.float32) + np.float32(0))
+    kept = castsmith.optimize(model, target="tensorrt-11", max_growth=0).model
+    assert not any(each.domain for each in kept.graph)
+    result = castsmith.optimize(kept, target="tensorrt-11", vendor="trt", max_growth=0)
+    assert [each.op_type for each in result.model.graph][:2] == ["TRT_FP8DequantizeLinear", "DequantizeLinear"]
+    assert not result.diagnostics
+
+
+@needs_float8e8m0
+@pytest.mark.parametrize(
+    ("nodes", "constants", "reason"),
+    [
+        (
+            [helper.make_node("QuantizeLinear", ["x", "s", "z"], ["y"])],
+            {"s": np.array(1, np.float32), "z": np.array(1, E4M3)},
+            "TensorRT takes no zero points but constant zeros",
+        ),
+        (
+            [helper.make_node("QuantizeLinear", ["x", "s"], ["y"], output_dtype=17, saturate=0)],
+            {"s": np.array(1, np.float32)},
+            "TensorRT always saturates",
+        ),
+        (
+            [helper.make_node("QuantizeLinear", ["x", "s"], ["y"], output_dtype=22)],
+            {"s": np.array(1, np.float32)},
+            "in TensorRT int4 is for constant weights",
+        ),
+        (
+            [helper.make_node("QuantizeLinear", ["x", "s"], ["y"], output_dtype=23, axis=1, block_size=20)],
+            {"s": np.ones((4, 2), np.float32)},
+            "trt has no QuantizeLinear to float4e2m1 but TRT_FP4DynamicQuantize, which computes the scales",
+        ),
+        (
+            [helper.make_node("QuantizeLinear", ["x", "s"], ["y"], output_dtype=17, axis=1, block_size=20)],
+            {"s": np.ones((4, 2), E8M0)},
+            "trt has scales of float8e8m0 for float8e4m3fn in blocks of 32 alone",
+        ),
+        (
+            [helper.make_node("QuantizeLinear", ["x", "t"], ["y"], output_dtype=17, axis=1, block_size=32)],
+            {"s": np.ones((4, 2), E8M0)},
+            "the scales t of float8e8m0 are neither constant nor made by TRT_MXFP8DynamicQuantize",
+        ),
+        (
+            [helper.make_node("DequantizeLinear", ["s", "h"], ["y"], output_dtype=1)],
+            {"s": np.ones((4, 2), E4M3), "h": np.array(1, np.float16)},
+            "trt has no DequantizeLinear with scales of another type than the numbers",
+        ),
+    ],
+)
+def test_what_tensorrt_has_no_operator_for(
+    nodes: list[onnx.NodeProto], constants: dict[str, Array], reason: str
+) -> None:
+    output = 1 if nodes[0].op_type.startswith("De") else 17
+    if "t" in nodes[0].input:
+        nodes = [helper.make_node("Cast", ["u"], ["t"], to=24), *nodes]
+    inputs = {"x": np.zeros((4, 40), np.float32), "u": np.zeros((4, 2), np.float32)}
+    model = model_of(nodes, inputs, constants, output, 24)
+    del model.opset_import[1]
+    result = castsmith.optimize(model, target="tensorrt-11", vendor="trt", passes=["use-vendor"])
+    assert [each.reason for each in result.refusals] == [reason]
+    assert not result.rewrites
 
 
 @pytest.mark.parametrize(

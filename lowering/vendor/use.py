@@ -1,0 +1,99 @@
+"""use-vendor: On request, write quantized formats in operators of ONNX Runtime or TensorRT, which the target runs.
+
+The inverse of the lowerings of `castsmith.lowering.vendor`. With `vendor` com.microsoft a MatMul with a weight that is
+dequantized in blocks of 2, 4 or 8 bits becomes a MatMulNBits; weights are exact, sums are added in another order.
+QuantizeLinear and DequantizeLinear of 16-bit integers and int4 become those of com.microsoft where the target's newest
+opset lacks the types: bit-exact. With trt, those of float8e4m3fn, int4, float4e2m1 and MXFP8 become TensorRT's.
+
+    w = DequantizeLinear <axis = 0, block_size = 32> (codes, scales)
+    y = MatMul (x, w)
+becomes
+    y = com.microsoft.MatMulNBits <K = 64, N = 8, bits = 4, block_size = 32> (x, packed, scales)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import onnx_ir
+
+from castsmith.ir.errors import ModelError
+from castsmith.ir.inference import Session
+from castsmith.ir.ops import CONTRIB_DOMAIN
+from castsmith.ir.options import Vendor, shared
+from castsmith.ir.records import Refusal, RewriteResult
+from castsmith.ir.rewrite_pass import SessionPass
+from castsmith.ir.rewriting import Replacement, run_rules
+from castsmith.ir.targets import Target
+from castsmith.ir.text import site_of
+from castsmith.lowering.vendor import nbits, to_microsoft, to_tensorrt
+from castsmith.lowering.vendor.scene import Scene
+from castsmith.lowering.vendor.tensorrt import DOMAIN
+from castsmith.numerics.errors import OptionError
+from castsmith.numerics.promotion import PromotionRules
+
+NAME = "use-vendor"
+_RULES = PromotionRules(promote_unsafe=True)
+Writing = Callable[[onnx_ir.Node, Scene], Replacement | None]
+"""A rule: returns the replacement, or None for a node of another kind. Raises ModelError with the reason not to."""
+
+_WRITINGS: dict[str, tuple[tuple[str, Writing], ...]] = {
+    CONTRIB_DOMAIN: ((nbits.RULE, nbits.matmul_nbits), (to_microsoft.RULE, to_microsoft.quantization)),
+    DOMAIN: (
+        (to_tensorrt.RULE, to_tensorrt.dynamic),
+        (to_tensorrt.RULE, to_tensorrt.quantized_dynamically),
+        (to_tensorrt.RULE, to_tensorrt.quantization),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class UseVendor(SessionPass):
+    """Write quantized formats in the operators of a vendor that the target runs.
+
+    Attributes:
+        vendor: The domain of the operators, `com.microsoft` or `trt`; none by default.
+        target: The runtime that the model is for.
+
+    Raises:
+        OptionError: The target does not run operators of the domain.
+    """
+
+    vendor: Vendor = shared("vendor")
+    target: Target | None = None
+
+    def rewrite(self, session: Session) -> RewriteResult:
+        model = session.model
+        if not self.vendor:
+            return RewriteResult(model, False)
+        if self.target is None or self.vendor not in self.target.domains:
+            named = "a target" if self.target is None else f"a target other than {self.target.name}"
+            raise OptionError(f"vendor={self.vendor!r} needs {named}: one that runs operators of {self.vendor}.")
+        inference = session.inference(_RULES)
+        scene = Scene(session, inference, self.target)
+        rules = [_as_rule(code, writing, scene) for code, writing in _WRITINGS[self.vendor]]
+        result = run_rules(session, NAME, *rules, types=inference.types)
+        if result.modified:
+            to_tensorrt.sweep(scene.spent)
+            _import_domain(model, self.vendor)
+            session.changed()
+        return result
+
+
+def _as_rule(code: str, writing: Writing, scene: Scene) -> Callable[[onnx_ir.Node], Replacement | Refusal | None]:
+    def rule(node: onnx_ir.Node) -> Replacement | Refusal | None:
+        try:
+            return writing(node, scene)
+        except ModelError as error:
+            return Refusal(NAME, code, site_of(node), str(error).rstrip("."))
+
+    return rule
+
+
+def _import_domain(model: onnx_ir.Model, domain: str) -> None:
+    """Import the domain in every scope with an operator of it."""
+    for scope in (model.graph, *model.functions.values()):
+        if any(node.domain == domain for node in scope.all_nodes()):
+            scope.opset_imports.setdefault(domain, 1)
+            model.graph.opset_imports.setdefault(domain, 1)

@@ -1,0 +1,372 @@
+"""Standard operators in those of com.microsoft: the bytes of ONNX Runtime's quantizer, and the bits of its kernels."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnx
+import onnx_ir
+import pytest
+from onnx import helper, numpy_helper
+
+import castsmith
+from castsmith.ir.options import Vendor
+from castsmith.ir.targets import load_target
+from castsmith.lowering import UseVendor
+from castsmith.numerics.errors import OptionError
+from tests.lowering.runtime import LEVELS, Array, run, session
+from tests.lowering.vendor.test_microsoft import model_of
+
+MICROSOFT: dict[str, Any] = {"target": "onnxruntime-cpu", "vendor": "com.microsoft"}
+WITHOUT = "tflite"
+"""A target without operators of vendors."""
+TYPES: dict[str, tuple[int, int, int]] = {
+    "uint8": (8, 0, 21),
+    "int8": (8, -128, 21),
+    "uint4": (4, 0, 21),
+    "int4": (4, -8, 21),
+    "uint2": (2, 0, 25),
+    "int2": (2, -2, 25),
+}
+"""Bits, least number and first opset of each type."""
+needs_opset_25 = pytest.mark.skipif(onnx.defs.onnx_opset_version() < 25, reason="onnx has no int2")
+
+
+def tensors(proto: onnx.ModelProto) -> list[Array]:
+    """Return the initializers that the first node reads, in its order."""
+    held = {tensor.name: numpy_helper.to_array(tensor) for tensor in proto.graph.initializer}
+    return [held[name] for name in proto.graph.node[0].input if name in held]
+
+
+def attributes(node: onnx.NodeProto) -> dict[str, Any]:
+    return {each.name: helper.get_attribute_value(each) for each in node.attribute}
+
+
+def packed_model(seed: int) -> onnx.ModelProto:
+    """Return a random MatMulNBits of 2 or 4 bits, packed as ONNX Runtime's quantizer packs: unused codes are 0, unused
+    zero points the middle."""
+    rng = np.random.default_rng(seed)
+    bits, block = int(rng.choice([2, 4])), int(rng.choice([16, 32, 64, 128]))
+    depth, width = int(rng.integers(1, 150)), int(rng.integers(1, 9))
+    blocks, floats = -(-depth // block), (np.float32, np.float16)[int(rng.integers(2))]
+    codes = rng.integers(0, 2**bits, (width, blocks * block), dtype=np.uint8)
+    codes[:, depth:] = 0
+    held = {"b": pack(codes, bits).reshape(width, blocks, -1), "s": rng.normal(0, 1, (width, blocks)).astype(floats)}
+    if rng.integers(2):
+        points = np.full((width, -(-blocks * bits // 8) * 8 // bits), 2 ** (bits - 1), np.uint8)
+        points[:, :blocks] = rng.integers(0, 2**bits, (width, blocks))
+        held["z"] = pack(points, bits)
+    x = np.zeros((2, depth), floats)
+    return model_of("MatMulNBits", x, held, 25, K=depth, N=width, bits=bits, block_size=block)
+
+
+def pack(codes: Array, bits: int) -> Array:
+    """Return codes in the bits of bytes, the first in the lowest."""
+    shifted = codes.reshape(len(codes), -1, 8 // bits).astype(int) << (np.arange(8 // bits) * bits)
+    return shifted.sum(axis=2).astype(np.uint8)
+
+
+@needs_opset_25
+@pytest.mark.parametrize("seed", range(40))
+def test_matmul_nbits_comes_back_with_the_same_bytes(seed: int) -> None:
+    model = packed_model(seed)
+    standard = castsmith.optimize(model, target=WITHOUT, passes=["lower-custom"]).model
+    assert not any(node.domain for node in standard.graph)
+    back = onnx_ir.to_proto(castsmith.optimize(standard, **MICROSOFT).model)
+    (node,) = back.graph.node
+    assert (node.op_type, node.domain) == ("MatMulNBits", "com.microsoft")
+    assert attributes(node) == attributes(model.graph.node[0])
+    for new, old in zip(tensors(back), tensors(model), strict=True):
+        assert (new.dtype, new.shape) == (old.dtype, old.shape)
+        np.testing.assert_array_equal(new.view(np.uint8), old.view(np.uint8))
+
+
+def blocked_model(
+    name: str, *, transposed: bool = False, points: bool = False, size: tuple[int, int, int] = (70, 5, 32), **given: Any
+) -> tuple[onnx.ModelProto, Array]:
+    """Return DequantizeLinear in blocks and MatMul, and the weight; sums of 0 and 1 times it are exact in any order."""
+    bits, least, _ = TYPES[name]
+    depth, width, block = size
+    rng = np.random.default_rng([bits, depth])
+    dtype = np.dtype(getattr(ml_dtypes, name, name))
+    codes = rng.integers(least, least + 2**bits, (depth, width))
+    scales = 2.0 ** rng.integers(-2, 1, (-(-depth // block), width))
+    zeros = rng.integers(least, least + 2**bits, scales.shape) if points else np.zeros(scales.shape, int)
+
+    def spread(array: Array) -> Array:
+        return np.repeat(array, block, 0)[:depth]
+
+    weight = ((codes - spread(zeros)) * spread(scales)).astype(np.float32)
+    held: dict[str, Array] = {"q": codes.astype(dtype), "s": scales.astype(np.float32)}
+    held |= {"z": zeros.astype(dtype)} if points else {}
+    initializers = [
+        onnx_ir.to_proto(onnx_ir.tensor(np.ascontiguousarray(array.T) if transposed else array, name=key))
+        for key, array in held.items()
+    ]
+    layout: dict[str, Any] = {"axis": 1 if transposed else 0, "block_size": block}
+    nodes = [helper.make_node("DequantizeLinear", list(held), ["d"], **layout)]
+    if transposed:
+        nodes.append(helper.make_node("Transpose", ["d"], ["w"], perm=[1, 0]))
+    else:
+        nodes[0].output[0] = "w"
+    nodes += given.get("nodes", [helper.make_node("MatMul", ["x", "w"], ["y"])])
+    inputs = [helper.make_tensor_value_info("x", 1, ["M", depth]), *given.get("inputs", [])]
+    graph = helper.make_graph(nodes, "g", inputs, [helper.make_tensor_value_info("y", 1, None)], initializers)
+    opset = max(TYPES[name][2], given.get("opset", 0))
+    model = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=13 if opset > 23 else 10
+    )
+    return model, weight
+
+
+def written(model: onnx.ModelProto, **options: Any) -> tuple[onnx.ModelProto, list[str]]:
+    """Return the model with operators of com.microsoft, which `check` accepts, and the reasons of what was refused."""
+    result = castsmith.optimize(model, **{**MICROSOFT, **options})
+    assert not castsmith.check(result.model, target=MICROSOFT["target"])
+    return onnx_ir.to_proto(result.model), [each.reason for each in result.refusals if each.pass_name == "use-vendor"]
+
+
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("points", [False, True])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_the_kernel_multiplies_by_the_dequantized_weights(name: str, points: bool, transposed: bool) -> None:
+    if onnx.defs.onnx_opset_version() < TYPES[name][2]:
+        pytest.skip("onnx has no such type")
+    for size in ((70, 5, 32), (64, 3, 64), (33, 4, 16), (20, 2, 128)):
+        model, weight = blocked_model(name, transposed=transposed, points=points, size=size)
+        new, refused = written(model)
+        assert not refused
+        assert [node.op_type for node in new.graph.node] == ["MatMulNBits"]
+        assert len(new.graph.node[0].input) == (4 if points or not TYPES[name][1] else 3)
+        for x in (np.eye(size[0], dtype=np.float32), np.ones((1, size[0]), np.float32)):
+            for level in LEVELS:
+                np.testing.assert_array_equal(run(session(new, level), {"x": x})[0], x @ weight)
+
+
+def test_it_is_done_on_request_alone() -> None:
+    model, _ = blocked_model("int4", size=(640, 50, 32))
+    kept = castsmith.optimize(model, target="onnxruntime-cpu")
+    assert not kept.rewrites
+    for spec in ("use-vendor", "use-vendor{vendor=com.microsoft}"):
+        passes = castsmith.optimize(model, target="onnxruntime-cpu", passes=[spec])
+        assert bool(passes.rewrites) == ("{" in spec)
+    result = castsmith.optimize(model, **MICROSOFT)
+    assert [(each.rule, each.effect) for each in result.rewrites] == [("use-matmul-nbits", castsmith.Effect.AS_DEFINED)]
+    assert not castsmith.optimize(result.model, **MICROSOFT).rewrites
+
+
+def product(x: str, w: str, y: str) -> onnx.NodeProto:
+    return helper.make_node("MatMul", [x, w], [y])
+
+
+def test_products_that_share_a_weight_share_its_bytes() -> None:
+    nodes = [helper.make_node("Add", ["x", "x"], ["t"]), product("x", "w", "a"), product("t", "w", "b")]
+    model, weight = blocked_model("uint4", points=True, nodes=[*nodes, helper.make_node("Add", ["a", "b"], ["y"])])
+    new, _ = written(model)
+    assert [node.op_type for node in new.graph.node] == ["Add", "MatMulNBits", "MatMulNBits", "Add"]
+    assert new.graph.node[1].input[1:] == new.graph.node[2].input[1:]
+    assert len(new.graph.initializer) == 3
+    x = np.eye(70, dtype=np.float32)
+    np.testing.assert_array_equal(run(session(new), {"x": x})[0], 3 * x @ weight)
+
+
+def branch(name: str, nodes: list[onnx.NodeProto]) -> onnx.GraphProto:
+    return helper.make_graph(nodes, name, [], [helper.make_tensor_value_info(nodes[-1].output[0], 1, None)])
+
+
+def test_in_both_branches_of_if_with_one_copy_of_the_weight() -> None:
+    yes = branch("yes", [product("x", "w", "p")])
+    no = branch("no", [helper.make_node("Neg", ["x"], ["n"]), product("n", "w", "q_no")])
+    chosen = helper.make_node("If", ["first"], ["y"], then_branch=yes, else_branch=no)
+    first = helper.make_tensor_value_info("first", onnx.TensorProto.BOOL, [])
+    model, weight = blocked_model("int4", nodes=[chosen], inputs=[first])
+    new, refused = written(model)
+    assert not refused
+    assert [node.op_type for node in new.graph.node] == ["If"]
+    assert len(new.graph.initializer) == 2
+    x = np.eye(70, dtype=np.float32)
+    for first_one, sign in ((True, 1), (False, -1)):
+        (got,) = run(session(new), {"x": x, "first": np.array(first_one)})
+        np.testing.assert_array_equal(got, sign * weight)
+
+
+def test_in_a_function_and_in_a_loop() -> None:
+    inside, weight = blocked_model("uint4", points=True)
+    held = [helper.make_node("Constant", [], [tensor.name], value=tensor) for tensor in inside.graph.initializer]
+    imports = list(inside.opset_import)
+    function = helper.make_function("local", "Linear", ["x"], ["y"], [*held, *inside.graph.node], imports)
+    body = helper.make_graph(
+        [helper.make_node("Linear", ["x"], ["each"], domain="local"), helper.make_node("Identity", ["go"], ["again"])],
+        "body",
+        [
+            helper.make_tensor_value_info("i", onnx.TensorProto.INT64, []),
+            helper.make_tensor_value_info("go", onnx.TensorProto.BOOL, []),
+        ],
+        [
+            helper.make_tensor_value_info("again", onnx.TensorProto.BOOL, []),
+            helper.make_tensor_value_info("each", 1, None),
+        ],
+    )
+    loop = helper.make_node("Loop", ["n", ""], ["y"], body=body)
+    n = numpy_helper.from_array(np.array(2), "n")
+    graph = helper.make_graph([loop], "g", list(inside.graph.input), list(inside.graph.output), [n])
+    model = helper.make_model(
+        graph, opset_imports=[*imports, helper.make_opsetid("local", 1)], functions=[function], ir_version=10
+    )
+    new, refused = written(model)
+    assert not refused
+    assert [node.op_type for node in new.functions[0].node if node.domain] == ["MatMulNBits"]
+    assert {each.domain for each in new.functions[0].opset_import} == {"", "com.microsoft"}
+    x = np.eye(70, dtype=np.float32)
+    np.testing.assert_array_equal(run(session(new), {"x": x})[0], np.stack([weight, weight]))
+
+
+def test_scales_that_are_computed_stay_in_the_graph() -> None:
+    model, weight = blocked_model("int4")
+    scales = next(tensor for tensor in model.graph.initializer if tensor.name == "s")
+    model.graph.initializer.remove(scales)
+    model.graph.input.append(helper.make_tensor_value_info("s", 1, scales.dims))
+    new, _ = written(model)
+    assert [node.op_type for node in new.graph.node] == ["Transpose", "MatMulNBits"]
+    x = np.eye(70, dtype=np.float32)
+    np.testing.assert_array_equal(run(session(new), {"x": x, "s": numpy_helper.to_array(scales)})[0], weight)
+
+
+def dequantized(name: str, **given: Any) -> onnx.ModelProto:
+    return blocked_model(name, **given)[0]
+
+
+def with_attribute(model: onnx.ModelProto, **values: int) -> onnx.ModelProto:
+    for each in model.graph.node[0].attribute:
+        each.i = values.get(each.name, each.i)
+    return model
+
+
+def with_input(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
+    """Return the model with an initializer as an input that may change."""
+    held = next(tensor for tensor in model.graph.initializer if tensor.name == name)
+    model.graph.input.append(helper.make_tensor_value_info(name, held.data_type, held.dims))
+    model.graph.initializer.remove(held)
+    return model
+
+
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [
+        (dequantized("int4", size=(64, 4, 8)), "blocks of 8: MatMulNBits takes powers of two from 16 on"),
+        (dequantized("int4", size=(96, 4, 48)), "blocks of 48: MatMulNBits takes powers of two from 16 on"),
+        (
+            with_attribute(dequantized("int4", size=(32, 32, 32), nodes=[product("x", "w", "y")]), axis=1),
+            "the blocks lie along the outputs of the product, not along its sums",
+        ),
+        (with_input(dequantized("int4"), "q"), "q is not a constant matrix, so it cannot be packed"),
+        (
+            with_input(dequantized("uint4", points=True), "z"),
+            "the zero points z are not constant, so they cannot be packed",
+        ),
+        (
+            dequantized(
+                "int4", nodes=[product("x", "w", "p"), helper.make_node("Add", ["p", "w"], ["y"], name="tied")]
+            ),
+            "q is also used by Add tied, so that it would be stored twice",
+        ),
+    ],
+)
+def test_products_that_are_refused(model: onnx.ModelProto, reason: str) -> None:
+    result = castsmith.optimize(model, **MICROSOFT, passes=["use-vendor"])
+    assert not result.rewrites
+    assert [each.reason for each in result.refusals] == [reason]
+
+
+def test_bfloat16_has_no_kernel_and_products_of_other_weights_are_left() -> None:
+    model = dequantized("int4")
+    bfloat16 = castsmith.convert(model, to="bfloat16", keep_io_types=False).model
+    reasons = [each.reason for each in castsmith.optimize(bfloat16, **MICROSOFT, passes=["use-vendor"]).refusals]
+    assert reasons == ["onnxruntime-cpu has no com.microsoft.MatMulNBits of bfloat16"]
+    plain = helper.make_graph(
+        [product("x", "w", "y")],
+        "g",
+        [helper.make_tensor_value_info("x", 1, [2, 2])],
+        [helper.make_tensor_value_info("y", 1, None)],
+        [numpy_helper.from_array(np.eye(2, dtype=np.float32), "w")],
+    )
+    result = castsmith.optimize(helper.make_model(plain, opset_imports=[helper.make_opsetid("", 21)]), **MICROSOFT)
+    assert not result.refusals
+
+
+OLD = replace(load_target("onnxruntime-cpu"), name="onnxruntime-1.16", newest_opset=17, newest_ir_version=10)
+"""A target whose opset lacks QuantizeLinear of 16 bits and of int4; ONNX Runtime of today runs its models too."""
+
+
+@pytest.mark.parametrize("name", ["uint16", "int16", "uint4", "int4"])
+@pytest.mark.parametrize(("shape", "axis"), [((), None), ((4,), 0), ((30,), -1)])
+def test_quantizers_below_their_opset(name: str, shape: tuple[int, ...], axis: int | None) -> None:
+    rng, dtype = np.random.default_rng(len(name)), np.dtype(getattr(ml_dtypes, name, name))
+    x = rng.normal(0, 60, (4, 30)).astype(np.float32)
+    layout: dict[str, Any] = {} if axis is None else {"axis": axis}
+    scale, zero = rng.uniform(0.01, 20, shape).astype(np.float32), rng.integers(0, 7, shape).astype(dtype)
+    code = helper.np_dtype_to_tensor_dtype(zero.dtype)
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"], **layout),
+        helper.make_node("QuantizeLinear", ["x", "s"], ["p"], output_dtype=code, **layout),
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["a"], **layout),
+        helper.make_node("DequantizeLinear", ["p", "s"], ["b"], **layout),
+        helper.make_node("Sub", ["a", "b"], ["y"]),
+    ]
+    held = [onnx_ir.to_proto(onnx_ir.tensor(array, name=key)) for key, array in (("s", scale), ("z", zero))]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", 1, x.shape)],
+        [helper.make_tensor_value_info(each, 1, None) for each in ("a", "b", "y")],
+        held,
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    assert not any(node.domain for node in castsmith.optimize(model, target=OLD).model.graph)
+    result = castsmith.optimize(model, target=OLD, vendor="com.microsoft")
+    assert not castsmith.check(result.model, target=OLD)
+    assert result.model.opset_imports[""] == 17
+    assert [node.domain for node in result.model.graph] == ["com.microsoft"] * 4 + [""]
+    new = onnx_ir.to_proto(result.model)
+    for level in LEVELS:
+        for got, wanted in zip(run(session(new, level), {"x": x}), run(session(model, level), {"x": x}), strict=True):
+            np.testing.assert_array_equal(got.view(np.uint8), wanted.view(np.uint8))
+    back = castsmith.optimize(new, target=WITHOUT, passes=["lower-custom"]).model
+    assert not any(node.domain for node in back.graph)
+
+
+@pytest.mark.parametrize(
+    ("floats", "layout", "reason"),
+    [
+        (np.float16, {}, "com.microsoft.QuantizeLinear rounds other types than float in another place"),
+        (np.float32, {"axis": 0, "block_size": 2}, "com.microsoft.QuantizeLinear has no blocks"),
+    ],
+)
+def test_quantizers_that_are_refused(floats: Any, layout: dict[str, Any], reason: str) -> None:
+    scale = np.ones((2, 30) if layout else (), floats)
+    quantize = helper.make_node("QuantizeLinear", ["x", "s"], ["y"], output_dtype=onnx.TensorProto.UINT16, **layout)
+    x = helper.make_tensor_value_info("x", helper.np_dtype_to_tensor_dtype(np.dtype(floats)), [4, 30])
+    y = helper.make_tensor_value_info("y", onnx.TensorProto.UINT16, None)
+    graph = helper.make_graph([quantize], "g", [x], [y], [numpy_helper.from_array(scale, "s")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    result = castsmith.optimize(model, target=OLD, vendor="com.microsoft", passes=["use-vendor"])
+    assert [each.reason for each in result.refusals] == [reason]
+
+
+def test_targets_that_do_not_run_the_operators() -> None:
+    model = dequantized("int4")
+    vendors: list[tuple[str, Vendor]] = [
+        ("tflite", "com.microsoft"),
+        ("onnxruntime-cpu", "trt"),
+        ("tensorrt-11", "com.microsoft"),
+    ]
+    for target, vendor in vendors:
+        with pytest.raises(OptionError, match=f"vendor='{vendor}' needs a target other than {target}: one that runs"):
+            castsmith.optimize(model, target=target, vendor=vendor)
+    with pytest.raises(OptionError, match="vendor needs a target that runs operators of that domain"):
+        castsmith.optimize(model, vendor="com.microsoft")
+    with pytest.raises(OptionError, match="vendor='trt' needs a target: one that runs"):
+        UseVendor("trt")(onnx_ir.from_proto(model))
