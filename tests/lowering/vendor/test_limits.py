@@ -40,6 +40,10 @@ NEEDS: dict[str, tuple[str, int, castsmith.Effect]] = {
         f"(float[2,32] x) => ({FP8}[2,32] y, float8e8m0[2,1] z) {{ y, z = OP (x) }}", 24, DEFINED
     ),
     "trt.TRT_FP4DynamicQuantize": (f"{X} => (float4e2m1[2,32] y, {FP8}[2,2] z) {{ y, z = OP (x, s) }}", 23, DEFINED),
+    "trt.TRT_FP4QDQ": (
+        f"() => (float[2,32] y) <float[2,32] w = {{{', '.join(map(str, range(64)))}}}>"
+        " { y = OP <block_size = 16> (w) }", 23, DEFINED
+    ),
     "com.microsoft.QuantizeLinear": (f"{X} => (uint8[2,32] y) {{ y = OP (x, s) }}", 20, EXACT),
     "com.microsoft.DequantizeLinear": ("(uint8[2,32] x, float s) => (float[2,32] y) { y = OP (x, s) }", 20, EXACT),
     "com.microsoft.MatMulNBits": (
@@ -105,20 +109,15 @@ ROWS: list[tuple[int, str, str]] = [
     (24, f"{X} => {FP4_Y} {{ y, z = {FP4} <axis = 2> (x, s) }}", "axis 2 is not one of the 2 of the input"),
     (24, f"{X} => {FP4_Y} {{ y, z = {FP4} <axis = -3> (x, s) }}", "axis -3 is not one of the 2 of the input"),
     (24, f"{X} => {FP4_Y} {{ y, z = {FP4} <axis = -2> (x, s) }}", "axis 0 of length 2 has no blocks of 16"),
-    # Opsets, by the type.
-    *((opset, f"(float[2] x, float s, {name} z) => ({name}[2] y) {{ y = {QL} (x, s, z) }}", reason)
-      for opset, name, reason in (
-          (10, "uint8", "Round needs opset 11: raise the opset from 10"), (11, "uint16", ""), (11, "int8", ""),
-          (20, "int4", "int4 needs opset 21: raise the opset from 20"), (21, "int4", ""),
-          (20, FP8, f"{FP8} needs opset 21: raise the opset from 20"), (21, FP8, ""))),
-    *((opset, f"({name}[2] x, float s, {name} z) => (float[2] y) {{ y = {DL} (x, s, z) }}", reason)
-      for opset, name, reason in (
-          (10, "uint8", ""), (10, "uint16", ""), (12, "int32", "DequantizeLinear of int32 needs opset 13: raise the"
-           " opset from 12"), (13, "int32", ""), (20, "int4", "DequantizeLinear of int4 needs opset 21: raise the opset"
-           " from 20"), (21, "int4", ""))),
+    # Opsets, by the type: raised where needed.
+    *((opset, f"(float[2] x, float s, {name} z) => ({name}[2] y) {{ y = {QL} (x, s, z) }}", "")
+      for opset, name in (
+          (10, "uint8"), (11, "uint16"), (11, "int8"), (20, "int4"), (21, "int4"), (20, FP8), (21, FP8))),
+    *((opset, f"({name}[2] x, float s, {name} z) => (float[2] y) {{ y = {DL} (x, s, z) }}", "")
+      for opset, name in (
+          (10, "uint8"), (10, "uint16"), (12, "int32"), (13, "int32"), (20, "int4"), (21, "int4"))),
     (20, f"{RANK} => (uint16[2,32] y) <uint16[2] z = {{1, 2}}>"
-     f" {{ x = Reshape (x0, h) y = {QL} <axis = 0> (x, s, z) }}",
-     "the rank of the input is unknown"),
+     f" {{ x = Reshape (x0, h) y = {QL} <axis = 0> (x, s, z) }}", ""),
     (20, f"{RANK} => (uint16[2,32] y) <uint16 z = {{1}}, float t = {{2}}> {{ x = Reshape (x0, h) y = {QL} (x, t, z) }}",
      ""),
     # MatMulNBits.
@@ -184,6 +183,23 @@ def test_the_level_that_rounds_inputs_is_told(level: int, told: bool) -> None:
     plain = "the weights dequantized as the operator states, and MatMul"
     more = "; accuracy_level 4 allows a kernel to round the input to int8, which MatMul does not"
     assert rewrite.reason == plain + more * told
+
+
+@pytest.mark.parametrize(
+    ("opset", "inputs", "output", "node", "reason"),
+    [
+        (10, "float[2] x, float s, uint8 z", "uint8", f"{QL} (x, s, z)", "Round needs opset 11"),
+        (12, "float[2] x, float s, int4 z", "int4", f"{QL} (x, s, z)", "int4 needs opset 21"),
+        (12, "int32[2] x, float s, int32 z", "float", f"{DL} (x, s, z)", "DequantizeLinear of int32 needs opset 13"),
+        (12, "int4[2] x, float s, int4 z", "float", f"{DL} (x, s, z)", "DequantizeLinear of int4 needs opset 21"),
+    ],
+)
+def test_what_an_opset_that_stays_lacks(opset: int, inputs: str, output: str, node: str, reason: str) -> None:
+    """Mod with fmod keeps the opset: its description changed."""
+    body = f"({inputs}, float[2] m) => ({output}[2] y, float[2] n) {{ y = {node} n = Mod <fmod = 1> (m, m) }}"
+    obstacle, refused = lowered(f"g {body}", opset).refusals
+    assert obstacle.rule == "opset"
+    assert refused.reason == f"{reason}: raise the opset from {opset}"
 
 
 def test_the_node_that_keeps_the_opset_is_told() -> None:
