@@ -1,7 +1,8 @@
 """The cases that a run takes of a domain that is too large for every run.
 
 `make test` runs the cases that are always kept and others, drawn by a seed; its last lines say of what, how many, and
-the seed: `CASTSMITH_SEED=N make test` draws them again. `make exhaustive` sets CASTSMITH_COMPLETE=1: every case is run.
+the seed: `CASTSMITH_SEED=N make test` draws them again. CASTSMITH_SAMPLE=4, as CI sets it, draws four times as many.
+`make exhaustive` sets CASTSMITH_COMPLETE=1: every case is run.
 """
 
 from __future__ import annotations
@@ -19,7 +20,12 @@ COMPLETE = os.environ.get("CASTSMITH_COMPLETE", "") not in ("", "0")
 SEED = os.environ.setdefault("CASTSMITH_SEED", str(SystemRandom().randrange(1_000_000)))
 """In the environment, so that all processes of a run draw the same cases."""
 
-complete_only = pytest.mark.skipif(not COMPLETE, reason="takes many seconds: `make exhaustive` and CI run it")
+SIZE = int(os.environ.get("CASTSMITH_SAMPLE", "1"))
+"""Factor on the number of cases that are drawn."""
+
+complete_only = pytest.mark.skipif(
+    not COMPLETE and SIZE == 1, reason="takes many seconds: `make exhaustive` and CI run it"
+)
 
 DRAWN: dict[str, tuple[int, int]] = {}
 """Of each domain, by its name, how many cases this process runs, and how many there are."""
@@ -36,8 +42,9 @@ def sampled(
     *,
     always: Callable[[Any], bool] = lambda _: False,
     cover: Callable[[Any], Iterable[object]] = lambda _: (),
+    factor: int = SIZE,
 ) -> list[Case]:
-    """Return all cases in a complete run, else about `count` of them, in their order.
+    """Return all cases in a complete run, else about `count` of them times the factor, in their order.
 
     Args:
         domain: What the cases are, for the last lines of the run, which add up those that differ in a text in brackets.
@@ -46,6 +53,7 @@ def sampled(
         count: The number of cases to draw; there are more of them where `always` and `cover` need more.
         always: True for a case that is always run.
         cover: Properties of a case. Each property that a case has is one that a case of the sample has.
+        factor: The factor on the number; 1 where cases are combined with those of a domain that grows already.
     """
     every = list(cases)
     if COMPLETE:
@@ -57,14 +65,15 @@ def sampled(
         if not covered.issuperset(cover(every[index])):
             kept.add(index)
             covered.update(cover(every[index]))
-    kept.update([index for index in drawn if index not in kept][: max(count - len(kept), 0)])
+    kept.update([index for index in drawn if index not in kept][: max(count * factor - len(kept), 0)])
     DRAWN[domain] = (len(kept), len(every))
     return Sampled(every[index] for index in sorted(kept))
 
 
 def shortened(domain: str, complete: int, quick: int) -> int:
-    """Return the size of a random or growing domain: `complete` in a complete run, else `quick`."""
+    """Return the size of a random or growing domain: `complete` in a complete run, else `quick` times the factor."""
     if COMPLETE:
         return complete
-    DRAWN[domain] = (quick, complete)
-    return quick
+    size = min(quick * SIZE, complete)
+    DRAWN[domain] = (size, complete)
+    return size

@@ -60,6 +60,7 @@ def test_a_bad_model_does_not_stop_the_others(tmp_path: Path, capsys: pytest.Cap
     assert "bad.onnx: not an ONNX model" in said.err
 
 
+@pytest.mark.usefixtures("one_process")
 def test_options_reach_every_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = inputs(tmp_path / "in")
     options = ["--until", "insert-promote-types", UNSAFE, "--json"]
@@ -70,6 +71,7 @@ def test_options_reach_every_model(tmp_path: Path, capsys: pytest.CaptureFixture
     assert passes <= {"insert-promote-types"}
 
 
+@pytest.mark.usefixtures("one_process")
 def test_the_folder_of_results_keeps_the_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "in").mkdir()
     for name in ("a", "b/c"):
@@ -93,6 +95,7 @@ def test_the_folder_of_results_keeps_the_tree(tmp_path: Path, monkeypatch: pytes
     assert [path.name for path in Path("partly").iterdir()] == ["a"]
 
 
+@pytest.mark.usefixtures("one_process")
 def test_a_folder_is_one_for_a_single_model_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = inputs(tmp_path / "in")[0]
     there, pattern = tmp_path / "there", str(tmp_path / "in" / "mixed*.onnx")
@@ -118,6 +121,7 @@ def test_two_models_share_no_data_file(tmp_path: Path, capsys: pytest.CaptureFix
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.usefixtures("one_process")
 def test_every_option_means_the_same_for_many(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = inputs(tmp_path / "in")
     page = tmp_path / "all.html"
@@ -135,6 +139,7 @@ def test_every_option_means_the_same_for_many(tmp_path: Path, capsys: pytest.Cap
     assert ".json or .html" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("one_process")
 def test_what_is_unchanged_is_skipped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files, out = inputs(tmp_path / "in"), tmp_path / "out"
 
@@ -157,6 +162,7 @@ def test_what_is_unchanged_is_skipped(tmp_path: Path, capsys: pytest.CaptureFixt
     assert unchanged("--keep-output-types") == 2
 
 
+@pytest.mark.usefixtures("one_process")
 def test_an_input_is_read_once_for_its_digest_when_its_turn_comes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,6 +189,7 @@ def noted(
     return once
 
 
+@pytest.mark.usefixtures("one_process")
 def test_what_was_rewritten_in_place_is_skipped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "in"
     Path(inputs(folder)[1]).unlink()
@@ -191,6 +198,7 @@ def test_what_was_rewritten_in_place_is_skipped(tmp_path: Path, capsys: pytest.C
         assert count in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("one_process")
 def test_convert_check_and_verify_take_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder, out = tmp_path / "in", tmp_path / "out"
     Path(inputs(folder)[1]).unlink()
@@ -349,6 +357,7 @@ def test_no_model_is_written_over_another_input(tmp_path: Path, capsys: pytest.C
     assert Path(files[2]).read_bytes() == before
 
 
+@pytest.mark.usefixtures("one_process")
 def test_a_folder_of_models_is_optimized_in_place(tmp_path: Path) -> None:
     files = inputs(tmp_path / "in")
     twin = tmp_path / "in" / "twin.onnx"

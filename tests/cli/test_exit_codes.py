@@ -60,8 +60,8 @@ ENDINGS = {
     ("passes", 2): ["more"],
     ("explain", 0): ["", "fold-constant"],
     ("explain", 2): ["nothing"],
-    ("conformance", 0): ["", "run --engine ml_dtypes --match cast_bool_to_int8"],
-    ("conformance", 1): ["run --engine reference --match cast_double_to_float4e2m1"],
+    ("conformance", 0): ["", "run --engine ml_dtypes --match cast_bool_to_int8 --types bool int8"],
+    ("conformance", 1): ["run --engine reference --match cast_double_to_float4e2m1 --types double float4e2m1"],
     ("conformance", 2): ["export clean", "run --engine nothing", "run"],
     ("completion", 0): ["bash", "zsh", "fish"],
     ("completion", 2): ["", "csh"],
@@ -117,6 +117,7 @@ def test_the_worst_of_many() -> None:
     assert [worst(codes) for codes in ([], [0], [0, 3], [3, 1, 0], [3, 2, 1], [2, 143])] == [0, 0, 3, 1, 2, 143]
 
 
+@pytest.mark.usefixtures("one_process")
 def test_a_batch_counts_what_is_inconclusive_apart(castsmith: Command, folder: Path) -> None:
     words = ("optimize", "unknown", "clean", "unsafe", "-o", "out", "--verify")
     assert "3 models: 2 written (1 inconclusive), 1 failed" in castsmith(*words).out

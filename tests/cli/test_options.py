@@ -256,6 +256,7 @@ def test_what_contradicts_itself_is_named(castsmith: Command, folder: Path, word
     assert said in require_refused(castsmith, folder, words)
 
 
+@pytest.mark.usefixtures("one_process")
 def test_of_many_models_each_has_some_of_the_dimensions(castsmith: Command, folder: Path) -> None:
     other = onnx.parser.parse_model(CLEAN.replace("[N]", "[M]"))
     (folder / "two").mkdir()

@@ -117,6 +117,7 @@ def test_bad_requests_are_one_sentence_and_write_nothing(
     assert error.count("\n") == 1
 
 
+@pytest.mark.usefixtures("one_process")
 def test_of_many_models_those_with_nothing_to_convert_are_written_unchanged(tmp_path: Path, capsys: Any) -> None:
     folder, text = tmp_path / "in", '<ir_version: 8, opset_import: ["" : 17]> g (D[4] x) => (D[4] y) { y = Add (x, x) }'
     folder.mkdir()

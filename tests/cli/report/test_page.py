@@ -282,6 +282,7 @@ def test_in_chromium_every_size_theme_and_print(castsmith: Command, tmp_path: Pa
 
 
 @pytest.mark.parametrize("width", [1280, 500])
+@pytest.mark.usefixtures("one_process")
 def test_in_chromium_the_table_of_many_models_fits(castsmith: Command, tmp_path: Path, width: int) -> None:
     """A long message of a model that failed widens neither the page nor, where there is room, the table."""
     page, name = tmp_path / "many.html", "a-long-name-" * 8

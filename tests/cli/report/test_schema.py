@@ -51,6 +51,7 @@ def test_a_difference_of_verify(castsmith: Command, tmp_path: Path) -> None:
     assert check("verify", castsmith("verify", a, b, "--json").out)["difference"]["value"] == "z"
 
 
+@pytest.mark.usefixtures("one_process")
 def test_many(castsmith: Command, tmp_path: Path) -> None:
     a, b = write_model(tmp_path / "a.onnx", MIXED), tmp_path / "none.onnx"
     check("check-many", castsmith("check", a, b, "--json").out)

@@ -129,6 +129,7 @@ def test_every_help_fits(castsmith: Command, monkeypatch: pytest.MonkeyPatch, wi
 
 
 @pytest.mark.parametrize("width", [80, 60])
+@pytest.mark.usefixtures("one_process")
 def test_every_command_fits(castsmith: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, width: int) -> None:
     monkeypatch.chdir(tmp_path)
     write_model(Path("A"), CHAIN)
