@@ -11,7 +11,7 @@ import pytest
 
 from tests import sampling
 
-MOST_CASES = 16
+MOST_CASES = 8 if sampling.SIZE == 1 else 16 * sampling.SIZE
 """Of one test in a run of whole folders, such as `make test`: more of them are a sample, drawn by the seed."""
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import ast
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 FOLDERS = ("cli", "conformance", "ir", "lowering", "numerics", "passes")
 
@@ -25,26 +26,40 @@ def folders(root: Path, folders: tuple[str, ...] = FOLDERS) -> Counter[str]:
     return Counter(path.parent.relative_to(root).as_posix() for path in paths)
 
 
-def lines_of(path: Path) -> int:
-    return len(path.read_text(encoding="utf-8").splitlines())
+class Sizes(NamedTuple):
+    """The size of a module.
+
+    Attributes:
+        lines: Its lines.
+        functions: The lines of each function, without its signature and docstring, and its name.
+        imports: The modules and names that it imports.
+    """
+
+    lines: int
+    functions: list[tuple[int, str]]
+    imports: set[str]
 
 
-def functions(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the lines of each function, without its signature and docstring, and its name."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+@cache
+def sizes(path: Path) -> Sizes:
+    """Return the size of a module, which is parsed once."""
+    text = path.read_text(encoding="utf-8")
+    found = Sizes(len(text.splitlines()), [], set())
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             body = node.body[1:] if ast.get_docstring(node) is not None else node.body
-            yield (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0, node.name
+            found.functions.append(((body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0, node.name))
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            found.imports.update((node.module, *(f"{node.module}.{each.name}" for each in node.names)))
+    return found
 
 
 def sole_importers(root: Path) -> dict[Path, str]:
     """Return the modules that one other module, which is not the door of their package, imports, with that other."""
     importers: dict[str, set[str]] = {}
     for path in modules(root):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and node.module is not None:
-                for module in (node.module, *(f"{node.module}.{each.name}" for each in node.names)):
-                    importers.setdefault(module, set()).add(path.relative_to(root).as_posix())
+        for module in sizes(path).imports:
+            importers.setdefault(module, set()).add(path.relative_to(root).as_posix())
     found: dict[Path, str] = {}
     for path in modules(root):
         name = path.relative_to(root).with_suffix("").as_posix().replace("/", ".")
@@ -58,11 +73,12 @@ def figures(root: Path) -> str:
     """Return the sizes as lines."""
     paths, counts = modules(root), folders(root)
     (largest, most), *_ = counts.most_common(1)
-    longest = max((*found, path) for path in paths for found in functions(path))
+    longest = max((*found, path) for path in paths for found in sizes(path).functions)
+    lines = [sizes(path).lines for path in paths]
     return "\n".join([
-        f"files: {len(paths)}, {sum(map(lines_of, paths)) / len(paths):.0f} lines on average",
+        f"files: {len(paths)}, {sum(lines) / len(paths):.0f} lines on average",
         f"folders: {len(counts)}; the largest has {most} modules ({largest})",
-        f"longest module: {max(map(lines_of, paths))} lines",
+        f"longest module: {max(lines)} lines",
         f"longest function: {longest[0]} lines ({longest[1]} in {longest[2].relative_to(root).as_posix()})",
         f"modules that one other imports: {len(sole_importers(root))}",
     ])  # fmt: skip

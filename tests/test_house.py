@@ -53,14 +53,14 @@ def test_no_folder_holds_more_modules_than_one_can_survey() -> None:
 
 def test_no_module_and_no_function_is_too_long_to_read() -> None:
     for path in house.modules(ROOT, (*FOLDERS, "tests")):
-        assert house.lines_of(path) <= MOST_LINES, name_of(path)
-        for lines, name in house.functions(path):
+        assert house.sizes(path).lines <= MOST_LINES, name_of(path)
+        for lines, name in house.sizes(path).functions:
             assert lines <= MOST_LINES_OF_A_FUNCTION, f"{name_of(path)}: {name} has {lines} lines"
 
 
 def test_a_small_module_serves_more_than_one_other() -> None:
     for path, other in house.sole_importers(ROOT).items():
-        lines = house.lines_of(path)
+        lines = house.sizes(path).lines
         assert lines >= LEAST_LINES or name_of(path) in SMALL, f"{name_of(path)}: {lines} lines, for {other} alone"
 
 

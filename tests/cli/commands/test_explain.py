@@ -26,15 +26,21 @@ GIVEN_ELSEWHERE = {
 }
 """Files that pass a code on in a variable, and the codes that they give."""
 
-FOUND = codes_in_source()
+
+def test_every_code_of_the_source_has_a_page() -> None:
+    found = codes_in_source()
+    lacking = [
+        f"{file}: {code}"
+        for code, file in found.items()
+        if not (file in GIVEN_ELSEWHERE if code.startswith("(unread)") else _has_page(code))
+    ]
+    assert lacking == []
+    assert len(found) > 60
 
 
-@pytest.mark.parametrize("code", FOUND)
-def test_every_code_of_the_source_has_a_page(code: str) -> None:
-    if code.startswith("(unread)"):
-        assert FOUND[code] in GIVEN_ELSEWHERE
-        return
-    assert any(re.fullmatch(code.replace("[A-Za-z]+", r"(\*|[A-Za-z]+)"), page.code) for page in all_pages())
+def _has_page(code: str) -> bool:
+    """Return True if a page is about the code, in which `[A-Za-z]+` stands for a name."""
+    return any(re.fullmatch(code.replace("[A-Za-z]+", r"(\*|[A-Za-z]+)"), page.code) for page in all_pages())
 
 
 @pytest.mark.parametrize("code", [code for codes in GIVEN_ELSEWHERE.values() for code in codes])
@@ -44,19 +50,23 @@ def test_every_code_given_elsewhere_has_a_page(code: str) -> None:
     assert f'"{code}"' in (ROOT / where).read_text()
 
 
-@pytest.mark.parametrize("page", all_pages(), ids=lambda page: page.code)
-def test_every_page_is_whole(page: Page) -> None:
-    assert page.kind in ("finding", "rewrite", "refusal")
-    assert len([*parts(page)]) == 4
-    for _, text in parts(page):
-        assert re.search(r"[.)]$", text)
-        assert "  " not in text
-    assert set(page.safety) <= set(SAFETY)
-    assert bool(page.silence) >= (page.kind == "finding")
-    assert bool(page.passes) == (page.kind != "finding")
-    assert page.example.strip()
-    assert page_of(page.code) == page
-    assert re.fullmatch(r"\d+\.\d+\.\d+", page.since)
+def test_every_page_is_whole() -> None:
+    assert [page.code for page in all_pages() if not _is_whole(page)] == []
+
+
+def _is_whole(page: Page) -> bool:
+    texts = [text for _, text in parts(page)]
+    return (
+        page.kind in ("finding", "rewrite", "refusal")
+        and len(texts) == 4
+        and all(re.search(r"[.)]$", text) and "  " not in text for text in texts)
+        and set(page.safety) <= set(SAFETY)
+        and bool(page.silence) >= (page.kind == "finding")
+        and bool(page.passes) == (page.kind != "finding")
+        and page.example.strip() != ""
+        and page_of(page.code) == page
+        and re.fullmatch(r"\d+\.\d+\.\d+", page.since) is not None
+    )
 
 
 def test_codes_are_distinct() -> None:
