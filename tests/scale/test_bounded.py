@@ -31,9 +31,8 @@ LONG_TO_VERIFY = (
 """Files that verify works on for more than a second."""
 LONGEST = "thousandfold.onnxtxt"
 LONG = {
-    f"{name}.onnxtxt"
-    for name in ("moves", "ifs-chained", "casts", "chain-of-5000-calls", "fan-out", "calls-signatures")
-    + ("calls-typed", "ring-of-3000")
+    *("moves.onnxtxt", "ifs-chained.onnxtxt", "casts.onnxtxt", "chain-of-5000-calls.onnxtxt", "fan-out.onnxtxt"),
+    *("calls-signatures.onnxtxt", "calls-typed.onnxtxt", "ring-of-3000.onnxtxt"),
 }
 """Files that a command works on for a second and more."""
 NAMES = [

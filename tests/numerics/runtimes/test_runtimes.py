@@ -18,6 +18,8 @@ from tests.numerics import oracle
 from tests.numerics.runtimes.onnxruntime_node import run_node
 from tests.numerics.samples import samples
 from tests.numerics.settings import settings_of
+from tests.sampling import sampled
+from tests.tables import check_all
 from tests.versions import ONNXRUNTIME
 
 LACKING = {"float4e2m1", "float6e2m3", "float6e3m2"}
@@ -54,8 +56,11 @@ def attributes(target: str, settings: oracle.Settings) -> dict[str, Any]:
 
 
 @same_version
-@pytest.mark.parametrize(("source", "target"), IN_ORT)
-def test_onnxruntime(source: str, target: str) -> None:
+def test_onnxruntime() -> None:
+    check_all(require_cast_of_onnxruntime, sampled("casts of ONNX Runtime", IN_ORT, 40, cover=enumerate))
+
+
+def require_cast_of_onnxruntime(source: str, target: str) -> None:
     array = given(source, target)
     for settings in settings_of(target):
         opset = 25 if settings.opset == 28 or "int2" in source + target or "e8m0" in source else 23
@@ -67,8 +72,11 @@ def test_onnxruntime(source: str, target: str) -> None:
         assert not differs.size, (array[differs[0]], got[differs[0]], want[differs[0]], settings, differs.size)
 
 
-@pytest.mark.parametrize(("source", "target"), PAIRS)
-def test_reference(source: str, target: str) -> None:
+def test_reference() -> None:
+    check_all(require_cast_of_reference, sampled("casts of the reference evaluator", PAIRS, 60, cover=enumerate))
+
+
+def require_cast_of_reference(source: str, target: str) -> None:
     array = given(source, target)
     for settings in settings_of(target):
         with warnings.catch_warnings(), np.errstate(all="ignore"):

@@ -127,7 +127,7 @@ def _bits(array: np.ndarray) -> tuple[object, object, bytes]:
     return array.dtype, array.shape, np.ascontiguousarray(array).tobytes()
 
 
-@settings(max_examples=shortened("random graphs to fold", 300, 80), deadline=None)
+@settings(max_examples=shortened("random graphs to fold", 300, 50), deadline=None)
 @given(graphs(), st.sampled_from([0, 64, 1 << 20]), st.sampled_from([0, 16, 1 << 20]))
 def test_folding_keeps_every_bit(model: onnx_ir.Model, max_growth: int, max_total_growth: int) -> None:
     before = [_bits(array) for array in evaluate(model, {})]
