@@ -35,11 +35,11 @@ demo: $(VENV)/demo.stamp
 
 # A sample of the largest domains; its last lines name the slowest tests, what was skipped, what was sampled, and the seed.
 test: $(VENV)/test.stamp
-	$(BIN)/python -m pytest -q -n auto --durations=10
+	$(BIN)/python -m pytest -q -n auto --dist loadfile --durations=10
 
 # Every case of every domain.
 exhaustive: $(VENV)/test.stamp
-	CASTSMITH_COMPLETE=1 $(BIN)/python -m pytest -q -n auto
+	CASTSMITH_COMPLETE=1 $(BIN)/python -m pytest -q -n auto --dist loadfile
 
 # Mistakes planted one at a time, and the share of them that the tests of each package notice. Takes minutes.
 mutants: $(VENV)/test.stamp

@@ -1,4 +1,4 @@
-"""The cases that a run takes of a domain that is too large for every run.
+"""The cases that a run takes of a domain that is too large for every run, and many small cases as one test.
 
 `make test` runs the cases that are always kept and others, drawn by a seed; its last lines say of what, how many, and
 the seed: `CASTSMITH_SEED=N make test` draws them again. CASTSMITH_SAMPLE=4, as CI sets it, draws four times as many.
@@ -77,3 +77,27 @@ def shortened(domain: str, complete: int, quick: int) -> int:
     size = min(quick * SIZE, complete)
     DRAWN[domain] = (size, complete)
     return size
+
+
+_SHOWN = 20
+"""Cases that fail, of which the message has the reason."""
+
+
+def check_all(check: Callable[..., object], cases: Iterable[object]) -> None:
+    """Call `check` with each case, a tuple with its elements, and fail with the cases that fail.
+
+    A case of which the check takes a few milliseconds costs more as a test of its own than it takes itself.
+    """
+    count, wrong = 0, list[str]()
+    for case in cases:
+        count += 1
+        try:
+            if isinstance(case, tuple):
+                check(*case)  # pyright: ignore[reportUnknownArgumentType]
+            else:
+                check(case)
+        except (Exception, pytest.fail.Exception) as error:
+            wrong.append(f"{case}: {type(error).__name__}: {error}")
+    assert count, "there are no cases"
+    if wrong:
+        pytest.fail("\n".join([f"{len(wrong)} of {count} cases fail", *wrong[:_SHOWN]]), pytrace=False)

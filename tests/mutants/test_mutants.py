@@ -11,6 +11,7 @@ from tests.mutants.__main__ import PACKAGES, equivalents
 from tests.mutants.judge import Patcher
 from tests.mutants.operators import Place, places
 from tests.mutants.reached import PROBE, sources, with_probes
+from tests.sampling import check_all
 
 SOURCE = b'''"""Text."""
 from __future__ import annotations
@@ -128,3 +129,14 @@ def test_reasons_are_given_for_mistakes_that_can_be_made() -> None:
 
 def lines_of(source: bytes, text: str) -> set[int]:
     return {number for number, line in enumerate(source.decode().splitlines(), start=1) if line.strip() == text}
+
+
+def test_each_case_of_a_table_that_fails_is_named() -> None:
+    def check(a: int, b: int) -> None:
+        assert a < b
+
+    check_all(check, [(1, 2), (2, 3)])
+    with pytest.raises(pytest.fail.Exception, match=r"2 of 3 cases fail\n\(2, 1\): AssertionError.*\n\(3, 0\)"):
+        check_all(check, [(2, 1), (1, 2), (3, 0)])
+    with pytest.raises(AssertionError, match="no cases"):
+        check_all(check, [])

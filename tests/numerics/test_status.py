@@ -10,8 +10,7 @@ from castsmith.numerics.status import Definedness, Finding, cast_spans, cast_sta
 from castsmith.numerics.types import parse_type
 from tests.numerics import oracle
 from tests.numerics.samples import samples
-from tests.sampling import sampled
-from tests.tables import check_all
+from tests.sampling import check_all, sampled
 
 FINE, DISPUTED, UNDEFINED = Definedness.DEFINED, Definedness.DISPUTED, Definedness.UNDEFINED
 NAN, INF = np.nan, np.inf

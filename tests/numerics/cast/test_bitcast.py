@@ -12,7 +12,7 @@ from castsmith.numerics.errors import CastError, ElementTypeError
 from castsmith.numerics.types import ELEMENT_TYPES, parse_type, type_name
 from tests.graphs.backend import array_of_case, node_cases
 from tests.numerics import oracle
-from tests.tables import check_all
+from tests.sampling import check_all
 
 CASES = node_cases("test_bitcast_")
 SCHEMA = onnx.defs.get_schema("BitCast", FIRST_OPSET)

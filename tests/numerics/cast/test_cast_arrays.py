@@ -19,7 +19,7 @@ from castsmith.numerics.cast.settings import FIRST_OPSET, NEWEST_OPSET
 from castsmith.numerics.errors import CastError, ElementTypeError
 from castsmith.numerics.types import type_name
 from tests.numerics import oracle
-from tests.tables import check_all
+from tests.sampling import check_all
 
 OPSETS = (1, 6, 9, 13, 19, 21, 23, 24, 25, 28)
 

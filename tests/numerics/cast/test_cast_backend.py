@@ -15,7 +15,7 @@ from castsmith.numerics.status import Definedness, cast_status
 from tests.graphs.backend import array_of_case, node_cases
 from tests.numerics import oracle
 from tests.numerics.cast.backend_differences import DIFFERENT
-from tests.tables import check_all
+from tests.sampling import check_all
 
 CASES = node_cases("test_cast(like)?_")
 

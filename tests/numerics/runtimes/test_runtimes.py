@@ -18,8 +18,7 @@ from tests.numerics import oracle
 from tests.numerics.runtimes.onnxruntime_node import run_node
 from tests.numerics.samples import samples
 from tests.numerics.settings import settings_of
-from tests.sampling import sampled
-from tests.tables import check_all
+from tests.sampling import check_all, sampled
 from tests.versions import ONNXRUNTIME
 
 LACKING = {"float4e2m1", "float6e2m3", "float6e3m2"}
