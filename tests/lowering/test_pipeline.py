@@ -135,7 +135,7 @@ RUNS: list[tuple[dict[str, Any], list[str]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("options", "names"), RUNS, ids=str)
+@pytest.mark.parametrize(("options", "names"), RUNS, ids=range(len(RUNS)))
 def test_the_passes_that_run_are_announced_in_order(options: dict[str, Any], names: list[str]) -> None:
     """An instance of a pass has its name too; passes that change nothing run once, unless named twice."""
     told = list[str]()
