@@ -60,7 +60,7 @@ class Builder:
 
     Attributes:
         flat_look_up: Look up with GatherElements on a flat index instead of with Gather, from opset 14 on.
-        bitwise: BitwiseAnd of uint8 may be used, from opset 18 on.
+        bitwise: BitwiseAnd of uint8 and int32 may be used, from opset 18 on.
     """
 
     def __init__(self, constant_home: ConstantHome, *, flat_look_up: bool = False, bitwise: bool = True) -> None:

@@ -279,6 +279,12 @@ def _mod(node: onnx_ir.Node, known: Ranges) -> Range | None:
     return Range(0, divisor.high - 1)
 
 
+def _masked(node: onnx_ir.Node, known: Ranges) -> Range | None:
+    """Return the range of the bits that both operands have: at most an operand that is not negative."""
+    ranges = [found for value in node.inputs if (found := known.of(value)) is not None and found.low >= 0]
+    return Range(0, min(found.high for found in ranges)) if ranges else None
+
+
 def _constant_of_shape(node: onnx_ir.Node, _: Ranges) -> Range | None:
     attribute = node.attributes.get("value")
     if attribute is None:
@@ -340,6 +346,7 @@ _RULES: Mapping[str, _Rule] = {
     **dict.fromkeys(CASTS, _cast),
     "Clip": _clip,
     "Mod": _mod,
+    "BitwiseAnd": _masked,
     "ConstantOfShape": _constant_of_shape,
     **dict.fromkeys(operators(lambda row: row.moves in _MOVED), _move),
     **dict.fromkeys(("Max", "Min"), _extremes),

@@ -26,9 +26,9 @@ def encode_integer(build: Builder, x: onnx_ir.Value, to: DataType) -> onnx_ir.Va
         wide = x if dtype_of(x) in (DataType.FLOAT, DataType.DOUBLE) else build.cast(x, DataType.FLOAT)
         whole = build.cast(clamped(build, number(build, wide), to), DataType.INT32)
     if build.bitwise:
-        return build.op("BitwiseAnd", build.cast(whole, DataType.UINT8), 2**row.bits - 1)
-    if whole is x:  # the low bits of any integer
-        whole = build.cast(build.cast(x, DataType.UINT8), DataType.INT32)
+        whole = whole if whole is not x else build.cast(x, DataType.UINT8)  # the low bits of any integer
+        return build.cast(build.op("BitwiseAnd", whole, 2**row.bits - 1), DataType.UINT8)
+    whole = build.cast(whole, DataType.INT32)
     return build.cast(build.op("Mod", whole, 2**row.bits), DataType.UINT8)  # Mod has the sign of the divisor
 
 

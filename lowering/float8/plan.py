@@ -179,7 +179,8 @@ def make_plan(session: Session, target: Target, coded: frozenset[DataType], sequ
     chosen, new_opset = choose_sequence(model, target, sequence, opset, types, coded, expanding)
     hazards = hazards_met(model, target, chosen, types) if touching else frozenset[str]()
     flat_look_up = target.sequence_operators.get("GatherElements", opset + 1) <= opset
-    bitwise = target.newest_opset >= _BITWISE and target.has_kernel("BitwiseAnd", DataType.UINT8, target.newest_opset)
+    newest, masked = target.newest_opset, (DataType.UINT8, DataType.INT32)
+    bitwise = newest >= _BITWISE and all(target.has_kernel("BitwiseAnd", dtype, newest) for dtype in masked)
     plan = Plan(Context(types, coded, chosen, opset), new_opset, hazards, flat_look_up, bitwise)
     for node in touching:
         if node in expanding:

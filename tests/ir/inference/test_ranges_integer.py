@@ -27,6 +27,8 @@ MODELS = {
     "Mod": ("a = Mod (x, m)", Range(0, 9)),
     "Mod by a negative divisor": ("a = Mod (x, n)", _INT64),
     "Mod as fmod": ("a = Mod <fmod = 1> (x, m)", _INT64),
+    "BitwiseAnd": ("a = BitwiseAnd (m, x)", Range(0, 10)),
+    "BitwiseAnd with a negative number": ("a = BitwiseAnd (x, n)", _INT64),
     "Shape": ("a = Shape (x)", Range(0, 20)),
     "Size": ("a = Size (x)", Range(0, 20)),
     "ArgMax": ("a = ArgMax (x)", Range(0, 20)),

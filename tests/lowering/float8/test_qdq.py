@@ -139,3 +139,15 @@ def test_what_onnxruntime_makes_of_the_originals():
             wrong.add(name)
     assert refused == {"Clip"}
     assert wrong == {"Relu"}
+
+
+@pytest.mark.parametrize("source", ["float", "int32", "int64"])
+@pytest.mark.parametrize("to", [21, 22, 25, 26])
+@pytest.mark.parametrize("target", ["onnxruntime-wasm", "openvino-gpu", "iree"])
+def test_casts_to_small_integers_leave_no_chain_of_casts(target: str, to: int, source: str) -> None:
+    """Their codes are masked, so their range is known, and what decodes them needs no second cast."""
+    text = f"g ({source}[N] x) => ({source}[N] y) {{ c = Cast <to = {to}> (x) y = CastLike (c, x) }}"
+    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": {25 if to > 24 else 21}]> {text}')
+    result = castsmith.optimize(model, target=target)
+    assert [each.reason for each in result.refusals if "uint8" in each.reason] == []
+    assert {"Mod", "BitwiseAnd"} & {node.op_type for node in result.model.graph}
