@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import onnx
 import onnx_ir
@@ -12,7 +13,9 @@ from onnx_ir import DataType
 import castsmith
 from castsmith.lowering import LowerCustom, Lowering, NodeBuilder, Replacement, load_target
 from castsmith.lowering.registry import PIPELINE
+from castsmith.numerics.extensions import ExtensionError
 from castsmith.passes import RewritePass
+from tests.packaging.installed import install
 
 ANDROID = load_target("onnxruntime-android")
 TWICE = """<ir_version: 10, opset_import: ["": 21, "com.example": 1]>
@@ -177,6 +180,51 @@ def test_an_error_of_a_function_that_the_caller_gave_is_the_callers() -> None:
 
     with pytest.raises(ZeroDivisionError):
         LowerCustom(ANDROID, {"com.example.Twice": broken})(onnx_ir.from_onnx_text(TWICE))
+
+
+def raises(node: onnx_ir.Node, build: NodeBuilder) -> None:
+    raise KeyError(f"scale {build.opset} {node.op_type}")
+
+
+def gives_text(node: onnx_ir.Node, build: NodeBuilder) -> str:
+    return f"{node.op_type} {build.opset}"
+
+
+OF_PACKAGES: dict[str, str] = {
+    "double_or_float": "",
+    "nothing": "",
+    "raises": "failed at g: (unnamed) (Twice): KeyError: 'scale 21 Twice'.",
+    "gives_text": "returned a str for g: (unnamed) (Twice); expected a replacement, refusal or None.",
+    "TWICE": "it is not a function.",
+}
+
+
+@pytest.mark.parametrize("name", OF_PACKAGES)
+def test_a_lowering_of_a_package(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that the caller gives takes precedence; that of an operator which the model lacks is not imported."""
+    where = f"{__name__}:{name}"
+    named = {"com.example.Twice": where, "com.example.Other": "nowhere:none"}
+    install(monkeypatch, tmp_path, "acme-tools", {"castsmith.lowerings": named})
+    if OF_PACKAGES[name]:
+        with pytest.raises(ExtensionError) as error:
+            castsmith.optimize(onnx_ir.from_onnx_text(TWICE), target=ANDROID)
+        assert str(error.value).endswith(OF_PACKAGES[name])
+        assert (
+            f"the entry point com.example.Twice = {where} of castsmith.lowerings in the package acme-tools 1.0"
+            in str(error.value)
+        )
+    else:
+        made = castsmith.optimize(onnx_ir.from_onnx_text(TWICE), target=ANDROID).model.graph
+        assert [node.op_type for node in made] == ["Twice" if name == "nothing" else "Mul"]
+    assert lowered(TWICE, {"com.example.Twice": twice}).rewrites
+    install(
+        monkeypatch,
+        tmp_path / "second",
+        "acme-more",
+        {"castsmith.lowerings": {"com.example.Twice": f"{__name__}:nothing"}},
+    )
+    with pytest.raises(ExtensionError, match="is added twice: uninstall one of the packages that add it"):
+        castsmith.optimize(onnx_ir.from_onnx_text(CHAIN), target=ANDROID)
 
 
 class Seen(RewritePass):
