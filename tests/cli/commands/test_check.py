@@ -223,7 +223,8 @@ def test_many_models(castsmith: Command, tmp_path: Path) -> None:
     a, b = write_model(tmp_path / "a.onnx", MIXED), write_model(tmp_path / "b.onnx", CLEAN)
     none = tmp_path / "none.onnx"
     assert castsmith("check", b, b).code == 0
-    assert castsmith("check", a, b).code == 1
+    assert castsmith("check", a, b).code == castsmith("check", b, a).code == 1
+    assert castsmith("check", b, a, none).code == castsmith("check", a, none, b).code == 2
     ended = castsmith("check", none, a, b)
     assert ended.code == 2
     assert is_one_sentence(ended.err)
