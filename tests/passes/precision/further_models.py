@@ -255,4 +255,71 @@ FURTHER: dict[str, tuple[tuple[str, ...], str]] = {
             inputs="float[1,5,4] bx, float[1,2,5] sc",
         ),
     ),
+    "scales of branches": (
+        DEFAULT,
+        _graph(
+            "b1 = Mul (a, s) y = Add (b1, a)"
+            " b2 = Mul (a, s) c2 = Transpose (b2) d2 = Sub (a, c2)"
+            " b3 = Mul (a, s) c3, e3 = Split <num_outputs = 2> (b3) d3 = Add (c3, h) f3 = Add (e3, h)"
+            " b4 = Mul (a, s) c4, e4 = Split <num_outputs = 2> (b4) d4 = Add (c4, h) f4 = Relu (e4)"
+            " b5 = Mul (a, s) c5 = Add (b5, one)"
+            " b6 = Mul (a, s) c6 = Mul (b6, a)"
+            " b7 = Mul (a, s) c7 = Add (b7, a) d7 = Relu (b7)"
+            " b8 = Mul (s, a) c8 = com.acme.Add (b8, a)"
+            " b9 = Mul (a, t) c9 = Add (b9, a)"
+            " b10 = Div (a, s) c10 = Add (b10, a)"
+            " p0 = Mul (a, s) p1 = Identity (p0) p2 = Identity (p1) p3 = Identity (p2) p4 = Identity (p3) p5 = Identity (p4)"
+            " p6 = Identity (p5) p7 = Identity (p6) p8 = Add (p7, a)"
+            " q0 = Mul (a, s) q1 = Identity (q0) q2 = Identity (q1) q3 = Identity (q2) q4 = Identity (q3) q5 = Identity (q4)"
+            " q6 = Identity (q5) q7 = Identity (q6) q8 = Identity (q7) q9 = Add (q8, a)",
+            "float s = {1e-6}, float t = {1e-9}, float one = {1}",
+            opset=18,
+            inputs="float[2,4] h",
+        ),
+    ),
+    "constants below square roots": (
+        DEFAULT,
+        _graph(
+            "b1 = Add (a, e) y = Sqrt (b1) b2 = Add (e, a) c2 = Sqrt (b2) d2 = Relu (b2) b3 = Add (a, minus) c3 = Sqrt (b3)"
+            " b4 = Add (a, some) c4 = Sqrt (b4) b5 = Sub (a, e) c5 = Sqrt (b5) b6 = Add (a, e) b7 = Add (a, small)"
+            " c7 = Sqrt (b7) b8 = Add (a, e) c8 = com.acme.Sqrt (b8) b9 = Add (a, zero) c9 = Sqrt (b9)",
+            "float e = {1e-12}, float minus = {-1e-12}, float[2,1] some = {1e-12, 1e-12}, float small = {1e-6}, float zero = {0}",
+        ),
+    ),
+    "overflows that are absorbed": (
+        DEFAULT,
+        _graph(
+            "p1 = Pow (a, three) y = Tanh (p1) p2 = Pow (a, two) t2 = Tanh (p2) p3 = Pow (a, three) q3 = Mul (p3, k)"
+            " t3 = Tanh (q3) p4 = Pow (a, three) q4 = Mul (p4, less) t4 = Tanh (q4) p5 = Pow (a, three) q5 = Mul (k, p5)"
+            " r5 = Add (a, q5) t5 = Sigmoid (r5) p6 = Pow (a, three) q6 = Mul (p6, double) t6 = Sigmoid (q6)"
+            " p7 = Pow (a, three) q7 = Mul (p7, half) t7 = Erf (q7) p8 = Pow (a, three) t8 = Tanh (p8) u8 = Relu (p8)"
+            " p9 = Pow (a, three) q9 = Transpose (p9) t9 = Tanh (q9) p10 = Pow (a, three) q10 = Add (p10, x) t10 = Tanh (q10)"
+            " p11 = Pow (a, three) q11 = Mul (p11, minus) t11 = Tanh (q11) p12 = Pow (a, three) t12 = com.acme.Tanh (p12)"
+            " p13 = Pow (a, three) q13 = Sub (p13, a) t13 = Tanh (q13) p14 = Pow (a, more) t14 = Tanh (p14)",
+            "float two = {2}, float three = {3}, float[2,1] more = {3, 3}, float k = {0.00024426},"
+            " float less = {0.00024425}, float double = {0.00048852}, float half = {0.00012213}, float minus = {-1}",
+        ),
+    ),
+    "squares that are summed": (
+        (*DEFAULT, "convert-precision{to=bfloat16}"),
+        _graph(
+            "p1 = Mul (a, a) m1 = ReduceMean <axes = [1]> (p1) p2 = Mul (a, a) y = Add (p2, a) p3 = Pow (a, two)"
+            " m3 = ReduceMean <axes = [1]> (p3) p4 = ReduceSumSquare <axes = [1]> (a) p5 = Pow (a, three) q6 = ReduceL2 <axes = [1]> (a)"
+            " r6 = Div (a, q6) p7 = Mul (a, x) m7 = ReduceMean <axes = [1]> (p7) p8 = Mul (a, a) m8 = com.acme.ReduceMean (p8)"
+            " e9 = Exp (a) s9 = Sub (e9, one) n9 = Neg (s9) d9 = Div (n9, x) f9 = MatMul (s9, w) g9 = Add (s9, x) h9 = Relu (s9)",
+            "float two = {2}, float three = {3}, float one = {1}",
+        ),
+    ),
+    "functions of another opset": (
+        ("convert-precision for tensorrt-10", "convert-precision{io=convert} for tensorrt-10"),
+        _graph(
+            "b = local.f (a) y = MatMul (b, w)",
+            more='<domain: "local", opset_import: ["": 13]> f (p) => (r) { q = Relu (p) e = Exp (q) r = Add (e, q) }',
+        ),
+    ),
+    "a function that alone imports the standard": (
+        (*DEFAULT, "convert-precision{io=convert}"),
+        '<ir_version: 8, opset_import: ["local": 1]> g (float[4,4] x) => (float[4,4] y) { y = local.f (x) }'
+        ' <domain: "local", opset_import: ["": 17]> f (p) => (r) { w = Constant <value_float = 0.5> () q = MatMul (p, p) e = Exp (q) r = Mul (e, w) }',
+    ),
 }  # fmt: skip
