@@ -1,4 +1,4 @@
-"""What rounding does to constants, element by element at each limit, and the sentence that refuses them."""
+"""The effects of rounding on constants, element by element at each limit, and the sentence that refuses them."""
 
 from __future__ import annotations
 
