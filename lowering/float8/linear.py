@@ -43,9 +43,20 @@ def expand_quantize(build: Builder, node: onnx_ir.Node, context: Context) -> onn
         total = _with_zero_point(build, node, "Add", number(build, build.op("Round", quotient)), x, context)
         return encode_integer(build, total, to) if to in context.coded else _saturated(build, total, to)
     quotient = _moved_by_zero_point(build, node, "Add", quotient, x, context, precision)
+    if to not in context.coded:
+        return _cast_as_told(build, node, quotient, to)
     policy = NarrowPolicy(node.attributes.get_int("saturate", 1) == 1, context.opset)
     context.encoded[node.outputs[0]] = Encoded(quotient, to, policy)
     return encode(build, quotient, to, policy, context.sequence)
+
+
+def _cast_as_told(build: Builder, node: onnx_ir.Node, quotient: onnx_ir.Value, to: DataType) -> onnx_ir.Value:
+    """Return the quotient in the type, by a Cast that saturates if the node does."""
+    found = build.cast(quotient, to)
+    saturate = node.attributes.get("saturate")
+    if saturate is not None:
+        build.nodes[-1].attributes["saturate"] = saturate
+    return found
 
 
 def expand_dequantize(build: Builder, node: onnx_ir.Node, context: Context) -> onnx_ir.Value:

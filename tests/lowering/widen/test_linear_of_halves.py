@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 import onnx_ir
 import pytest
+from onnx_ir import DataType
 
 import castsmith
-from castsmith.ir.targets import load_target
+from castsmith.ir.targets import Target, load_target
 from castsmith.numerics.cast import cast
 from tests.evaluator import evaluate
 
@@ -88,3 +89,28 @@ def test_tensorrt_11_keeps_its_float8() -> None:
     result = castsmith.optimize(model, target="tensorrt-11")
     assert [node.op_type for node in result.model.graph] == ["QuantizeLinear", "DequantizeLinear"]
     assert castsmith.check(result.model, target="tensorrt-11") == []
+
+
+@pytest.mark.parametrize("attribute", ["", "saturate = 0,", "saturate = 1,"])
+@pytest.mark.parametrize("source", ["float16", "bfloat16"])
+@pytest.mark.parametrize("to", ["FLOAT8E4M3FN", "FLOAT8E5M2", "INT8", "UINT16"])
+def test_a_target_that_lacks_the_type_of_the_scale_alone(to: str, source: str, attribute: str) -> None:
+    """The quotient is cast to the type that the target has, and saturates as the node does."""
+    before = onnx_ir.from_onnx_text(f"""<ir_version: 10, opset_import: ["": 23]>
+        g ({source}[400] x, {source} s) => (float[400] y) {{
+            q = QuantizeLinear <{attribute} output_dtype = {int(DataType[to])}> (x, s) y = Cast <to = 1> (q) }}""")
+    lacks = frozenset({DataType[source.upper()]})
+    target = Target("t", "", newest_opset=23, newest_ir_version=10, lacks=lacks)
+    result = castsmith.optimize(before, target=target, interface="wide")
+    assert not [each for each in result.diagnostics if each.severity is castsmith.Severity.ERROR]
+    casts = [
+        node for node in result.model.graph if node.op_type == "Cast" and node.attributes["to"].value == DataType[to]
+    ]
+    if "FLOAT8" in to:
+        stated = 0 if "0" in attribute else 1 if attribute else None
+        assert [node.attributes.get_int("saturate") for node in casts] == [stated]
+    numbers = cast(NUMBERS * 200, source)
+    (old,) = evaluate(before, {"x": numbers, "s": cast(np.float32(0.3), source)})
+    wide = {"x": cast(numbers, "float"), "s": cast(cast(np.float32(0.3), source), "float")}
+    (new,) = evaluate(result.model, wide)
+    assert old.tobytes() == new.tobytes()
