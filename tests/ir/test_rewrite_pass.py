@@ -120,7 +120,7 @@ def test_a_pass_returns_a_result_with_records() -> None:
 
 
 class Heard(Listener):
-    """What a listener is told."""
+    """A listener that keeps what it is told."""
 
     def __init__(self, name: str, calls: list[tuple[Any, ...]]) -> None:
         self.name, self.calls = name, calls
