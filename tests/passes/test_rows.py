@@ -40,7 +40,7 @@ def results(spec: str, text: str) -> Iterator[str]:
         model = from_proto(onnx.parser.parse_model(head + text))
         result = make_pass(name, settings)(model)
     except CastsmithError as error:
-        yield f"error {error}"
+        yield re.sub(r"supported is \d+", "supported is ...", f"error {error}")
         return
     assert isinstance(result, RewriteResult)
     if result.modified:
