@@ -104,12 +104,15 @@ def _obstacle(node: onnx_ir.Node, types: Types, dtype: DataType, model: onnx_ir.
         return f"rounding the result of {node.op_type} needs {operator}: raise the opset from {opset} to {since}"
     if node.domain not in DEFAULT_DOMAINS:
         return f"{node.domain}.{node.op_type} may compute something else in float"
-    meaning = read_cast(node, types.get(node.inputs[1]) if node.op_type == "CastLike" and node.inputs[1] else None)
+    like = node.inputs[1] if node.op_type == "CastLike" else None
+    meaning = read_cast(node, None if like is None else types.get(like, like.dtype))
     if meaning is not None:
         x = node.inputs[0]
         source = None if x is None else types.get(x, x.dtype)
-        if meaning.to == dtype and source in _NOT_NUMBERS:
-            return f"a cast to {type_name(dtype)} from {type_name(source) if source else '?'} has no exact replacement"
+        # The text of a number depends on its type: float16 has "0.1" where float has "0.099975586".
+        if (meaning.to == dtype and source in _NOT_NUMBERS) or (source == dtype and meaning.to == DataType.STRING):
+            names = (type_name(kind) if kind else "?" for kind in (meaning.to, source))
+            return "a cast to {} from {} has no exact replacement".format(*names)
         return None
     if node.op_type in _EXACT:
         return None
