@@ -17,7 +17,7 @@ from onnx_ir import DataType
 from castsmith.ir.constants import constant_types
 from castsmith.ir.errors import ModelError
 from castsmith.ir.ops import opset_of
-from castsmith.ir.walks import graphs_in, nodes_in, nodes_now
+from castsmith.ir.walks import graphs_in, nodes_in, nodes_now, subgraphs_of
 
 Scope = onnx_ir.Graph | onnx_ir.Function
 
@@ -26,6 +26,20 @@ def name_bodies(model: onnx_ir.Model) -> None:
     """Name the bodies of functions, which have no name of their own, for messages; these names are not saved."""
     for function in model.functions.values():
         function.graph.name = function.graph.name or f"{function.domain}.{function.name}"
+
+
+def same_names(model: onnx_ir.Model) -> Iterator[list[onnx_ir.Node]]:
+    """Yield the nodes of each graph, subgraph or function body that share a name, in order.
+
+    Constants do not count: ONNX Runtime, for which names matter, makes them initializers before it reads names.
+    """
+    for root in (model.graph, *model.functions.values()):
+        for scope in (root, *subgraphs_of(root)):
+            named: dict[str, list[onnx_ir.Node]] = {}
+            for node in scope:
+                if node.name and node.op_type != "Constant":
+                    named.setdefault(node.name, []).append(node)
+            yield from (nodes for nodes in named.values() if len(nodes) > 1)
 
 
 class Namer:

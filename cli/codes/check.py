@@ -327,6 +327,16 @@ FINDINGS = (
         "Where another release of the runtime accepts the opset.",
     ),
     Page(
+        "same-node-names",
+        "finding",
+        "Several nodes of one graph have one name, and the target does not load such a graph.",
+        "ONNX Runtime refuses the model: `two nodes with same node name`. onnx.checker accepts it.",
+        "three Casts of the name graph_input_cast0",
+        "Run optimize --target, which gives each node a name of its own.",
+        ("automatic",),
+        "Never for this target: it refuses the model.",
+    ),
+    Page(
         "ir-version-too-new",
         "finding",
         "The model's IR version is newer than the target accepts.",

@@ -154,6 +154,16 @@ LOWERING = (
         passes=("legalize-version",),
     ),
     Page(
+        "node-name",
+        "rewrite",
+        "A node gets another name, since a node before it in the same graph has its own.",
+        "ONNX Runtime does not load a graph with two nodes of one name.",
+        "- cast, cast\n+ cast, cast_1",
+        "",
+        ("bit-exact",),
+        passes=("legalize-version",),
+    ),
+    Page(
         "ir-version",
         "rewrite",
         "The model's IR version is lowered to one that the target accepts.",

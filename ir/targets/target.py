@@ -134,6 +134,11 @@ class Target:
         """True if the target fails on a Cast between Transpose and MatMul."""
         return "transpose-cast-matmul-crashes" in self.hazards
 
+    @property
+    def refuses_same_names(self) -> bool:
+        """True if the target, or its fallback, does not load a graph with two nodes of one name."""
+        return "same-node-names" in self.hazards or (self.fallback is not None and self.fallback.refuses_same_names)
+
     def divides_in_float(self, opset: int) -> bool:
         """True if QuantizeLinear of a 16-bit float does not round the quotient to the type of the division."""
         name = "quantize-divides-in-float"

@@ -10,6 +10,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.inference import Inference
+from castsmith.ir.naming import same_names
 from castsmith.ir.ops import CONTRIB_DOMAIN, DEFAULT_DOMAINS, LINEAR, is_quantizer, opset_of, read_cast, runs_in_qonnx
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.targets import Target, varied_input
@@ -40,6 +41,7 @@ def target_findings(model: onnx_ir.Model, inference: Inference | None, target: T
     yield from _type_findings(model, inference, target)
     yield from _operator_findings(model, target)
     yield from _foreign_findings(model, target)
+    yield from _name_findings(model, target)
     if inference is not None:
         yield from kernel_findings(model, inference, target)
         yield from _cast_findings(model, inference, target)
@@ -58,6 +60,14 @@ def _version_findings(model: onnx_ir.Model, target: Target) -> Iterator[Diagnost
         newest = target.newest_ir_version
         message = f"the model is of IR version {model.ir_version} and {target.name} accepts at most {newest}"
         yield Diagnostic("ir-version-too-new", Severity.ERROR, site, message, way_out)
+
+
+def _name_findings(model: onnx_ir.Model, target: Target) -> Iterator[Diagnostic]:
+    """Yield one finding for each name that several nodes of a graph have, at the second of them."""
+    for nodes in same_names(model) if target.refuses_same_names else ():
+        message = f"{target.name} does not load a graph in which {len(nodes)} nodes are named {nodes[0].name!r}"
+        way_out = f"{lowering_to(target)} gives each a name of its own"
+        yield Diagnostic("same-node-names", Severity.ERROR, site_of(nodes[1]), message, way_out, nodes[0].name or "")
 
 
 def _type_findings(model: onnx_ir.Model, inference: Inference | None, target: Target) -> Iterator[Diagnostic]:

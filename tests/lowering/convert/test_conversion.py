@@ -39,7 +39,11 @@ STEPS: list[tuple[str, dict[str, Any], list[str]]] = [
     (SOUND, {"to": "bfloat16"}, ["convert-precision", "convert-precision", "simplify-casts"]),
     (SOUND.replace("float16", "float"), {"to": "bfloat16"}, ["convert-precision", "simplify-casts"]),
     (SOUND, {"to": "float16", "inputs": "made-up"}, ["measuring", "convert-precision", "simplify-casts"]),
-    (SOUND, {"to": "float16", "target": "onnxruntime-cpu"}, ["convert-precision", "UnifyOperands", "simplify-casts"]),
+    (
+        SOUND,
+        {"to": "float16", "target": "onnxruntime-cpu"},
+        ["convert-precision", "UnifyOperands", "simplify-casts", "RenameNodes"],
+    ),
 ]
 
 
