@@ -1,0 +1,264 @@
+"""Files and protos that are refused, word for word."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.numpy_helper
+import onnx.parser
+import onnx_ir
+import pytest
+from onnx import AttributeProto, TensorProto
+
+import castsmith
+from castsmith.ir.errors import ModelError
+from castsmith.ir.io import as_model
+from castsmith.ir.io.loading import from_bytes, from_proto, load_structure, read_proto
+from castsmith.ir.io.readable import require_readable, type_of_attribute
+
+_TEXT = """<ir_version: 10, opset_import: ["" : 21, "f" : 1]> g (float[2] x) => (float[2] y) <float[2] w = {1, 2}>
+    { a = Add (x, w) [n] y = f.h <k = 2> (a) }
+    <domain: "f", opset_import: ["" : 21]> h <k> (p) => (q) { q = Neg (p) }"""
+
+
+def proto() -> onnx.ModelProto:
+    return onnx.parser.parse_model(_TEXT)
+
+
+def sparse(
+    dims: tuple[int, ...] = (2, 3), places: Any = ((0, 1), (1, 2)), dtype: Any = np.int64
+) -> onnx.SparseTensorProto:
+    values = onnx.numpy_helper.from_array(np.ones(2, np.float32), "s")
+    indices = onnx.numpy_helper.from_array(np.array(places, dtype), "i")
+    return onnx.SparseTensorProto(values=values, indices=indices, dims=dims)
+
+
+def external(model: onnx.ModelProto, **entries: str) -> None:
+    tensor = model.graph.initializer[0]
+    tensor.data_location = TensorProto.EXTERNAL
+    for key, value in entries.items():
+        tensor.external_data.add(key=key, value=value)
+
+
+def twice(parent: Any) -> None:
+    for value in ("1", "2"):
+        parent.metadata_props.add(key="k", value=value)
+
+
+def _set(name: str, value: Any) -> Callable[[onnx.ModelProto], None]:
+    def change(model: onnx.ModelProto) -> None:
+        setattr(model, name, value)
+
+    return change
+
+
+def attribute(node: int, **given: Any) -> Callable[[onnx.ModelProto], None]:
+    def change(model: onnx.ModelProto) -> None:
+        model.graph.node[node].attribute.add(**given)
+
+    return change
+
+
+def dims(*sizes: int) -> Callable[[onnx.ModelProto], None]:
+    def change(model: onnx.ModelProto) -> None:
+        model.graph.initializer[0].dims[:] = sizes
+
+    return change
+
+
+_W = "graph 'g': tensor 'w'"
+_CASES: dict[str, tuple[Callable[[onnx.ModelProto], Any], str]] = {
+    "no version": (_set("ir_version", 0), "unsupported IR version 0."),
+    "negative version": (_set("ir_version", -1), "unsupported IR version -1."),
+    "opset": (lambda m: m.opset_import.add(domain="d", version=-1), "invalid opset -1 of the domain 'd'."),
+    "opset of a function": (lambda m: m.functions[0].opset_import.add(domain="", version=2**40),
+                            f"invalid opset {2**40} of the domain 'ai.onnx'."),
+    "functions": (lambda m: m.functions.append(m.functions[0]),
+                  "model: two functions have the name ('f', 'h', ''), and only one of them could be kept."),
+    "metadata": (twice, "the model: two entries of metadata have the key 'k', and only one of them could be kept."),
+    "metadata of a graph": (lambda m: twice(m.graph),
+                            "graph 'g': two entries of metadata have the key 'k', and only one of them could be kept."),
+    "metadata of a node": (lambda m: twice(m.graph.node[1]), "graph 'g': n (h): two entries of metadata have the key"
+                           " 'k', and only one of them could be kept."),
+    "metadata of a tensor": (lambda m: twice(m.graph.initializer[0]),
+                             f"{_W}: two entries of metadata have the key 'k', and only one of them could be kept."),
+    "parameters": (lambda m: m.functions[0].attribute.append("k"),
+                   "function 'h': two attributes have the name 'k', and only one of them could be kept."),
+    "a parameter and a default": (lambda m: m.functions[0].attribute_proto.add(name="k", i=1, type=AttributeProto.INT),
+        "function 'h': two attributes have the name 'k', and only one of them could be kept."),
+    "attributes": (attribute(1, name="k", i=1, type=AttributeProto.INT),
+                   "graph 'g': n (h): two attributes have the name 'k', and only one of them could be kept."),
+    "no type": (attribute(0, name="z"), "graph 'g': (unnamed) (Add): the attribute 'z' states no type."),
+    "initializers": (lambda m: m.graph.initializer.append(m.graph.initializer[0]),
+                     "graph 'g': two initializers have the name 'w', and only one of them could be kept."),
+    "type": (lambda m: setattr(m.graph.initializer[0], "data_type", 99), f"{_W} has the unknown element type 99."),
+    "type 0": (lambda m: setattr(m.graph.initializer[0], "data_type", 0), f"{_W} has the unknown element type 0."),
+    "negative": (dims(-1, 2), f"{_W} has a negative dimension."),
+    "many": (dims(*[1] * 65), f"{_W} has 65 dimensions; at most 64 are supported."),
+    "large": (dims(2**40, 2**40), f"{_W} has dimensions that are too large: [{2**40}, {2**40}]."),
+    "location": (external, f"{_W} is external data, but names no file."),
+    "offset": (lambda m: external(m, location="f", offset="-1"),
+               f"{_W} has the invalid offset '-1'; expected a number of bytes."),
+    "length": (lambda m: external(m, location="f", length="1e3"),
+               f"{_W} has the invalid length '1e3'; expected a number of bytes."),
+    "foreign digits": (lambda m: external(m, location="f", length="٣"),
+                       f"{_W} has the invalid length '٣'; expected a number of bytes."),
+    "huge offset": (lambda m: external(m, location="f", offset=str(2**63)),
+                    f"{_W} has the invalid offset '{2**63}'; expected a number of bytes."),
+    "sparse indices": (lambda m: m.graph.sparse_initializer.append(sparse(dtype=np.int32)),
+                       "graph 'g': sparse tensor 's' has indices that are not int64."),
+    "sparse shape": (lambda m: m.graph.sparse_initializer.append(sparse(places=((0, 1, 1), (1, 2, 1)))),
+                     "graph 'g': sparse tensor 's' has indices whose shape does not fit its values."),
+    "sparse count": (lambda m: m.graph.sparse_initializer.append(sparse(places=(0, 1, 2))),
+                     "graph 'g': sparse tensor 's' has indices whose shape does not fit its values."),
+    "sparse dimensions": (lambda m: m.graph.sparse_initializer.append(sparse((2, -3))),
+                          "graph 'g': sparse tensor 's' has a negative dimension."),
+    "tensor of an attribute": (attribute(
+        0, name="t", type=AttributeProto.TENSOR, t=TensorProto(data_type=1, dims=[-1])),
+                               "graph 'g': (unnamed) (Add): tensor '' has a negative dimension."),
+    "tensors of an attribute": (attribute(
+        0, name="t", type=AttributeProto.TENSORS, tensors=[TensorProto(data_type=77)]),
+                                "graph 'g': (unnamed) (Add): tensor '' has the unknown element type 77."),
+    "graph of an attribute": (attribute(0, name="t", type=AttributeProto.GRAPHS, graphs=[onnx.GraphProto(
+        name="b", initializer=[TensorProto(name="v", data_type=77)])]),
+        "graph 'b': tensor 'v' has the unknown element type 77."),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", _CASES)
+def test_protos_that_cannot_be_read_without_loss(name: str) -> None:
+    change, text = _CASES[name]
+    model = proto()
+    require_readable(model)
+    change(model)
+    with pytest.raises(ModelError) as error:
+        require_readable(model)
+    assert str(error.value) == text
+
+
+def test_what_is_at_its_limit_is_read() -> None:
+    model = proto()
+    dims(*[1] * 64)(model)
+    external(model, location="f", offset="4096", length="8")
+    require_readable(model)
+    for places in (((0, 1), (1, 2)), (0, 1)):
+        model = proto()
+        model.graph.sparse_initializer.append(sparse(places=places))
+        assert require_readable(model).sparse
+
+
+def test_a_survey_notes_what_the_reader_needs() -> None:
+    found = require_readable(proto())
+    assert (found.sparse, found.repeats, found.untyped) == (False, False, [])
+    assert len(found.types) == 2
+    model = proto()
+    model.graph.node.append(model.graph.node[0])
+    assert require_readable(model).repeats
+    model = proto()
+    model.functions[0].node.append(model.functions[0].node[0])
+    assert require_readable(model).repeats
+    model = proto()
+    model.graph.node[0].attribute.add(name="z", i=3)
+    (untyped,) = require_readable(model).untyped
+    assert type_of_attribute(untyped) == AttributeProto.INT
+    untyped.f = 1.0
+    assert type_of_attribute(untyped) is None
+
+
+def test_models_without_what_gives_them_meaning() -> None:
+    for field, text in (
+        ("graph", "m: not an ONNX model: it has no graph."),
+        ("ir_version", "m: not an ONNX model: it has no IR version."),
+        ("opset_import", "m: the model imports no operator set, so its operators have no meaning."),
+    ):
+        model = proto()
+        model.ClearField(field)
+        with pytest.raises(ModelError) as error:
+            from_proto(model, "m")
+        assert str(error.value) == text
+    model = proto()
+    model.graph.name = "a/b"
+    model.ir_version = 0
+    with pytest.raises(ModelError, match=r"^a_b: not an ONNX model: it has no IR version\.$"):
+        as_model(model)
+    model.graph.name = ""
+    with pytest.raises(ModelError, match=r"^the model: not an ONNX model: it has no IR version\.$"):
+        as_model(model)
+
+
+def test_bytes_that_are_no_model() -> None:
+    assert from_bytes(proto().SerializeToString(), "m").graph.name == "g"
+    with pytest.raises(ModelError, match=r"^m: not an ONNX model, or truncated\.$"):
+        from_bytes(b"\xff\xff\xff", "m")
+    with pytest.raises(ModelError, match=r"^m: empty, expected an ONNX model\.$"):
+        from_bytes(b"", "m")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "text"),
+    [
+        ("m.onnxtxt", "<" * 101, "brackets are nested more than 100 levels deep."),
+        ("m.onnxtxt", "<" * 100, "not an ONNX model, or truncated."),
+        ("m.onnxtxt", "<>" * 200, "not an ONNX model, or truncated."),
+        ("m.onnxtxt", '"' + "<" * 200 + '"', "not an ONNX model, or truncated."),
+        ("m.onnxtxt", "#" + "<" * 200, "not an ONNX model, or truncated."),
+        ("m.onnxtxt", ">" * 100 + "{" * 101, "brackets are nested more than 100 levels deep."),
+        ("m.onnxtxt", f"<ir_version: {10**40}>", "the text has a number that is out of range."),
+        ("m.json", "{", "not an ONNX model, or truncated."),
+        ("m.textproto", "graph {", "not an ONNX model, or truncated."),
+        ("m.onnx", "\xff", "not an ONNX model, or truncated."),
+    ],
+)
+def test_files_that_are_no_model(name: str, content: str, text: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text(content, encoding="latin-1")
+    with warnings.catch_warnings(action="error"):
+        for read in (castsmith.load, read_proto, load_structure):
+            with pytest.raises(ModelError) as error:
+                read(path)
+            assert str(error.value) == f"{path}: {text}"
+
+
+def test_paths_that_are_no_file(tmp_path: Path) -> None:
+    for path, text in ((tmp_path / "absent.onnx", "no such file."), (Path("/dev/null"), "not an ordinary file.")):
+        with pytest.raises(ModelError) as error:
+            castsmith.load(path)
+        assert str(error.value) == f"{path}: {text}"
+    with pytest.raises(ModelError, match=rf"^{tmp_path}: a folder, not an ONNX file\.$"):
+        castsmith.load(tmp_path)
+    wrong: Any = 3
+    with pytest.raises(TypeError, match=r"^a model must be an onnx_ir\.Model, a ModelProto or a path, not "):
+        castsmith.load(wrong)
+
+
+@pytest.mark.parametrize(
+    ("data_type", "fields", "text"),
+    [
+        (TensorProto.FLOAT, {"float_data": [1]}, "needs 2 entries in float_data for its type and shape, but holds 1."),
+        (TensorProto.FLOAT, {"float_data": [1, 2], "int32_data": [1]},
+         "needs 0 entries in int32_data for its type and shape, but holds 1."),
+        (TensorProto.COMPLEX64, {"float_data": [1, 2]},
+         "needs 4 entries in float_data for its type and shape, but holds 2."),
+        (TensorProto.INT4, {"int32_data": [1, 2]},
+         "needs 1 entries in int32_data for its type and shape, but holds 2."),
+        (TensorProto.STRING, {"raw_data": b"ab"}, "needs 2 strings for its shape, but holds 0."),
+        (TensorProto.FLOAT, {"float_data": [1, 2]}, ""),
+        (TensorProto.COMPLEX128, {"double_data": [1, 2, 3, 4]}, ""),
+        (TensorProto.INT4, {"int32_data": [1]}, ""),
+    ],
+)  # fmt: skip
+def test_tensors_with_more_or_less_data_than_they_need(data_type: int, fields: dict[str, Any], text: str) -> None:
+    model = proto()
+    tensor = TensorProto(name="w", data_type=data_type, dims=[2], **fields)
+    model.graph.initializer[0].CopyFrom(tensor)
+    if not text:
+        assert isinstance(as_model(model), onnx_ir.Model)
+        return
+    with pytest.raises(ModelError) as error:
+        as_model(model)
+    assert str(error.value) == f"g: tensor 'w' {text}"
