@@ -76,6 +76,16 @@ OBSTACLES = [
      "changed in opset 16"),
     (28, 26, "agraph (float[N] x) => (float[N] y) { y = Mod (x, x) }", "Mod of opset 26 does not support float:"),
     (9, 13, "agraph (float[N] x, float[2] v) => (float[N] y) { y = Clip <min = 0.0> (x) }", "description of Clip"),
+    (9, 10, "agraph (float[N] x, float[1] s) => (float[M] y) { y = Upsample (x, s) }",
+     "Upsample is deprecated in opset 10"),
+    (3, 1, "agraph (float[N,B,I] x, float[D,G,I] w, float[D,G,H] r) => (float[N,D,B,H] y) { y = GRU (x, w, r) }",
+     "the default of attribute direction of GRU changed by opset 1"),
+    (6, 1, "agraph (float[N,C] x, float[C] s) => (float[N,C] y) { y = BatchNormalization (x, s, s, s, s) }",
+     "BatchNormalization of opset 1 requires attribute consumed_inputs"),
+    (18, 15, "agraph () => (bool y) { y = OptionalHasElement () }",
+     "input 0 of OptionalHasElement is not the same parameter in opset 15"),
+    (23, 22, "agraph (float16[N] x, float s) => (uint8[N] y) { y = QuantizeLinear (x, s) }",
+     "QuantizeLinear of opset 21 requires one type where this node has float16 and float"),
 ]  # fmt: skip
 
 
