@@ -66,8 +66,9 @@ def _suspicions(node: onnx_ir.Node, meaning: TruncNode) -> Iterator[tuple[str, s
 def _odd_widths(known: Parameters, meaning: TruncNode) -> Iterator[tuple[str, str]]:
     for name in ("in_bitwidth", "out_bitwidth"):
         widths = known.get(name, np.ones(1))
-        if not (np.isfinite(widths) & (widths >= 1) & (widths == np.floor(widths))).all():
-            yield f"{name} is {widths.reshape(-1)[0]:g}, expected a number of bits", "export the model again"
+        wrong = widths[~(np.isfinite(widths) & (widths >= 1) & (widths == np.floor(widths)))]
+        if wrong.size:
+            yield f"{name} is {wrong[0]:g}, expected a number of bits", "export the model again"
     if not {"in_bitwidth", "out_bitwidth"} <= known.keys():
         return
     wide, narrow = known["in_bitwidth"].min(), known["out_bitwidth"].max()

@@ -158,6 +158,24 @@ def test_a_suspicious_trunc_is_told(numbers: Numbers) -> None:
     assert lines(of_trunc(numbers)) == [f"{place} | {line}" for line in SUSPICIONS[numbers]]
 
 
+def test_widths_and_scales_of_each_channel_are_judged() -> None:
+    """Each of them: the least of the bits in, the most of the bits out, the first ratio that is wrong."""
+    text = of_trunc((0.5, 0, 8, 8, 4))
+    for old, new, message in (
+        (
+            "float q = {8}",
+            "float[3] q = {8, 3, 0.25}",
+            "out_scale is 6 times scale, not a power of two: it divides by 8",
+        ),
+        ("float q = {8}", "float[2] q = {8, 0.25}", "out_scale is 0.5 times scale, so nothing is truncated"),
+        ("float i = {8}", "float[2] i = {8, 3}", "3 bits in and 4 out: nothing is truncated"),
+        ("float o = {4}", "float[2] o = {4, 9}", "8 bits in and 9 out: nothing is truncated"),
+        ("float o = {4}", "float[2] o = {4, 3.5}", "out_bitwidth is 3.5, expected a number of bits"),
+        ("float s = {0.5}", "float[2] s = {0.5, 0}", "scale is 0, expected a positive finite number"),
+    ):
+        assert [line.split(" | ")[2] for line in lines(text.replace(old, new))] == [message]
+
+
 def test_a_trunc_of_no_version_or_a_guessed_one_is_told() -> None:
     place, change = "g: (unnamed) (Trunc)", "change the node in the model"
     modes = "ROUND, HALF_EVEN, CEIL, FLOOR, UP, DOWN, HALF_UP, HALF_DOWN"

@@ -129,3 +129,34 @@ def test_an_error_that_is_not_reached_is_refused() -> None:
     feeds = {"x": np.random.default_rng(2).normal(0, 1, (8, 8)).astype("f4")}
     with pytest.raises(OptionError, match=r"is not reached: the error is .* if every node is kept that can be"):
         convert(network(), to="float16", inputs=feeds, io="convert", max_error=1e-12)
+
+
+WEIGHTS = dict(zip("abcdefgh", (1, 2, 64, 4, 32, 8, 1, 16), strict=True))
+HALVES = "cdefgh abefgh abdefgh abcefgh abcdgh abcdef abcdfgh abcdegh abcdefh abcdefg bcdefgh acdefgh"
+SEARCHES: list[tuple[int, int, str]] = [
+    (128, 64, "-"),
+    (127, 6, "- abcdefgh efgh gh h"),
+    (64, 6, "- abcdefgh efgh abcd cd d"),
+    (64, 12, "- abcdefgh efgh abcd cd d c"),
+    (63, 64, f"- abcdefgh efgh abcd {HALVES} c cdefh ceh ce e"),
+    (32, 6, "- abcdefgh efgh abcd cdefgh cdgh"),
+    (32, 12, "- abcdefgh efgh abcd abcdgh abcdef cdef ef cdf cde de ce"),
+    (32, 64, f"- abcdefgh efgh abcd {HALVES} ce c e"),
+    (1, 12, "- abcdefgh efgh abcd abcdgh abcdef cdefgh abefgh abcdfgh abcdegh abcdefh bcdefh"),
+    (0, 64, f"- abcdefgh efgh abcd {HALVES}"),
+]
+
+
+@pytest.mark.parametrize(("most", "trials", "sets"), SEARCHES)
+def test_the_sets_that_are_measured(most: int, trials: int, sets: str) -> None:
+    """Errors that add up: the bound may be met exactly, and no set is measured twice or beyond the trials."""
+    measured = list[str]()
+
+    def error(kept: frozenset[str]) -> float:
+        measured.append("".join(sorted(kept)) or "-")
+        return sum(weight for name, weight in WEIGHTS.items() if name not in kept)
+
+    search = Fewest(list(WEIGHTS), error, most, trials)
+    search.run()
+    assert " ".join(measured) == sets
+    assert len(search.known) == len(measured) <= trials

@@ -11,8 +11,12 @@ import onnx.parser
 import onnx_ir
 import pytest
 from numpy.typing import NDArray
+from onnx_ir import DataType
 
-from castsmith.lowering.accuracy import measure, reference
+from castsmith.ir.evaluate import Engine
+from castsmith.lowering import accuracy
+from castsmith.lowering.accuracy import Reference, measure, reference
+from castsmith.lowering.conversion import _evidence  # pyright: ignore[reportPrivateUsage]
 from castsmith.lowering.results import Accuracy, ConvertResult, OutputError
 
 NAN, INF = math.nan, math.inf
@@ -164,3 +168,28 @@ def test_the_bounds_of_a_value_are_those_of_its_finite_elements_in_all_sets() ->
 
 def test_a_result_shows_its_summary() -> None:
     assert repr(ConvertResult(model_of("y = Identity (a)"))) == "<ConvertResult: 0 rewrites, 0 refusals, 0 diagnostics>"
+
+
+@pytest.mark.parametrize(("most", "kept"), [(7, "y"), (8, "c y"), (15, "c y"), (16, "c d y")])
+def test_values_are_kept_up_to_a_number_of_bytes(most: int, kept: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Results are compared in any case: the numbers of the outputs alone."""
+    monkeypatch.setattr(accuracy, "_MOST_BYTES", most)
+    body = "c = Identity (a) d = Identity (c) y = Identity (d)"
+    known = reference(model_of(body), vectors(([1, 2], [3, 4])))
+    assert [name for _, name in known.runs[0][2]] == kept.split()
+    assert known.runs[0][2][(), "y"].tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("made_up", "search", "expected"),
+    [(True, True, "c"), (True, False, ""), (False, True, "abc"), (False, False, "abc")],
+)
+def test_made_up_inputs_keep_a_node_in_a_search_alone_and_beyond_the_precision(
+    made_up: bool, search: bool, expected: str
+) -> None:
+    known = Reference(model_of("y = Identity (a)"), Engine("reference"), 1)
+    values = {((), name): np.array([number, -1.0]) for name, number in (("a", 1.0), ("b", 65504.0), ("c", 65505.0))}
+    known.runs.append(("one", {}, values))
+    found = _evidence(known, DataType.FLOAT16, made_up=made_up, search=search)
+    assert "".join(found) == expected
+    assert _evidence(None, DataType.FLOAT16, made_up=made_up, search=search) == {}
