@@ -19,7 +19,7 @@ LOWERING = (
     Page(
         "use-matmul-nbits",
         "rewrite",
-        "A MatMul with a constant weight that is dequantized in blocks becomes MatMulNBits of com.microsoft.",
+        "A MatMul or Gemm of a constant weight that is dequantized in blocks becomes MatMulNBits of com.microsoft.",
         "The option `vendor` requests it, and the target runs the operator: the weight stays in 2, 4 or 8 bits, and the"
         " kernel dequantizes it as it multiplies.",
         "- w = DequantizeLinear <axis = 0, block_size = 32> (codes, scales)\n- y = MatMul (x, w)\n"

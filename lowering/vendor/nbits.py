@@ -1,4 +1,4 @@
-"""MatMul with a weight that is dequantized in blocks as MatMulNBits of com.microsoft, the inverse of its lowering.
+"""MatMul or Gemm of a weight in dequantized blocks as MatMulNBits of com.microsoft, the inverse of its lowering.
 
     w = DequantizeLinear <axis = 0, block_size = 32> (codes, scales)    # int4[K, N], float[K / 32, N]
     y = MatMul (x, w)
@@ -8,7 +8,8 @@ becomes
 The weights are the same numbers, packed as ONNX Runtime's quantizer packs them: a row for each column of the weight,
 the first code in the low bits of a byte, codes of 0 after the last one of the last block, and after the last zero point
 of a row that of the middle, 2 ** (bits - 1). Signed codes are unsigned ones less the middle, which is the zero point of
-a MatMulNBits without one. The sums of the product are added in another order than MatMul adds them.
+a MatMulNBits without one. The products are added in another order than MatMul adds them. What a
+Gemm adds is added by an Add.
 """
 
 from __future__ import annotations
@@ -42,13 +43,14 @@ _REASON = "the same weights, packed for the kernel; it adds the products in anot
 
 
 def matmul_nbits(node: onnx_ir.Node, scene: Scene) -> Replacement | None:
-    """Return the replacement of a MatMul; None for other nodes. Raises ModelError with the reason for a refusal."""
-    if node.op_type != "MatMul" or node.domain not in DEFAULT_DOMAINS:
+    """Return the replacement of a product; None for other nodes. Raises ModelError with the reason for a refusal."""
+    turned = _turned_weight(node)
+    if turned is None:
         return None
-    x, w = node.inputs
-    turn = None if w is None else w.producer()
-    transposed = turn is not None and swaps(turn)
-    dequantize = producer_of(turn.inputs[0] if turn is not None and transposed else w, "DequantizeLinear")
+    x, w = node.inputs[0], node.inputs[1]
+    turn = None if w is None or not swaps(w.producer()) else w.producer()
+    transposed = (turn is not None) != turned
+    dequantize = producer_of(w if turn is None else turn.inputs[0], "DequantizeLinear")
     codes = None if dequantize is None else dequantize.inputs[0]
     held_as = scene.type_of(codes)
     if dequantize is None or codes is None or x is None or held_as is None:
@@ -70,11 +72,26 @@ def matmul_nbits(node: onnx_ir.Node, scene: Scene) -> Replacement | None:
     inputs, sizes = layout.operands(scene, build)
     y = build.typed(_OPERATOR, [x, *inputs], dtype, **sizes)
     build.nodes[-1].domain = CONTRIB_DOMAIN
-    y.name, y.shape = node.outputs[0].name, node.outputs[0].shape
+    y.shape = node.outputs[0].shape
+    added = operand(node, 2)
+    y = y if added is None else build.op("Add", y, added)
+    y.name = node.outputs[0].name
     home = layout.home()
     return Replacement(
         RULE, _REASON, tuple(build.nodes), tuple(made), outputs=(y,), effect=Effect.AS_DEFINED, beside=home
     )
+
+
+def _turned_weight(node: onnx_ir.Node) -> bool | None:
+    """Return True for a Gemm that transposes its weight, False for other products with one, None for other nodes."""
+    if node.op_type not in ("MatMul", "Gemm") or node.domain not in DEFAULT_DOMAINS:
+        return None
+    given = node.attributes
+    if any(attribute.is_ref() for attribute in given.values()) or given.get_int("transA", 0):
+        return None
+    if given.get_float("alpha", 1.0) != 1 or given.get_float("beta", 1.0) != 1:
+        return None
+    return bool(given.get_int("transB", 0))
 
 
 @dataclass(frozen=True)
@@ -85,7 +102,7 @@ class _Layout:
         node: The DequantizeLinear.
         codes: Its first input.
         bits: The bits of a code.
-        transposed: The weight is (N, K), and transposed before the product.
+        transposed: The weight is (N, K), and transposed before or by the product.
     """
 
     node: onnx_ir.Node
@@ -192,7 +209,7 @@ def _packed(rows: NDArray[np.uint8], bits: int, length: int, filler: int) -> NDA
 
 
 def _other_user(value: onnx_ir.Value) -> str | None:
-    """Return what uses codes, or what is dequantized from them, other than as the second operand of a MatMul."""
+    """Return what uses codes, or what is dequantized from them, other than as the second operand of a product."""
     if value.is_graph_output():
         return "the outputs of a graph"
     for user, index in value.uses():
@@ -201,6 +218,6 @@ def _other_user(value: onnx_ir.Value) -> str | None:
             found = _other_user(user.outputs[0])
             if found is not None:
                 return found
-        elif user.op_type != "MatMul" or user.domain not in DEFAULT_DOMAINS or index != 1:
+        elif index != 1 or _turned_weight(user) is None:
             return f"{user.op_type}{f' {user.name}' if user.name else ''}"
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from typing import Any
 
@@ -17,109 +18,18 @@ from castsmith.ir.options import Vendor
 from castsmith.ir.targets import load_target
 from castsmith.lowering import UseVendor
 from castsmith.numerics.errors import OptionError
-from tests.lowering.runtime import LEVELS, Array, run, session
-from tests.lowering.vendor.test_microsoft import model_of
+from tests.lowering.runtime import LEVELS, run, session
+from tests.lowering.vendor.random_products import MICROSOFT, TYPES, WITHOUT, blocked_model, check
+from tests.sampling import SEED
 
-MICROSOFT: dict[str, Any] = {"target": "onnxruntime-cpu", "vendor": "com.microsoft"}
-WITHOUT = "tflite"
-"""A target without operators of vendors."""
-TYPES: dict[str, tuple[int, int, int]] = {
-    "uint8": (8, 0, 21),
-    "int8": (8, -128, 21),
-    "uint4": (4, 0, 21),
-    "int4": (4, -8, 21),
-    "uint2": (2, 0, 25),
-    "int2": (2, -2, 25),
-}
-"""Bits, least number and first opset of each type."""
 needs_opset_25 = pytest.mark.skipif(onnx.defs.onnx_opset_version() < 25, reason="onnx has no int2")
 
 
-def tensors(proto: onnx.ModelProto) -> list[Array]:
-    """Return the initializers that the first node reads, in its order."""
-    held = {tensor.name: numpy_helper.to_array(tensor) for tensor in proto.graph.initializer}
-    return [held[name] for name in proto.graph.node[0].input if name in held]
-
-
-def attributes(node: onnx.NodeProto) -> dict[str, Any]:
-    return {each.name: helper.get_attribute_value(each) for each in node.attribute}
-
-
-def packed_model(seed: int) -> onnx.ModelProto:
-    """Return a random MatMulNBits of 2 or 4 bits, packed as ONNX Runtime's quantizer packs: unused codes are 0, unused
-    zero points the middle."""
-    rng = np.random.default_rng(seed)
-    bits, block = int(rng.choice([2, 4])), int(rng.choice([16, 32, 64, 128]))
-    depth, width = int(rng.integers(1, 150)), int(rng.integers(1, 9))
-    blocks, floats = -(-depth // block), (np.float32, np.float16)[int(rng.integers(2))]
-    codes = rng.integers(0, 2**bits, (width, blocks * block), dtype=np.uint8)
-    codes[:, depth:] = 0
-    held = {"b": pack(codes, bits).reshape(width, blocks, -1), "s": rng.normal(0, 1, (width, blocks)).astype(floats)}
-    if rng.integers(2):
-        points = np.full((width, -(-blocks * bits // 8) * 8 // bits), 2 ** (bits - 1), np.uint8)
-        points[:, :blocks] = rng.integers(0, 2**bits, (width, blocks))
-        held["z"] = pack(points, bits)
-    x = np.zeros((2, depth), floats)
-    return model_of("MatMulNBits", x, held, 25, K=depth, N=width, bits=bits, block_size=block)
-
-
-def pack(codes: Array, bits: int) -> Array:
-    """Return codes in the bits of bytes, the first in the lowest."""
-    shifted = codes.reshape(len(codes), -1, 8 // bits).astype(int) << (np.arange(8 // bits) * bits)
-    return shifted.sum(axis=2).astype(np.uint8)
-
-
 @needs_opset_25
-@pytest.mark.parametrize("seed", range(40))
-def test_matmul_nbits_comes_back_with_the_same_bytes(seed: int) -> None:
-    model = packed_model(seed)
-    standard = castsmith.optimize(model, target=WITHOUT, passes=["lower-custom"]).model
-    assert not any(node.domain for node in standard.graph)
-    back = onnx_ir.to_proto(castsmith.optimize(standard, **MICROSOFT).model)
-    (node,) = back.graph.node
-    assert (node.op_type, node.domain) == ("MatMulNBits", "com.microsoft")
-    assert attributes(node) == attributes(model.graph.node[0])
-    for new, old in zip(tensors(back), tensors(model), strict=True):
-        assert (new.dtype, new.shape) == (old.dtype, old.shape)
-        np.testing.assert_array_equal(new.view(np.uint8), old.view(np.uint8))
-
-
-def blocked_model(
-    name: str, *, transposed: bool = False, points: bool = False, size: tuple[int, int, int] = (70, 5, 32), **given: Any
-) -> tuple[onnx.ModelProto, Array]:
-    """Return DequantizeLinear in blocks and MatMul, and the weight; sums of 0 and 1 times it are exact in any order."""
-    bits, least, _ = TYPES[name]
-    depth, width, block = size
-    rng = np.random.default_rng([bits, depth])
-    dtype = np.dtype(getattr(ml_dtypes, name, name))
-    codes = rng.integers(least, least + 2**bits, (depth, width))
-    scales = 2.0 ** rng.integers(-2, 1, (-(-depth // block), width))
-    zeros = rng.integers(least, least + 2**bits, scales.shape) if points else np.zeros(scales.shape, int)
-
-    def spread(array: Array) -> Array:
-        return np.repeat(array, block, 0)[:depth]
-
-    weight = ((codes - spread(zeros)) * spread(scales)).astype(np.float32)
-    held: dict[str, Array] = {"q": codes.astype(dtype), "s": scales.astype(np.float32)}
-    held |= {"z": zeros.astype(dtype)} if points else {}
-    initializers = [
-        onnx_ir.to_proto(onnx_ir.tensor(np.ascontiguousarray(array.T) if transposed else array, name=key))
-        for key, array in held.items()
-    ]
-    layout: dict[str, Any] = {"axis": 1 if transposed else 0, "block_size": block}
-    nodes = [helper.make_node("DequantizeLinear", list(held), ["d"], **layout)]
-    if transposed:
-        nodes.append(helper.make_node("Transpose", ["d"], ["w"], perm=[1, 0]))
-    else:
-        nodes[0].output[0] = "w"
-    nodes += given.get("nodes", [helper.make_node("MatMul", ["x", "w"], ["y"])])
-    inputs = [helper.make_tensor_value_info("x", 1, ["M", depth]), *given.get("inputs", [])]
-    graph = helper.make_graph(nodes, "g", inputs, [helper.make_tensor_value_info("y", 1, None)], initializers)
-    opset = max(TYPES[name][2], given.get("opset", 0))
-    model = helper.make_model(
-        graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=13 if opset > 23 else 10
-    )
-    return model, weight
+@pytest.mark.parametrize("number", range(40))
+def test_random_products_from_each_form_to_the_other(number: int) -> None:
+    """Another draw in each run of what `python -m tests.lowering.vendor.random_products 2000` takes."""
+    check(40 * random.Random(f"{SEED} {number}").randrange(1000) + number)
 
 
 def written(model: onnx.ModelProto, **options: Any) -> tuple[onnx.ModelProto, list[str]]:
@@ -171,6 +81,24 @@ def test_products_that_share_a_weight_share_its_bytes() -> None:
     assert len(new.graph.initializer) == 3
     x = np.eye(70, dtype=np.float32)
     np.testing.assert_array_equal(run(session(new), {"x": x})[0], 3 * x @ weight)
+
+
+@pytest.mark.parametrize(("turned", "by_gemm"), [(False, False), (True, False), (True, True)])
+def test_gemm_without_factors(turned: bool, by_gemm: bool) -> None:
+    c = helper.make_tensor_value_info("c", 1, [5])
+    for alpha in (1.0, 2.0):
+        gemm = helper.make_node("Gemm", ["x", "d" if by_gemm else "w", "c"], ["y"], alpha=alpha, transB=int(by_gemm))
+        model, weight = blocked_model("int4", transposed=turned, nodes=[gemm], inputs=[c])
+        if by_gemm:
+            del model.graph.node[1]
+        new, refused = written(model)
+        assert not refused
+        if alpha != 1:
+            assert "MatMulNBits" not in {node.op_type for node in new.graph.node}
+            continue
+        assert [node.op_type for node in new.graph.node] == ["MatMulNBits", "Add"]
+        given = {"x": np.eye(70, dtype=np.float32), "c": np.arange(5, dtype=np.float32)}
+        np.testing.assert_array_equal(run(session(new), given)[0], weight + given["c"])
 
 
 def branch(name: str, nodes: list[onnx.NodeProto]) -> onnx.GraphProto:
