@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import product
 from math import prod
 
 import pytest
@@ -117,6 +118,10 @@ def test_costs() -> None:
         fewest = problem.of_fewest_casts()
         assert fewest.cost(problem.kept) == TIME * (total + (1 << 40) * casts) + CAST * casts
         assert problem.launch == LAUNCH_BYTES
+        for chosen in product(*(move.choices for move in problem.moves)):
+            apart = Problem(problem.moves, problem.roots, problem.casting, launch=1 << 40)
+            assert problem.cost(chosen) <= IMPOSSIBLE  # the plans of this cost are not those of the other
+            assert fewest.cost(chosen) == apart.cost(chosen)
         best = [fewest.bytes_and_casts(chosen)[1] for chosen in (solve.solve(fewest)[0], problem.kept)]
         assert best[0] <= best[1]
 

@@ -322,4 +322,21 @@ FURTHER: dict[str, tuple[tuple[str, ...], str]] = {
         '<ir_version: 8, opset_import: ["local": 1]> g (float[4,4] x) => (float[4,4] y) { y = local.f (x) }'
         ' <domain: "local", opset_import: ["": 17]> f (p) => (r) { w = Constant <value_float = 0.5> () q = MatMul (p, p) e = Exp (q) r = Mul (e, w) }',
     ),
+    "a function of opset 5": (
+        ("convert-precision for tensorrt-10",),
+        _graph(
+            "b = local.f (a) y = MatMul (b, w)",
+            more='<domain: "local", opset_import: ["": 5]> f (p) => (r) { q = MatMul (p, p) e = Exp (q) r = MatMul (e, q) }',
+        ),
+    ),
+    "a scan before bfloat16": (
+        ("convert-precision{to=bfloat16 lower=*}", "convert-precision{lower=*}"),
+        _graph(
+            "y, z = Scan <num_scan_inputs = 1, body = b (float[4,4] p, float[4,4] q) => (float[4,4] u, float[4,4] v)"
+            " { u = MatMul (p, q) v = MatMul (q, q) }> (a, xs)",
+            opset=13,
+            inputs="float[3,4,4] xs",
+            outputs="float[3,4,4] z",
+        ),
+    ),
 }  # fmt: skip
