@@ -6,14 +6,16 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx.parser
 import onnx_ir
 import pytest
 from onnx_ir import DataType
 
+from castsmith.ir.inference import Session
 from castsmith.ir.records import Effect
 from castsmith.ir.targets import load_target
 from castsmith.lowering.formats import all_codes
-from castsmith.lowering.interface import wide_type
+from castsmith.lowering.interface import convert_inputs, convert_outputs, wide_type
 from castsmith.lowering.pipeline import optimize
 from castsmith.lowering.registry import OptionError
 from castsmith.numerics.cast.convert import cast
@@ -71,3 +73,28 @@ def test_an_unknown_interface_is_refused(name: str):
     model: Any = model_of("agraph (float[N] x) => (float[N] y) { y = Identity (x) }")
     with pytest.raises(OptionError, match=r"unknown interface 'codes'; expected 'stored' or 'wide'"):
         optimize(model, target=ANDROID, passes=[f"{name}{{interface=codes}}"])
+
+
+def test_a_default_a_sequence_and_other_types_stay() -> None:
+    text = """<ir_version: 10, opset_import: ["" : 23]>
+        g (float8e4m3fn[2] x, float8e5m2[2] e, float8e4m3fn[2] k, int8[2] i, seq(float[2]) s)
+        => (float8e4m3fn[2] y, float8e4m3fn[2] y2, float8e5m2[2] e, int8[2] i, seq(float[2]) s)
+        <float8e4m3fn[2] k = {1, 2}> { y = Identity (x) z = Identity (k) y2 = Transpose (z) }"""
+    model = onnx_ir.from_proto(onnx.parser.parse_model(text))
+    types = {DataType.FLOAT8E4M3FN: DataType.FLOAT, DataType.FLOAT8E5M2: DataType.FLOAT16}
+    session_of_run = Session(model)
+    made = convert_inputs(session_of_run, "p", "r", types, "tried")
+    assert [(each.site.node, each.before, each.after) for each in made] == [
+        ("x", "float8e4m3fn[2] x", "float[2] x"),
+        ("e", "float8e5m2[2] e", "float16[2] e"),
+    ]
+    assert {each.reason for each in made} == {"inputs and outputs were tried"}
+    first, second = list(model.graph)[:2]
+    assert [(node.op_type, node.attributes.get_int("saturate")) for node in (second, first)] == [
+        ("Cast", None),
+        ("Cast", 0),
+    ]
+    made = convert_outputs(session_of_run, "p", "r", types, "tried", {model.graph.outputs[0]})
+    assert [each.site.node for each in made] == ["y"]
+    assert convert_outputs(session_of_run, "p", "r", {}, "tried") == []
+    assert convert_inputs(session_of_run, "p", "r", types, "tried") == []

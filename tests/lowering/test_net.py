@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import onnx.parser
 import onnx_ir
 import pytest
 
 import castsmith
-from castsmith.ir.records import Effect, Rewrite, Site, ValueItem
+from castsmith.ir.records import Effect, Rewrite, Site, TextItem, ValueItem
 from castsmith.lowering.net import net_rewrites
 from tests.cli.helpers import MIXED
 
@@ -56,6 +58,45 @@ def test_a_composed_rewrite_names_its_rules_and_the_effect_that_is_not_exact() -
     (found,) = net_rewrites(steps("a>b", "b>c"), empty)
     assert (found.pass_name, found.rule, found.reason) == ("p", "r0 + r1", "why")
     assert (found.site, found.effect) == (Site("g0"), Effect.REPAIR)
+
+
+@pytest.mark.parametrize(
+    ("saved", "total"), [((None, None), None), ((3, None), 3), ((3, -1), 2), ((0, 0), 0), ((None, 0), 0), ((4, -4), 0)]
+)
+def test_the_bytes_of_all_steps_are_added(saved: tuple[int | None, ...], total: int | None) -> None:
+    empty = onnx_ir.from_proto(onnx.parser.parse_model(MIXED))
+    each = [replace(step, saved_bytes=size) for step, size in zip(steps("a>b", "b>c"), saved, strict=True)]
+    (found,) = net_rewrites(each, empty)
+    assert found.saved_bytes == total
+
+
+@pytest.mark.parametrize(
+    ("second", "removed", "made"),
+    [
+        ((("b",), ("c",)), ["t", "a", "u"], ["c", "s"]),
+        ((("b", "s"), ("c",)), ["t", "a", "u"], ["c"]),
+        ((("b",), ("a", "t")), ["u"], ["s"]),
+        ((("b",), ("c", "u", "t")), ["a"], ["c", "s"]),
+    ],
+)
+def test_text_that_makes_no_value_is_kept_unless_both_sides_have_it(
+    second: tuple[tuple[str, ...], ...], removed: list[str], made: list[str]
+) -> None:
+    """Letters from s on are text, such as an opset."""
+    empty = onnx_ir.from_proto(onnx.parser.parse_model(MIXED))
+
+    def items(letters: tuple[str, ...]) -> list[TextItem | ValueItem]:
+        return [TextItem(each) if each >= "s" else ValueItem(each, content="1") for each in letters]
+
+    changes = ((("t", "a", "u"), ("b", "s")), second)
+    each = [Rewrite("p", "r", Site("g"), removed=items(a), made=items(b), reason="why") for a, b in changes]
+    found = net_rewrites(each, empty)
+    shown = [[getattr(item, "name", item.code) for item in side] for one in found for side in (one.removed, one.made)]
+    expected = [
+        [each for each in removed if each != "s"],
+        [each for each in made if each != "s" or "s" not in second[0]],
+    ]
+    assert shown == expected
 
 
 def test_a_notebook_hides_promotions_unless_asked_for() -> None:
