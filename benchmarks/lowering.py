@@ -1,12 +1,14 @@
-"""How fast lowered casts run in ONNX Runtime, as ratios to its own kernels: 4M floats, median of several runs.
+"""How fast lowered casts run in ONNX Runtime, as ratios to its own kernels: above 1 means faster. Prints Markdown.
 
-python -m benchmarks.lowering [--elements N] [--runs N] [--threads N]
+    python -m benchmarks.lowering [--elements N] [--runs N] [--threads N]
+
+All take turns, and the least times of several runs are compared: processor time in one thread, elapsed time in more.
+"there and back" is rounded in place if the encoding supports that.
 """
 
 from __future__ import annotations
 
 import argparse
-import statistics
 import time
 from collections.abc import Callable
 from typing import Any
@@ -49,6 +51,7 @@ def model_of(write: Write, source: DataType, opset: int) -> onnx.ModelProto:
 
 def runner(model: onnx.ModelProto, x: Any, threads: int) -> Callable[[], float]:
     """Runs the model once, input and output bound beforehand, and gives the seconds that took."""
+    clock = time.process_time if threads == 1 else time.perf_counter
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     opened = onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
@@ -62,9 +65,9 @@ def runner(model: onnx.ModelProto, x: Any, threads: int) -> Callable[[], float]:
     binding.bind_output("y")
 
     def once() -> float:
-        began = time.perf_counter()
+        began = clock()
         opened.run_with_iobinding(binding)
-        return time.perf_counter() - began
+        return clock() - began
 
     once()
     return once
@@ -80,7 +83,7 @@ def native(to: DataType, *types: DataType) -> Write:
 
 
 def measured(to: DataType, given: argparse.Namespace) -> dict[str, float]:
-    """Median seconds of each conversion; all of them in turn in each run, so that a slow moment is slow for all."""
+    """Least seconds of each conversion; all of them in turn in each run, so that a slow moment is slow for all."""
     x = np.random.default_rng(0).normal(0, 10, given.elements).astype(np.float32)
     codes = np.random.default_rng(0).integers(0, 256, given.elements).astype(np.uint8)
     writes: dict[str, tuple[Write, DataType, int]] = {
@@ -105,7 +108,7 @@ def measured(to: DataType, given: argparse.Namespace) -> dict[str, float]:
     for _ in range(given.runs):
         for name, once in runners.items():
             taken[name].append(once())
-    return {name: statistics.median(times) for name, times in taken.items()}
+    return {name: min(times) for name, times in taken.items()}
 
 
 def main() -> None:
@@ -114,19 +117,22 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=7)
     parser.add_argument("--threads", type=int, default=1)
     given = parser.parse_args()
-    print(f"{given.elements} elements, {given.threads} threads, median of {given.runs} runs; above 1 is faster")
+    names = [s.value for s in Encoding]
+    heads = [
+        "type",
+        "native encode, ns",
+        "decode",
+        *(f"{s} encode" for s in names),
+        *(f"{s} there and back" for s in names),
+    ]
+    print(f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
     for to in FLOAT8_TYPES:
         took = measured(to, given)
-        milliseconds = ", ".join(
-            f"{name} {took[f'native {name}'] * 1e3:.1f} ms" for name in ("encode", "decode", "both")
-        )
-        print(f"{type_name(to)}: decode {took['native decode'] / took['decode']:.2f}  (native: {milliseconds})")
-        for s in Encoding:
-            ratios = [f"encode {took['native encode'] / took[f'{s.value} encode']:.2f}"]
-            ratios.append(f"there and back {took['native both'] / took[f'{s.value} both']:.2f}")
-            if f"{s.value} in place" in took:
-                ratios.append(f"in place {took['native both'] / took[f'{s.value} in place']:.2f}")
-            print(f"  {s.value:8} {'  '.join(ratios)}", flush=True)
+        ratios = [took["native decode"] / took["decode"]]
+        ratios += [took["native encode"] / took[f"{s} encode"] for s in names]
+        ratios += [took["native both"] / took.get(f"{s} in place", took[f"{s} both"]) for s in names]
+        cells = [type_name(to), f"{took['native encode'] / given.elements * 1e9:.1f}", *(f"{r:.2f}" for r in ratios)]
+        print(f"| {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":
