@@ -207,7 +207,7 @@ def half_of_float(values: npt.NDArray[np.float32], work: Workspace) -> npt.NDArr
         large = size >= _TOO_LARGE
         of_large = _half_of_large(size[large])
     other = np.bitwise_and(size, _INFINITY, out=work.words("other", bits.shape))
-    np.maximum(other, _SMALLEST_NORMAL, out=other)
+    np.clip(other, _SMALLEST_NORMAL, _INFINITY, out=other)  # np.maximum with a number takes three times as long
     other += _POWER
     codes = size
     np.add(size.view(np.float32), other.view(np.float32), out=codes.view(np.float32))
