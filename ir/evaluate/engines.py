@@ -33,7 +33,7 @@ from castsmith.ir.errors import ModelError
 from castsmith.ir.evaluate import EngineName
 from castsmith.ir.evaluate.promotion import Array, dtype_of
 from castsmith.ir.evaluate.worker import TIMED, receive, send
-from castsmith.ir.ops import QONNX_DOMAINS
+from castsmith.ir.ops import DEFAULT_DOMAINS, QONNX_DOMAINS
 from castsmith.numerics.errors import present
 
 ENGINES = get_args(EngineName)
@@ -271,6 +271,9 @@ class Engine:
             self._runs[key] = self._prepared(node, operands, imports, feeds, constant, extra or {})
         who, prepared = self._runs[key]
         self.note(who, node.op_type)
+        gathered = _gathered(node, operands) if who == "reference" else None
+        if gathered is not None:
+            return [gathered]
         given = {name: array for name, array in feeds.items() if name not in prepared.fixed}
         try:
             return _placed(node, prepared.run(given, seconds))
@@ -385,6 +388,21 @@ def _alone(
     model = onnx.helper.make_model(graph, opset_imports=opsets)
     model.ir_version = min(model.ir_version, 10)
     return model
+
+
+def _gathered(node: onnx_ir.Node, operands: Sequence[Array | None]) -> Array | None:
+    """Return the result of a GatherElements; None for other operators.
+
+    The reference implementation of ONNX refuses tables of more than 64 elements along the axis.
+    """
+    if node.op_type != "GatherElements" or node.domain not in DEFAULT_DOMAINS:
+        return None
+    table, index = operands[:2]
+    axis = node.attributes.get_int("axis", 0) or 0
+    if table is None or index is None or table.ndim != index.ndim or not -table.ndim <= axis < table.ndim:
+        return None
+    across = [shape[:axis] + shape[axis % table.ndim + 1 :] for shape in (table.shape, index.shape)]
+    return np.take_along_axis(table, index.astype(np.int64), axis) if across[0] == across[1] else None
 
 
 def _placed(node: onnx_ir.Node, results: Sequence[Any]) -> list[Array]:

@@ -20,6 +20,7 @@ from castsmith.lowering import LowerFloat8
 from castsmith.lowering.net import net_rewrites
 from castsmith.numerics.errors import OptionError
 from castsmith.passes import FoldConstants, SimplifyCasts
+from tests.evaluator import evaluate
 
 
 def matmul() -> onnx.ModelProto:
@@ -193,3 +194,24 @@ def test_a_budget_holds_for_all_runs_of_a_pass_exactly(budget: int, folded: int,
         model.graph.initializer.append(onnx.helper.make_tensor(name, 3, [8], range(first, first + 8)))
     found = castsmith.optimize(model, max_total_growth=budget, passes=["fold-constants"] * rounds)
     assert sum(node.op_type == "Cast" for node in found.model.graph) == 2 - folded
+
+
+@pytest.mark.parametrize("axis", [0, -1])
+def test_the_reference_engine_reads_tables_of_any_length(axis: int) -> None:
+    """The reference implementation of ONNX refuses a GatherElements of more than 64 elements along the axis."""
+    codes = """<ir_version: 9, opset_import: ["": 19]> g (float8e4m3fn[2] x, float[2] v) => (float[2] y) {
+        c = Cast <to = 1> (x) y = Mul (c, v) }"""
+    given = [("one", {"x": np.array([1.5, -448], DataType.FLOAT8E4M3FN.numpy()), "v": np.array([2, 3], np.float32)})]
+    found = castsmith.optimize(
+        parse_model(codes), target="onnxruntime-android", verify="reference", verify_inputs=given
+    )
+    assert "GatherElements" in {node.op_type for node in found.model.graph}
+    assert found.verdict is not None
+    assert found.verdict.mismatch is None
+    shape, index = ("100,2", "3,2") if axis == 0 else ("2,100", "2,3")
+    text = f"""<ir_version: 9, opset_import: ["": 19]> g (float[{shape}] x, int32[{index}] i) => (float[{index}] y) {{
+        y = GatherElements <axis = {axis}> (x, i) }}"""
+    x, i = np.arange(200, dtype=np.float32), np.array([99, -1, 0, 1, 2, 70], np.int32)
+    x, i = (array.reshape([int(dim) for dim in dims.split(",")]) for array, dims in ((x, shape), (i, index)))
+    (y,) = evaluate(onnx_ir.from_onnx_text(text), {"x": x, "i": i})
+    assert y.tolist() == np.take_along_axis(x, i.astype(np.int64), axis).tolist()
