@@ -61,7 +61,7 @@ def test_constants_that_move_to_another_type() -> None:
 
 
 def test_arrays_on_the_way_to_a_conversion() -> None:
-    """What the constants of the model take, the growth of one node, and a MiB."""
+    """They take at most the bytes of the constants of the model, of the growth of one node, and a MiB."""
     text = "() => (float16[1] y) { a = Expand (w, s) b = Slice (a, o, i) y = Cast <to = 10> (b) }"
     arrays = {"w": np.ones(1, np.float32), "o": np.array([5]), "i": np.array([6])}
     for growth in (0, 4096):
