@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import onnx
 import onnx_ir
 import pytest
 from onnx_ir import DataType
 
+from castsmith.ir.records import Effect, RewriteResult
 from castsmith.ir.targets import Target
 from castsmith.lowering.float8.lower import LowerFloat8
+from castsmith.numerics.errors import OptionError
 from castsmith.numerics.types import CODED_TYPES
 from tests.evaluator import evaluate
 from tests.lowering.float8.test_float8 import model_of
@@ -223,3 +227,87 @@ def test_integers_that_the_target_has_are_clamped(to: int) -> None:
     (y,) = evaluate(model, {"x": x, "s": np.array(127, np.uint8)})
     limits = np.iinfo(DataType(to).numpy())
     assert y.tolist() == [limits.min, limits.max, 0, 2, 2, max(-4, limits.min)]
+
+
+EVERY_KIND = """g (float[4] x, float s, int8[4] i, float8e4m3fn[4] k)
+    => (float8e4m3fn[4] c, float[4] y, float8e4m3fn[4] q, float[4] r, bool[4] n, float8e4m3fn[4] m, float8e5m2[4] j,
+        float8e8m0[4] e, float[4] p, float16[4] h) {
+    c = Cast <to = 17> (x) d = Cast <to = 17> (x) y = Cast <to = 1> (d) q = QuantizeLinear <output_dtype = 17> (x, s)
+    r = DequantizeLinear (k, s) n = IsNaN (k) m = Transpose (k) j = Cast <to = 19> (i) e = Cast <to = 24> (x)
+    u = QuantizeLinear <output_dtype = 17> (x, s) p = DequantizeLinear (u, s) h = Cast <to = 10> (k) }"""
+HOW = {
+    "bitcast": "the schema's rounding, as integer arithmetic on the bits",
+    "table": "the schema's rounding of every value of the upper 16 bits, the lower ones kept as one sticky bit",
+    "ufp": "the schema's rounding, to integer steps of the format, by Rump's unit in the first place",
+    "ladder": "the schema's rounding, as exact products of powers of two and one Round",
+    "codec": "a table of the 256 codes, made by the codec",
+    "rounded": "the codes are made from floats, so those are rounded in place",
+    "decoded": "the codes are only decoded, which is rounding in place",
+    "moved": "only moves elements, so it moves their codes in the same way",
+    "opset": "this opset introduces BitCast; every other node has the same meaning under it",
+}
+BIT_CAST = replace(LACKS, newest_opset=26, sequence_operators={"BitCast": 26})
+WRITTEN = replace(LACKS, as_written="read")
+ENCODINGS: list[tuple[Target, str, int, str, bool]] = [
+    (BIT_CAST, "auto", 26, "table", False),
+    (BIT_CAST, "auto", 25, "table", True),
+    (replace(BIT_CAST, newest_opset=25), "auto", 25, "ladder", False),
+    (BIT_CAST, "bitcast", 26, "bitcast", False),
+    (BIT_CAST, "ladder", 25, "ladder", False),
+    (BIT_CAST, "ufp", 25, "ufp", False),
+    (LACKS, "auto", 25, "ladder", False),
+    (WRITTEN, "auto", 25, "ufp", False),
+    (WRITTEN, "ladder", 25, "ladder", False),
+]
+
+
+@pytest.mark.parametrize(("target", "asked", "opset", "used", "moved"), ENCODINGS)
+def test_each_record_states_the_encoding_and_what_becomes_of_nan(
+    target: Target, asked: str, opset: int, used: str, moved: bool
+) -> None:
+    """Only arithmetic loses the sign of NaN, of a signed type that has one, made from floats."""
+    if opset > onnx.defs.onnx_opset_version():
+        pytest.skip(f"needs an onnx that knows opset {opset}")
+    result = LowerFloat8(target, sequence=asked)(model_of(EVERY_KIND, opset))  # pyright: ignore[reportArgumentType]
+    assert isinstance(result, RewriteResult)
+    assert result.records.diagnostics == []
+    keys = {text: name for name, text in HOW.items()}
+    found = [each for each in result.records.rewrites if each.rule != "store-as-codes"]
+    told = [f"{each.site.op or each.rule} {keys[each.reason]}" for each in found]
+    inside = ("decoded", "rounded") if used != "bitcast" else (used, "codec")
+    assert told == [
+        "Transpose moved",
+        f"Cast {used}",
+        f"Cast {inside[0]}",
+        f"Cast {inside[1]}",
+        f"QuantizeLinear {used}",
+        "DequantizeLinear codec",
+        "IsNaN codec",
+        f"Cast {used}",
+        f"Cast {used}",
+        f"QuantizeLinear {inside[0]}",
+        f"DequantizeLinear {inside[1]}",
+        "Cast codec",
+        *(["opset opset"] if moved else []),
+    ]
+    lost = [index for index, each in enumerate(found) if each.effect is Effect.BIT_EXACT_BUT_NAN]
+    assert lost == ([1, 2, 3, 4, 9, 10] if used in ("ladder", "ufp") else [])
+    assert {each.effect for each in found} <= {Effect.BIT_EXACT, Effect.BIT_EXACT_BUT_NAN}
+    stored = [(each.site.node, each.effect, each.reason) for each in result.records.rewrites if each not in found]
+    types = {"k": F8, "c": F8, "q": F8, "m": F8, "j": "float8e5m2", "e": "float8e8m0"}
+    assert stored == [
+        (name, Effect.INTERFACE, f"its codes, a byte each, because t has no {dtype}") for name, dtype in types.items()
+    ]
+
+
+@pytest.mark.parametrize("asked", ["bitcast", "table"])
+def test_an_encoding_that_needs_bitcast_is_refused_without_it(asked: str) -> None:
+    for target in (LACKS, replace(BIT_CAST, newest_opset=25)):
+        with pytest.raises(OptionError) as error:
+            LowerFloat8(target, sequence=asked)(model_of(EVERY_KIND, 25))  # pyright: ignore[reportArgumentType]
+        assert str(error.value) == f"encoding '{asked}' is impossible: t has no BitCast."
+    inputs = "float s, float[1,1,4,4] a, float[1,4] b, int64[1] v,"
+    kept = EVERY_KIND.replace("c = Cast", "o = RoiAlign (a, b, v) c = Cast").replace("float s,", inputs)
+    dropped = replace(BIT_CAST, dropped={DataType.FLOAT: {"RoiAlign": 26}})
+    with pytest.raises(OptionError, match=r"cannot move to opset 26, because"):
+        LowerFloat8(dropped, sequence=asked)(model_of(kept, 25))  # pyright: ignore[reportArgumentType]
