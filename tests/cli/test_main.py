@@ -277,6 +277,7 @@ def test_an_unknown_name_is_answered_by_the_most_similar(castsmith: Command, wor
     assert ended.err.endswith(f"{text}\n")
 
 
+@pytest.mark.usefixtures("one_process")
 def test_quiet_prints_errors_alone(castsmith: Command, tmp_path: Path) -> None:
     a, b = write_model(tmp_path / "a.onnx", MIXED), write_model(tmp_path / "b.onnx", CLEAN)
     out = tmp_path / "out.onnx"
@@ -293,6 +294,7 @@ def test_quiet_prints_errors_alone(castsmith: Command, tmp_path: Path) -> None:
     assert '"rewrites"' in castsmith("optimize", a, "-o", out, "-q", "--json").out
 
 
+@pytest.mark.usefixtures("one_process")
 def test_a_dry_run_writes_nothing(castsmith: Command, tmp_path: Path) -> None:
     a, b = write_model(tmp_path / "a.onnx", MIXED), write_model(tmp_path / "b.onnx", CLEAN)
     before = sorted((path, path.read_bytes()) for path in tmp_path.rglob("*"))

@@ -6,6 +6,7 @@ import itertools
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
-from tests.cli.helpers import CLEAN, MIXED, Command, is_one_sentence, write_model
+from tests.cli.helpers import CLEAN, MIXED, Command, Ended, is_one_sentence, write_model
 from tests.sampling import sampled
 
 Process = subprocess.CompletedProcess[bytes]
@@ -57,19 +58,34 @@ def test_a_model_goes_in_and_out(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.onnx", "b.onnx", "c.onnx", "r.json"]
 
 
-def test_a_model_to_look_at_comes_from_standard_input(tmp_path: Path) -> None:
+Look = Callable[[str, bytes], Ended]
+
+
+@pytest.fixture
+def look(castsmith: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Look:
+    """The command in this process, which reads bytes as its standard input and prints text."""
+    monkeypatch.chdir(tmp_path)
+
+    def run_here(words: str, given: bytes) -> Ended:
+        monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(given)))
+        return castsmith(*words.split())
+
+    return run_here
+
+
+def test_a_model_to_look_at_comes_from_standard_input(look: Look, tmp_path: Path) -> None:
     mixed = write_model(tmp_path / "a.onnx", MIXED).read_bytes()
     write_model(tmp_path / "b.onnx", CLEAN)
     for words, code in (
         *[("check -", 1), ("check b.onnx - --json", 1), ("check - --format sarif", 1), ("diff - b.onnx", 1)],
         *[("diff b.onnx - --format html", 1), ("diff - a.onnx", 0), ("verify - a.onnx --sets 1 --json", 0)],
     ):
-        ended = run(tmp_path, words, mixed)
-        assert (ended.returncode, said(ended)) == (code, ""), words
-        assert ended.stdout
+        ended = look(words, mixed)
+        assert (ended.code, ended.err) == (code, ""), words
+        assert ended.out
 
 
-def test_weights_of_a_stream(tmp_path: Path) -> None:
+def test_weights_of_a_stream(look: Look, tmp_path: Path) -> None:
     given, whole = write_external(tmp_path)
     ended = run(tmp_path, "optimize - -o -", given)
     assert ended.returncode == 0
@@ -78,17 +94,17 @@ def test_weights_of_a_stream(tmp_path: Path) -> None:
     for got, want in zip(found.graph.initializer, whole.graph.initializer, strict=True):
         assert got.data_location == onnx.TensorProto.DEFAULT
         assert numpy_helper.to_array(got).tobytes() == numpy_helper.to_array(want).tobytes()
-    ended = run(tmp_path, "check -", given)
-    assert ended.returncode == 2
-    assert "standard input: tensor 'w' keeps its data in 'a.data', which is missing" in said(ended)
+    refused = look("check -", given)
+    assert refused.code == 2
+    assert "standard input: tensor 'w' keeps its data in 'a.data', which is missing" in refused.err
 
 
-def test_arrays_come_from_standard_input(tmp_path: Path) -> None:
+def test_arrays_come_from_standard_input(look: Look, tmp_path: Path) -> None:
     write_model(tmp_path / "a.onnx", CLEAN)
     np.savez(tmp_path / "x.npz", x=np.array([1, -1], np.float32))
-    ended = run(tmp_path, "verify a.onnx a.onnx --inputs -", (tmp_path / "x.npz").read_bytes())
-    assert (ended.returncode, said(ended)) == (0, "")
-    assert "standard input: not an .npz" in said(run(tmp_path, "verify a.onnx a.onnx --inputs -", b"x"))
+    ended = look("verify a.onnx a.onnx --inputs -", (tmp_path / "x.npz").read_bytes())
+    assert (ended.code, ended.err) == (0, "")
+    assert "standard input: not an .npz" in look("verify a.onnx a.onnx --inputs -", b"x").err
 
 
 @pytest.mark.parametrize(
