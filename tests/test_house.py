@@ -51,6 +51,7 @@ def test_no_folder_holds_more_modules_than_one_can_survey() -> None:
     assert {folder: count for folder, count in counts.items() if count > MOST_MODULES} == {}
 
 
+@pytest.mark.every_case
 def test_no_module_and_no_function_is_too_long_to_read() -> None:
     for path in house.modules(ROOT, (*FOLDERS, "tests")):
         assert house.sizes(path).lines <= MOST_LINES, name_of(path)

@@ -157,6 +157,7 @@ def docstring_comments(path: Path) -> Iterator[int]:
 
 
 @pytest.mark.parametrize("part", ALLOWED)
+@pytest.mark.every_case
 def test_texts_are_plain(part: str) -> None:
     found = list(findings(part))
     assert len(found) <= ALLOWED[part], "\n".join(found)

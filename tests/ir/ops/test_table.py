@@ -315,6 +315,7 @@ def test_what_lists_operators_is_found() -> None:
         assert max(map(len, _collections(ast.parse(text)))) == count, text
 
 
+@pytest.mark.every_case
 def test_no_other_module_lists_operators() -> None:
     """A set of more than three operators is a fact about them, which belongs into their rows."""
     for package in FOLDERS:
