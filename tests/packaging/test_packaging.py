@@ -108,7 +108,6 @@ def required(requirements: list[str]) -> set[str]:
     return {name[0].lower().replace("_", "-") for name in names if name}
 
 
-@pytest.mark.every_case
 def test_each_dependency_is_declared_and_imported() -> None:
     """An import that is only there because of a dependency's dependency breaks when that one changes."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

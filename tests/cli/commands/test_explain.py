@@ -27,6 +27,7 @@ GIVEN_ELSEWHERE = {
 """Files that pass a code on in a variable, and the codes that they give."""
 
 
+@pytest.mark.every_case
 def test_every_code_of_the_source_has_a_page() -> None:
     found = codes_in_source()
     lacking = [
