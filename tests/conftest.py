@@ -26,7 +26,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Keep a sample of the tests, unless files are named or the run is complete.
 
     Of a test that has many cases some are kept: fewer of a slow one, about a second of them. Of the slow tests without
-    cases a third are kept in a quick run. A test marked `every_case` is kept with all of its cases; so are the cases that
+    cases a third are kept in a quick run. A test marked `every_case` is kept with all of its cases; so are those that
     `sampled` drew itself, unless they are slow.
     """
     if sampling.COMPLETE or not all(Path(argument).is_dir() for argument in config.args):
@@ -51,7 +51,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def slow_tests() -> dict[str, float]:
     """Return the seconds of each case of a slow test; of none in a run that is not quick."""
-    if sampling.SIZE > 1 or not _SLOW.exists():
+    if not sampling.QUICK or not _SLOW.exists():
         return {}
     lines = (line.split(" ", 1) for line in _SLOW.read_text(encoding="utf-8").splitlines())
     return {name: float(seconds) for seconds, name in lines}

@@ -20,12 +20,12 @@ COMPLETE = os.environ.get("CASTSMITH_COMPLETE", "") not in ("", "0")
 SEED = os.environ.setdefault("CASTSMITH_SEED", str(SystemRandom().randrange(1_000_000)))
 """In the environment, so that all processes of a run draw the same cases."""
 
-SIZE = int(os.environ.get("CASTSMITH_SAMPLE", "1"))
+SIZE = int(os.environ.get("CASTSMITH_SAMPLE") or 1)
 """Factor on the number of cases that are drawn."""
 
-complete_only = pytest.mark.skipif(
-    not COMPLETE and SIZE == 1, reason="takes many seconds: `make exhaustive` and CI run it"
-)
+QUICK = not COMPLETE and SIZE == 1
+
+complete_only = pytest.mark.skipif(QUICK, reason="takes many seconds: `make exhaustive` and CI run it")
 
 DRAWN: dict[str, tuple[int, int]] = {}
 """Of each domain, by its name, how many cases this process runs, and how many there are."""

@@ -119,6 +119,15 @@ def test_a_door_offers_the_same_names_to_type_checkers_and_at_run_time(package: 
     assert given <= set(exported(door))
 
 
+def test_the_slow_tests_exist() -> None:
+    """`tests/slow.txt` names them for `make test`, which draws from them."""
+    names = [line.split(" ", 1)[1] for line in (ROOT / "tests" / "slow.txt").read_text(encoding="utf-8").splitlines()]
+    assert len(names) > 50
+    for name in names:
+        path, _, test = name.partition("::")
+        assert f"def {test.rpartition('::')[2]}(" in (ROOT / path).read_text(encoding="utf-8"), name
+
+
 def test_an_element_type_is_one_row() -> None:
     """The newest types are named in their rows alone: everything else follows from the rows."""
     newest = [dtype.name for dtype, row in ELEMENT_TYPES.items() if row.since.cast == NEWEST_OPSET]

@@ -17,7 +17,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from castsmith.ir.evaluate import EngineError, Prepared
-from tests.sampling import sampled, shortened
+from tests.sampling import QUICK, sampled
 from tests.scale.hostile import files
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits of memory are those of Linux")
@@ -38,7 +38,7 @@ LONG = {
 NAMES = [
     *sampled("hostile files", sorted(set(HOSTILE) - LONG - {LONGEST}), 12),
     *sampled("long hostile files", sorted(LONG), 1),
-    *[LONGEST][: shortened("longest hostile file", 1, 0)],
+    *([] if QUICK else [LONGEST]),
 ]
 SHARES = 2
 """Processes that run the files: one imports all that a command needs, and is then forked for each."""
