@@ -25,7 +25,7 @@ def crash(*, late: bool = False) -> CrashError:
 
 
 class Script:
-    """What the engines do, in order: an error to raise, or None; at the end nothing goes wrong."""
+    """The errors that engines raise, in order; None for none, as after the last."""
 
     def __init__(self, **steps: list[Exception | None]) -> None:
         self.steps = {name.replace("_", " "): list(each) for name, each in steps.items()}
