@@ -163,6 +163,7 @@ def _wrong_cast(entry: dict[str, Any]) -> WrongCast:
         saturate=None if saturate is None else bool(saturate),
         before_opset=entry.get("before_opset"),
         disputed=bool(entry.get("disputed", False)),
+        inherent=bool(entry.get("inherent", False)),
     )
 
 

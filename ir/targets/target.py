@@ -35,6 +35,8 @@ class WrongCast:
         saturate: Only with this setting, unless None.
         before_opset: Only in models of an older opset, unless None.
         disputed: Other trusted implementations do the same, so the cast is left to the target.
+        inherent: It follows from how the target holds the types, such as int64 in 32 bits, or no sequence of other
+            operators is known, so the cast is left to the target.
     """
 
     sources: frozenset[DataType]
@@ -44,6 +46,7 @@ class WrongCast:
     saturate: bool | None = None
     before_opset: int | None = None
     disputed: bool = False
+    inherent: bool = False
 
     def covers(self, source: DataType, to: DataType, *, saturate: bool, opset: int) -> bool:
         """True if this cast is one of them."""
@@ -185,11 +188,11 @@ class Target:
         return next((entry.how for entry in entries), None)
 
     def wrong_cast(self, source: DataType, to: DataType, *, saturate: bool, opset: int) -> WrongCast | None:
-        """Return the entry that says the target computes this cast wrongly, beyond dispute; None if it is correct."""
+        """Return the entry that says the target computes this cast wrongly; None if the cast is left to it."""
         if self.fallback is not None and {source, to} & self.off_device:
             return self.fallback.wrong_cast(source, to, saturate=saturate, opset=opset)
         found = (entry for entry in self.wrong_casts if entry.covers(source, to, saturate=saturate, opset=opset))
-        return next((entry for entry in found if not entry.disputed), None)
+        return next((entry for entry in found if not (entry.disputed or entry.inherent)), None)
 
     def strict(self) -> Target:
         """Return the device alone, without the fallback."""

@@ -159,23 +159,27 @@ def test_the_file_of_onnxruntime_is_what_a_probe_finds():
     assert target_text(probe("onnxruntime-cpu")) == (TARGETS_FOLDER / "onnxruntime-cpu.json").read_text("utf-8")
 
 
-def test_wrong_casts_of_onnxruntime_are_those_that_the_conformance_suite_found():
+@pytest.mark.parametrize(
+    ("name", "engine", "version"),
+    [("onnxruntime-cpu", "onnxruntime", "1.32.0"), ("openvino-cpu", "openvino", "2026.4.1")],
+)
+def test_wrong_casts_are_those_that_the_conformance_suite_found(name: str, engine: str, version: str) -> None:
     """Every conversion that its record has as wrong is in the file, and the record shows every entry of the file."""
-    target = load_target("onnxruntime-cpu")
+    target = load_target(name)
     record = json.loads(
-        (Path(__file__).parents[3] / "docs" / "conformance" / "engines" / "onnxruntime.json").read_text("utf-8")
+        (Path(__file__).parents[3] / "docs" / "conformance" / "engines" / f"{engine}.json").read_text("utf-8")
     )
     shown = set[int]()
-    for name in record["details"]:
-        found = re.fullmatch(r"cast_(\w+?)_to_(\w+?)(_no_saturate)?(?:_up|_down|_nearest)?_opset(\d+)", name)
+    for case in record["details"]:
+        found = re.fullmatch(r"cast_(\w+?)_to_(\w+?)(_no_saturate)?(?:_up|_down|_nearest)?_opset(\d+)", case)
         if found is None or "string" in (found[1], found[2]):
             continue
         source, to, saturate, opset = parse_type(found[1]), parse_type(found[2]), found[3] is None, int(found[4])
         entries = enumerate(target.wrong_casts)
         covering = {i for i, each in entries if each.covers(source, to, saturate=saturate, opset=opset)}
-        assert covering, name
+        assert covering, case
         shown |= covering
-    assert record["version"] == "1.32.0"
+    assert record["version"] == version
     assert shown == set(range(len(target.wrong_casts)))
 
 
