@@ -15,6 +15,7 @@ from castsmith.lazy import door
 if TYPE_CHECKING:
     from castsmith.ir.targets.kernels import (
         DEFAULT_TARGET,
+        broken_block_rule,
         operands_of_several_types,
         takes_identity,
         takes_operator,
@@ -34,6 +35,7 @@ __all__ = [
     "WrongCast",
     "WrongFusion",
     "as_target",
+    "broken_block_rule",
     "load_target",
     "operands_of_several_types",
     "probe",
@@ -51,6 +53,7 @@ if not TYPE_CHECKING:
         {
             "kernels": (
                 "DEFAULT_TARGET",
+                "broken_block_rule",
                 "operands_of_several_types",
                 "takes_identity",
                 "takes_operator",

@@ -11,7 +11,7 @@ from functools import cache
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.ops import DEFAULT_DOMAINS, actual_inputs, op_formals, op_key, opset_of, traits_of
+from castsmith.ir.ops import DEFAULT_DOMAINS, LINEAR, actual_inputs, op_formals, op_key, opset_of, traits_of
 from castsmith.ir.targets.reading import load_target
 from castsmith.ir.targets.target import Target
 from castsmith.numerics.types import CODED_TYPES
@@ -86,6 +86,22 @@ def operands_of_several_types(
         if formal is not None and DataType.FLOAT in formal.allowed and dtype not in (None, DataType.BOOL):
             found[index] = dtype
     return found if len(set(found.values())) > 1 else {}
+
+
+def broken_block_rule(node: onnx_ir.Node, target: Target) -> str | None:
+    """Return the rule of the target's `quantization` on blocks that a QuantizeLinear or DequantizeLinear breaks."""
+    block = node.attributes.get("block_size")
+    if block is None or block.is_ref() or block.as_int() < 1 or node.op_type not in LINEAR:
+        return None
+    if node.op_type == "QuantizeLinear" and "no-blocks-to-quantize" in target.quantization:
+        return "no-blocks-to-quantize"
+    shape = None if node.inputs[0] is None else node.inputs[0].shape
+    if "whole-blocks" not in target.quantization or shape is None:
+        return None
+    axis = node.attributes.get_int("axis", 1)
+    length = shape[axis] if -len(shape) <= axis < len(shape) else None
+    broken = len(shape) < 2 or (isinstance(length, int) and length % block.as_int())
+    return "whole-blocks" if broken else None
 
 
 @cache

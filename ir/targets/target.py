@@ -19,6 +19,8 @@ QUANTIZATION_RULES = {
     "int4-of-constants": "int4 is for weights alone, so the operand must be a constant",
     "blocks-of-the-last-two-axes": "blocks must lie along one of the last two axes",
     "constant-scales": "every scale must be a constant",
+    "whole-blocks": "block_size must divide the axis, of a tensor of two or more dimensions",
+    "no-blocks-to-quantize": "QuantizeLinear has no block_size",
 }
 """The rules of quantization that a target may have, with their descriptions."""
 

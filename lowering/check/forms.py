@@ -12,14 +12,19 @@ from castsmith.ir.constants import constant_tensor
 from castsmith.ir.inference import Inference
 from castsmith.ir.ops import DEFAULT_DOMAINS
 from castsmith.ir.records import Diagnostic, Severity
-from castsmith.ir.targets import QUANTIZATION_RULES, Target, operands_of_several_types
+from castsmith.ir.targets import QUANTIZATION_RULES, Target, broken_block_rule, operands_of_several_types
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, imports_by_scope
 from castsmith.numerics.types import type_name
 
 _QUANTIZE, _DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
 _WAY_OUT = "quantize the model symmetrically, as this target requires"
-_WAYS_OUT = {"constant-scales": "quantize with scales from calibration, or write the arithmetic out"}
+_OTHER_BLOCKS = "choose blocks that it takes; types of at most 4 bits and float8 are replaced by optimize"
+_WAYS_OUT = {
+    "constant-scales": "quantize with scales from calibration, or write the arithmetic out",
+    "whole-blocks": _OTHER_BLOCKS,
+    "no-blocks-to-quantize": _OTHER_BLOCKS,
+}
 
 
 def form_findings(model: onnx_ir.Model, inference: Inference, target: Target) -> Iterator[Diagnostic]:
@@ -51,7 +56,8 @@ def _quantization_findings(model: onnx_ir.Model, inference: Inference, target: T
     for node in all_nodes(model):
         if node.op_type not in (_QUANTIZE, _DEQUANTIZE) or node.domain not in DEFAULT_DOMAINS:
             continue
-        broken = next((rule for rule in target.quantization if _BROKEN[rule](node, inference)), None)
+        found = (rule for rule in target.quantization if rule in _BROKEN and _BROKEN[rule](node, inference))
+        broken = next(found, None) or broken_block_rule(node, target)
         if broken is not None:
             message = f"{target.name} does not take this {node.op_type}: {QUANTIZATION_RULES[broken]}"
             way_out = _WAYS_OUT.get(broken, _WAY_OUT)

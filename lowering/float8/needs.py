@@ -11,7 +11,7 @@ from onnx_ir import DataType
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops import DEFAULT_DOMAINS, read_cast
 from castsmith.ir.records import Diagnostic, Severity, Site
-from castsmith.ir.targets import Target
+from castsmith.ir.targets import QUANTIZATION_RULES, Target, broken_block_rule
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering.encodings import declared_values
@@ -78,11 +78,16 @@ def _needs(model: onnx_ir.Model, target: Target, types: Types, opset: int) -> It
     for node in all_nodes(model):
         if node.domain not in DEFAULT_DOMAINS:
             continue
-        wrong = _computes_wrongly(node, target, types, opset)
+        wrong = _computes_wrongly(node, target, types, opset) or _lacks_blocks(node, target)
         for dtype in coded_types(node, types):
             reason = lacks_kernel(node, dtype, target, opset) or fused_wrongly(node, dtype, target) or wrong
             if reason is not None:
                 yield Need(dtype, site_of(node), reason)
+
+
+def _lacks_blocks(node: onnx_ir.Node, target: Target) -> str | None:
+    rule = broken_block_rule(node, target)
+    return None if rule is None else f"{target.name} does not take this {node.op_type}: {QUANTIZATION_RULES[rule]}"
 
 
 def other_types_that_target_lacks(model: onnx_ir.Model, target: Target, types: Types) -> list[Diagnostic]:

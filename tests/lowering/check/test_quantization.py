@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import ml_dtypes
+import onnx.numpy_helper
 import onnx.parser
+import onnx_ir
 import pytest
 
 import castsmith
 from castsmith.ir.targets import QUANTIZATION_RULES, TargetError, load_target
 
-ZERO, SCALE, INT4, BLOCKS, CONSTANT = QUANTIZATION_RULES
+ZERO, SCALE, INT4, BLOCKS, CONSTANT, WHOLE, UNQUANTIZED = QUANTIZATION_RULES
 PLAIN = """<ir_version: 10, opset_import: ["": 21]>
     g (float[2,4,8] x) => (float[2,4,8] y) <float s = {0.5}, int8 zero = {0}> {
         q = QuantizeLinear (x, s, zero) y = DequantizeLinear (q, s, zero) }"""
@@ -61,10 +64,42 @@ def test_tract_takes_constant_scales_only() -> None:
     assert [each.subject for each in found] == [CONSTANT, CONSTANT]
 
 
+WEIGHTS = """<ir_version: 10, opset_import: ["": 21]> g (float[LAST] x) => (float[4,LAST] y)
+    <int8[4,LAST] w = {NUMBERS}, float[4,2] s = {1,2,3,4,5,6,7,8}> {
+        d = DequantizeLinear <axis = 1, block_size = 4> (w, s) y = Mul (x, d) }"""
+VECTOR = """<ir_version: 10, opset_import: ["": 21]> g (float[8] x) => (float[8] y)
+    <int8[8] w = {1,2,3,4,5,6,7,8}, float[2] s = {1,2}> {
+        d = DequantizeLinear <axis = 0, block_size = 4> (w, s) y = Mul (x, d) }"""
+
+
+@pytest.mark.parametrize(("last", "rules"), [(8, []), (7, [WHOLE]), (5, [WHOLE])])
+@pytest.mark.parametrize("kind", ["int8", "int4"])
+def test_openvino_takes_whole_blocks_and_narrow_types_in_others_are_lowered(
+    kind: str, last: int, rules: list[str]
+) -> None:
+    numbers = ",".join(str(number % 8) for number in range(4 * last))
+    model = onnx.parser.parse_model(WEIGHTS.replace("LAST", str(last)).replace("NUMBERS", numbers))
+    w = onnx.numpy_helper.to_array(model.graph.initializer[0]).astype(ml_dtypes.int4 if kind == "int4" else "int8")
+    model.graph.initializer[0].CopyFrom(onnx_ir.to_proto(onnx_ir.tensor(w, name="w")))
+    assert [each.subject for each in castsmith.check(model, target="openvino-cpu")] == rules
+    made = castsmith.optimize(model, target="openvino-cpu", max_growth=0)
+    assert [each.subject for each in made.diagnostics] == (rules if kind == "int8" else [])
+    kept = [node for node in made.model.graph if node.op_type == "DequantizeLinear"]
+    assert bool(kept) == (not rules or kind == "int8")
+
+
+def test_openvino_has_no_blocks_of_vectors_and_none_to_quantize() -> None:
+    for text, rule in ((VECTOR, WHOLE), (BLOCKED, UNQUANTIZED)):
+        found = castsmith.check(onnx.parser.parse_model(text), target="openvino-cpu")
+        assert [each.subject for each in found] == [rule]
+
+
 def test_every_rule_has_a_source_and_an_unknown_one_is_named(tmp_path: Path) -> None:
-    assert set(load_target("tensorrt-11").quantization) == set(QUANTIZATION_RULES) - {CONSTANT}
+    assert set(load_target("tensorrt-11").quantization) == {ZERO, SCALE, INT4, BLOCKS}
     assert set(load_target("tract").quantization) == {CONSTANT}
-    assert all(source for name in ("tensorrt-11", "tract") for source in load_target(name).quantization.values())
+    assert set(load_target("openvino-cpu").quantization) == {WHOLE, UNQUANTIZED}
+    known = [load_target(name).quantization for name in ("tensorrt-11", "tract", "openvino-cpu")]
+    assert all(source for rules in known for source in rules.values())
     path = tmp_path / "mine.json"
     path.write_text(
         '{"name": "m", "description": "", "newest_opset": 20, "newest_ir_version": 9, "quantization": {"odd": ""}}'
