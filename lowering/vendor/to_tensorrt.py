@@ -22,7 +22,7 @@ from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor, drop_if_unused, remove_unused
 from castsmith.ir.errors import ModelError
-from castsmith.ir.ops import DEFAULT_DOMAINS
+from castsmith.ir.ops import DEFAULT_DOMAINS, traits_of
 from castsmith.ir.records import Effect
 from castsmith.ir.rewriting import Replacement
 from castsmith.lowering.builder import Builder, new_constants
@@ -284,9 +284,6 @@ def _blocks(shape: onnx_ir.Shape, axis: int, block: int) -> tuple[list[int], int
     return [*dims[:at], dims[at] // block, block, *dims[at + 1 :]] if dims else [], at + 1
 
 
-_ARITHMETIC = ("Abs", "Cast", "Concat", "Div", "Equal", "ReduceMax", "Reshape", "Shape", "Where")
-
-
 def sweep(values: list[onnx_ir.Value]) -> None:
     """Remove the arithmetic that made these values, as far as nothing uses it any longer."""
     left = list(values)
@@ -297,7 +294,13 @@ def sweep(values: list[onnx_ir.Value]) -> None:
         drop_if_unused(value)
         if node is None or value.uses() or value.is_graph_output():
             continue
-        if node.graph is not None and (node.op_type in _ARITHMETIC or node.op_type.endswith(_DEQUANTIZE)):
+        if node.graph is not None and (_only_computes(node) or node.op_type.endswith(_DEQUANTIZE)):
             remove_unused(node)
         if node.graph is None:
             left += inputs
+
+
+def _only_computes(node: onnx_ir.Node) -> bool:
+    """True for an operator of the standard that draws no numbers and runs no graphs."""
+    row = traits_of(node.domain, node.op_type)
+    return node.domain in DEFAULT_DOMAINS and not row.random and not row.runs_graphs
