@@ -70,7 +70,7 @@ def report_page(title: str, sub: str, before: Seen, result: Result, sizes: Model
     items = [
         *map(_diagnostic, result.diagnostics),
         *(_rewrite(record, before.map) for record in net),
-        *(_refusal(record, nodes.get(record.site, ()), before.map) for record in result.refusals),
+        *(_refusal(record, kept, before.map) for record, kept in zip(result.refusals, nodes, strict=True)),
     ]
     keys = [(f"d{index}",) for index in range(len(result.diagnostics))]
     _number_forms(items, [*keys, *map(rewrite_form, net), *map(refusal_form, result.refusals)])
@@ -226,15 +226,21 @@ def _amount(amount: Amount) -> dict[str, str]:
     }
 
 
-def _nodes_at(model: onnx_ir.Model, sites: Iterable[Site]) -> dict[Site, tuple[NodeItem]]:
-    """Return the nodes at the sites that still exist and are unambiguous."""
+def _nodes_at(model: onnx_ir.Model, sites: Sequence[Site]) -> list[tuple[NodeItem, ...]]:
+    """Return for each site the node there, if it still exists and is unambiguous: by its name, or by its output."""
     wanted, nodes = set(sites), dict[Site, list[onnx_ir.Node]]()
     for node in all_nodes(model) if wanted else ():
         site = site_of(node)
         if site in wanted:
             nodes.setdefault(site, []).append(node)
     types = known_types(model) if nodes else {}
-    return {site: (node_item(found[0], types),) for site, found in nodes.items() if len(found) == 1}
+    made: list[tuple[NodeItem, ...]] = []
+    for site in sites:
+        found = nodes.get(site, [])
+        if len(found) > 1:
+            found = [node for node in found if site_of(node).output == site.output]
+        made.append((node_item(found[0], types),) if len(found) == 1 else ())
+    return made
 
 
 def _rewrite(record: Rewrite, whole: Overview) -> Entry:

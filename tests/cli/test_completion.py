@@ -85,6 +85,9 @@ def test_every_command_and_option_is_there(castsmith: Command) -> None:
     assert set(commands[0].words) == {command.name for command in commands[1:]}
     flags = [flag for command in commands for option in command.options for flag in option.flags]
     assert {"--target", "-o", "--json", "--engine"} <= set(flags)
+    values = {flag: option.values for command in commands for option in command.options for flag in option.flags}
+    assert (values["--dry-run"], values["--json"], values["-o"]) == (None, None, ())
+    assert (values["--format"], set(values["--target"] or ())) == (("text", "json", "html"), set(target_names()))
     for shell in ("bash", "zsh", "fish"):
         text = script(castsmith, shell)
         assert all(flag.lstrip("-") in text for flag in flags)

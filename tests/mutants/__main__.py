@@ -1,4 +1,4 @@
-"""python -m tests.mutants PACKAGE... [--count N] [--seed S] [--jobs J] [--only FILE] [--json FILE]
+"""python -m tests.mutants PACKAGE... [--count N] [--seed S] [--jobs J] [--only FILE] [--control] [--json FILE]
 
 Exit code 1 if a package scores less than `--least` per cent.
 """
@@ -12,10 +12,11 @@ import resource
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
-PACKAGES = ("numerics", "ir", "passes", "lowering")
+PACKAGES = ("numerics", "ir", "passes", "lowering", "cli")
 EQUIVALENT = Path(__file__).parent / "equivalent.txt"
 
 os.environ.setdefault("CASTSMITH_SEED", "1")
@@ -95,6 +96,7 @@ def run() -> int:
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--least", type=float, default=85, help="per cent")
     parser.add_argument("--only", metavar="FILE", help="judge again what survived in a run that wrote FILE")
+    parser.add_argument("--control", action="store_true", help="plant nothing: all of it must survive")
     parser.add_argument("--json", metavar="FILE", help="write the verdict of each mutant")
     chosen, verdicts, code = parser.parse_args(), list[dict[str, object]](), 0
     for package in chosen.packages:
@@ -102,6 +104,8 @@ def run() -> int:
         if chosen.only:
             again = read(chosen.only)
             todo = [mutant for mutant in todo if (place_of(mutant), mutant.kind, mutant.text()) in again]
+        if chosen.control:
+            todo = [replace(mutant, after=mutant.before) for mutant in todo]
         found = list(score(package, todo, chosen.jobs))
         verdicts += found
         counts = {verdict: sum(each["verdict"] == verdict for each in found) for verdict in VERDICTS}

@@ -25,6 +25,9 @@ ROOT = Path(__file__).parents[2]
 REACHED: set[tuple[str, int]] = set()
 """The statements reached since this was last emptied: module, number."""
 
+UNFIT = "chromium"
+"""In the names of tests that judge no mutant: the browser reserves more memory than a mutant may take."""
+
 PROBE = "_castsmith_reached"
 Compiled = Callable[[str, bytes, str], CodeType]
 
@@ -157,6 +160,8 @@ class Record:
         for each in self.known.values():
             share = each["collected"] / max(len(each["tests"]), 1)
             for test, (seconds, reached) in each["tests"].items():
+                if UNFIT in test:
+                    continue
                 yield test, seconds + share, {(module, number) for module, number in reached}
 
 
