@@ -59,6 +59,8 @@ def quantization(node: onnx_ir.Node, scene: Scene) -> Replacement | None:
     else:
         if of_scale not in FLOATS or of_scale != (scene.type_of(x) if quantizes else gives):
             raise ModelError(f"{DOMAIN} has no {node.op_type} with scales of another type than the numbers")
+        if codes == DataType.FLOAT8E4M3FN and "block_size" in layout:
+            raise ModelError(f"blocks of float8e4m3fn in {DOMAIN} have scales of float8e8m0")
         name = f"{_STEM[codes]}{node.op_type}"
     y = build.typed(name, [x, scale], gives or DataType.UNDEFINED, **layout)
     return _replaced(node, build, made, [y], Effect.BIT_EXACT, f"{name} is {node.op_type} of {type_name(codes)}")
@@ -151,6 +153,8 @@ def dynamic(node: onnx_ir.Node, scene: Scene) -> Replacement | None:
     if name == _MXFP8 and (other is not None or node.outputs[0].is_graph_output()):
         return None
     if not _are_maxima(node, x, axis, block) or scene.type_of(x) != DataType.FLOAT:
+        return None
+    if not all(each.attributes.get_int("saturate", 1) for each in (node, quantize)):
         return None
     wide = producer_of(x, "Cast")
     before = None if wide is None else wide.inputs[0]
@@ -274,8 +278,9 @@ def _are_maxima(node: onnx_ir.Node, x: onnx_ir.Value, axis: int, block: int) -> 
     shape, axes = constant_array(parts.inputs[1]), constant_array(operand(largest, 1))
     if shape is None or axes is None:
         return False
+    last = axis in (-1, x.shape.rank() - 1)
     wanted, reduced = _blocks(x.shape, axis, block) if joined is None else ([-1, block], 1)
-    return list(shape) == wanted and list(axes) == [reduced]
+    return list(shape) == wanted and list(axes) == [reduced] and (joined is None or last)
 
 
 def _blocks(shape: onnx_ir.Shape, axis: int, block: int) -> tuple[list[int], int]:

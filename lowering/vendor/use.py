@@ -22,7 +22,7 @@ from castsmith.ir.errors import ModelError
 from castsmith.ir.inference import Session
 from castsmith.ir.ops import CONTRIB_DOMAIN
 from castsmith.ir.options import Vendor, shared
-from castsmith.ir.records import Refusal, RewriteResult
+from castsmith.ir.records import Records, Refusal, RewriteResult, Site
 from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.rewriting import Replacement, run_rules
 from castsmith.ir.targets import Target
@@ -70,6 +70,10 @@ class UseVendor(SessionPass):
         if self.target is None or self.vendor not in self.target.domains:
             named = "a target" if self.target is None else f"a target other than {self.target.name}"
             raise OptionError(f"vendor={self.vendor!r} needs {named}: one that runs operators of {self.vendor}.")
+        if any(function.domain == self.vendor for function in model.functions.values()):
+            site = Site(model.graph.name or "")
+            refusal = Refusal(NAME, _WRITINGS[self.vendor][0][0], site, f"the model defines operators of {self.vendor}")
+            return RewriteResult(model, False, Records(refusals=[refusal]))
         inference = session.inference(_RULES)
         scene = Scene(session, inference, self.target)
         rules = [_as_rule(code, writing, scene) for code, writing in _WRITINGS[self.vendor]]

@@ -252,6 +252,11 @@ def test_fp4_weights_that_modelopt_has_not_replaced(floats: Any) -> None:
             "trt has scales of float8e8m0 for float8e4m3fn in blocks of 32 alone",
         ),
         (
+            [helper.make_node("QuantizeLinear", ["x", "s"], ["y"], output_dtype=17, axis=1, block_size=20)],
+            {"s": np.ones((4, 2), np.float32)},
+            "blocks of float8e4m3fn in trt have scales of float8e8m0",
+        ),
+        (
             [helper.make_node("QuantizeLinear", ["x", "t"], ["y"], output_dtype=17, axis=1, block_size=32)],
             {"s": np.ones((4, 2), E8M0)},
             "the scales t of float8e8m0 are neither constant nor made by TRT_MXFP8DynamicQuantize",

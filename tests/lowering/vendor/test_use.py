@@ -284,6 +284,16 @@ def test_quantizers_that_are_refused(floats: Any, layout: dict[str, Any], reason
     assert [each.reason for each in result.refusals] == [reason]
 
 
+def test_a_model_that_defines_an_operator_of_the_vendor_is_left() -> None:
+    model = dequantized("int4")
+    body = [helper.make_node("Identity", ["a"], ["b"])]
+    imports = [helper.make_opsetid("", 21)]
+    model.functions.append(helper.make_function("com.microsoft", "MatMulNBits", ["a"], ["b"], body, imports))
+    result = castsmith.optimize(model, **MICROSOFT, passes=["use-vendor"])
+    assert [each.reason for each in result.refusals] == ["the model defines operators of com.microsoft"]
+    assert not result.rewrites
+
+
 def test_targets_that_do_not_run_the_operators() -> None:
     model = dequantized("int4")
     vendors: list[tuple[str, Vendor]] = [
