@@ -114,3 +114,21 @@ def test_a_target_that_lacks_the_type_of_the_scale_alone(to: str, source: str, a
     wide = {"x": cast(numbers, "float"), "s": cast(cast(np.float32(0.3), source), "float")}
     (new,) = evaluate(result.model, wide)
     assert old.tobytes() == new.tobytes()
+
+
+@pytest.mark.parametrize("has_cast", [True, False])
+def test_a_quotient_needs_a_cast_to_its_type(has_cast: bool) -> None:
+    """The target has no QuantizeLinear of float16, and with a Cast of float8e4m3fn it is written out."""
+    text = """<ir_version: 10, opset_import: ["": 23]>
+        g (float16[4] x, float16 s) => (float8e4m3fn[4] y) { y = QuantizeLinear <output_dtype = 17> (x, s) }"""
+    kernels = {DataType.FLOAT16: {"Cast": 1}, DataType.FLOAT8E4M3FN: {"QuantizeLinear": 19}}
+    kernels[DataType.FLOAT8E4M3FN] |= {"Cast": 19} if has_cast else {}
+    target = Target("t", "", newest_opset=23, newest_ir_version=10, kernels=kernels,
+                    probed=frozenset({"Cast", "QuantizeLinear"}))  # fmt: skip
+    result = castsmith.optimize(onnx_ir.from_onnx_text(text), target=target, passes=["widen-floats"])
+    reason = "QuantizeLinear of float16 to float8e4m3fn"
+    assert [each.reason for each in result.refusals] == ([] if has_cast else [reason])
+    assert [(each.code, each.message) for each in result.diagnostics] == (
+        [] if has_cast else [("no-kernel", f"{reason}, and t has no kernel for it")]
+    )
+    assert bool(result.rewrites) == has_cast
