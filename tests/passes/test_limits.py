@@ -123,3 +123,19 @@ def test_chains_of_at_most_two_casts() -> None:
         (half, single),
         (half, double),
     }
+
+
+def test_numbers_of_elements_of_control_flow() -> None:
+    """A state has those of what enters it; the stacked output of a Loop is as large as an unknown value."""
+    loop = (
+        "t = Constant <value = bool {1}> () v, y = Loop (n, t, w) <body = b (int64 i, bool c, float[3,4] p)"
+        " => (bool d, float[3,4] q, float[3,4] r) { d = Identity (c) q = Relu (p) r = Identity (q) }>"
+    )
+    branch = (
+        "y = If (c) <then_branch = t () => (p) { p = Identity (w) }, else_branch = e () => (q) { q = Identity (h) }>"
+    )
+    for nodes, expected in ((loop, (12, 64)), (branch, (12,))):
+        found, shapes = shapes_of("21", nodes)
+        counted = Sizes(shapes, 64, {})
+        last = list(found.graph)[-1]
+        assert tuple(counted.of(value) for value in last.outputs) == expected
