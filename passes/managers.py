@@ -6,6 +6,8 @@ after each of them, also if a foreign pass runs passes of Castsmith among its ow
 
 from __future__ import annotations
 
+from typing import cast
+
 import onnx_ir
 from onnx_ir.passes import PassBase, PassResult
 
@@ -22,7 +24,7 @@ class Sequential(onnx_ir.passes.Sequential):
         return _recorded(onnx_ir.passes.Sequential(*map(_telling, self.passes)), model)
 
     def __call__(self, model_or_result: onnx_ir.Model | PassResult, /) -> RewriteResult:
-        return _with_records(super().__call__(model_or_result))
+        return cast("RewriteResult", super().__call__(model_or_result))
 
 
 class PassManager(onnx_ir.passes.PassManager):
@@ -33,7 +35,7 @@ class PassManager(onnx_ir.passes.PassManager):
         return _recorded(onnx_ir.passes.PassManager(passes, self.steps, self.early_stop), model)
 
     def __call__(self, model_or_result: onnx_ir.Model | PassResult, /) -> RewriteResult:
-        return _with_records(super().__call__(model_or_result))
+        return cast("RewriteResult", super().__call__(model_or_result))
 
 
 def run_recorded(each: PassBase, model: onnx_ir.Model, name: str) -> RewriteResult:
@@ -53,12 +55,6 @@ def _recorded(manager: onnx_ir.passes.Sequential, model: onnx_ir.Model) -> Rewri
     with recording() as records:
         result = manager.call(model)
     return RewriteResult(result.model, result.modified, records)
-
-
-def _with_records(result: PassResult) -> RewriteResult:
-    if isinstance(result, RewriteResult):
-        return result
-    return RewriteResult(result.model, result.modified)
 
 
 def _telling(each: PassBase, name: str = "") -> PassBase:

@@ -91,7 +91,7 @@ class CastRules(RewriteRuleSet):
         session, count = Session(model), 0
         for _ in range(_MOST_ROUNDS):
             done = 0
-            for each in (FoldShapes(), FoldConstants(), SimplifyCasts(), PlaceCasts(), SimplifyCasts()):
+            for each in (FoldShapes(), FoldConstants(), SimplifyCasts(), PlaceCasts()):
                 rewrites = each.run(session).records.rewrites
                 done += len(rewrites)
                 for rewrite in rewrites if verbose else ():

@@ -41,7 +41,7 @@ class Change:
     sides: Sequence[bool]
     namer: Namer
     name: str
-    records: Records = field(default_factory=Records)
+    records: Records
     converted: dict[onnx_ir.Node, None] = field(default_factory=dict[onnx_ir.Node, None])
     """The converted nodes, in the order of the model, so that the records are the same in every run."""
     casts: list[onnx_ir.Node] = field(default_factory=list[onnx_ir.Node])

@@ -339,4 +339,12 @@ FURTHER: dict[str, tuple[tuple[str, ...], str]] = {
             outputs="float[3,4,4] z",
         ),
     ),
+    "a constant of a parameter": (
+        (*DEFAULT, "convert-precision{lower=*}"),
+        _graph(
+            "b = local.f <v = 0.5> (a) y = MatMul (b, w)",
+            more='<domain: "local", opset_import: ["": 17]> f <v> (p) => (r) { k = Constant <value_float: float = @v> ()'
+            " q = MatMul (p, p) r = Mul (q, k) }",
+        ),
+    ),
 }  # fmt: skip
