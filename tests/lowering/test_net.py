@@ -34,6 +34,7 @@ def steps(*changes: str) -> list[Rewrite]:
         ("a>b c>d", "a>b c>d"),
         ("a>b c>d bd>e", "ac>e"),
         ("a>b x>y b>a", "x>y"),
+        ("x>y a>b b>c", "x>y a>c"),
         (">b b>", ""),
         ("a>b c>b", "a>b c>b"),
         ("a>b b>b b>bc", "a>bc"),

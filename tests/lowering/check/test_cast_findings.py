@@ -99,6 +99,17 @@ def test_a_chain_is_told_in_the_main_graph_and_in_a_branch(types: tuple[str, str
             assert lines(HEAD + model) == ([f"{head} | {graph}: (unnamed) ({op}) | {chain} {rest}"] if head else [])
 
 
+@pytest.mark.parametrize("types", [("float", "complex64", "float"), ("complex64", "float", "double")])
+def test_a_chain_of_types_that_cast_does_not_support_is_another_finding(types: tuple[str, str, str]) -> None:
+    numbers = {**NUMBERS, "complex64": 14, "double": 11}
+    source, middle, last = types
+    text = f"""g ({source}[2] x) => ({last}[2] y) {{
+        a = Cast <to = {numbers[middle]}> (x) y = Cast <to = {numbers[last]}> (a) }}"""
+    found = lines(HEAD + text)
+    assert found
+    assert {line.partition(" | ")[0] for line in found} == {"error type-not-allowed"}
+
+
 @pytest.mark.parametrize(("size", "told"), [(127, 0), (128, 1)])
 def test_what_a_proof_of_the_values_excludes_is_no_chain(size: int, told: int) -> None:
     """Sizes of a shape are known numbers, and a constant is folded; of an input every number counts."""
