@@ -22,7 +22,7 @@ from castsmith.ir.walks import all_nodes, all_values, nodes_now, nodes_of
 from castsmith.lowering.accuracy import Inputs, Reference, measure, reference
 from castsmith.lowering.check import unreported_errors
 from castsmith.lowering.fewest import Fewest
-from castsmith.lowering.opset import RenameNodes
+from castsmith.lowering.opset import FitLoader
 from castsmith.lowering.pipeline import name_of
 from castsmith.lowering.results import ConvertResult
 from castsmith.lowering.widen import UnifyOperands
@@ -190,7 +190,7 @@ def _attempt(
         *_without_double(work, request),
         *(() if request.target is None else (UnifyOperands(request.target),)),
         SimplifyCasts(target=request.target),
-        *(() if request.target is None else (RenameNodes(request.target),)),
+        *(() if request.target is None else (FitLoader(request.target),)),
     )
     mixed, repair, is_converted = set[Site](), False, False
     for step in steps:

@@ -154,6 +154,17 @@ LOWERING = (
         passes=("legalize-version",),
     ),
     Page(
+        "idle-attribute",
+        "rewrite",
+        "An attribute of a Cast that has no effect on its type is removed.",
+        "ONNX Runtime does not load saturate = 0 of a Cast to other types than float8, nor a round_mode of others than"
+        " float8e8m0.",
+        "- y = Cast <to = float16, saturate = 0> (x)\n+ y = Cast <to = float16> (x)",
+        "",
+        ("bit-exact",),
+        passes=("legalize-version",),
+    ),
+    Page(
         "node-name",
         "rewrite",
         "A node gets another name, since a node before it in the same graph has its own.",

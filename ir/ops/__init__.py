@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         cast_target,
         chain_verdict,
         conversion,
+        idle_attributes,
         read_cast,
         spell_casts,
     )
@@ -144,6 +145,7 @@ __all__ = [
     "flag",
     "give_body",
     "groups_for",
+    "idle_attributes",
     "input_kind",
     "input_types",
     "is_convert_promote_types",
@@ -180,6 +182,7 @@ if not TYPE_CHECKING:
                 "cast_target",
                 "chain_verdict",
                 "conversion",
+                "idle_attributes",
                 "read_cast",
                 "spell_casts",
             ),

@@ -17,7 +17,7 @@ from castsmith.ir.ops.value_types import named_type
 from castsmith.ir.text import site_of
 from castsmith.numerics.errors import PromotionError, present
 from castsmith.numerics.exactness import Collapse, chain_collapses
-from castsmith.numerics.types import type_name
+from castsmith.numerics.types import Kind, Specials, element_type, type_name
 
 # Cast and CastLike nodes.
 
@@ -53,6 +53,19 @@ def read_cast(node: onnx_ir.Node, like: DataType | None = None) -> CastNode | No
         return _plain_cast(to)
     saturate, round_mode = attributes.get_int("saturate", 1), attributes.get_string("round_mode", "up")
     return CastNode(to, bool(saturate), round_mode or "up")
+
+
+def idle_attributes(node: onnx_ir.Node, like: DataType | None = None) -> list[str]:
+    """Return the attributes of a Cast or CastLike that are not at their defaults and have no effect on its type.
+
+    Saturation is of float8 alone, and rounding by a mode of float8e8m0. like: as in `read_cast`.
+    """
+    meaning = read_cast(node, like)
+    if meaning is None or meaning.to is None:
+        return []
+    row = element_type(meaning.to)
+    found = [] if meaning.saturate or (row.kind is Kind.FLOATING and row.bits == 8) else ["saturate"]
+    return found if meaning.round_mode == "up" or row.specials is Specials.E8M0 else [*found, "round_mode"]
 
 
 @lru_cache(maxsize=64)

@@ -144,6 +144,12 @@ class Target:
         """True if the target, or its fallback, does not load a graph with two nodes of one name."""
         return "same-node-names" in self.hazards or (self.fallback is not None and self.fallback.refuses_same_names)
 
+    @property
+    def refuses_idle_attributes(self) -> bool:
+        """True if the target, or its fallback, does not load a Cast with attributes that have no effect."""
+        own = "attributes-without-effect" in self.hazards
+        return own or (self.fallback is not None and self.fallback.refuses_idle_attributes)
+
     def divides_in_float(self, opset: int) -> bool:
         """True if QuantizeLinear of a 16-bit float does not round the quotient to the type of the division."""
         name = "quantize-divides-in-float"

@@ -10,7 +10,7 @@ from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.inference import Inference
-from castsmith.ir.ops import DEFAULT_DOMAINS
+from castsmith.ir.ops import DEFAULT_DOMAINS, idle_attributes
 from castsmith.ir.records import Diagnostic, Severity
 from castsmith.ir.targets import QUANTIZATION_RULES, Target, broken_block_rule, operands_of_several_types
 from castsmith.ir.text import site_of
@@ -30,7 +30,18 @@ _WAYS_OUT = {
 def form_findings(model: onnx_ir.Model, inference: Inference, target: Target) -> Iterator[Diagnostic]:
     """Yield the nodes whose operator the target supports, but not in this form."""
     yield from _operand_findings(model, inference, target)
+    yield from _attribute_findings(model, inference, target)
     yield from _quantization_findings(model, inference, target)
+
+
+def _attribute_findings(model: onnx_ir.Model, inference: Inference, target: Target) -> Iterator[Diagnostic]:
+    """Yield the casts with attributes that have no effect, for a target that does not load them."""
+    for node in all_nodes(model) if target.refuses_idle_attributes else ():
+        like = inference.type_of(node.inputs[1]) if len(node.inputs) == 2 else None
+        for name in idle_attributes(node, like):
+            message = f"{target.name} does not load this {node.op_type}: {name} has no effect on its type"
+            way_out = f"`optimize(target={target.name!r})` removes it"
+            yield Diagnostic("target-lacks-form", Severity.ERROR, site_of(node), message, way_out, name)
 
 
 def _operand_findings(model: onnx_ir.Model, inference: Inference, target: Target) -> Iterator[Diagnostic]:

@@ -12,7 +12,8 @@ becomes, for a runtime that accepts IR version 13 and opset 26,
 Where the target accepts the opset and lacks an operator in the form of it, the model moves to the newest opset at which
 the target has it: ONNX Runtime 1.32 accepts opset 28, and has QuantizeLinear up to opset 27.
 
-Where the target does not load a graph with two nodes of one name, as ONNX Runtime, all but the first get another one.
+ONNX Runtime does not load a graph with two nodes of one name: all but the first get another one. Nor does it load a
+Cast with `saturate = 0` to another type than float8: the attribute, which has no effect, is removed.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ from castsmith.ir.records import Diagnostic, Records, Refusal, Rewrite, RewriteR
 from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.targets import Target
 from castsmith.lowering.encodings import inferred_declared, mentioned_types
+from castsmith.lowering.opset.loading import PASS_NAME, fitted
 from castsmith.lowering.opset.moving import NodeChanges, apply_moves, needs_shapes, plan_moves
-from castsmith.lowering.opset.names import PASS_NAME, renamed_nodes
 from castsmith.lowering.opset.obstacles import Obstacle, TypeOf, move_to_opset, standard_nodes
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import ELEMENT_TYPES
@@ -49,8 +50,7 @@ class LegalizeVersion(SessionPass):
         model, records = session.model, Records()
         _legalize_opset(session, self.target, records)
         _legalize_ir_version(model, self.target, records)
-        if self.target.refuses_same_names:
-            records.rewrites += renamed_nodes(session, self.target)
+        records.rewrites += fitted(session, self.target)
         for key, what in (("newest_opset", "opset"), ("newest_ir_version", "IR version")):
             if key in self.target.unknown:
                 message = f"the newest {what} that {self.target.name} accepts is unknown, so the model keeps its {what}"

@@ -97,6 +97,10 @@ def _refused(made: onnx.ModelProto, x: Array, **others: Array) -> bool:
     return False
 
 
+def idle_attributes() -> bool:
+    return _refused(model("(float[2] x) => (float16[2] y) { y = Cast <to = 10, saturate = 0> (x) }"), x=_f(1, 2))
+
+
 def transpose_cast_matmul() -> bool:
     """The process ends, which the other one sees."""
     made = model("""(int8[2,3,4] x, float[4,5] w) => (float[3,2,5] y) {
@@ -253,6 +257,7 @@ def float8_nan_is_lost() -> bool:
 
 ONNXRUNTIME: Mapping[str, Callable[[], bool]] = {
     "same-node-names": same_node_names,
+    "attributes-without-effect": idle_attributes,
     "transpose-cast-matmul-crashes": transpose_cast_matmul,
     "where-loses-negative-zero": where_loses_negative_zero,
     "double-constant-seen-as-float": double_constant_seen_as_float,

@@ -42,7 +42,7 @@ STEPS: list[tuple[str, dict[str, Any], list[str]]] = [
     (
         SOUND,
         {"to": "float16", "target": "onnxruntime-cpu"},
-        ["convert-precision", "UnifyOperands", "simplify-casts", "RenameNodes"],
+        ["convert-precision", "UnifyOperands", "simplify-casts", "FitLoader"],
     ),
 ]
 

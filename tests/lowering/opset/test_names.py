@@ -1,4 +1,4 @@
-"""Nodes of one name in a graph, which ONNX Runtime does not load: reported, and renamed for its targets alone."""
+"""Nodes of one name, and idle attributes, which ONNX Runtime does not load: reported, and mended for its targets."""
 
 from __future__ import annotations
 
@@ -96,3 +96,26 @@ def test_a_conversion_for_onnxruntime_loads_too() -> None:
     result = castsmith.convert(named(text, names), to="float16", target="onnxruntime-cpu")
     assert result.diagnostics == []
     assert castsmith.check(result.model, target="onnxruntime-cpu") == []
+
+
+@pytest.mark.parametrize(
+    ("node", "to"),
+    [
+        ("Cast <to = 10, saturate = 0> (x)", "float16"),
+        ('Cast <to = 17, round_mode = "down"> (x)', "float8e4m3fn"),
+        ("CastLike <saturate = 0> (x, h)", "float16"),
+    ],
+)
+def test_attributes_without_effect_are_found_and_removed(node: str, to: str) -> None:
+    text = f"g (float[2] x, float16 h) => ({to}[2] y) {{ y = {node} }}"
+    model = onnx.parser.parse_model(f'<ir_version: 11, opset_import: ["": 24]> {text}')
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    with pytest.raises(Exception, match="is only used for cast to float"):
+        onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
+    assert [each.code for each in castsmith.check(model, target="onnxruntime-cpu")] == ["target-lacks-form"]
+    result = castsmith.optimize(model, target="onnxruntime-cpu")
+    assert "idle-attribute" in [each.rule for each in result.rewrites]
+    assert castsmith.check(result.model, target="onnxruntime-cpu") == []
+    assert loads(onnx_ir.to_proto(result.model))
+    assert not {"saturate", "round_mode"} & set(result.model.graph[0].attributes)

@@ -1,0 +1,61 @@
+"""Requirements of a target to load a model: names of nodes of their own, and no attributes without effect."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from castsmith.ir.inference import Session
+from castsmith.ir.naming import same_names
+from castsmith.ir.ops import idle_attributes
+from castsmith.ir.records import Records, Rewrite, RewriteResult
+from castsmith.ir.rewrite_pass import SessionPass
+from castsmith.ir.targets import Target
+from castsmith.ir.text import node_item, site_of
+from castsmith.numerics.promotion import PromotionRules
+
+PASS_NAME = "legalize-version"
+
+
+@dataclass(frozen=True)
+class FitLoader(SessionPass):
+    """Rename nodes and remove attributes as the target requires to load the model; a conversion ends with this.
+
+    Attributes:
+        target: The runtime that the model is for.
+    """
+
+    target: Target
+
+    def rewrite(self, session: Session) -> RewriteResult:
+        rewrites = fitted(session, self.target)
+        return RewriteResult(session.model, bool(rewrites), Records(rewrites))
+
+
+def fitted(session: Session, target: Target) -> list[Rewrite]:
+    """Change what the target does not load, and return the records."""
+    renamed = _renamed_nodes(session, target) if target.refuses_same_names else []
+    return renamed + (_without_idle_attributes(session, target) if target.refuses_idle_attributes else [])
+
+
+def _without_idle_attributes(session: Session, target: Target) -> list[Rewrite]:
+    found, inference = list[Rewrite](), session.inference(PromotionRules(promote_unsafe=True))
+    for node in session.nodes:
+        like = inference.type_of(node.inputs[1]) if len(node.inputs) == 2 else None
+        for name in idle_attributes(node, like):
+            before, reason = node_item(node, inference.types), f"{target.name} does not load it, and it has no effect"
+            del node.attributes[name]
+            after = node_item(node, inference.types)
+            found.append(Rewrite(PASS_NAME, "idle-attribute", site_of(node), [before], [after], reason))
+    return found
+
+
+def _renamed_nodes(session: Session, target: Target) -> list[Rewrite]:
+    """Rename all nodes but the first of those with one name in a graph, and return the records."""
+    found: list[Rewrite] = []
+    namer, reason = session.namer(), f"{target.name} does not load a graph with two nodes of one name"
+    for nodes in list(same_names(session.model)):
+        for node in nodes[1:]:
+            site, before = site_of(node), node.name or ""
+            node.name = namer.fresh(before)
+            found.append(Rewrite(PASS_NAME, "node-name", site, before, node.name, reason))
+    return found
