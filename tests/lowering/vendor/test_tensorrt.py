@@ -7,6 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import onnx
+import onnx.numpy_helper
 import onnx_ir
 import pytest
 from onnx import helper
@@ -159,6 +160,38 @@ def test_mxfp8(axis: int, shape: tuple[int, ...]) -> None:
         assert_gives(model, {"x": x}, wanted)
         new = assert_comes_back(model, {"x": x}, wanted)
         assert {tensor.data_type for tensor in new.graph.initializer} <= {onnx.TensorProto.UINT8}
+
+
+@needs_float8e8m0
+@pytest.mark.parametrize("name", ["TRT_MXFP8DynamicQuantize", "TRT_FP4DynamicQuantize"])
+def test_other_arithmetic_than_that_of_the_operator_stays(name: str) -> None:
+    """Each change of one constant or operator leaves scales that the operator does not compute."""
+    fp4 = name == "TRT_FP4DynamicQuantize"
+    outputs = helper.make_node("DequantizeLinear", ["q", "t" if fp4 else "s"], ["y"], axis=-1, block_size=16)
+    nodes = [node(name, "x g" if fp4 else "x", "q s", axis=-1)]
+    if fp4:
+        nodes += [helper.make_node("DequantizeLinear", ["s", "g"], ["t"]), outputs]
+    else:
+        nodes.append(node("TRT_MXFP8DequantizeLinear", "q s", "y", output_dtype=1, axis=-1))
+    given = model_of(nodes, {"x": np.zeros((4, 64), np.float32)}, {"g": np.array(1, np.float32)}, 1, 24)
+    standard = onnx_ir.to_proto(castsmith.optimize(given, target="tflite", passes=["lower-custom"]).model)
+
+    def comes_back(model: onnx.ModelProto) -> bool:
+        made = castsmith.optimize(model, target="tensorrt-11", vendor="trt", passes=["use-vendor"]).model
+        return name in {each.op_type for each in made.graph}
+
+    assert comes_back(standard)
+    scalars = [at for at, each in enumerate(standard.graph.initializer) if not each.dims and each.name != "g"]
+    assert len(scalars) == (3 if fp4 else 1)
+    for at in scalars:
+        model = onnx.ModelProto.FromString(standard.SerializeToString())
+        held = model.graph.initializer[at]
+        held.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(held) + np.float32(0.5), held.name))
+        assert not comes_back(model), held.name
+    for old, new in (("Abs", "Neg"), ("ReduceMax", "ReduceMin"), ("Div", "Mul")):
+        model = onnx.ModelProto.FromString(standard.SerializeToString())
+        next(each for each in model.graph.node if each.op_type == old).op_type = new
+        assert not comes_back(model), old
 
 
 @needs_float8e8m0
