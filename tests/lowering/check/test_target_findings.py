@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import onnx.parser
@@ -200,6 +201,28 @@ def test_a_finding_about_a_target_word_for_word(name: str) -> None:
     found = [
         f"{each.severity.value} {each.code} | {each.site} | {each.message} | {each.help}"
         for each in check(model_of(text), target=target)
+    ]
+    assert found == expected
+
+
+SKIPPED = """k0 = Constant <value = float {1}> () k1 = local.Own (k0) k2 = qonnx.custom_op.general.BipolarQuant (k0, k0)
+    k3 = other.Thing (k1)"""
+SKIPPED_DEFINED = """<domain: "local", opset_import: ["" : 23]> Own (a) => (b) { b = Identity (a) }
+    <domain: "qonnx.custom_op.general", opset_import: ["" : 23]> BipolarQuant (a, c) => (b) { b = Identity (a) }"""
+
+
+@pytest.mark.parametrize("name", [name for name, (_, _, expected) in CASES.items() if expected])
+def test_nodes_that_are_skipped_hide_none_that_follows(name: str) -> None:
+    """Calls of functions, constants and operators of other domains stand before each finding."""
+    target, text, expected = CASES[name]
+    start = re.search(r"[)>] \{", text[text.index("=>") :])
+    assert start is not None
+    at = text.index("=>") + start.end()
+    more = f"{text[:at]} {SKIPPED} {text[at:]} {SKIPPED_DEFINED}"
+    found = [
+        f"{each.severity.value} {each.code} | {each.site} | {each.message} | {each.help}"
+        for each in check(model_of(more), target=target)
+        if each.code != "unknown-operator"
     ]
     assert found == expected
 
