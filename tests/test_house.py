@@ -125,7 +125,7 @@ def test_the_slow_tests_exist() -> None:
     assert len(names) > 50
     for name in names:
         path, _, test = name.partition("::")
-        assert f"def {test.rpartition('::')[2]}(" in (ROOT / path).read_text(encoding="utf-8"), name
+        assert f"def {test.rpartition('::')[2]}(" in (ROOT / path).read_text(encoding="utf-8"), f"correct {name} there"
 
 
 def test_an_element_type_is_one_row() -> None:
