@@ -40,7 +40,7 @@ def _transpose(step: Step) -> Interval:
     attribute = step.node.attributes.get("perm")
     perm = list(reversed(range(len(x.dims)))) if attribute is None else [int(each) for each in attribute.as_ints()]
     axis = None if x.weights_axis is None else perm.index(x.weights_axis)
-    dims = tuple(x.dims[each] for each in perm)
+    dims = step.merged(tuple(x.dims[each] for each in perm))
     return with_bounds(x, x.low.transpose(perm), x.high.transpose(perm), dims, weights_axis=axis)
 
 
@@ -179,7 +179,8 @@ def _squeeze(step: Step) -> Interval:
     dims = tuple(dim for i, dim in enumerate(x.dims) if i not in gone)
     low, high = joined_along(x, gone)
     shape = tuple(n for i, n in enumerate(low.shape) if i not in gone)
-    return with_bounds(x, low.reshape(shape), high.reshape(shape), dims, weights_axis=last_kept(x, dims))
+    axis = last_kept(x, dims)
+    return with_bounds(x, low.reshape(shape), high.reshape(shape), step.merged(dims), weights_axis=axis)
 
 
 def _unsqueeze(step: Step) -> Interval:
@@ -194,7 +195,8 @@ def _unsqueeze(step: Step) -> Interval:
         sizes.insert(index, 1)
         found.insert(index, 1)
     dims = tuple(found)
-    return with_bounds(x, x.low.reshape(sizes), x.high.reshape(sizes), dims, weights_axis=last_kept(x, dims))
+    axis = last_kept(x, dims)
+    return with_bounds(x, x.low.reshape(sizes), x.high.reshape(sizes), step.merged(dims), weights_axis=axis)
 
 
 def _expand(step: Step) -> Interval:
@@ -216,7 +218,7 @@ def _tile(step: Step) -> Interval:
         return collapsed(x, step.dims[0])
     many = [i for i, times in enumerate(repeats) if times != 1]
     dims = tuple(None if dim is None else dim * times for dim, times in zip(x.dims, repeats, strict=True))
-    return with_bounds(x, *joined_along(x, many), dims)
+    return with_bounds(x, *joined_along(x, many), step.merged(dims))
 
 
 _OF_NO_ELEMENT: dict[str, Any] = {"nan": False, "infinite": False, "assumes": frozenset(), "blame": frozenset()}

@@ -172,7 +172,7 @@ def _write(step: Step) -> Interval:
     if reduction in ("add", "mul"):
         raise UnknownRangeError
     parts = [collapsed(x, x.dims), collapsed(updates, x.dims)]
-    return replace(hull(parts, x.dims), **flags(x, updates))
+    return replace(hull(parts, x.dims), dims=step.merged(x.dims), **flags(x, updates))
 
 
 def _write_cache(step: Step) -> Interval:

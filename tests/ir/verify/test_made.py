@@ -10,10 +10,11 @@ import onnx.parser
 import onnx_ir
 import pytest
 
-from castsmith.ir.evaluate import FeedError
+from castsmith.ir.evaluate import Engine, Evaluator, FeedError
 from castsmith.ir.verify.inputs import MILD_SETS, Inputs
 from castsmith.ir.verify.reach import Needs, Reach
-from castsmith.ir.verify.sets import _neighbours  # pyright: ignore[reportPrivateUsage]
+from castsmith.ir.verify.sets import _neighbours, mild_sets  # pyright: ignore[reportPrivateUsage]
+from castsmith.numerics.promotion import PromotionRules
 
 _HEAD = '<ir_version: 10, opset_import: ["" : 21]> '
 
@@ -194,3 +195,18 @@ def test_sizes_that_are_tried() -> None:
     assert {7, 11} <= {each["N"] for each in both}
     three = [each["N"] for each in _neighbours({"N": 5, "M": 20, "K": 31}, ["N", "M", "K"], model)]
     assert three[:5] == [20, 31, 51, 21, 32]
+
+
+def test_mild_sets_of_a_model_are_the_same_again() -> None:
+    model = model_of("float[N] x")
+    made = list[list[tuple[str, Any]]]()
+    for _ in range(2):
+        evaluator = Evaluator(model, PromotionRules(), Engine("reference"))
+        sets = mild_sets(model, evaluator, evaluator.budget, {"N": 6})
+        made.append([(name, np.asarray(feeds["x"]).tolist()) for name, feeds in sets])
+    names = [name for name, _ in made[0]]
+    assert made[0] == made[1]
+    assert len(names) >= MILD_SETS
+    assert all(len(numbers) == 6 for _, numbers in made[0])
+    first = maker("float[6] x").make("mild", 1)["x"]
+    assert np.asarray(first).tolist() in [numbers for _, numbers in made[0]]

@@ -310,3 +310,17 @@ def test_facts_of_the_operands_are_those_of_the_result(case: Case) -> None:
         found = ruled(step_of(case.op_type, operands, case.given, opset=case.opset, dims=dims))[0]
         heard = "".join(sorted({*found.assumes, *found.blame, *("n" * found.nan), *("i" * found.infinite)}))
         assert heard == _HEARD.get(case.op_type, "abin"), index
+
+
+@pytest.mark.parametrize("case", _CASES, ids=str)
+def test_declared_dimensions_complete_what_a_rule_finds(case: Case) -> None:
+    plain = operands_of(case)
+    results = Reference(step_of(case.op_type, plain, case.given, opset=case.opset, dims=(None,) * case.outputs))(
+        *(each.low if isinstance(each, Interval) else each for each in plain)
+    )
+    declared = [each.shape for each in results]
+    unknown = case.unknown.split()
+    for name, view in views(plain[0]) if isinstance(plain[0], Interval) else ():
+        if name[0] in "sr" and name not in unknown:
+            step = step_of(case.op_type, [view, *plain[1:]], case.given, opset=case.opset, dims=declared)
+            assert [each.dims for each in ruled(step)] == declared, name
