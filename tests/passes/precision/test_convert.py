@@ -24,7 +24,7 @@ from castsmith.lowering.results import ConvertResult
 from castsmith.numerics.errors import OptionError
 from castsmith.passes import ConvertPrecision
 from tests.graphs.scoped_graphs import scoped_model
-from tests.passes.precision.judged import session
+from tests.passes.precision.judged import judged, session
 from tests.passes.precision.models import TEXTS, model
 
 _NUMPY = {
@@ -412,3 +412,12 @@ def test_quantized_operators_take_scales_in_the_precision(target: str | None) ->
     x = np.linspace(-4, 4, 8, dtype=np.float32).reshape(2, 4)
     expected, found = (session(each).run(None, {"x": x})[0] for each in (onnx.parser.parse_model(text), after))
     np.testing.assert_array_equal(expected, found)  # all numbers are exact in float16
+
+
+@pytest.mark.parametrize("seed", range(11000, 11032))
+def test_a_random_model_is_converted_right(seed: int) -> None:
+    """Valid, strongly typed, loaded, with the interface and near the values of before."""
+    found = judged(seed)
+    if found.startswith("skipped"):
+        pytest.skip(found)
+    assert not found
