@@ -9,11 +9,13 @@ import numpy as np
 import onnx
 import onnx.parser
 import pytest
+from onnx_ir import DataType
 
 import castsmith
 from castsmith import bounds
 from castsmith.ir.bounds import exceeding, sums, weights
 from castsmith.ir.bounds.interval import Ball
+from castsmith.ir.bounds.rounding import rounded
 
 _LAYERS = {
     "matmul": ("float[2,3] x", "float[3,1] w = {1, -2, 3}", "y = MatMul (x, w)", 6.0),
@@ -360,3 +362,14 @@ def test_operators_of_exporters_that_onnx_does_not_define() -> None:
     assert 8 <= found["n"].magnitude <= 8.001
     assert (found["y"].low, found["y"].high) == (-128, 127)
     assert any("ONNX does not define" in each for each in found["y"].assumes)
+
+
+@pytest.mark.parametrize(("dtype", "limit", "below"), [
+    (DataType.FLOAT16, 65520.0, math.nextafter(65520.0, 0)),
+    (DataType.FLOAT, 2.0**128 - 2.0**103, 2.0**128 - 2.0**104),
+])  # fmt: skip
+def test_the_numbers_that_round_to_infinity(dtype: DataType, limit: float, below: float) -> None:
+    """Float16 may be kept wide, so that a bound below the limit stays."""
+    for number, expected in ((limit, math.inf), (math.nextafter(limit, 0), below)):
+        low, high = rounded(np.array([-number]), np.array([number]), dtype)
+        assert (low[0], high[0]) == (-expected, expected)
