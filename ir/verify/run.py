@@ -160,9 +160,9 @@ def require_no_difference(found: Verdict, what: str) -> Verdict:
     if found.mismatch is None:
         raise VerificationError(f"verification failed: after {what}, {found.interface[0]}.")
     mismatch, here = found.mismatch, found.mismatch.difference
-    value = (
-        f"{mismatch.value}{list(here.index) if here.index else ''} ({mismatch.site})" if mismatch.value else "the model"
-    )
+    if not mismatch.value:
+        raise VerificationError(f"verification failed: after {what}, on inputs {mismatch.inputs} the model {here.b}.")
+    value = f"{mismatch.value}{list(here.index) if here.index else ''} ({mismatch.site})"
     raise VerificationError(
         f"verification failed: after {what}, {value} is {here.b} and was {here.a} on inputs {mismatch.inputs}."
     )
@@ -236,7 +236,7 @@ class _Comparison:
             if error.unsupported:
                 verdict.skipped.append((name, f"no engine runs the second model: {error}"))
                 return
-            gone = Difference((), "runs", f"does not run: {error}", 0, 0)
+            gone = Difference((), "runs", f"does not run: {str(error).rstrip('.')}", 0, 0)
             verdict.mismatch = Mismatch(name, "", Site(self.b.graph.name or ""), (None, None), gone)
             return
         for output, content in expected.items():

@@ -128,13 +128,11 @@ class Verdict:
         """One sentence: the outcome and its basis."""
         if self.mismatch is not None:
             found = self.mismatch
-            place = list(found.difference.index) if found.difference.index else ""
-            what = (
-                f"{found.value}{place} is {found.difference.a} and {found.difference.b}"
-                if found.value
-                else found.difference.b
-            )
-            return f"different: {what} on inputs {found.inputs}"
+            here = found.difference
+            if not found.value:
+                return f"different: on inputs {found.inputs} the second model {here.b}"
+            place = list(here.index) if here.index else ""
+            return f"different: {found.value}{place} is {here.a} and {here.b} on inputs {found.inputs}"
         if self.interface:
             return f"different: {self.interface[0]}"
         text = f"{self.compared} of {self.elements} elements of outputs compared on {len(self.runs)} sets of inputs"

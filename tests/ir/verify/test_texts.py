@@ -12,10 +12,12 @@ import onnx_ir
 import pytest
 from onnx_ir import DataType
 
+from castsmith.ir.errors import VerificationError
 from castsmith.ir.evaluate import Tensor
 from castsmith.ir.records import Site
 from castsmith.ir.verify.compare import Count, Difference, Recoding, compare, interfaces, on_common_ground
 from castsmith.ir.verify.inputs import default_sizes, sized
+from castsmith.ir.verify.run import require_no_difference
 from castsmith.ir.verify.verdict import Mismatch, Verdict
 from castsmith.numerics.cast import cast
 
@@ -201,14 +203,22 @@ def test_a_notebook_shows_the_outputs_and_the_remarks() -> None:
 def test_the_sentence_of_a_difference() -> None:
     difference = Difference((1, 2), "1.0", "2.0", 1, 6)
     plain = Difference((), "1.0", "2.0", 1, 1)
-    failed = Difference((), "", "it does not run", 1, 1)
-    for value, found, text in (
-        ("y", difference, "y[1, 2] is 1.0 and 2.0"),
-        ("y", plain, "y is 1.0 and 2.0"),
-        ("", failed, "it does not run"),
+    failed = Difference((), "", "does not run: why", 1, 1)
+    for value, found, text, raised in (
+        ("y", difference, "y[1, 2] is 1.0 and 2.0 on inputs mild 1", "y[1, 2] (g) is 2.0 and was 1.0 on inputs mild 1"),
+        ("y", plain, "y is 1.0 and 2.0 on inputs mild 1", "y (g) is 2.0 and was 1.0 on inputs mild 1"),
+        (
+            "",
+            failed,
+            "on inputs mild 1 the second model does not run: why",
+            "on inputs mild 1 the model does not run: why",
+        ),
     ):
-        mismatch = Mismatch("mild 1", value, Site("g"), (None, None), found)
-        assert Verdict("e", mismatch=mismatch).summary() == f"different: {text} on inputs mild 1"
+        verdict = Verdict("e", mismatch=Mismatch("mild 1", value, Site("g"), (None, None), found))
+        assert verdict.summary() == f"different: {text}"
+        with pytest.raises(VerificationError) as error:
+            require_no_difference(verdict, "writing")
+        assert str(error.value) == f"verification failed: after writing, {raised}."
 
 
 @pytest.mark.parametrize(
