@@ -23,6 +23,7 @@ GIVEN_ELSEWHERE = {
     "ir/rewriting.py": (),
     "cli/gate/judging.py": (),
     "lowering/net.py": (),
+    "lowering/vendor/use.py": (),
 }
 """Files that pass a code on in a variable, and the codes that they give."""
 
