@@ -68,6 +68,13 @@ def test_costs_that_are_paid() -> None:
     assert solve(costs) == [False, True, True, False]
     costs.fix(a, converted=False)  # fixed to both sides
     assert solve(costs) == [False, True, False, False]
+    joined = Costs()  # all of them are fixed to both sides
+    first, between, last = (joined.variable() for _ in range(3))
+    joined.fix(last, converted=False)
+    joined.join(between, last)
+    joined.join(first, between)
+    joined.fix(first, converted=True)
+    assert solve(joined) == [False, True, False, False, False]
     alone = Costs()
     one = alone.variable()
     assert solve(alone) == [False, True, False]

@@ -66,6 +66,15 @@ def test_a_square_is_sensitive_however_it_is_written() -> None:
     assert kept(parsed("p = Mul (a, a) y = Add (p, a)")) == {}
 
 
+def test_arithmetic_that_keeps_mask_values() -> None:
+    numbers = ", float low = {-1e9}, float one = {1}, bool c = {1}"
+    binary = [f"{operator} (b, one)" for operator in ("Add", "Sub", "Mul", "Div", "Min", "Max")]
+    for nodes in (*binary, "Neg (b)", "Cast <to = 1> (b)", "Where (c, b, one)", "Transpose (b)", "Relu (b)", "Abs (b)"):
+        model = parsed(f"b = Where (c, a, low) d = {nodes} e = Less (d, a) y = Cast <to = 1> (e)", numbers)
+        reason = None if nodes in ("Relu (b)", "Abs (b)") else "d holds mask values, with which Less compares"
+        assert kept(model).get("e") == reason, nodes
+
+
 @pytest.mark.parametrize(("most", "fits"), [(65519.0, True), (65520.0, False), (2.0**-8, True), (2.0**-9, False)])
 def test_bounds_decide_if_squares_fit(most: float, fits: bool) -> None:
     model = parsed(f"{_NORM} y = Mul (a, r)", ", float two = {2}, float eps = {1e-5}")
