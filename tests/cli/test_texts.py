@@ -1,0 +1,261 @@
+"""The texts of results that are made here: verdicts, conversions and measured errors, at the limits of what is named.
+
+Also what a process says and restores when it ends early.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+import onnx_ir
+import pytest
+from onnx_ir import DataType
+
+from castsmith.cli import entry
+from castsmith.cli.exit_codes import complain, worst
+from castsmith.cli.report import Amount, ModelSizes
+from castsmith.cli.report.savings import Measure
+from castsmith.cli.text import print_result, verdict_lines
+from castsmith.ir.records import NodeItem, Refusal, Rewrite, Site, ValueItem
+from castsmith.ir.verify import Mismatch, Verdict
+from castsmith.ir.verify.compare import Count, Difference
+from castsmith.lowering.results import Accuracy, ConvertResult, OutputError
+from tests.sampling import check_all
+
+NODES = (
+    NodeItem("Neg", (ValueItem("x", "float"),), (ValueItem("y", "float"),)),
+    NodeItem("Abs", (ValueItem("x", "float"),), (ValueItem("y", "float"),)),
+)
+
+VERDICTS = [
+    (
+        Verdict(
+            "reference",
+            unsure=["`promote_unsafe` is needed", "z was never compared"],
+            runs=["one"],
+            skipped=[("two", "it divides by 0"), ("three", "it has no `dims=`")],
+            outputs={"y": Count(6, 2), "z": Count(1)},
+            proven={"z": "computed in the same way"},
+            accepted=["the output y is int8 and uint8"],
+            not_reached=[f"branch {index}" for index in range(9)],
+            runtime=["y[0] is 1 and 2"],
+            stood_in=("Erf", "Gelu"),
+            computed={"castsmith": ("Cast",), "reference": tuple(f"Op{index}" for index in range(9))},
+            notes=["a note on `seconds=`"],
+        ),
+        [
+            "inconclusive: 5 of 7 elements of outputs compared, on 1 set of inputs;"
+            " 1 of 2 outputs proven for all inputs",
+            "  --promote-unsafe is needed",
+            "  z was never compared",
+            "  y: tested, 4 of 6 elements, 2 left out: the standard leaves them undefined",
+            "  z: proven, computed in the same way, 1 of 1 elements",
+            "  the output y is int8 and uint8",
+            "  not run on inputs two, and 1 more: it divides by 0",
+            *(f"  not reached: branch {index}" for index in range(8)),
+            "  not reached: 1 more (--json has all)",
+            "  the reference implementation of ONNX cannot run, or would narrow, Erf, Gelu:"
+            " the reference implementation ran them",
+            "  computed by exact arithmetic: Cast; by the reference implementation of ONNX, each by itself: Op0, Op1,"
+            " Op2, Op3, Op4, Op5, Op6, Op7 and 1 more",
+            "  a note on --time",
+            "  note: the runtime changes this value, not the model: y[0] is 1 and 2",
+        ],
+    ),
+    (
+        Verdict(
+            "reference",
+            runs=["one", "two"],
+            skipped=[("three", "it divides by 0")],
+            outputs={"y": Count(6)},
+            not_reached=[f"branch {index}" for index in range(8)],
+            computed={"reference": tuple(f"Op{index}" for index in range(8))},
+        ),
+        [
+            "equal: 6 of 6 elements of outputs compared, on 2 sets of inputs",
+            "  y: tested, 6 of 6 elements",
+            "  not run on inputs three: it divides by 0",
+            *(f"  not reached: branch {index}" for index in range(8)),
+            "  computed by the reference implementation of ONNX, each by itself: Op0, Op1, Op2, Op3, Op4, Op5, Op6,"
+            " Op7",
+        ],
+    ),
+    (
+        Verdict(
+            "reference",
+            mismatch=Mismatch(
+                "one",
+                "y",
+                Site("g", "n", "Abs"),
+                NODES,
+                Difference((0, 2), "-1.0", "1.0", 3, 6),
+                ("x[0, 2] is 1.0",),
+                ("z", "iteration 2"),
+            ),
+            outputs={"y": Count(6)},
+        ),
+        [
+            "different on inputs one",
+            "  the first value that differs is y",
+            "  made by g: n (Abs)",
+            "  inside the subgraph of z, iteration 2",
+            "    - y = Neg (x)  # (float) -> float",
+            "    + y = Abs (x)  # (float) -> float",
+            "  y[0, 2] is -1.0 in A",
+            "  y[0, 2] is 1.0 in B (3 of 6 elements differ)",
+            "    where x[0, 2] is 1.0",
+        ],
+    ),
+    (
+        Verdict(
+            "reference",
+            mismatch=Mismatch("one", "y", Site("g"), (None, NODES[1]), Difference((), "-1.0", "1.0", 1, 1)),
+        ),
+        [
+            "different on inputs one",
+            "  the first value that differs is y",
+            "    + y = Abs (x)  # (float) -> float",
+            "  y is -1.0 in A",
+            "  y is 1.0 in B",
+        ],
+    ),
+    (
+        Verdict("reference", interface=["the outputs differ in names: y and z"], outputs={"y": Count(6)}),
+        ["different: the interfaces differ", "  the outputs differ in names: y and z"],
+    ),
+]
+
+
+def test_verdicts() -> None:
+    check_all(verdict_has_lines, VERDICTS)
+
+
+def verdict_has_lines(verdict: Verdict, lines: list[str]) -> None:
+    assert [line.plain for line in verdict_lines("A", "B", verdict)] == lines
+
+
+SIZES = ModelSizes(
+    Measure(9, 3, 1500, 2000),
+    Measure(11, 3, 500, 1_250_000),
+    {
+        ("one", "rule"): Amount(2, 1, 0, 0, 0),
+        ("two", "rule"): Amount(0, 1, 2, 10, 1010),
+        ("two", ""): Amount(1, 0, 0, 12, 0),
+    },
+)
+REASONS = [f"reason {'abcdefg'[index // 2]}" for index in range(14)]
+CONVERSIONS = [
+    (
+        ConvertResult(
+            onnx_ir.Model(onnx_ir.Graph([], [], nodes=[]), ir_version=10),
+            precisions={
+                **{f"n{index}": (DataType.FLOAT, reason) for index, reason in enumerate(REASONS)},
+                "h": (DataType.FLOAT16, "fits"),
+                "e": (DataType.DOUBLE, "Exp stays in a wider type by default: it overflows"),
+            },
+            regions={"h": 0},
+            operators={},
+            error=Accuracy(
+                ("one", "two"),
+                (OutputError("y", 0.00012345, 0.5, 0.99999951, 0.987654), OutputError("long", 2.0, 1.0, 1.0, None)),
+                ("n1", 0.0123456),
+                ("a", "b", "c", "d"),
+                {},
+                ("a remark",),
+                {"i": (1, 1), "j": (2, 3)},
+            ),
+            attempts=2,
+            kept=("n1",),
+        ),
+        """\
+a -> b
+  nothing to change
+  nodes 9 -> 11, casts 3, tensors 1.5 KB -> 500 B, file 2.0 KB -> 1.2 MB
+  precision of 16 nodes: 14 float, 1 float16, 1 double; 1 region
+    2 left: reason a
+    2 left: reason b
+    2 left: reason c
+    2 left: reason d
+    2 left: reason e
+    2 left: reason f
+  error on 2 sets of inputs, relative to the largest element:
+    output  relative  absolute  cosine    top-1
+    y       0.5       0.000123  1.000000  98.8%
+    long    1         2         1.000000
+    output i: 1 of 1 element differs
+    output j: 2 of 3 elements differ
+    the error leaps first at n1: by 0.0123
+    4 values became infinite or NaN: a, b, c, ...
+    a remark
+  search: 2 conversions measured, 1 node kept in a wider type for the error
+""",
+    ),
+    (
+        ConvertResult(
+            onnx_ir.Model(onnx_ir.Graph([], [], nodes=[]), ir_version=10),
+            rewrites=[Rewrite("one", "rule", Site("g"))],
+            refusals=[Refusal("one", "rule", Site("g"), "why not")],
+            precisions={"e": (DataType.DOUBLE, "Exp stays in a wider type by default: it overflows")},
+            error=Accuracy((), overflows=("a", "b", "c")),
+        ),
+        """\
+a -> b
+  pass  rule                 count  casts  bytes
+  one   rule                 2      +1
+  two   rule                        +1 -2  -1.0 KB
+  two   (outside its rules)  1             +12 B
+  nodes 9 -> 11, casts 3, tensors 1.5 KB -> 500 B, file 2.0 KB -> 1.2 MB
+  precision of 1 node: 1 double; 0 regions
+    1 left: it overflows
+  error: not measured, since the result does not run
+    3 values became infinite or NaN: a, b, c
+  1 refusal (--explain shows them)
+""",
+    ),
+]
+
+
+def test_conversions(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = argparse.Namespace(input="a", output="b", diff=None, explain=False, quiet=False, dry_run=False)
+    for result, text in CONVERSIONS:
+        print_result(arguments, result, SIZES)
+        assert capsys.readouterr().out == text
+
+
+def test_the_worst_exit_code() -> None:
+    assert [worst(codes) for codes in ((), (0,), (0, 3, 0), (3, 1), (1, 2, 3), (2, 130), (143, 0))] == [
+        *(0, 0, 3, 1, 2, 130, 143)
+    ]
+
+
+def test_a_sentence_on_a_terminal_is_wrapped(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "24")
+    sentence = "one two-three four five-six seventeenlettersandmore end."
+    complain(sentence)
+    assert capsys.readouterr().err == f"castsmith: {sentence}\n"
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    complain(sentence)
+    lines = ["castsmith: one two-three", "  four five-six", "  seventeenlettersandmore", "  end.", ""]
+    assert capsys.readouterr().err.split("\n") == lines
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_an_interrupt_shows_the_cursor_again(monkeypatch: pytest.MonkeyPatch, *, terminal: bool) -> None:
+    done: list[object] = []
+
+    def is_terminal(descriptor: int) -> bool:
+        return terminal and descriptor == 2
+
+    def written(*words: object) -> None:
+        done.append(words)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "isatty", is_terminal)
+        patched.setattr(os, "write", written)
+        patched.setattr(os, "_exit", done.append)
+        entry.end_at_once(2, None)
+    assert done == [*[(2, b"\x1b[?25h")] * terminal, 130]
