@@ -34,7 +34,7 @@ def add_to(commands: Commands) -> None:
     )
     parser.add_argument("a", metavar="A", help="an ONNX model; - for standard input")
     parser.add_argument("b", metavar="B", nargs=_one_but_of_git(), help="the model to compare it with")
-    parser.add_argument("rest", nargs="*", help=argparse.SUPPRESS)
+    parser.add_argument("rest", nargs="*", default=[], help=argparse.SUPPRESS)
     help_text = "also compare the metadata of nodes and unused constants"
     parser.add_argument("--all", action="store_true", help=help_text)
     help_text = "show every difference, including places that changed alike"
