@@ -6,6 +6,7 @@ from functools import cache
 from itertools import product
 from math import prod
 
+import onnx_ir
 import pytest
 from onnx_ir import DataType
 
@@ -135,6 +136,22 @@ def test_two_sides_are_two_types() -> None:
         assert len(types) == 2
         chosen = cut.minimum_cut(fresh(problem), sides)
         assert chosen is None or problem.cost(chosen) == cheapest(number)
+
+
+def test_a_fixed_value_keeps_its_users_from_a_side() -> None:
+    """Max may not precede a cast that wraps; after it, its operands in the wide type would need two casts."""
+    for wide, narrow in (("INT64", "UINT32"), ("INT32", "INT8")):  # the wide type is the first, then the second
+        to = DataType[narrow].value
+        ports = f"({wide.lower()}[64,64] x, {wide.lower()}[64,64] z) => ({narrow.lower()}[64,64] y)"
+        nodes = f"a = Cast <to = {to}> (x) b = Cast <to = {to}> (z) m = Max (a, b) y = Transpose (m)"
+        for more, possible in (("", True), ("w = Transpose (x) ", False)):  # no value is fixed that is moved before
+            text = f"g {ports} {{ {more}{nodes.replace('(x)', '(w)') if more else nodes} }}"
+            (problem,) = problems(onnx_ir.from_onnx_text(f'<ir_version: 10, opset_import: ["": 21]> {text}'))
+            sides = cut.two_sides(fresh(problem))
+            assert sides is not None
+            chosen = cut.minimum_cut(fresh(problem), sides)
+            assert (chosen is not None) == possible
+            assert chosen is None or problem.cost(chosen) == least(problem) < IMPOSSIBLE
 
 
 def test_choices_are_made_once() -> None:
