@@ -79,6 +79,9 @@ FORMATS: list[tuple[int, int, int, float]] = [
     (8, 7, 127, 3e38),
     (8, 5, 90, 3e38),
     (6, 0, 31, 1e9),
+    (4, 3, 127, 3e38),
+    (5, 10, 120, 1e-30),
+    (8, 3, -120, 3e38),
 ]
 TINY_IS_ADDED = "the 2**-126 that QONNX adds"
 
