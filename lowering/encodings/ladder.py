@@ -126,17 +126,19 @@ def to_the_grid(
                                 1.07   68.5        4, 2   8.56                            9      1.125
                                 -0.01  0.64               -5.12                           -5     -5 * 2**-9
 
-    bfloat16 has binades above and below 1 that no power of two in float spans: there t is |x| itself from 1 on.
+    bfloat16 has binades above and below 1 that no power of two in float spans, and other formats a least step whose
+    reciprocal exceeds float: there t is |x| itself from 1 on.
 
     ends: gives, for a number of binades from that of an exponent on, the t in [1, 2] from which a number of each has
     the step of the next one; by default 2.
     """
     p, magnitude = row.mantissa_bits, build.op("Abs", x)
-    binades, up, down = top_exponent(row) + 1 - row.min_exponent, 2.0**-row.min_exponent, 2.0**row.min_exponent
+    binades = min(top_exponent(row), _FLOAT_TOP) + 1 - row.min_exponent
+    up, down = 2.0**-row.min_exponent, 2.0**row.min_exponent
     ups: onnx_ir.Value | float = up
     downs: onnx_ir.Value | None = None
     binade: onnx_ir.Value | None = None
-    if binades > _FLOAT_TOP:
+    if binades > _FLOAT_TOP or p - row.min_exponent > _FLOAT_TOP:
         large, binades = at_least(build, magnitude, 1.0), _FLOAT_TOP
         ups = build.op("Where", large, 1.0, up, dtype=dtype_of(x))
         downs = build.op("Where", large, 1.0, down, dtype=dtype_of(x))

@@ -102,7 +102,7 @@ def _float(build: Builder, node: onnx_ir.Node, parameters: Parameters) -> onnx_i
     )
     if not all(value.is_integer() for value in (exponent, mantissa, bias)) or mantissa > _MOST_MANTISSA_BITS:
         raise ModelError(f"a format of {exponent} exponent and {mantissa} mantissa bits has no exact replacement")
-    if not 1 <= exponent <= 8 or abs(bias) > _MOST_BIAS:
+    if not 1 <= exponent <= 8 or not -_MOST_BIAS < bias <= _MOST_BIAS:
         raise ModelError(f"an exponent of {exponent} bits with bias {bias} exceeds the range of float")
     bits = 1 + int(exponent) + int(mantissa)
     row = ElementType(DataType.FLOAT, Kind.FLOATING, bits, True, int(exponent), int(mantissa), int(bias))

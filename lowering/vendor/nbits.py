@@ -188,7 +188,9 @@ class _Layout:
             return scales
         turn = scales.producer()
         before = turn.inputs[0] if turn is not None and swaps(turn) else None
-        return build.op("Transpose", scales, perm=[1, 0]) if before is None else before
+        if before is not None:
+            return before
+        return build.typed("Transpose", [scales], scene.type_of(scales) or DataType.UNDEFINED, perm=[1, 0])
 
     def _constant(
         self, scene: Scene, build: Builder, value: onnx_ir.Value, name: str, make: Callable[[], NDArray[Any]]

@@ -121,6 +121,8 @@ def test_floats(mode: str, form: tuple[int, int, int, float], specials: tuple[in
 @pytest.mark.parametrize(("body", "says"), [
     ("y = qonnx.custom_op.general.Quant <signed = 1, narrow = 0> (x, one, one, x)", "bitwidth must be one constant"),
     ("y = qonnx.custom_op.general.FloatQuant <saturation = 0> (x, one, one, one, one, one)", "neither infinity nor"),
+    ("y = qonnx.custom_op.general.FloatQuant <saturation = 1> (x, one, four, one, below, one)",
+     "an exponent of 4.0 bits with bias -127.0 exceeds the range of float"),
     ('y = qonnx.custom_op.general.Trunc (x, one, one, one)', "4 inputs, which fits no version"),
     ('y = qonnx.custom_op.general.Trunc (x, one, one, one, x)', "out_bitwidth must be constant"),
     ('y = qonnx.custom_op.general.Trunc <rounding_mode = "NEAR"> (x, one, one, one, one)', "NEAR"),
@@ -128,6 +130,7 @@ def test_floats(mode: str, form: tuple[int, int, int, float], specials: tuple[in
 ])  # fmt: skip
 def test_refusals(body: str, says: str):
     constants = {"one": np.array(1, np.float32), "half": np.array(0.5, np.float32)}
+    constants |= {"four": np.array(4, np.float32), "below": np.array(-127, np.float32)}
     _, result = lowered(f"agraph (float[N] x) => (float[N] y) {{ {body} }}", **constants)
     assert not result.modified
     assert says in result.records.refusals[0].reason
