@@ -7,6 +7,7 @@ their absolute values).
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from typing import Any
 
@@ -99,8 +100,16 @@ def _nearest(array: Array, dtype: DataType) -> Array:
     with np.errstate(all="ignore"):
         found = np.asarray(cast(np.ascontiguousarray(array), dtype)).astype(np.float64).reshape(array.shape)
     found = np.where(np.isnan(found), array, found)
-    limit = largest(dtype) * (1 + unit_roundoff(dtype))
-    return np.where(np.abs(array) >= limit, np.copysign(np.inf, array), found)
+    return np.where(np.abs(array) >= _overflow(dtype), np.copysign(np.inf, array), found)
+
+
+@cache
+def _overflow(dtype: DataType) -> float:
+    """The least float64 number that rounds to a number beyond the largest of the type; a tie goes to the even one."""
+    top = largest(dtype)
+    distance = math.ldexp(1.0, math.frexp(top)[1] - element_type(dtype).precision)
+    halfway = top + distance / 2
+    return halfway if top / distance % 2 else math.nextafter(halfway, math.inf)
 
 
 def sum_error(count: int, dtype: DataType | None) -> float:

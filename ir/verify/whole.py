@@ -19,7 +19,8 @@ _LEVELS = {
     "openvino": {"": "openvino whole"},
 }
 _INVALID = ("Type Error", "INVALID_GRAPH", "bound to different types")
-_MOST_CUTS = 48
+_MOST_CUTS, _PART = 48, 0.25
+"""The search for the node at which a difference starts: models that are cut off, and part of the time that is left."""
 _LARGEST_CUT = 1 << 26
 
 
@@ -111,13 +112,13 @@ class Whole:
         output: onnx_ir.Value,
         nan_bits: bool,
     ) -> str:
-        """Return the first node whose result, as the only output, the runtime changes: found by bisection."""
+        """Return the first node whose result, as the only output, the runtime changes; of a large model, about that."""
         if self._proto is None or self._proto.ByteSize() > _LARGEST_CUT:
             return ""
         meant: dict[str, Tensor] = {key: Tensor(array) for key, array in feeds.items()}
 
         def watch(path: Path, value: onnx_ir.Value, tensor: Tensor) -> None:
-            if len(path) == 1:
+            if not path:
                 meant[value.name or ""] = tensor
 
         try:
@@ -127,9 +128,10 @@ class Whole:
         makers = [node for node in self.model.graph if node.outputs and node.outputs[0].name in meant]
         if output.producer() in makers:
             makers = makers[: makers.index(output.producer()) + 1]  # pyright: ignore[reportArgumentType]
+        least = evaluator.budget.left * (1 - _PART)
         steps = makers if len(makers) <= _MOST_CUTS else makers[:: len(makers) // _MOST_CUTS + 1]
         for node in steps:
-            if evaluator.budget.left <= 0:
+            if evaluator.budget.left <= max(least, 0):
                 break
             try:
                 cut = onnx.ModelProto()

@@ -54,6 +54,12 @@ def test_opsets(inside: bool, opset: int, text: str) -> None:
         require_known_opset(model)
 
 
+def test_a_model_of_other_domains_alone_imports_no_opset() -> None:
+    model = model_of()
+    del model.graph.opset_imports[""]
+    require_known_opset(model)
+
+
 def test_an_opset_that_the_installed_onnx_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(onnx.defs, "onnx_opset_version", lambda: 21)
     require_known_opset(model_of())

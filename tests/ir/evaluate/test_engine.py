@@ -10,9 +10,9 @@ import onnx
 import onnx_ir
 import pytest
 
-from castsmith.ir.evaluate import Engine, EngineError, engines
+from castsmith.ir.evaluate import Engine, EngineError, engines, limits
 from castsmith.ir.evaluate.engines import CrashError
-from castsmith.ir.evaluate.limits import LimitError
+from castsmith.ir.evaluate.limits import Budget, LimitError, seconds_for
 
 X = np.ones((2, 3), np.float32)
 IMPORTS = {"": 21}
@@ -202,3 +202,30 @@ def test_an_unknown_engine_and_one_that_is_not_installed(monkeypatch: pytest.Mon
     with pytest.raises(EngineError, match=text):
         Engine("onnxruntime")
     assert Engine("reference").name == "reference"
+
+
+def test_the_work_that_is_counted() -> None:
+    """An operator is one, and one more for each 10,000 elements of its operands; 1000 are a second's."""
+    budget = Budget(2.0)
+    budget.note([np.zeros(4000), None, np.zeros((2, 3000))])
+    budget.note([])
+    assert (budget.runs, budget.tried) == (3.0, 3 / 2000)
+
+
+def test_a_loop_may_take_as_many_steps_as_its_part_of_the_time() -> None:
+    budget = Budget(1.0, part=0.5)
+    most = int(limits.SECONDS * 1000 * 0.5)
+    budget.turn("the loop", most - 2)
+    budget.turn("the loop", 0)
+    with pytest.raises(LimitError, match=f"^the loop does not end within {most + 2} steps on these inputs"):
+        budget.turn("the loop", 1)
+
+
+def test_the_time_by_the_size_of_the_models() -> None:
+    model = onnx_ir.from_onnx_text(
+        """<ir_version: 10, opset_import: ["" : 21]> g (bool c, float[N] x) => (y) <float[4] w = {1, 2, 3, 4}> {
+            y = If (c) <then_branch = t () => (a) { a = Neg (x) }, else_branch = e () => (b) { b = Abs (x) }> }"""
+    )
+    least = seconds_for([])
+    assert seconds_for([model, model]) == least + 6 / 10 + 32 / 2**18
+    assert seconds_for([model] * 400) == limits.SECONDS

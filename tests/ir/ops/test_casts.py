@@ -15,7 +15,7 @@ from onnx_ir import DataType
 from castsmith.ir.constants import constant_nodes, new_constant
 from castsmith.ir.errors import ModelError
 from castsmith.ir.ops import spell_casts
-from castsmith.ir.ops.casts import conversion
+from castsmith.ir.ops.casts import CastNode, cast_node, conversion, idle_attributes, read_cast
 from castsmith.ir.ops.changes import CHANGES, changes_between
 from castsmith.numerics.cast import cast
 from castsmith.numerics.errors import PromotionError
@@ -133,6 +133,40 @@ def test_types_that_a_cast_lacks_are_named() -> None:
     with pytest.raises(PromotionError, match=r"^v must be cast to bfloat16: "):
         conversion(value, DataType.BFLOAT16, {"": 12})
     assert conversion(value, DataType.BFLOAT16, {"": 13}).op_type == "Cast"
+
+
+def test_a_cast_states_what_is_not_a_default() -> None:
+    value = onnx_ir.Value(name="v", type=onnx_ir.TensorType(DataType.FLOAT), shape=onnx_ir.Shape([2]))
+    cases: list[tuple[dict[str, Any], dict[str, Any]]] = [
+        ({}, {}),
+        ({"saturate": True, "round_mode": "up"}, {}),
+        ({"saturate": False}, {"saturate": 0}),
+        ({"round_mode": "down"}, {"round_mode": "down"}),
+        ({"saturate": False, "round_mode": "nearest"}, {"saturate": 0, "round_mode": "nearest"}),
+    ]
+    for given, written in cases:
+        node = cast_node(value, DataType.FLOAT8E8M0, **given)
+        assert {name: each.value for name, each in node.attributes.items()} == {"to": 24, **written}
+        meaning = CastNode(DataType.FLOAT8E8M0, given.get("saturate", True), given.get("round_mode", "up"))
+        assert read_cast(node) == meaning
+        (output,) = node.outputs
+        assert (node.name, output.name, output.dtype, output.shape) == (
+            "castsmith_v_to_float8e8m0", "v_float8e8m0", DataType.FLOAT8E8M0, value.shape,
+        )  # fmt: skip
+
+
+def test_the_attributes_that_have_no_effect_on_the_type() -> None:
+    cases: list[tuple[int, dict[str, Any], list[str]]] = [
+        (17, {"saturate": 0}, []), (1, {"saturate": 0}, ["saturate"]), (24, {"saturate": 0}, []),
+        (24, {"round_mode": "down"}, []), (17, {"round_mode": "down"}, ["round_mode"]),
+        (10, {"saturate": 0, "round_mode": "down"}, ["saturate", "round_mode"]), (10, {"saturate": 1}, []),
+    ]  # fmt: skip
+    for to, given, expected in cases:
+        assert idle_attributes(node_of("Cast", to=to, **given)) == expected, (to, given)
+        like = DataType(to)
+        assert idle_attributes(node_of("CastLike", 2, **given), like) == expected, (to, given)
+    assert idle_attributes(node_of("CastLike", 2, saturate=0)) == []
+    assert idle_attributes(node_of("Neg", saturate=0)) == []
 
 
 def constant(dtype: DataType, *numbers: float) -> onnx_ir.Value:

@@ -10,10 +10,11 @@ import onnx.parser
 import onnx_ir
 import pytest
 
-from castsmith.ir.evaluate import Engine, Evaluator, FeedError
+from castsmith.ir.evaluate import Budget, Engine, Evaluator, FeedError
+from castsmith.ir.verify.compare import interfaces
 from castsmith.ir.verify.inputs import MILD_SETS, Inputs
 from castsmith.ir.verify.reach import Needs, Reach
-from castsmith.ir.verify.sets import _neighbours, mild_sets  # pyright: ignore[reportPrivateUsage]
+from castsmith.ir.verify.sets import Sets, _neighbours, mild_sets  # pyright: ignore[reportPrivateUsage]
 from castsmith.numerics.promotion import PromotionRules
 
 _HEAD = '<ir_version: 10, opset_import: ["" : 21]> '
@@ -210,3 +211,21 @@ def test_mild_sets_of_a_model_are_the_same_again() -> None:
     assert all(len(numbers) == 6 for _, numbers in made[0])
     first = maker("float[6] x").make("mild", 1)["x"]
     assert np.asarray(first).tolist() in [numbers for _, numbers in made[0]]
+
+
+def test_sizes_that_were_made_up_are_varied() -> None:
+    """One more and one less of all, and each by itself twice as large; those that are given stay."""
+    model = model_of("float[N] x, float[M] w")
+    evaluator = Evaluator(model, PromotionRules(), Engine("reference"), Budget(20))
+    for dims, changes in (
+        ({}, {(0, 0), (1, 1), (-1, -1), (512, 0), (0, 512)}),
+        ({"N": 8}, {(0, 0), (0, 1), (0, -1), (0, 512)}),
+        ({"N": 8, "M": 24}, {(0, 0)}),
+    ):
+        sets = Sets(model, model, evaluator, evaluator.budget, interfaces(model, model), 0, [])
+        fed = {
+            tuple(np.asarray(feeds[name]).size for name in "xw") for _, feeds in sets.made(20, dims, [], lambda: False)
+        }
+        assert sets.made_up == {name: 512 for name in "NM" if name not in dims}
+        plain = {"N": 512, "M": 512, **dims}
+        assert fed == {(plain["N"] + n, plain["M"] + m) for n, m in changes}
