@@ -213,7 +213,7 @@ def _require_accepted(arguments: argparse.Namespace, *models: onnx_ir.Model) -> 
 
 
 def _unknown(what: str, known: set[str]) -> str:
-    names = ", ".join(sorted(known)[:_NAMED]) + (", ..." if len(known) > _NAMED else "")
+    names = ", ".join(sorted(known)[:_NAMED]) + (f" and {len(known) - _NAMED} more" if len(known) > _NAMED else "")
     return f"unknown {what}; expected {names}" if known else f"unknown {what}; the model has none with a name"
 
 

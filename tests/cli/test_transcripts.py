@@ -105,8 +105,22 @@ MODELS = {
     "after": differing(other=True),
     "casts4": casts(4),
     "casts8": casts(8),
+    "texts": f"""{HEAD} texts (string[N] s) => (string[N] t, string[1] e)
+      <string[1] one = {{"a text"}}, string[2] two = {{"é", "\\\\"}}> {{
+        [upper] t = StringNormalizer <case_change_action = "UPPER", stopwords = ["a", "b"]> (s)
+        [end] e = Identity (one)
+      }}""",
     "lost_a": lost(KINDS[:6]),
     "lost_b": lost((*KINDS[:3], "Neg", *KINDS[4:6])),
+}
+
+
+FILES = {
+    "broken.onnx": "no model",
+    "list.json": "[]",
+    "folder.json/file": "",
+    "none/pyproject.toml": "[tool.other]",
+    "number/pyproject.toml": "[tool]\ncastsmith = 1",
 }
 
 
@@ -123,7 +137,9 @@ def test_a_transcript(castsmith: Command, tmp_path: Path, monkeypatch: pytest.Mo
         written = write_model(Path(f"{name}.onnx"), MODELS[name])
         if name.startswith("lost"):
             lose_weights(written)
-    Path("broken.onnx").write_text("no model")
+    for name, content in FILES.items():
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).write_text(content)
     sets: dict[str, Any] = {"one/x": np.array([0.5, 2], "f4"), "two/x": np.array([1, 60000], "f4")}
     np.savez("sets.npz", **sets)
     lines: list[str] = []
