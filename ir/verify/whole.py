@@ -19,9 +19,10 @@ _LEVELS = {
     "openvino": {"": "openvino whole"},
 }
 _INVALID = ("Type Error", "INVALID_GRAPH", "bound to different types")
-_MOST_CUTS, _PART = 48, 0.25
+_MOST_CUTS, _PART = 48, 0.1
 """The search for the node at which a difference starts: models that are cut off, and part of the time that is left."""
-_LARGEST_CUT = 1 << 26
+_LARGEST_CUT = 1 << 22
+"""Bytes of a model that is cut: the process of the engine keeps those of the search for a while."""
 
 
 @dataclass
