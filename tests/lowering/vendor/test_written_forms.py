@@ -6,6 +6,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+import onnx.defs
 import onnx_ir
 import pytest
 
@@ -100,3 +101,27 @@ def test_products_with_quantized_weights(body: str, made: list[str] | str) -> No
     }  # fmt: skip
     wanted, got = (run(session(proto), feeds)[0] for proto in (before, after))
     assert got.tobytes() == wanted.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("opset", "output", "body", "reason"),
+    [
+        (23, "y", "w = DequantizeLinear <axis = 0, block_size = 32, output_dtype = 1> (q, h) y = MatMul (x, w)",
+         "the input is float, and the scales are of another type"),
+        (21, "w", f"{W} y = MatMul (x, w)",
+         "q is also used by the outputs of a graph, so that it would be stored twice"),
+        (21, "y", "y = local.f <b = 32> (x, q, s)",
+         "block_size of DequantizeLinear is a parameter of the enclosing function"),
+    ],
+)  # fmt: skip
+def test_products_whose_weights_are_kept(opset: int, output: str, body: str, reason: str) -> None:
+    if opset > onnx.defs.onnx_opset_version():
+        pytest.skip(f"the installed onnx has no opset {opset}")
+    function = """<domain: "local", opset_import: ["" : 21]> f <b> (x, q, s) => (y)
+        { w = DequantizeLinear <axis = 0, block_size: int = @b> (q, s) y = MatMul (x, w) }"""
+    held = {**held_in(body), **({"h": SCALES.astype(np.float16)} if "h)" in body else {})}
+    more = function if "local" in body else ""
+    model = model_of(f"g (float[2,64] x) => (float[a,b] {output}) {{ {body} }}", opset, more, **held)
+    result = castsmith.optimize(model, target=CPU, vendor="com.microsoft", passes=["use-vendor"])
+    assert {each.reason for each in result.refusals} == {reason}
+    assert not result.rewrites
