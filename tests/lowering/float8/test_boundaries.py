@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import onnx
 import onnx_ir
 import pytest
+from onnx_ir import DataType
 
 from castsmith.lowering.float8 import LowerFloat8, obstacle_to_inlining
 from castsmith.numerics.errors import OptionError
@@ -42,3 +45,20 @@ def test_bitcast_needs_an_opset_to_which_every_node_can_move(ceil: int, moves: b
         return
     with pytest.raises(OptionError, match="cannot move to opset 26, because AveragePool changed in opset 22"):
         LowerFloat8(BIT_CAST, sequence="bitcast")(model)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "moves"), [(DataType.FLOAT, False), (DataType.INT64, False), (DataType.DOUBLE, True)]
+)
+def test_bitcast_needs_an_opset_at_which_the_target_has_every_kernel(dtype: DataType, moves: bool) -> None:
+    """The types of operands and of results count."""
+    body = """g (float[3] x, int64[1] s) => (float[3] y, float[n] z)
+        { q = Cast <to = 17> (x) y = Cast <to = 1> (q) z = ConstantOfShape (s) }"""
+    target = replace(BIT_CAST, dropped={dtype: {"ConstantOfShape": 26}})
+    model = model_of(body, 25)
+    if moves:
+        LowerFloat8(target, sequence="bitcast")(model)
+        assert model.opset_imports[""] == 26
+        return
+    with pytest.raises(OptionError, match="because t has ConstantOfShape up to opset 25 only"):
+        LowerFloat8(target, sequence="bitcast")(model)
