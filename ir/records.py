@@ -38,7 +38,8 @@ class Site:
         graph: The name of the graph or function.
         node: The name of the node, or empty.
         op: The operator of the node, or empty.
-        output: The name of the first output of the node, or empty; places are equal without it.
+        output: The name of the first output of the node, or empty. It is shown for a node without a name, and places
+            are equal without it.
     """
 
     graph: str
@@ -46,8 +47,15 @@ class Site:
     op: str = ""
     output: str = field(default="", compare=False, repr=False)
 
+    @property
+    def name(self) -> str:
+        """The name of the node, or else of its first output; empty where the place is a whole graph or function."""
+        return self.node or self.output
+
     def __str__(self) -> str:
-        return f"{self.graph or '(unnamed)'}: {self.node or '(unnamed)'} ({self.op})" if self.op else self.graph
+        if not self.op:
+            return self.graph
+        return f"{self.graph or '(unnamed)'}: {self.name or '(unnamed)'} ({self.op})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ def fingerprint(found: Diagnostic) -> str:
     otherwise in another version.
     """
     site = found.site
-    what = (found.subject,) if found.subject else (site.graph, site.node or site.output, site.op)
+    what = (found.subject,) if found.subject else (site.graph, site.name, site.op)
     return hashlib.sha256("\0".join((found.code, *what)).encode()).hexdigest()[:16]
 
 

@@ -107,8 +107,8 @@ def _results(found: Sequence[tuple[str, Diagnostic]], codes: Sequence[str]) -> I
         seen[file, mark] += 1
         number = f"{mark}:{seen[file, mark]}"
         site = record.site
-        name = "/".join(filter(None, (site.graph, site.node or site.output)))
-        logical = {"fullyQualifiedName": name, "name": site.node or site.graph, "kind": site.op or "graph"}
+        name = "/".join(filter(None, (site.graph, site.name)))
+        logical = {"fullyQualifiedName": name, "name": site.name or site.graph, "kind": site.op or "graph"}
         # GitHub shows no result without a line.
         physical = {"artifactLocation": _artifact(file), "region": {"startLine": 1}}
         text = f"{site}: {record.message}{f' ({record.help})' if record.help else ''}"

@@ -172,4 +172,4 @@ def effect_text(record: Rewrite) -> str:
 
 
 def _place(site: Site) -> dict[str, str]:
-    return {"graph": site.graph, "node": site.node, "op": site.op}
+    return asdict(site)

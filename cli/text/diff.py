@@ -65,7 +65,7 @@ def _types(change: Change) -> tuple[str, str] | None:
 
 
 def _by_place(changes: Iterable[Change]) -> list[list[Change]]:
-    """Group the changes of one node. Unnamed nodes may share a place, so each start of a node begins a group."""
+    """Group the changes of one node. Nodes of one name share a place, so each start of a node begins a group."""
     places: list[list[Change]] = []
     for change in changes:
         starts = change.kind in ("node-added", "node-removed", "operator-changed")
@@ -94,7 +94,7 @@ def _without_regions(places: list[list[Change]], *, full: bool) -> tuple[list[li
             left += groups
         else:
             sites = [group[0].site for group in groups]
-            regions.append((*key, [site.node or site.op for site in sites if site is not None]))
+            regions.append((*key, [site.name or site.op for site in sites if site is not None]))
     return left, regions
 
 
@@ -168,7 +168,7 @@ def _gist(change: Change, text: str, item: Item | None) -> str:
 
 def _places(others: list[list[Change]]) -> str:
     sites = [group[0].site for group in others[:_MOST_PLACES]]
-    names = [one_line(site.node or "(unnamed)") for site in sites if site is not None]
+    names = [one_line(site.name or "(unnamed)") for site in sites if site is not None]
     more = len(others) - len(names)
     rest = f" and {counted(more, 'other')}" if more else ""
     return f"{len(others)} more: {', '.join(names)}{rest}"

@@ -93,7 +93,7 @@ def _words(reason: str) -> Iterator[str]:
 
 
 def _places(records: Sequence[Rewrite | Refusal]) -> str:
-    names = [one_line(record.site.node or record.site.op) for record in records[:_MOST_PLACES]]
+    names = [one_line(record.site.name or record.site.op) for record in records[:_MOST_PLACES]]
     more = len(records) - len(names)
     rest = f" and {counted(more, 'other')}" if more else ""
     return f"{len(records)} more: {', '.join(names)}{rest}"

@@ -142,7 +142,7 @@ def mismatch_data(found: Mismatch) -> dict[str, Any]:
     return {
         "set": found.inputs,
         "value": found.value,
-        "place": {"graph": found.site.graph, "node": found.site.node, "op": found.site.op},
+        "place": asdict(found.site),
         "node_a": found.node_a,
         "node_b": found.node_b,
         **asdict(found.difference),

@@ -126,7 +126,7 @@ def _require_nodes(nodes: Iterable[onnx.NodeProto], place: str, survey: Survey) 
     for node in nodes:
         attributes, outputs = node.attribute, node.output
         if attributes or node.metadata_props:
-            where = f"{place}: {node.name or '(unnamed)'} ({node.op_type})"
+            where = f"{place}: {node.name or next(filter(None, outputs), '(unnamed)')} ({node.op_type})"
             if len(attributes) > 1:
                 _require_unique((each.name for each in attributes), "two attributes have the name", where)
             _require_metadata(node, where)

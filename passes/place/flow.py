@@ -29,7 +29,7 @@ from castsmith.ir.constants import constant_node, constant_tensor, constant_type
 from castsmith.ir.inference import Inference
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops import FLOW, CastNode, actual_outputs, cast_node, chain_verdict, opset_of, set_element_type
-from castsmith.ir.records import NodeItem, Rewrite
+from castsmith.ir.records import NodeItem, Rewrite, Site
 from castsmith.ir.rewriting import become_output, name_node
 from castsmith.ir.targets import Target, takes_operator, takes_type
 from castsmith.ir.text import node_items, site_of
@@ -168,7 +168,10 @@ def _around(
     if len(left) >= gone or any(value.producer() is None for value in left):
         return
     makers = [made for value in entering if (made := value.producer()) is not None]
-    before = flow.shown(dict.fromkeys([joint.node, *makers, *(user for users in undone.values() for user in users)]))
+    before = (
+        site_of(joint.node),
+        flow.shown(dict.fromkeys([joint.node, *makers, *(user for users in undone.values() for user in users)])),
+    )
     made = [_cast_others(value, area, set(undone[value]), meaning, flow) for value in left]
     for source in area.constants:
         source.give(_converted(source, a, flow))
@@ -295,7 +298,7 @@ def _after(joint: Joint, flow: Flow) -> Iterator[Rewrite]:
     if not _gains_after(joint, found, a, meaning, flow):
         return
     makers = (made for source in joint.sources if (made := _producer(source.value)) is not None)
-    before = flow.shown([joint.node, *makers])
+    before = site_of(joint.node), flow.shown([joint.node, *makers])
     for source, each in zip(joint.sources, found, strict=True):
         old = source.value
         _give(source, each[0] if each is not None else _converted(source, a, flow), flow)
@@ -365,7 +368,7 @@ def _before(joint: Joint, flow: Flow) -> Iterator[Rewrite]:
         fresh += not (free or (yes and each is not None and each[1] == step.to))
     if fresh > gone or (fresh == gone and not (joint.stacked and step.to.itemsize < b.itemsize)):
         return
-    before = flow.shown([joint.node, *casts])
+    before = site_of(joint.node), flow.shown([joint.node, *casts])
     made: list[onnx_ir.Node] = []
     for source, each, gone in zip(joint.sources, found, swallowed, strict=True):
         made += _cast_source(source, each[0] if each is not None and gone else None, step, flow)
@@ -538,7 +541,13 @@ def _producer(value: onnx_ir.Value | None) -> onnx_ir.Node | None:
 
 
 def _record(
-    joint: Joint, flow: Flow, before: Sequence[NodeItem], new: list[onnx_ir.Node], old: int, reason: str
+    joint: Joint,
+    flow: Flow,
+    before: tuple[Site, Sequence[NodeItem]],
+    new: list[onnx_ir.Node],
+    old: int,
+    reason: str,
 ) -> Rewrite:
+    site, items = before
     reason = f"{reason}; casts: {len(new)} instead of {old}"
-    return Rewrite(NAME, NAME, site_of(joint.node), before, flow.shown([joint.node, *new]), reason)
+    return Rewrite(NAME, NAME, site, items, flow.shown([joint.node, *new]), reason)

@@ -14,7 +14,7 @@ from onnx_ir import DataType
 from castsmith.ir.constants import new_constant
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops import CASTS, cast_node, opset_of, set_element_type
-from castsmith.ir.records import Effect, Records, Rewrite, Site, ValueItem
+from castsmith.ir.records import Effect, NodeItem, Records, Rewrite, Site, ValueItem
 from castsmith.ir.rewriting import name_node, place_constant
 from castsmith.ir.text import constant_item, node_item, node_items, site_of, value_item
 from castsmith.numerics.errors import present
@@ -62,7 +62,7 @@ def apply(change: Change) -> None:
         node: None for node, (variable, ports) in problem.nodes.items() if change.sides[variable] and ports.concerned
     }
     lowered_masks = _masks_that_are_cast(change)
-    before = {node: node_item(node, problem.inference.types) for node in change.converted}
+    before = {node: (site_of(node), node_item(node, problem.inference.types)) for node in change.converted}
     _convert_constants(change, lowered_masks)
     _convert_types(change)
     for value in list(problem.uses):
@@ -449,20 +449,18 @@ def _convert_filling(change: Change, node: onnx_ir.Node) -> None:
 # Records.
 
 
-def _record_regions(change: Change, before: Mapping[onnx_ir.Node, object]) -> None:
+def _record_regions(change: Change, before: Mapping[onnx_ir.Node, tuple[Site, NodeItem]]) -> None:
     """Add one record per region: connected converted nodes of one graph."""
     made = change.problem.made
     types = {**change.problem.inference.types, **{value: change.to for value in made if change.made(value)}}
     for nodes in regions(change.converted):
-        first = nodes[0]
         reason = f"{len(nodes)} {'node' if len(nodes) == 1 else 'nodes'} computed in {type_name(change.to)}"
-        removed = [before[node] for node in nodes]
         change.records.rewrites.append(
             Rewrite(
                 change.name,
                 "convert-region",
-                site_of(first),
-                removed,  # pyright: ignore[reportArgumentType]
+                before[nodes[0]][0],
+                [before[node][1] for node in nodes],
                 node_items(nodes, types),
                 reason,
                 Effect.CONVERTED,

@@ -149,14 +149,16 @@ class ConvertPrecision(RewritePass):
         problem = Problem(model, inference, imports, aim, wishes, sizes)
         problem.state()
         price(problem)
-        results = {node: next((value.name or "" for value in node.outputs), "") for node in nodes}
+        sites = {node: site_of(node) for node in nodes}
         change = Change(problem, solve(problem.costs), Namer(model), NAME, records)
         apply(change)
         precisions = {
-            node: replace(found, result=results[node]) for node, found in _precisions(change).items() if node in results
+            node: replace(found, result=sites[node].output)
+            for node, found in _precisions(change).items()
+            if node in sites
         }
         change.records.refusals += [
-            Refusal(NAME, "convert-node", site_of(node), found.reason)
+            Refusal(NAME, "convert-node", sites[node], found.reason)
             for node, found in precisions.items()
             if found.dtype != to and node.graph is not None
         ]

@@ -186,7 +186,7 @@ def _pairs(found: Disagreement, operator: str, common: DataType, work: Work) -> 
 def _restore(node: onnx_ir.Node, index: int, common: DataType, ruled: DataType, work: Work) -> Rewrite:
     """Return a Cast after the node that takes over the name and the uses of its output."""
     types, old = work.inference.types, node.outputs[index]
-    before = node_item(node, types)
+    before, site = node_item(node, types), site_of(node)
     cast = cast_node(old, ruled)
     result, name = cast.outputs[0], old.name
     cast.name = work.namer.fresh(cast.name or "castsmith_cast")
@@ -199,7 +199,7 @@ def _restore(node: onnx_ir.Node, index: int, common: DataType, ruled: DataType, 
     node.append(cast)
     reason = f"{node.op_type} of {type_name(ruled)} gives {type_name(ruled)}"
     after = node_items((node, cast), types)
-    return Rewrite(work.pass_name, "restore-type", site_of(node), before, after, reason, Effect.REPAIR)
+    return Rewrite(work.pass_name, "restore-type", site, before, after, reason, Effect.REPAIR)
 
 
 def _operand(node: onnx_ir.Node, index: int) -> onnx_ir.Value:

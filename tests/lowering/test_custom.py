@@ -193,8 +193,8 @@ def gives_text(node: onnx_ir.Node, build: NodeBuilder) -> str:
 OF_PACKAGES: dict[str, str] = {
     "double_or_float": "",
     "nothing": "",
-    "raises": "failed at g: (unnamed) (Twice): KeyError: 'scale 21 Twice'.",
-    "gives_text": "returned a str for g: (unnamed) (Twice); expected a replacement, refusal or None.",
+    "raises": "failed at g: y (Twice): KeyError: 'scale 21 Twice'.",
+    "gives_text": "returned a str for g: y (Twice); expected a replacement, refusal or None.",
     "TWICE": "it is not a function.",
 }
 

@@ -93,7 +93,7 @@ def test_each_rule_keeps_settings_and_needs_types(capsys: pytest.CaptureFixture[
     assert capsys.readouterr().out == ""
     assert rules.apply_to_model(onnx_ir.from_onnx_text(MOVED), verbose=1) == 1
     (told,) = capsys.readouterr().out.splitlines()
-    assert told.startswith("place-casts: g: (unnamed) (Cast): casts: 0 instead of 2, bytes moved: 32 instead of 160;")
+    assert told.startswith("place-casts: g: a (Cast): casts: 0 instead of 2, bytes moved: 32 instead of 160;")
 
 
 def test_a_tracer_matches_and_changes_nothing() -> None:

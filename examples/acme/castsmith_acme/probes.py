@@ -33,7 +33,7 @@ def drop(node: onnx_ir.Node, records: Records) -> None:
     given, output = node.inputs[0], node.outputs[0]
     assert given is not None
     assert node.graph is not None
-    site = Site(node.graph.name or "", node.name or "", node.op_type)
+    site = Site(node.graph.name or "", node.name or "", node.op_type, output.name or "")
     if output.is_graph_output():
         reason = "an output of the graph must keep its name"
         records.refusals.append(Refusal(NAME, RULE, site, reason))

@@ -77,7 +77,7 @@ def test_what_is_found_is_what_onnxruntime_refuses(dtype: DataType):
 def test_an_operator_is_found_once_with_the_number_of_its_nodes():
     (finding,) = found(ADDITIONS, "onnxruntime-cpu")
     assert finding == (
-        "target-lacks-kernel", "additions: (unnamed) (Add)",
+        "target-lacks-kernel", "additions: a (Add)",
         "onnxruntime-cpu has no Add of bfloat16 at opset 21, in 2 nodes; this is the first",
     )  # fmt: skip
 

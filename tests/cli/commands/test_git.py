@@ -177,7 +177,7 @@ def test_git_shows_models_by_both_ways(repository: Path) -> None:
     shown = git("diff", "--cached", "--find-renames=50%")
     for expected in (
         "castsmith diff a/with blank.onnx b/with blank.onnx\n--- a/with blank.onnx\n+++ b/with blank.onnx\n"
-        "main: (unnamed) (Concat)\n  attribute axis: 1 -> 0\n1 difference;",
+        "main: wide (Concat)\n  attribute axis: 1 -> 0\n1 difference;",
         "--- /dev/null\n+++ b/new.onnx\nnew model: opset 18, 3 nodes, 2 casts, tensors of 0 B\n",
         "--- a/gone.onnx\n+++ /dev/null\ndeleted model: opset 18, 1 node, 0 casts, tensors of 0 B\n",
         "rename from old.onnx\nrename to renamed.onnx\n",

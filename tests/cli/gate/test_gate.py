@@ -100,7 +100,7 @@ def test_a_terminal_shows_a_cause_once(castsmith: Command, monkeypatch: pytest.M
     assert "4 findings follow from it: 1 mixed-operand-types, 2 value-type-mismatch" in text
     assert text.splitlines()[-1].startswith("5 errors, 1 note in 2 of 3 models (--all lists each)")
     assert max(map(len, text.splitlines())) <= 80
-    assert "g: (unnamed) (Relu): the value b is declared" in plain(castsmith("check", "models", "--all").out)
+    assert "g: b (Relu): the value b is declared" in plain(castsmith("check", "models", "--all").out)
 
 
 def test_a_baseline_accepts_what_is_there(castsmith: Command, folder: Path) -> None:
@@ -119,7 +119,7 @@ def test_a_baseline_accepts_what_is_there(castsmith: Command, folder: Path) -> N
     write_model(folder / "models" / "lossy.onnx", CLEAN)
     ended = castsmith("check", *baseline)
     assert (ended.code, ended.out.count("\n")) == (1, 1)
-    assert ended.out.startswith("models/clean.onnx: lossy: (unnamed) (Add): mixed-operand-types")
+    assert ended.out.startswith("models/clean.onnx: lossy: z (Add): mixed-operand-types")
     assert "1 finding of accepted/b.json fixed" in ended.err
     data = json.loads(castsmith("check", *baseline, "--json").out)["baseline"]
     assert (data["known"], [(e["file"], e["code"]) for e in data["fixed"]]) == (

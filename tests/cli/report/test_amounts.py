@@ -89,7 +89,7 @@ def test_diff_hides_promotions_unless_asked_for(castsmith: Command, tmp_path: Pa
     net = castsmith(*words, "--diff").out
     assert "ConvertPromoteTypes" not in net
     assert (
-        "  mixed: (unnamed) (Add)\n"
+        "  mixed: z (Add)\n"
         "    - z = Add (x, y)  # (float[N], int16[N]) -> float[N]\n"
         "    + y_float = Cast <to = float> (y)  # (int16[N]) -> float[N]\n"
         "    + z = Add (x, y_float)  # (float[N], float[N]) -> float[N]\n"

@@ -48,7 +48,8 @@ def test_real_models(castsmith: Command, tmp_path: Path) -> None:
 def test_a_difference_of_verify(castsmith: Command, tmp_path: Path) -> None:
     a = write_model(tmp_path / "a.onnx", CLEAN)
     b = write_model(tmp_path / "b.onnx", CLEAN.replace("Relu", "Abs"))
-    assert check("verify", castsmith("verify", a, b, "--json").out)["difference"]["value"] == "z"
+    found = check("verify", castsmith("verify", a, b, "--json").out)["difference"]
+    assert (found["value"], found["place"]["output"]) == ("z", "z")
 
 
 @pytest.mark.usefixtures("one_process")

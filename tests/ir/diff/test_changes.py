@@ -44,19 +44,19 @@ _PAIRS: dict[str, tuple[str, str, str, list[tuple[str, ...]]]] = {
         _BASE,
         "alpha = 0.5",
         "alpha = 0.25",
-        [("attribute-changed", "g: (unnamed) (Elu)", "attribute alpha", "0.5", "0.25", "")],
+        [("attribute-changed", "g: y (Elu)", "attribute alpha", "0.5", "0.25", "")],
     ),
     "attribute left out": (
         _BASE,
         "<alpha = 0.5>",
         "",
-        [("attribute-changed", "g: (unnamed) (Elu)", "attribute alpha", "0.5", "not set", "")],
+        [("attribute-changed", "g: y (Elu)", "attribute alpha", "0.5", "not set", "")],
     ),
     "attribute at its default": (
         _BASE,
         "<alpha = 0.5>",
         "<alpha = 1.0>",
-        [("attribute-changed", "g: (unnamed) (Elu)", "attribute alpha", "0.5", "1.0", "")],
+        [("attribute-changed", "g: y (Elu)", "attribute alpha", "0.5", "1.0", "")],
     ),
     "attribute of another type": (
         _BASE,
@@ -65,7 +65,7 @@ _PAIRS: dict[str, tuple[str, str, str, list[tuple[str, ...]]]] = {
         [
             (
                 "operator-changed",
-                "g: (unnamed) (Relu)",
+                "g: a (Relu)",
                 "operator",
                 "a = Relu (x)  # (float[2]) -> float",
                 "a = Cast <to = float> (x)  # (float[2]) -> float",
@@ -80,7 +80,7 @@ _PAIRS: dict[str, tuple[str, str, str, list[tuple[str, ...]]]] = {
         [
             (
                 "operator-changed",
-                "g: (unnamed) (Relu)",
+                "g: a (Relu)",
                 "operator",
                 "a = Relu (x)  # (float[2]) -> float",
                 "a = Neg (x)  # (float[2]) -> float",
@@ -92,15 +92,15 @@ _PAIRS: dict[str, tuple[str, str, str, list[tuple[str, ...]]]] = {
         _BASE,
         "Add (a, z)",
         "Add (x, z)",
-        [("operand-changed", "g: (unnamed) (Add)", "input 0", "a", "x", "")],
+        [("operand-changed", "g: v (Add)", "input 0", "a", "x", "")],
     ),
     "operands swapped": (
         _BASE,
         "Add (a, z)",
         "Add (z, a)",
         [
-            ("operand-changed", "g: (unnamed) (Add)", "input 0", "a", "z", ""),
-            ("operand-changed", "g: (unnamed) (Add)", "input 1", "z", "a", ""),
+            ("operand-changed", "g: v (Add)", "input 0", "a", "z", ""),
+            ("operand-changed", "g: v (Add)", "input 1", "z", "a", ""),
         ],
     ),
     "operand left out": (
@@ -110,7 +110,7 @@ _PAIRS: dict[str, tuple[str, str, str, list[tuple[str, ...]]]] = {
         [
             (
                 "operator-changed",
-                "g: (unnamed) (Add)",
+                "g: v (Add)",
                 "operator",
                 "v = Add (a, z)  # (float, float[2]) -> float[2]",
                 "v = Sum (a)  # (float) -> float[2]",
@@ -122,7 +122,7 @@ _PAIRS: dict[str, tuple[str, str, str, list[tuple[str, ...]]]] = {
         _BASE,
         "y = Elu",
         "b = Abs (a) y = Elu",
-        [("node-added", "g: (unnamed) (Abs)", "node", "", "b = Abs (a)  # (float) -> float", "")],
+        [("node-added", "g: b (Abs)", "node", "", "b = Abs (a)  # (float) -> float", "")],
     ),
     "input renamed": (_BASE, "z", "w", [("input-renamed", "g", "name of input z", "z", "w", "")]),
     "input of another type": (
@@ -170,7 +170,7 @@ _PAIRS: dict[str, tuple[str, str, str, list[tuple[str, ...]]]] = {
         [
             (
                 "constant-changed",
-                "g: (unnamed) (Add)",
+                "g: a (Add)",
                 "constant w",
                 "float[2]",
                 "float[2]",
@@ -185,7 +185,7 @@ _PAIRS: dict[str, tuple[str, str, str, list[tuple[str, ...]]]] = {
         [
             (
                 "constant-changed",
-                "g: (unnamed) (Mul)",
+                "g: y (Mul)",
                 "constant s",
                 "float[1] {3.0}",
                 "float[1] {5.0}",
@@ -200,7 +200,7 @@ _PAIRS: dict[str, tuple[str, str, str, list[tuple[str, ...]]]] = {
         [
             (
                 "constant-changed",
-                "g: (unnamed) (Mul)",
+                "g: y (Mul)",
                 "constant s",
                 "float[1]",
                 "float16[1]",
@@ -212,13 +212,13 @@ _PAIRS: dict[str, tuple[str, str, str, list[tuple[str, ...]]]] = {
         _CONSTANTS,
         "float[1] s = {3}",
         "float s = {3}",
-        [("constant-changed", "g: (unnamed) (Mul)", "constant s", "float[1]", "float[]", "")],
+        [("constant-changed", "g: y (Mul)", "constant s", "float[1]", "float[]", "")],
     ),
     "constant for an input": (
         _CONSTANTS,
         "Add (x, w)",
         "Add (x, x)",
-        [("operand-changed", "g: (unnamed) (Add)", "input 1", "w", "x", "")],
+        [("operand-changed", "g: a (Add)", "input 1", "w", "x", "")],
     ),
     "constant renamed": (_CONSTANTS, "w", "other", []),
     "NaN": (
@@ -228,7 +228,7 @@ _PAIRS: dict[str, tuple[str, str, str, list[tuple[str, ...]]]] = {
         [
             (
                 "constant-changed",
-                "g: (unnamed) (Mul)",
+                "g: y (Mul)",
                 "constant s",
                 "float[1] {3.0}",
                 "float[1] {nan}",
@@ -243,7 +243,7 @@ _PAIRS: dict[str, tuple[str, str, str, list[tuple[str, ...]]]] = {
         [
             (
                 "operator-changed",
-                "t: (unnamed) (Neg)",
+                "t: p (Neg)",
                 "operator",
                 "p = Neg (x)  # (float[2]) -> float[2]",
                 "p = Relu (x)  # (float[2]) -> float[2]",
@@ -256,8 +256,8 @@ _PAIRS: dict[str, tuple[str, str, str, list[tuple[str, ...]]]] = {
         "p = Neg (x)",
         "r = Abs (x) p = Neg (r)",
         [
-            ("node-added", "t: (unnamed) (Abs)", "node", "", "r = Abs (x)  # (float[2]) -> float", ""),
-            ("operand-changed", "t: (unnamed) (Neg)", "input 0", "x", "r", ""),
+            ("node-added", "t: r (Abs)", "node", "", "r = Abs (x)  # (float[2]) -> float", ""),
+            ("operand-changed", "t: p (Neg)", "input 0", "x", "r", ""),
         ],
     ),
     "type in a branch": (
@@ -273,7 +273,7 @@ _PAIRS: dict[str, tuple[str, str, str, list[tuple[str, ...]]]] = {
         [
             (
                 "operator-changed",
-                "f.h: (unnamed) (Abs)",
+                "f.h: r (Abs)",
                 "operator",
                 "r = Abs (p)  # (float) -> float",
                 "r = Neg (p)  # (float) -> float",
@@ -291,9 +291,9 @@ _PAIRS: dict[str, tuple[str, str, str, list[tuple[str, ...]]]] = {
         _FUNCTION,
         "@k",
         "@j",
-        [("attribute-changed", "f.h: (unnamed) (LeakyRelu)", "attribute alpha", "@k", "@j", "")],
+        [("attribute-changed", "f.h: q (LeakyRelu)", "attribute alpha", "@k", "@j", "")],
     ),
-    "argument": (_FUNCTION, "2.0", "3.0", [("attribute-changed", "g: (unnamed) (h)", "attribute k", "2.0", "3.0", "")]),
+    "argument": (_FUNCTION, "2.0", "3.0", [("attribute-changed", "g: y (h)", "attribute k", "2.0", "3.0", "")]),
     "parameter": (
         _FUNCTION,
         "h <k, j>",
@@ -328,7 +328,7 @@ _PAIRS: dict[str, tuple[str, str, str, list[tuple[str, ...]]]] = {
         [
             (
                 "constant-changed",
-                "g: (unnamed) (Identity)",
+                "g: y (Identity)",
                 "constant w",
                 "string[2]",
                 "string[2]",
@@ -341,15 +341,15 @@ _PAIRS: dict[str, tuple[str, str, str, list[tuple[str, ...]]]] = {
         "m, n = Split <num_outputs = 2> (x) v = Add (a, m)",
         "m, n, o = Split <num_outputs = 3> (x) v = Add (a, m)",
         [
-            ("attribute-changed", "g: (unnamed) (Split)", "attribute num_outputs", "2", "3", ""),
-            ("output-count-changed", "g: (unnamed) (Split)", "number of outputs", "2", "3", ""),
+            ("attribute-changed", "g: m (Split)", "attribute num_outputs", "2", "3", ""),
+            ("output-count-changed", "g: m (Split)", "number of outputs", "2", "3", ""),
         ],
     ),
     "declared type of a value": (
         _BASE.replace("v) {", "v) <float[2] a> {"),
         "<float[2] a>",
         "<float[3] a>",
-        [("type-changed", "g: (unnamed) (Relu)", "type of a", "float[2]", "float[3]", "")],
+        [("type-changed", "g: a (Relu)", "type of a", "float[2]", "float[3]", "")],
     ),
     "declared type of a value left out": (
         _BASE.replace("v) {", "v) <float[2] a> {"),
@@ -379,7 +379,7 @@ def with_metadata(**entries: str) -> onnx.ModelProto:
 def test_metadata_of_nodes_count_on_request() -> None:
     before, after = with_metadata(a="1", b="2", d=""), with_metadata(a="1", b="3", c="")
     assert changes(before, after) == []
-    place = "g: (unnamed) (Relu)"
+    place = "g: a (Relu)"
     assert changes(before, after, everything=True) == [
         ("node-metadata-changed", place, "metadata b", "2", "3", ""),
         ("node-metadata-changed", place, "metadata c", "", "", ""),
@@ -464,14 +464,14 @@ _GRAPHS = [[graph("r = Neg (x)")], [graph("r = Neg (x)")] * 2, [graph("r = Neg (
 )  # fmt: skip
 def test_attributes_of_tensors_and_graphs(before: list[Any], after: list[Any], expected: tuple[str, ...]) -> None:
     one, other = with_attribute(*before), with_attribute(*after)
-    assert changes(one, other) == [("attribute-changed", "g: (unnamed) (n)", *expected)]
+    assert changes(one, other) == [("attribute-changed", "g: a (n)", *expected)]
     assert changes(one, one) == []
     assert changes(other, other) == []
 
 
 def test_graphs_of_one_attribute_are_compared() -> None:
     found = changes(with_attribute(_GRAPHS[1]), with_attribute(_GRAPHS[2]))
-    assert [change[:2] for change in found] == [("operator-changed", "b: (unnamed) (Neg)")]
+    assert [change[:2] for change in found] == [("operator-changed", "b: r (Neg)")]
 
 
 def test_nodes_in_one_place_are_matched() -> None:
@@ -480,8 +480,8 @@ def test_nodes_in_one_place_are_matched() -> None:
         c = Add (a, z) d = Mul (b, c) y = Neg (d) }"""
     after = before.replace("0.5", "0.75").replace("0.25", "2.0").replace("Neg", "Abs")
     assert [change[1:5] for change in changes(before, after) if change[0] == "attribute-changed"] == [
-        ("g: (unnamed) (Elu)", "attribute alpha", "0.5", "0.75"),
-        ("g: (unnamed) (Elu)", "attribute alpha", "0.25", "2.0"),
+        ("g: a (Elu)", "attribute alpha", "0.5", "0.75"),
+        ("g: b (Elu)", "attribute alpha", "0.25", "2.0"),
     ]
 
 
@@ -536,8 +536,8 @@ def test_changes_of_a_pass_without_records() -> None:
     models = [onnx_ir.from_proto(parsed(text)) for text in texts]
     records = rewrites_between(models[0], models[1], "my-pass")
     assert [(each.pass_name, each.rule, str(each.site), each.reason.partition(" differs")[0]) for each in records] == [
-        ("my-pass", "unrecorded-change", "g: (unnamed) (Relu)", "operator"),
-        ("my-pass", "unrecorded-change", "g: (unnamed) (Elu)", "attribute alpha"),
+        ("my-pass", "unrecorded-change", "g: a (Relu)", "operator"),
+        ("my-pass", "unrecorded-change", "g: y (Elu)", "attribute alpha"),
     ]
     newer = models[0].clone()
     newer.graph.opset_imports[""] = 22

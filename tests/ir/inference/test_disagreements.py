@@ -175,10 +175,10 @@ def test_what_control_flow_does_not_take(text: str, opset: int, expected: list[s
     ("text", "expected"),
     [
         (_IF.format("bool", "float", "z"),
-         "g: (unnamed) (If): output 0 of the branches: a (float, made by Identity) and"
+         "g: y (If): output 0 of the branches: a (float, made by Identity) and"
          " b (int64, made by Identity): int64 with float could lose precision"),
         (_LOOP.format("int64", "Neg (z)"),
-         "g: (unnamed) (Loop): a state whose initial and next value are x (float, an"
+         "g: y (Loop): a state whose initial and next value are x (float, an"
          " input) and r (int64, made by Neg): int64 with float could lose precision"),
     ],
 )  # fmt: skip

@@ -93,7 +93,7 @@ _CASES: dict[str, tuple[Callable[[onnx.ModelProto], Any], str]] = {
         "function 'h': two attributes have the name 'k', and only one of them could be kept."),
     "attributes": (attribute(1, name="k", i=1, type=AttributeProto.INT),
                    "graph 'g': n (h): two attributes have the name 'k', and only one of them could be kept."),
-    "no type": (attribute(0, name="z"), "graph 'g': (unnamed) (Add): the attribute 'z' states no type."),
+    "no type": (attribute(0, name="z"), "graph 'g': a (Add): the attribute 'z' states no type."),
     "initializers": (lambda m: m.graph.initializer.append(m.graph.initializer[0]),
                      "graph 'g': two initializers have the name 'w', and only one of them could be kept."),
     "type": (lambda m: setattr(m.graph.initializer[0], "data_type", 99), f"{_W} has the unknown element type 99."),
@@ -120,10 +120,10 @@ _CASES: dict[str, tuple[Callable[[onnx.ModelProto], Any], str]] = {
                           "graph 'g': sparse tensor 's' has a negative dimension."),
     "tensor of an attribute": (attribute(
         0, name="t", type=AttributeProto.TENSOR, t=TensorProto(data_type=1, dims=[-1])),
-                               "graph 'g': (unnamed) (Add): tensor '' has a negative dimension."),
+                               "graph 'g': a (Add): tensor '' has a negative dimension."),
     "tensors of an attribute": (attribute(
         0, name="t", type=AttributeProto.TENSORS, tensors=[TensorProto(data_type=77)]),
-                                "graph 'g': (unnamed) (Add): tensor '' has the unknown element type 77."),
+                                "graph 'g': a (Add): tensor '' has the unknown element type 77."),
     "graph of an attribute": (attribute(0, name="t", type=AttributeProto.GRAPHS, graphs=[onnx.GraphProto(
         name="b", initializer=[TensorProto(name="v", data_type=77)])]),
         "graph 'b': tensor 'v' has the unknown element type 77."),

@@ -122,7 +122,7 @@ def test_types_that_are_accepted_are_named(to: str, through: str) -> None:
 def test_what_did_not_run_is_said_with_the_sizes_that_were_made_up() -> None:
     text = "g (float[N] x) => (float[N] y) { y = Nothing (x) }"
     (reason,) = verify(parsed(text), parsed(text), sets=2).unsure
-    assert reason.startswith("the models did not run on any of the inputs: g: (unnamed) (Nothing): no engine supports")
+    assert reason.startswith("the models did not run on any of the inputs: g: y (Nothing): no engine supports")
     assert "sizes of symbolic dimensions were made up: N=" in reason
     assert reason.endswith("; give valid ones (`dims=`)")
     (reason,) = compared(text, text).unsure

@@ -11,7 +11,7 @@ CLIPPED = """g (float[2] x) => (float16[2] y) <float lo = {-65504}, float hi = {
     c = Clip (x, lo, hi) y = Cast <to = 10> (c) }"""
 MOST = "{-65504}, float hi = {65504}"
 SATURATES = [
-    "warning nan-lost-by-clip | g: (unnamed) (Cast) | {} saturates before a cast to float16, and some runtimes turn NaN"
+    "warning nan-lost-by-clip | g: y (Cast) | {} saturates before a cast to float16, and some runtimes turn NaN"
     " into a bound there | leave saturation to the cast if it saturates, or restore NaN after it with IsNaN and Where"
 ]
 BOUNDS: dict[str, tuple[str, str]] = {
@@ -94,9 +94,9 @@ def test_a_chain_is_told_in_the_main_graph_and_in_a_branch(types: tuple[str, str
         branched = f"""g (bool c, {source}[2] x{like}, {last}[2] z) => ({last}[2] y) {{ y = If (c) <
             then_branch = yes () => ({last}[2] p) {{ {body} p = {second} }},
             else_branch = no () => ({last}[2] q) {{ q = Identity (z) }}> }}"""
-        for graph, model in (("g", text), ("yes", branched)):
+        for place, model in (("g: y", text), ("yes: p", branched)):
             chain = " to ".join(types)
-            assert lines(HEAD + model) == ([f"{head} | {graph}: (unnamed) ({op}) | {chain} {rest}"] if head else [])
+            assert lines(HEAD + model) == ([f"{head} | {place} ({op}) | {chain} {rest}"] if head else [])
 
 
 @pytest.mark.parametrize("types", [("float", "complex64", "float"), ("complex64", "float", "double")])
@@ -165,7 +165,7 @@ def of_trunc(numbers: Numbers, domain: str = GENERAL, mode: str = "FLOOR", more:
 
 @pytest.mark.parametrize("numbers", SUSPICIONS, ids=str)
 def test_a_suspicious_trunc_is_told(numbers: Numbers) -> None:
-    place = "warning trunc-suspicious | g: (unnamed) (Trunc)"
+    place = "warning trunc-suspicious | g: y (Trunc)"
     assert lines(of_trunc(numbers)) == [f"{place} | {line}" for line in SUSPICIONS[numbers]]
 
 
@@ -188,7 +188,7 @@ def test_widths_and_scales_of_each_channel_are_judged() -> None:
 
 
 def test_a_trunc_of_no_version_or_a_guessed_one_is_told() -> None:
-    place, change = "g: (unnamed) (Trunc)", "change the node in the model"
+    place, change = "g: y (Trunc)", "change the node in the model"
     modes = "ROUND, HALF_EVEN, CEIL, FLOOR, UP, DOWN, HALF_UP, HALF_DOWN"
     assert lines(of_trunc((0.5, 0, 8, 4), mode="nonsense")) == [
         f"error trunc-malformed | {place} | unknown QONNX rounding mode 'nonsense'; expected {modes} | {change}"

@@ -15,40 +15,39 @@ UNSAFE = (
 )
 SAFE = "optimize makes them float"
 TORCH = "`optimize(promotion='torch')` promotes them as PyTorch does"
-ABS = "g: (unnamed) (Abs)"
 DECLARED = "optimize corrects the declaration"
 MIXED, OF_ONE_TYPE = "error mixed-operand-types", "needs operands of one type, but has"
 
 MODELS: dict[str, tuple[str, list[str]]] = {
     "two types": (
         "g (float[2] x, int32[2] n) => (float[2] y) { y = Add (x, n) }",
-        [f"{MIXED} | g: (unnamed) (Add) | Add {OF_ONE_TYPE} x (float) and n (int32) | {UNSAFE} | None"],
+        [f"{MIXED} | g: y (Add) | Add {OF_ONE_TYPE} x (float) and n (int32) | {UNSAFE} | None"],
     ),
     "a lossless pair": (
         "g (float[2] x, float16[2] h) => (float[2] y) { y = Mul (h, x) }",
-        [f"{MIXED} | g: (unnamed) (Mul) | Mul {OF_ONE_TYPE} h (float16) and x (float) | {SAFE} | None"],
+        [f"{MIXED} | g: y (Mul) | Mul {OF_ONE_TYPE} h (float16) and x (float) | {SAFE} | None"],
     ),
     "a type that the operator lacks": (
         "g (uint16[2] u) => (uint16[2] z) { z = Neg (u) }",
         [
-            "error type-not-allowed | g: (unnamed) (Neg) | Neg does not support u (uint16, an input) at this opset"
+            "error type-not-allowed | g: z (Neg) | Neg does not support u (uint16, an input) at this opset"
             " | optimize computes it in int32 | None"
         ],
     ),
     "an output of another type": (
         "g (float[2] x) => (double[2] y) { y = Abs (x) }",
-        [f"error output-type-mismatch | {ABS} | the output y is declared double but is float | {DECLARED} | None"],
+        [f"error output-type-mismatch | g: y (Abs) | the output y is declared double but is float | {DECLARED} | None"],
     ),
     "a value of another type": (
         "g (float[2] x) => (float[2] y) <int64[2] a> { a = Abs (x) y = Neg (a) }",
-        [f"error value-type-mismatch | {ABS} | the value a is declared int64 but is float | {DECLARED} | None"],
+        [f"error value-type-mismatch | g: a (Abs) | the value a is declared int64 but is float | {DECLARED} | None"],
     ),
     "a state that widens": (
         """g (int64 n, float16[2] h, float[2] x) => (float[2] y) {
             y = Loop (n, , h) <body = b (int64 i, bool k, float16[2] s) => (bool ko, float[2] r) {
                 ko = Identity (k) r = Abs (x) }> }""",
         [
-            f"{MIXED} | g: (unnamed) (Loop) | the state h is widened by the body, so its initial value must be cast to"
+            f"{MIXED} | g: y (Loop) | the state h is widened by the body, so its initial value must be cast to"
             " float | optimize casts it | None"
         ],
     ),
@@ -65,28 +64,28 @@ MODELS: dict[str, tuple[str, list[str]]] = {
         """g (bool c, int8[2] h, float[2] x) => (float[2] y) {
             y = If (c) <then_branch = t () => (float[2] p) { p = Add (h, x) },
                         else_branch = e () => (float[2] q) { q = Abs (x) }> }""",
-        [f"{MIXED} | t: (unnamed) (Add) | Add {OF_ONE_TYPE} h (int8) and x (float) | {SAFE} | None"],
+        [f"{MIXED} | t: p (Add) | Add {OF_ONE_TYPE} h (int8) and x (float) | {SAFE} | None"],
     ),
     "one cause, three findings": (
         """g (float[2] x, int32[2] n) => (float[2] y, float[2] z) {
             a = Add (x, n) b = Abs (a) y = Mul (b, n) z = Sub (n, y) }""",
         [
-            f"{MIXED} | g: (unnamed) (Add) | Add {OF_ONE_TYPE} x (float) and n (int32) | {UNSAFE} | None",
-            f"{MIXED} | g: (unnamed) (Mul) | Mul {OF_ONE_TYPE} b (float) and n (int32) | {UNSAFE} | 0",
-            f"{MIXED} | g: (unnamed) (Sub) | Sub {OF_ONE_TYPE} n (int32) and y (float) | {UNSAFE} | 0",
+            f"{MIXED} | g: a (Add) | Add {OF_ONE_TYPE} x (float) and n (int32) | {UNSAFE} | None",
+            f"{MIXED} | g: y (Mul) | Mul {OF_ONE_TYPE} b (float) and n (int32) | {UNSAFE} | 0",
+            f"{MIXED} | g: z (Sub) | Sub {OF_ONE_TYPE} n (int32) and y (float) | {UNSAFE} | 0",
         ],
     ),
     "an unknown operator": (
         "g (float[2] x) => (float[2] y) { y = Nonsense (x) }",
         [
-            "warning unknown-operator | g: (unnamed) (Nonsense) | opset 21 of ONNX has no operator Nonsense"
+            "warning unknown-operator | g: y (Nonsense) | opset 21 of ONNX has no operator Nonsense"
             " | import the opset that has it, or set the node's domain to the one that defines it | None"
         ],
     ),
 }
 
 WITHOUT_TYPES = [
-    f"{MIXED} | g | g: (unnamed) (If): output 0 of the branches: p (string, made by Identity) and q (float, made by"
+    f"{MIXED} | g | g: y (If): output 0 of the branches: p (string, made by Identity) and q (float, made by"
     " Abs): string with float have no common type [rule kind] |  | None"
 ]
 OF_ALL = "the result of this cast is"
@@ -99,37 +98,37 @@ OTHERS: dict[str, tuple[str, list[str]]] = {
     ),
     "operands without a common type": (
         "g (string[2] s, float[2] x) => (float[2] y) { y = Add (s, x) }",
-        [f"{MIXED} | g: (unnamed) (Add) | Add {OF_ONE_TYPE} s (string) and x (float) | string with float have no common"
+        [f"{MIXED} | g: y (Add) | Add {OF_ONE_TYPE} s (string) and x (float) | string with float have no common"
          " type | None"],
     ),
     "an operand that nothing holds": (
         "g (uint8[2] u, bool[2] b) => (bool[2] y) { y = And (u, b) }",
-        ["error type-not-allowed | g: (unnamed) (And) | u (uint8, an input): And of opset 21 supports neither uint8 nor"
+        ["error type-not-allowed | g: y (And) | u (uint8, an input): And of opset 21 supports neither uint8 nor"
          " a type that holds it (no opset does) | cast the operand in the model | None"],
     ),
     "constants whose casts are undefined and disputed": (
         """g () => (int8[2] y, int8[2] z, float8e4m3fnuz[2] q) <float[2] w = {1000, 1}, float[2] v = {inf, 1}> {
             y = Cast <to = 3> (w) z = Cast <to = 3> (v) q = Cast <to = 18> (v) }""",
         [
-            f"warning undefined-constant-cast | g: (unnamed) (Cast) | {OF_ALL} undefined: element [0] of w is"
+            f"warning undefined-constant-cast | g: y (Cast) | {OF_ALL} undefined: element [0] of w is"
             " UNDEFINED: the number is out of range for int8, which holds -128 to 127 | change the constant | None",
-            f"warning undefined-constant-cast | g: (unnamed) (Cast) | {OF_ALL} undefined: element [0] of v is"
+            f"warning undefined-constant-cast | g: z (Cast) | {OF_ALL} undefined: element [0] of v is"
             " UNDEFINED: infinity is out of range for int8 | change the constant | None",
-            f"warning disputed-constant-cast | g: (unnamed) (Cast) | {OF_ALL} disputed: element [0] of v is DISPUTED:"
+            f"warning disputed-constant-cast | g: q (Cast) | {OF_ALL} disputed: element [0] of v is DISPUTED:"
             " before opset 24 the schema makes infinity NaN in float8e4m3fnuz, and runtimes make it the maximum"
             " | `fold_disputed` folds it by the schema's own table | None",
         ],
     ),
     "a domain that is not imported": (
         "g (float[2] x) => (float[2] y) { y = other.Thing (x) }",
-        ["warning unknown-operator | g: (unnamed) (Thing) | the domain other of Thing is not imported | import it"
+        ["warning unknown-operator | g: y (Thing) | the domain other of Thing is not imported | import it"
          " | None"],
     ),
     "a result of another type than the declared, and what follows": (
         "g (float16[2] h, float16 k) => (float[2] y) <float[2] a> { a = Add (h, k) y = Neg (a) }",
-        ["error value-type-mismatch | g: (unnamed) (Add) | the value a is declared float but is float16 | optimize"
+        ["error value-type-mismatch | g: a (Add) | the value a is declared float but is float16 | optimize"
          " corrects the declaration | None",
-         "error output-type-mismatch | g: (unnamed) (Neg) | the output y is declared float but is float16 | optimize"
+         "error output-type-mismatch | g: y (Neg) | the output y is declared float but is float16 | optimize"
          " corrects the declaration | 0"],
     ),
 }  # fmt: skip
@@ -146,7 +145,7 @@ def test_a_result_that_the_opset_lacks() -> None:
     text = "g (float[2] x) => (float8e4m3fn[2] y, float8e4m3fn[2] z) { y = Cast <to = 17> (x) z = Cast <to = 17> (x) }"
     assert findings(text, head='<ir_version: 9, opset_import: ["" : 19]>') == []
     assert findings(text, head='<ir_version: 9, opset_import: ["" : 18]>') == [
-        f"error type-not-allowed | g: (unnamed) (Cast) | Cast of opset 18 does not support float8e4m3fn, the type of"
+        f"error type-not-allowed | g: {name} (Cast) | Cast of opset 18 does not support float8e4m3fn, the type of"
         f" {name} | raise the opset, or choose another type in the model | None"
         for name in ("y", "z")
     ]

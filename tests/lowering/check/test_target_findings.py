@@ -20,7 +20,6 @@ FLOAT8, HALF, FLOAT, INT8, INT64 = (DataType[name] for name in ("FLOAT8E4M3FN", 
 PLAIN = Target("t", "", newest_opset=23, newest_ir_version=11)
 HEAD = '<ir_version: 11, opset_import: ["" : 23, "com.microsoft" : 1, "local" : 1, "qonnx.custom_op.general" : 1]>'
 LOWER = "`optimize(target='t')`"
-G = "g: (unnamed)"
 
 TO_FLOAT8 = "g (float[2] x) => (float8e4m3fn[2] y) { y = Cast <to = 17> (x) }"
 TWO_ADDS = "g (float16[2] x) => (float16[2] y) { a = Add (x, x) y = Add (a, x) }"
@@ -46,7 +45,7 @@ FP8 = "float8e4m3fn"
 VALUE = f"error target-lacks-type | g | t has no {FP8}, which"
 WRONG_CAST = WrongCast(frozenset({FLOAT}), frozenset({FLOAT8}), "is late", "", saturate=True, before_opset=24)
 WRONG = (
-    f"warning target-miscomputes-cast | {G} (Cast) | t computes float to {FP8} wrongly: it is late"
+    f"warning target-miscomputes-cast | g: y (Cast) | t computes float to {FP8} wrongly: it is late"
     f" | {LOWER} replaces it"
 )
 FUSING = replace(PLAIN, probed=frozenset({"QuantizeLinear"}))
@@ -85,13 +84,13 @@ CASES: dict[str, tuple[Target, str, list[str]]] = {
     "no kernel, twice": (
         replace(PLAIN, kernels={HALF: {"Mul": 1}}, probed=frozenset({"Add"})),
         TWO_ADDS,
-        [f"error target-lacks-kernel | {G} (Add) | t has no Add of float16 at opset 23, in 2 nodes; this is the first"
+        [f"error target-lacks-kernel | g: a (Add) | t has no Add of float16 at opset 23, in 2 nodes; this is the first"
          f" | {EXACT}"],
     ),
     "no kernel yet": (
         replace(PLAIN, kernels={HALF: {"Add": 24}}, probed=frozenset({"Add"})),
         TWO_ADDS.replace("y = Add", "y = Mul"),
-        [f"error target-lacks-kernel | {G} (Add) | t has no Add of float16 at opset 23 | {EXACT}"],
+        [f"error target-lacks-kernel | g: a (Add) | t has no Add of float16 at opset 23 | {EXACT}"],
     ),
     "a kernel from this opset on": (
         replace(PLAIN, kernels={HALF: {"Add": 23}}, probed=frozenset({"Add"})), TWO_ADDS, []
@@ -99,7 +98,7 @@ CASES: dict[str, tuple[Target, str, list[str]]] = {
     "a kernel until this opset": (
         replace(PLAIN, dropped={HALF: {"Add": 23}}),
         TWO_ADDS,
-        [f"error target-lacks-kernel | {G} (Add) | t has no Add of float16 at opset 23, in 2 nodes; this is the first"
+        [f"error target-lacks-kernel | g: a (Add) | t has no Add of float16 at opset 23, in 2 nodes; this is the first"
          f" | {EXACT}"],
     ),
     "a kernel until the next opset": (replace(PLAIN, dropped={HALF: {"Add": 24}}), TWO_ADDS, []),
@@ -112,13 +111,13 @@ CASES: dict[str, tuple[Target, str, list[str]]] = {
     "a fusion that fails": (
         replace(FUSING, wrong_fusions=(FUSED,)),
         QUANTIZED,
-        [f"warning target-misfuses | {G} (QuantizeLinear) | t fuses QuantizeLinear of int8 wrongly: Relu is lost"
+        [f"warning target-misfuses | g: y (QuantizeLinear) | t fuses QuantizeLinear of int8 wrongly: Relu is lost"
          f" | {EXACT}"],
     ),
     "a fusion that fails, twice": (
         replace(FUSING, wrong_fusions=(FUSED,)),
         QUANTIZED.replace("y =", "b = QuantizeLinear (x, s, z) y ="),
-        [f"warning target-misfuses | {G} (QuantizeLinear) | t fuses QuantizeLinear of int8 wrongly: Relu is lost"
+        [f"warning target-misfuses | g: b (QuantizeLinear) | t fuses QuantizeLinear of int8 wrongly: Relu is lost"
          f", in 2 nodes; this is the first | {EXACT}"],
     ),
     "a fusion of a constant": (
@@ -147,7 +146,7 @@ CASES: dict[str, tuple[Target, str, list[str]]] = {
     "a division that is not rounded": (
         replace(PLAIN, hazards={"quantize-divides-in-float": ""}),
         HALF_SCALE,
-        [f"warning target-miscomputes-cast | {G} (QuantizeLinear) | t computes QuantizeLinear of float16 wrongly: it"
+        [f"warning target-miscomputes-cast | g: y (QuantizeLinear) | t computes QuantizeLinear of float16 wrongly: it"
          f" does not round the quotient | {LOWER} replaces it"],
     ),
     "a division that is rounded from this opset on": (
@@ -157,13 +156,13 @@ CASES: dict[str, tuple[Target, str, list[str]]] = {
     "no operator of QONNX": (
         PLAIN,
         QUANT,
-        [f"error target-lacks-operator | {G} (Quant) | t has no operator Quant of qonnx.custom_op.general | {LOWER}"
+        [f"error target-lacks-operator | g: y (Quant) | t has no operator Quant of qonnx.custom_op.general | {LOWER}"
          " replaces it if its parameters are constant"],
     ),
     "an operator of QONNX that it does not run": (
         replace(PLAIN, domains=frozenset({"qonnx.custom_op.general"})),
         QUANT.replace("narrow = 0, ", ""),
-        [f"error target-lacks-operator | {G} (Quant) | t does not run this Quant of qonnx.custom_op.general | {LOWER}"
+        [f"error target-lacks-operator | g: y (Quant) | t does not run this Quant of qonnx.custom_op.general | {LOWER}"
          " replaces it if its parameters are constant"],
     ),
     "an operator of QONNX that it runs": (replace(PLAIN, domains=frozenset({"qonnx.custom_op.general"})), QUANT, []),
@@ -171,20 +170,20 @@ CASES: dict[str, tuple[Target, str, list[str]]] = {
     "other domains than that of ONNX Runtime": (
         replace(PLAIN, domains=frozenset({"other"})),
         GELUS,
-        ["warning " + PLUGIN.format(f"{G} (FastGelu)", "FastGelu", ", in 3 nodes; this is the first"),
-         "warning " + PLUGIN.format("t: (unnamed) (QuickGelu)", "QuickGelu", "")],
+        ["warning " + PLUGIN.format("g: a (FastGelu)", "FastGelu", ", in 3 nodes; this is the first"),
+         "warning " + PLUGIN.format("t: p (QuickGelu)", "QuickGelu", "")],
     ),
     "a function of that domain": (
         replace(PLAIN, domains=frozenset({"other"})),
         GELUS + DEFINED,
-        ["warning " + PLUGIN.format("t: (unnamed) (QuickGelu)", "QuickGelu", "")],
+        ["warning " + PLUGIN.format("t: p (QuickGelu)", "QuickGelu", "")],
     ),
     "the domain of ONNX Runtime": (replace(PLAIN, domains=frozenset({"com.microsoft"})), GELUS, []),
     "domains that are unknown": (PLAIN, GELUS, []),
     "one type of operands": (
         replace(PLAIN, one_type={"RMSNormalization": "the documentation"}),
         MIXED_ADD,
-        [f"error target-lacks-form | {G} (RMSNormalization) | t requires one type of the operands of RMSNormalization,"
+        [f"error target-lacks-form | g: y (RMSNormalization) | t requires one type of the operands of RMSNormalization,"
          f" which are float16 and float | {LOWER} casts them to a type that holds both, if there is one"],
     ),
     "several types of operands": (PLAIN, MIXED_ADD, []),

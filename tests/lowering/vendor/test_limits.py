@@ -205,7 +205,7 @@ def test_what_an_opset_that_stays_lacks(opset: int, inputs: str, output: str, no
 def test_the_node_that_keeps_the_opset_is_told() -> None:
     body = "y = trt.TRT_FP8QuantizeLinear (x, s) {} z = Mod <fmod = 1> (x, x)"
     text = f"{X} => ({FP8}[2,32] y, float[2,32] z) {{ {body} }}"
-    for name, place in (("", "(unnamed)"), ("[m]", "m")):
+    for name, place in (("", "z"), ("[m]", "m")):
         found = lowered("g " + text.replace("{}", name, 1), 12).refusals
         assert found[0].reason.startswith(
             f"the replacement needs opset 21, but g: {place} (Mod): the description of Mod"

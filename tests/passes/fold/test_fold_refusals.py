@@ -49,8 +49,7 @@ REFUSED = {
     "no version of Trunc has three inputs": (
         "g () => (float[1] y) <float[1] x = {255}> { y = qonnx.custom_op.general.Trunc"
         ' <rounding_mode = "UP"> (x, x, x) }',
-        "fold-invalid: g: (unnamed) (Trunc): Trunc has 3 inputs, which fits no version of it in"
-        " qonnx.custom_op.general 1.",
+        "fold-invalid: g: y (Trunc): Trunc has 3 inputs, which fits no version of it in qonnx.custom_op.general 1.",
     ),
     "a bit width that is none": (
         "g () => (float[1] y) <float[1] x = {255}, float z = {0}> { y = qonnx.custom_op.general.Trunc"
