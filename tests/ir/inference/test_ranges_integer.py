@@ -86,3 +86,13 @@ def test_constants(text: str, expected: Range | None) -> None:
     model = onnx_ir.from_onnx_text(f"{_HEAD}g () => (float[K] a) <{text}> {{ a = Identity (w) }}")
     inference = infer_element_types(model, PromotionRules())
     assert Ranges(inference).get(model.graph.outputs[0]) == expected
+
+
+@pytest.mark.parametrize(
+    ("attributes", "expected"), [("", Range(0, 90)), ("<axes = [0]>", Range(0, 18)), ("<axes = [-1]>", Range(0, 45))]
+)
+def test_a_sum_along_the_axes_of_an_attribute(attributes: str, expected: Range) -> None:
+    text = f"d = Mod (x, m) a = ReduceSum {attributes} (d)"
+    values = "<int64[1] m = {10}, int64[2,5] d>"
+    model = onnx_ir.from_onnx_text(f"{_HEAD.replace('21', '12')}g (int64[2,5] x) => (int64[K] a) {values} {{ {text} }}")
+    assert Ranges(infer_element_types(model, PromotionRules())).get(model.graph.outputs[0]) == expected

@@ -337,3 +337,9 @@ def test_the_schemas_of_com_microsoft_are_those_of_the_installed_onnx_runtime() 
         assert FILE.read_text(encoding="utf-8") == text_of(there)
     assert contrib_schema("FusedMatMul") is not None
     assert op_formals(CONTRIB_DOMAIN, "NoSuchOperator", 1) is None
+
+
+def test_the_operators_that_move_no_elements_but_tell_of_what_holds_them() -> None:
+    """By what these rows say, a pass leaves a container's type as it is, and converts no result of them."""
+    assert operators(lambda row: row.moves is Moves.CONTENT) == {"SequenceLength", "OptionalHasElement"}
+    assert operators(lambda row: row.moves is Moves.SHAPE) == {"Shape", "Size"}
