@@ -195,10 +195,16 @@ def without_repeats(proto: onnx.ModelProto) -> tuple[onnx.ModelProto, list[str]]
     copy.CopyFrom(proto)
     for nodes in _node_lists(copy):
         again = _repeats(nodes)
-        texts += [onnx.printer.to_text(nodes[place]) for place in again]
+        texts += [_node_text(nodes[place]) for place in again]
         if again:
             _replace(nodes, [node for place, node in enumerate(nodes) if place not in again])
     return copy, texts
+
+
+def _node_text(node: onnx.NodeProto) -> str:
+    """Return the node in ONNX text, by way of a graph: onnx 1.21 prints no node alone."""
+    text = onnx.printer.to_text(onnx.GraphProto(node=[node]))
+    return text[text.index("{\n") + 2 : text.rindex("}")]
 
 
 def _repeats(nodes: Sequence[onnx.NodeProto]) -> set[int]:

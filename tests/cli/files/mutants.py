@@ -1,6 +1,6 @@
 """Mutants of models through every command: no internal error, no traceback, no file left after a failure.
 
-python -m tests.cli.mutants 2000 [FOLDER [FIRST_SEED]]     models of FOLDER too, where one is named
+python -m tests.cli.files.mutants 2000 [FOLDER [FIRST_SEED]]     models of FOLDER too, where one is named
 
 Bytes and fields are changed at random, and `tests.graphs.oddities` makes the changes that mean something.
 """
@@ -29,7 +29,7 @@ from castsmith.cli.main import main
 from tests.graphs.oddities import odd
 from tests.sweep.sources import SOURCES, goldens
 
-MODELS = sorted((Path(__file__).parents[2] / "models").glob("*.onnx"))
+MODELS = sorted((Path(__file__).parents[3] / "models").glob("*.onnx"))
 SMALL = 200_000
 """Bytes of the largest model that is mutated."""
 

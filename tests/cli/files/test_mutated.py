@@ -1,4 +1,4 @@
-"""Some of the mutants that `python -m tests.cli.mutants` makes, and those that once ended in an internal error."""
+"""Some mutants that `python -m tests.cli.files.mutants` makes, and those that once ended in an internal error."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnx import TensorProto, helper
 from castsmith.cli.main import main
 from castsmith.ir.errors import ModelError
 from castsmith.ir.io.loading import from_proto
-from tests.cli.mutants import CHANGES, MODELS, SMALL, faults, prepared
+from tests.cli.files.mutants import CHANGES, MODELS, SMALL, faults, prepared
 from tests.sampling import sampled
 
 SOURCES = [path for path in MODELS if path.stat().st_size < SMALL]
