@@ -122,6 +122,12 @@ def digest(paths: Iterator[Path] | list[Path]) -> str:
     return made.hexdigest()
 
 
+def read_by(path: Path) -> list[Path]:
+    """Return a test file and the data files beside and below it, which it may read."""
+    data = (each for each in path.parent.rglob("*") if each.is_file() and each.suffix not in (".py", ".pyc"))
+    return [path, *sorted(data)]
+
+
 class Record:
     """The known facts about the tests of a package; kept in a file, and recorded again for test files that changed."""
 
@@ -140,7 +146,7 @@ class Record:
 
     def outdated(self) -> list[str]:
         """Return the test files whose tests are not known as they are now."""
-        names = {path.relative_to(ROOT).as_posix(): digest([path]) for path in self.test_files()}
+        names = {path.relative_to(ROOT).as_posix(): digest(read_by(path)) for path in self.test_files()}
         self.known = {name: each for name, each in self.known.items() if names.get(name) == each["digest"]}
         return [name for name in names if name not in self.known]
 
@@ -149,7 +155,11 @@ class Record:
         self.early |= recorder.early
         for name in files:
             tests = {test: made for test, made in recorder.tests.items() if test.partition("::")[0] == name}
-            found = {"digest": digest([ROOT / name]), "collected": recorder.collected.get(name, 0.0), "tests": tests}
+            found = {
+                "digest": digest(read_by(ROOT / name)),
+                "collected": recorder.collected.get(name, 0.0),
+                "tests": tests,
+            }
             self.known[name] = found
         self.file.parent.mkdir(parents=True, exist_ok=True)
         data = {"source": self.source, "known": self.known, "early": sorted(self.early)}
