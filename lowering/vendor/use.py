@@ -68,8 +68,8 @@ class UseVendor(SessionPass):
         if not self.vendor:
             return RewriteResult(model, False)
         if self.target is None or self.vendor not in self.target.domains:
-            named = "a target" if self.target is None else f"a target other than {self.target.name}"
-            raise OptionError(f"vendor={self.vendor!r} needs {named}: one that runs operators of {self.vendor}.")
+            unlike = "" if self.target is None else f", unlike {self.target.name}"
+            raise OptionError(f"operators of {self.vendor} (`vendor=`) need a target that runs them{unlike}.")
         if any(function.domain == self.vendor for function in model.functions.values()):
             site = Site(model.graph.name or "")
             refusal = Refusal(NAME, _WRITINGS[self.vendor][0][0], site, f"the model defines operators of {self.vendor}")

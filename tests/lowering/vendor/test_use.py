@@ -302,9 +302,11 @@ def test_targets_that_do_not_run_the_operators() -> None:
         ("tensorrt-11", "com.microsoft"),
     ]
     for target, vendor in vendors:
-        with pytest.raises(OptionError, match=f"vendor='{vendor}' needs a target other than {target}: one that runs"):
+        with pytest.raises(
+            OptionError, match=f"^operators of {vendor} .* need a target that runs them, unlike {target}.$"
+        ):
             castsmith.optimize(model, target=target, vendor=vendor)
     with pytest.raises(OptionError, match="vendor needs a target that runs operators of that domain"):
         castsmith.optimize(model, vendor="com.microsoft")
-    with pytest.raises(OptionError, match="vendor='trt' needs a target: one that runs"):
+    with pytest.raises(OptionError, match=r"^operators of trt .* need a target that runs them.$"):
         UseVendor("trt")(onnx_ir.from_proto(model))
