@@ -86,7 +86,7 @@ def _transformed_along(build: Builder, node: onnx_ir.Node, axis: onnx_ir.Value) 
         return None
     lengths, before, behind = around(build, x, axis)
     after = slice_of(build, lengths, behind, -1)
-    shape = [product(build, before), slice_of(build, lengths, _previous(build, behind), behind), product(build, after)]
+    shape = [product(build, before), own_length(build, lengths, behind), product(build, after)]
     shape = build.typed("Concat", [*shape, slice_of(build, lengths, -1, END)], INT64, axis=0)
     made = again(node, [reshaped(build, x, shape, x), *node.inputs[1:2]], axis=onnx_ir.AttrInt64("axis", 1))
     build.nodes.append(made)
@@ -104,8 +104,9 @@ def around(build: Builder, x: onnx_ir.Value, axis: onnx_ir.Value) -> tuple[onnx_
     return lengths, slice_of(build, lengths, 0, at), build.op("Add", at, 1)
 
 
-def _previous(build: Builder, index: onnx_ir.Value) -> onnx_ir.Value:
-    return build.op("Sub", index, 1)
+def own_length(build: Builder, lengths: onnx_ir.Value, behind: onnx_ir.Value) -> onnx_ir.Value:
+    """Return the length of the axis before the index `behind`."""
+    return slice_of(build, lengths, build.op("Sub", behind, 1), behind)
 
 
 def product(build: Builder, lengths: onnx_ir.Value) -> onnx_ir.Value:

@@ -12,7 +12,7 @@ from castsmith.ir.inference import Session
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops import DEFAULT_DOMAINS
 from castsmith.ir.records import Effect, Rewrite
-from castsmith.ir.rewriting import Replacement, apply_replacement, detach
+from castsmith.ir.rewriting import Replacement, apply_replacement, detach, name_node
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import graphs_in
 from castsmith.lowering.builder import Builder, new_constants
@@ -119,7 +119,5 @@ def _name_inside(nodes: Iterable[onnx_ir.Node], namer: Namer) -> None:
         for value in (*graph.inputs, *graph.initializers.values()):
             value.name = namer.fresh(value.name or "castsmith_input")
         for node in graph:
-            node.name = namer.fresh(node.name or f"castsmith_{node.op_type}")
-            for value in node.outputs:
-                value.name = namer.fresh(value.name or f"{node.name}_output")
+            name_node(node, namer)
         _name_inside(graph, namer)

@@ -7,7 +7,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.lowering.builder import Builder, dtype_of
-from castsmith.lowering.opset.computed import around, product
+from castsmith.lowering.opset.computed import around, own_length, product
 from castsmith.lowering.opset.forms import END, INT64, length_of, named_as, reshaped, slice_of, zeros_stay
 
 _ONES = "ones"
@@ -74,9 +74,9 @@ def scanned_products(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | None:
         return None
     dtype, order = x.dtype, build.typed
     lengths, before, behind = around(build, x, axis)
-    at = slice_of(build, lengths, build.op("Sub", behind, 1), behind)
+    length = own_length(build, lengths, behind)
     others = [product(build, before), product(build, slice_of(build, lengths, behind, END))]
-    three = order("Concat", [others[0], at, others[1]], INT64, axis=0)
+    three = order("Concat", [others[0], length, others[1]], INT64, axis=0)
     operand = order("Transpose", [reshaped(build, x, three, x)], dtype, perm=[1, 0, 2])
     ones = onnx_ir.tensor(np.ones(1, dtype.numpy()), name=_ONES)
     first = order("ConstantOfShape", [order("Concat", others, INT64, axis=0)], dtype, value=ones)

@@ -191,11 +191,16 @@ def _block_maxima(build: NodeBuilder, x: onnx_ir.Value, layout: dict[str, Any]) 
     axis += len(dims) if axis < 0 else 0
     if dims[axis] % block:
         raise ModelError(f"axis {axis} of length {dims[axis]} has no blocks of {block}")
-    split = [*dims[:axis], dims[axis] // block, block, *dims[axis + 1 :]]
+    split = in_blocks(dims, axis, block)
     parts = _reshaped(build, magnitudes, build.constant(integers(split), "blocks"))
     largest = build.op("ReduceMax", parts, build.constant(integers([axis + 1]), "axes"), keepdims=0)
     largest.shape = onnx_ir.Shape([*split[: axis + 1], *split[axis + 2 :]])
     return largest
+
+
+def in_blocks(dims: list[int], axis: int, block: int) -> list[int]:
+    """Return the shape in which the axis, counted from the first one, is split into blocks."""
+    return [*dims[:axis], dims[axis] // block, block, *dims[axis + 1 :]]
 
 
 def _reshaped(build: NodeBuilder, x: onnx_ir.Value, shape: onnx_ir.Value) -> onnx_ir.Value:

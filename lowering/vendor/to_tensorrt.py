@@ -28,7 +28,7 @@ from castsmith.ir.rewriting import Replacement
 from castsmith.lowering.builder import Builder, new_constants
 from castsmith.lowering.vendor.operands import FLOATS, operand
 from castsmith.lowering.vendor.scene import Scene, constant_array, producer_of, whole_number
-from castsmith.lowering.vendor.tensorrt import DOMAIN, FP4_BLOCK, LARGEST, MXFP8_BLOCK
+from castsmith.lowering.vendor.tensorrt import DOMAIN, FP4_BLOCK, LARGEST, MXFP8_BLOCK, in_blocks
 from castsmith.numerics.types import type_name
 
 RULE = "use-tensorrt"
@@ -286,7 +286,7 @@ def _are_maxima(node: onnx_ir.Node, x: onnx_ir.Value, axis: int, block: int) -> 
 def _blocks(shape: onnx_ir.Shape, axis: int, block: int) -> tuple[list[int], int]:
     dims = [dim if isinstance(dim, int) else -1 for dim in shape]
     at = axis % len(dims) if dims else 0
-    return [*dims[:at], dims[at] // block, block, *dims[at + 1 :]] if dims else [], at + 1
+    return in_blocks(dims, at, block) if dims else [], at + 1
 
 
 def sweep(values: list[onnx_ir.Value]) -> None:
