@@ -135,6 +135,20 @@ def remove_unused(node: onnx_ir.Node) -> None:
     graph.remove(node)
 
 
+def growth_reason(growth: int, largest: int, left: int) -> str:
+    """Return why constants that add `growth` bytes to the file are not written; empty if they are within the limits.
+
+    Args:
+        largest: `max_growth`.
+        left: What is left of `max_total_growth`.
+    """
+    if growth <= min(largest, left):
+        return ""
+    size = f"{growth} byte{'' if growth == 1 else 's'}"
+    limit = f"max_growth is {largest}" if growth > largest else f"{left} of max_total_growth are left"
+    return f"the file would grow by {size}, and {limit}"
+
+
 def bytes_of_dropped(nodes: Iterable[onnx_ir.Node], kept: Container[onnx_ir.Value] = ()) -> int:
     """Return the bytes of the tensors that `drop_if_unused` would remove with `nodes`; values in `kept` stay."""
     total, leaving, uses_gone = 0, list(dict.fromkeys(nodes)), Counter[onnx_ir.Value]()

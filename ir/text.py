@@ -82,12 +82,17 @@ def constant_item(value: onnx_ir.Value, role: str = "") -> ValueItem:
     tensor = value.const_value
     if tensor is None:
         return value_item(value, role)
+    return ValueItem(value.name or "", type_name(tensor.dtype), _dims_text(tensor), _elements(tensor), role)
+
+
+def _elements(tensor: onnx_ir.TensorProtocol) -> str:
     if tensor.size <= _MOST_ELEMENTS:
-        elements = ", ".join(str(element) for element in tensor.numpy().ravel().tolist())
-    else:
-        elements = f"... {tensor.size} elements ..."
-    shape = ", ".join(str(d) for d in tensor.shape.numpy())
-    return ValueItem(value.name or "", type_name(tensor.dtype), f"[{shape}]", elements, role)
+        return ", ".join(str(element) for element in tensor.numpy().ravel().tolist())
+    return f"... {tensor.size} elements ..."
+
+
+def _dims_text(tensor: onnx_ir.TensorProtocol) -> str:
+    return f"[{', '.join(map(str, tensor.shape.numpy()))}]"
 
 
 def node_text(node: onnx_ir.Node, types: Types | None = None) -> str:
@@ -144,6 +149,9 @@ def attribute_text(attribute: onnx_ir.Attr) -> str:
         return type_name(onnx_ir.DataType(attribute.as_int()))
     if attribute.type in (onnx_ir.AttributeType.GRAPH, onnx_ir.AttributeType.GRAPHS):
         return "{...}"
+    if attribute.type == onnx_ir.AttributeType.TENSOR:
+        tensor = attribute.as_tensor()
+        return f"{type_name(tensor.dtype)}{_dims_text(tensor)} {{{_elements(tensor)}}}"
     return str(attribute.value)
 
 

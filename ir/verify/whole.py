@@ -15,7 +15,7 @@ from castsmith.ir.walks import MOST_INLINED, nodes_once_inlined
 from castsmith.numerics.cast import Array
 
 _LEVELS = {
-    "onnxruntime": {"": "onnxruntime", ", with its default optimization": "onnxruntime optimized"},
+    "onnxruntime": {"": "onnxruntime", ", with its default optimization,": "onnxruntime optimized"},
     "openvino": {"": "openvino whole"},
 }
 _INVALID = ("Type Error", "INVALID_GRAPH", "bound to different types")
@@ -84,16 +84,16 @@ class Whole:
             try:
                 results = run.run(plain, evaluator.budget.call)
             except EngineError as error:
-                found.append(f"{title}{level}, does not run the whole model: {error}")
+                found.append(f"{title}{level} does not run the whole model: {error}")
                 continue
             for value, array in zip(self.model.graph.outputs, results, strict=True):
                 here = self._difference(meant, value.name or "", array, nan_bits)
                 if here is None:
                     continue
-                place = list(here.index) if here.index else ""
+                place, who = list(here.index) if here.index else "", f"{title}{level}".removesuffix(",")
                 cause = self._cause(run.kind, evaluator, plain, value, nan_bits)
                 found.append(
-                    f"run as a whole by {title}{level}, {value.name}{place} is {here.b} instead of {here.a}"
+                    f"run as a whole by {who}, {value.name}{place} is {here.b} instead of {here.a}"
                     f" ({name}; {here.elements} of {here.of} elements){cause}"
                 )
                 break

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.constants import bytes_of_dropped, constant_node, constant_types, new_constant
+from castsmith.ir.constants import bytes_of_dropped, constant_node, constant_types, growth_reason, new_constant
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops import opset_of
 from castsmith.ir.records import Refusal
@@ -181,12 +181,8 @@ class Folding:
         growth = taken - bytes_of_dropped([node], kept)
         if growth > 0 and growth > min(self.max_growth, left):
             growth = taken - bytes_of_dropped([node, *self._twins(node, new)], kept)
-        if growth <= 0 or growth <= min(self.max_growth, left):
-            return None
-        reason = f"the file would grow by {growth} bytes, and max_growth is {self.max_growth}"
-        if growth <= self.max_growth:
-            reason = f"the file would grow by {growth} bytes, and {left} of max_total_growth are left"
-        return Refusal(NAME, "fold-growth", site_of(node), reason)
+        reason = growth_reason(growth, self.max_growth, left) if growth > 0 else ""
+        return Refusal(NAME, "fold-growth", site_of(node), reason) if reason else None
 
     def _twins(self, node: onnx_ir.Node, new: Sequence[Derivation]) -> list[onnx_ir.Node]:
         """Return the other nodes that the constant replaces as well: they too no longer need their operands."""

@@ -27,7 +27,7 @@ import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.constants import constant_tensor, drop_if_unused, new_constant, use_count
+from castsmith.ir.constants import constant_tensor, drop_if_unused, growth_reason, new_constant, use_count
 from castsmith.ir.inference import Session, called_with_several_types
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops import DEFAULT_DOMAINS, Moves, operators
@@ -221,17 +221,13 @@ class _Folding:
     def _takes(self, node: onnx_ir.Node, tensors: Sequence[onnx_ir.TensorProtocol]) -> bool:
         """True if the constants may replace the node; otherwise a refusal gives the reason."""
         size, left = sum(tensor.nbytes for tensor in tensors), self.limits.max_total_growth - self.grown
-        reason, rule = None, "fold-growth"
-        if size > self.limits.max_growth:
-            reason = f"the file would grow by {size} bytes, and max_growth is {self.limits.max_growth}"
-        elif size > left:
-            reason = f"the file would grow by {size} bytes, and {left} of max_total_growth are left"
-        elif not all(self.namer.takes_constant(graph_of(node), tensor.dtype) for tensor in tensors):
+        reason, rule = growth_reason(size, self.limits.max_growth, left), "fold-growth"
+        if not reason and not all(self.namer.takes_constant(graph_of(node), tensor.dtype) for tensor in tensors):
             opset, dtype = self.namer.constant_opset(graph_of(node)), type_name(tensors[0].dtype)
             reason, rule = f"it would have to be a Constant, which at opset {opset} does not support {dtype}", RULE
-        else:
+        elif not reason:
             reason, rule = self._lack(node, [None] * len(tensors)), RULE
-        if reason is not None:
+        if reason:
             self.records.refusals.append(Refusal(NAME, rule, site_of(node), reason))
             return False
         self.grown += size
