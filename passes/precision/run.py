@@ -15,7 +15,7 @@ becomes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import cast
 
@@ -27,7 +27,7 @@ from castsmith.ir.inference import Session, infer_element_types, not_cast
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops import opset_of
 from castsmith.ir.options import OptionInfo, option, text_info
-from castsmith.ir.records import Records, Refusal, RewriteResult
+from castsmith.ir.records import Records, Refusal, RewriteResult, Site
 from castsmith.ir.rewrite_pass import RewritePass
 from castsmith.ir.targets import DEFAULT_TARGET, Target, as_target, load_target
 from castsmith.ir.text import site_of
@@ -162,6 +162,7 @@ class ConvertPrecision(RewritePass):
             for node, found in precisions.items()
             if found.dtype != to and node.graph is not None
         ]
+        change.records.refusals += _outputs_that_stay(model, wishes.converted_ports, aim.sources)
         return PrecisionResult(model, bool(change.records.rewrites), change.records, precisions=precisions)
 
     def _known(self, value: onnx_ir.Value) -> list[Bound]:
@@ -178,6 +179,16 @@ class ConvertPrecision(RewritePass):
             return exceeding_text(value, max(abs(known.low), abs(known.high)), known.how, to)
 
         return exceeds
+
+
+def _outputs_that_stay(
+    model: onnx_ir.Model, asked: Container[str | None], sources: Container[DataType | None]
+) -> Iterator[Refusal]:
+    """Yield the outputs that were to be converted but are constants, which cannot be renamed."""
+    for value in model.graph.outputs:
+        if value.name in asked and value.dtype in sources:
+            reason = f"the output {value.name} is itself a constant of the model, and keeps its type"
+            yield Refusal(NAME, "convert-interface", Site(model.graph.name or "", value.name or ""), reason)
 
 
 def parse_precision(to: TypeLike) -> DataType:
