@@ -16,6 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
 
 from castsmith.ir.evaluate import EngineName
+from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.errors import ArgumentTypeError, ElementTypeError, OptionError
 from castsmith.numerics.runtimes import Runtime
 
@@ -46,7 +47,7 @@ Vendor = Literal["", "com.microsoft", "trt"]
 """The domain whose operators use-vendor writes: those of ONNX Runtime or of TensorRT; empty for none."""
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class OptionInfo:
     """Facts about an option beside its type and default.
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 import onnx_ir
 
+from castsmith.light_dataclass import light_dataclass
+
 
 class Effect(enum.Enum):
     """Effect of a rewrite on values."""
@@ -58,7 +60,7 @@ class Site:
         return f"{self.graph or '(unnamed)'}: {self.name or '(unnamed)'} ({self.op})"
 
 
-@dataclass(frozen=True, slots=True)
+@light_dataclass(frozen=True, slots=True)
 class ValueItem:
     """A value in short form, as an operand or result of a node, or by itself: a constant, an input, an output.
 
@@ -108,7 +110,7 @@ class ValueItem:
         return (self.name or "?") + ("" if self.content is None else f" {{{self.content}}}")
 
 
-@dataclass(frozen=True, slots=True)
+@light_dataclass(frozen=True, slots=True)
 class NodeItem:
     """A node in short form. An absent input is None; `attributes` are pairs of name and shortened value."""
 
@@ -153,7 +155,7 @@ class NodeItem:
         return f"({takes}) -> {', '.join(value.type for value in self.outputs)}"
 
 
-@dataclass(frozen=True, slots=True)
+@light_dataclass(frozen=True, slots=True)
 class TextItem:
     """Anything that is neither a node nor a value, such as `opset 21`, or the text of a foreign pass."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import ceil, prod
 from pathlib import Path
 
@@ -11,6 +11,7 @@ import onnx_ir
 from onnx_ir import AttributeType, DataType
 
 from castsmith.ir.io import file_of
+from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.errors import InternalError
 
 # Walks over all nodes and graphs, which every pass starts with, so they are kept cheap.
@@ -169,7 +170,7 @@ def drop_unused_domains(model: onnx_ir.Model, domains: Iterable[str]) -> None:
 _WITH_TENSORS = (AttributeType.TENSOR, AttributeType.TENSORS)
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Held:
     """The place of a tensor in an attribute of a node, or in a function's default; `index` in a list of tensors."""
 
@@ -217,7 +218,7 @@ def tensor_places(model: onnx_ir.Model) -> Iterator[tuple[Place, onnx_ir.TensorP
             yield from ((Held(owner, name, i), each) for i, each in enumerate(attribute.as_tensors()))
 
 
-@dataclass
+@light_dataclass
 class _Holders:
     """The graphs of a model, which hold initializers, and its attributes that hold tensors."""
 

@@ -36,6 +36,7 @@ from castsmith.ir.rewriting import Replacement, detach, run_rules
 from castsmith.ir.targets import Target
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import Scope, all_nodes, drop_unused_domains
+from castsmith.light_dataclass import light_dataclass
 from castsmith.lowering.builder import Builder
 from castsmith.numerics.extensions import LOWERINGS, ExtensionError, clause, extensions, loaded
 from castsmith.numerics.promotion import PromotionRules
@@ -87,7 +88,7 @@ def name_of(node: onnx_ir.Node) -> str:
     return f"{node.domain}.{node.op_type}"
 
 
-@dataclass
+@light_dataclass
 class Offers:
     """The results of lowerings, by node.
 

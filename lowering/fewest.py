@@ -16,7 +16,9 @@ import heapq
 import math
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from castsmith.light_dataclass import light_dataclass
 
 Run = tuple[str, ...]
 NOTHING: frozenset[str] = frozenset()
@@ -25,7 +27,7 @@ _TO_ORDER = 0.4
 """The share of the trials that may measure runs alone; the others are for step 3."""
 
 
-@dataclass
+@light_dataclass
 class Fewest:
     """A search in progress.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -10,12 +9,13 @@ import numpy as np
 import numpy.typing as npt
 from onnx_ir import DataType
 
+from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.cast import FIRST_OPSET, cast
 from castsmith.numerics.errors import require
 from castsmith.numerics.types import ElementType, Specials, element_type
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class NarrowPolicy:
     """The settings of a Cast to a narrow format: its attributes, and the opset whose tables apply."""
 
@@ -24,7 +24,7 @@ class NarrowPolicy:
     round_mode: str = "up"
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Corners:
     """The positive codes of a format at the limits of its range.
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import Generic, TypeVar
+
+from castsmith.light_dataclass import light_dataclass
 
 _Name = TypeVar("_Name", bound=Hashable)
 _Cost = int | Fraction
@@ -41,7 +43,7 @@ def _exact(cost: float) -> _Cost:
     return int(cost) if cost == int(cost) else Fraction(cost)
 
 
-@dataclass
+@light_dataclass
 class _Network(Generic[_Name]):
     """The vertices between source and sink.
 

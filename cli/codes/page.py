@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from castsmith.light_dataclass import light_dataclass
 
 SAFETY = {
     # of a rewrite: its effects on values, by the names of castsmith.Effect
@@ -25,7 +26,7 @@ SAFETY = {
 }
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Page:
     """The explanation of one code. A code ending in `-*` covers one code per operator.
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import onnx_ir
 
 from castsmith.ir.ops import CASTS, CASTSMITH_DOMAIN, DEFAULT_DOMAINS
 from castsmith.ir.records import Rewrite
 from castsmith.ir.walks import Held, all_tensors, bytes_of_tensor, nodes_now, nodes_of, tensor_places
+from castsmith.light_dataclass import light_dataclass
 
 # ModelSizes of a model, for the line that compares before and after.
 
@@ -23,7 +24,7 @@ RuleKey = tuple[str, str]
 """A pass and a rule; the rule is empty for changes outside its rules, such as dropping unused constants."""
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Amount:
     """Totals of one rule: the number of rewrites, and the casts and bytes of constants added and removed."""
 
@@ -34,7 +35,7 @@ class Amount:
     bytes_removed: int
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Measure:
     """Nodes in graphs, subgraphs and functions; bytes of the tensors; bytes of the file, if there is one."""
 
@@ -51,7 +52,7 @@ def measure(model: onnx_ir.Model, file_bytes: int | None = None) -> Measure:
     return Measure(len(found), casts, sum(map(bytes_of_tensor, all_tensors(model))), file_bytes)
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class ModelSizes:
     """ModelSizes of a model before and after, and the amount of each rule in the order of first appearance."""
 
@@ -64,7 +65,7 @@ Amounts = dict[str, tuple[int, int]]
 """The bytes of tensors and the number of casts, by the names of the values that hold or give them."""
 
 
-@dataclass
+@light_dataclass
 class Watched:
     """The constants and casts of a model, before each pass and after the last."""
 

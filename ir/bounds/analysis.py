@@ -7,7 +7,7 @@ rule cannot bound is unbounded, but no NaN unless an operand may be one: its ope
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 from typing import Any
 
@@ -56,6 +56,7 @@ from castsmith.ir.ops import (
     opset_of,
     traits_of,
 )
+from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.types import MOST_DIMENSIONS, Kind, element_type
 
 FOREIGN: Mapping[tuple[str, str], Rule] = foreign.RULES
@@ -82,7 +83,7 @@ _READ = 1 << 16
 """Elements of a constant that are followed one by one."""
 
 
-@dataclass
+@light_dataclass
 class Analysis:
     """Intervals of all values of a model whose functions are inlined.
 

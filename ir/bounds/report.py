@@ -25,6 +25,7 @@ from castsmith.ir.io import as_model
 from castsmith.ir.notebook import notebook_html
 from castsmith.ir.rewrite_pass import require_known_opset
 from castsmith.ir.walks import MOST_INLINED, nodes_once_inlined, opset_obstacle
+from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.errors import OptionError
 from castsmith.numerics.promotion import PromotionRules, as_rules
 from castsmith.numerics.types import TypeLike, parse_type, type_name
@@ -71,7 +72,7 @@ class Bound:
         return self.magnitude / seen if seen else math.inf
 
 
-@dataclass
+@light_dataclass
 class Bounds(Mapping[str, Bound]):
     """Bounds by the name of the value, in the order of the model.
 
@@ -254,7 +255,7 @@ def _both(a: Bound, b: Bound) -> Bound:
     return Bound(min(a.low, b.low), max(a.high, b.high), how, a.dtype, assumes, depends, None, nan)
 
 
-@dataclass(frozen=True, slots=True)
+@light_dataclass(frozen=True, slots=True)
 class Excess:
     """A value that a type does not hold.
 

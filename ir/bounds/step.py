@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from castsmith.ir.bounds.interval import Dims, Interval, flags, whole, with_boun
 from castsmith.ir.bounds.rounding import Array, is_float, is_integer, limits_of, outward, overflows, rounded
 from castsmith.ir.bounds.weights import computed_array
 from castsmith.ir.constants import constant_tensor
+from castsmith.light_dataclass import light_dataclass
 
 DEFAULTS = "inputs that have a default value keep it"
 LENGTHS = "symbolic dimensions are at most 65536"
@@ -25,7 +25,7 @@ class UnknownRangeError(Exception):
     """A rule cannot bound this node; the result is unbounded."""
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Step:
     """A node with the intervals of its inputs.
 

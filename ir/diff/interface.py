@@ -12,6 +12,7 @@ import onnx_ir
 
 from castsmith.ir.records import Item, Site
 from castsmith.ir.text import Types, type_text
+from castsmith.light_dataclass import light_dataclass
 
 # One difference between two models, as plain data.
 
@@ -43,7 +44,7 @@ class Change:
     site: Site | None = None
 
 
-@dataclass
+@light_dataclass
 class GraphComparison:
     """The changes found so far, and the nodes counted so far; `types` are those with which nodes are shown."""
 
@@ -58,7 +59,7 @@ class GraphComparison:
 Value = onnx_ir.Value
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Interface:
     """Pairs of inputs (or outputs), and those of one side alone. `named`: names are part of the interface."""
 

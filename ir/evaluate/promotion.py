@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops import DEFAULT_DOMAINS, operators
+from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.cast import cast
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import PromotionError, present
@@ -37,7 +38,7 @@ _LOGIC: dict[str, Callable[[Array, Array], Array]] = {
 }
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Promoted:
     """The operands that the operator gets; `back`: the type to which each output is cast, by type variable.
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import onnx_ir
 from onnx_ir import DataType
+
+from castsmith.light_dataclass import light_dataclass
 
 Signature = tuple[tuple[DataType | None, int | None], ...]
 """The type of each input of a function, and its rank if the promotion rules depend on ranks."""
@@ -15,7 +17,7 @@ Context = tuple[onnx_ir.Function, Signature] | None
 """The body in which a node is, with the signature by which it is walked; None in the main graph."""
 
 
-@dataclass
+@light_dataclass
 class Calls:
     """The functions and calls found by one walk of a model."""
 

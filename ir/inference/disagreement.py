@@ -12,7 +12,7 @@ supports no integers, and becomes a chain of Add, which does.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 
 import onnx.defs
@@ -34,6 +34,7 @@ from castsmith.ir.ops import (
     restriction,
     traits_of,
 )
+from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.cast import FIRST_OPSET
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import PromotionError
@@ -176,7 +177,7 @@ _SAME_RANK = CASTS | {"Identity"}
 Ranks = Mapping[onnx_ir.Value, int | None]
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Disagreement:
     """Inputs `indexes` of `node` have `types` and get `common`.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 import onnx_ir
@@ -18,13 +18,14 @@ from castsmith.ir.inference.walk import Inference, infer_element_types
 from castsmith.ir.naming import Namer
 from castsmith.ir.records import Records
 from castsmith.ir.walks import Scope, graphs_in, holders, imports_by_scope, nodes_now
+from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.promotion import PromotionRules
 
 if TYPE_CHECKING:
     from castsmith.ir.targets import Target
 
 
-@dataclass
+@light_dataclass
 class Session:
     """A model, the facts that passes found about it, and their records.
 

@@ -16,7 +16,7 @@ This is equivalent from opset 11 on, the first that has sparse constants, and st
 from __future__ import annotations
 
 from collections.abc import Iterator, MutableSequence, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from pathlib import Path
 
@@ -35,6 +35,7 @@ from castsmith.ir.io.readable import require_readable
 from castsmith.ir.io.wire import messages_of
 from castsmith.ir.ops import DEFAULT_DOMAINS, traits_of
 from castsmith.ir.walks import all_values, graphs_in
+from castsmith.light_dataclass import light_dataclass
 
 _FIRST_OPSET = 11
 
@@ -294,7 +295,7 @@ def root_cause(error: BaseException) -> str:
     return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
-@dataclass
+@light_dataclass
 class _Parts:
     """Parts of a proto: the main graph and all subgraphs, including those in functions, with their protos; tensors."""
 

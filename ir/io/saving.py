@@ -6,7 +6,6 @@ import os
 import warnings
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -54,6 +53,7 @@ from castsmith.ir.walks import (
     put_tensor,
     tensor_places,
 )
+from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.arguments import described
 from castsmith.numerics.errors import ArgumentTypeError
 
@@ -73,7 +73,7 @@ Staying = Mapping[Place, ExternalTensor]
 """Tensors whose data is not copied."""
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class _Where:
     """The files to write, links resolved: the model, the data file with its usual name, and their permissions."""
 
@@ -82,7 +82,7 @@ class _Where:
     mode: int
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class _Layout:
     """The data to write for the tensors: another tensor, a place in a new data file, or bytes to copy."""
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from onnx_ir import DataType
 
 from castsmith.ir.ops import MOVERS
+from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.errors import CastsmithError
 from castsmith.numerics.types import CODED_TYPES
 
@@ -29,7 +30,7 @@ class TargetError(CastsmithError, ValueError):
     """A target that is unknown, or whose file does not describe one."""
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class WrongCast:
     """Casts that the target computes differently from the schema, and the evidence.
 
@@ -60,7 +61,7 @@ class WrongCast:
         )
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class WrongFusion:
     """Operators whose fusion with others is wrong on these types, unless they are constant, and the effect."""
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from castsmith.ir.notebook import notebook_html
 from castsmith.ir.records import NodeItem, Site, item_text
 from castsmith.ir.verify.compare import Count, Difference
+from castsmith.light_dataclass import light_dataclass
 
 EQUAL, DIFFERENT, INCONCLUSIVE = "equal", "different", "inconclusive"
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Mismatch:
     """The first value, in the order of B, that differs: one that both models have, or an output.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from castsmith.ir.rewriting import detach
 from castsmith.ir.targets import Target
 from castsmith.ir.text import node_item, site_of
 from castsmith.ir.walks import all_nodes
+from castsmith.light_dataclass import light_dataclass
 from castsmith.lowering.builder import Builder
 from castsmith.lowering.encodings import ARITHMETIC_HAZARDS, WITHSTANDS, Encoding, declared_values
 from castsmith.lowering.float8.casts import (
@@ -119,7 +120,7 @@ EXPANSIONS: dict[str, Expand] = {
 }
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Expansion:
     """The nodes that replace one node, not yet in a graph, and the value that replaces its output."""
 
@@ -128,7 +129,7 @@ class Expansion:
     output: onnx_ir.Value
 
 
-@dataclass
+@light_dataclass
 class Plan:
     """All nodes that use or make codes, before any change, and the constants that expansions share."""
 

@@ -25,6 +25,7 @@ from typing import Any, cast
 
 from onnx_ir import DataType
 
+from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.arguments import flag, text
 from castsmith.numerics.errors import PromotionError, did_you_mean
 from castsmith.numerics.extensions import PROMOTIONS, extension, extensions
@@ -36,7 +37,7 @@ _TYPES = ("u64_integer_promotion_target", "weak_integer", "weak_float")
 _KNOWN = {"name", "description", "library", "above", *_FLAGS, *_TYPES}
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class PromotionFile:
     """The content of a preset's file.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import onnx_ir
 from onnx_ir import DataType
@@ -23,6 +22,7 @@ from castsmith.ir.ops import (
     read_trunc,
     trunc_operands,
 )
+from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.promotion import common_type
 from castsmith.passes.fold.conversions import BitCastTo, CastTo, Reading, TruncOf, read_quantize
 from castsmith.passes.fold.values import Constants
@@ -32,7 +32,7 @@ _OPERATORS = CONVERSIONS | {"Trunc"}
 Scope = onnx_ir.Graph | onnx_ir.Function
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Reader:
     """Reads nodes of one model. `undecided`: functions, and graphs in them, whose types differ from call to call."""
 

@@ -30,6 +30,7 @@ from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.targets import Target
 from castsmith.ir.text import node_items, site_of
 from castsmith.ir.walks import subgraphs_of
+from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.passes.place.apply import apply, needs_identity
 from castsmith.passes.place.chains import Casting, Castings
@@ -96,7 +97,7 @@ class PlaceCasts(SessionPass):
         return RewriteResult(model, bool(records.rewrites), records)
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class _Work:
     """Facts about the model while its graphs are rewritten."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from itertools import chain
 from typing import Any
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from onnx_ir import DataType
 
 from castsmith.ir.io import computed, in_threads, is_large, is_stored, pieces
+from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.cast import cast
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.types import element_type, type_name
@@ -34,7 +34,7 @@ _CACHED = 1 << 16
 """Elements that are counted at a time."""
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Limits:
     """The numbers at which the effect of rounding to a type changes, as double.
 
@@ -61,7 +61,7 @@ def limits(to: DataType) -> Limits:
     return Limits(float(row.max) + step / 2, quantum / 2, 2.0**row.min_exponent, -float(row.max))
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Fate:
     """The effects of rounding on the elements of a constant.
 
@@ -88,7 +88,7 @@ class Fate:
         return self.masks > 0 and self.overflow <= self.masks and self.plain
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Carried:
     """Facts about a value computed from constants.
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from castsmith.light_dataclass import light_dataclass
 from castsmith.passes.min_cut import source_side
 
 KEPT, CONVERTED = 0, 1
@@ -18,7 +19,7 @@ KEPT, CONVERTED = 0, 1
 INFINITE = float("inf")
 
 
-@dataclass
+@light_dataclass
 class Costs:
     """Costs of sides and pairs; pays[a, b] is the cost if `a` is converted and `b` is not."""
 

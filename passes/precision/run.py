@@ -32,6 +32,7 @@ from castsmith.ir.rewrite_pass import RewritePass
 from castsmith.ir.targets import DEFAULT_TARGET, Target, as_target, load_target
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, all_values, holders, imports_by_scope
+from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.errors import CastsmithError, OptionError, did_you_mean
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import TypeLike, parse_type, type_name
@@ -55,7 +56,7 @@ SOURCES: dict[DataType, frozenset[DataType]] = {
 """The supported precisions, and the types that are converted to each."""
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Precision:
     """The type that a node computes in, the reason, and the number of its region, 0 if it is not converted.
 
@@ -69,7 +70,7 @@ class Precision:
     result: str = ""
 
 
-@dataclass
+@light_dataclass
 class PrecisionResult(RewriteResult):
     """A RewriteResult with the precision of every node that computes with floating-point numbers."""
 

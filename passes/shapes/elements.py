@@ -7,7 +7,7 @@ Arrays hold Python ints (bool as 0 or 1), exact Fractions, Polys and UNKNOWN (`c
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import Any
 
@@ -16,6 +16,7 @@ import onnx_ir
 from numpy.typing import NDArray
 from onnx_ir import DataType
 
+from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.types import Kind, element_type
 from castsmith.passes.shapes.symbols import UNKNOWN, Element, Poly, Unknown, high_of, low_of, symbol
 
@@ -33,7 +34,7 @@ _FLOATS = 64
 _PLAIN_FLOATS = (DataType.FLOAT, DataType.DOUBLE, DataType.FLOAT16, DataType.BFLOAT16)
 
 
-@dataclass
+@light_dataclass
 class Derived:
     """Symbols for derived quantities: the same for the same operands."""
 
@@ -60,7 +61,7 @@ class Derived:
         return made
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Operation:
     """A node, with the facts about its inputs.
 

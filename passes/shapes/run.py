@@ -38,6 +38,7 @@ from castsmith.ir.rewriting import Replacement, apply_replacement, lacking_ident
 from castsmith.ir.targets import Target
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import graph_of, graphs_in
+from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.errors import present
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import type_name
@@ -144,7 +145,7 @@ def learned(shapes: Shapes, nodes: Iterable[onnx_ir.Node]) -> Shapes:
 _Made = tuple[object, DataType, tuple[int, ...], bytes]
 
 
-@dataclass
+@light_dataclass
 class _Folding:
     """One run over a model."""
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import onnx.defs
@@ -26,6 +26,7 @@ from castsmith.ir.constants import constant_tensor, use_count
 from castsmith.ir.ops import CASTS, DEFAULT_DOMAINS, LINEAR, opset_of, traits_of
 from castsmith.ir.rewriting import Replacement
 from castsmith.ir.walks import Scope
+from castsmith.light_dataclass import light_dataclass
 
 MERGE_EQUAL = "merge-equal-nodes"
 
@@ -51,7 +52,7 @@ def nodes_before_casts(nodes: Iterable[onnx_ir.Node]) -> set[onnx_ir.Node]:
     return found
 
 
-@dataclass
+@light_dataclass
 class EqualNodes:
     """The nodes visited by a walk in the order of the graph.
 

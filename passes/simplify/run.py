@@ -44,6 +44,7 @@ from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.rewriting import Replacement, lacking_identity, run_rules
 from castsmith.ir.targets import Target
 from castsmith.ir.text import site_of
+from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.errors import CastError, ElementTypeError
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import type_name
@@ -120,7 +121,7 @@ def _merged(text: str, model: onnx_ir.Model) -> Rewrite:
     return Rewrite(NAME, "merge-duplicate-casts", Site(model.graph.name or ""), text, "", reason)
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class _Facts:
     """Facts about the model; `origins` caches results, so that a long chain is not followed twice."""
 
@@ -133,7 +134,7 @@ class _Facts:
     )
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class _Origin:
     """The earliest value from which one cast equals a chain of casts.
 
