@@ -96,6 +96,10 @@ class SessionPass(RewritePass):
     def rewrite(self, session: Session) -> RewriteResult:
         """Change the model of the session."""
 
+    def requires_in(self, session: Session) -> None:
+        """Check what the pass requires of the model of a session."""
+        self.requires(session.model)
+
     def call(self, model: onnx_ir.Model) -> RewriteResult:
         return self.rewrite(Session(model))
 
@@ -106,7 +110,7 @@ class SessionPass(RewritePass):
         return result
 
     def _checked(self, session: Session) -> RewriteResult:
-        self.requires(session.model)
+        self.requires_in(session)
         result = self.rewrite(session)
         self.ensures(result.model)
         return result

@@ -109,8 +109,8 @@ def apply_replacement(
     if replacement.outputs is not None:
         for name in (node.name, *(output.name for output in node.outputs if not output.is_graph_output())):
             namer.release(name)
-    for constant in replacement.constants:
-        _adopt(constant, replacement.beside or node, namer)
+    beside = replacement.beside or node
+    placed = [each for constant in replacement.constants for each in _adopt(constant, beside, namer)]
     for new_node in replacement.nodes:
         name_node(new_node, namer)
         node.prepend(new_node)
@@ -122,7 +122,7 @@ def apply_replacement(
     after = [*map(constant_item, replacement.constants), *(node_item(each, types) for each in made)]
     if replacement.outputs is None:
         after.append(node_item(node, types))
-    session.rewritten(node, made, replacement.outputs)
+    session.rewritten(node, made, replacement.outputs, {beside: placed})
     for value in old_inputs:
         drop_if_unused(value)
     reason, effect = replacement.reason, replacement.effect
@@ -168,26 +168,28 @@ _FEW = 8
 """Inputs that are replaced one by one."""
 
 
-def _adopt(constant: onnx_ir.Value, node: onnx_ir.Node, namer: Namer) -> None:
-    """Add a new constant beside the node."""
+def _adopt(constant: onnx_ir.Value, node: onnx_ir.Node, namer: Namer) -> list[onnx_ir.Node]:
+    """Add a new constant beside the node; return the nodes that make it."""
     constant.name = namer.fresh(constant.name or "castsmith_constant")
-    place_constant(constant, node, namer)
+    return place_constant(constant, node, namer)
 
 
-def place_constant(constant: onnx_ir.Value, node: onnx_ir.Node, namer: Namer) -> None:
+def place_constant(constant: onnx_ir.Value, node: onnx_ir.Node, namer: Namer) -> list[onnx_ir.Node]:
     """Make the constant an initializer of the node's graph, or a Constant before the node if the graph takes none.
 
-    A Cast follows the Constant if Constant does not give the type.
+    A Cast follows the Constant if Constant does not give the type. Return the nodes that were added.
     """
     if namer.takes_initializers(graph_of(node)):
         graph_of(node).register_initializer(constant)
-        return
-    for made in constant_nodes(constant, namer.constant_opset(graph_of(node))):
+        return []
+    nodes = constant_nodes(constant, namer.constant_opset(graph_of(node)))
+    for made in nodes:
         made.name = made.name or namer.fresh(f"castsmith_{made.op_type}")
         for output in made.outputs:
             if output is not constant:
                 output.name = made.name = namer.fresh(output.name or "castsmith_constant")
         node.prepend(made)
+    return nodes
 
 
 def name_node(node: onnx_ir.Node, namer: Namer) -> None:

@@ -14,7 +14,7 @@ them. A node whose operator has no schema conforms, and so do attributes that it
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import field, replace
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -34,7 +34,7 @@ from castsmith.ir.ops import (
     type_attributes,
 )
 from castsmith.ir.text import site_of
-from castsmith.ir.walks import graphs_in, nodes_now
+from castsmith.ir.walks import graphs_in
 from castsmith.light_dataclass import light_dataclass
 
 
@@ -194,10 +194,10 @@ def _defaults_to_zero(attribute: onnx.defs.OpSchema.Attribute) -> bool:
 # The order of nodes: ONNX requires each after those whose results it uses, and inference relies on it.
 
 
-def require_order(model: onnx_ir.Model) -> None:
-    """Raise OrderError if a node uses a result that is made after it."""
+def require_order(nodes: Iterable[onnx_ir.Node]) -> None:
+    """Raise OrderError if one of all nodes of a model uses a result that is made after it."""
     seen: set[onnx_ir.Node] = set()
-    for node in nodes_now(model):
+    for node in nodes:
         for value in node.inputs:
             producer = None if value is None else value.producer()
             if value is not None and producer is not None and producer not in seen:

@@ -16,7 +16,6 @@ from castsmith.ir.io import as_model
 from castsmith.ir.options import PASS_OPTIONS, FoldAs, Interface, Options, Storage, Vendor
 from castsmith.ir.records import Effect, Rewrite, RewriteResult, Severity
 from castsmith.ir.rewrite_pass import RewritePass, SessionPass, note_provenance
-from castsmith.ir.walks import all_tensors, bytes_of_tensor
 from castsmith.lowering.registry import (
     AFTER,
     ON_REQUEST,
@@ -163,7 +162,7 @@ def optimize_loaded(model: onnx_ir.Model, options: Options) -> Result:
     """Do what `optimize` does to a model that was just loaded, which is changed and not checked again."""
     rules, passes, until = rules_of(options), options.passes, options.until
     chosen = _target(options)
-    session = Session(model, chosen)
+    session = Session(model, chosen, in_order=True)
     settings: dict[str, Any] = {
         **asdict(rules),
         **{name: getattr(options, name) for name in PASS_OPTIONS},
@@ -192,12 +191,12 @@ def optimize_loaded(model: onnx_ir.Model, options: Options) -> Result:
         if options.progress is not None:
             options.progress(name)
         if held is None and name in _GROWING:
-            held = _constant_bytes(session.model)
+            held = session.survey.constant_bytes()
         outcome = _run(make_pass(spec, settings) if isinstance(spec, str) else spec, name, session)
         settled = set[str]() if outcome.modified else settled | {name}
         session.record(outcome.records)
         if outcome.modified and held is not None and name in _GROWING:
-            now, left = _constant_bytes(session.model), settings["max_total_growth"]
+            now, left = session.survey.constant_bytes(), settings["max_total_growth"]
             settings["max_total_growth"], held = left - min(max(now - held, 0), left), now
         elif outcome.modified:
             held = None
@@ -260,10 +259,6 @@ def _run(each: PassBase, name: str, session: Session) -> RewriteResult:
 def retyped(rewrites: Iterable[Rewrite]) -> set[str]:
     """Return the inputs and outputs of the model whose element type the rewrites changed intentionally."""
     return {rewrite.site.node for rewrite in rewrites if rewrite.effect is Effect.INTERFACE}
-
-
-def _constant_bytes(model: onnx_ir.Model) -> int:
-    return sum(map(bytes_of_tensor, all_tensors(model)))
 
 
 def name_of(spec: str | PassBase) -> str:

@@ -15,6 +15,7 @@ from castsmith.ir.errors import OrderError
 from castsmith.ir.records import Records, RewriteResult
 from castsmith.ir.rewrite_pass import RewritePass, announce, listening, recording, tell
 from castsmith.ir.validation import require_order
+from castsmith.ir.walks import nodes_now
 
 
 class Sequential(onnx_ir.passes.Sequential):
@@ -128,7 +129,7 @@ class _Comparison:
 def _copied(model: onnx_ir.Model) -> onnx_ir.Model | None:
     """Return a copy with the same tensors; None if nodes are out of order, which onnx_ir cannot copy."""
     try:
-        require_order(model)
+        require_order(nodes_now(model))
     except OrderError:
         return None
     return model.clone()

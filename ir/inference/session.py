@@ -8,7 +8,7 @@ changes the model in another way calls `changed`. So nothing is inferred twice, 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,9 @@ import onnx_ir
 from castsmith.ir.inference.walk import Inference, infer_element_types
 from castsmith.ir.naming import Namer
 from castsmith.ir.records import Records
-from castsmith.ir.walks import Scope, graphs_in, holders, imports_by_scope, nodes_now
+from castsmith.ir.survey import Survey, survey
+from castsmith.ir.validation import require_order
+from castsmith.ir.walks import Scope, graphs_in, imports_by_scope
 from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.promotion import PromotionRules
 
@@ -33,15 +35,18 @@ class Session:
         model: The model in its present state.
         target: The runtime that the passes work towards, if any.
         records: The records of all passes so far.
+        in_order: Each node is known to be after those whose results it uses, as `load` leaves them.
     """
 
     model: onnx_ir.Model
     target: Target | None = None
     records: Records = field(default_factory=Records)
+    in_order: bool = False
     _inference: Inference | None = field(default=None, init=False, repr=False)
     _followed: Inference | None = field(default=None, init=False, repr=False)
-    _nodes: list[onnx_ir.Node] | None = field(default=None, init=False, repr=False)
-    _held: dict[onnx_ir.Graph, onnx_ir.Node] | None = field(default=None, init=False, repr=False)
+    _survey: Survey | None = field(default=None, init=False, repr=False)
+    _added: dict[onnx_ir.Node, list[onnx_ir.Node]] | None = field(default=None, init=False, repr=False)
+    """The nodes that rewrites have added since the survey, by the node before which they are; None without a rewrite."""
     _imports: dict[Scope, Mapping[str, int]] | None = field(default=None, init=False, repr=False)
 
     def inference(self, rules: PromotionRules) -> Inference:
@@ -59,18 +64,34 @@ class Session:
         return self._followed
 
     @property
+    def survey(self) -> Survey:
+        """The nodes of the present model, by operator; the survey itself never changes."""
+        if self._survey is not None and self._added is not None:
+            self._survey = self._survey.after(self._added)
+        if self._survey is None:
+            self._survey = survey(self.model)
+        self._added = None
+        return self._survey
+
+    @property
     def nodes(self) -> Sequence[onnx_ir.Node]:
         """All nodes of the present model, as in `castsmith.ir.walks.all_nodes`; the list itself never changes."""
-        if self._nodes is None:
-            self._nodes = nodes_now(self.model)
-        return self._nodes
+        return self.survey.nodes
+
+    def nodes_of(self, operators: Container[str]) -> Sequence[onnx_ir.Node]:
+        """Return the nodes of these operators, of any domain, in order."""
+        return self.survey.of(operators)
 
     @property
     def holders(self) -> Mapping[onnx_ir.Graph, onnx_ir.Node]:
         """The node that holds each subgraph, as in `castsmith.ir.walks.holders`."""
-        if self._held is None:
-            self._held = holders(self.model)
-        return self._held
+        return self.survey.holders
+
+    def require_order(self) -> None:
+        """Raise OrderError if a node uses a result that is made after it."""
+        if not self.in_order:
+            require_order(self.nodes)
+            self.in_order = True
 
     @property
     def imports(self) -> Mapping[Scope, Mapping[str, int]]:
@@ -84,7 +105,11 @@ class Session:
         return Namer(self.model)
 
     def rewritten(
-        self, node: onnx_ir.Node, made: Sequence[onnx_ir.Node], outputs: Sequence[onnx_ir.Value] | None
+        self,
+        node: onnx_ir.Node,
+        made: Sequence[onnx_ir.Node],
+        outputs: Sequence[onnx_ir.Value] | None,
+        constants: Mapping[onnx_ir.Node, Sequence[onnx_ir.Node]] | None = None,
     ) -> None:
         """Note one rewrite that was done.
 
@@ -92,22 +117,38 @@ class Session:
             node: The node that was replaced or rewired.
             made: The new nodes, in order.
             outputs: The replacements of the outputs of `node`, which was removed; None if it stays, with other inputs.
+            constants: The new Constants, by the node before which they are.
         """
-        self._nodes = None
+        self._note_added(node, made, constants or {})
         if self._followed is not None and self._still_follows(self._followed, node, made, outputs):
             return
         self.changed()
 
+    def _note_added(
+        self,
+        node: onnx_ir.Node,
+        made: Sequence[onnx_ir.Node],
+        constants: Mapping[onnx_ir.Node, Sequence[onnx_ir.Node]],
+    ) -> None:
+        if any(map(graphs_in, node.attributes.data.values())):
+            self._survey = None
+        if self._added is None:
+            self._added = {}
+        for place, nodes in (*constants.items(), (node, made)):
+            if nodes:
+                self._added.setdefault(place, []).extend(nodes)
+
     def changed(self, model: onnx_ir.Model | None = None) -> None:
         """Drop the facts about the model: it was changed, or `model` replaces it."""
         self.model = self.model if model is None else model
-        self._inference = self._followed = self._nodes = self._held = self._imports = None
+        self._inference = self._followed = self._survey = self._added = self._imports = None
+        self.in_order = False
 
     def end_of_pass(self, *, modified: bool) -> None:
         """Keep the facts that are valid after the pass; the last action of a pass."""
         followed, self._followed = self._followed, None
-        if modified:
-            self._nodes = None
+        if modified and self._added is None:
+            self._survey = None
         if followed is None:
             if modified:
                 self.changed()

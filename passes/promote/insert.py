@@ -19,7 +19,7 @@ becomes
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
 import onnx_ir
@@ -117,7 +117,11 @@ class InsertPromoteTypes(SessionPass):
 
     def requires(self, model: onnx_ir.Model) -> None:
         super().requires(model)
-        require_order(model)
+        require_order(all_nodes(model))
+
+    def requires_in(self, session: Session) -> None:
+        super().requires(session.model)
+        session.require_order()
 
     def rewrite(self, session: Session) -> RewriteResult:
         model, records, rules = session.model, Records(), self.rules()
@@ -129,7 +133,8 @@ class InsertPromoteTypes(SessionPass):
             wanted = NAME, graph, index, dtype, work.namer, session.imports[graph], inference.types
             records.rewrites.append(convert_joined_output(*wanted))
         follow_types(NAME, model, inference, work.namer, records, keep_output_types=self.keep_output_types)
-        _import_domain(model, all_nodes(model) if records.rewrites else session.nodes)
+        if records.rewrites or CASTSMITH_DOMAIN in session.survey.domains:
+            _import_domain(model)
         return RewriteResult(model, bool(records.rewrites), records)
 
     def rules(self) -> PromotionRules:
@@ -143,10 +148,8 @@ class InsertPromoteTypes(SessionPass):
         )
 
 
-def _import_domain(model: onnx_ir.Model, nodes: Iterable[onnx_ir.Node]) -> None:
+def _import_domain(model: onnx_ir.Model) -> None:
     """Import a domain in the main graph if a function needs it: runtimes inline the function there."""
-    if not any(node.domain == CASTSMITH_DOMAIN for node in nodes):
-        return
     scopes = (model.graph, *model.functions.values())
     needing = [scope for scope in scopes if any(node.domain == CASTSMITH_DOMAIN for node in nodes_of(scope))]
     for scope in {model.graph: None, **dict.fromkeys(needing)} if needing else ():

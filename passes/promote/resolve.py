@@ -17,7 +17,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.inference import Inference, Session
-from castsmith.ir.ops import cast_node, drop_unused_bodies, is_convert_promote_types
+from castsmith.ir.ops import CASTSMITH_DOMAIN, cast_node, drop_unused_bodies, is_convert_promote_types
 from castsmith.ir.records import Refusal, RewriteResult
 from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.rewriting import Replacement, run_rules
@@ -36,7 +36,8 @@ class ResolvePromoteTypes(SessionPass):
     """Replace each ConvertPromoteTypes by the equivalent Casts; a graph shares one Cast of a value to a type."""
 
     def rewrite(self, session: Session) -> RewriteResult:
-        if not any(is_convert_promote_types(node) for node in session.nodes):
+        own = CASTSMITH_DOMAIN in session.survey.domains
+        if not (own and any(map(is_convert_promote_types, session.nodes))):
             drop_unused_bodies(session.model)
             return RewriteResult(session.model, modified=False)
         inference = session.inference(PromotionRules(promote_unsafe=True))

@@ -14,7 +14,8 @@ from benchmarks.graphs import cast_graph
 from castsmith.ir.inference.session import Session
 from castsmith.ir.inference.walk import Inference, infer_element_types
 from castsmith.ir.rewrite_pass import SessionPass
-from castsmith.ir.walks import imports_by_scope
+from castsmith.ir.survey import survey
+from castsmith.ir.walks import all_tensors, bytes_of_tensor, imports_by_scope
 from castsmith.numerics.errors import PromotionError
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.passes import FoldConstants, InsertPromoteTypes, PlaceCasts, ResolvePromoteTypes, SimplifyCasts
@@ -42,6 +43,8 @@ def kept(model: onnx_ir.Model) -> tuple[int, int]:
             after_rewrites += result.modified
             assert known(model, inference) == known(model, infer_element_types(model, UNSAFE)), each
         assert session.imports == imports_by_scope(model), each
+        assert session.survey == survey(model), each
+        assert session.survey.constant_bytes() == sum(map(bytes_of_tensor, all_tensors(model))), each
     return found, after_rewrites
 
 

@@ -1,0 +1,128 @@
+"""The nodes of a model, found in one walk and listed by operator, so that a pass looks only at those it may change.
+
+A walk reads every node from memory, which takes longer than what most passes do with it. So the passes of a run share
+one survey, and a survey after rewrites is made from the one before and the nodes that were added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
+from itertools import chain
+
+import onnx_ir
+from onnx_ir import AttributeType
+
+from castsmith.ir.walks import bytes_of_tensor, graphs_in, tensor_of
+from castsmith.light_dataclass import light_dataclass
+
+_GRAPHS = (AttributeType.GRAPH, AttributeType.GRAPHS)
+_TENSORS = (AttributeType.TENSOR, AttributeType.TENSORS)
+_HOLDING = (*_GRAPHS, *_TENSORS)
+
+
+@light_dataclass(slots=True)
+class Survey:
+    """The nodes of a model at one moment.
+
+    Attributes:
+        roots: The main graph, and the functions.
+        nodes: All nodes in order, each followed by those of its subgraphs, as in `castsmith.ir.walks.all_nodes`.
+        holders: The node that holds each subgraph; outer graphs come before inner ones.
+        with_tensors: The nodes that hold tensors in attributes.
+        domains: The domains of the nodes beside the default one.
+    """
+
+    roots: Sequence[onnx_ir.Graph | onnx_ir.Function]
+    nodes: list[onnx_ir.Node] = field(default_factory=list[onnx_ir.Node])
+    holders: dict[onnx_ir.Graph, onnx_ir.Node] = field(default_factory=dict[onnx_ir.Graph, onnx_ir.Node])
+    with_tensors: list[onnx_ir.Node] = field(default_factory=list[onnx_ir.Node])
+    domains: set[str] = field(default_factory=set[str])
+    _places: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
+    """The positions in `nodes` by operator, whatever its domain."""
+
+    def of(self, operators: Container[str]) -> list[onnx_ir.Node]:
+        """Return the nodes of these operators, of any domain, in order."""
+        found = [places for operator, places in self._places.items() if operator in operators]
+        nodes = self.nodes
+        return [nodes[place] for place in (found[0] if len(found) == 1 else sorted(chain.from_iterable(found)))]
+
+    def has(self, operators: Iterable[str]) -> bool:
+        """True if there is a node of one of these operators, of any domain."""
+        return any(operator in self._places for operator in operators)
+
+    def graphs(self) -> Iterator[onnx_ir.Graph]:
+        """Yield the graphs that have initializers: the main graph and all subgraphs."""
+        yield from (root for root in self.roots if isinstance(root, onnx_ir.Graph))
+        yield from self.holders
+
+    def constant_bytes(self) -> int:
+        """Return the bytes of all tensors of the model, in initializers and attributes."""
+        total = 0
+        for graph in self.graphs():
+            tensors = (value.const_value for value in graph.initializers.values())
+            total += sum(bytes_of_tensor(tensor) for tensor in tensors if tensor is not None)
+        functions = (root for root in self.roots if isinstance(root, onnx_ir.Function))
+        for owner in (*functions, *self.with_tensors):
+            for attribute in owner.attributes.data.values():
+                total += sum(map(bytes_of_tensor, _tensors_in(attribute)))
+        return total
+
+    def after(self, added: Mapping[onnx_ir.Node, Sequence[onnx_ir.Node]]) -> Survey | None:
+        """Return the survey after nodes were removed, and others added; None if that needs another walk.
+
+        Args:
+            added: The new nodes, in order, by the node of this survey before which they are.
+        """
+        held = {graph: node for graph, node in self.holders.items() if node.graph is not None}
+        made, places = Survey(self.roots, holders=held), 0
+        for node in self.nodes:
+            if node in added:
+                places += 1
+                for each in added[node]:
+                    if each.graph is not None and made.add(each):
+                        return None
+            if node.graph is not None:
+                made.add(node)
+        return made if places == len(added) else None
+
+    def add(self, node: onnx_ir.Node) -> Sequence[onnx_ir.Attr]:
+        """Add a node at the end; return its attributes that hold graphs."""
+        operator, domain, data, nodes = node.op_type, node.domain, node.attributes.data, self.nodes
+        if operator in self._places:
+            self._places[operator].append(len(nodes))
+        else:
+            self._places[operator] = [len(nodes)]
+        if domain:
+            self.domains.add(domain)
+        nodes.append(node)
+        if not data:
+            return ()
+        kinds = [attribute.type for attribute in data.values()]
+        if not any(kind in _HOLDING for kind in kinds):  # as mostly
+            return ()
+        if any(kind in _TENSORS for kind in kinds):
+            self.with_tensors.append(node)
+        return [attribute for attribute in data.values() if attribute.type in _GRAPHS]
+
+
+def survey(model: onnx_ir.Model) -> Survey:
+    """Return the nodes of the model as they are now."""
+    found = Survey((model.graph, *model.functions.values()))
+    for root in found.roots:
+        _add_nodes(root, found)
+    return found
+
+
+def _add_nodes(scope: onnx_ir.Graph | onnx_ir.Function, found: Survey) -> None:
+    for node in scope:
+        for attribute in found.add(node):
+            for graph in graphs_in(attribute):
+                found.holders[graph] = node
+                _add_nodes(graph, found)
+
+
+def _tensors_in(attribute: onnx_ir.Attr) -> Sequence[onnx_ir.TensorProtocol]:
+    if attribute.type not in _TENSORS or attribute.is_ref() or attribute.value is None:
+        return ()
+    return (tensor_of(attribute),) if attribute.type == AttributeType.TENSOR else attribute.as_tensors()
