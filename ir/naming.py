@@ -9,7 +9,7 @@ still be hidden by a value of an inner scope: `settle_names` renames that one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import onnx_ir
 from onnx_ir import DataType
@@ -17,7 +17,8 @@ from onnx_ir import DataType
 from castsmith.ir.constants import constant_types
 from castsmith.ir.errors import ModelError
 from castsmith.ir.ops import opset_of
-from castsmith.ir.walks import graphs_in, nodes_in, nodes_now, subgraphs_of
+from castsmith.ir.survey import Survey, survey
+from castsmith.ir.walks import graphs_in, nodes_in, subgraphs_of
 
 Scope = onnx_ir.Graph | onnx_ir.Function
 
@@ -48,9 +49,11 @@ class Namer:
     It also records which scopes hold no initializers of their own.
     """
 
-    def __init__(self, model: onnx_ir.Model) -> None:
-        self._model = model
+    def __init__(self, model: onnx_ir.Model, found: Callable[[], Survey] | None = None) -> None:
+        """Name things in the model, of which `found` returns the survey, if there is one."""
+        self._model, self._found = model, found
         self._names: Counter[str] | None = None
+        self._distinct = False
         self._next: dict[str, int] = {}
         self._bodies = {function.graph: function.opset_imports for function in model.functions.values()}
         # Before IR version 4 an initializer has to be an input too, which a caller may override.
@@ -89,10 +92,20 @@ class Namer:
         if used[name or ""]:
             used[name or ""] -= 1
 
+    @property
+    def values_are_distinct(self) -> bool:
+        """True if all values had different names, or none, when names were first asked for; new ones have, too."""
+        return self._distinct
+
     def _used(self) -> Counter[str]:
         """Number of things with each name; counted on the first request, as most passes make no new names."""
         if self._names is None:
-            self._names = Counter(_names_in(self._model))
+            found = survey(self._model) if self._found is None else self._found()
+            values = _values_in(found)
+            names = [value.name or "" for value in values]
+            self._names = Counter(names)
+            self._distinct = len(self._names) == len(names) - max(self._names[""] - 1, 0)
+            self._names.update([node.name or "" for node in found.nodes])
         return self._names
 
 
@@ -203,19 +216,11 @@ class _Lookup:
         return value
 
 
-def _names_in(model: onnx_ir.Model) -> Iterator[str]:
-    for scope in (model.graph, *model.functions.values()):
-        yield from _names_of_ports(scope)
-    for node in nodes_now(model):
-        yield node.name or ""
-        for value in node.outputs:
-            yield value.name or ""
-        for attribute in node.attributes.data.values():
-            for subgraph in graphs_in(attribute):
-                yield from _names_of_ports(subgraph)
-
-
-def _names_of_ports(scope: Scope) -> Iterator[str]:
-    yield from (value.name for value in scope.inputs if value.name)
-    if isinstance(scope, onnx_ir.Graph):
-        yield from scope.initializers
+def _values_in(found: Survey) -> list[onnx_ir.Value]:
+    """Return the inputs and initializers of all scopes, one that is both twice, and the results of all nodes."""
+    values = [value for node in found.nodes for value in node.outputs]
+    for scope in (*found.roots, *found.holders):
+        values += [value for value in scope.inputs if value.name]
+        if isinstance(scope, onnx_ir.Graph):
+            values += scope.initializers.values()
+    return values

@@ -105,7 +105,8 @@ class SessionPass(RewritePass):
 
     def run(self, session: Session) -> RewriteResult:
         """Check what the pass requires, change the model of the session, and leave in it what is still right."""
-        result = _completed(type(self).__name__, session.model, lambda _: self._checked(session))
+        names = session.knows_distinct_names
+        result = _completed(type(self).__name__, session.model, lambda _: self._checked(session), names)
         session.end_of_pass(modified=result.modified)
         return result
 
@@ -116,7 +117,12 @@ class SessionPass(RewritePass):
         return result
 
 
-def _completed(name: str, model: onnx_ir.Model, work: Callable[[onnx_ir.Model], PassResult]) -> RewriteResult:
+def _completed(
+    name: str,
+    model: onnx_ir.Model,
+    work: Callable[[onnx_ir.Model], PassResult],
+    has_distinct_names: Callable[[], bool] = bool,
+) -> RewriteResult:
     """Run a pass; settle the names in its result, complete its records and tell those who listen."""
     before = _header(model)
     announce(model)
@@ -124,7 +130,8 @@ def _completed(name: str, model: onnx_ir.Model, work: Callable[[onnx_ir.Model], 
     if not isinstance(result, RewriteResult):
         raise TypeError(f"the pass {name} returned a {type(result).__name__}, expected a castsmith.RewriteResult.")
     if result.modified:
-        settle_names(result.model)
+        if not has_distinct_names():
+            settle_names(result.model)
         spell_casts(result.model)
     elif _header(result.model) != before:
         result.records.rewrites.append(_dropped(name, result.model, before))

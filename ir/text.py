@@ -6,6 +6,7 @@ A node is shown with the types that its values declare; `types` gives those of v
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import prod
 
 import onnx_ir
 from onnx_ir import DataType
@@ -57,14 +58,72 @@ Types = Mapping[onnx_ir.Value, DataType]
 
 def node_item(node: onnx_ir.Node, types: Types | None = None) -> NodeItem:
     """Return the node in short form; `types` as in this module."""
-    return NodeItem(
+    return NodeItem.late(
+        _node_fields,
         node.op_type,
-        tuple([None if value is None else _operand(value, types) for value in node.inputs]),
-        tuple([ValueItem(value.name or "", *_type(value, types)) for value in node.outputs]),
-        tuple([(name, _shortened(attribute_text(attribute))) for name, attribute in node.attributes.data.items()]),
+        [None if value is None else (_declared(value, types), _single(value.const_value)) for value in node.inputs],
+        [_declared(value, types) for value in node.outputs],
+        [(name, _attribute(each)) for name, each in node.attributes.data.items()],
         node.domain,
         node.name or "",
     )
+
+
+_Declared = tuple[str, DataType | str, tuple[int | onnx_ir.SymbolicDim, ...] | None]
+"""A value until its text is wanted: its name, type and dimensions, each of which may change meanwhile."""
+
+
+def _declared(value: onnx_ir.Value, types: Types | None) -> _Declared:
+    declared = value.type
+    if type(declared) is onnx_ir.TensorType and declared.dtype != DataType.UNDEFINED:  # as mostly
+        return value.name or "", declared.dtype, None if value.shape is None else value.shape.dims
+    text, dims = _type(value, types)
+    return value.name or "", text, value.shape.dims if dims and value.shape is not None else None
+
+
+def _single(tensor: onnx_ir.TensorProtocol | None) -> onnx_ir.TensorProtocol | None:
+    """Return a tensor of a single element, which is shown: others may be large, and are not kept."""
+    if tensor is None or isinstance(tensor, onnx_ir.ExternalTensor):
+        return None
+    raw = tensor.raw if type(tensor) is onnx_ir.serde.TensorProtoTensor else None
+    return tensor if (tensor.size if raw is None else prod(raw.dims)) == 1 else None
+
+
+def _attribute(attribute: onnx_ir.Attr) -> onnx_ir.Attr | str:
+    """Return the attribute itself if it is small, so that it may be kept until its text is wanted; else its text."""
+    return attribute if attribute.type in _SMALL else attribute_text(attribute)
+
+
+_SMALL = (onnx_ir.AttributeType.INT, onnx_ir.AttributeType.FLOAT)
+
+
+def _node_fields(
+    op_type: str,
+    inputs: Iterable[tuple[_Declared, onnx_ir.TensorProtocol | None] | None],
+    outputs: Iterable[_Declared],
+    attributes: Iterable[tuple[str, onnx_ir.Attr | str]],
+    domain: str,
+    name: str,
+) -> tuple[object, ...]:
+    """Return the fields of a NodeItem."""
+    texts = [(key, each if isinstance(each, str) else attribute_text(each)) for key, each in attributes]
+    return (
+        op_type,
+        tuple([None if each is None else _item(*each) for each in inputs]),
+        tuple([_item(each) for each in outputs]),
+        tuple([(key, _shortened(text)) for key, text in texts]),
+        domain,
+        name,
+    )
+
+
+def _item(declared: _Declared, tensor: onnx_ir.TensorProtocol | None = None) -> ValueItem:
+    """Return a value; for a constant with a single element, the element too, which readers want to see."""
+    name, element, dims = declared
+    content = None if tensor is None else f"{tensor.numpy().ravel()[0]}"
+    if isinstance(element, DataType):
+        element = type_name(element)
+    return ValueItem(name, element, "" if dims is None else _bracketed(dims), content)
 
 
 def node_items(nodes: Iterable[onnx_ir.Node], types: Types | None = None) -> list[NodeItem]:
@@ -82,7 +141,13 @@ def constant_item(value: onnx_ir.Value, role: str = "") -> ValueItem:
     tensor = value.const_value
     if tensor is None:
         return value_item(value, role)
-    return ValueItem(value.name or "", type_name(tensor.dtype), _dims_text(tensor), _elements(tensor), role)
+    if tensor.size > _MOST_ELEMENTS:
+        return ValueItem(*_constant_fields(value.name or "", tensor, role))
+    return ValueItem.late(_constant_fields, value.name or "", tensor, role)
+
+
+def _constant_fields(name: str, tensor: onnx_ir.TensorProtocol, role: str) -> tuple[str, str, str, str, str]:
+    return name, type_name(tensor.dtype), _dims_text(tensor), _elements(tensor), role
 
 
 def _elements(tensor: onnx_ir.TensorProtocol) -> str:
@@ -117,8 +182,9 @@ def site_of(node: onnx_ir.Node) -> Site:
     return Site(graph.name or "" if graph is not None else "", node.name or "", node.op_type, output)
 
 
-def _dims(shape: onnx_ir.Shape) -> Iterable[int | str | None]:
-    return (dim if isinstance(dim, int) else dim.value for dim in shape)
+def _bracketed(dims: Iterable[int | onnx_ir.SymbolicDim]) -> str:
+    names = (dim if isinstance(dim, int) else dim.value for dim in dims)
+    return f"[{', '.join('?' if name is None else str(name) for name in names)}]"
 
 
 def _type(value: onnx_ir.Value, types: Types | None) -> tuple[str, str]:
@@ -128,16 +194,7 @@ def _type(value: onnx_ir.Value, types: Types | None) -> tuple[str, str]:
             return str(value.type), ""
         known = None if types is None else types.get(value)
         return "?" if known is None else type_name(known), ""
-    dims = "" if value.shape is None else f"[{', '.join('?' if d is None else str(d) for d in _dims(value.shape))}]"
-    return type_name(value.dtype), dims
-
-
-def _operand(value: onnx_ir.Value, types: Types | None) -> ValueItem:
-    """Return the value; for a constant with a single element, the element too, which readers want to see."""
-    tensor, content = value.const_value, None
-    if tensor is not None and tensor.size == 1 and not isinstance(tensor, onnx_ir.ExternalTensor):
-        content = f"{tensor.numpy().ravel()[0]}"
-    return ValueItem(value.name or "", *_type(value, types), content)
+    return type_name(value.dtype), "" if value.shape is None else _bracketed(value.shape.dims)
 
 
 def attribute_text(attribute: onnx_ir.Attr) -> str:

@@ -42,11 +42,12 @@ class Session:
     target: Target | None = None
     records: Records = field(default_factory=Records)
     in_order: bool = False
+    _namer: Namer | None = field(default=None, init=False, repr=False)
     _inference: Inference | None = field(default=None, init=False, repr=False)
     _followed: Inference | None = field(default=None, init=False, repr=False)
     _survey: Survey | None = field(default=None, init=False, repr=False)
     _added: dict[onnx_ir.Node, list[onnx_ir.Node]] | None = field(default=None, init=False, repr=False)
-    """The nodes that rewrites have added since the survey, by the node before which they are; None without a rewrite."""
+    """The nodes that rewrites added since the survey, by the node before which they are; None without a rewrite."""
     _imports: dict[Scope, Mapping[str, int]] | None = field(default=None, init=False, repr=False)
 
     def inference(self, rules: PromotionRules) -> Inference:
@@ -102,7 +103,12 @@ class Session:
 
     def namer(self) -> Namer:
         """A namer for names that are unused in the present model."""
-        return Namer(self.model)
+        self._namer = Namer(self.model, lambda: self.survey)
+        return self._namer
+
+    def knows_distinct_names(self) -> bool:
+        """True if all values are known to have different names: only rewrites changed the model since `namer`."""
+        return self._namer is not None and self._followed is not None and self._namer.values_are_distinct
 
     def rewritten(
         self,
@@ -146,7 +152,7 @@ class Session:
 
     def end_of_pass(self, *, modified: bool) -> None:
         """Keep the facts that are valid after the pass; the last action of a pass."""
-        followed, self._followed = self._followed, None
+        followed, self._followed, self._namer = self._followed, None, None
         if modified and self._added is None:
             self._survey = None
         if followed is None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+import pickle
 from typing import Any
 
+import numpy as np
 import onnx
 import onnx.parser
 import onnx_ir
@@ -24,6 +27,7 @@ from castsmith.ir.rewrite_pass import (
     require_known_opset,
 )
 from castsmith.ir.rewriting import rewire
+from castsmith.ir.text import node_item
 
 _TEXT = """<ir_version: 10, opset_import: ["" : 21, "f" : 1]> g (float[2] x) => (float[2] y) { y = f.h (x) }
     <domain: "f", opset_import: ["" : 21]> h (p) => (q) { q = Neg (p) }"""
@@ -211,3 +215,22 @@ def test_inputs_are_rewired(count: int) -> None:
     assert all(not each.uses() for each in old[1:])
     assert sorted(each.idx for each in new[0].uses()) == ([0, count + 1] if count > 7 else [0])
     assert [[each.idx for each in value.uses()] for value in new[1:]] == [[index] for index in range(1, count)]
+
+
+def test_an_item_that_is_read_late_is_as_one_that_was_made_at_once() -> None:
+    """Its fields are those of the node when it was recorded, whatever became of the node since."""
+    x = onnx_ir.Value(name="x", shape=onnx_ir.Shape(["N", 4]), type=onnx_ir.TensorType(onnx_ir.DataType.INT64))
+    one = onnx_ir.Value(name="one", const_value=onnx_ir.tensor(np.ones((1, 1), np.float32)))
+    node = onnx_ir.node("Cast", [x, one], {"to": 1}, name="n")
+    node.outputs[0].name = "y"
+    late, read = node_item(node, {node.outputs[0]: onnx_ir.DataType.FLOAT}), "y = Cast <to = float> (x, one {1.0})"
+    x.name, node.outputs[0].name, node.name, node.op_type = "a", "b", "c", "Neg"
+    x.dtype, x.shape, one.const_value = onnx_ir.DataType.BOOL, None, None
+    node.attributes.clear()
+    inputs = (ValueItem("x", "int64", "[N, 4]"), ValueItem("one", "?", content="1.0"))
+    made = NodeItem("Cast", inputs, (ValueItem("y", "float"),), (("to", "float"),), name="n")
+    assert (hash(late), repr(late)) == (hash(made), repr(made))
+    assert late == made
+    assert item_text(late) == f"{read}  # (int64[N, 4], ?) -> float"
+    assert pickle.loads(pickle.dumps(late)) == dataclasses.replace(late) == made
+    assert not hasattr(late, "missing")

@@ -13,6 +13,7 @@ import castsmith
 from benchmarks.graphs import cast_graph
 from castsmith.ir.inference.session import Session
 from castsmith.ir.inference.walk import Inference, infer_element_types
+from castsmith.ir.naming import has_clashes
 from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.survey import survey
 from castsmith.ir.walks import all_tensors, bytes_of_tensor, imports_by_scope
@@ -44,6 +45,7 @@ def kept(model: onnx_ir.Model) -> tuple[int, int]:
             assert known(model, inference) == known(model, infer_element_types(model, UNSAFE)), each
         assert session.imports == imports_by_scope(model), each
         assert session.survey == survey(model), each
+        assert not has_clashes(model), each
         assert session.survey.constant_bytes() == sum(map(bytes_of_tensor, all_tensors(model))), each
     return found, after_rewrites
 
