@@ -5,7 +5,8 @@ Everything here is re-exported from the packages below and imported when it is f
 
 from __future__ import annotations
 
-from castsmith.lazy import defer_sympy, door
+from castsmith.deferred import SELDOM_USED, defer
+from castsmith.lazy import door
 
 TYPE_CHECKING = False  # as of typing, which is not imported: see __main__.py
 if TYPE_CHECKING:
@@ -132,5 +133,5 @@ _HOMES = {
 }
 
 if not TYPE_CHECKING:
-    defer_sympy()
+    defer(SELDOM_USED)
     __getattr__, __dir__ = door(__name__, _HOMES)

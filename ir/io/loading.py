@@ -110,8 +110,10 @@ def _count(tensor: onnx_ir.TensorProtocol) -> int:
     return math.prod(tensor.shape.numpy())
 
 
-_NO_MODEL = (DecodeError, json_format.ParseError, text_format.ParseError, onnx.parser.ParseError, UnicodeDecodeError)
-"""Errors raised for a file that is not in the format of its suffix."""
+def _errors_of_formats() -> tuple[type[Exception], ...]:
+    """Return the errors raised for a file that is not in the format of its suffix."""
+    return DecodeError, json_format.ParseError, text_format.ParseError, onnx.parser.ParseError, ValueError
+
 
 _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+"|#[^\n]*+|=>|([<({\[])|[>)}\]]')
 """Tokens that open or close a bracket in ONNX text, and those that are skipped because they may contain one."""
@@ -235,7 +237,7 @@ def _read(path: Path) -> tuple[onnx.ModelProto, IO[bytes] | None]:
         raise ModelError(f"{path}: the file is nested too deeply.") from None
     except OSError as error:
         raise ModelError(f"{path}: the file cannot be read ({error.strerror}).") from None
-    except (*_NO_MODEL, ValueError):
+    except _errors_of_formats():
         raise ModelError(f"{path}: {_known(path) or 'not an ONNX model, or truncated'}.") from None
     except (IndexError, RuntimeError):  # of the parser of ONNX text
         raise ModelError(f"{path}: the text has a number that is out of range.") from None
