@@ -149,7 +149,7 @@ class _Deferred(ModuleType):
 _OF_IMPORT = frozenset(
     ("__class__", "__name__", "__spec__", "__loader__", "__package__", "__path__", "__file__", "__cached__")
 )
-"""What the import system reads and writes before the code of a module runs."""
+"""Attributes that the import system reads and writes before the code of a module runs."""
 
 
 def _run(module: ModuleType) -> None:
