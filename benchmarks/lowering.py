@@ -23,13 +23,12 @@ from castsmith.lowering.builder import Builder
 from castsmith.lowering.encodings.choose import NEEDS_BITCAST, Encoding, decode, encode
 from castsmith.lowering.encodings.ladder import round_in_place
 from castsmith.lowering.encodings.table import round_by_table
-from castsmith.lowering.encodings.ufp import round_by_ufp
 from castsmith.lowering.formats import NarrowPolicy
 from castsmith.numerics.types import FLOAT8_TYPES, type_name
 
 Write = Callable[[Builder, onnx_ir.Value], onnx_ir.Value]
 POLICY = NarrowPolicy(True, 26)
-ROUNDERS = {Encoding.TABLE: round_by_table, Encoding.UFP: round_by_ufp, Encoding.LADDER: round_in_place}
+ROUNDERS = {Encoding.TABLE: round_by_table, Encoding.LADDER: round_in_place}
 
 
 def model_of(write: Write, source: DataType, opset: int) -> onnx.ModelProto:

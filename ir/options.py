@@ -33,7 +33,7 @@ T = TypeVar("T")
 Check = Callable[[str, object], object]
 """Takes the name and the value of an option, and returns the value to keep. Raises OptionError."""
 
-Encoding = Literal["auto", "table", "bitcast", "ufp", "ladder"]
+Encoding = Literal["auto", "table", "bitcast", "ladder"]
 """Encodings in which lower-float8 writes conversions."""
 FoldAs = Literal["", Runtime]
 """The runtime whose casts fold-constants computes; empty for the schema's."""

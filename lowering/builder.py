@@ -61,10 +61,18 @@ class Builder:
     Attributes:
         flat_look_up: Look up with GatherElements on a flat index instead of with Gather, from opset 14 on.
         bitwise: BitwiseAnd of uint8 and int32 may be used, from opset 18 on.
+        chooses_bytes: Where of uint8 may be used.
     """
 
-    def __init__(self, constant_home: ConstantHome, *, flat_look_up: bool = False, bitwise: bool = True) -> None:
-        self.bitwise = bitwise
+    def __init__(
+        self,
+        constant_home: ConstantHome,
+        *,
+        flat_look_up: bool = False,
+        bitwise: bool = True,
+        chooses_bytes: bool = True,
+    ) -> None:
+        self.bitwise, self.chooses_bytes = bitwise, chooses_bytes
         self.nodes: list[onnx_ir.Node] = []
         self._constant_home = constant_home
         self._flat_look_up = flat_look_up

@@ -1,11 +1,10 @@
 """Conversions to and from types that a target lacks, as encodings: series of operators that it has.
 
-Call `encode` and `decode`; `choose` selects one of four encodings by the hazards of the target that each withstands.
+Call `encode` and `decode`; `choose` selects one of three encodings by the hazards of the target that each withstands.
 
     table      one look-up; the fastest, for targets with BitCast
     bitcast    integer arithmetic on the bits, for targets with BitCast
-    ufp        arithmetic by the unit in the first place; the fewest operators before BitCast
-    ladder     products of powers of two; for targets that contract or re-associate arithmetic
+    ladder     arithmetic, by sums and a logarithm, for targets without BitCast
     integer    integers below 8 bits, and numbers widened for one later rounding
     storage    values and weights stored as uint8 codes, or packed
 """
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
         unpacked,
     )
     from castsmith.lowering.encodings.table import round_by_table
-    from castsmith.lowering.encodings.ufp import round_by_ufp
 
 __all__ = [
     "ARITHMETIC_HAZARDS",
@@ -65,7 +63,6 @@ __all__ = [
     "retype_attributes",
     "retyped_attributes",
     "round_by_table",
-    "round_by_ufp",
     "round_in_place",
     "rounds_since",
     "to_the_grid",
@@ -101,6 +98,5 @@ if not TYPE_CHECKING:
                 "unpacked",
             ),
             "table": ("round_by_table",),
-            "ufp": ("round_by_ufp",),
         },
     )

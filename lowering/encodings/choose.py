@@ -16,7 +16,6 @@ from castsmith.lowering.encodings.bitcast import encode_bitcast
 from castsmith.lowering.encodings.integer import EXACT_IN_FLOAT, WIDE_INTEGERS, encode_integer, wide
 from castsmith.lowering.encodings.ladder import encode_ladder
 from castsmith.lowering.encodings.table import encode_scale_bits, encode_scale_ladder, encode_table
-from castsmith.lowering.encodings.ufp import encode_ufp
 from castsmith.lowering.formats import NarrowPolicy, all_codes, encode_array, top_exponent
 from castsmith.numerics.cast import cast
 from castsmith.numerics.types import CODED_TYPES, Kind, Specials, element_type, type_name
@@ -27,7 +26,6 @@ class Encoding(enum.Enum):
 
     BITCAST = "bitcast"
     TABLE = "table"
-    UFP = "ufp"
     LADDER = "ladder"
 
 
@@ -41,22 +39,19 @@ _NOTHING_TO_BREAK = frozenset({
 WITHSTANDS: dict[Encoding, frozenset[str]] = {
     Encoding.BITCAST: _NOTHING_TO_BREAK | {"double-is-float"},
     Encoding.TABLE: _NOTHING_TO_BREAK | {"double-is-float"},
-    Encoding.UFP: _NOTHING_TO_BREAK - {"reassociates-constants", "contracts-to-fma"},
     Encoding.LADDER: _NOTHING_TO_BREAK,
 }
-"""Hazards of targets that each encoding withstands. Under `double-is-float` ufp and ladder round a double twice."""
+"""Hazards of targets that each encoding withstands. Under `double-is-float` ladder rounds a double twice."""
 ARITHMETIC_HAZARDS = frozenset[str]().union(*WITHSTANDS.values())
 """Hazards that could change the result of an encoding; others concern operators that no encoding uses."""
 _ENCODERS = {
     Encoding.BITCAST: encode_bitcast,
     Encoding.TABLE: encode_table,
-    Encoding.UFP: encode_ufp,
     Encoding.LADDER: encode_ladder,
 }
 _SCALE_ENCODERS = {
     Encoding.BITCAST: encode_scale_bits,
     Encoding.TABLE: encode_table,
-    Encoding.UFP: encode_scale_ladder,
     Encoding.LADDER: encode_scale_ladder,
 }
 

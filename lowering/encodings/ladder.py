@@ -1,10 +1,16 @@
-"""Encoding by ordinary arithmetic, for opsets before BitCast: exact products of powers of two, and one Round."""
+"""Encoding and rounding in place by ordinary arithmetic, for opsets before BitCast.
+
+A float is rounded by sums, a double by a ladder of products of powers of two. The code of a rounded number follows
+from its logarithm.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import onnx_ir
 from numpy.typing import NDArray
 from onnx_ir import DataType
@@ -15,98 +21,120 @@ from castsmith.lowering.qonnx import round_as
 from castsmith.numerics.errors import present, require
 from castsmith.numerics.types import ElementType, Specials, element_type
 
-# Rounding in place: a float becomes a value of a narrower format, and stays a float.
-
 _FLOAT_TOP = 127
 _MANTISSA_BITS = 23
-_ALMOST_INFINITE = (2 - 2.0**-12) * 2.0**127
-"""Rounds to 2**128 in every format narrower than float, and is a finite float."""
 _SCALE = 2.0**24
 """Divides numbers above 1 of a format whose range is that of float, so that no intermediate result overflows."""
 _BARRIER = 2.0**125
 """Larger than any intermediate result."""
+_BULGE = 1 - 1 / math.log(2) - math.log2(math.log(2))
+"""The most by which log2(1 + f) exceeds f: 0.0861, at f = 0.443."""
 
 
 def round_in_place(build: Builder, x: onnx_ir.Value, to: DataType, policy: NarrowPolicy) -> onnx_ir.Value:
     """Return the result of a Cast to the signed format `to` and back, for a float or double tensor.
 
-    Exact for every number, both zeros and both infinities; NaN is unchanged. A float is rounded by sums, a double by a
-    ladder: there every product is by a power of two and exact, a Round separates any two that could be contracted, and
-    the sign is never split off, so that -0 is kept. Formats without negative zero get +0.
-    """
-    require(x.dtype in (DataType.FLOAT, DataType.DOUBLE), f"rounding of {x.dtype} by a ladder")
-    row = element_type(to)
-    if x.dtype == DataType.DOUBLE:
-        return with_specials(build, x, to_the_grid(build, x, row), to, policy)
-    # A number beyond the largest bfloat16 is already infinity in float.
-    clipped = top_exponent(row) == _FLOAT_TOP
-    return with_specials(build, x, _round_by_sums(build, x, row), to, policy, clipped=clipped)
-
-
-def _round_by_sums(build: Builder, x: onnx_ir.Value, row: ElementType) -> onnx_ir.Value:
-    """Round the float x to a multiple of the step of its binade, to nearest with ties to even, without an upper bound.
-
-    Numbers far beyond the largest, and infinity, give some number beyond it; NaN gives anything. With p mantissa bits,
-    s = x + 2**(23 - p) x is a multiple of the step, and s - x lies in a binade in which that step is the last bit of a
-    float: the difference is rounded as x should be, and s less the difference is the result. Where x is subnormal in
-    the format, a constant of that binade replaces s. Ties go to even because s is an even number of steps then.
-
-        e4m3fn, p 3, where floats of the size of s - x have steps of 0.125, as those of the size of x have in e4m3fn:
-
-            x      2**20 x      s = x + 2**20 x   s - x        s - (s - x)
-            1.07   1121976.375  1121977.5         1121976.375  1.125
-
-    The product by a power of two is exact, so that contracting it with the sum changes nothing. Min keeps (s - x) from
-    meeting s where a compiler cancels them. Round puts in the zero, whose sign a difference loses.
-    """
-    p, is_wide = row.mantissa_bits, top_exponent(row) == _FLOAT_TOP
-    bound = _ALMOST_INFINITE if is_wide else 2.0 ** (top_exponent(row) + 1)
-    cut = build.op("Clip", x, -bound, bound)
-    magnitude = build.op("Abs", cut)
-    back: onnx_ir.Value | None = None
-    y = cut
-    if is_wide:
-        large = build.op("Greater", magnitude, 1.0)
-        y = build.op("Mul", cut, build.op("Where", large, 1 / _SCALE, 1.0, dtype=dtype_of(x)))
-        back = build.op("Where", large, _SCALE, 1.0, dtype=dtype_of(x))
-    shift = 2.0 ** (_MANTISSA_BITS - p)
-    many = build.op("Add", y, build.op("Mul", y, shift))
-    normal = build.op("Greater", magnitude, 1.5 * 2.0**row.min_exponent)
-    many = build.op("Where", normal, many, 1.5 * shift * 2.0**row.min_exponent)
-    rest = build.op("Min", build.op("Sub", many, y), _BARRIER)
-    result = build.op("Sub", many, rest)
-    result = result if back is None else build.op("Mul", result, back)
-    # A runtime may take a constant that is subnormal in float for zero, and lose the sign of zero in the first branch.
-    smallest = 2.0 ** (row.min_exponent - p - 1)
-    size, above = (build.op("Abs", result), 0.0) if is_wide else (magnitude, smallest)
-    return build.op("Where", build.op("Greater", size, above), result, build.op("Round", cut))
-
-
-def with_specials(
-    build: Builder,
-    x: onnx_ir.Value,
-    rounded: onnx_ir.Value,
-    to: DataType,
-    policy: NarrowPolicy,
-    *,
-    clipped: bool = False,
-) -> onnx_ir.Value:
-    """Return x with overflow, infinity, unsigned zeros and NaN handled.
-
-    `rounded` is the nearest number on the unbounded grid of the format, or already clipped to its largest.
+    Exact for every number, both zeros and both infinities; NaN stays NaN. The magnitude is rounded, and multiplied by
+    the sign. Formats without negative zero get +0.
     """
     row = element_type(to)
-    if not clipped:
-        over = build.op("Greater", build.op("Abs", rounded), float(row.max))
-        rounded = build.op("Where", over, _beyond(build, x, row, policy.saturate), rounded)
-    infinity_is_apart = row.specials is Specials.FNUZ and policy.saturate and policy.opset < 24
-    if infinity_is_apart:
-        infinite = build.op("Equal", build.op("Abs", x), float("inf"))
-        rounded = build.op("Where", infinite, float("nan"), rounded)
-    if not row.has_negative_zero:
-        rounded = build.op("Where", build.op("Equal", rounded, 0.0), 0.0, rounded)
-    # Greater of NaN is true on some runtimes.
+    if row.bits < 8 or (row.bits == 8 and policy.saturate):
+        return _saturated_in_place(build, x, row, policy)
+    magnitude = build.op("Abs", x)
+    rounded = _to_the_grid(build, magnitude, row)
+    if not row.has_infinity:
+        # NaN beyond the largest, whatever the sign.
+        found = build.op("Where", build.op("Less", magnitude, _first_beyond(x, row)), rounded, float("nan"))
+        return build.op("Mul", found, _sign(build, x, 2 * float(row.max), row))
+    if top_exponent(row) == _FLOAT_TOP and dtype_of(x) == DataType.FLOAT:
+        # Rounded up beyond the largest, it is infinity already.
+        finite, infinity = build.op("Less", magnitude, float("inf")), magnitude
+    else:
+        largest = 2.0 ** (np.finfo(dtype_of(x).numpy()).maxexp - 1)
+        finite = build.op("Less", magnitude, _first_beyond(x, row))
+        infinity = build.op("Mul", magnitude, largest)
+    # The sign is set last: some runtimes drop that of a zero from the first branch.
+    found = build.op("Where", finite, rounded, infinity)
+    return build.op("Mul", found, _sign(build, build.op("Clip", x, -1.0, 1.0), 2.0, row))
+
+
+def _saturated_in_place(build: Builder, x: onnx_ir.Value, row: ElementType, policy: NarrowPolicy) -> onnx_ir.Value:
+    largest = float(row.max)
+    near = build.op("Clip", x, -largest, largest)
+    rounded = _to_the_grid(build, build.op("Abs", near), row)
+    rounded = build.op("Mul", rounded, _sign(build, near, 2 * largest, row))
+    if _infinity_is_apart(row, policy):
+        return build.op("Where", build.op("Less", build.op("Abs", x), float("inf")), rounded, float("nan"))
     return build.op("Where", build.op("IsNaN", x), x, rounded)
+
+
+def _sign(build: Builder, x: onnx_ir.Value, reach: float, row: ElementType) -> onnx_ir.Value:
+    """Return 1 or -1, the sign of the number x of a magnitude of at most half of `reach`, and of its zeros.
+
+    A quotient by x has the sign of a zero, and need not be exact. In a format without negative zero, 1 for numbers
+    that become 0.
+    """
+    if row.has_negative_zero:
+        return build.op("Clip", build.op("Div", reach, x), -1.0, 1.0)
+    return build.op("Where", build.op("Less", x, -_half_the_smallest(row)), -1.0, 1.0, dtype=x.dtype)
+
+
+def _half_the_smallest(row: ElementType) -> float:
+    """Return the largest number that becomes 0."""
+    return 2.0 ** (row.min_exponent - row.mantissa_bits - 1)
+
+
+def _first_beyond(x: onnx_ir.Value, row: ElementType) -> float:
+    """Return the first number, of the type of x, that becomes a number beyond the largest."""
+    step = 2.0 ** (top_exponent(row) - row.mantissa_bits)
+    tie = np.array(float(row.max) + step / 2, dtype_of(x).numpy())
+    stays = float(row.max) / step % 2 == 0
+    return np.nextafter(tie, np.array(np.inf, tie.dtype)).item() if stays else tie.item()
+
+
+def _infinity_is_apart(row: ElementType, policy: NarrowPolicy) -> bool:
+    """True if infinity becomes NaN, though finite numbers saturate."""
+    return row.specials is Specials.FNUZ and policy.saturate and policy.opset < 24
+
+
+# The nearest number of a format, without an upper bound.
+
+
+def _to_the_grid(build: Builder, magnitude: onnx_ir.Value, row: ElementType) -> onnx_ir.Value:
+    """Round a number of at least 0 to a multiple of the step of its binade, to nearest with ties to even.
+
+    Infinity, and floats that are far beyond the largest, give any number or NaN.
+    """
+    require(magnitude.dtype in (DataType.FLOAT, DataType.DOUBLE), f"rounding of {magnitude.dtype} by arithmetic")
+    if magnitude.dtype == DataType.DOUBLE:
+        # A runtime that computes double in float rounds twice on a ladder, and would give anything by sums.
+        return to_the_grid(build, magnitude, row)
+    if top_exponent(row) < _FLOAT_TOP:
+        return _by_sums(build, magnitude, row)
+    large = build.op("Greater", magnitude, 1.0)
+    less = build.op("Where", large, 1 / _SCALE, 1.0, dtype=DataType.FLOAT)
+    more = build.op("Where", large, _SCALE, 1.0, dtype=DataType.FLOAT)
+    return build.op("Mul", _by_sums(build, build.op("Mul", magnitude, less), row), more)
+
+
+def _by_sums(build: Builder, a: onnx_ir.Value, row: ElementType) -> onnx_ir.Value:
+    """Round the float a, at least 0, to a multiple of the step of its binade.
+
+    With p mantissa bits, s = (2**(23 - p) + 1) a is a multiple of the step, and s - a lies in a binade in which that
+    step is the last bit of a float: the difference is rounded as a should be, and s less the difference is the result.
+    Where a is subnormal in the format, a constant of that binade replaces s. Ties go to even because s is an even
+    number of steps then.
+
+        e4m3fn, p 3, where floats of the size of s - a have steps of 0.125, as those of the size of a have in e4m3fn:
+
+            a      s          s - a        s - (s - a)
+            1.07   1121977.5  1121976.375  1.125
+
+    Max keeps a compiler from contracting the product with the difference, Min from cancelling s against (s - a).
+    """
+    shift = 2.0 ** (_MANTISSA_BITS - row.mantissa_bits)
+    s = build.op("Max", build.op("Mul", a, shift + 1), 1.5 * shift * 2.0**row.min_exponent)
+    return build.op("Sub", s, build.op("Min", build.op("Sub", s, a), _BARRIER))
 
 
 def to_the_grid(
@@ -171,74 +199,64 @@ def to_the_grid(
     return result if downs is None else build.op("Mul", result, downs)
 
 
-def _beyond(build: Builder, x: onnx_ir.Value, row: ElementType, saturate: bool) -> onnx_ir.Value | float:
-    """Return the result for a number beyond the largest."""
-    saturates = row.bits < 8 or (row.bits == 8 and saturate)
-    if not saturates and not row.has_infinity:
-        return float("nan")
-    end = float(row.max) if saturates else float("inf")
-    return build.op("Where", build.op("Less", x, 0.0), -end, end, dtype=x.dtype)
+# Codes.
 
 
 def encode_ladder(build: Builder, x: onnx_ir.Value, to: DataType, policy: NarrowPolicy) -> onnx_ir.Value:
     """Return the uint8 codes of the signed format `to`, of at most 8 bits, for a float or double tensor.
 
     Exact for every number, both zeros and both infinities; a NaN gives the POSITIVE NaN code, since before BitCast no
-    operator distinguishes a NaN's sign. Every product is by a power of two and exact, no product feeds an addition, and
-    constants are never combined, so contraction to FMA, re-association and flushed float subnormals change nothing.
-    Only Abs, Min, Mul, Round, Add, Where, comparisons, IsNaN and Cast are used, all in the source's own type.
+    operator distinguishes a NaN's sign. Contraction to FMA, combined constants and flushed float subnormals change
+    nothing. Only Abs, Clip, Min, Max, Add, Sub, Mul, Div, Log, Where, Less, IsNaN and Cast are used (and for a double
+    Round and other comparisons), all in the source's own type.
     """
-    require(x.dtype in (DataType.FLOAT, DataType.DOUBLE), f"rounding of {x.dtype} by a ladder")
     row, corner = element_type(to), corners(to, policy)
-    magnitude = build.op("Abs", x)
-    code = build.op("Min", _rounded_code(build, magnitude, row), float(corner.overflow))
-    if corner.infinity != corner.overflow:
-        infinite = build.op("Equal", magnitude, float("inf"))
-        code = build.op("Where", infinite, float(corner.infinity), code)
-    signed = build.op("Where", _is_negative(build, x, code, row), build.op("Add", code, float(sign_bit(row))), code)
-    if not row.has_negative_zero:
-        # The NaN of these types is code 128, which has no sign: -NaN, and overflow to it, must not become 256.
-        signed = build.op("Where", build.op("Equal", code, float(corner.nan)), code, signed)
-    return build.cast(build.op("Where", build.op("IsNaN", x), float(corner.nan), signed), DataType.UINT8)
+    # A number saturates, or becomes the code after the largest, which is that of the number after it.
+    saturates = corner.overflow == corner.largest
+    last = float(row.max) + (0.0 if saturates else 2.0 ** (top_exponent(row) - row.mantissa_bits))
+    start, sign = _start(row), float(sign_bit(row))
+    if row.has_negative_zero:
+        near = build.op("Clip", x, -last, last)
+        begin = build.op("Clip", build.op("Div", -2 * last * (start + sign), near), start, start + sign)
+        is_number, near = None, build.op("Abs", near)
+    else:
+        # The NaN of these types is the code of -0: also where a number or infinity becomes NaN, and has no sign.
+        negative = build.op("Less", x, -_half_the_smallest(row))
+        begin = build.op("Where", negative, start + sign, start, dtype=x.dtype)
+        magnitude = build.op("Abs", x)
+        first = float("inf") if saturates else _first_beyond(x, row)
+        every = saturates and not _infinity_is_apart(row, policy)
+        is_number = None if every else build.op("Less", magnitude, first)
+        near = build.op("Min", magnitude, last) if saturates else magnitude
+    code = build.op("Add", _level(build, _to_the_grid(build, near, row), row), begin)
+    code = build.cast(code, DataType.UINT8) if build.chooses_bytes else code
+    if is_number is None:
+        found = build.op("Where", build.op("IsNaN", x), corner.nan, code)
+    else:
+        found = build.op("Where", is_number, code, corner.nan)
+    return build.cast(found, DataType.UINT8)
 
 
-def _rounded_code(build: Builder, magnitude: onnx_ir.Value, row: ElementType) -> onnx_ir.Value:
-    """Return the code of the magnitude rounded to nearest even, as a float, continuing past the largest code.
+def _level(build: Builder, v: onnx_ir.Value, row: ElementType) -> onnx_ir.Value:
+    """Return a logarithm that with `_start` added lies between the code of v and the next, for v >= 0 of the format.
 
-    t = |x| / 2**emin is brought into [0, 2) by dividing it by 2**k for k = ..., 8, 4, 2, 1 wherever t >= 2**k; the
-    sum of the k is how many binades x lies above the first normal one. Then t * 2**p, with p mantissa bits, counts
-    steps of the format, and Round gives the significand with its implicit bit worth one exponent, as in the code.
+    With p mantissa bits, a number 2**e (1 + f) of at least the smallest normal one, 2**emin, has the code
+    2**p (e - emin + 1 + f). Its logarithm, 2**p (e - emin + 1 + log2(1 + f)), is larger by at most 2**p 0.0861: less
+    than a unit for p of at most 3. That is the logarithm of 2 v; the same function of v + 2**emin gives the code of a
+    subnormal number. A logarithm may be wrong by `_start`'s margin on either side, 0.155 of a unit for p = 3: by
+    0.0135, or 1.3 % of the number whose logarithm it is.
 
-        e4m3fn, emin -6, p 3:   x       t * 2**6  rungs taken  t     Round(8t)  code
-                                1.0     64        4, 2         1     8          8 + 8 * 6 = 0x38
-                                1.9375  124       4, 2         1.9.. 16         16 + 8 * 6 = 0x40
-                                2**-9   0.125                  0.125 1          0x01
-                                464     29696     8, 4, 2      1.8.. 14 (tie)   14 + 8 * 14 = 0x7e
+        e4m3fn, p 3, emin -6:   v          v + max(v, 2**emin)  8 log2 + 48   + 0.155, truncated
+                                1.0        2.0                  56            0x38
+                                1.375      2.75                 59.68         0x3b
+                                3 * 2**-9  1.375 * 2**-6        3.68          0x03
     """
-    binades = top_exponent(row) + 1 - row.min_exponent
-    clamped = build.op("Min", magnitude, 2.0 ** (top_exponent(row) + 1))
-    t = build.op("Mul", clamped, 2.0**-row.min_exponent)
-    total: onnx_ir.Value | None = None
-    for k in _rungs(binades):
-        above = at_least(build, t, 2.0**k)
-        t = build.op("Mul", t, build.op("Where", above, 2.0**-k, 1.0, dtype=t.dtype))
-        step = build.op("Where", above, float(k << row.mantissa_bits), 0.0, dtype=t.dtype)
-        total = step if total is None else build.op("Add", total, step)
-    total = present(total, "the sum")
-    return build.op("Add", build.op("Round", build.op("Mul", t, 2.0**row.mantissa_bits)), total)
+    lifted = build.op("Add", v, build.op("Max", v, 2.0**row.min_exponent))
+    return build.op("Mul", build.op("Log", lifted), 2.0**row.mantissa_bits / math.log(2))
 
 
-def _rungs(binades: int) -> list[int]:
-    """Return decreasing powers of two whose sum reaches `binades`: 15 -> 8, 4, 2, 1."""
-    return [2**bit for bit in reversed(range(binades.bit_length()))]
-
-
-def _is_negative(build: Builder, x: onnx_ir.Value, code: onnx_ir.Value, row: ElementType) -> onnx_ir.Value:
-    """Return where the sign bit of the code must be set; a reciprocal reveals a negative zero.
-
-    For a type without negative zero, the bit must be clear if the code is 0: then x < 0 and code > 0.
-    """
-    below = build.op("Less", x, 0.0)
-    if not row.has_negative_zero:
-        return build.op("And", below, build.op("Greater", code, 0.0))
-    return build.op("Or", below, build.op("Less", build.op("Reciprocal", x), 0.0))
+def _start(row: ElementType) -> float:
+    """Return what added to `_level` is as far above the code of a number as below the next one."""
+    per_binade = 2.0**row.mantissa_bits
+    require(per_binade * _BULGE < 1, f"codes of {row.dtype.name} by a logarithm")
+    return (1 - per_binade * _BULGE) / 2 - per_binade * row.min_exponent

@@ -36,8 +36,7 @@ from castsmith.numerics.types import element_type
 _SEQUENCE_REASONS = {
     Encoding.BITCAST: "the schema's rounding, as integer arithmetic on the bits",
     Encoding.TABLE: "the schema's rounding of every value of the upper 16 bits, the lower ones kept as one sticky bit",
-    Encoding.UFP: "the schema's rounding, to integer steps of the format, by Rump's unit in the first place",
-    Encoding.LADDER: "the schema's rounding, as exact products of powers of two and one Round",
+    Encoding.LADDER: "the schema's rounding, as exact sums, or for a double as products of powers of two and one Round",
 }
 _DECODERS = operators(lambda row: row.conversion in (Conversion.CAST, Conversion.DEQUANTIZE))
 _DECODED = "a table of the 256 codes, made by the codec"

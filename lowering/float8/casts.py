@@ -20,7 +20,6 @@ from castsmith.lowering.encodings import (
     decode,
     encode,
     round_by_table,
-    round_by_ufp,
     round_in_place,
 )
 from castsmith.lowering.formats import NarrowPolicy
@@ -67,7 +66,7 @@ def refuses_to_move(node: onnx_ir.Node, target: Target) -> str | None:
     return None
 
 
-_ROUNDERS = {Encoding.TABLE: round_by_table, Encoding.UFP: round_by_ufp, Encoding.LADDER: round_in_place}
+_ROUNDERS = {Encoding.TABLE: round_by_table, Encoding.LADDER: round_in_place}
 
 
 @light_dataclass(frozen=True)
@@ -144,8 +143,7 @@ def rounds_in_place(codes: onnx_ir.Value | None, to: DataType, context: Context)
     if made is None or to != DataType.FLOAT:
         return False
     row = element_type(made.to)
-    by_arithmetic = context.sequence in (Encoding.UFP, Encoding.LADDER)
-    gains = context.sequence is Encoding.TABLE or (by_arithmetic and row.has_nan)
+    gains = context.sequence is Encoding.TABLE or (context.sequence is Encoding.LADDER and row.has_nan)
     return gains and row.kind is Kind.FLOATING and row.signed
 
 

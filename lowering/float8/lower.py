@@ -48,9 +48,8 @@ class LowerFloat8(SessionPass):
     Attributes:
         target: The runtime that the model is for.
         sequence: The encoding: `table` (the fastest, 8 or 16 KiB more for each type that is encoded and 32 or 64 for
-            each that is rounded in place), `bitcast` (no tables), `ufp` (no BitCast, the fewest operators), `ladder`
-            (for targets that contract or re-associate), or `auto`: table if the target has BitCast and the model is at,
-            or can be moved to, its opset, else ufp if the target computes as written, else ladder.
+            each that is rounded in place), `bitcast` (no tables), `ladder` (no BitCast), or `auto`: table if
+            the target has BitCast and the model is at, or can be moved to, its opset, else ladder.
         always: Lower even what the target supports itself.
         emit_functions: Make each encoding one model-local function.
         interface: `stored` makes graph inputs and outputs codes, `wide` makes them floats, or bytes for integers.

@@ -58,11 +58,8 @@ def choose_sequence(
     Raises:
         OptionError: The selected encoding is impossible.
     """
-    by_arithmetic = Encoding.UFP if target.as_written else Encoding.LADDER
-    if name in (Encoding.UFP.value, Encoding.LADDER.value):
-        return Encoding(name), None
-    if not any(_makes_codes(node, types, coded) for node in expanding):
-        return by_arithmetic, None
+    if name == Encoding.LADDER.value or not any(_makes_codes(node, types, coded) for node in expanding):
+        return Encoding.LADDER, None
     wanted = Encoding.TABLE if name == "auto" else Encoding(name)
     first = target.sequence_operators.get("BitCast")
     if first is None or first > target.newest_opset:
@@ -75,7 +72,7 @@ def choose_sequence(
             return wanted, first
     if name != "auto":
         raise OptionError(f"encoding {name!r} is impossible: {reason}.")
-    return by_arithmetic, None
+    return Encoding.LADDER, None
 
 
 def hazards_met(model: onnx_ir.Model, target: Target, sequence: Encoding, types: Types) -> frozenset[str]:
@@ -138,6 +135,7 @@ class Plan:
     hazards: frozenset[str] = frozenset()
     flat_look_up: bool = False
     bitwise: bool = True
+    chooses_bytes: bool = True
     moves: dict[onnx_ir.Node, NodeItem] = field(default_factory=dict[onnx_ir.Node, NodeItem])
     expansions: dict[onnx_ir.Node, Expansion] = field(default_factory=dict[onnx_ir.Node, Expansion])
     constants: dict[tuple[str, tuple[int, ...], bytes], onnx_ir.Value] = field(
@@ -182,7 +180,10 @@ def make_plan(session: Session, target: Target, coded: frozenset[DataType], sequ
     flat_look_up = target.sequence_operators.get("GatherElements", opset + 1) <= opset
     newest, masked = target.newest_opset, (DataType.UINT8, DataType.INT32)
     bitwise = newest >= _BITWISE and all(target.has_kernel("BitwiseAnd", dtype, newest) for dtype in masked)
-    plan = Plan(Context(types, coded, chosen, opset), new_opset, hazards, flat_look_up, bitwise)
+    chooses_bytes = target.has_kernel("Where", DataType.UINT8, min(opset, newest))
+    plan = Plan(
+        Context(types, coded, chosen, opset), new_opset, hazards, flat_look_up, bitwise, chooses_bytes=chooses_bytes
+    )
     for node in touching:
         if node in expanding:
             reason = _expand(plan, node, EXPANSIONS[node.op_type])
@@ -233,7 +234,7 @@ def _drop_unused_codes(plan: Plan, codes: onnx_ir.Value) -> None:
 
 def _expand(plan: Plan, node: onnx_ir.Node, expand: Expand) -> str | None:
     """Return the expansion of the node, or the reason for a refusal."""
-    build = Builder(plan.share, flat_look_up=plan.flat_look_up, bitwise=plan.bitwise)
+    build = Builder(plan.share, flat_look_up=plan.flat_look_up, bitwise=plan.bitwise, chooses_bytes=plan.chooses_bytes)
     before = node_item(node, plan.types)
     try:
         output = expand(build, node, plan.context)

@@ -276,7 +276,7 @@ NarrowTypes(largest_dim="many")  # error
 castsmith.optimize("m", storage="byte", interface="wide", fold_as="reference", verify="openvino")
 castsmith.optimize("m", narrow="int64")
 castsmith.optimize("m", narrow=["int64", "double"], max_growth=0)
-LowerFloat8(target, sequence="ufp", storage="byte")
+LowerFloat8(target, sequence="ladder", storage="byte")
 """
 
 

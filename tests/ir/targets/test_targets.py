@@ -55,7 +55,7 @@ def test_the_runtimes_that_are_known_of_are_there():
 
 
 def test_only_what_was_measured_computes_as_written():
-    """ufp is for those; on the others it might be contracted or re-associated, and a ladder could not be."""
+    """On the others arithmetic might be contracted or re-associated."""
     assert {name for name in target_names() if load_target(name).as_written} == {
         "onnxruntime-cpu",
         "onnxruntime-android",

@@ -1,7 +1,6 @@
-"""The adversarial floats through the sequences, on OpenVINO and ONNX Runtime. Not part of the test run.
+"""The adversarial floats through `ladder`, on OpenVINO and ONNX Runtime. Not part of the test run.
 
 python -m tests.lowering.encodings.adversarial [--runtime openvino-cpu|onnxruntime-cpu|onnxruntime-flushing ...]
-    [--sequence ufp|ladder ...]
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ import onnxruntime
 from onnx_ir import DataType
 
 from castsmith.lowering.encodings.choose import Encoding, decode, encode
+from castsmith.lowering.encodings.ladder import round_in_place
 from castsmith.lowering.formats import NarrowPolicy, encode_array
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.types import FLOAT8_TYPES, type_name
 from tests.lowering.encodings import patterns
-from tests.lowering.encodings.exhaustive import ROUNDERS
 from tests.lowering.runtime import LEVELS, Array, run, sequence_model, session
 
 OPSET = 24
@@ -82,18 +81,20 @@ RUNTIMES: dict[str, Runs] = {
 }
 
 
-def differences(runs: Runs, sequence: Encoding, to: DataType, saturate: bool) -> Iterator[tuple[str, int, int]]:
+def differences(runs: Runs, to: DataType, saturate: bool) -> Iterator[tuple[str, int, int]]:
     """Yield each run: the numbers of values, and of differences from the codec, NaN signs and payloads aside."""
     policy = NarrowPolicy(saturate, OPSET)
     for source in SOURCES:
         x = adversarial_floats() if source == DataType.FLOAT else patterns.all_patterns(source)
         expected, nan = encode_array(x, to, policy), np.isnan(x.astype(np.float32))
         expected[nan] = encode_array(np.full(1, np.nan, np.float32), to, policy)
-        model = sequence_model(lambda b, v: encode(b, v, to, policy, sequence), source, OPSET, flat_look_up=False)
+        model = sequence_model(
+            lambda b, v: encode(b, v, to, policy, Encoding.LADDER), source, OPSET, flat_look_up=False
+        )
         wrong = sum(int(np.count_nonzero(codes != expected)) for codes in runs(model, x))
         yield f"{type_name(source)} to codes", x.size, wrong
     x = adversarial_floats()
-    model = sequence_model(lambda b, v: ROUNDERS[sequence](b, v, to, policy), DataType.FLOAT, OPSET)
+    model = sequence_model(lambda b, v: round_in_place(b, v, to, policy), DataType.FLOAT, OPSET)
     yield "in place", x.size, _unlike(runs(model, x), encode_array(x, to, policy), to)
     codes = np.arange(256, dtype=np.uint8)
     model = sequence_model(lambda b, v: decode(b, v, to, DataType.FLOAT), DataType.UINT8, OPSET, flat_look_up=False)
@@ -109,21 +110,17 @@ def _unlike(found: list[Array], codes: npt.NDArray[np.uint8], to: DataType) -> i
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--runtime", nargs="+", choices=RUNTIMES, default=list(RUNTIMES))
-    parser.add_argument("--sequence", nargs="+", choices=["ufp", "ladder"], default=["ladder"])
     arguments = parser.parse_args()
     total = 0
     for name in arguments.runtime:
-        for sequence in map(Encoding, arguments.sequence):
-            for to in FLOAT8_TYPES:
-                for saturate in (True, False):
-                    began = time.perf_counter()
-                    found = list(differences(RUNTIMES[name], sequence, to, saturate))
-                    total += sum(wrong for *_, wrong in found)
-                    what = ", ".join(f"{text} {size}: {wrong} wrong" for text, size, wrong in found)
-                    took = time.perf_counter() - began
-                    print(
-                        f"{name} {sequence.value} {type_name(to)} saturate={saturate}: {what}, {took:.1f} s", flush=True
-                    )
+        for to in FLOAT8_TYPES:
+            for saturate in (True, False):
+                began = time.perf_counter()
+                found = list(differences(RUNTIMES[name], to, saturate))
+                total += sum(wrong for *_, wrong in found)
+                what = ", ".join(f"{text} {size}: {wrong} wrong" for text, size, wrong in found)
+                took = time.perf_counter() - began
+                print(f"{name} {type_name(to)} saturate={saturate}: {what}, {took:.1f} s", flush=True)
     return min(total, 1)
 
 

@@ -23,15 +23,14 @@ from onnx_ir import DataType
 from castsmith.lowering.encodings.choose import NEEDS_BITCAST, Encoding, encode
 from castsmith.lowering.encodings.ladder import round_in_place
 from castsmith.lowering.encodings.table import round_by_table
-from castsmith.lowering.encodings.ufp import round_by_ufp
 from castsmith.lowering.formats import NarrowPolicy, encode_array
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.types import FLOAT8_TYPES, HALF_TYPES
 from tests.lowering.runtime import LEVELS, Array, run, sequence_model, session
 
 CHUNK = 1 << 20
-OPSETS = {Encoding.BITCAST: 26, Encoding.TABLE: 26, Encoding.UFP: 19, Encoding.LADDER: 19}
-ROUNDERS = {Encoding.TABLE: round_by_table, Encoding.UFP: round_by_ufp, Encoding.LADDER: round_in_place}
+OPSETS = {Encoding.BITCAST: 26, Encoding.TABLE: 26, Encoding.LADDER: 19}
+ROUNDERS = {Encoding.TABLE: round_by_table, Encoding.LADDER: round_in_place}
 WHAT = ["codes", "in-place", "halves"]
 LEVEL_NAMES = dict(zip(("off", "default"), LEVELS, strict=True))
 

@@ -18,7 +18,7 @@ from tests.lowering.encodings.exhaustive import OPSETS, ROUNDERS
 from tests.lowering.runtime import sequence_model
 
 PAGE = Path(__file__).parents[3] / "docs" / "lowering.md"
-ORDER = (Encoding.TABLE, Encoding.BITCAST, Encoding.UFP, Encoding.LADDER)
+ORDER = (Encoding.TABLE, Encoding.BITCAST, Encoding.LADDER)
 TYPES = (
     DataType.FLOAT8E4M3FN, DataType.FLOAT8E4M3FNUZ, DataType.FLOAT8E5M2, DataType.FLOAT8E5M2FNUZ, DataType.FLOAT6E2M3,
     DataType.FLOAT4E2M1,
