@@ -34,16 +34,24 @@ _SYMBOLIC = ("sympy", "onnx_ir._symbolic_shapes")
 def defer(modules: Mapping[str, Iterable[str]]) -> None:
     """Make the first import of each key run the code of its modules when they are first used."""
     waiting = {host: {*names} for host, names in modules.items() if host not in sys.modules}
-    if waiting:
-        sys.meta_path.insert(0, _Finder(waiting))
+    if not waiting:
+        return
+    finder = next((each for each in sys.meta_path if isinstance(each, _Finder)), None)
+    if finder is None:
+        sys.meta_path.insert(0, finder := _Finder())
+    finder.wait_for(waiting)
 
 
 class _Finder:
     """Finds the modules that others import, and within the first import of these the modules to defer."""
 
-    def __init__(self, waiting: dict[str, set[str]]) -> None:
-        self._waiting = waiting
+    def __init__(self) -> None:
+        self._waiting = dict[str, set[str]]()
         self._deferred = set[str]()
+
+    def wait_for(self, waiting: dict[str, set[str]]) -> None:
+        for host, names in waiting.items():
+            self._waiting.setdefault(host, set()).update(names)
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
