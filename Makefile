@@ -14,6 +14,9 @@ QUICK_NEEDS := pytest pytest-xdist hypothesis onnxruntime
 SEED ?= 1
 PYTHONS ?= python3.12 python3.13
 
+# With it each process that a test starts would compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test exhaustive web mutants lint types docs examples package oldest newest matrix clean
 
 $(VENV)/demo.stamp: pyproject.toml

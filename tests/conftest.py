@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections import Counter, defaultdict
 from collections.abc import Generator
@@ -12,22 +13,24 @@ import pytest
 
 from tests import sampling
 
-MOST_CASES = 8 if sampling.SIZE == 1 else 16 * sampling.SIZE
+MOST_CASES = 6 if sampling.SIZE == 1 else 16 * sampling.SIZE
 """Of one test in a run of whole folders, such as `make test`: more of them are a sample, drawn by the seed."""
 
 
 _SLOW = Path(__file__).with_name("slow.txt")
 """Processor seconds of the slow tests, for each case. `CASTSMITH_SAMPLE=4 CASTSMITH_TIMES=1 make test` writes it."""
-_SLOW_CASE, _SLOW_TEST = 0.2, 0.6
+_SLOW_CASE, _SLOW_TEST = 0.08, 0.6
 """Seconds from which a case of many, and a test without other cases, is slow."""
+_SLOW_DRAWN = 0.2
+"""Seconds from which a case is slow that `sampled` drew: such a draw often has one case of each kind."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep a sample of the tests, unless files are named or the run is complete.
 
-    Of a test that has many cases some are kept: fewer of a slow one, about a second of them. Of the slow tests without
-    cases a third are kept in a quick run. A test marked `every_case` is kept with all of its cases; so are those that
-    `sampled` drew itself, unless they are slow.
+    Of a test that has many cases some are kept: fewer of a slow one, as many as take as long as a slow test. Of the
+    slow tests without cases a third are kept in a quick run. A test marked `every_case` is kept with all of its cases;
+    so are those that `sampled` drew itself, unless they are slow.
     """
     if sampling.COMPLETE or not all(Path(argument).is_dir() for argument in config.args):
         return
@@ -36,7 +39,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         cases[item.nodeid.partition("[")[0]].append(item)
     left = set[pytest.Item]()
     for name, found in cases.items():
-        most = max(1, int(1 / slow[name])) if name in slow else len(found) if _keeps_all(found[0]) else MOST_CASES
+        most = len(found) if _is_drawn(found[0]) else MOST_CASES
+        if slow.get(name, 0) >= (_SLOW_DRAWN if _is_drawn(found[0]) else _SLOW_CASE):
+            most = min(most, max(1, round(_SLOW_TEST / slow[name])))
         if len(found) > most and not _is_kept(found[0]):
             kept = sampling.sampled(f"cases of tests with many [{name}]", found, most, factor=1)
             left.update(set(found).difference(kept))
@@ -47,6 +52,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left:
         config.hook.pytest_deselected(items=[item for item in items if item in left])
         items[:] = [item for item in items if item not in left]
+
+
+def pytest_collection_finish() -> None:
+    """Let the collector walk through all objects, of which collected tests have many, less often."""
+    gc.set_threshold(20_000, 20, 50)
 
 
 def slow_tests() -> dict[str, float]:
@@ -73,13 +83,12 @@ def write_slow_tests() -> None:
     """Write the file of slow tests."""
     rows = {name: sum(times) / len(times) for name, times in _TIMES.items()}
     least = {name: _SLOW_TEST if len(times) == 1 else _SLOW_CASE for name, times in _TIMES.items()}
-    lines = [f"{rows[name]:.1f} {name}" for name in sorted(rows) if rows[name] >= least[name]]
+    lines = [f"{rows[name]:.2f} {name}" for name in sorted(rows) if rows[name] >= least[name]]
     _SLOW.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def _keeps_all(item: pytest.Item) -> bool:
-    drawn = any(isinstance(value, sampling.Sampled) for mark in item.iter_markers("parametrize") for value in mark.args)
-    return drawn or _is_kept(item)
+def _is_drawn(item: pytest.Item) -> bool:
+    return any(isinstance(value, sampling.Sampled) for mark in item.iter_markers("parametrize") for value in mark.args)
 
 
 def _is_kept(item: pytest.Item) -> bool:
@@ -90,7 +99,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     """Give the process that reports what this one has sampled."""
     output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
     if output is not None:
-        output["sampled"], output["processor"], output["times"] = sampling.DRAWN, processor_seconds(), dict(_TIMES)
+        output["sampled"], output["times"] = sampling.DRAWN, dict(_TIMES)
+        output["processor"] = processor_seconds(), own_seconds()
 
 
 def processor_seconds() -> float:
@@ -98,14 +108,19 @@ def processor_seconds() -> float:
     return sum(os.times()[:4])
 
 
-_WORKERS: list[float] = []
+def own_seconds() -> float:
+    """Return the seconds of the processor that this process took without others."""
+    return sum(os.times()[:2])
+
+
+_WORKERS: list[tuple[float, float]] = []
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
     """Take what a process of pytest-xdist has sampled."""
     output: dict[str, Any] = getattr(node, "workeroutput", {})
-    _WORKERS.append(output.get("processor", 0.0))
+    _WORKERS.append(output.get("processor", (0.0, 0.0)))
     times: dict[str, list[float]] = output.get("times", {})
     for name, seconds in times.items():
         _TIMES[name] += seconds
@@ -136,7 +151,10 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
             f"CASTSMITH_SEED={sampling.SEED} draws the same cases again; `make exhaustive` runs every case"
         )
     # Processes of pytest-xdist count twice where they have ended already.
-    seconds = max(processor_seconds(), sum(os.times()[:2]) + sum(_WORKERS))
-    terminalreporter.line(f"{seconds / 60:.1f} minutes of the processor")
+    seconds = max(processor_seconds(), own_seconds() + sum(each for each, _ in _WORKERS))
+    others = seconds - own_seconds() - sum(own for _, own in _WORKERS)
+    terminalreporter.line(
+        f"{seconds / 60:.1f} minutes of the processor, {others / 60:.1f} of them in processes that tests started"
+    )
     if os.environ.get("CASTSMITH_TIMES"):
         write_slow_tests()

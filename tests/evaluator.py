@@ -14,8 +14,16 @@ from castsmith.numerics.promotion.rules import PromotionRules
 Array = NDArray[Any]
 
 
-def evaluate(model: onnx_ir.Model, inputs: Mapping[str, Array], rules: PromotionRules | None = None) -> list[Array]:
+def evaluator(model: onnx_ir.Model, rules: PromotionRules | None = None) -> Evaluator:
+    """The model, prepared once for all its runs."""
+    return Evaluator(model, rules or PromotionRules(promote_unsafe=True), Engine("reference"))
+
+
+def outputs_of(prepared: Evaluator, inputs: Mapping[str, Array]) -> list[Array]:
     """The outputs of the main graph for the named inputs."""
-    evaluator = Evaluator(model, rules or PromotionRules(promote_unsafe=True), Engine("reference"))
-    outputs = evaluator.run(inputs).values()
-    return [content.array for content in outputs if isinstance(content, Tensor)]
+    return [content.array for content in prepared.run(inputs).values() if isinstance(content, Tensor)]
+
+
+def evaluate(model: onnx_ir.Model, inputs: Mapping[str, Array], rules: PromotionRules | None = None) -> list[Array]:
+    """The outputs of the main graph for the named inputs, of a model that is run once."""
+    return outputs_of(evaluator(model, rules), inputs)

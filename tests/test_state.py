@@ -44,21 +44,24 @@ def test_no_module_keeps_what_a_call_found() -> None:
 
 def _kept(tree: ast.Module, module: str) -> Iterator[str]:
     tables = {name.id for statement in tree.body for name in _targets(statement)}
-    for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.Lambda)):
-        inside = list(ast.walk(function))
-        own = {each.arg for each in inside if isinstance(each, ast.arg)}
-        own |= {each.id for each in inside if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
-        for node in inside:
-            changed = _changed(node)
-            if changed in tables - own:
-                yield f"line {function.lineno}: {changed} is changed"
-            if isinstance(node, ast.Global):
+    every = list(ast.walk(tree))
+    for function in (node for node in every if isinstance(node, ast.FunctionDef | ast.Lambda)):
+        own, changes = set[str](), set[str]()
+        for node in ast.walk(function):
+            if isinstance(node, ast.arg):
+                own.add(node.arg)
+            elif isinstance(node, ast.Name):
+                own |= {node.id} if isinstance(node.ctx, ast.Store) else set()
+            elif isinstance(node, ast.Global):
                 yield f"line {node.lineno}: global {', '.join(node.names)}"
+            elif isinstance(node, ast.Subscript | ast.Call):
+                changes.add(_changed(node))
+        yield from (f"line {function.lineno}: {name} is changed" for name in sorted(changes & tables - own))
         if isinstance(function, ast.FunctionDef) and any(
             "cache" in ast.unparse(each) for each in function.decorator_list
         ):
             yield from (f"line {function.lineno}: a cache of {text}" for text in _mutable(function))
-    for node in ast.walk(tree):
+    for node in every:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "id":
             yield f"line {node.lineno}: a key by id"
         if isinstance(node, ast.Name) and node.id == "ContextVar" and not module.endswith("/rewrite_pass.py"):

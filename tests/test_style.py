@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-import io
 import re
-import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.house import statements
 
 ROOT = Path(__file__).parents[1]
 
@@ -66,9 +66,15 @@ PATTERNS_FOR_READERS = {re.compile(pattern): advice for pattern, advice in FOR_R
 Text = tuple[int, str, str]  # the line, the kind of text, the text
 
 
+COMMENT = re.compile(
+    r"""#[^\n]*|\"{3}(?:\\.|[^\\])*?\"{3}|'{3}(?:\\.|[^\\])*?'{3}|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL
+)
+"""A comment, or a string, which may have its sign inside."""
+
+
 def docstrings(tree: ast.Module) -> Iterator[tuple[ast.Constant, str]]:
     """Every docstring of modules, classes, functions, attributes and constants."""
-    for node in ast.walk(tree):
+    for node in statements(tree):
         match node:
             case ast.Expr(value=ast.Constant(value=str(text)) as constant):
                 yield constant, text
@@ -76,23 +82,29 @@ def docstrings(tree: ast.Module) -> Iterator[tuple[ast.Constant, str]]:
                 pass
 
 
-def texts_of_python(path: Path) -> Iterator[Text]:
+def comments(source: str) -> Iterator[Text]:
+    """The comments of a module."""
+    for found in COMMENT.finditer(source):
+        if found[0].startswith("#"):
+            yield source.count("\n", 0, found.start()) + 1, "comment", found[0]
+
+
+def texts_of_python(path: Path, *, strings: bool) -> Iterator[Text]:
     """Docstrings, comments and the strings of a module; an interpolated field of a string is `{}`."""
     source = path.read_text(encoding="utf-8")
     tree = ast.parse(source)
     described = dict(docstrings(tree))
     for node, text in described.items():
         yield node.lineno, "docstring", text
-    inside: set[ast.AST] = set(described)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.JoinedStr):
-            inside |= set(ast.walk(node)) - {node}
-            yield node.lineno, "string", "".join(str(getattr(part, "value", "{}")) for part in literal(node))
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in inside:
-            yield node.lineno, "string", node.value
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT:
-            yield token.start[0], "comment", token.string
+    yield from comments(source)
+    if strings:
+        inside: set[ast.AST] = set(described)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.JoinedStr):
+                inside |= set(ast.walk(node)) - {node}
+                yield node.lineno, "string", "".join(str(getattr(part, "value", "{}")) for part in literal(node))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in inside:
+                yield node.lineno, "string", node.value
 
 
 def literal(node: ast.JoinedStr) -> Iterator[ast.AST]:
@@ -123,8 +135,9 @@ def findings(part: str) -> Iterator[str]:
         if path.name == Path(__file__).name:
             continue
         place = path.relative_to(ROOT)
-        for line, kind, text in texts_of_page(path) if path.suffix == ".md" else texts_of_python(path):
-            if kind == "string" and (text.count(" ") < 2 or part == "tests"):
+        texts = texts_of_page(path) if path.suffix == ".md" else texts_of_python(path, strings=part != "tests")
+        for line, kind, text in texts:
+            if kind == "string" and text.count(" ") < 2:
                 continue
             flat = re.sub(r"`[^`]*`", "`x`", re.sub(r"\s+", " ", text))
             if kind == "docstring" and (asked := QUESTION.match(flat)):

@@ -21,7 +21,8 @@ def codes_in_source() -> dict[str, str]:
     found: dict[str, str] = {}
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*.py")):
-            for code in _codes(ast.parse(path.read_text())):
+            text = path.read_text(encoding="utf-8")
+            for code in _codes(ast.parse(text)) if any(f"{kind}(" in text for kind in _PLACE) else ():
                 found.setdefault(code, path.relative_to(ROOT).as_posix())
     return found
 

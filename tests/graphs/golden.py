@@ -19,6 +19,7 @@ import ast
 import re
 import sys
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ import onnx
 import onnx_ir
 
 from castsmith.ir.records import Records, RewriteResult
-from castsmith.ir.targets import load_target
+from castsmith.ir.targets import Target, load_target
 from castsmith.lowering.registry import make_pass
 from castsmith.numerics.promotion.rules import PromotionRules
 from castsmith.passes.promote.insert import InsertPromoteTypes
@@ -53,13 +54,18 @@ class Case:
 
     def rules(self) -> PromotionRules:
         """The rules by which the source means what it says."""
-        chosen = make_pass(self.spec, {"target": load_target("onnxruntime-android")})
+        chosen = make_pass(self.spec, {"target": _target()})
         return chosen.rules() if isinstance(chosen, InsertPromoteTypes) else PromotionRules(promote_unsafe=True)
 
     def run(self, model: onnx_ir.Model) -> Records:
-        result = make_pass(self.spec, {"target": load_target("onnxruntime-android")})(model)
+        result = make_pass(self.spec, {"target": _target()})(model)
         assert isinstance(result, RewriteResult)
         return result.records
+
+
+@cache
+def _target() -> Target:
+    return load_target("onnxruntime-android")
 
 
 def read(path: Path) -> Case:

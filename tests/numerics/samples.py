@@ -10,9 +10,9 @@ from functools import cache
 import numpy as np
 
 from tests.numerics import oracle
+from tests.sampling import QUICK
 
-RANDOM = 4000
-TIES = 1000
+RANDOM, TIES = (1000, 250) if QUICK else (4000, 1000)
 
 
 @cache
@@ -28,7 +28,7 @@ def samples(source: str, target: str) -> list[int]:
 
 @cache
 def _general(source: str) -> tuple[int, ...]:
-    """20,000 codes at random, and the neighbourhood of every power of two and of the ends of the range of codes."""
+    """Codes at random, and the neighbourhood of every power of two and of the ends of the range of codes."""
     generator = random.Random(source)
     bits = 8 * oracle.unsigned(source).itemsize
     codes = {generator.getrandbits(bits) for _ in range(RANDOM)}

@@ -96,9 +96,9 @@ def imported() -> set[str]:
                 found |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
                 found.add((node.module or "").partition(".")[0])
-            elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
-                name = node.args[0]
-                if isinstance(name, ast.Constant):
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
+                called = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
+                if called.endswith("import_module") and isinstance(name := node.args[0], ast.Constant):
                     found.add(str(name.value).partition(".")[0])
     return found - sys.stdlib_module_names - {"castsmith"}
 

@@ -9,7 +9,7 @@ import pytest
 from castsmith.ir.targets import load_target
 from castsmith.numerics.types import type_name
 from tests.ir.targets.hazards import PROBES, found
-from tests.sampling import sampled
+from tests.sampling import QUICK, sampled
 from tests.versions import ONNX, ONNXRUNTIME
 
 MODULES = {"onnxruntime-cpu": "onnxruntime", "openvino-cpu": "openvino"}
@@ -30,7 +30,8 @@ def test_every_hazard_has_its_model(name: str) -> None:
 
 
 @pytest.mark.skipif(ONNXRUNTIME != (1, 32) or ONNX < (1, 23), reason="what the files say is of these releases")
-@pytest.mark.parametrize(("target", "name"), sampled("hazards", CASES, 4, cover=lambda case: case[:1]))
+@pytest.mark.parametrize(("target", "name"), sampled("hazards", CASES, 2 if QUICK else 4, cover=lambda case: case[:1]))
+@pytest.mark.every_case
 def test_the_runtime_has_the_hazard(target: str, name: str) -> None:
     if find_spec(MODULES[target]) is None:
         pytest.skip(f"needs {MODULES[target]}")

@@ -40,6 +40,7 @@ def codes_for(name: str, count: int, seed: str) -> list[int]:
 
 
 STEP = 37 if shortened("16-bit codes to dequantize", 65536 // 37, 65536 // 333) > 1000 else 333
+ELEMENTS = shortened("elements to quantize", 120, 48)
 
 
 def zeros_for(name: str) -> list[int]:
@@ -60,7 +61,7 @@ def same(got: np.ndarray, want: list[int], name: str) -> None:
 )
 def test_quantize(output: str, precision: str) -> None:
     """Every x over a scale of its own (per axis), so that many quotients are met; x and scale of one type."""
-    x_codes, scale_codes = codes_for(precision, 120, "x"), codes_for(precision, 6, "scale")
+    x_codes, scale_codes = codes_for(precision, ELEMENTS, "x"), codes_for(precision, 6, "scale")
     x, scale = (oracle.array_of(precision, codes) for codes in (x_codes, scale_codes))
     xs, scales = ([oracle.decode(precision, code) for code in codes] for codes in (x_codes, scale_codes))
     grid = np.stack([x] * scale.size, axis=1)
@@ -83,7 +84,7 @@ SCALED = itertools.product(COMPUTE, [*COMPUTE, "float8e8m0"], [type_name(dtype) 
     ("x_type", "scale_type", "precision"), sampled("precisions of QuantizeLinear", SCALED, 6, cover=enumerate)
 )
 def test_the_stated_precision(x_type: str, scale_type: str, precision: str) -> None:
-    x_codes, scale_codes = codes_for(x_type, 100, "x"), codes_for(scale_type, 5, "scale")
+    x_codes, scale_codes = codes_for(x_type, ELEMENTS, "x"), codes_for(scale_type, 5, "scale")
     xs, scales = ([oracle.decode(n, c) for c in codes] for n, codes in ((x_type, x_codes), (scale_type, scale_codes)))
     grid = np.stack([oracle.array_of(x_type, x_codes)] * len(scale_codes), axis=1)
     scale = oracle.array_of(scale_type, scale_codes)
