@@ -11,7 +11,7 @@ import onnx
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.bounds import Bound, bounds
+from castsmith.ir.bounds import Bound, bounds_and
 from castsmith.ir.inference import infer_element_types
 from castsmith.ir.io import as_model
 from castsmith.ir.records import Diagnostic, Records, Severity, Site
@@ -33,6 +33,7 @@ from castsmith.numerics.types import element_type
 from castsmith.passes.fold import FoldConstants
 from castsmith.passes.precision import (
     ConvertPrecision,
+    Fates,
     Pattern,
     PrecisionResult,
     exact_pattern,
@@ -64,6 +65,7 @@ class Request:
     lower: tuple[Pattern, ...]
     bound: Callable[[str], Bound | None] | None
     proven: Mapping[str, Bound]
+    fates: Fates
     provenance: bool
     progress: Callable[[str], None]
 
@@ -117,7 +119,8 @@ def convert(
     if measured is not None:
         tell("measuring")
         known = reference(given.clone(), measured, dims)
-    proven = _proven(given, wanted, ranges or {})
+    fates = Fates(wanted)
+    proven = _proven(given, wanted, ranges or {}, fates)
     request = Request(
         wanted,
         as_target(target),
@@ -126,6 +129,7 @@ def convert(
         parse_patterns(lower, "lower"),
         _bounds(ranges, _evidence(known, wanted, made_up=measured == "made-up", search=max_error is not None), proven),
         proven,
+        fates,
         provenance,
         tell,
     )
@@ -187,7 +191,15 @@ def _attempt(
         ResolvePromoteTypes(),
         FoldConstants(target=request.target),
         *_widening(work, request.to),
-        ConvertPrecision(request.to, request.target, request.io, keep=keep, lower=request.lower, bound=request.bound),
+        ConvertPrecision(
+            request.to,
+            request.target,
+            request.io,
+            keep=keep,
+            lower=request.lower,
+            bound=request.bound,
+            fates=request.fates,
+        ),
         *_without_double(work, request),
         *(() if request.target is None else (UnifyOperands(request.target),)),
         SimplifyCasts(target=request.target),
@@ -306,14 +318,19 @@ def _bounds(
     return known.get if known else None
 
 
-def _proven(model: onnx_ir.Model, to: DataType, ranges: Mapping[str, tuple[float, float]]) -> dict[str, Bound]:
-    """The bounds that hold for every input, for a precision that has less range than float; empty for others."""
+def _proven(
+    model: onnx_ir.Model, to: DataType, ranges: Mapping[str, tuple[float, float]], fates: Fates
+) -> dict[str, Bound]:
+    """The bounds that hold for every input, for a precision that has less range than float; empty for others.
+
+    The weights are read for them, and the effects of rounding are found in the same pass.
+    """
     if to != DataType.FLOAT16:
         return {}
     inputs = {value.name for value in model.graph.inputs}
     given = {name: ends for name, ends in ranges.items() if name in inputs}
     try:
-        found = bounds(model, ranges=given, promotion=PromotionRules(promote_unsafe=True))
+        found = bounds_and(model, ranges=given, promotion=PromotionRules(promote_unsafe=True), also=fates.reader)
     except CastsmithError:  # no bound is needed for a conversion
         return {}
     within = {

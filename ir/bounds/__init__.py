@@ -7,6 +7,7 @@ measured or unknown. `exceeding(found, to=...)` lists the values that a narrower
     rules, control_flow
     patterns        normalizations and softmax as exporters write them out
     interval, rounding, step    the interval of a value, what roundings add to it, and a node as its rule sees it
+    reading         large constants, read once for all that is asked of them
     sums, weights   products with a constant matrix, and the constants that are matrices
     report          the public result: bounds by name, what exceeds a type, and which inputs to declare
 """
@@ -18,9 +19,11 @@ from typing import TYPE_CHECKING
 from castsmith.lazy import door
 
 if TYPE_CHECKING:
-    from castsmith.ir.bounds.report import Bound, Bounds, Excess, bounds, exceeding
+    from castsmith.ir.bounds.report import Bound, Bounds, Excess, bounds, bounds_and, exceeding
 
-__all__ = ["Bound", "Bounds", "Excess", "bounds", "exceeding"]
+__all__ = ["Bound", "Bounds", "Excess", "bounds", "bounds_and", "exceeding"]
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = door(__name__, {"report": ("Bound", "Bounds", "Excess", "bounds", "exceeding")})
+    __getattr__, __dir__ = door(
+        __name__, {"report": ("Bound", "Bounds", "Excess", "bounds", "bounds_and", "exceeding")}
+    )

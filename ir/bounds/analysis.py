@@ -6,10 +6,10 @@ rule cannot bound is unbounded, but no NaN unless an operand may be one: its ope
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cache
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import onnx
@@ -28,7 +28,8 @@ from castsmith.ir.bounds.interval import (
     whole,
     with_bounds,
 )
-from castsmith.ir.bounds.rounding import Array, is_float, is_integer, rounded
+from castsmith.ir.bounds.reading import Reader, interval_of_tensor, is_read_in_parts, read_constant
+from castsmith.ir.bounds.rounding import is_float, is_integer, rounded
 from castsmith.ir.bounds.rules import (
     arithmetic,
     attention,
@@ -44,9 +45,10 @@ from castsmith.ir.bounds.rules import (
     written_out,
 )
 from castsmith.ir.bounds.step import DEFAULTS, NO_OVERFLOW, Rule, Step, UnknownRangeError
+from castsmith.ir.bounds.sums import BlockSums
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.inference import Inference
-from castsmith.ir.io import is_stored, pieces, release_pages, rows
+from castsmith.ir.io import is_stored, release_pages
 from castsmith.ir.ops import (
     DEFAULT_DOMAINS,
     GIVES_BOOL,
@@ -57,7 +59,7 @@ from castsmith.ir.ops import (
     traits_of,
 )
 from castsmith.light_dataclass import light_dataclass
-from castsmith.numerics.types import MOST_DIMENSIONS, Kind, element_type
+from castsmith.numerics.types import MOST_DIMENSIONS
 
 FOREIGN: Mapping[tuple[str, str], Rule] = foreign.RULES
 """By domain and operator."""
@@ -79,8 +81,37 @@ RULES: Mapping[str, Rule] = {
 
 _PACKED = operators(lambda row: row.moves in (Moves.PACK, Moves.UNPACK))
 _MOVED = (Moves.KEEP, Moves.PERMUTE, Moves.SELECT, Moves.SPLIT, Moves.REPEAT, Moves.JOIN, Moves.CHOOSE)
-_READ = 1 << 16
-"""Elements of a constant that are followed one by one."""
+_LAZY = frozenset({"MatMul", "Gemm", "FusedMatMul"})
+"""Operators whose rules read a large constant themselves, with the sums that they need."""
+
+Also = Callable[[onnx_ir.TensorProtocol], Reader | None]
+"""Returns what else to compute from a large constant when it is read; None for nothing."""
+
+
+@light_dataclass(frozen=True)
+class Operands(Sequence[Interval | None]):
+    """The intervals of the inputs of a node, each found when it is asked for; None for an input that is left out."""
+
+    values: Sequence[onnx_ir.Value | None]
+    of: Callable[[onnx_ir.Value], Interval]
+
+    @overload
+    def __getitem__(self, index: int) -> Interval | None: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Interval | None]: ...
+    def __getitem__(self, index: int | slice) -> Interval | Sequence[Interval | None] | None:
+        if isinstance(index, slice):
+            return Operands(self.values[index], self.of)
+        value = self.values[index]
+        return None if value is None else self.of(value)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def read_all(self) -> None:
+        """Find all of them."""
+        for _ in self:
+            pass
 
 
 @light_dataclass
@@ -93,7 +124,9 @@ class Analysis:
         defaults: Ranges of other inputs, and why they are taken.
         opset: The opset of the default domain.
         shapes: Inferred shapes, for values that declare none.
+        also: What else is computed from large constants.
         known: What was found so far.
+        unread: The large constants that no node has used yet: the first one reads them, once for all it needs of them.
     """
 
     inference: Inference
@@ -101,23 +134,51 @@ class Analysis:
     defaults: Mapping[str, Default]
     opset: int
     shapes: Mapping[onnx_ir.Value, onnx_ir.Shape]
+    also: Also | None = None
     known: dict[onnx_ir.Value, Interval] = field(default_factory=dict[onnx_ir.Value, Interval])
     seen: dict[onnx_ir.Value, Interval] = field(default_factory=dict[onnx_ir.Value, Interval])
+    unread: dict[onnx_ir.Value, onnx_ir.TensorProtocol] = field(
+        default_factory=dict[onnx_ir.Value, onnx_ir.TensorProtocol]
+    )
 
     def run(self, graph: onnx_ir.Graph) -> None:
         """Bound every value of the graph and of its subgraphs."""
         for value in graph.inputs:
             self._note(value, self._input(value))
         self._body(graph)
+        for value in list(self.unread):
+            self._read(value)
 
     def _body(self, graph: onnx_ir.Graph) -> list[Interval]:
         for value in graph.initializers.values():
-            if not value.is_graph_input() and value not in self.known:
-                self._note(value, self._constant(value))
+            if not value.is_graph_input() and value not in self.known and value not in self.unread:
+                self._initializer(value)
         for node in graph:
             for value, interval in zip(node.outputs, self._node(node), strict=False):
                 self._note(value, self._declared(value, interval))
-        return [self.known[value] for value in graph.outputs]
+        return [self._of(value) for value in graph.outputs]
+
+    def _initializer(self, value: onnx_ir.Value) -> None:
+        tensor = constant_tensor(value)
+        if tensor is None or not is_read_in_parts(tensor):
+            self._note(value, self._constant(value))
+        else:
+            self.unread[value] = tensor
+            self.seen[value] = whole(tensor.dtype, None)  # its place in the order of the model
+
+    def _read(self, value: onnx_ir.Value, sums: Sequence[BlockSums[Any]] = ()) -> None:
+        """Read a large constant: for the sums, and also for its bounds and `also`, if it is unread."""
+        tensor = self.unread.get(value)
+        if tensor is None:
+            if sums:
+                read_constant(value, sums)
+            return
+        self.known[value] = self.seen[value] = self._of_tensor(tensor, sums)
+        del self.unread[value]
+
+    def _of_tensor(self, tensor: onnx_ir.TensorProtocol, sums: Sequence[Reader] = ()) -> Interval:
+        other = self.also(tensor) if self.also is not None and is_read_in_parts(tensor) else None
+        return interval_of_tensor(tensor, sums if other is None else [*sums, other])
 
     def _subgraph(self, graph: onnx_ir.Graph, inputs: Sequence[Interval]) -> list[Interval]:
         for value, interval in zip(graph.inputs, inputs, strict=False):
@@ -157,20 +218,23 @@ class Analysis:
         tensor = constant_tensor(value)
         if tensor is None:
             return whole(self.inference.type_of(value), self.dims_of(value), nan=True, infinite=True)
-        return interval_of_tensor(tensor)
+        return self._of_tensor(tensor)
 
     def _node(self, node: onnx_ir.Node) -> Sequence[Interval]:
-        inputs = [None if value is None else self._of(value) for value in node.inputs]
+        inputs = Operands(node.inputs, self._of)
+        if node.op_type not in _LAZY:
+            inputs.read_all()
         dims = [self.dims_of(value) for value in node.outputs]
         dtypes = [self.inference.type_of(value) for value in node.outputs]
         if None in dtypes:
             dtypes = [_type_by_operands(node, inputs) if dtype is None else dtype for dtype in dtypes]
-        step = Step(node, inputs, self.opset, dims, dtypes, self.known)
+        step = Step(node, inputs, self.opset, dims, dtypes, self.known, self._read)
         try:
             found = self._results(step)
         except (UnknownRangeError, IndexError, TypeError, ValueError, ZeroDivisionError):
             # Attributes and shapes of a model that breaks its operators' rules: nothing is known of what it computes.
             found = [step.unbounded(index) for index in range(len(node.outputs))]
+        inputs.read_all()
         for value in node.inputs:
             tensor = constant_tensor(value)
             if tensor is not None:
@@ -179,6 +243,8 @@ class Analysis:
 
     def _of(self, value: onnx_ir.Value) -> Interval:
         """Return the interval of a value; unbounded for one that the model uses before it defines it."""
+        if value in self.unread:
+            self._read(value)
         found = self.known.get(value)
         return whole(self.inference.type_of(value), None, nan=True, infinite=True) if found is None else found
 
@@ -298,61 +364,6 @@ def _by_traits(step: Step) -> list[Interval]:
             joint = hull([collapsed(each, None) for each in moved])
             return [collapsed(joint, dims) for dims in step.dims]
     return [step.unbounded(index, **_anything(step, index)) for index in range(len(node.outputs))]
-
-
-_WIDEST = 1 << 20
-"""Elements along the last axis that are followed one by one in a large constant."""
-
-
-def interval_of_tensor(tensor: onnx_ir.TensorProtocol) -> Interval:
-    """The elements of a constant: one by one if it is small, else the least and greatest along its last axis."""
-    dims = tuple(int(each) for each in tensor.shape.numpy())
-    row = None if tensor.dtype == DataType.UNDEFINED else element_type(tensor.dtype)
-    if row is None or row.kind > Kind.FLOATING:
-        return constant_interval(-np.inf, np.inf, dims, tensor.dtype, nan=True, infinite=True)
-    if tensor.size == 0:
-        return constant_interval(0.0, 0.0, dims, tensor.dtype)
-    if tensor.size <= _READ:
-        return _of_array(np.asarray(tensor.numpy()).astype(np.float64), dims, tensor.dtype)
-    parts = rows(tensor) if dims[-1] <= _WIDEST else (piece.reshape(-1, 1) for piece in pieces(tensor))
-    found = [_of_rows(part, tensor.dtype) for part in parts]
-    low = np.minimum.reduce([part.low for part in found]).reshape((1,) * (len(dims) - 1) + (-1,))
-    high = np.maximum.reduce([part.high for part in found]).reshape(low.shape)
-    base = constant_interval(0.0, 0.0, dims, tensor.dtype, **flags(*found))
-    return with_bounds(base, low, high, dims)
-
-
-def _of_rows(part: np.ndarray[tuple[int, ...], np.dtype[np.generic]], dtype: DataType) -> Interval:
-    ends = _ends(part) if part.dtype.kind in _ORDERED else None
-    if ends is None or np.isnan(ends[0]).any():
-        clean, facts = _without_nan(part.astype(np.float64))
-        ends = _ends(clean)
-    else:  # without NaN, an infinity is the least or the greatest
-        facts = {"nan": False, "infinite": bool(np.isinf(ends).any())}
-    low, high = ends
-    return replace(constant_interval(0.0, 0.0, part.shape, dtype, **facts), low=low, high=high)
-
-
-_ORDERED = "biuf"
-"""Kinds of arrays whose least and greatest element numpy finds in their own type; others are taken to float64."""
-
-
-def _ends(part: np.ndarray[tuple[int, ...], np.dtype[Any]]) -> tuple[Array, Array]:
-    """The least and the greatest element along the last axis; NaN where there is one."""
-    low, high = part.min(axis=0, keepdims=True), part.max(axis=0, keepdims=True)
-    return low.astype(np.float64), high.astype(np.float64)
-
-
-def _of_array(array: Array, dims: Dims, dtype: DataType) -> Interval:
-    clean, facts = _without_nan(array)
-    return with_bounds(constant_interval(0.0, 0.0, dims, dtype, **facts), clean, clean, dims)
-
-
-def _without_nan(array: Array) -> tuple[Array, dict[str, bool]]:
-    """The numbers of a constant, 0 in place of NaN, and which of NaN and infinity it holds."""
-    nan, infinite = bool(np.isnan(array).any()), bool(np.isinf(array).any())
-    clean = np.nan_to_num(array, nan=0.0, posinf=np.inf, neginf=-np.inf) if nan else array
-    return clean, {"nan": nan, "infinite": infinite}
 
 
 def opset_of_model(model: onnx_ir.Model) -> int:

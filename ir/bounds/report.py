@@ -15,7 +15,7 @@ import onnx_ir
 from onnx_ir import DataType
 from onnx_ir.passes.common import InlinePass, RemoveUnusedFunctionsPass
 
-from castsmith.ir.bounds.analysis import Analysis, opset_of_model
+from castsmith.ir.bounds.analysis import Also, Analysis, opset_of_model
 from castsmith.ir.bounds.defaults import default_ranges
 from castsmith.ir.bounds.interval import Interval
 from castsmith.ir.bounds.rounding import is_float, largest, smallest, unit_roundoff
@@ -149,6 +149,21 @@ def bounds(
         OptionError: A range names an unknown input or is empty.
         EngineError: The model does not run on the given inputs.
     """
+    return bounds_and(model, ranges=ranges, inputs=inputs, promotion=promotion)
+
+
+def bounds_and(
+    model: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str],
+    *,
+    ranges: Mapping[str, tuple[float, float]] | None = None,
+    inputs: Iterable[Mapping[str, Array]] | None = None,
+    promotion: PromotionRules | str | None = None,
+    also: Also | None = None,
+) -> Bounds:
+    """Return the result of `bounds`, and compute something else from each large constant while it is read.
+
+    also: Returns what computes it from a constant; None for nothing.
+    """
     model = as_model(model)
     require_known_opset(model)
     model = _inlined(model)
@@ -156,7 +171,7 @@ def bounds(
     rules = as_rules(promotion)
     inference = infer_element_types(model, rules)
     defaults = default_ranges(model, inference, given)
-    analysis = Analysis(inference, given, defaults, opset_of_model(model), inferred_shapes(model))
+    analysis = Analysis(inference, given, defaults, opset_of_model(model), inferred_shapes(model), also)
     analysis.run(model.graph)
     seen = {} if inputs is None else _measured(model, rules, inputs)
     return _result(analysis, seen)

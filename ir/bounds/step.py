@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,10 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.bounds.interval import Dims, Interval, flags, whole, with_bounds
+from castsmith.ir.bounds.reading import has_rows, read_constant
 from castsmith.ir.bounds.rounding import Array, is_float, is_integer, limits_of, outward, overflows, rounded
-from castsmith.ir.bounds.weights import computed_array
+from castsmith.ir.bounds.sums import BlockSums, Layout, Matrix
+from castsmith.ir.bounds.weights import Weights, computed_array, is_followed, weights_of
 from castsmith.ir.constants import constant_tensor
 from castsmith.light_dataclass import light_dataclass
 
@@ -25,17 +28,27 @@ class UnknownRangeError(Exception):
     """A rule cannot bound this node; the result is unbounded."""
 
 
+def require_finite(weights: Matrix) -> None:
+    """Raise UnknownRangeError for a matrix that holds NaN or an infinity."""
+    numbers = weights if weights.dtype.kind in "fiu" else weights.astype(np.float32)
+    # NaN is the least of all numbers for numpy, and an infinity is the least or the greatest.
+    if numbers.size and not (np.isfinite(numbers.min()) and np.isfinite(numbers.max())):
+        raise UnknownRangeError
+
+
 @light_dataclass(frozen=True)
 class Step:
     """A node with the intervals of its inputs.
 
     Attributes:
         node: The node.
-        inputs: The interval of each input; None for one that is left out.
+        inputs: The interval of each input; None for one that is left out. A large constant is read when its interval is
+            asked for, or by `read`.
         opset: The version of the operator's domain.
         dims: For each output the declared dimensions; None where the rank is unknown.
         dtypes: For each output the element type.
         known: The intervals of all values before it.
+        read: Computes sums from the rows of a large constant, in the same pass as its interval if that is not known.
     """
 
     node: onnx_ir.Node
@@ -44,6 +57,7 @@ class Step:
     dims: Sequence[Dims | None]
     dtypes: Sequence[DataType | None]
     known: Mapping[onnx_ir.Value, Interval]
+    read: Callable[[onnx_ir.Value, Sequence[BlockSums[Any]]], None] = read_constant
 
     def input(self, index: int) -> Interval:
         """The interval of an input that must be there."""
@@ -68,6 +82,20 @@ class Step:
         These are casts and dequantized weights.
         """
         return computed_array(self.value(index), self.opset, self._has_default)
+
+    def weights(self, index: int) -> Weights | None:
+        """Return a constant input that is a matrix, also if a few nodes compute it from a constant."""
+        value, tensor = self.value(index), self.tensor(index)
+        if value is not None and tensor is not None and is_followed(tensor) and has_rows(tensor):
+            k, n = (int(each) for each in tensor.shape.numpy())
+            return Weights(Layout(k, n), lambda: np.asarray(tensor.numpy()), partial(self.read, value))
+        array = self.array(index)
+        return None if array is None or array.ndim != 2 else weights_of(array)
+
+    def dims_of(self, index: int) -> Dims | None:
+        """Return the dimensions of an input that must be there; those of a constant are known before it is read."""
+        tensor = self.tensor(index)
+        return self.input(index).dims if tensor is None else tuple(int(each) for each in tensor.shape.numpy())
 
     def _has_default(self, value: onnx_ir.Value) -> bool:
         """True for an input that is taken to keep its default."""

@@ -2,18 +2,24 @@
 
 A small matrix is multiplied in double. A large one is multiplied in float, a few rows at a time, and the bounds are
 moved outward by the error of these sums, which is at most gamma times the sum of absolute values (see `rounding`).
+
+The sums are added up from parts of the matrix, so that what reads it once can compute several of them: `compute` takes
+the parts of an array, `reading.read` those of a tensor in a file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from math import prod
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from castsmith.ir.bounds.interval import Ball, Ends, products
 from castsmith.ir.bounds.rounding import Array
-from castsmith.ir.bounds.step import UnknownRangeError
+from castsmith.light_dataclass import light_dataclass
+from castsmith.numerics.errors import present
 
 _CHUNK = 1 << 17
 """Elements of a matrix that are converted and multiplied at a time: they stay in the cache of a processor."""
@@ -61,142 +67,230 @@ def product_with(low: Array, high: Array, weights: Array) -> Sums:
     return Sums(least, most, size)
 
 
-def require_finite(weights: Matrix) -> None:
-    numbers = weights if weights.dtype.kind in "fiu" else weights.astype(np.float32)
-    # NaN is the least of all numbers for numpy, and an infinity is the least or the greatest.
-    if numbers.size and not (np.isfinite(numbers.min()) and np.isfinite(numbers.max())):
-        raise UnknownRangeError
+@light_dataclass(frozen=True)
+class Layout:
+    """A matrix W of k rows and n columns. `turned`: its columns are stored one after the other, not its rows."""
+
+    k: int
+    n: int
+    turned: bool = False
+
+    @property
+    def is_large(self) -> bool:
+        """True for a matrix that is multiplied in float."""
+        return self.k * self.n > _LARGE
+
+    @property
+    def height(self) -> int:
+        """The number of rows, as stored, of a part."""
+        return part_height(self.k if self.turned else self.n)
 
 
-def is_large(weights: Matrix) -> bool:
-    """True for a matrix that is multiplied in float."""
-    return weights.size > _LARGE
+def part_height(width: int) -> int:
+    """Return the number of rows of so many elements that stay in the cache of a processor."""
+    return max(1, _CHUNK // max(width, 1))
 
 
-def box_product(low: Array, high: Array, weights: Matrix) -> Sums:
-    """Bounds of x @ W for x in [low, high] (rows, k or 1) and finite W, with a part of W in double at a time."""
-    if is_large(weights):
-        if not (np.isfinite(low).all() and np.isfinite(high).all()):
-            ends = np.full((len(low), weights.shape[1]), np.inf)  # but for columns that do not meet what is unbounded
-            return Sums(-ends, ends, ends)
-        found = _box_product_in_float(low, high, weights)
-        if found is not None:
-            return found
-    parts = [_product_in_blocks(low, high, part) for part in _columns_of(weights)]
-    return Sums(*(np.concatenate([part[i] for part in parts], axis=1) for i in range(3)))
+Terms = tuple[Matrix, ...]
+Found = TypeVar("Found")
 
 
-def ball_product(ball: Ball, weights: Matrix) -> tuple[Ends, Array]:
-    """Bounds of x @ W for rows x in the ball and finite W, by Cauchy-Schwarz, and the size of the sums."""
-    k = weights.shape[0]
-    scale, offset = np.broadcast_to(ball.scale, (k,)), np.broadcast_to(ball.offset, (k,))
-    if is_large(weights):
-        found = _ball_product_in_float(ball.radius, np.abs(scale), offset, weights)
-        if found is not None:
-            return found
-    return _ball_product(ball.radius, np.abs(scale), offset, weights)
+class BlockSums(ABC, Generic[Found]):
+    """Sums over the rows of a matrix of at most `Layout.height` stored rows at a time.
+
+    `of` may run in several threads at once. `add` takes what it returns, in the order of the parts.
+    """
+
+    dtype: type[np.floating[Any]] = np.float64
+
+    def __init__(self, layout: Layout, count: int, *lead: int) -> None:
+        self.layout = layout
+        self.is_light = prod(lead) == 1
+        self._totals = [np.zeros((*lead, layout.n)) for _ in range(count)]
+
+    def of(self, start: int, rows: Matrix) -> tuple[int, Terms]:
+        """Return the terms of the rows as they are stored, the first of them number `start`."""
+        with np.errstate(all="ignore"):
+            if not self.layout.turned:
+                return start, self._terms(slice(start, start + len(rows)), rows.astype(self.dtype, copy=False))
+            found = [np.zeros((*each.shape[:-1], len(rows))) for each in self._totals]
+            for block, part in self._blocks(rows.T):
+                for total, each in zip(found, self._terms(block, part), strict=True):
+                    total += each
+        return start, tuple(found)
+
+    def add(self, part: tuple[int, Terms]) -> None:
+        """Add the terms of a part."""
+        start, terms = part
+        for total, each in zip(self._totals, terms, strict=True):
+            if self.layout.turned:
+                total[..., start : start + each.shape[-1]] = each
+            else:
+                total += each
+
+    @abstractmethod
+    def _terms(self, block: slice, part: Matrix) -> Terms:
+        """Return the terms of some rows of W, in the type `dtype`."""
+
+    @abstractmethod
+    def result(self) -> Found | None:
+        """Return the bounds; None if the sums leave the range of the type."""
+
+    def _blocks(self, columns: Matrix) -> Iterator[tuple[slice, Matrix]]:
+        height = part_height(columns.shape[1])
+        for start in range(0, columns.shape[0], height):
+            block = slice(start, start + height)
+            yield block, columns[block].astype(self.dtype, copy=False)
+
+    @property
+    def _together(self) -> int:
+        """The largest number of terms that are added in float."""
+        return min(self.layout.k, _CHUNK if self.layout.turned else self.layout.height)
 
 
-def _ball_product(radius: float, scale: Array, offset: Array, weights: Matrix) -> tuple[Ends, Array]:
-    centers, halves, sizes = list[Array](), list[Array](), list[Array]()
-    for columns in _columns_of(weights):
-        center, square, size = (np.zeros(columns.shape[1]) for _ in range(3))
-        for block, part in _row_blocks(columns, np.float64):
-            center += offset[block] @ part
-            square += (scale[block] * scale[block]) @ (part * part)
-            size += (scale[block] * radius + np.abs(offset[block])) @ np.abs(part)
-        centers.append(center)
-        halves.append(radius * np.sqrt(square))
-        sizes.append(size)
-    center, half = np.concatenate(centers), np.concatenate(halves)
-    return (center - half, center + half), np.concatenate(sizes)
+class _BallInDouble(BlockSums[tuple[Ends, Array]]):
+    """The center, the norm and the size of the sums for the rows in a ball."""
+
+    def __init__(self, ball: Ball, layout: Layout) -> None:
+        super().__init__(layout, 3)
+        self._radius, self._scale, self._offset = ball.radius, *_along_rows(ball, layout)
+
+    def _terms(self, block: slice, part: Matrix) -> Terms:
+        scale, offset = self._scale[block], self._offset[block]
+        size = (scale * self._radius + np.abs(offset)) @ np.abs(part)
+        return offset @ part, (scale * scale) @ (part * part), size
+
+    def result(self) -> tuple[Ends, Array]:
+        center, square, size = self._totals
+        half = self._radius * np.sqrt(square)
+        return (center - half, center + half), size
 
 
-def _ball_product_in_float(radius: float, scale: Array, offset: Array, weights: Matrix) -> tuple[Ends, Array] | None:
-    """Return the result of `_ball_product`, a little wider; None if the sums leave the range of float."""
-    k, greatest, most = weights.shape[0], float(scale.max(initial=0.0)), float(np.abs(offset).max(initial=0.0))
-    squares = np.maximum((scale / (greatest or 1.0)) ** 2, _LEAST).astype(np.float32)
-    signed = (offset / (most or 1.0)).astype(np.float32)
-    unsigned = np.maximum(np.abs(signed), np.float32(_LEAST))
-    sizes, halves, centers, errors = list[Array](), list[Array](), list[Array](), list[Array]()
-    with np.errstate(all="ignore"):
-        for columns in _columns_of(weights):
-            center, square, absolute = (np.zeros(columns.shape[1]) for _ in range(3))
-            rows = 0
-            for block, part in _row_blocks(columns, np.float32):
-                rows = max(rows, len(part))
-                square += squares[block] @ (part * part)
-                if most:
-                    center += signed[block] @ part
-                    absolute += unsigned[block] @ np.abs(part)
-            gamma = _gamma(rows)
-            norm = greatest * np.sqrt((square + k * _VANISHED) * (1 + 2 * gamma))
+class _BallInFloat(BlockSums[tuple[Ends, Array]]):
+    """The same in float, a little wider."""
+
+    dtype = np.float32
+
+    def __init__(self, ball: Ball, layout: Layout) -> None:
+        super().__init__(layout, 3 if np.any(ball.offset) else 1)
+        scale, offset = _along_rows(ball, layout)
+        self._radius, self._greatest = ball.radius, float(scale.max(initial=0.0))
+        self._most = float(np.abs(offset).max(initial=0.0))
+        self._squares = np.maximum((scale / (self._greatest or 1.0)) ** 2, _LEAST).astype(np.float32)
+        self._signed = (offset / (self._most or 1.0)).astype(np.float32)
+        self._unsigned = np.maximum(np.abs(self._signed), np.float32(_LEAST))
+
+    def _terms(self, block: slice, part: Matrix) -> Terms:
+        square = self._squares[block] @ (part * part)
+        if len(self._totals) == 1:
+            return (square,)
+        return square, self._signed[block] @ part, self._unsigned[block] @ np.abs(part)
+
+    def result(self) -> tuple[Ends, Array] | None:
+        k, most, gamma = self.layout.k, self._most, _gamma(self._together)
+        square, *rest = self._totals
+        center, absolute = rest or (np.zeros(self.layout.n), np.zeros(self.layout.n))
+        with np.errstate(all="ignore"):
+            norm = self._greatest * np.sqrt((square + k * _VANISHED) * (1 + 2 * gamma))
             absolute = most * (absolute + k * _VANISHED) * (1 + 2 * gamma)
-            centers.append(most * center)
-            errors.append(2 * gamma * absolute + most * k * _VANISHED)
-            halves.append(radius * norm)
-            sizes.append(np.sqrt(k) * radius * norm + absolute)  # the sum of k numbers, by the norm of their vector
-    center, half, error, size = (np.concatenate(each) for each in (centers, halves, errors, sizes))
-    ends = center - half - error, center + half + error
-    return (ends, size) if np.isfinite(size).all() else None
+            center, error = most * center, 2 * gamma * absolute + most * k * _VANISHED
+            half = self._radius * norm
+            size = np.sqrt(k) * self._radius * norm + absolute  # the sum of k numbers, by the norm of their vector
+        ends = center - half - error, center + half + error
+        return (ends, size) if np.isfinite(size).all() else None
 
 
-def _box_product_in_float(low: Array, high: Array, weights: Matrix) -> Sums | None:
-    """Return the result of `product_with`, a little wider; None if the sums leave the range of float."""
-    greatest = float(np.maximum(np.abs(low), np.abs(high)).max(initial=0.0))
-    if not greatest:
-        zeros = np.zeros((len(low), weights.shape[1]))
-        return Sums(zeros, zeros, zeros)
-    k = weights.shape[0]
-    low, high = (np.broadcast_to(each / (2 * greatest), (len(low), k)) for each in (low, high))
-    middle, half = (low + high).astype(np.float32), (high - low).astype(np.float32)
-    both = np.maximum(np.abs(middle) + half, np.float32(_LEAST))
-    found = list[tuple[Array, Array, Array]]()
-    with np.errstate(all="ignore"):
-        for columns in _columns_of(weights):
-            shape = len(low), columns.shape[1]
-            center, spread, size = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-            rows = 0
-            for block, part in _row_blocks(columns, np.float32):
-                rows = max(rows, len(part))
-                absolute = np.abs(part)
-                center += middle[:, block] @ part
-                spread += half[:, block] @ absolute
-                size += both[:, block] @ absolute
-            gamma = _gamma(rows)
+def _along_rows(ball: Ball, layout: Layout) -> tuple[Array, Array]:
+    """Return the scale without its sign, and the offset, for each row of the matrix."""
+    scale, offset = np.broadcast_to(ball.scale, (layout.k,)), np.broadcast_to(ball.offset, (layout.k,))
+    return np.abs(scale), offset
+
+
+class _BoxInDouble(BlockSums[Sums]):
+    """The result of `product_with` for rows in a box."""
+
+    def __init__(self, low: Array, high: Array, layout: Layout) -> None:
+        super().__init__(layout, 3, len(low))
+        self._low, self._high = low, high
+
+    def _terms(self, block: slice, part: Matrix) -> Terms:
+        of = (slice(None), slice(None) if self._low.shape[1] == 1 else block)
+        return product_with(self._low[of], self._high[of], part)
+
+    def result(self) -> Sums:
+        return Sums(*self._totals)
+
+
+class _BoxInFloat(BlockSums[Sums]):
+    """The same in float, a little wider. The box is finite, and `greatest` its largest magnitude."""
+
+    dtype = np.float32
+
+    def __init__(self, low: Array, high: Array, greatest: float, layout: Layout) -> None:
+        super().__init__(layout, 3, len(low))
+        low, high = (np.broadcast_to(each / (2 * greatest), (len(low), layout.k)) for each in (low, high))
+        self._greatest = greatest
+        self._middle, self._half = (low + high).astype(np.float32), (high - low).astype(np.float32)
+        self._both = np.maximum(np.abs(self._middle) + self._half, np.float32(_LEAST))
+
+    def _terms(self, block: slice, part: Matrix) -> Terms:
+        absolute = np.abs(part)
+        return self._middle[:, block] @ part, self._half[:, block] @ absolute, self._both[:, block] @ absolute
+
+    def result(self) -> Sums | None:
+        k, greatest, gamma = self.layout.k, self._greatest, _gamma(self._together)
+        center, spread, size = self._totals
+        with np.errstate(all="ignore"):
             size = (size + k * _VANISHED) * (1 + 2 * gamma) * greatest
             spread = spread * greatest + 2 * gamma * size + k * _VANISHED * greatest
-            found.append((center * greatest - spread, center * greatest + spread, size))
-    least, most, size = (np.concatenate([part[i] for part in found], axis=1) for i in range(3))
-    return Sums(least, most, size) if np.isfinite(size).all() else None
+            found = Sums(center * greatest - spread, center * greatest + spread, size)
+        return found if np.isfinite(size).all() else None
+
+
+@light_dataclass
+class Product(Generic[Found]):
+    """Bounds of a product with a matrix: known without reading it, or found by the first attempt that succeeds."""
+
+    attempts: list[BlockSums[Found]]
+    found: Found | None = None
+
+    @property
+    def result(self) -> Found:
+        return present(self.found, "the bounds of a product")
+
+
+def compute(products: Sequence[Product[Any]], read: Callable[[Sequence[BlockSums[Any]]], None]) -> None:
+    """Find the bounds of products with one matrix. `read` computes sums, all of them in one pass over the matrix."""
+    left = [product for product in products if product.found is None]
+    while left:
+        tried = [product.attempts.pop(0) for product in left]
+        read(tried)
+        for product, sums in zip(left, tried, strict=True):
+            product.found = sums.result()
+        left = [product for product in left if product.found is None]
+
+
+def box_product(low: Array, high: Array, layout: Layout) -> Product[Sums]:
+    """Bounds of x @ W for x in [low, high] (rows, k or 1) and finite W."""
+    in_double = _BoxInDouble(low, high, layout)
+    if not layout.is_large:
+        return Product([in_double])
+    shape = len(low), layout.n
+    if not (np.isfinite(low).all() and np.isfinite(high).all()):
+        ends = np.full(shape, np.inf)  # but for columns that do not meet what is unbounded
+        return Product([], Sums(-ends, ends, ends))
+    greatest = float(np.maximum(np.abs(low), np.abs(high)).max(initial=0.0))
+    if not greatest:
+        return Product([], Sums(np.zeros(shape), np.zeros(shape), np.zeros(shape)))
+    return Product([_BoxInFloat(low, high, greatest, layout), in_double])
+
+
+def ball_product(ball: Ball, layout: Layout) -> Product[tuple[Ends, Array]]:
+    """Bounds of x @ W for rows x in the ball and finite W, by Cauchy-Schwarz, and the size of the sums."""
+    in_double = _BallInDouble(ball, layout)
+    return Product([_BallInFloat(ball, layout), in_double] if layout.is_large else [in_double])
 
 
 def _gamma(count: int) -> float:
     """The relative error of a sum of `count` products in float, each operand of which was rounded, in any order."""
     return float(np.expm1((count + 8) * np.log1p(2.0**-24)))
-
-
-def _row_blocks(weights: Matrix, dtype: type[np.floating[Any]]) -> Iterator[tuple[slice, Matrix]]:
-    """Yield the rows of W in the type, some at a time, with their numbers."""
-    height = max(1, _CHUNK // max(weights.shape[1], 1))
-    for start in range(0, weights.shape[0], height):
-        block = slice(start, start + height)
-        yield block, weights[block].astype(dtype, copy=False)
-
-
-def _columns_of(weights: Matrix) -> Iterator[Matrix]:
-    """Yield the matrix itself where its rows are contiguous, else some columns at a time, which then are."""
-    width = weights.shape[1] if weights.flags.c_contiguous else max(1, _CHUNK // max(weights.shape[0], 1))
-    for start in range(0, weights.shape[1], max(width, 1)):
-        yield weights[:, start : start + width]
-
-
-def _product_in_blocks(low: Array, high: Array, weights: Matrix) -> Sums:
-    """Return the result of `product_with`, with a part of the weights in memory at a time."""
-    shape = len(low), weights.shape[1]
-    total = Sums(np.zeros(shape), np.zeros(shape), np.zeros(shape))
-    for block, part in _row_blocks(weights, np.float64):
-        of = (slice(None), slice(None) if low.shape[1] == 1 else block)
-        for sums, each in zip(total, product_with(low[of], high[of], part), strict=True):
-            sums += each
-    return total

@@ -1,15 +1,21 @@
-"""Weights that a model keeps in another form: cast, dequantized, transposed or reshaped from a constant."""
+"""Matrices of weights: read when products with them are bounded, also if a model keeps them in another form.
+
+Such forms are casts of a constant, dequantized, transposed and reshaped ones.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import onnx_ir
 
+from castsmith.ir.bounds.sums import BlockSums, Layout, Product, compute
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops import DEFAULT_DOMAINS, cast_target
+from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.cast import cast
 from castsmith.numerics.errors import CastsmithError
 from castsmith.numerics.quantize import dequantize_linear
@@ -19,6 +25,52 @@ Array = np.ndarray[Any, Any]
 _DEEPEST = 6
 _MOST = 1 << 26
 """Elements that are looked at; of a larger constant the least and greatest of each column are known."""
+
+
+@light_dataclass(frozen=True)
+class Weights:
+    """A constant matrix.
+
+    Attributes:
+        layout: Its size, and the order of its elements.
+        stored: Returns the elements as they are stored.
+        read: Computes sums in one pass over the elements.
+    """
+
+    layout: Layout
+    stored: Callable[[], Array]
+    read: Callable[[Sequence[BlockSums[Any]]], None]
+
+    @property
+    def transposed(self) -> Weights:
+        layout = self.layout
+        return replace(self, layout=Layout(layout.n, layout.k, turned=not layout.turned))
+
+    def elements(self) -> Array:
+        """Return the matrix itself."""
+        return self.stored().T if self.layout.turned else self.stored()
+
+    def compute(self, *products: Product[Any]) -> None:
+        """Find the bounds of products with the matrix."""
+        compute(products, self.read)
+
+
+def weights_of(matrix: Array) -> Weights:
+    """Return a matrix in memory as weights."""
+    turned = not matrix.flags.c_contiguous
+    stored, layout = matrix.T if turned else matrix, Layout(*matrix.shape, turned=turned)
+
+    def read(asked: Sequence[BlockSums[Any]]) -> None:
+        for start in range(0, len(stored), layout.height):
+            for sums in asked:
+                sums.add(sums.of(start, stored[start : start + layout.height]))
+
+    return Weights(layout, lambda: stored, read)
+
+
+def is_followed(tensor: onnx_ir.TensorProtocol) -> bool:
+    """True for a constant whose elements count, not only their bounds."""
+    return tensor.size <= _MOST
 
 
 def computed_array(
@@ -36,7 +88,7 @@ def computed_array(
     if tensor is None and value is not None and has_default(value):
         tensor = value.const_value
     if tensor is not None:
-        return np.asarray(tensor.numpy()) if tensor.size <= _MOST else None
+        return np.asarray(tensor.numpy()) if is_followed(tensor) else None
     node = None if value is None else value.producer()
     if node is None or node.domain not in DEFAULT_DOMAINS or depth == _DEEPEST or node.op_type not in _COMPUTED:
         return None

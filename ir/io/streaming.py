@@ -45,27 +45,36 @@ def piece_elements() -> int:
 def pieces(tensor: onnx_ir.TensorProtocol) -> Iterator[Array]:
     """Yield the elements of the tensor in C order, as one-dimensional arrays of at most PIECE elements each."""
     recipe: Callable[[], Iterator[Array]] | None = _recipe(tensor)
-    if recipe is not None:
-        yield from recipe()
-        return
+    return _cut(tensor, PIECE) if recipe is None else recipe()
+
+
+def rows(tensor: onnx_ir.TensorProtocol, multiple: int = 1) -> Iterator[Array]:
+    """Yield the elements of the tensor as matrices with its last axis, of about PIECE elements each.
+
+    multiple: What the number of rows is a multiple of, but in the last matrix.
+    """
+    width = int(tensor.shape.numpy()[-1])
+    together, left = max(1, PIECE // (width * multiple)) * multiple, tensor.size // width
+    if _recipe(tensor) is None and (tensor.dtype.bitwidth >= 8 or together * width % 8 == 0):
+        arrays = _cut(tensor, together * width)
+    else:
+        lengths = (min(together, left - start) * width for start in range(0, left, together))
+        arrays = regrouped(pieces(tensor), lengths)
+    for array in arrays:
+        yield array.reshape(-1, width)
+
+
+def _cut(tensor: onnx_ir.TensorProtocol, length: int) -> Iterator[Array]:
+    """Yield the elements of a tensor in memory or in a file, in arrays of the length; its bytes span no two of them."""
     place = range_of(tensor)
     if not is_stored(tensor):
         flat = tensor.numpy().reshape(-1)
-        yield from (flat[start : start + PIECE] for start in range(0, flat.size, PIECE))
+        yield from (flat[start : start + length] for start in range(0, flat.size, length))
     elif place is not None:
-        yield from _read(place, tensor)
+        yield from _read(place, tensor, length)
     elif isinstance(tensor, onnx_ir.ExternalTensor):
         with open_external(tensor) as file:
-            yield from _read(FileRange(file, tensor.offset or 0, tensor.nbytes), tensor)
-
-
-def rows(tensor: onnx_ir.TensorProtocol) -> Iterator[Array]:
-    """Yield the elements of the tensor as matrices with its last axis, of about PIECE elements each."""
-    width = int(tensor.shape.numpy()[-1])
-    together, left = max(1, PIECE // width), tensor.size // width
-    lengths = (min(together, left - start) * width for start in range(0, left, together))
-    for array in regrouped(pieces(tensor), lengths):
-        yield array.reshape(-1, width)
+            yield from _read(FileRange(file, tensor.offset or 0, tensor.nbytes), tensor, length)
 
 
 def is_stored(tensor: onnx_ir.TensorProtocol) -> bool:
@@ -159,10 +168,10 @@ def _recipe(tensor: onnx_ir.TensorProtocol) -> Callable[[], Iterator[Array]] | N
     return tensor.meta.get(_RECIPE)
 
 
-def _read(place: FileRange, tensor: onnx_ir.TensorProtocol) -> Iterator[Array]:
+def _read(place: FileRange, tensor: onnx_ir.TensorProtocol, piece: int) -> Iterator[Array]:
     dtype, memory = tensor.dtype, _Memory()
-    for start in range(0, tensor.size, PIECE):
-        count = min(PIECE, tensor.size - start)
+    for start in range(0, tensor.size, piece):
+        count = min(piece, tensor.size - start)
         first, length = start * dtype.bitwidth // 8, -(-count * dtype.bitwidth // 8)
         data = memory.read(place.file, place.offset + first, length)
         if dtype.bitwidth < 8:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from castsmith.lazy import door
 
 if TYPE_CHECKING:
+    from castsmith.passes.precision.constants import Fates
     from castsmith.passes.precision.operators import SENSITIVE, sensitive_reason
     from castsmith.passes.precision.patterns import Pattern, exact_pattern, parse_patterns
     from castsmith.passes.precision.run import (
@@ -38,6 +39,7 @@ __all__ = [
     "NAME",
     "SENSITIVE",
     "ConvertPrecision",
+    "Fates",
     "Pattern",
     "Precision",
     "PrecisionResult",
@@ -53,6 +55,7 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = door(
         __name__,
         {
+            "constants": ("Fates",),
             "operators": ("SENSITIVE", "sensitive_reason"),
             "patterns": ("Pattern", "exact_pattern", "parse_patterns"),
             "run": (

@@ -19,7 +19,7 @@ from castsmith.ir.rewriting import name_node, place_constant
 from castsmith.ir.text import constant_item, node_item, node_items, site_of, value_item
 from castsmith.numerics.errors import present
 from castsmith.numerics.types import type_name
-from castsmith.passes.precision.constants import Fate, fate_of, limits, rounded
+from castsmith.passes.precision.constants import Fate, limits, rounded
 from castsmith.passes.precision.cut import KEPT
 from castsmith.passes.precision.operators import stash_attribute
 from castsmith.passes.precision.ports import ANYTHING, Scope, Use
@@ -283,7 +283,7 @@ def _convert_types(change: Change) -> None:
         before = value_item(value, "input")
         tensor = value.const_value
         if tensor is not None and value.is_graph_input():
-            fate = fate_of(tensor, to)
+            fate = problem.fates.of(tensor)
             opset = opset_of(problem.model.graph.opset_imports, "") or 0
             lowest = to if fate.is_mask else None
             value.const_value = rounded(tensor, to, opset, value.name or "", lowest=lowest)
@@ -432,7 +432,7 @@ def _convert_attributes(change: Change, node: onnx_ir.Node) -> None:
 def _convert_filling(change: Change, node: onnx_ir.Node) -> None:
     attribute = node.attributes.get("value")
     tensor = onnx_ir.tensor(np.zeros(1, np.float32)) if attribute is None else attribute.as_tensor()
-    fate = fate_of(tensor, change.to)
+    fate = change.problem.fates.of(tensor)
     new = rounded(tensor, change.to, 13, tensor.name or "", lowest=change.to if fate.is_mask else None)
     before = node_item(node)
     node.attributes["value"] = onnx_ir.AttrTensor("value", new)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -82,6 +81,18 @@ class Fate:
     plain: bool = True
     greatest: float = 0.0
 
+    def with_others(self, other: Fate) -> Fate:
+        """Return the effects on these elements and on others."""
+        return Fate(
+            self.elements + other.elements,
+            self.overflow + other.overflow,
+            self.masks + other.masks,
+            self.lost + other.lost,
+            self.subnormal + other.subnormal,
+            self.plain and other.plain,
+            max(self.greatest, other.greatest),
+        )
+
     @property
     def is_mask(self) -> bool:
         """True if all overflowing elements are mask values, and the others are 0 or 1."""
@@ -113,27 +124,62 @@ def fate_of(tensor: onnx_ir.TensorProtocol, to: DataType) -> Fate:
     """Return the effects of rounding the constant to the type; it is read once, in pieces."""
     if embeds(tensor.dtype, to):
         return Fate(tensor.size, plain=False)
-    bounds = limits(to)
-    total = Fate(tensor.size)
-    for each in _fates(tensor, bounds):
-        total = Fate(
-            total.elements,
-            total.overflow + each.overflow,
-            total.masks + each.masks,
-            total.lost + each.lost,
-            total.subnormal + each.subnormal,
-            total.plain and each.plain,
-            max(total.greatest, each.greatest),
-        )
-    return total
+    reader = FateReader(to)
+    found = in_threads(reader.of_piece, pieces(tensor)) if is_large(tensor) else map(reader.of_piece, pieces(tensor))
+    for each in found:
+        reader.add(each)
+    return reader.fate
 
 
-def _fates(tensor: onnx_ir.TensorProtocol, bounds: Limits) -> Iterator[Fate]:
-    if is_large(tensor):
-        for found in in_threads(lambda piece: list(_fates_of_parts(piece, bounds)), pieces(tensor)):
-            yield from found
-    else:
-        yield from chain.from_iterable(_fates_of_parts(piece, bounds) for piece in pieces(tensor))
+class FateReader:
+    """The effects of rounding a constant to a type, added up from parts of it. `of` may run in several threads."""
+
+    is_light = True
+
+    def __init__(self, to: DataType) -> None:
+        self._limits = limits(to)
+        self.fate = Fate(0)
+
+    def of(self, _: int, part: Array) -> list[Fate]:
+        """Return the effects on the elements of some rows."""
+        return self.of_piece(part.reshape(-1))
+
+    def of_piece(self, piece: Array) -> list[Fate]:
+        """Return the effects on some elements."""
+        return list(_fates_of_parts(piece, self._limits))
+
+    def add(self, part: list[Fate]) -> None:
+        """Take what `of` returned."""
+        for each in part:
+            self.fate = self.fate.with_others(each)
+
+
+class Fates:
+    """The effects of rounding constants to a type, found once for each: by `of`, or by who reads the constant first."""
+
+    def __init__(self, to: DataType) -> None:
+        self.to = to
+        self._found = dict[onnx_ir.TensorProtocol, Fate]()
+        self._readers = dict[onnx_ir.TensorProtocol, FateReader]()
+
+    def reader(self, tensor: onnx_ir.TensorProtocol) -> FateReader | None:
+        """Return what finds the effects on a constant while all of it is read; None if they are known without."""
+        if not tensor.dtype.is_floating_point() or embeds(tensor.dtype, self.to) or self._known(tensor) is not None:
+            return None
+        self._readers[tensor] = FateReader(self.to)
+        return self._readers[tensor]
+
+    def of(self, tensor: onnx_ir.TensorProtocol) -> Fate:
+        """Return the effects on the constant."""
+        found = self._known(tensor)
+        if found is None:
+            found = self._found[tensor] = fate_of(tensor, self.to)
+        return found
+
+    def _known(self, tensor: onnx_ir.TensorProtocol) -> Fate | None:
+        reader = self._readers.get(tensor)
+        read = reader is not None and reader.fate.elements == tensor.size
+        return reader.fate if reader is not None and read else self._found.get(tensor)
 
 
 def _fates_of_parts(piece: Array, bounds: Limits) -> Iterator[Fate]:
@@ -151,8 +197,9 @@ def _fate(piece: Array, bounds: Limits, sizes: Array, flags: Array) -> Fate:
     np.abs(piece, out=sizes)
     greatest = float(np.fmax.reduce(sizes))
     small = int(np.count_nonzero(np.less(sizes, bounds.normal, out=flags)))
-    zeros = piece.size - int(np.count_nonzero(sizes.view(f"u{sizes.itemsize}"))) if small else 0
-    lost = int(np.count_nonzero(np.less_equal(sizes, bounds.vanish, out=flags))) - zeros if small else 0
+    vanish = bool(small) and not sizes.min() > bounds.vanish  # seldom: most parts need no further count
+    zeros = piece.size - int(np.count_nonzero(sizes.view(f"u{sizes.itemsize}"))) if vanish else 0
+    lost = int(np.count_nonzero(np.less_equal(sizes, bounds.vanish, out=flags))) - zeros if vanish else 0
     subnormal = small - zeros - lost
     if not greatest >= bounds.overflow:
         plain = piece[0] in (0, 1) and bool(np.all((piece == 0) | (piece == 1)))

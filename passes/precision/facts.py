@@ -16,7 +16,7 @@ from castsmith.ir.inference import Inference
 from castsmith.ir.ops import DEFAULT_DOMAINS, Answer, Moves, traits_of
 from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.embedding import embeds
-from castsmith.passes.precision.constants import NOTHING, Carried, Fate, fate_of, unfit
+from castsmith.passes.precision.constants import NOTHING, Carried, Fate, Fates, unfit
 from castsmith.passes.precision.operators import BOUNDS, MASK_PASSES
 from castsmith.passes.precision.ports import Aim
 from castsmith.passes.precision.sensitivity import is_raised
@@ -35,18 +35,19 @@ class Facts:
     Attributes:
         inference: The element types of the model.
         aim: The precision and the types that are converted.
+        fates: The effects of rounding constants.
         constants: The constants of these types that were met.
         carried: What values hold of constants.
     """
 
     inference: Inference
     aim: Aim
+    fates: Fates
     constants: dict[onnx_ir.Value, onnx_ir.TensorProtocol] = field(
         default_factory=dict[onnx_ir.Value, onnx_ir.TensorProtocol]
     )
     carried: dict[onnx_ir.Value, Carried] = field(default_factory=dict[onnx_ir.Value, Carried])
     _types: dict[onnx_ir.Value, DataType | None] = field(default_factory=dict[onnx_ir.Value, "DataType | None"])
-    _fates: dict[onnx_ir.TensorProtocol, Fate] = field(default_factory=dict[onnx_ir.TensorProtocol, Fate])
 
     def concerns(self, value: onnx_ir.Value | None) -> bool:
         """True if the value has a type that is converted."""
@@ -60,10 +61,7 @@ class Facts:
 
     def fate(self, value: onnx_ir.Value) -> Fate:
         """Return the effects of rounding the constant."""
-        tensor = self.constants[value]
-        if tensor not in self._fates:
-            self._fates[tensor] = fate_of(tensor, self.aim.to)
-        return self._fates[tensor]
+        return self.fates.of(self.constants[value])
 
     def carry_of(self, value: onnx_ir.Value) -> Carried:
         """Return the facts about constants that the value carries."""
@@ -146,7 +144,7 @@ class Facts:
         attribute = node.attributes.get("value") if node.op_type == "ConstantOfShape" else None
         if attribute is None or attribute.is_ref() or attribute.as_tensor().dtype not in self.aim.sources:
             return None
-        return fate_of(attribute.as_tensor(), self.aim.to)
+        return self.fates.of(attribute.as_tensor())
 
     def is_bound(self, node: onnx_ir.Node, index: int) -> bool:
         """True if the input is a bound: one beyond all numbers has no effect, and becomes infinity."""

@@ -31,7 +31,7 @@ from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import present
 from castsmith.numerics.types import type_name
 from castsmith.passes.place import Sizes
-from castsmith.passes.precision.constants import Carried, fate_of, unfit
+from castsmith.passes.precision.constants import Carried, Fates, unfit
 from castsmith.passes.precision.cut import CONVERTED, KEPT, Costs
 from castsmith.passes.precision.facts import Facts
 from castsmith.passes.precision.operators import Place
@@ -54,6 +54,7 @@ class Problem:
     aim: Aim
     wishes: Wishes
     sizes: Sizes
+    fates: Fates
     facts: Facts = field(init=False)
     costs: Costs = field(default_factory=Costs)
     made: dict[onnx_ir.Value, int] = field(default_factory=dict[onnx_ir.Value, int])
@@ -67,7 +68,7 @@ class Problem:
     )
 
     def __post_init__(self) -> None:
-        self.facts = Facts(self.inference, self.aim)
+        self.facts = Facts(self.inference, self.aim, self.fates)
 
     @cached_property
     def sensitivity(self) -> Sensitivity:
@@ -120,7 +121,7 @@ class Problem:
         """Note that the default of an input does not fit: what reads it then stays in a wider type."""
         if value.const_value is None:
             return
-        fate = fate_of(value.const_value, self.aim.to)
+        fate = self.fates.of(value.const_value)
         why = f"the default of {value.name} holds mask values" if fate.is_mask else ""
         why = why or unfit(f"the default of {value.name}", fate, self.aim.to)
         if why:
@@ -128,7 +129,7 @@ class Problem:
 
     def constants_as_inputs(self, value: onnx_ir.Value) -> None:
         """Keep the type of a weight that an old IR version makes an input, if it does not fit the precision."""
-        fate = fate_of(present(value.const_value, "the default of the input"), self.aim.to)
+        fate = self.fates.of(present(value.const_value, "the default of the input"))
         why = unfit(value.name or "", fate, self.aim.to)
         if why:
             self.facts.carried[value] = Carried(unfit=why)

@@ -38,7 +38,7 @@ from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import TypeLike, parse_type, type_name
 from castsmith.passes.place import Sizes
 from castsmith.passes.precision.apply import Change, apply, regions
-from castsmith.passes.precision.constants import exceeding_text
+from castsmith.passes.precision.constants import Fates, exceeding_text
 from castsmith.passes.precision.cut import solve
 from castsmith.passes.precision.gains import price
 from castsmith.passes.precision.patterns import Pattern, Wishes, parse_patterns, require_matches
@@ -111,6 +111,7 @@ class ConvertPrecision(RewritePass):
         keep: Patterns of nodes to keep.
         lower: Patterns of nodes to convert although they are sensitive.
         bound: Returns the bounds of a value by its name; None: unknown.
+        fates: The effects of rounding constants to this precision, as far as they are known.
 
     Raises:
         OptionError: The target or the opset lacks the precision, or a pattern matches no node.
@@ -125,6 +126,7 @@ class ConvertPrecision(RewritePass):
         (), OptionInfo("patterns of nodes to convert though sensitive", _texts)
     )
     bound: Callable[[str], Bound | None] | None = option(None, OptionInfo("bounds of a value by its name", _any))
+    fates: Fates | None = option(None, OptionInfo("the known effects of rounding constants", _any))
 
     def call(self, model: onnx_ir.Model) -> RewriteResult:
         to = parse_precision(self.to)
@@ -147,7 +149,8 @@ class ConvertPrecision(RewritePass):
             self._exceeds(to),
             self._known,
         )
-        problem = Problem(model, inference, imports, aim, wishes, sizes)
+        fates = Fates(to) if self.fates is None or self.fates.to != to else self.fates
+        problem = Problem(model, inference, imports, aim, wishes, sizes, fates)
         problem.state()
         price(problem)
         sites = {node: site_of(node) for node in nodes}

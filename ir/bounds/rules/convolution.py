@@ -11,8 +11,8 @@ import numpy as np
 from castsmith.ir.bounds.interval import Ends, Interval, flags, joined_along, products, with_bounds
 from castsmith.ir.bounds.rounding import Array, summed
 from castsmith.ir.bounds.rules.linear import product_error
-from castsmith.ir.bounds.step import Rule, Step, UnknownRangeError
-from castsmith.ir.bounds.sums import Matrix, product_with, require_finite
+from castsmith.ir.bounds.step import Rule, Step, UnknownRangeError, require_finite
+from castsmith.ir.bounds.sums import Matrix, product_with
 
 
 def convolve(step: Step) -> Interval:

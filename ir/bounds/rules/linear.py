@@ -24,8 +24,9 @@ from castsmith.ir.bounds.interval import (
     with_bounds,
 )
 from castsmith.ir.bounds.rounding import Array, sum_error, summed, vanished, with_slack
-from castsmith.ir.bounds.step import LENGTHS, LONGEST, Rule, Step, UnknownRangeError
-from castsmith.ir.bounds.sums import Matrix, ball_product, box_product, is_large, require_finite
+from castsmith.ir.bounds.step import LENGTHS, LONGEST, Rule, Step, UnknownRangeError, require_finite
+from castsmith.ir.bounds.sums import Layout, Product, Sums, ball_product, box_product
+from castsmith.ir.bounds.weights import Weights
 
 _ROWS = 64
 """Rows of an operand that are followed one by one."""
@@ -37,31 +38,33 @@ def product_error(size: Array, count: int, dtype: DataType | None) -> Array:
         return np.nan_to_num(size * sum_error(count + 1, dtype), nan=0.0, posinf=0.0) + vanished(count, dtype)
 
 
-def _bounded_product(step: Step, low: Array, high: Array, weights: Matrix) -> Ends:
-    """Bounds of x @ W in the type of the result, for x in [low, high] (rows, k or 1) and a constant W (k, n)."""
-    k, n = weights.shape
-    if low.shape[1] not in (1, k) or not n:
+def _product_with_box(low: Array, high: Array, layout: Layout) -> Product[Sums]:
+    """Sums of x @ W, for x in [low, high] (rows, k or 1) and a constant W (k, n)."""
+    if low.shape[1] not in (1, layout.k) or not layout.n:
         raise UnknownRangeError
-    least, most, size = box_product(low, high, weights)
-    error = product_error(size, k, step.dtypes[0])
-    return summed(least - error, most + error, size, step.dtypes[0])
+    return box_product(low, high, layout)
+
+
+def _in_box(step: Step, found: Sums, count: int) -> Ends:
+    """Bounds of sums of products in the type of the result."""
+    error = product_error(found.size, count, step.dtypes[0])
+    return summed(found.least - error, found.most + error, found.size, step.dtypes[0])
 
 
 def matmul(step: Step, *, constant: bool = True) -> Interval:
     """a @ b; constant: the elements of a constant operand count, not only its interval."""
-    a, b = step.input(0), step.input(1)
-    right = step.array(1) if constant else None
-    if a.dims is None and right is not None and right.ndim == 2:
-        return _by_weights(step, as_rows(a), right, step.dims[0], b)
-    if a.dims is None or b.dims is None or not a.dims or not b.dims:
+    left, right = (step.weights(index) if constant else None for index in range(2))
+    a, b = (step.input(index).dims if each is None else step.dims_of(index) for index, each in enumerate((left, right)))
+    if a is None and right is not None:
+        return _by_weights(step, as_rows(step.input(0)), right, step.dims[0], 1)
+    if not a or not b:
         raise UnknownRangeError
-    dims = step.merged(_matmul_dims(a.dims, b.dims))
-    if right is not None and len(b.dims) == 2:
-        return _by_weights(step, a, right, dims, b)
-    left = step.array(0) if constant else None
-    if left is not None and len(a.dims) == 2 and len(b.dims) >= 2:
-        return _weights_first(step, b, left, dims, a)
-    return _of_two(step, a, b, dims)
+    dims = step.merged(_matmul_dims(a, b))
+    if right is not None and len(b) == 2:
+        return _by_weights(step, step.input(0), right, dims, 1)
+    if left is not None and len(a) == 2 and len(b) >= 2:
+        return _weights_first(step, left, dims)
+    return _of_two(step, step.input(0), step.input(1), dims)
 
 
 def as_rows(x: Interval) -> Interval:
@@ -77,30 +80,31 @@ def _matmul_dims(a: Dims, b: Dims) -> Dims:
     return (*batch, *rows, *columns)
 
 
-def _by_weights(
-    step: Step,
-    x: Interval,
-    weights: Matrix,
-    dims: Dims | None,
-    stored: Interval,
-) -> Interval:
-    """x @ W for a constant W (k, n)."""
-    k, n = weights.shape
-    if not _is_finite(stored):
-        require_finite(weights)
+def _by_weights(step: Step, x: Interval, weights: Weights, dims: Dims | None, index: int) -> Interval:
+    """x @ W for a constant W (k, n), the operand number `index`."""
+    layout = weights.layout
     low, high = x.low, x.high
     if math.prod(low.shape[:-1]) > _ROWS:
         low, high = joined_along(x, range(low.ndim - 1))
-    lead = low.shape[:-1]
-    if x.ball is not None and is_large(weights) and _is_no_narrower(x, x.ball, k):
-        most = np.full((math.prod(lead), n), np.inf)
-        least = -most
-    else:
-        least, most = _bounded_product(step, low.reshape(-1, low.shape[-1]), high.reshape(-1, high.shape[-1]), weights)
+    lead, n = low.shape[:-1], layout.n
+    box = ball = None
+    if x.ball is None or not layout.is_large or not _is_no_narrower(x, x.ball, layout.k):
+        box = _product_with_box(low.reshape(-1, low.shape[-1]), high.reshape(-1, high.shape[-1]), layout)
     if x.ball is not None:
-        least, most = _by_norm(step, x.ball, weights, least, most)
+        ball = ball_product(x.ball, layout)
+    weights.compute(*(each for each in (box, ball) if each is not None))
+    stored = step.input(index)
+    if not _is_finite(stored):
+        require_finite(weights.elements())
+    most = np.full((math.prod(lead), n), np.inf)
+    least, most = (-most, most) if box is None else _in_box(step, box.result, layout.k)
+    if ball is not None:
+        (lows, highs), size = ball.result
+        error = product_error(size, layout.k + 3, step.dtypes[0])
+        least, most = np.maximum(least, lows - error), np.minimum(most, highs + error)
     if x.weights_axis is not None and x.weights_axis == len(x.dims or ()) - 1:
-        least, most = convex(step, weights.min(axis=0), weights.max(axis=0), k, least, most)
+        held = weights.elements()
+        least, most = convex(step, held.min(axis=0), held.max(axis=0), layout.k, least, most)
     nan = x.nan or x.infinite
     shape = (*lead, n) if dims is None or len(dims) >= len(lead) + 1 else (n,)
     return step.result(least.reshape(shape), most.reshape(shape), dims, x, stored, nan=nan)
@@ -116,13 +120,6 @@ def _is_no_narrower(x: Interval, ball: Ball, k: int) -> bool:
     return bool((half >= ball.radius * np.abs(np.broadcast_to(ball.scale, (k,))) / 2).all())
 
 
-def _by_norm(step: Step, ball: Ball, weights: Matrix, least: Array, most: Array) -> Ends:
-    """Bounds by Cauchy-Schwarz: scale * v + offset, with the norm of v bounded."""
-    (low, high), size = ball_product(ball, weights)
-    error = product_error(size, weights.shape[0] + 3, step.dtypes[0])
-    return np.maximum(least, low - error), np.minimum(most, high + error)
-
-
 def convex(step: Step, low: Array, high: Array, count: int, least: Array, most: Array) -> Ends:
     """Bounds of weights that sum up to at most 1, times rows in [low, high]."""
     low, high = np.minimum(low.astype(np.float64), 0), np.maximum(high.astype(np.float64), 0)
@@ -131,20 +128,17 @@ def convex(step: Step, low: Array, high: Array, count: int, least: Array, most: 
         return np.maximum(least, low * margin - error), np.minimum(most, high * margin + error)
 
 
-def _weights_first(
-    step: Step,
-    x: Interval,
-    weights: Matrix,
-    dims: Dims | None,
-    stored: Interval,
-) -> Interval:
+def _weights_first(step: Step, weights: Weights, dims: Dims | None) -> Interval:
     """W @ x for a constant W (m, k)."""
-    if not _is_finite(stored):
-        require_finite(weights)
+    x, turned = step.input(1), weights.transposed
     low, high = joined_along(x, [*range(x.low.ndim - 2), x.low.ndim - 1])
-    ends = _bounded_product(step, low.reshape(1, -1), high.reshape(1, -1), weights.T)
+    product = _product_with_box(low.reshape(1, -1), high.reshape(1, -1), turned.layout)
+    turned.compute(product)
+    stored = step.input(0)
+    if not _is_finite(stored):
+        require_finite(weights.elements())
     lead = (1,) * (len(x.dims or ()) - 2)
-    low, high = (each.reshape((*lead, -1, 1)) for each in ends)
+    low, high = (each.reshape((*lead, -1, 1)) for each in _in_box(step, product.result, turned.layout.k))
     return step.result(low, high, dims, x, stored, nan=x.nan or x.infinite)
 
 
@@ -205,22 +199,25 @@ def transposed(x: Interval) -> Interval:
 
 def gemm(step: Step) -> Interval:
     """alpha A' B' + beta C."""
-    a, b = step.input(0), step.input(1)
+    a, weights = step.input(0), step.weights(1)
     alpha, beta = step.float("alpha", 1.0), step.float("beta", 1.0)
-    a, b = (as_rows(each) if each.dims is None else each for each in (a, b))
+    a = as_rows(a) if a.dims is None else a
     if step.int("transA", 0):
         a = transposed(a)
-    weights = step.array(1)
     dtype = step.dtypes[0]
     rows = None if a.dims is None else a.dims[0]
+    bare = replace(step, dims=[None])
     if weights is not None:
-        matrix = weights.T if step.int("transB", 0) else weights
-        columns = matrix.shape[1]
-        product = _by_weights(replace(step, dims=[None]), a, matrix, (rows, columns), b)
+        matrix = weights.transposed if step.int("transB", 0) else weights
+        columns = matrix.layout.n
+        product = _by_weights(bare, a, matrix, (rows, columns), 1)
+        b = step.input(1)
     else:
+        b = step.input(1)
+        b = as_rows(b) if b.dims is None else b
         right = transposed(b) if step.int("transB", 0) else b
         columns = (right.dims or (None, None))[-1]
-        product = _of_two(replace(step, dims=[None]), a, right, (rows, columns))
+        product = _of_two(bare, a, right, (rows, columns))
     dims = step.merged((rows, columns))
     low, high = products((product.low, product.high), (np.asarray(alpha), np.asarray(alpha)))
     given = [product]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import onnx
@@ -14,7 +15,7 @@ from onnx_ir import DataType
 
 import castsmith
 from castsmith.cli.main import main
-from castsmith.ir.bounds import analysis
+from castsmith.ir.bounds import reading, sums
 from castsmith.ir.errors import ModelError
 from castsmith.ir.io import loading, saving
 from castsmith.ir.io import streaming as pieces
@@ -110,24 +111,61 @@ def test_a_float8_weight_is_lowered_where_it_lies(tmp_path: Path, data: str | No
     assert range_of(tensor) is None or data is None
 
 
-def test_convert_reads_weights_in_a_data_file_in_pieces_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, array = tmp_path / "a.onnx", RNG.normal(0, 1e-3, (10, 100)).astype(np.float32)
-    text = '<ir_version: 10, opset_import: ["": 21]> g (float[10,100] x) => (float[10,100] y) { y = Mul (x, w) }'
-    model = onnx.parser.parse_model(text)
-    model.graph.initializer.append(numpy_helper.from_array(array, "w"))
+_PRODUCTS = """<ir_version: 10, opset_import: ["": 21]> g (float[20,24] x) => (float[20,24] y) {
+    n = LayerNormalization (x, scale)
+    a = MatMul (n, w)
+    b = Gemm <transB = 1> (n, v)
+    c = Gemm (a, u, b)
+    d = MatMul (t, c)
+    z = Tanh (d)
+    e = MatMul (z, s)
+    y = Mul (e, p)
+}"""
+
+
+@pytest.mark.parametrize("largest", [0, 1 << 22])
+def test_convert_reads_each_weight_in_a_data_file_twice(
+    largest: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once for its bounds, those of the product with it and what rounding loses, and once when it is written."""
+    path, model = tmp_path / "a.onnx", onnx.parser.parse_model(_PRODUCTS)
+    shapes = {"w": (24, 24), "v": (24, 24), "u": (24, 24), "t": (20, 20), "s": (24, 24), "p": (20, 24)}
+    arrays = {name: RNG.normal(0, 1e-3, shape).astype(np.float32) for name, shape in shapes.items()}
+    arrays["scale"] = RNG.normal(1, 0.1, 24).astype(np.float32)
+    model.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in arrays.items())
+    expected = castsmith.convert(model, to="float16").model
     castsmith.save(model, path, external_data="a.data")
 
     def whole_weight(tensor: StoredTensor) -> NDArray[np.generic]:
         raise AssertionError(tensor.name)
 
+    def counted(file: IO[bytes], data: NDArray[np.uint8], offset: int) -> int:
+        times[offset : offset + data.size] += 1
+        return read(file, data, offset)
+
+    read, times = vars(pieces)["_read_into"], np.zeros((tmp_path / "a.data").stat().st_size, int)
     loaded = castsmith.load(path)
-    monkeypatch.setattr(analysis, "_READ", 16)
+    monkeypatch.setattr(reading, "_READ", 30)
+    monkeypatch.setattr(sums, "_LARGE", largest)
     monkeypatch.setattr(StoredTensor, "numpy", whole_weight)
+    monkeypatch.setattr(pieces, "_read_into", counted)
     castsmith.save(castsmith.convert(loaded, to="float16").model, tmp_path / "b.onnx")
     monkeypatch.undo()
-    made = array_of(castsmith.load(tmp_path / "b.onnx"))
-    assert made.dtype == np.float16
-    np.testing.assert_array_equal(made, array.astype(np.float16))
+    for tensor in filter(None, (value.const_value for value in castsmith.load(path).graph.initializers.values())):
+        if isinstance(tensor, StoredTensor):
+            start = tensor.offset or 0
+            assert set(times[start : start + tensor.nbytes]) == {2}, tensor.name
+            times[start : start + tensor.nbytes] = 0
+    assert not times.any()
+    made = castsmith.load(tmp_path / "b.onnx").graph.initializers
+    for name, value in expected.graph.initializers.items():
+        tensor, wanted = made[name].const_value, value.const_value
+        assert tensor is not None
+        assert wanted is not None
+        assert (tensor.dtype, tensor.tobytes()) == (wanted.dtype, wanted.tobytes())
+    assert {name: value.dtype for name, value in made.items() if name in shapes} == dict.fromkeys(
+        shapes, DataType.FLOAT16
+    )
 
 
 def test_onnx_ir_can_save_what_was_loaded(tmp_path: Path) -> None:

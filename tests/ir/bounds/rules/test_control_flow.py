@@ -13,8 +13,8 @@ import onnx_ir
 import pytest
 
 from castsmith import bounds
-from castsmith.ir.bounds import analysis
-from castsmith.ir.bounds.analysis import interval_of_tensor
+from castsmith.ir.bounds import reading
+from castsmith.ir.bounds.reading import interval_of_tensor
 from castsmith.ir.bounds.report import Bounds
 
 
@@ -171,7 +171,7 @@ def test_an_input_with_a_default_keeps_it_or_has_the_declared_range_too() -> Non
 def test_of_a_large_constant_the_ends_of_each_column_are_known(
     dtype: Any, special: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(analysis, "_READ", 11)
+    monkeypatch.setattr(reading, "_READ", 11)
     array = np.arange(12).reshape(2, 2, 3).astype(dtype) - dtype(4)
     if special is not None and array.dtype.kind == "f":
         array[1, 0, 1] = special
@@ -183,11 +183,11 @@ def test_of_a_large_constant_the_ends_of_each_column_are_known(
     kind = array.dtype.kind == "f"
     assert made.nan is bool(special is not None and np.isnan(special) and kind)
     assert made.infinite is bool(special is not None and np.isinf(special) and kind)
-    monkeypatch.setattr(analysis, "_WIDEST", 2)
+    monkeypatch.setattr(reading, "_WIDEST", 2)
     joint = interval_of_tensor(onnx_ir.tensor(array))
     assert (joint.least, joint.greatest, joint.low.size) == (clean.min(), clean.max(), 1)
     assert (joint.nan, joint.infinite, joint.dims) == (made.nan, made.infinite, made.dims)
-    monkeypatch.setattr(analysis, "_READ", 12)
+    monkeypatch.setattr(reading, "_READ", 12)
     whole = interval_of_tensor(onnx_ir.tensor(array))
     assert (whole.low.reshape(-1, 3) == clean).all()
     assert (whole.high.reshape(-1, 3) == clean).all()
