@@ -62,6 +62,7 @@ class Builder:
         flat_look_up: Look up with GatherElements on a flat index instead of with Gather, from opset 14 on.
         bitwise: BitwiseAnd of uint8 and int32 may be used, from opset 18 on.
         chooses_bytes: Where of uint8 may be used.
+        doubles: Operators on double are computed in double, each rounded by itself.
     """
 
     def __init__(
@@ -71,8 +72,9 @@ class Builder:
         flat_look_up: bool = False,
         bitwise: bool = True,
         chooses_bytes: bool = True,
+        doubles: bool = False,
     ) -> None:
-        self.bitwise, self.chooses_bytes = bitwise, chooses_bytes
+        self.bitwise, self.chooses_bytes, self.doubles = bitwise, chooses_bytes, doubles
         self.nodes: list[onnx_ir.Node] = []
         self._constant_home = constant_home
         self._flat_look_up = flat_look_up

@@ -95,7 +95,7 @@ class Target:
         wrong_casts: Casts that it computes differently from the schema.
         sequence_operators: Operators outside the common set that encodings may use, and the first opset of each.
         as_written: Evidence that each operator is computed by itself and rounded to its type, never contracted or
-            re-associated with others; empty if that is false or unknown.
+            re-associated with others; empty if that is false or unknown. Doubles are then rounded by sums.
         hazards: Changes that its optimizer makes to arithmetic, by name, with descriptions.
         probed: The operators whose kernels were measured.
         domains: Domains of custom operators that the target supports itself, such as those of QONNX.

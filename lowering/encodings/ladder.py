@@ -1,7 +1,7 @@
 """Encoding and rounding in place by ordinary arithmetic, for opsets before BitCast.
 
-A float is rounded by sums, a double by a ladder of products of powers of two. The code of a rounded number follows
-from its logarithm.
+A number is rounded by sums, or by a ladder of products of powers of two if it is a double that may be computed in
+float. The code of a rounded number follows from its logarithm.
 """
 
 from __future__ import annotations
@@ -22,10 +22,9 @@ from castsmith.numerics.errors import present, require
 from castsmith.numerics.types import ElementType, Specials, element_type
 
 _FLOAT_TOP = 127
-_MANTISSA_BITS = 23
 _SCALE = 2.0**24
 """Divides numbers above 1 of a format whose range is that of float, so that no intermediate result overflows."""
-_BARRIER = 2.0**125
+_BARRIER = {DataType.FLOAT: 2.0**125, DataType.DOUBLE: 2.0**1000}
 """Larger than any intermediate result."""
 _BULGE = 1 - 1 / math.log(2) - math.log2(math.log(2))
 """The most by which log2(1 + f) exceeds f: 0.0861, at f = 0.443."""
@@ -106,10 +105,11 @@ def _to_the_grid(build: Builder, magnitude: onnx_ir.Value, row: ElementType) -> 
     Infinity, and floats that are far beyond the largest, give any number or NaN.
     """
     require(magnitude.dtype in (DataType.FLOAT, DataType.DOUBLE), f"rounding of {magnitude.dtype} by arithmetic")
-    if magnitude.dtype == DataType.DOUBLE:
+    is_double = magnitude.dtype == DataType.DOUBLE
+    if is_double and not build.doubles:
         # A runtime that computes double in float rounds twice on a ladder, and would give anything by sums.
         return to_the_grid(build, magnitude, row)
-    if top_exponent(row) < _FLOAT_TOP:
+    if is_double or top_exponent(row) < _FLOAT_TOP:
         return _by_sums(build, magnitude, row)
     large = build.op("Greater", magnitude, 1.0)
     less = build.op("Where", large, 1 / _SCALE, 1.0, dtype=DataType.FLOAT)
@@ -118,12 +118,12 @@ def _to_the_grid(build: Builder, magnitude: onnx_ir.Value, row: ElementType) -> 
 
 
 def _by_sums(build: Builder, a: onnx_ir.Value, row: ElementType) -> onnx_ir.Value:
-    """Round the float a, at least 0, to a multiple of the step of its binade.
+    """Round the number a, at least 0, to a multiple of the step of its binade.
 
-    With p mantissa bits, s = (2**(23 - p) + 1) a is a multiple of the step, and s - a lies in a binade in which that
-    step is the last bit of a float: the difference is rounded as a should be, and s less the difference is the result.
-    Where a is subnormal in the format, a constant of that binade replaces s. Ties go to even because s is an even
-    number of steps then.
+    With p mantissa bits, and 23 in a float, s = (2**(23 - p) + 1) a is a multiple of the step, and s - a lies in a
+    binade in which that step is the last bit of a float: the difference is rounded as a should be, and s less the
+    difference is the result. Where a is subnormal in the format, a constant of that binade replaces s. Ties go to even
+    because s is an even number of steps then.
 
         e4m3fn, p 3, where floats of the size of s - a have steps of 0.125, as those of the size of a have in e4m3fn:
 
@@ -132,9 +132,9 @@ def _by_sums(build: Builder, a: onnx_ir.Value, row: ElementType) -> onnx_ir.Valu
 
     Max keeps a compiler from contracting the product with the difference, Min from cancelling s against (s - a).
     """
-    shift = 2.0 ** (_MANTISSA_BITS - row.mantissa_bits)
+    shift = 2.0 ** (element_type(dtype_of(a)).mantissa_bits - row.mantissa_bits)
     s = build.op("Max", build.op("Mul", a, shift + 1), 1.5 * shift * 2.0**row.min_exponent)
-    return build.op("Sub", s, build.op("Min", build.op("Sub", s, a), _BARRIER))
+    return build.op("Sub", s, build.op("Min", build.op("Sub", s, a), _BARRIER[dtype_of(a)]))
 
 
 def to_the_grid(

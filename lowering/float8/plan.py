@@ -136,6 +136,7 @@ class Plan:
     flat_look_up: bool = False
     bitwise: bool = True
     chooses_bytes: bool = True
+    doubles: bool = False
     moves: dict[onnx_ir.Node, NodeItem] = field(default_factory=dict[onnx_ir.Node, NodeItem])
     expansions: dict[onnx_ir.Node, Expansion] = field(default_factory=dict[onnx_ir.Node, Expansion])
     constants: dict[tuple[str, tuple[int, ...], bytes], onnx_ir.Value] = field(
@@ -180,9 +181,14 @@ def make_plan(session: Session, target: Target, coded: frozenset[DataType], sequ
     flat_look_up = target.sequence_operators.get("GatherElements", opset + 1) <= opset
     newest, masked = target.newest_opset, (DataType.UINT8, DataType.INT32)
     bitwise = newest >= _BITWISE and all(target.has_kernel("BitwiseAnd", dtype, newest) for dtype in masked)
-    chooses_bytes = target.has_kernel("Where", DataType.UINT8, min(opset, newest))
     plan = Plan(
-        Context(types, coded, chosen, opset), new_opset, hazards, flat_look_up, bitwise, chooses_bytes=chooses_bytes
+        Context(types, coded, chosen, opset),
+        new_opset,
+        hazards,
+        flat_look_up,
+        bitwise,
+        chooses_bytes=target.has_kernel("Where", DataType.UINT8, min(opset, newest)),
+        doubles=bool(target.as_written),
     )
     for node in touching:
         if node in expanding:
@@ -234,7 +240,13 @@ def _drop_unused_codes(plan: Plan, codes: onnx_ir.Value) -> None:
 
 def _expand(plan: Plan, node: onnx_ir.Node, expand: Expand) -> str | None:
     """Return the expansion of the node, or the reason for a refusal."""
-    build = Builder(plan.share, flat_look_up=plan.flat_look_up, bitwise=plan.bitwise, chooses_bytes=plan.chooses_bytes)
+    build = Builder(
+        plan.share,
+        flat_look_up=plan.flat_look_up,
+        bitwise=plan.bitwise,
+        chooses_bytes=plan.chooses_bytes,
+        doubles=plan.doubles,
+    )
     before = node_item(node, plan.types)
     try:
         output = expand(build, node, plan.context)

@@ -120,7 +120,7 @@ def _rounded(found: _Wrong, target: Target) -> Replacement | str:
     if found.opset < since:
         return f"{casts}, and rounding before it needs {operator}: raise the opset from {found.opset} to {since}"
     constants: list[onnx_ir.Value] = []
-    build = Builder(new_constants(constants, f"{found.node.outputs[0].name}_"))
+    build = Builder(new_constants(constants, f"{found.node.outputs[0].name}_"), doubles=bool(target.as_written))
     rounded = round_in_place(build, wide(build, found.x), found.to, NarrowPolicy())
     y = build.cast(build.cast(rounded, DataType.FLOAT), found.to)
     y.name = found.node.outputs[0].name

@@ -153,7 +153,7 @@ def _round_results(
 ) -> Rewrite:
     """Round the node's results, or the operand of a cast, to the values of the type."""
     constants: list[onnx_ir.Value] = []
-    build = Builder(shared or new_constants(constants))
+    build = Builder(shared or new_constants(constants), doubles=bool(target.as_written))
     if node.op_type in CASTS:
         x = node.inputs[0]
         x = present(x, "the operand")
@@ -184,7 +184,7 @@ def _rounded(build: Builder, x: onnx_ir.Value, dtype: DataType, functions: Funct
     """Return the number rounded to the type, in float; with functions by one call."""
     if functions is None:
         return build.cast(round_in_place(build, x, dtype, NarrowPolicy()), DataType.FLOAT)
-    inner = Builder(new_constants([]))
+    inner = Builder(new_constants([]), doubles=build.doubles)
     y = inner.cast(round_in_place(inner, x, dtype, NarrowPolicy()), DataType.FLOAT)
     build.nodes += functions.wrap(f"round_to_{type_name(dtype)}", tuple(inner.nodes), y)
     return build.nodes[-1].outputs[0]

@@ -64,6 +64,7 @@ def sequence_model(
     opset: int,
     *,
     flat_look_up: bool = True,
+    doubles: bool = False,
     shape: Sequence[str | int] = ("N",),
 ) -> onnx.ModelProto:
     """A model of one input x of any length and one output y, which `write` makes of it."""
@@ -76,7 +77,7 @@ def sequence_model(
         return constants[-1]
 
     x = onnx_ir.val("x", source, shape)
-    build = Builder(home, flat_look_up=flat_look_up)
+    build = Builder(home, flat_look_up=flat_look_up, doubles=doubles)
     y = write(build, x)
     y.name = "y"
     graph = onnx_ir.Graph(

@@ -35,10 +35,12 @@ CASES = [
 INTEGERS = [t for t in NUMERIC_TYPES if t.is_integer() and t.bitwidth >= 8]
 
 
-def assert_encodes(values: Array, to: DataType, sequence: Encoding, policy: NarrowPolicy, opset: int):
+def assert_encodes(
+    values: Array, to: DataType, sequence: Encoding, policy: NarrowPolicy, opset: int, *, doubles: bool = False
+):
     """The sequence gives the codec's codes; without BitCast NaN gives the positive NaN code."""
     source = DataType.from_numpy(values.dtype)
-    model = sequence_model(lambda build, x: encode(build, x, to, policy, sequence), source, opset)
+    model = sequence_model(lambda build, x: encode(build, x, to, policy, sequence), source, opset, doubles=doubles)
     expected = encode_array(values, to, policy)
     if sequence not in NEEDS_BITCAST and source.is_floating_point():
         with np.errstate(invalid="ignore"):
@@ -68,7 +70,9 @@ class TestEncode:
         assert_encodes(patterns.all_patterns(source), to, sequence, NarrowPolicy(saturate, opset), opset)
 
     def test_double_rounds_once(self, sequence: Encoding, opset: int, to: DataType, saturate: bool):
-        assert_encodes(patterns.float64_around(to), to, sequence, NarrowPolicy(saturate, opset), opset)
+        values, policy = patterns.float64_around(to), NarrowPolicy(saturate, opset)
+        for doubles in (False, True):
+            assert_encodes(values, to, sequence, policy, opset, doubles=doubles)
 
     def test_integers_and_bool(self, sequence: Encoding, opset: int, to: DataType, saturate: bool):
         for source in INTEGERS:

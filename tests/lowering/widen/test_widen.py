@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from pathlib import Path
 
@@ -42,13 +43,14 @@ SIGNED = [dtype for dtype, row in ELEMENT_TYPES.items() if 4 <= row.bits <= 16 a
 @pytest.mark.parametrize("to", SIGNED)
 @pytest.mark.parametrize(("saturate", "opset"), [(True, 19), (True, 24), (False, 24)])
 def test_rounding_in_place(to: DataType, saturate: bool, opset: int):
+    policy = NarrowPolicy(saturate, opset)
     around = [patterns.float32_around(to, 20), patterns.float64_around(to)] if to.bitwidth == 8 else []
     for values in (*SOURCES[:2], *around):
         source = DataType.from_numpy(values.dtype)
         codes = cast(values, to, saturate=saturate, opset=28 if to.bitwidth < 8 else opset)
         expected = np.where(np.isnan(values), values, cast(codes, source))
-        model = sequence_model(lambda b, x: round_in_place(b, x, to, NarrowPolicy(saturate, opset)), source, 24)
-        for level in LEVELS:
+        for doubles, level in itertools.product({False, source == DataType.DOUBLE}, LEVELS):
+            model = sequence_model(lambda b, x: round_in_place(b, x, to, policy), source, 24, doubles=doubles)
             (got,) = run(session(model, level), {"x": values})
             bits = f"u{values.itemsize}"
             same = (got.view(bits) == expected.view(bits)) | (np.isnan(got) & np.isnan(expected))
