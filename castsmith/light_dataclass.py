@@ -1,13 +1,13 @@
 """Dataclasses that are quick to define.
 
 `dataclasses.dataclass` compiles up to seven methods of each class while a module is imported, which takes longer than
-the rest of most modules. Here the same class compiles its `__init__` with its first instance, and nothing else. Public
-classes are made by `dataclasses`, whose signatures tools for documentation read.
+the rest of most modules. Here the same class compiles its `__init__` with its first instance, and nothing else.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Callable
 from functools import partial
 from operator import attrgetter
@@ -21,7 +21,7 @@ _Class = TypeVar("_Class", bound=type)
 def light_dataclass(cls: _Class, /) -> _Class: ...
 @overload
 def light_dataclass(
-    *, frozen: bool = False, eq: bool = True, slots: bool = False, kw_only: bool = False
+    *, frozen: bool = False, eq: bool = True, repr: bool = True, slots: bool = False, kw_only: bool = False
 ) -> Callable[[_Class], _Class]: ...
 @dataclass_transform(field_specifiers=(dataclasses.field,))
 def light_dataclass(cls: Any = None, /, **options: bool) -> Any:
@@ -29,14 +29,18 @@ def light_dataclass(cls: Any = None, /, **options: bool) -> Any:
     return partial(_defined, **options) if cls is None else _defined(cls)
 
 
-def _defined(cls: Any, /, *, frozen: bool = False, eq: bool = True, **options: bool) -> Any:
+def _defined(cls: Any, /, *, frozen: bool = False, eq: bool = True, repr: bool = True, **options: bool) -> Any:
     own: dict[str, Any] = {**vars(cls)}
     if not cls.__doc__:
         cls.__doc__ = cls.__name__  # otherwise the standard library finds the signature
     frozen_base = any(getattr(each, "__dataclass_params__", _Params).frozen for each in cls.__mro__[1:])
     cls = dataclasses.dataclass(init=False, repr=False, eq=False, frozen=frozen_base, **options)(cls)
     cls.__dataclass_params__.frozen = frozen
-    methods: dict[str, Any] = {"__init__": _first_init(cls), "__repr__": _repr}
+    methods: dict[str, Any] = {"__init__": _first_init(cls), "__signature__": _Signature(cls)}
+    if "__init__" in own:
+        del methods["__signature__"]
+    if repr:
+        methods["__repr__"] = _repr
     if eq:
         compared = _compared(cls)
         methods["__eq__"] = _eq(compared)
@@ -95,6 +99,26 @@ def _compiled_init(cls: Any) -> Callable[..., None]:
     init = made["__init__"]
     init.__qualname__ = f"{cls.__qualname__}.__init__"
     return init
+
+
+class _Signature:
+    """The signature of a class, for `inspect.signature` and `help`, made when it is asked for."""
+
+    def __init__(self, cls: Any) -> None:
+        self._cls = cls
+
+    def __get__(self, instance: object, cls: type) -> inspect.Signature:
+        if cls is not self._cls:
+            raise AttributeError("__signature__")  # of a class derived from it, whose constructor may be another
+        missing: Any = dataclasses.MISSING
+        made = list[inspect.Parameter]()
+        for each in sorted(dataclasses.fields(self._cls), key=lambda each: bool(each.kw_only)):
+            required = each.default is missing and each.default_factory is missing
+            default = inspect.Parameter.empty if required else ... if each.default is missing else each.default
+            kind = inspect.Parameter.KEYWORD_ONLY if each.kw_only else inspect.Parameter.POSITIONAL_OR_KEYWORD
+            if each.init:
+                made.append(inspect.Parameter(each.name, kind, default=default, annotation=each.type))
+        return inspect.Signature(made, return_annotation=None)
 
 
 def _compared(cls: Any) -> Callable[[Any], tuple[Any, ...]]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import Field, field, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
 
@@ -264,7 +264,7 @@ def text_info(text: str, metavar: str | None = None, *, optional: bool = False) 
     return OptionInfo(text, partial(_text, optional=optional), metavar=metavar)
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Options:
     """The options of `optimize`, checked: `castsmith.optimize(model, storage="byte")` takes each by its name.
 

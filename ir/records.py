@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any, Self
 
 import onnx_ir
@@ -33,7 +33,7 @@ class Severity(enum.Enum):
     ERROR = "error"
 
 
-@dataclass(frozen=True, slots=True)
+@light_dataclass(frozen=True, slots=True)
 class Site:
     """A place in a model.
 
@@ -219,7 +219,7 @@ def _items(given: str | Item | Sequence[Item]) -> tuple[Item, ...]:
     return (given,) if isinstance(given, NodeItem | ValueItem | TextItem) else tuple(given)
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@light_dataclass(frozen=True, slots=True)
 class Rewrite:
     """One change: the nodes and values removed and made, why, by which rule, and how exact.
 
@@ -282,7 +282,7 @@ class Rewrite:
         return items_text(self.made)
 
 
-@dataclass(frozen=True, slots=True)
+@light_dataclass(frozen=True, slots=True)
 class Refusal:
     """A change that a rule would have made except for `reason`.
 
@@ -301,7 +301,7 @@ class Refusal:
     witness: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@light_dataclass(frozen=True, slots=True)
 class Diagnostic:
     """A finding about a model.
 
@@ -326,7 +326,7 @@ class Diagnostic:
     follows: int | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass
+@light_dataclass
 class Records:
     """The records of one or several passes, in the order in which they were made.
 
@@ -346,7 +346,7 @@ class Records:
         self.diagnostics += other.diagnostics
 
 
-@dataclass
+@light_dataclass
 class RewriteResult(onnx_ir.passes.PassResult):
     """An onnx_ir PassResult that carries the records of the pass.
 

@@ -19,7 +19,7 @@ lowerings are called in the order of the graph during inference, when the types 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, cast
 
 import onnx.defs
@@ -150,7 +150,7 @@ class Offers:
         detach(build.nodes)
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class LowerCustom(SessionPass):
     """Replace operators of other domains by their lowerings.
 

@@ -6,7 +6,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -34,7 +34,7 @@ How = Literal["proven", "measured", "unknown"]
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@light_dataclass(frozen=True, slots=True)
 class Bound:
     """Bounds of the elements of one value.
 

@@ -6,7 +6,7 @@ Those of the main graph correspond by name, those of subgraphs and functions by 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import onnx_ir
 
@@ -17,7 +17,7 @@ from castsmith.light_dataclass import light_dataclass
 # One difference between two models, as plain data.
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Change:
     """One difference between two models.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from onnx_ir import DataType
 
@@ -70,7 +70,7 @@ class WrongFusion:
     how: str
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Target:
     """One runtime, as its file describes it.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from castsmith.ir.notebook import notebook_html
 from castsmith.ir.records import NodeItem, Site, item_text
@@ -41,7 +41,7 @@ class Mismatch:
         return "" if self.nodes[1] is None else item_text(self.nodes[1])
 
 
-@dataclass
+@light_dataclass
 class Verdict:
     """The result of comparing two models. It is true exactly if they are equal: `assert castsmith.verify(a, b)`.
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -141,7 +140,7 @@ Rank = int | None
 """The number of dimensions; None if unknown."""
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class PromotionRules:
     """The attributes of ConvertPromoteTypes with its defaults, and two options of Castsmith.
 

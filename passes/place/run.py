@@ -17,7 +17,7 @@ becomes
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import onnx_ir
 
@@ -49,7 +49,7 @@ _ROUNDS = 8
 """Largest number of rounds: a cast moved out of a branch may move on, and release the next; each round saves casts."""
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class PlaceCasts(SessionPass):
     """Move casts across moves of elements to where they cost least.
 

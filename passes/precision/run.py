@@ -16,7 +16,7 @@ becomes
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import cast
 
 import onnx_ir
@@ -97,7 +97,7 @@ def _any(_: str, value: object) -> object:
     return value
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class ConvertPrecision(RewritePass):
     """Convert the nodes of a model to another floating-point precision.
 

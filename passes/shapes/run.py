@@ -20,7 +20,7 @@ becomes
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 
 import numpy as np
@@ -60,7 +60,7 @@ _LEARNING = 4
 """Rounds of inference with the facts that the uses of dimensions give."""
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class FoldShapes(SessionPass):
     """Fold arithmetic on shapes and small integers.
 

@@ -15,7 +15,7 @@ becomes
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from typing import cast
 
@@ -60,7 +60,7 @@ NAME = "simplify-casts"
 _OPERATORS = SEEING_THROUGH | CASTS
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class SimplifyCasts(SessionPass):
     """Remove casts without effect, collapse exact chains, and merge equal casts; CastLike becomes Cast.
 
