@@ -14,7 +14,7 @@ them. A node whose operator has no schema conforms, and so do attributes that it
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -212,7 +212,7 @@ Scope = onnx_ir.Graph | onnx_ir.Function
 
 _TEXT = (str, type(None))
 
-_GRAPHS = 33
+DEEPEST_GRAPHS = 33
 """Largest nesting depth of graphs: protobuf reads no file with deeper ones."""
 
 _LEVELS = 100
@@ -238,7 +238,7 @@ def require_sound(model: onnx_ir.Model, place: str, *, sort: bool = False) -> No
             not to be sorted or form a cycle, or functions call themselves.
     """
     if model.functions:
-        _require_calls_end(model, place)
+        require_calls_end(model, place)
     for scope in (model.graph, *model.functions.values()):
         if not _is_in_order(scope, set(), _Around(place, scope.opset_imports, model.functions)):
             if not sort:
@@ -258,7 +258,7 @@ def _is_in_order(scope: Scope, seen: set[onnx_ir.Node], around: _Around, depth: 
             raise ModelError(f"{place}: the name of a node, {node.name!r} ({node.op_type!r}), is not UTF-8.")
         if not node.op_type:
             raise ModelError(f"{place}: the node {node.name!r} of graph {scope.name!r} names no operator.")
-        kind = _kind_of(node)
+        kind = kind_of(node.op_identifier(), node.inputs, node.outputs, node.attributes.data)
         if kind is None or kind not in around.conforming:
             wrong = nonconformity(node, around.imports, around.functions)
             if wrong is not None:
@@ -287,17 +287,31 @@ def _is_in_order(scope: Scope, seen: set[onnx_ir.Node], around: _Around, depth: 
     return in_order
 
 
-def _kind_of(node: onnx_ir.Node) -> Hashable:
-    """Return what decides whether the node conforms to its schema; None if that is more than a few numbers."""
-    attributes = node.attributes.data
-    if len(attributes) > 1 or node.overload or None in node.inputs:
-        return None
-    kind = node.domain, node.op_type, len(node.inputs), len(node.outputs)
-    for attribute in attributes.values():
-        if attribute.type != AttributeType.INT or attribute.is_ref():
+def kind_of(
+    operator: onnx_ir.OperatorIdentifier,
+    inputs: Sequence[onnx_ir.Value | None],
+    outputs: Sequence[onnx_ir.Value],
+    attributes: Mapping[str, onnx_ir.Attr] | None,
+) -> Hashable:
+    """Return what decides, within one scope, whether a node conforms to its schema; None if that takes its subgraphs.
+
+    Two nodes of one kind conform both or neither, so one of them is checked.
+    """
+    kind = operator, len(inputs), len(outputs)
+    if not attributes and None not in inputs:  # as most are
+        return kind
+    found: list[Hashable] = []
+    for name, attribute in attributes.items() if attributes else ():
+        of = attribute.type
+        if of in _WITH_GRAPHS:
             return None
-        return *kind, attribute.name, attribute.value
-    return kind
+        found.append((name, of, attribute.value if of in _OF_ONE_WORD else None, attribute.ref_attr_name))
+    return *kind, tuple(index for index, value in enumerate(inputs) if value is None), tuple(found)
+
+
+_WITH_GRAPHS = (AttributeType.GRAPH, AttributeType.GRAPHS)
+_OF_ONE_WORD = (AttributeType.INT, AttributeType.STRING)
+"""Attributes that may name a type; of the others the value does not decide."""
 
 
 def _require_names(scope: Scope, place: str) -> None:
@@ -321,8 +335,8 @@ def _put_in_order(scope: Scope, place: str) -> None:
 
 
 def _require_shallow(depth: int, place: str) -> None:
-    if depth > _GRAPHS:
-        raise ModelError(f"{place}: graphs are nested deeper than the {_GRAPHS} levels of a model file.")
+    if depth > DEEPEST_GRAPHS:
+        raise ModelError(f"{place}: graphs are nested deeper than the {DEEPEST_GRAPHS} levels of a model file.")
 
 
 def _require_shallow_type(value: onnx_ir.Value, place: str) -> None:
@@ -331,11 +345,11 @@ def _require_shallow_type(value: onnx_ir.Value, place: str) -> None:
         return
     while isinstance(inner, onnx_ir.SequenceType | onnx_ir.OptionalType):
         inner, depth = inner.elem_type, depth + 1
-    if depth > _GRAPHS:
-        raise ModelError(f"{place}: the type of {value.name!r} is nested deeper than {_GRAPHS} levels.")
+    if depth > DEEPEST_GRAPHS:
+        raise ModelError(f"{place}: the type of {value.name!r} is nested deeper than {DEEPEST_GRAPHS} levels.")
 
 
-def _require_calls_end(model: onnx_ir.Model, place: str) -> None:
+def require_calls_end(model: onnx_ir.Model, place: str) -> None:
     """Raise ModelError for functions that call themselves, and for calls that are nested too deeply."""
     calls = {function: _calls(function, model, place) for function in model.functions.values()}
     levels: dict[onnx_ir.Function, int] = {}

@@ -22,10 +22,13 @@ from castsmith.ir.io.protos import file_format
 from castsmith.ir.io.wire import skeleton
 from castsmith.ir.naming import name_bodies
 from castsmith.ir.validation import require_sound
-from castsmith.ir.walks import put_tensor, tensor_places
+from castsmith.ir.walks import Place, put_tensor, tensor_places
 from castsmith.numerics.arguments import described
 from castsmith.numerics.errors import ArgumentTypeError
 from castsmith.numerics.types import element_type
+
+Tensors = list[tuple[Place, onnx_ir.TensorProtocol]]
+"""Tensors with their places."""
 
 # Checks that the data of a tensor has the size of its shape, before memory is allocated for it.
 
@@ -151,11 +154,11 @@ def _loaded(path: Path, *, with_data: bool) -> onnx_ir.Model:
     proto, source = _read(path)
     if not proto.HasField("graph") and (known := _known(path)):
         raise ModelError(f"{path}: {known}.")
-    model = _deserialize(path, proto)
+    model, tensors = _deserialize(path, proto)
     if with_data:
-        _find_data(path, path.parent, model)
+        _find_data(path, path.parent, tensors)
     else:
-        _require_inline_data(path, model)
+        _require_inline_data(path, tensors)
     if source is not None:
         _map_own_weights(path, model, source)
     return model
@@ -168,8 +171,8 @@ def from_proto(proto: onnx.ModelProto, name: str = "") -> onnx_ir.Model:
         ModelError: The proto is incomplete or the data is missing; the message calls the model `name`.
     """
     path = Path(name or proto.graph.name.replace("/", "_") or "the model")
-    model = _deserialize(path, proto)
-    _find_data(path, Path.cwd(), model)
+    model, tensors = _deserialize(path, proto)
+    _find_data(path, Path.cwd(), tensors)
     return model
 
 
@@ -184,9 +187,9 @@ def from_bytes(data: bytes, name: str) -> onnx_ir.Model:
     return from_proto(proto, name)
 
 
-def _find_data(path: Path, folder: Path, model: onnx_ir.Model) -> None:
+def _find_data(path: Path, folder: Path, tensors: Tensors) -> None:
     """Give each tensor of the model `path` with external data its file in the folder. Raises ModelError."""
-    for place, tensor in list(tensor_places(model)):
+    for place, tensor in tensors:
         if not isinstance(tensor, onnx_ir.ExternalTensor):
             require_inline_data(path, tensor)
             continue
@@ -195,9 +198,9 @@ def _find_data(path: Path, folder: Path, model: onnx_ir.Model) -> None:
         put_tensor(place, StoredTensor(tensor, file, tensor.dtype, tensor.shape))
 
 
-def _require_inline_data(path: Path, model: onnx_ir.Model) -> None:
+def _require_inline_data(path: Path, tensors: Tensors) -> None:
     """Check the tensors without external data."""
-    for _, tensor in tensor_places(model):
+    for _, tensor in tensors:
         if not isinstance(tensor, onnx_ir.ExternalTensor):
             require_inline_data(path, tensor)
 
@@ -278,20 +281,24 @@ def _map_own_weights(path: Path, model: onnx_ir.Model, file: IO[bytes]) -> None:
             put_tensor(place, mapped_tensor(file, mapping, tensor))
 
 
-def _deserialize(path: Path, proto: onnx.ModelProto) -> onnx_ir.Model:
+def _deserialize(path: Path, proto: onnx.ModelProto) -> tuple[onnx_ir.Model, Tensors]:
+    """Return the model, which is sound, and its tensors with their places. Raises ModelError."""
     if not proto.ir_version or not proto.HasField("graph"):
         missing = "graph" if proto.ir_version else "IR version"
         raise ModelError(f"{path}: not an ONNX model: it has no {missing}.")
     if not proto.opset_import:
         raise ModelError(f"{path}: the model imports no operator set, so its operators have no meaning.")
     try:
-        model = protos.from_proto(proto)
+        loaded = protos.read(proto)
     except RecursionError:
         raise ModelError(f"{path}: graphs or types in the model are nested too deeply.") from None
     except ModelError as error:
         raise ModelError(f"{path}: {error}") from None
     except (ValueError, TypeError, KeyError, AttributeError, RuntimeError) as error:
         raise ModelError(f"{path}: the model is malformed ({protos.root_cause(error)}).") from None
+    model, tensors = loaded.model, loaded.tensors
     name_bodies(model)
-    require_sound(model, str(path), sort=True)
-    return model
+    if tensors is None:
+        require_sound(model, str(path), sort=True)
+        tensors = list(tensor_places(model))
+    return model, tensors

@@ -76,6 +76,21 @@ def require_readable(proto: onnx.ModelProto) -> Survey:
         ModelError: Something is unsupported; the message names the place but not the file.
     """
     survey = Survey()
+    require_readable_header(proto)
+    for function in proto.functions:
+        names = (*function.attribute, *(each.name for each in function.attribute_proto))
+        where = f"function {function.name!r}"
+        _require_unique(names, "two attributes have the name", where)
+        _require_attributes(function.attribute_proto, where, survey)
+        _require_nodes(function.node, where, survey)
+        survey.values(function.value_info)
+    _require_graph(proto.graph, survey)
+    require_known_fields(proto)
+    return survey
+
+
+def require_readable_header(proto: onnx.ModelProto) -> None:
+    """Raise ModelError, as `require_readable`, for what the model states besides its graph and functions' bodies."""
     if not 0 < proto.ir_version <= _MOST:
         raise ModelError(f"unsupported IR version {proto.ir_version}.")
     if proto.configuration and proto.ir_version < _FIRST_WITH_DEVICES:
@@ -87,17 +102,6 @@ def require_readable(proto: onnx.ModelProto) -> Survey:
                 raise ModelError(f"invalid opset {entry.version} of the domain {entry.domain or 'ai.onnx'!r}.")
     _require_unique(((f.domain, f.name, f.overload) for f in proto.functions), "two functions have the name", "model")
     _require_metadata(proto, "the model")
-    for function in proto.functions:
-        names = (*function.attribute, *(each.name for each in function.attribute_proto))
-        where = f"function {function.name!r}"
-        _require_unique(names, "two attributes have the name", where)
-        _require_attributes(function.attribute_proto, where, survey)
-        _require_nodes(function.node, where, survey)
-        survey.values(function.value_info)
-    _require_graph(proto.graph, survey)
-    if proto.ByteSize() <= _TO_COPY:
-        _require_known_fields(proto)
-    return survey
 
 
 def type_of_attribute(attribute: onnx.AttributeProto) -> onnx.AttributeProto.AttributeType | None:
@@ -141,7 +145,7 @@ def _require_nodes(nodes: Iterable[onnx.NodeProto], place: str, survey: Survey) 
 def _require_attributes(attributes: Iterable[onnx.AttributeProto], where: str, survey: Survey) -> None:
     for attribute in attributes:
         kind = attribute.type
-        if kind in _PLAIN:
+        if kind in WITHOUT_MESSAGES:
             continue
         if not kind and not attribute.ref_attr_name:
             if type_of_attribute(attribute) is None:
@@ -158,26 +162,33 @@ def _require_attributes(attributes: Iterable[onnx.AttributeProto], where: str, s
         survey.types += [*((attribute.tp,) if attribute.HasField("tp") else ()), *attribute.type_protos]
 
 
-_PLAIN = frozenset(_VALUES[name] for name in ("f", "i", "s", "floats", "ints", "strings"))
+WITHOUT_MESSAGES = frozenset(_VALUES[name] for name in ("f", "i", "s", "floats", "ints", "strings"))
 """The types of attributes that hold no message; one that is in such an attribute anyway is not read."""
 
 
 def _require_tensor(tensor: onnx.TensorProto, place: str) -> None:
-    where = f"{place}: tensor {tensor.name!r}"
+    fault = fault_of(tensor)
+    if fault:
+        raise ModelError(f"{place}: tensor {tensor.name!r}{fault}.")
+
+
+def fault_of(tensor: onnx.TensorProto) -> str:
+    """Return what is wrong with the tensor, to be put behind its name; empty if nothing is."""
     if tensor.data_type not in NUMBERS_OF_TYPES or not tensor.data_type:
-        raise ModelError(f"{where} has the unknown element type {tensor.data_type}.")
-    _require_dims(tensor.dims, where)
-    _require_metadata(tensor, where)
-    if tensor.data_location not in (onnx.TensorProto.DEFAULT, onnx.TensorProto.EXTERNAL):
-        raise ModelError(f"{where} has the unknown data location {tensor.data_location}.")
-    if tensor.data_location == onnx.TensorProto.EXTERNAL:
-        entries = {entry.key: entry.value for entry in tensor.external_data}
-        if not entries.get("location"):
-            raise ModelError(f"{where} is external data, but names no file.")
-        for key in ("offset", "length"):
-            text = entries.get(key, "0")
-            if not (text.isascii() and text.isdecimal() and int(text) <= _MOST_BYTES):
-                raise ModelError(f"{where} has the invalid {key} {text!r}; expected a number of bytes.")
+        return f" has the unknown element type {tensor.data_type}"
+    fault = _fault_of_dims(tensor.dims) or _fault_of_metadata(tensor)
+    if fault or not tensor.data_location:
+        return fault
+    if tensor.data_location != onnx.TensorProto.EXTERNAL:
+        return f" has the unknown data location {tensor.data_location}"
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    if not entries.get("location"):
+        return " is external data, but names no file"
+    for key in ("offset", "length"):
+        text = entries.get(key, "0")
+        if not (text.isascii() and text.isdecimal() and int(text) <= _MOST_BYTES):
+            return f" has the invalid {key} {text!r}; expected a number of bytes"
+    return ""
 
 
 def _require_sparse(tensor: onnx.SparseTensorProto, place: str) -> None:
@@ -192,34 +203,59 @@ def _require_sparse(tensor: onnx.SparseTensorProto, place: str) -> None:
         raise ModelError(f"{where} has indices whose shape does not fit its values.")
 
 
-def _require_dims(dims: Iterable[int], where: str) -> None:
+def _require_dims(dims: Sequence[int], where: str) -> None:
+    fault = _fault_of_dims(dims)
+    if fault:
+        raise ModelError(f"{where}{fault}.")
+
+
+def _fault_of_dims(dims: Sequence[int]) -> str:
     sizes = list(dims)
     if any(size < 0 for size in sizes):
-        raise ModelError(f"{where} has a negative dimension.")
+        return " has a negative dimension"
     if len(sizes) > MOST_DIMENSIONS:
-        raise ModelError(f"{where} has {len(sizes)} dimensions; at most {MOST_DIMENSIONS} are supported.")
+        return f" has {len(sizes)} dimensions; at most {MOST_DIMENSIONS} are supported"
     if math.prod(size for size in sizes if size) * _WIDEST > _MOST_BYTES:
-        raise ModelError(f"{where} has dimensions that are too large: {sizes}.")
+        return f" has dimensions that are too large: {sizes}"
+    return ""
 
 
 def _require_metadata(message: Message, where: str) -> None:
+    fault = _fault_of_metadata(message)
+    if fault:
+        raise ModelError(f"{where}{fault}.")
+
+
+def _fault_of_metadata(message: Message) -> str:
     entries: Sequence[onnx.StringStringEntryProto] = getattr(message, "metadata_props", ())
-    if len(entries) > 1:
-        _require_unique((entry.key for entry in entries), "two entries of metadata have the key", where)
+    twice = _twice(entry.key for entry in entries) if len(entries) > 1 else None
+    return "" if twice is None else f": two entries of metadata have the key {twice!r}, {_ONE_WOULD_WIN}"
 
 
 def _require_unique(names: Iterable[object], what: str, where: str) -> None:
+    twice = _twice(names)
+    if twice is not None:
+        raise ModelError(f"{where}: {what} {twice!r}, {_ONE_WOULD_WIN}.")
+
+
+_ONE_WOULD_WIN = "and only one of them could be kept"
+
+
+def _twice(names: Iterable[object]) -> object:
+    """Return the first of the names that occurs twice; None if all differ."""
     counts = Counter(names)
-    if len(counts) < counts.total():
-        twice = next(name for name, count in counts.items() if count > 1)
-        raise ModelError(f"{where}: {what} {twice!r}, and only one of them could be kept.")
+    return next((name for name, count in counts.items() if count > 1), None) if len(counts) < counts.total() else None
 
 
-def _require_known_fields(proto: onnx.ModelProto) -> None:
+def require_known_fields(proto: onnx.ModelProto) -> None:
+    """Raise ModelError for fields that the installed onnx does not define, unless the model is too large to copy."""
+    size = proto.ByteSize()
+    if size > _TO_COPY:
+        return
     known = onnx.ModelProto()
     known.CopyFrom(proto)
     known.DiscardUnknownFields()  # pyright: ignore[reportAttributeAccessIssue]
-    lost = proto.ByteSize() - known.ByteSize()
+    lost = size - known.ByteSize()
     if lost:
         raise ModelError(
             f"it holds {lost} bytes of fields that onnx {onnx.__version__} does not support: install a newer onnx."
