@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 # Settings of the command's own interpreter that make it start and end quickly; unused by the library.
 
 
-_UNUSED = {
+UNUSED = {
     "numpy": ("ctypes", "numpy._core._add_newdocs", "numpy._core._add_newdocs_scalars", "pickle", "platform"),
     "onnx": ("calendar", "csv", "socket", "uuid"),
 }
@@ -42,7 +42,7 @@ def start_quickly() -> None:
     multiplied, so the threads for that are not started either.
     """
     gc.disable()
-    defer(_UNUSED)
+    defer(UNUSED)
     atexit.register(gc.freeze)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
