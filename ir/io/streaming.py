@@ -7,16 +7,18 @@ import os
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from math import prod
-from typing import IO, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import onnx_ir
 from numpy.typing import NDArray
 
 from castsmith.ir.io.file_ranges import FileRange, copy_range, open_external, range_of
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 Array = NDArray[Any]
 Given = TypeVar("Given")
@@ -133,6 +135,8 @@ def regrouped(arrays: Iterable[Array], lengths: Iterable[int]) -> Iterator[Array
 
 def in_threads(convert: Callable[[Given], Made], arrays: Iterable[Given]) -> Iterator[Made]:
     """Yield `convert` of each item in order; at most one more item than there are threads is in memory."""
+    from concurrent.futures import ThreadPoolExecutor
+
     running: deque[Future[Made]] = deque()
     with ThreadPoolExecutor(_THREADS) as pool:
         for array in arrays:

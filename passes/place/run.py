@@ -32,14 +32,11 @@ from castsmith.ir.text import node_items, site_of
 from castsmith.ir.walks import subgraphs_of
 from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.promotion import PromotionRules
-from castsmith.passes.place.apply import apply, needs_identity
 from castsmith.passes.place.chains import Casting, Castings
 from castsmith.passes.place.choices import Choice
-from castsmith.passes.place.flow import cross
 from castsmith.passes.place.problem import IMPOSSIBLE, LAUNCH_BYTES, Problem
 from castsmith.passes.place.regions import Region, find_regions, pose
 from castsmith.passes.place.sizes import FLOW, Sizes, parse_sizes
-from castsmith.passes.place.solve import solve
 from castsmith.passes.shapes import Shapes, ranges_of
 
 NAME = "place-casts"
@@ -113,11 +110,15 @@ class _Work:
     def cross(self, graph: onnx_ir.Graph, records: Records) -> bool:
         """Move casts across the control flow of the graph; return True if it has any."""
         nodes = [node for node in graph if node.op_type in FLOW]
+        if not nodes:
+            return False
+        from castsmith.passes.place.flow import cross
+
         for node in nodes:
             records.rewrites += cross(
                 node, self.inference, self.imports[graph], self.sizes.shapes.held, self.namer, self.target
             )
-        return bool(nodes)
+        return True
 
     def place_regions(self, graph: onnx_ir.Graph, records: Records) -> None:
         """Solve each region of the graph."""
@@ -149,6 +150,9 @@ def _inside_out(scope: onnx_ir.Graph | onnx_ir.Function) -> list[onnx_ir.Graph]:
 
 def place(region: Region, problem: Problem, inference: Inference, namer: Namer) -> Rewrite | str | None:
     """Improve one region; return the reason if it is refused, None if it cannot be improved."""
+    from castsmith.passes.place.apply import apply, needs_identity
+    from castsmith.passes.place.solve import solve
+
     if problem.cost(problem.kept) == IMPOSSIBLE:
         return "chain of more than two value-changing casts; skipped"
     chosen, proven = solve(problem)
