@@ -44,7 +44,7 @@ def round_in_place(build: Builder, x: onnx_ir.Value, to: DataType, policy: Narro
     if not row.has_infinity:
         # NaN beyond the largest, whatever the sign.
         found = build.op("Where", build.op("Less", magnitude, _first_beyond(x, row)), rounded, float("nan"))
-        return build.op("Mul", found, _sign(build, x, 2 * float(row.max), row))
+        return build.op("Mul", found, _by_sign(build, x, 2 * float(row.max), row, 1.0, -1.0))
     if top_exponent(row) == _FLOAT_TOP and dtype_of(x) == DataType.FLOAT:
         # Rounded up beyond the largest, it is infinity already.
         finite, infinity = build.op("Less", magnitude, float("inf")), magnitude
@@ -54,33 +54,35 @@ def round_in_place(build: Builder, x: onnx_ir.Value, to: DataType, policy: Narro
         infinity = build.op("Mul", magnitude, largest)
     # The sign is set last: some runtimes drop that of a zero from the first branch.
     found = build.op("Where", finite, rounded, infinity)
-    return build.op("Mul", found, _sign(build, build.op("Clip", x, -1.0, 1.0), 2.0, row))
+    return build.op("Mul", found, _by_sign(build, build.op("Clip", x, -1.0, 1.0), 1.0, row, 1.0, -1.0))
 
 
 def _saturated_in_place(build: Builder, x: onnx_ir.Value, row: ElementType, policy: NarrowPolicy) -> onnx_ir.Value:
     largest = float(row.max)
     near = build.op("Clip", x, -largest, largest)
     rounded = _to_the_grid(build, build.op("Abs", near), row)
-    rounded = build.op("Mul", rounded, _sign(build, near, 2 * largest, row))
+    rounded = build.op("Mul", rounded, _by_sign(build, near, largest, row, 1.0, -1.0))
     if _infinity_is_apart(row, policy):
         return build.op("Where", build.op("Less", build.op("Abs", x), float("inf")), rounded, float("nan"))
     return build.op("Where", build.op("IsNaN", x), x, rounded)
 
 
-def _sign(build: Builder, x: onnx_ir.Value, reach: float, row: ElementType) -> onnx_ir.Value:
-    """Return 1 or -1, the sign of the number x of a magnitude of at most half of `reach`, and of its zeros.
+def _by_sign(
+    build: Builder, x: onnx_ir.Value, limit: float, row: ElementType, plus: float, minus: float
+) -> onnx_ir.Value:
+    """Return `plus` or `minus`, by the sign of a number x of a magnitude of at most `limit`, and of its zeros.
 
-    A quotient by x has the sign of a zero, and need not be exact. In a format without negative zero, 1 for numbers
-    that become 0.
+    A quotient by x has its sign, of a zero too, and need not be exact. In a format without negative zero, numbers that
+    become 0 count as positive, and there is no limit: x plus half the smallest number has the sign.
     """
+    far = math.copysign(2 * max(abs(plus), abs(minus)), plus - minus)
     if row.has_negative_zero:
-        return build.op("Clip", build.op("Div", reach, x), -1.0, 1.0)
-    return build.op("Where", build.op("Less", x, -_half_the_smallest(row)), -1.0, 1.0, dtype=x.dtype)
-
-
-def _half_the_smallest(row: ElementType) -> float:
-    """Return the largest number that becomes 0."""
-    return 2.0 ** (row.min_exponent - row.mantissa_bits - 1)
+        far_on_its_side = build.op("Div", far * limit, x)
+    else:
+        half = 2.0 ** (row.min_exponent - row.mantissa_bits - 1)
+        least = half * 2.0 ** -(element_type(dtype_of(x)).mantissa_bits + 1)
+        far_on_its_side = build.op("Mul", build.op("Add", x, half), far / least)
+    return build.op("Clip", far_on_its_side, min(plus, minus), max(plus, minus))
 
 
 def _first_beyond(x: onnx_ir.Value, row: ElementType) -> float:
@@ -217,12 +219,11 @@ def encode_ladder(build: Builder, x: onnx_ir.Value, to: DataType, policy: Narrow
     start, sign = _start(row), float(sign_bit(row))
     if row.has_negative_zero:
         near = build.op("Clip", x, -last, last)
-        begin = build.op("Clip", build.op("Div", -2 * last * (start + sign), near), start, start + sign)
+        begin = _by_sign(build, near, last, row, start, start + sign)
         is_number, near = None, build.op("Abs", near)
     else:
         # The NaN of these types is the code of -0: also where a number or infinity becomes NaN, and has no sign.
-        negative = build.op("Less", x, -_half_the_smallest(row))
-        begin = build.op("Where", negative, start + sign, start, dtype=x.dtype)
+        begin = _by_sign(build, x, last, row, start, start + sign)
         magnitude = build.op("Abs", x)
         first = float("inf") if saturates else _first_beyond(x, row)
         every = saturates and not _infinity_is_apart(row, policy)
