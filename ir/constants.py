@@ -113,7 +113,7 @@ def drop_if_unused(value: onnx_ir.Value) -> None:
         node = value.producer()
         if node is None or node.graph is None or not _removable(node):
             continue
-        if not any(use_count(output) or output.is_graph_output() for output in node.outputs):
+        if not _is_read(node):
             values += [operand for operand in node.inputs if operand is not None]
             remove_unused(node)
 
@@ -121,18 +121,15 @@ def drop_if_unused(value: onnx_ir.Value) -> None:
 def remove_unused(node: onnx_ir.Node) -> None:
     """Remove a node from its graph, as onnx_ir does with `safe`, which copies the inputs once for each of them."""
     graph = node.graph
-    if (
-        graph is None
-        or node.device_configurations
-        or any(use_count(each) or each.is_graph_output() for each in node.outputs)
-    ):
+    if graph is None or node.device_configurations or _is_read(node):
         graph_of(node).remove(node, safe=True)
         return
     for index, value in enumerate(node.inputs):
         if value is not None:
             value._remove_usage(node, index)  # pyright: ignore[reportPrivateUsage]
     node._inputs = (None,) * len(node.inputs)  # pyright: ignore[reportPrivateUsage]
-    graph.remove(node)
+    node.graph = None
+    graph._nodes.remove(node)  # pyright: ignore[reportPrivateUsage]
 
 
 def growth_reason(growth: int, largest: int, left: int) -> str:
@@ -174,6 +171,11 @@ def bytes_of_dropped(nodes: Iterable[onnx_ir.Node], kept: Container[onnx_ir.Valu
                 total += sum(map(bytes_of_tensor, _own_tensors(producer)))
                 leaving.append(producer)
     return total
+
+
+def _is_read(node: onnx_ir.Node) -> bool:
+    """True if a result of the node has a use, or is an output of the graph."""
+    return any(use_count(value) or value.is_graph_output() for value in node.outputs)
 
 
 def use_count(value: onnx_ir.Value) -> int:

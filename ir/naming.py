@@ -63,10 +63,10 @@ class Namer:
     def fresh(self, base: str) -> str:
         """Return `base`, or the first of `base_1`, `base_2` ... that is not in use, and mark it as in use."""
         name, used = base, self._used()
-        while used[name]:
+        while used.get(name):
             self._next[base] = self._next.get(base, 0) + 1
             name = f"{base}_{self._next[base]}"
-        used[name] += 1
+        used[name] = 1
         return name
 
     def takes_initializers(self, scope: Scope) -> bool:
@@ -89,8 +89,9 @@ class Namer:
     def release(self, name: str | None) -> None:
         """Release the name of one thing that is removed from the model; others, in other scopes, may have the same."""
         used = self._used()
-        if used[name or ""]:
-            used[name or ""] -= 1
+        count = used.get(name or "")
+        if count:
+            used[name or ""] = count - 1
 
     @property
     def values_are_distinct(self) -> bool:

@@ -265,7 +265,7 @@ class Rewrite:
         put(self, "pass_name", pass_name)
         put(self, "rule", rule)
         put(self, "site", site)
-        put(self, "removed", _items(before or removed))
+        put(self, "removed", (before,) if type(before) is NodeItem else _items(before or removed))
         put(self, "made", _items(after or made))
         put(self, "reason", reason)
         put(self, "effect", effect)

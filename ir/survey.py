@@ -30,7 +30,7 @@ class Survey:
         nodes: All nodes in order, each followed by those of its subgraphs, as in `castsmith.ir.walks.all_nodes`.
         holders: The node that holds each subgraph; outer graphs come before inner ones.
         with_tensors: The nodes that hold tensors in attributes.
-        domains: The domains of the nodes beside the default one.
+        domains: The domains of the nodes, and of some that were removed, beside the default one.
     """
 
     roots: Sequence[onnx_ir.Graph | onnx_ir.Function]
@@ -38,18 +38,24 @@ class Survey:
     holders: dict[onnx_ir.Graph, onnx_ir.Node] = field(default_factory=dict[onnx_ir.Graph, onnx_ir.Node])
     with_tensors: list[onnx_ir.Node] = field(default_factory=list[onnx_ir.Node])
     domains: set[str] = field(default_factory=set[str])
-    _places: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
-    """The positions in `nodes` by operator, whatever its domain."""
+    _places: dict[str, list[int]] = field(default_factory=dict[str, list[int]], compare=False)
+    """The positions in `nodes` by operator, whatever its domain; empty until they are asked for."""
 
     def of(self, operators: Container[str]) -> list[onnx_ir.Node]:
         """Return the nodes of these operators, of any domain, in order."""
-        found = [places for operator, places in self._places.items() if operator in operators]
-        nodes = self.nodes
+        found, nodes = [places for operator, places in self._by_operator() if operator in operators], self.nodes
         return [nodes[place] for place in (found[0] if len(found) == 1 else sorted(chain.from_iterable(found)))]
 
-    def has(self, operators: Iterable[str]) -> bool:
-        """True if there is a node of one of these operators, of any domain."""
-        return any(operator in self._places for operator in operators)
+    def _by_operator(self) -> Iterable[tuple[str, list[int]]]:
+        places = self._places
+        if not places:
+            for place, node in enumerate(self.nodes):
+                operator = node.op_type
+                if operator in places:
+                    places[operator].append(place)
+                else:
+                    places[operator] = [place]
+        return places.items()
 
     def graphs(self) -> Iterator[onnx_ir.Graph]:
         """Yield the graphs that have initializers: the main graph and all subgraphs."""
@@ -75,35 +81,29 @@ class Survey:
             added: The new nodes, in order, by the node of this survey before which they are.
         """
         held = {graph: node for graph, node in self.holders.items() if node.graph is not None}
-        made, places = Survey(self.roots, holders=held), 0
-        for node in self.nodes:
+        tensors, domains = [node for node in self.with_tensors if node.graph is not None], {*self.domains}
+        made, missing = Survey(self.roots, list[onnx_ir.Node](), held, tensors, domains), len(added)
+        for node in self.nodes if missing else ():
             if node in added:
-                places += 1
+                missing -= 1
                 for each in added[node]:
                     if each.graph is not None and made.add(each):
                         return None
             if node.graph is not None:
-                made.add(node)
-        return made if places == len(added) else None
+                made.nodes.append(node)
+        if not added:
+            made.nodes += [node for node in self.nodes if node.graph is not None]
+        return None if missing else made
 
     def add(self, node: onnx_ir.Node) -> Sequence[onnx_ir.Attr]:
         """Add a node at the end; return its attributes that hold graphs."""
-        operator, domain, data, nodes = node.op_type, node.domain, node.attributes.data, self.nodes
-        if operator in self._places:
-            self._places[operator].append(len(nodes))
-        else:
-            self._places[operator] = [len(nodes)]
-        if domain:
-            self.domains.add(domain)
-        nodes.append(node)
-        if not data:
-            return ()
-        kinds = [attribute.type for attribute in data.values()]
-        if not any(kind in _HOLDING for kind in kinds):  # as mostly
-            return ()
-        if any(kind in _TENSORS for kind in kinds):
+        self.nodes.append(node)
+        if node.domain:
+            self.domains.add(node.domain)
+        holding = [each for each in node.attributes.data.values() if each.type in _HOLDING]
+        if any(each.type in _TENSORS for each in holding):
             self.with_tensors.append(node)
-        return [attribute for attribute in data.values() if attribute.type in _GRAPHS]
+        return [each for each in holding if each.type in _GRAPHS]
 
 
 def survey(model: onnx_ir.Model) -> Survey:
@@ -115,11 +115,22 @@ def survey(model: onnx_ir.Model) -> Survey:
 
 
 def _add_nodes(scope: onnx_ir.Graph | onnx_ir.Function, found: Survey) -> None:
+    nodes, domains = found.nodes, found.domains
     for node in scope:
-        for attribute in found.add(node):
-            for graph in graphs_in(attribute):
-                found.holders[graph] = node
-                _add_nodes(graph, found)
+        holding = False
+        data = node.attributes.data
+        for attribute in data.values() if data else ():
+            if attribute.type in _HOLDING:
+                holding = True
+        if holding:
+            for attribute in found.add(node):
+                for graph in graphs_in(attribute):
+                    found.holders[graph] = node
+                    _add_nodes(graph, found)
+            continue
+        nodes.append(node)
+        if node.domain:
+            domains.add(node.domain)
 
 
 def _tensors_in(attribute: onnx_ir.Attr) -> Sequence[onnx_ir.TensorProtocol]:

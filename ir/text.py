@@ -177,8 +177,11 @@ def constant_text(value: onnx_ir.Value) -> str:
 
 def site_of(node: onnx_ir.Node) -> Site:
     """Return the place of the node."""
-    graph = node.graph
-    output = next((value.name for value in node.outputs if value.name), "")
+    graph, output = node.graph, ""
+    for value in node.outputs:
+        if value.name:
+            output = value.name
+            break
     return Site(graph.name or "" if graph is not None else "", node.name or "", node.op_type, output)
 
 

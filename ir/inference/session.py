@@ -136,13 +136,14 @@ class Session:
         made: Sequence[onnx_ir.Node],
         constants: Mapping[onnx_ir.Node, Sequence[onnx_ir.Node]],
     ) -> None:
-        if any(map(graphs_in, node.attributes.data.values())):
+        if _holds_graphs(node):
             self._survey = None
-        if self._added is None:
-            self._added = {}
-        for place, nodes in (*constants.items(), (node, made)):
+        added = self._added = {} if self._added is None else self._added
+        for place, nodes in constants.items():
             if nodes:
-                self._added.setdefault(place, []).extend(nodes)
+                added.setdefault(place, []).extend(nodes)
+        if made:
+            added.setdefault(node, []).extend(made)
 
     def changed(self, model: onnx_ir.Model | None = None) -> None:
         """Drop the facts about the model: it was changed, or `model` replaces it."""
@@ -203,8 +204,11 @@ def _is_the_same_under_all_rules(inference: Inference) -> bool:
 
 def _reaches_further(node: onnx_ir.Node, inference: Inference) -> bool:
     """True if the node's results depend on a function, or on subgraphs."""
-    held = any(map(graphs_in, node.attributes.data.values()))
-    return held or node.op_identifier() in inference.functions
+    return _holds_graphs(node) or node.op_identifier() in inference.functions
+
+
+def _holds_graphs(node: onnx_ir.Node) -> bool:
+    return any(graphs_in(attribute) for attribute in node.attributes.data.values())
 
 
 def _is_gone(value: onnx_ir.Value) -> bool:

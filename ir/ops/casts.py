@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 import onnx_ir
-from onnx_ir import DataType, SequenceType, TensorType
+from onnx_ir import AttributeType, DataType, SequenceType, TensorType
 
 from castsmith.ir.errors import ModelError
 from castsmith.ir.inference import not_cast
@@ -86,15 +86,14 @@ def cast_target(node: onnx_ir.Node) -> DataType:
 
 def cast_node(value: onnx_ir.Value, to: DataType, *, saturate: bool = True, round_mode: str = "up") -> onnx_ir.Node:
     """Return a Cast of `value`, its output typed and named after both; not yet owned by a graph."""
-    attributes: dict[str, int | str] = {"to": int(to)}
+    attributes = [onnx_ir.Attr("to", AttributeType.INT, int(to))]
     if not saturate:
-        attributes["saturate"] = 0
+        attributes.append(onnx_ir.Attr("saturate", AttributeType.INT, 0))
     if round_mode != "up":
-        attributes["round_mode"] = round_mode
-    node = onnx_ir.node("Cast", [value], attributes, name=f"castsmith_{value.name}_to_{type_name(to)}")
-    output = node.outputs[0]
-    output.name, output.dtype, output.shape = f"{value.name}_{type_name(to)}", to, value.shape
-    return node
+        attributes.append(onnx_ir.Attr("round_mode", AttributeType.STRING, round_mode))
+    kind = type_name(to)
+    output = onnx_ir.Value(name=f"{value.name}_{kind}", type=TensorType(to), shape=value.shape)
+    return onnx_ir.Node("", "Cast", [value], attributes, outputs=[output], name=f"castsmith_{value.name}_to_{kind}")
 
 
 _NUMBERED_SINCE = 6

@@ -84,6 +84,11 @@ def movement_of(operands: Operands) -> Sequence[Move] | None:
     return None if shape is None else SHAPE_RULES[operands.node.op_type](operands, shape)
 
 
+def may_be_constant(node: onnx_ir.Node) -> bool:
+    """True unless the operator of the node rules out that its results are constants."""
+    return node.op_type in SHAPE_RULES or node.op_type == "Constant"
+
+
 def moves_elements(node: onnx_ir.Node) -> bool:
     """True if the node only moves elements, independent of parameters of the enclosing function."""
     known = node.domain in ("", "ai.onnx") and node.op_type in SHAPE_RULES

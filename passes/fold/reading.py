@@ -27,7 +27,7 @@ from castsmith.numerics.promotion import common_type
 from castsmith.passes.fold.conversions import BitCastTo, CastTo, Reading, TruncOf, read_quantize
 from castsmith.passes.fold.values import Constants
 
-_OPERATORS = CONVERSIONS | {"Trunc"}
+CONVERTING = CONVERSIONS | {"Trunc"}
 
 Scope = onnx_ir.Graph | onnx_ir.Function
 
@@ -50,9 +50,11 @@ class Reader:
         if node.graph is None or None in node.inputs[:1]:
             return None
         imports = self.imports[node.graph]
+        opset = opset_of(imports, "") or 1
+        if node.op_type == "Cast" and node.domain in DEFAULT_DOMAINS:  # as mostly
+            return self._cast(node, opset)
         if is_trunc(node):
             return _trunc(node, imports)
-        opset = opset_of(imports, "") or 1
         if is_convert_promote_types(node):
             return self._promotion(node, opset)
         if node.domain not in DEFAULT_DOMAINS:
@@ -90,7 +92,7 @@ class Reader:
 
 def may_convert(node: onnx_ir.Node) -> bool:
     """True if the node's operator is one that `Reader.read` supports: a cheap test."""
-    return node.op_type in _OPERATORS or is_convert_promote_types(node)
+    return node.op_type in CONVERTING or is_convert_promote_types(node)
 
 
 def _bit_cast(node: onnx_ir.Node, opset: int) -> tuple[Reading, ...] | None:

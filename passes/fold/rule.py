@@ -8,7 +8,14 @@ from dataclasses import field, replace
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.constants import bytes_of_dropped, constant_node, constant_types, growth_reason, new_constant
+from castsmith.ir.constants import (
+    bytes_of_dropped,
+    constant_node,
+    constant_types,
+    growth_reason,
+    new_constant,
+    use_count,
+)
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops import opset_of
 from castsmith.ir.records import Refusal
@@ -21,9 +28,10 @@ from castsmith.numerics.cast import Array
 from castsmith.numerics.errors import CastsmithError, present
 from castsmith.numerics.status import Definedness, Finding
 from castsmith.numerics.types import type_name
-from castsmith.passes.fold.conversions import CastTo, Conversion, Reading
+from castsmith.passes.fold.conversions import CastTo, Reading
 from castsmith.passes.fold.reading import Reader
 from castsmith.passes.fold.streaming import streamed_conversion
+from castsmith.passes.fold.together import Together
 from castsmith.passes.fold.values import Constants, FoldError, Known
 
 NAME = "fold-constants"
@@ -56,8 +64,8 @@ class Folding:
     as_runtime: set[Known] = field(default_factory=set[Known])
     grown: int = 0
     refused: dict[tuple[Known, ...], Refusal] = field(default_factory=dict[tuple[Known, ...], Refusal])
-    ready: Mapping[tuple[Conversion, Known], Array] = field(default_factory=dict[tuple[Conversion, Known], Array])
-    """The results of casts of small constants, which were computed together."""
+    ready: Together = field(default_factory=Together)
+    """The casts of small constants, which were computed together."""
 
     def fold(self, node: onnx_ir.Node) -> Replacement | Refusal | None:
         """Return the replacement of the node; None if it does not convert constants."""
@@ -73,12 +81,14 @@ class Folding:
         as_nodes = self._as_nodes(node, derivations)
         if as_nodes and (beside is not node or kept):
             return self._own_constant(node, derivations[0])
-        refusal = None if as_nodes else self._without_place(node, beside, derivations)
+        refusal, dropped = None if as_nodes else self._without_place(node, beside, derivations), 0
+        if refusal is None:
+            dropped = bytes_of_dropped([node], kept)
         if refusal is None and new:
-            refusal = self._refusal(node, tuple(new.values()), kept)
+            refusal = self._refusal(node, tuple(new.values()), kept, dropped)
         if refusal is not None:
             return refusal
-        self.grown += sum(known.tensor.nbytes for known in new if known.tensor) - bytes_of_dropped([node], kept)
+        self.grown += sum(_bytes_of(known.tensor, known) for known in new if known.tensor) - dropped
         for output, each in zip(node.outputs, derivations, strict=True):
             if each.known in new and each.known.value is None:
                 # An output of the graph keeps its name, so its replacement needs another one.
@@ -105,7 +115,7 @@ class Folding:
         """Return the constant of each output. An unused output is left as its operand."""
         if node.op_type == "Cast" and self.constants.of(node.inputs[0]) is None:  # as in most cases
             return None
-        readings = self.reader.read(node)
+        readings = self.ready.readings.get(node) or self.reader.read(node)
         used = _used(node)
         if readings is None or not any(used):
             return None
@@ -122,17 +132,21 @@ class Folding:
         dtype, shape = conversion.result([known.dtype for known in knowns], [known.shape for known in knowns])
         if not needed or (isinstance(conversion, CastTo) and dtype == knowns[0].dtype):
             return Derivation(reading, knowns, knowns[0], values[0])
-        known = self.constants.derived.setdefault(
-            (conversion, knowns), Known(dtype, shape, self.constants.innermost(knowns))
-        )
+        known = self.constants.converted(conversion, knowns, dtype, shape)
         stands = known.value if known.value is not None and _is_there(known.value) else None
         return Derivation(reading, knowns, known, stands)
 
-    def _refusal(self, node: onnx_ir.Node, new: Sequence[Derivation], kept: Container[onnx_ir.Value]) -> Refusal | None:
-        """Return the reason why a new constant is refused; None once all are computed."""
-        key = tuple(each.known for each in new)
+    def _refusal(
+        self, node: onnx_ir.Node, new: Sequence[Derivation], kept: Container[onnx_ir.Value], dropped: int
+    ) -> Refusal | None:
+        """Return the reason why a new constant is refused; None once all are computed.
+
+        Args:
+            dropped: The bytes of the tensors that leave with the node.
+        """
+        key = tuple([each.known for each in new])
         if key not in self.refused:
-            refusal = self._over_budget(node, new, kept) or self._not_computed(node, new)
+            refusal = self._over_budget(node, new, kept, dropped) or self._not_computed(node, new)
             if refusal is None:
                 return None
             self.refused[key] = refusal
@@ -143,20 +157,22 @@ class Folding:
 
         It is an output of the graph, and without an Identity of the type only a Constant can have the output's name.
         """
-        (output, *others), imports = node.outputs, self.reader.imports[graph_of(node)]
-        dtype, opset = derivations[0].known.dtype, opset_of(imports, "") or 0
+        output, *others = node.outputs
         if others or not output.is_graph_output() or derivations[0].stands in node.inputs:
             return False
+        imports = self.reader.imports[graph_of(node)]
+        dtype, opset = derivations[0].known.dtype, opset_of(imports, "") or 0
         return dtype in constant_types(opset) and not takes_identity(dtype, imports, self.target)
 
     def _own_constant(self, node: onnx_ir.Node, made: Derivation) -> Replacement | Refusal:
         """Return a Constant node in the node's own graph, for a constant that belongs to an outer graph."""
-        refusal = None if made.known.tensor is not None else self._refusal(node, (made,), ())
+        dropped = bytes_of_dropped([node], ())
+        refusal = None if made.known.tensor is not None else self._refusal(node, (made,), (), dropped)
         if refusal is not None:
             return refusal
         tensor = made.known.tensor
         tensor = present(tensor, "the tensor of the constant")
-        self.grown += tensor.nbytes - bytes_of_dropped([node], ())
+        self.grown += tensor.nbytes - dropped
         value = new_constant(f"{node.outputs[0].name}_value", tensor)
         reason = _reason([made], {made.known: made}) + self._runtime_note([made.known])
         return Replacement("fold-constant", reason, nodes=(constant_node(value),), outputs=(value,))
@@ -175,11 +191,11 @@ class Folding:
         return None if lack is None else Refusal(NAME, "fold-constant", site_of(node), lack)
 
     def _over_budget(
-        self, node: onnx_ir.Node, new: Sequence[Derivation], kept: Container[onnx_ir.Value]
+        self, node: onnx_ir.Node, new: Sequence[Derivation], kept: Container[onnx_ir.Value], dropped: int
     ) -> Refusal | None:
         taken = sum(each.known.nbytes for each in new)
         left = self.max_total_growth - self.grown
-        growth = taken - bytes_of_dropped([node], kept)
+        growth = taken - dropped
         if growth > 0 and growth > min(self.max_growth, left):
             growth = taken - bytes_of_dropped([node, *self._twins(node, new)], kept)
         reason = growth_reason(growth, self.max_growth, left) if growth > 0 else ""
@@ -211,7 +227,7 @@ class Folding:
     def _computed(self, each: Derivation) -> onnx_ir.TensorProtocol | Finding:
         """Return the constant, or the element that prevents folding."""
         conversion = each.reading[0]
-        ready = self.ready.get((conversion, each.operands[0]))
+        ready = self.ready.arrays.get(each.known)
         if ready is not None:
             return onnx_ir.Tensor(ready, each.known.dtype)
         streamed = streamed_conversion(conversion, each.operands, each.known.dtype, self.constants.array)
@@ -246,8 +262,13 @@ class Folding:
         return node
 
 
+def _bytes_of(tensor: onnx_ir.TensorProtocol, known: Known) -> int:
+    """Return the bytes of the tensor of a constant, as its `nbytes`, which computes them from its shape each time."""
+    return tensor.nbytes if known.dtype == DataType.STRING else known.nbytes
+
+
 def _used(node: onnx_ir.Node) -> list[bool]:
-    return [bool(output.uses()) or output.is_graph_output() for output in node.outputs]
+    return [use_count(output) > 0 or output.is_graph_output() for output in node.outputs]
 
 
 def _is_there(value: onnx_ir.Value) -> bool:

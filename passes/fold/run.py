@@ -35,7 +35,7 @@ from castsmith.ir.walks import all_tensors
 from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.status import Definedness
-from castsmith.passes.fold.reading import Reader, may_convert
+from castsmith.passes.fold.reading import CONVERTING, Reader, may_convert
 from castsmith.passes.fold.rule import NAME, UNDEFINED, Folding
 from castsmith.passes.fold.together import casts_computed
 from castsmith.passes.fold.values import Constants
@@ -86,7 +86,8 @@ class FoldConstants(SessionPass):
     def rewrite(self, session: Session) -> RewriteResult:
         model, namer, records = session.model, session.namer(), Records()
         folding = self._folding(session, namer)
-        nodes = [node for node in session.nodes if may_convert(node)]
+        found = session.survey
+        nodes = [node for node in (found.nodes if found.domains else found.of(CONVERTING)) if may_convert(node)]
         folding.ready = casts_computed(nodes, folding.reader)
         types = folding.reader.inference.types
         for node in nodes:

@@ -24,7 +24,7 @@ from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.cast import Array
 from castsmith.numerics.errors import present
 from castsmith.numerics.types import element_bytes
-from castsmith.passes.fold.movement import Operands, movement_of, moves_elements
+from castsmith.passes.fold.movement import Operands, may_be_constant, movement_of, moves_elements
 from castsmith.passes.fold.moves import Dims, Move, MoveError, Way, move
 
 _PARAMETERS = 64
@@ -89,6 +89,10 @@ class Constants:
             return None
         if value in self.found:
             return self.found[value]
+        node = value.producer()
+        if node is not None and value.const_value is None and not may_be_constant(node):  # as mostly
+            self.found[value] = None
+            return None
         for each in _inside_out(value, self._sources, self.found):
             self._settle(each)
         return self.found[value]
@@ -111,7 +115,17 @@ class Constants:
     def innermost(self, knowns: Iterable[Known]) -> onnx_ir.Graph | None:
         """Return the graph, of those the constants come from, in which all of them are visible."""
         homes = [known.home for known in knowns if known.home is not None]
+        if len(homes) == 1:
+            return homes[0]
         return max(homes, key=lambda home: self.depths.get(home, 0), default=None)
+
+    def converted(self, conversion: Hashable, knowns: tuple[Known, ...], dtype: DataType, shape: Dims) -> Known:
+        """Return the constant that a conversion makes of others, which is one object for all that make it."""
+        key = conversion, knowns
+        found = self.derived.get(key)
+        if found is None:
+            found = self.derived[key] = Known(dtype, shape, self.innermost(knowns))
+        return found
 
     def _sources(self, value: onnx_ir.Value) -> list[onnx_ir.Value]:
         node = value.producer()

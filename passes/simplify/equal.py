@@ -16,6 +16,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import field
+from functools import cached_property
 from typing import Any
 
 import onnx.defs
@@ -34,15 +35,10 @@ _LARGEST = 1024
 """The bytes up to which constants are compared by their content; larger ones are equal only to themselves."""
 
 
-def nodes_before_casts(nodes: Iterable[onnx_ir.Node]) -> set[onnx_ir.Node]:
-    """Return the nodes from whose results a Cast or CastLike is computed; none in a model with fewer than two.
-
-    Args:
-        nodes: All nodes of the model.
-    """
-    casts = [node for node in nodes if node.op_type in CASTS and node.domain in DEFAULT_DOMAINS]
+def _before(casts: Iterable[onnx_ir.Node]) -> set[onnx_ir.Node]:
+    """Return the nodes from whose results one of the casts, of those that are in the model, is computed."""
     found = set[onnx_ir.Node]()
-    left = [node.inputs[0] for node in casts if node.inputs] if len(casts) > 1 else []
+    left = [node.inputs[0] for node in casts if node.inputs and node.graph is not None]
     while left:
         value = left.pop()
         node = None if value is None else value.producer()
@@ -58,23 +54,24 @@ class EqualNodes:
 
     Attributes:
         held: The node that holds each subgraph.
-        candidates: The nodes to merge.
+        casts: All nodes of the operators Cast and CastLike, before the walk.
     """
 
     held: Mapping[onnx_ir.Graph, onnx_ir.Node]
-    candidates: set[onnx_ir.Node]
+    casts: Iterable[onnx_ir.Node]
     made: dict[Hashable, dict[Scope, onnx_ir.Node]] = field(default_factory=dict[Hashable, "dict[Scope, onnx_ir.Node]"])
 
-    def merge(self, node: onnx_ir.Node, imports: Mapping[str, int]) -> Replacement | None:
+    def merge(self, node: onnx_ir.Node, imports: Mapping[Scope, Mapping[str, int]]) -> Replacement | None:
         """Use the results of an earlier equal node of the scope, or of one around it; None without such a node."""
-        if node not in self.candidates or node.graph is None:
+        read = False
+        for value in node.inputs:
+            if value is not None and constant_tensor(value) is None:
+                if use_count(value) < 2:  # as mostly
+                    return None
+                read = True
+        if not read or node.graph is None or node not in self.candidates:
             return None
-        inputs = [value for value in node.inputs if value is not None]
-        if any(use_count(value) < 2 and constant_tensor(value) is None for value in inputs):  # as mostly
-            return None
-        if all(constant_tensor(value) is not None for value in inputs):
-            return None
-        key = _key(node, imports)
+        key = _key(node, imports[node.graph])
         if key is None:
             return None
         found = self.made.setdefault(key, {})
@@ -84,6 +81,15 @@ class EqualNodes:
             return None
         reason = f"{twin.outputs[0].name} already is the same value"
         return Replacement(MERGE_EQUAL, reason, outputs=tuple(twin.outputs))
+
+    @cached_property
+    def candidates(self) -> set[onnx_ir.Node]:
+        """The unvisited nodes from whose results a cast is computed; none in a model with fewer than two casts.
+
+        The walk changes nothing after the node that it visits, so it does not matter when this is found.
+        """
+        casts = [node for node in self.casts if node.domain in DEFAULT_DOMAINS]
+        return _before(casts) if len(casts) > 1 else set()
 
     def _earlier(self, scope: Scope | None, found: Mapping[Scope, onnx_ir.Node]) -> onnx_ir.Node | None:
         """Return the equal node of the innermost scope that has one still in the model."""

@@ -50,7 +50,7 @@ from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import type_name
 from castsmith.passes.place import parse_sizes
 from castsmith.passes.shapes import ranges_of
-from castsmith.passes.simplify.equal import MERGE_EQUAL, EqualNodes, nodes_before_casts
+from castsmith.passes.simplify.equal import MERGE_EQUAL, EqualNodes
 from castsmith.passes.simplify.local import CastTable, cast_filling, merge_with
 from castsmith.passes.simplify.savings import Savings, reads_more
 from castsmith.passes.simplify.see_through import SEEING_THROUGH, Bypass, cast_before, harmless
@@ -83,23 +83,25 @@ class SimplifyCasts(SessionPass):
         ranges = ranges_of(session, inference, self.largest_dim)
         facts = _Facts(inference, CastTable(session.holders), ranges, self.undefined_free)
         savings = Savings(inference, self.default_size, parse_sizes(self.sizes))
-        ambiguous = called_with_several_types(inference)
-        equal = EqualNodes(session.holders, nodes_before_casts(session.nodes))
+        ambiguous, of_shapes = called_with_several_types(inference), bool(session.nodes_of({"ConstantOfShape"}))
+        equal = EqualNodes(session.holders, session.nodes_of(CASTS))
 
         def rule(node: onnx_ir.Node) -> Replacement | Refusal | None:
-            if node.graph is None or node.graph in ambiguous:
+            if node.graph is None or (ambiguous and node.graph in ambiguous):
                 return None
-            merged = equal.merge(node, imports[node.graph]) if node in equal.candidates else None
-            if merged is not None or node.op_type not in _OPERATORS or node.inputs[:1] in ((), (None,)):
+            kind, inputs = node.op_type, node.inputs
+            merged = None if kind in CASTS else equal.merge(node, imports)
+            if merged is not None or kind not in _OPERATORS or not inputs or inputs[0] is None:
                 return merged
-            if node.op_type in SEEING_THROUGH and node.outputs:
-                facts.ranges.get(node.outputs[0])
-            answer = (
-                cast_filling(node, inference, imports[node.graph], self.target)
-                or simplify(node, facts, imports[node.graph])
-                or Bypass(NAME, inference, imports[node.graph], facts.ranges, self.target).change(node)
-            )
-            if isinstance(answer, Replacement):
+            if kind in CASTS:
+                answer = (
+                    cast_filling(node, inference, imports[node.graph], self.target) if of_shapes else None
+                ) or simplify(node, facts, imports[node.graph])
+            else:
+                if node.outputs:
+                    facts.ranges.get(node.outputs[0])
+                answer = Bypass(NAME, inference, imports[node.graph], facts.ranges, self.target).change(node)
+            if isinstance(answer, Replacement) and any(output.is_graph_output() for output in node.outputs):
                 values = answer.outputs or ()
                 lack = lacking_identity(node, values, inference, imports[node.graph], self.target, answer.nodes)
                 answer = answer if lack is None else Refusal(NAME, answer.rule, site_of(node), lack)

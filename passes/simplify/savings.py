@@ -32,18 +32,20 @@ class Savings:
 
     def of(self, node: onnx_ir.Node, replacement: Replacement) -> int:
         """Return the bytes that the replacement of the node saves each time the model runs."""
+        inputs, kept = node.inputs, {*replacement.inputs.values(), *(replacement.outputs or ())}
         saved = self._cast(node) if replacement.outputs is not None else 0.0
-        saved -= sum(self._cast(new) for new in replacement.nodes)
+        for new in replacement.nodes:
+            saved -= self._cast(new)
+            kept.update([value for value in new.inputs if value is not None])
         if node.op_type not in SHAPE_ONLY:
-            saved += sum(self._narrower(node.inputs[index], new) for index, new in replacement.inputs.items())
-        kept = {value for new in replacement.nodes for value in new.inputs}
-        kept.update(replacement.inputs.values(), replacement.outputs or ())
-        gone = range(len(node.inputs)) if replacement.outputs is not None else replacement.inputs
-        for value in dict.fromkeys(node.inputs[index] for index in gone):
+            for index, value in replacement.inputs.items():
+                saved += self._narrower(inputs[index], value)
+        gone = inputs if replacement.outputs is not None else [inputs[index] for index in replacement.inputs]
+        for value in dict.fromkeys(gone):
             saved += self._going(value, kept)
         return int(saved)
 
-    def _going(self, value: onnx_ir.Value | None, kept: set[onnx_ir.Value | None]) -> float:
+    def _going(self, value: onnx_ir.Value | None, kept: set[onnx_ir.Value]) -> float:
         """Return the bytes of the casts that become unused without one user of the value."""
         total = 0.0
         while value is not None and value not in kept and use_count(value) == 1 and not value.is_graph_output():
@@ -73,7 +75,7 @@ class Savings:
         shape = next((value.shape for value in values if value.shape is not None), None)
         if shape is None:
             return self.default
-        return prod(dim if isinstance(dim, int) else self.named.get(dim.value or "", self.default) for dim in shape)
+        return prod([d if isinstance(d, int) else self.named.get(d.value or "", self.default) for d in shape.dims])
 
 
 def reads_more(node: onnx_ir.Node, origin: onnx_ir.Value, inference: Inference, opset: int) -> bool:

@@ -44,7 +44,12 @@ def kept(model: onnx_ir.Model) -> tuple[int, int]:
             after_rewrites += result.modified
             assert known(model, inference) == known(model, infer_element_types(model, UNSAFE)), each
         assert session.imports == imports_by_scope(model), each
-        assert session.survey == survey(model), each
+        now, kept = survey(model), session.survey
+        assert (kept.nodes, kept.holders, set(kept.with_tensors)) == (now.nodes, now.holders, set(now.with_tensors)), (
+            each
+        )
+        assert kept.domains >= now.domains, each
+        assert all(kept.of({node.op_type}) == now.of({node.op_type}) for node in now.nodes), each
         assert not has_clashes(model), each
         assert session.survey.constant_bytes() == sum(map(bytes_of_tensor, all_tensors(model))), each
     return found, after_rewrites
