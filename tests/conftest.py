@@ -21,16 +21,23 @@ _SLOW = Path(__file__).with_name("slow.txt")
 """Processor seconds of the slow tests, for each case. `CASTSMITH_SAMPLE=4 CASTSMITH_TIMES=1 make test` writes it."""
 _SLOW_CASE, _SLOW_TEST = 0.08, 0.6
 """Seconds from which a case of many, and a test without other cases, is slow."""
+_CASES = 0.5
+"""Seconds for the cases of a slow test in a quick run."""
 _SLOW_DRAWN = 0.2
 """Seconds from which a case is slow that `sampled` drew: such a draw often has one case of each kind."""
+
+
+def pytest_configure() -> None:
+    """Let the collector walk through all objects, of which collected tests have many, less often."""
+    gc.set_threshold(20_000, 20, 50)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep a sample of the tests, unless files are named or the run is complete.
 
-    Of a test that has many cases some are kept: fewer of a slow one, as many as take as long as a slow test. Of the
-    slow tests without cases a third are kept in a quick run. A test marked `every_case` is kept with all of its cases;
-    so are those that `sampled` drew itself, unless they are slow.
+    Of a test that has many cases some are kept: fewer of a slow one, about half a second of them. Of the slow tests
+    without cases a third are kept in a quick run. A test marked `every_case` is kept with all of its cases; so are those
+    that `sampled` drew itself, unless they are slow.
     """
     if sampling.COMPLETE or not all(Path(argument).is_dir() for argument in config.args):
         return
@@ -41,7 +48,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for name, found in cases.items():
         most = len(found) if _is_drawn(found[0]) else MOST_CASES
         if slow.get(name, 0) >= (_SLOW_DRAWN if _is_drawn(found[0]) else _SLOW_CASE):
-            most = min(most, max(1, round(_SLOW_TEST / slow[name])))
+            most = min(most, max(1, round(_CASES / slow[name])))
         if len(found) > most and not _is_kept(found[0]):
             kept = sampling.sampled(f"cases of tests with many [{name}]", found, most, factor=1)
             left.update(set(found).difference(kept))
@@ -52,11 +59,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left:
         config.hook.pytest_deselected(items=[item for item in items if item in left])
         items[:] = [item for item in items if item not in left]
-
-
-def pytest_collection_finish() -> None:
-    """Let the collector walk through all objects, of which collected tests have many, less often."""
-    gc.set_threshold(20_000, 20, 50)
 
 
 def slow_tests() -> dict[str, float]:

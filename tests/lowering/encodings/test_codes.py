@@ -60,7 +60,7 @@ SOURCES = [
 
 
 @pytest.mark.parametrize(
-    ("to", "policy", "sequence"), sampled("encodings to codes", CASES, 13, cover=lambda case: (case[0], case[2]))
+    ("to", "policy", "sequence"), sampled("encodings to codes", CASES, 9, cover=lambda case: (case[0], case[2]))
 )
 def test_encode(to: DataType, policy: NarrowPolicy, sequence: Encoding):
     for values in SOURCES:

@@ -52,7 +52,7 @@ SHAPES = [(60, 100), (41, 61), (41, 62), (41, 67)]
     sampled(
         "packed weights",
         itertools.product(PACKABLE, [WITHOUT, NO_SHIFTS], SHAPES),
-        12,
+        8,
         cover=lambda case: [case[0], (case[1].name, case[1].unknown), case[2]],
     ),
 )

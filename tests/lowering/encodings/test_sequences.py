@@ -58,7 +58,7 @@ def settings_of_case(case: Any) -> Iterable[object]:
 
 @pytest.mark.parametrize(
     ("sequence", "opset", "to", "saturate"),
-    sampled("encodings", CASES, 16, cover=settings_of_case),
+    sampled("encodings", CASES, 10, cover=settings_of_case),
 )
 class TestEncode:
     def test_float32(self, sequence: Encoding, opset: int, to: DataType, saturate: bool):

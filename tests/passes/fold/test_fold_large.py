@@ -76,7 +76,7 @@ QUANTIZED = [DataType.UINT8, DataType.INT4, DataType.FLOAT8E4M3FN]
 @pytest.mark.parametrize(
     ("to", "granularity", "piece"),
     sampled(
-        "pieces of quantized tensors", itertools.product(QUANTIZED, GRANULARITIES, [8, 64, 320]), 21, cover=enumerate
+        "pieces of quantized tensors", itertools.product(QUANTIZED, GRANULARITIES, [8, 64, 320]), 10, cover=enumerate
     ),
 )
 def test_quantizing_in_pieces_is_quantizing(

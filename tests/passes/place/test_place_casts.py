@@ -31,8 +31,8 @@ from tests.passes.place.place_regions import PAIRS, random_model
 from tests.sampling import sampled
 
 _ENUMERATED = 20_000
-SEEDS = sampled("random regions", range(30 * len(PAIRS)), 48, cover=lambda seed: [seed % len(PAIRS)])
-SMALL_SEEDS = sampled("small random regions", range(30 * len(PAIRS)), 36, cover=lambda seed: [seed % len(PAIRS)])
+SEEDS = sampled("random regions", range(30 * len(PAIRS)), 24, cover=lambda seed: [seed % len(PAIRS)])
+SMALL_SEEDS = sampled("small random regions", range(30 * len(PAIRS)), 24, cover=lambda seed: [seed % len(PAIRS)])
 
 
 def problems(model: onnx_ir.Model) -> list[Problem]:
