@@ -36,8 +36,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Keep a sample of the tests, unless files are named or the run is complete.
 
     Of a test that has many cases some are kept: fewer of a slow one, about half a second of them. Of the slow tests
-    without cases a third are kept in a quick run. A test marked `every_case` is kept with all of its cases; so are those
-    that `sampled` drew itself, unless they are slow.
+    without cases a third are kept in a quick run. A test marked `every_case` is kept with all of its cases; so are
+    those that `sampled` drew itself, unless they are slow.
     """
     if sampling.COMPLETE or not all(Path(argument).is_dir() for argument in config.args):
         return

@@ -39,11 +39,15 @@ def _all_cases() -> dict[str, TestCase]:
         # Its results for pooling take longer than all others, and no test reads them.
         patched.setattr(op_pool_common, "pool", _unread)
         # The source of each case, which it reads for the documentation of ONNX, takes as long as the case.
-        patched.setattr(base, "process_snippet", lambda *_: ("", ""), raising=False)
+        patched.setattr(base, "process_snippet", _no_source, raising=False)
         # Only the first call in a process collects, so it must not be narrowed to one operator. None is for all of
         # them; before onnx 1.23 the argument has no default.
         everything: Any = None
         return {case.name: case for case in collect_testcases(everything)}
+
+
+def _no_source(*_: object) -> tuple[str, str]:
+    return "", ""
 
 
 def _unread(padded: np.ndarray, x_shape: Sequence[int], *sizes: Any, **_: object) -> np.ndarray:
