@@ -112,14 +112,14 @@ def _to_the_grid(build: Builder, magnitude: onnx_ir.Value, row: ElementType) -> 
         # A runtime that computes double in float rounds twice on a ladder, and would give anything by sums.
         return to_the_grid(build, magnitude, row)
     if is_double or top_exponent(row) < _FLOAT_TOP:
-        return _by_sums(build, magnitude, row)
+        return by_sums(build, magnitude, row)
     large = build.op("Greater", magnitude, 1.0)
     less = build.op("Where", large, 1 / _SCALE, 1.0, dtype=DataType.FLOAT)
     more = build.op("Where", large, _SCALE, 1.0, dtype=DataType.FLOAT)
-    return build.op("Mul", _by_sums(build, build.op("Mul", magnitude, less), row), more)
+    return build.op("Mul", by_sums(build, build.op("Mul", magnitude, less), row), more)
 
 
-def _by_sums(build: Builder, a: onnx_ir.Value, row: ElementType) -> onnx_ir.Value:
+def by_sums(build: Builder, a: onnx_ir.Value, row: ElementType) -> onnx_ir.Value:
     """Round the number a, at least 0, to a multiple of the step of its binade.
 
     With p mantissa bits, and 23 in a float, s = (2**(23 - p) + 1) a is a multiple of the step, and s - a lies in a

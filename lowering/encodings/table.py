@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.lowering.builder import Builder, at_least
+from castsmith.lowering.builder import Builder, dtype_of
 from castsmith.lowering.encodings.bitcast import encode_bitcast, word_of
+from castsmith.lowering.encodings.ladder import by_sums
 from castsmith.lowering.formats import NarrowPolicy, encode_array
 from castsmith.numerics.cast import cast
 from castsmith.numerics.errors import require
@@ -19,6 +22,8 @@ from castsmith.numerics.types import Specials, element_type, type_name
 # A negative number gives NaN, -0 the same as 0.
 
 _NAN, _LARGEST, _BIAS = 255, 254, 127
+_BELOW = 26
+"""Numbers above 1 are divided by this power of two, so that no intermediate result overflows."""
 
 
 def encode_scale_bits(build: Builder, x: onnx_ir.Value, _to: DataType, policy: NarrowPolicy) -> onnx_ir.Value:
@@ -54,35 +59,40 @@ def encode_scale_bits(build: Builder, x: onnx_ir.Value, _to: DataType, policy: N
 
 
 def encode_scale_ladder(build: Builder, x: onnx_ir.Value, _to: DataType, policy: NarrowPolicy) -> onnx_ir.Value:
-    """Return the codes by exact products of powers of two, for opsets before BitCast.
+    """Return the codes by the nearest power of two, for opsets before BitCast.
 
-    t = x, or x * 2**127 below 1, is brought below 2 by dividing it by 2**k for k = 64, 32, ..., 1 wherever t >= 2**k;
-    the sum of the k, and 127 for x >= 1, is the exponent's code. The remaining t decides whether one is added.
+    x is scaled by 2**-26, or by 2**101 up to 1, so that sums round it to the nearest power of two, ties upward. The
+    logarithm of that is an integer, so it need only be right to half a unit. Then x is compared with the power. A
+    double is rounded as a float, which may take it to a tie, and compared as a double.
 
-        x           t at first  rungs taken  t     code
-        3.0         3.0         1            1.5   128, plus one for `up` and `nearest`
-        2**-127     1.0                      1.0   0
-        2**-149     2**-22                   ..    0: below 1, nothing is added
+        x           t           power    log2 + 26 or 153
+        3.0         3 * 2**-26  2**-24   129, and t is below the power: 128 for `down`
+        2**-127     2**-26      2**-26   0
+        2**-149     2**-26      2**-26   0: t is at least the power of the code 0
     """
     require(x.dtype in (DataType.FLOAT, DataType.DOUBLE), f"rounding of {x.dtype} by a table")
-    smallest, largest = float(element_type(DataType.FLOAT8E8M0).min), float(element_type(DataType.FLOAT8E8M0).max)
-    large = at_least(build, x, 1.0)
-    t = build.op("Min", x, largest * 1.5)
-    t = build.op("Mul", t, build.op("Where", large, 1.0, 2.0**_BIAS, dtype=x.dtype))
-    code = build.op("Where", large, float(_BIAS), 0.0, dtype=x.dtype)
-    for k in (64, 32, 16, 8, 4, 2, 1):
-        above = at_least(build, t, 2.0**k)
-        t = build.op("Mul", t, build.op("Where", above, 2.0**-k, 1.0, dtype=x.dtype))
-        code = build.op("Add", code, build.op("Where", above, float(k), 0.0, dtype=x.dtype))
-    if policy.round_mode != "down":
-        up = policy.round_mode == "up"
-        more = build.op("Greater", t, 1.0) if up else at_least(build, t, 1.5)
-        code = build.op("Add", code, build.op("Where", more, 1.0, 0.0, dtype=x.dtype))
+    row, first = element_type(DataType.FLOAT8E8M0), 2.0**-_BELOW
+    largest = float(row.max)
+    large = build.op("Greater", x, 1.0)
+    scale = build.op("Where", large, first, first * 2.0**_BIAS, dtype=x.dtype)
+    scaled = build.op("Mul", build.op("Min", x, largest * 1.5), scale)
+    t = build.op("Max", scaled, first)
+    power = by_sums(build, build.cast(t, DataType.FLOAT), row)
+    # The half makes the Cast to integer round.
+    zero = build.op("Where", large, _BIAS + _BELOW + 0.5, _BELOW + 0.5, dtype=DataType.FLOAT)
+    code = build.op("Add", build.op("Mul", build.op("Log", power), 1 / math.log(2)), zero)
+    power = build.cast(power, dtype_of(x))
+    if policy.round_mode == "up":
+        code = build.op("Add", code, build.cast(build.op("Greater", t, power), DataType.FLOAT))
+    elif policy.round_mode == "down" or x.dtype == DataType.DOUBLE:
+        bound = power if policy.round_mode == "down" else build.op("Mul", power, 0.75)
+        code = build.op("Sub", code, build.cast(build.op("Less", t, bound), DataType.FLOAT))
     code = build.op("Min", code, float(_LARGEST))
-    wrong = build.op("Or", build.op("IsNaN", x), build.op("Less", x, 0.0))
+    # The smallest number is subnormal in float, so a runtime may take it for 0, but not the scaled one.
+    below = build.op("Less", x, 0.0) if policy.saturate else build.op("Less", scaled, first)
+    wrong = build.op("Or", build.op("IsNaN", x), below)
     if not policy.saturate:
-        outside = build.op("Or", build.op("Less", x, smallest), build.op("Greater", x, largest))
-        wrong = build.op("Or", wrong, outside)
+        wrong = build.op("Or", wrong, build.op("Greater", x, largest))
     return build.cast(build.op("Where", wrong, float(_NAN), code), DataType.UINT8)
 
 
