@@ -18,7 +18,7 @@ from castsmith.ir.constants import constant_types
 from castsmith.ir.errors import ModelError
 from castsmith.ir.ops import opset_of
 from castsmith.ir.survey import Survey, survey
-from castsmith.ir.walks import graphs_in, nodes_in, subgraphs_of
+from castsmith.ir.walks import graphs_in, subgraphs_of
 
 Scope = onnx_ir.Graph | onnx_ir.Function
 
@@ -142,17 +142,23 @@ def _clashes(model: onnx_ir.Model) -> Iterator[onnx_ir.Value]:
 
 def _are_distinct(scope: Scope) -> bool:
     """True if all values of the scope and its subgraphs have different names, or none, so that nothing is hidden."""
-    values = [*scope.inputs, *scope.outputs]
+    found: list[onnx_ir.Value] = []
+    _add_values(scope, found)
+    names = [value.name for value in set(found)]
+    named = [name for name in names if name]
+    return len(set(named)) == len(named)
+
+
+def _add_values(scope: Scope, found: list[onnx_ir.Value]) -> None:
+    found += (*scope.inputs, *scope.outputs)
     if isinstance(scope, onnx_ir.Graph):
-        values += scope.initializers.values()
-    for node in nodes_in(scope):
-        values += node.outputs
+        found += scope.initializers.values()
+    for node in scope:
+        found += node.outputs
         data = node.attributes.data
         for attribute in data.values() if data else ():
             for subgraph in graphs_in(attribute):
-                values += (*subgraph.inputs, *subgraph.outputs, *subgraph.initializers.values())
-    named = {value for value in values if value.name}
-    return len({value.name for value in named}) == len(named)
+                _add_values(subgraph, found)
 
 
 class _Lookup:

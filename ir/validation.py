@@ -293,7 +293,7 @@ def kind_of(
     outputs: Sequence[onnx_ir.Value],
     attributes: Mapping[str, onnx_ir.Attr] | None,
 ) -> Hashable:
-    """Return what decides, within one scope, whether a node conforms to its schema; None if that takes its subgraphs.
+    """Return what decides, within one scope, whether a node conforms to its schema; None if that is too much to tell.
 
     Two nodes of one kind conform both or neither, so one of them is checked.
     """
@@ -302,16 +302,20 @@ def kind_of(
         return kind
     found: list[Hashable] = []
     for name, attribute in attributes.items() if attributes else ():
-        of = attribute.type
-        if of in _WITH_GRAPHS:
+        of, value = attribute.type, attribute.value
+        if of == AttributeType.GRAPH and value is not None:
+            value = len(value.inputs), len(value.outputs)
+        elif of not in _OF_ONE_WORD:
+            value = None
+        elif type(value) not in _WORDS:
             return None
-        found.append((name, of, attribute.value if of in _OF_ONE_WORD else None, attribute.ref_attr_name))
+        found.append((name, of, value, attribute.ref_attr_name))
     return *kind, tuple(index for index, value in enumerate(inputs) if value is None), tuple(found)
 
 
-_WITH_GRAPHS = (AttributeType.GRAPH, AttributeType.GRAPHS)
 _OF_ONE_WORD = (AttributeType.INT, AttributeType.STRING)
-"""Attributes that may name a type; of the others the value does not decide."""
+"""Attributes that may name a type; of the others, except graphs, the value does not decide."""
+_WORDS = (int, str, bytes, type(None))
 
 
 def _require_names(scope: Scope, place: str) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import field
+from functools import cache
 from math import ceil, prod
 from pathlib import Path
+from typing import TypeGuard
 
 import onnx_ir
 from onnx_ir import AttributeType, DataType
@@ -191,13 +193,24 @@ def all_tensors(model: onnx_ir.Model) -> Iterator[onnx_ir.TensorProtocol]:
 def bytes_of_tensor(tensor: onnx_ir.TensorProtocol) -> int:
     """Return the bytes of the tensor, as its `nbytes`, but without the Shape that onnx_ir makes of a proto for that."""
     if type(tensor) is onnx_ir.serde.TensorProtoTensor:
-        return ceil(DataType(tensor.raw.data_type).itemsize * prod(tensor.raw.dims))
+        return ceil(_bytes_of_element(tensor.raw.data_type) * prod(tensor.raw.dims))
     return tensor.nbytes
+
+
+@cache
+def _bytes_of_element(number: int) -> float:
+    return DataType(number).itemsize
+
+
+def is_external(tensor: onnx_ir.TensorProtocol) -> TypeGuard[onnx_ir.ExternalTensor]:
+    """True if the data of the tensor is in a data file."""
+    # isinstance takes a microsecond for tensors of other classes than the one asked for, as their base is a protocol.
+    return type(tensor) is not onnx_ir.serde.TensorProtoTensor and isinstance(tensor, onnx_ir.ExternalTensor)
 
 
 def files_read(model: onnx_ir.Model) -> set[Path]:
     """Return the data files of the model's tensors, links resolved."""
-    return {file_of(tensor) for tensor in all_tensors(model) if isinstance(tensor, onnx_ir.ExternalTensor)}
+    return {file_of(tensor) for tensor in all_tensors(model) if is_external(tensor)}
 
 
 def tensor_places(model: onnx_ir.Model) -> Iterator[tuple[Place, onnx_ir.TensorProtocol]]:

@@ -99,7 +99,8 @@ def name_types(values: Iterator[onnx_ir.Value]) -> None:
 
 def restore_types(proto: onnx.ModelProto) -> None:
     """Restore the carried types in the proto, with the element type if one was declared since."""
-    if proto.ByteSize() <= _TO_SEARCH and _PREFIX.encode() not in proto.SerializeToString():
+    data = proto.SerializeToString()  # `ByteSize` makes these bytes too
+    if len(data) <= _TO_SEARCH and _PREFIX.encode() not in data:
         return
     for found in _types(proto):
         if found.denotation.startswith(_PREFIX):

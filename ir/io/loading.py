@@ -22,7 +22,7 @@ from castsmith.ir.io.protos import file_format
 from castsmith.ir.io.wire import skeleton
 from castsmith.ir.naming import name_bodies
 from castsmith.ir.validation import require_sound
-from castsmith.ir.walks import Place, put_tensor, tensor_places
+from castsmith.ir.walks import Place, bytes_of_tensor, is_external, put_tensor, tensor_places
 from castsmith.numerics.arguments import described
 from castsmith.numerics.errors import ArgumentTypeError
 from castsmith.numerics.types import element_type
@@ -68,17 +68,18 @@ def require_external_data(path: Path, folder: Path, tensor: onnx_ir.ExternalTens
 
 def require_inline_data(path: Path, tensor: onnx_ir.TensorProtocol) -> None:
     """Raise ModelError, naming the model `path`, unless the tensor's data fits its shape and type."""
-    if isinstance(tensor, onnx_ir.StringTensor):
-        needed, has = _count(tensor), len(tensor.string_data())
-        if has != needed:
-            raise ModelError(f"{path}: tensor {tensor.name!r} needs {needed} strings for its shape, but holds {has}.")
     if not isinstance(tensor, onnx_ir.serde.TensorProtoTensor):
+        if isinstance(tensor, onnx_ir.StringTensor) and len(tensor.string_data()) != _count(tensor):
+            raise ModelError(
+                f"{path}: tensor {tensor.name!r} needs {_count(tensor)} strings for its shape, but holds"
+                f" {len(tensor.string_data())}."
+            )
         return
     raw = tensor.raw
     if not raw.HasField("raw_data"):
         _check_typed(path, tensor)
         return
-    needed = _bytes_needed(path, tensor)
+    needed = _bytes_needed(path, tensor) if raw.data_type == onnx.TensorProto.STRING else bytes_of_tensor(tensor)
     if len(raw.raw_data) != needed:
         raise ModelError(
             f"{path}: tensor {tensor.name!r} needs {needed} bytes for its shape, but holds {len(raw.raw_data)}."
@@ -190,7 +191,7 @@ def from_bytes(data: bytes, name: str) -> onnx_ir.Model:
 def _find_data(path: Path, folder: Path, tensors: Tensors) -> None:
     """Give each tensor of the model `path` with external data its file in the folder. Raises ModelError."""
     for place, tensor in tensors:
-        if not isinstance(tensor, onnx_ir.ExternalTensor):
+        if not is_external(tensor):
             require_inline_data(path, tensor)
             continue
         file = require_external_data(path, folder, tensor)
@@ -201,7 +202,7 @@ def _find_data(path: Path, folder: Path, tensors: Tensors) -> None:
 def _require_inline_data(path: Path, tensors: Tensors) -> None:
     """Check the tensors without external data."""
     for _, tensor in tensors:
-        if not isinstance(tensor, onnx_ir.ExternalTensor):
+        if not is_external(tensor):
             require_inline_data(path, tensor)
 
 

@@ -408,10 +408,9 @@ def _put_graph(proto: onnx.GraphProto, graph: onnx_ir.Graph, *, devices: bool = 
     for node in graph:
         _put_node(add(), node, devices=devices)
         for value in node.outputs:
-            if value.is_graph_output():
-                continue
-            annotated.append(value)
-            if _is_described(value):
+            if value._metadata and not value.is_graph_output():  # pyright: ignore[reportPrivateUsage]
+                annotated.append(value)
+            if _is_described(value) and not value.is_graph_output():
                 other = initializers.get(value.name or "") if own else None
                 if other is None or _DECLARED in _meta_of(other):
                     _put_value(described(), value)
@@ -444,7 +443,7 @@ def _put_node(proto: onnx.NodeProto, node: onnx_ir.Node, *, devices: bool) -> No
         proto.overload = overload
     if doc_string:
         proto.doc_string = doc_string
-    if node.metadata_props:
+    if node._metadata_props:  # pyright: ignore[reportPrivateUsage]  # `metadata_props` would make a dict for each node
         _put_metadata(proto, node.metadata_props)
     proto.input.extend(["" if value is None else value.name for value in node.inputs])  # pyright: ignore[reportArgumentType]
     outputs = [value.name for value in node.outputs]
@@ -505,9 +504,8 @@ def _put_tensor(proto: TensorProto, tensor: onnx_ir.TensorProtocol) -> None:
 
 def _is_described(value: onnx_ir.Value) -> bool:
     """True if there is more to say about the value than its name."""
-    if value.type is None and value.shape is None and not value.metadata_props and not value.doc_string:
-        return False
-    return bool(value.name)
+    more = value.type is not None or value.shape is not None or value._metadata_props or value.doc_string  # pyright: ignore[reportPrivateUsage]
+    return bool(more and value.name)
 
 
 def _put_value(proto: onnx.ValueInfoProto, value: onnx_ir.Value) -> None:

@@ -214,8 +214,9 @@ class _Reader:
                 if name in values or type(name) is not str:
                     _require(name == "")
                     continue
-                if outer:
-                    _require(not any(name in each for each in outer))
+                for around in outer:
+                    if name in around:
+                        raise _UnusualError
                 if name in infos:
                     _declare(value, infos[name])
                 values[name] = value

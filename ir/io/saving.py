@@ -49,7 +49,8 @@ from castsmith.ir.validation import require_sound
 from castsmith.ir.walks import (
     Held,
     Place,
-    all_tensors,
+    bytes_of_tensor,
+    is_external,
     put_tensor,
     tensor_places,
 )
@@ -89,6 +90,8 @@ class _Layout:
     stand_ins: Tensors
     moved: Tensors
     copied: Tensors
+    external: bool
+    """True if a tensor of the model is in a data file."""
 
 
 def save(
@@ -156,7 +159,7 @@ def write(
     try:
         where = _where(path, external_data)
         tensors = dict(tensor_places(model))
-        reads = {file_of(tensor) for tensor in tensors.values() if isinstance(tensor, ExternalTensor)}
+        reads = {file_of(tensor) for tensor in tensors.values() if is_external(tensor)}
         if Path(os.path.realpath(where.model)) in reads:
             raise ModelError(f"{path}: the model keeps weights in this file, so it cannot be written there.")
         recover(where.model, where.data)
@@ -165,10 +168,10 @@ def write(
         staying = {
             place: tensor
             for place, tensor in every.items()
-            if isinstance(tensor, ExternalTensor)
+            if is_external(tensor)
             and _stays(file_of(tensor), where, before, external_data, shard_bytes, reference_data=reference_data)
         }
-        layout = _layout(model, every, path, where, staying, everything=external_data is not None)
+        layout = _layout(model, every, path, where, staying, everything=external_data is not None, external=bool(reads))
         old = before - {file_of(tensor) for tensor in staying.values()}
         dropped = _write(model, where, layout, old if is_last_use else old - reads, shard_bytes)
         folder = Path(os.path.realpath(path.parent))
@@ -188,7 +191,8 @@ def write_to(model: onnx_ir.Model, stream: IO[bytes], name: str) -> int:
     if has_clashes(model):
         model = model.clone()
         settle_names(model)
-    path, every = Path(name), _without_texts(dict(tensor_places(model)))
+    path, tensors = Path(name), dict(tensor_places(model))
+    every = _without_texts(tensors)
     size = sum(tensor.nbytes for tensor in every.values())
     if size > _INLINE_LIMIT:
         raise ModelError(
@@ -196,8 +200,9 @@ def write_to(model: onnx_ir.Model, stream: IO[bytes], name: str) -> int:
             " file, which can have its weights beside it."
         )
     copied = _to_copy(model, every, path, {})
-    elsewhere = {place: t for place, t in every.items() if isinstance(t, ExternalTensor) and place not in copied}
-    proto = _proto(model, {place: _inlined(tensor) for place, tensor in elsewhere.items()}, copied, path)
+    elsewhere = {place: t for place, t in every.items() if is_external(t) and place not in copied}
+    inlined = {place: _inlined(tensor) for place, tensor in elsewhere.items()}
+    proto = _proto(model, inlined, copied, path, external=any(map(is_external, tensors.values())))
     return write_model(stream, proto, {_name(place, tensor): tensor for place, tensor in copied.items()})
 
 
@@ -207,7 +212,7 @@ def reloaded(model: onnx_ir.Model) -> onnx_ir.Model:
     Raises:
         ModelError: The file could not be read.
     """
-    shared = [(p, t) for p, t in tensor_places(model) if t.nbytes >= _LARGE or isinstance(t, ExternalTensor)]
+    shared = [(p, t) for p, t in tensor_places(model) if t.nbytes >= _LARGE or is_external(t)]
     shared = [(place, tensor) for place, tensor in shared if tensor.dtype != onnx_ir.DataType.STRING]
     numbers = enumerate(shared)
     stand_ins: Tensors = {p: external_tensor(Placed(t, 0), f"{number}", _name(p, t)) for number, (p, t) in numbers}
@@ -216,7 +221,7 @@ def reloaded(model: onnx_ir.Model) -> onnx_ir.Model:
     again = from_proto(proto)
     require_sound(again, model.graph.name or "the model")
     for place, tensor in list(tensor_places(again)):
-        if isinstance(tensor, ExternalTensor):
+        if is_external(tensor):
             put_tensor(place, shared[int(f"{tensor.path}")][1])
     return again
 
@@ -261,14 +266,21 @@ def _without_texts(tensors: Tensors) -> Tensors:
 
 
 def _layout(
-    model: onnx_ir.Model, every: Tensors, path: Path, where: _Where, staying: Staying, *, everything: bool
+    model: onnx_ir.Model,
+    every: Tensors,
+    path: Path,
+    where: _Where,
+    staying: Staying,
+    *,
+    everything: bool,
+    external: bool,
 ) -> _Layout:
     initializers: Tensors = {p: t for p, t in every.items() if p not in staying and not isinstance(p, Held)}
     held = {place: t for place, t in every.items() if place not in staying and isinstance(place, Held)}
     inline = _size_in_file(held, path)
-    inline += sum(tensor.nbytes for tensor in initializers.values() if not isinstance(tensor, ExternalTensor))
+    inline += sum(bytes_of_tensor(tensor) for tensor in initializers.values() if not is_external(tensor))
     out = everything or inline > _INLINE_LIMIT
-    elsewhere: Tensors = {p: t for p, t in {**initializers, **held}.items() if isinstance(t, ExternalTensor)}
+    elsewhere: Tensors = {p: t for p, t in {**initializers, **held}.items() if is_external(t)}
     stand_ins: Tensors = {place: _in_folder(tensor, where.model.parent) for place, tensor in staying.items()}
     stand_ins |= {place: _inlined(tensor) for place, tensor in elsewhere.items() if out and tensor.nbytes <= _SMALL}
     has_data = bool(elsewhere or staying)
@@ -279,12 +291,13 @@ def _layout(
         and (place in elsewhere or (out and tensor.nbytes > _SMALL) or (has_data and _is_new(tensor)))
     }
     moved |= {place: tensor for place, tensor in elsewhere.items() if place not in stand_ins}
-    return _Layout(stand_ins, moved, _to_copy(model, initializers, path, {**stand_ins, **moved}))
+    copied = _to_copy(model, initializers, path, {**stand_ins, **moved})
+    return _Layout(stand_ins, moved, copied, external)
 
 
 def _size_in_file(held: Mapping[Held, onnx_ir.TensorProtocol], path: Path) -> int:
     """Return the bytes of tensors in attributes that must be in the model file. Raises ModelError for too many."""
-    size = sum(tensor.nbytes for tensor in held.values() if not isinstance(tensor, ExternalTensor))
+    size = sum(bytes_of_tensor(tensor) for tensor in held.values() if not is_external(tensor))
     if size > _INLINE_LIMIT:
         raise ModelError(
             f"{path}: node attributes hold {size} bytes of constants, more than the 2 GiB of an ONNX file:"
@@ -295,8 +308,8 @@ def _size_in_file(held: Mapping[Held, onnx_ir.TensorProtocol], path: Path) -> in
 
 def _is_new(tensor: onnx_ir.TensorProtocol) -> bool:
     """True if the tensor was made since the model was loaded, and is large: it is then stored beside the others."""
-    loaded = isinstance(tensor, onnx_ir.serde.TensorProtoTensor) or range_of(tensor) is not None
-    return tensor.nbytes >= _LARGE and not loaded
+    loaded = isinstance(tensor, onnx_ir.serde.TensorProtoTensor)
+    return not loaded and tensor.nbytes >= _LARGE and range_of(tensor) is None
 
 
 def _in_folder(tensor: ExternalTensor, folder: Path) -> onnx_ir.TensorProtocol:
@@ -332,7 +345,7 @@ def _to_copy(model: onnx_ir.Model, tensors: Tensors, path: Path, placed: Tensors
     return {
         value: tensor
         for value, tensor in tensors.items()
-        if value in own and tensor.nbytes >= _LARGE and not isinstance(tensor, onnx_ir.serde.TensorProtoTensor)
+        if value in own and not isinstance(tensor, onnx_ir.serde.TensorProtoTensor) and tensor.nbytes >= _LARGE
     }
 
 
@@ -350,7 +363,7 @@ def _write(model: onnx_ir.Model, where: _Where, layout: _Layout, old: set[Path],
                 place: external_tensor(placed, _location(name, folder), _name(place, tensor))
                 for (place, tensor), (placed, name) in zip(layout.moved.items(), places, strict=True)
             }
-            proto = _proto(model, stand_ins, layout.copied, where.model)
+            proto = _proto(model, stand_ins, layout.copied, where.model, external=layout.external)
             dropped = _put_in_place(proto, where, layout.copied, list(zip(drafts, names, strict=True)), old)
             if dropped is not None:
                 return dropped
@@ -386,19 +399,19 @@ def _write_proto(
         onnx.save_model(proto, file, format=file_format(path))
 
 
-def _proto(model: onnx_ir.Model, stand_ins: Tensors, copied: Tensors, path: Path) -> onnx.ModelProto:
-    """Return the model to write, with the tensors in `copied` empty."""
+def _proto(model: onnx_ir.Model, stand_ins: Tensors, copied: Tensors, path: Path, *, external: bool) -> onnx.ModelProto:
+    """Return the model to write, with the tensors in `copied` empty. external: a tensor of the model is external."""
     names = {place: _name(place, tensor) for place, tensor in copied.items()}
     empty = {place: external_tensor(Placed(tensor, 0), "data", names[place]) for place, tensor in copied.items()}
     with _replaced({**stand_ins, **empty}):
         proto = to_proto(model)
-        if not any(isinstance(tensor, ExternalTensor) for tensor in all_tensors(model)):
-            return proto
+    if not (external or stand_ins or copied):
+        return proto
     for tensor in proto.graph.initializer if names else ():
         if tensor.name in names.values():
             tensor.ClearField("external_data")
             tensor.ClearField("data_location")
-    allowed = {f"{tensor.location}" for tensor in stand_ins.values() if isinstance(tensor, ExternalTensor)}
+    allowed = {f"{tensor.location}" for tensor in stand_ins.values() if is_external(tensor)}
     for location in locations(proto) - allowed:
         raise ModelError(f"{path}: the model would depend on data of another model, {location!r}.")
     return proto

@@ -26,6 +26,8 @@ from castsmith.ir.io.protos import tensors_of
 
 _MARK = "user.castsmith.made-for"
 _JOURNAL = ".journal.saving"
+_TO_SEARCH = 1 << 26
+"""Size in bytes up to which a model is searched as text."""
 _MOST_TO_SEARCH = 1 << 30
 """Bytes of other files that are searched for a name; if there are more, the data file is kept."""
 
@@ -44,6 +46,10 @@ def data_files_of(path: Path) -> set[Path] | None:
 
 def locations(proto: onnx.ModelProto) -> set[str]:
     """Return the names under which the tensors of the model keep external data."""
+    # A search is quicker than a walk through all messages, and most models have no external data.
+    data = proto.SerializeToString()
+    if len(data) <= _TO_SEARCH and b"location" not in data:
+        return set()
     return {
         entry.value
         for tensor in tensors_of(proto)

@@ -253,10 +253,17 @@ _CAST = '<ir_version: 10, opset_import: ["" : 21]> g (float[2] x) => (float16[2]
         ("Cast <to = 10> (x)", "Add (x, )", False),
         ("Cast <to = 10> (x)", "Clip (x, , x)", True),
         ("Cast <to = 10> (x)", "If (x) <then_branch = t () => () {}, else_branch = e () => () {}>", False),
+        ("Cast <to = 10> (x)", "If (x) <then_branch = t () => (float[2] p) { p = Neg (x) }, else_branch = e () =>"
+         " (float[2] q) { q = Neg (x) }>", True),
+        ("Cast <to = 10> (x)", "If (x) <then_branch = t () => (float[2] p) { p = Neg (x) }, else_branch = e () =>"
+         " (float[2] q, float[2] r) { q = Neg (x) r = Neg (x) }>", False),
     ],
-)
+)  # fmt: skip
 def test_nodes_that_violate_their_schema_are_not_sound(old: str, new: str, sound: bool) -> None:
-    good = "a = Cast <to = 1> (x) b = Add (x, x) c = Clip (x, x, x)"  # of other kinds, so that they decide nothing
+    # Nodes of other kinds, which decide nothing.
+    good = """a = Cast <to = 1> (x) b = Add (x, x) c = Clip (x, x, x) d, f = If (x) <then_branch = g () => (float[2] i,
+        float[2] j) { i = Neg (x) j = Neg (x) }, else_branch = h () => (float[2] k, float[2] l) { k = Neg (x)
+        l = Neg (x) }>"""
     found = read(onnx.parser.parse_model(_CAST.replace(old, new).replace("{ y", f"{{ {good} y")))
     assert found is not None
     assert found.is_sound() is sound
