@@ -35,10 +35,11 @@ from castsmith.ir.ops import (
     traits_of,
 )
 from castsmith.light_dataclass import light_dataclass
+from castsmith.numerics import promotion
 from castsmith.numerics.cast import FIRST_OPSET
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import PromotionError
-from castsmith.numerics.promotion import PromotionRules, common_type_of_constants
+from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import Kind, element_type, type_name
 
 _BROADCASTING_SINCE = 7
@@ -276,7 +277,7 @@ def promoted(found: Disagreement, ranks: Ranks, rules: PromotionRules) -> Disagr
         for index, dtype, kind in zip(found.indexes, found.types, kinds, strict=True)
     ]
     try:
-        return replace(found, common=common_type_of_constants(operands, rules))
+        return replace(found, common=promotion.common_type_of_constants(operands, rules))
     except PromotionError as refusal:
         return replace(found, error=refusal)
 

@@ -12,7 +12,6 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.ops import DEFAULT_DOMAINS, LINEAR, actual_inputs, op_formals, op_key, opset_of, traits_of
-from castsmith.ir.targets.reading import load_target
 from castsmith.ir.targets.target import Target
 from castsmith.numerics.types import CODED_TYPES
 
@@ -106,4 +105,6 @@ def broken_block_rule(node: onnx_ir.Node, target: Target) -> str | None:
 
 @cache
 def _default() -> Target:
+    from castsmith.ir.targets.reading import load_target
+
     return load_target(DEFAULT_TARGET)

@@ -12,8 +12,9 @@ from castsmith.ir.ops import DEFAULT_DOMAINS, actual_outputs, is_trunc, op_forma
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.text import operands_text, site_of
 from castsmith.ir.walks import Scope, all_nodes, imports_by_scope
+from castsmith.numerics import promotion
 from castsmith.numerics.errors import PromotionError
-from castsmith.numerics.promotion import PromotionRules, common_type
+from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import type_name
 
 # Nodes of undefined operators: their results are unknown, and runtimes refuse the model.
@@ -155,7 +156,7 @@ def _way_out(disagreement: Disagreement, rules: PromotionRules, torch: Promotion
         return str(reason).rstrip(".")
     makes = f"makes them {_name(disagreement.common)}"
     try:
-        common_type(_operands(disagreement), rules)
+        promotion.common_type(_operands(disagreement), rules)
     except PromotionError as error:
         return f"{_UNSAFE} {makes}; {str(error).rstrip('.').removesuffix(_OPTION_HINT)}"
     return f"optimize {makes}"
@@ -163,7 +164,7 @@ def _way_out(disagreement: Disagreement, rules: PromotionRules, torch: Promotion
 
 def _allows(rules: PromotionRules, disagreement: Disagreement) -> bool:
     try:
-        return common_type(_operands(disagreement), rules) is not None
+        return promotion.common_type(_operands(disagreement), rules) is not None
     except PromotionError:
         return False
 

@@ -11,9 +11,8 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.light_dataclass import light_dataclass
+from castsmith.numerics import quantize, runtimes
 from castsmith.numerics.cast import Array, bit_cast, cast
-from castsmith.numerics.quantize import dequantize_linear, dequantize_reason, quantize_linear, quantize_reason
-from castsmith.numerics.runtimes import cast_as
 from castsmith.numerics.status import Definedness, Finding, cast_status, status_reason
 from castsmith.numerics.trunc import trunc
 from castsmith.numerics.types import type_name
@@ -62,7 +61,7 @@ class CastTo:
         """Compute, but elements whose status is worse than `tolerated` as the runtime computes them."""
         saturate, round_mode, opset = self.saturate, self.round_mode, self.opset
         status = cast_status(array, self.to, saturate=saturate, round_mode=round_mode, opset=opset)
-        theirs = cast_as(array, self.to, runtime, saturate=saturate, round_mode=round_mode, opset=opset)
+        theirs = runtimes.cast_as(array, self.to, runtime, saturate=saturate, round_mode=round_mode, opset=opset)
         result = self.compute([array])
         result[status > tolerated] = theirs[status > tolerated]
         return result
@@ -148,10 +147,10 @@ class QuantizeTo:
         return types[2] if len(types) > 2 else self.output_dtype or DataType.UINT8, shapes[0]
 
     def finding(self, arrays: Sequence[Array]) -> Finding | None:
-        return quantize_reason(*arrays, **asdict(self))
+        return quantize.quantize_reason(*arrays, **asdict(self))
 
     def compute(self, arrays: Sequence[Array]) -> Array:
-        return quantize_linear(*arrays, **asdict(self))
+        return quantize.quantize_linear(*arrays, **asdict(self))
 
     def text(self, types: Sequence[DataType]) -> str:
         return f"{type_name(types[0])} constant, quantized as opset {self.opset} defines it"
@@ -173,10 +172,10 @@ class DequantizeTo:
         return self.output_dtype or types[1], shapes[0]
 
     def finding(self, arrays: Sequence[Array]) -> Finding | None:
-        return dequantize_reason(*arrays, **asdict(self))
+        return quantize.dequantize_reason(*arrays, **asdict(self))
 
     def compute(self, arrays: Sequence[Array]) -> Array:
-        return dequantize_linear(*arrays, **asdict(self))
+        return quantize.dequantize_linear(*arrays, **asdict(self))
 
     def text(self, types: Sequence[DataType]) -> str:
         return f"{type_name(types[0])} constant, dequantized as opset {self.opset} defines it"

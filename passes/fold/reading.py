@@ -23,7 +23,7 @@ from castsmith.ir.ops import (
     trunc_operands,
 )
 from castsmith.light_dataclass import light_dataclass
-from castsmith.numerics.promotion import common_type
+from castsmith.numerics import promotion
 from castsmith.passes.fold.conversions import BitCastTo, CastTo, Reading, TruncOf, read_quantize
 from castsmith.passes.fold.values import Constants
 
@@ -84,7 +84,7 @@ class Reader:
         knowns = [known for value in node.inputs if (known := self.constants.of(value)) is not None]
         if len(knowns) != 2:
             return None
-        common = common_type([(known.dtype, len(known.shape)) for known in knowns], promotion_rules_of(node))
+        common = promotion.common_type([(known.dtype, len(known.shape)) for known in knowns], promotion_rules_of(node))
         if common is None:
             return None
         return tuple((CastTo(common, opset), (value,)) for value in node.inputs if value is not None)

@@ -30,7 +30,6 @@ from castsmith.numerics.status import Definedness, Finding
 from castsmith.numerics.types import type_name
 from castsmith.passes.fold.conversions import CastTo, Reading
 from castsmith.passes.fold.reading import Reader
-from castsmith.passes.fold.streaming import streamed_conversion
 from castsmith.passes.fold.together import Together
 from castsmith.passes.fold.values import Constants, FoldError, Known
 
@@ -230,6 +229,8 @@ class Folding:
         ready = self.ready.arrays.get(each.known)
         if ready is not None:
             return onnx_ir.Tensor(ready, each.known.dtype)
+        from castsmith.passes.fold.streaming import streamed_conversion
+
         streamed = streamed_conversion(conversion, each.operands, each.known.dtype, self.constants.array)
         if streamed is not None:
             finding = streamed.finding()

@@ -43,10 +43,8 @@ from castsmith.numerics.errors import present
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import type_name
 from castsmith.passes.shapes.arithmetic import BY_ELEMENT
-from castsmith.passes.shapes.conflicts import conflicts_of
 from castsmith.passes.shapes.contents import COMPUTED, FOLLOWED
 from castsmith.passes.shapes.elements import Content
-from castsmith.passes.shapes.facts import fitting, limits
 from castsmith.passes.shapes.symbols import Poly, Unknown
 from castsmith.passes.shapes.targets import REASONS, WITH_TARGETS, constant_target
 from castsmith.passes.shapes.walk import Shapes
@@ -130,6 +128,8 @@ def learned(shapes: Shapes, nodes: Iterable[onnx_ir.Node]) -> Shapes:
 
     Declared shapes of intermediate values are ignored if one of them contradicts the nodes.
     """
+    from castsmith.passes.shapes.facts import fitting, limits
+
     for _ in range(_LEARNING):
         for node in nodes:
             if _is_followed(node) or node.op_type in WITH_TARGETS:
@@ -237,6 +237,8 @@ class _Folding:
     def _conflicts(self, nodes: Sequence[onnx_ir.Node]) -> bool:
         """True if the operands of a node do not fit; asked first when something would change."""
         if self.conflicts is None:
+            from castsmith.passes.shapes.conflicts import conflicts_of
+
             self.conflicts = conflicts_of(self.shapes, nodes)
             for each, text in self.conflicts.items():
                 reason = f"the shapes of its operands do not fit: {text}; the model's shape arithmetic is kept"
