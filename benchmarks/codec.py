@@ -1,13 +1,13 @@
 """Casts between all types that models use, beside `astype` of numpy and ml_dtypes, and beside PyTorch if installed.
 
-    python -m benchmarks.codec [--elements N ...] [--repeats N] [--wall] [--torch] [SOURCE>TARGET ...]
+    python -m benchmarks.codec [--elements N ...] [--repeats N] [--wall] [--torch] [--compiled] [SOURCE>TARGET ...]
 
 Each pair of types is cast by both in turn, `--repeats` times. A cell is their least time over ours, since other work on
 the machine only adds time: above 1, `castsmith.cast` takes less. Then come, as Markdown, the number of pairs below
 0.9 (0.5 of PyTorch) for each size, and each of these, for the last size, with the quartiles of the ratios of the
 repetitions and the million elements a second of both. Beside PyTorch only pairs with a float8 type count. The numbers
 are within the range of the target: out of it numpy's result is not defined. Processor time, of all threads; `--wall`
-compares elapsed time.
+compares elapsed time. `--compiled` measures `cast(..., compiled=True)`, without compiling.
 """
 
 from __future__ import annotations
@@ -77,6 +77,10 @@ def _seconds(work: _Work, count: int, clock: Callable[[], float]) -> float:
     return (clock() - start) / count
 
 
+def with_cast(array: _Array, target: str, compiled: bool) -> _Work:
+    return lambda: cast(array, target, compiled=compiled)
+
+
 def with_astype(array: _Array, _source: str, target: str) -> _Work:
     dtype = parse_type(target).numpy()
     return lambda: array.astype(dtype)
@@ -97,6 +101,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--repeats", type=int, default=9)
     parser.add_argument("--wall", action="store_true", help="elapsed time instead of processor time")
     parser.add_argument("--torch", action="store_true", help="beside PyTorch instead of astype")
+    parser.add_argument("--compiled", action="store_true", help="by compiled kernels, which need numba")
     options = parser.parse_args(arguments)
     found = {elements: measured(elements, options) for elements in options.elements}
     print(summary(found, "PyTorch" if options.torch else "numpy and ml_dtypes", 0.5 if options.torch else 0.9))
@@ -120,7 +125,8 @@ def measured(elements: int, options: argparse.Namespace) -> dict[str, Ratio]:
             array = data(source, target, elements)
             theirs = peer(array, source, target)
             with np.errstate(all="ignore"):
-                ratio = compare(lambda: cast(array, target), theirs, elements, options.repeats, clock)  # noqa: B023
+                ours = with_cast(array, target, options.compiled)
+                ratio = compare(ours, theirs, elements, options.repeats, clock)
             print(f"{ratio.best:10.2f}", end="", flush=True)
             found[f"{source}>{target}"] = ratio
         print()

@@ -31,7 +31,7 @@ PAGES = tuple(_ROOT / name for name in ("README.md", "docs/index.md", "docs/lowe
 
 _PLACE = re.compile(r"(?<=<!-- recorded: )([\w-]+)( -->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
 _PACKAGES = (
-    *("onnx", "onnx-ir", "numpy", "ml-dtypes", "onnxruntime", "openvino", "torch"),
+    *("onnx", "onnx-ir", "numpy", "ml-dtypes", "onnxruntime", "openvino", "torch", "numba"),
     *("onnxscript", "onnxsim", "onnxslim"),
 )
 

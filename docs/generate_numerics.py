@@ -290,7 +290,8 @@ def measured() -> Iterator[str]:
     yield "For most of the pairs below 0.9 Castsmith checks each number, which numpy and ml_dtypes do not do. It finds"
     yield "numbers out of range of int8 and uint8 (the processor reports them only for int32 and int64), NaN, whose"
     yield "payload is kept, and numbers that ml_dtypes rounds twice to bfloat16. A check takes as long as reading the"
-    yield "array again. The [page on speed](speed.md#conversions-of-arrays) lists these pairs with their spread."
+    yield "array again. The [page on speed](speed.md#conversions-of-arrays) lists these pairs with their spread, and"
+    yield "what compiled kernels change."
     yield ""
     yield "```"
     yield from MEASURED.read_text().rstrip("\n").split("\n")

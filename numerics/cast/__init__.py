@@ -7,6 +7,7 @@ Call `cast(array, to, opset=..., saturate=...)`. Passes, lowerings and tests com
     codec        arrays of codes: rounding by a table of all codes
     narrowing    `narrow` and `widen`, the two halves of a conversion of floating-point codes
     integers     floating-point numbers truncated by numpy, unless one is out of range
+    compiled     conversions by the kernels of `kernels`, which numba compiles, for those who ask for them
     strings      numbers from and to text
 """
 

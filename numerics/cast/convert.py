@@ -99,6 +99,7 @@ def cast(
     saturate: bool = True,
     round_mode: str = "up",
     opset: int = NEWEST_OPSET,
+    compiled: bool = False,
 ) -> Array:
     """Convert `input` to the element type `to` as the Cast operator of `opset` does: each element is rounded once.
 
@@ -114,37 +115,59 @@ def cast(
         saturate: The attribute `saturate`; it affects only the 8-bit floating-point types.
         round_mode: The attribute `round_mode`; it affects only float8e8m0.
         opset: The opset whose Cast is computed.
+        compiled: Convert by kernels that numba compiles, between the types for which these are faster. The bits are the
+            same. Needs the extra `castsmith[compiled]`. The first cast of a pair of types compiles its kernel or loads
+            it from numba's cache, so that this pays off for many millions of numbers.
 
     Returns:
         A new array of the shape of `input` and the dtype of `to`; strings are in an object array.
 
     Raises:
         ElementTypeError: Cast does not support a type at `opset`.
-        CastError: Cast does not have these settings.
+        CastError: Cast does not have these settings, or numba is missing.
         ArgumentTypeError: A setting has the wrong Python type.
     """
     elements, source = elements_of(input)
     try:
-        target, saturate = _checked(source, to, saturate, round_mode, opset)
+        plan = _plan(source, to, saturate, round_mode, opset, compiled)
     except TypeError:  # an argument that cannot be a key
-        target, saturate = _checked.__wrapped__(source, to, saturate, round_mode, opset)
-    with np.errstate(all="ignore"):
-        if source is DataType.STRING and target is not source:
-            policy = policy_for(target, saturate=saturate, round_mode=round_mode, opset=opset)
-            codes = parse_codes(texts_of(elements), element_type(target), policy)
-            return codes.view(target.numpy()).reshape(elements.shape)
-        conversion = _conversion(source, target, saturate, round_mode, opset)
-        if conversion is None:
-            return elements.astype(target.numpy(), order="C")
-        result = np.empty(elements.size, conversion.dtype)
-        _convert(elements, result.view(conversion.codes), conversion)
+        plan = _plan.__wrapped__(source, to, saturate, round_mode, opset, compiled)
+    if plan.conversion is not None:
+        result = np.empty(elements.size, plan.dtype)
+        _convert(elements, result.view(plan.conversion.codes), plan.conversion)
         return result.reshape(elements.shape)
+    if elements.dtype.kind in "biu":  # numpy never warns of these
+        return elements.astype(plan.dtype, "C")
+    with np.errstate(all="ignore"):
+        if plan.text is None:
+            return elements.astype(plan.dtype, "C")
+        return parse_codes(texts_of(elements), *plan.text).view(plan.dtype).reshape(elements.shape)
+
+
+class _Plan(NamedTuple):
+    """The cast of one type to another: by a conversion, by numpy, or from text to a type by its settings."""
+
+    dtype: np.dtype[Any]
+    conversion: _Conversion | None = None
+    text: tuple[ElementType, Policy] | None = None
 
 
 @lru_cache(maxsize=1024, typed=True)
-def _checked(source: DataType, to: TypeLike, saturate: bool, round_mode: str, opset: int) -> tuple[DataType, bool]:
-    saturate = flag("saturate", saturate, CastError)
-    return check_cast(source, to, round_mode=round_mode, opset=opset), saturate
+def _plan(source: DataType, to: TypeLike, saturate: bool, round_mode: str, opset: int, compiled: bool) -> _Plan:
+    saturate, compiled = flag("saturate", saturate, CastError), flag("compiled", compiled, CastError)
+    target = check_cast(source, to, round_mode=round_mode, opset=opset)
+    if compiled:
+        from castsmith.numerics.cast.compiled import require_numba
+
+        require_numba()
+    policy, dtype = policy_for(target, saturate=saturate, round_mode=round_mode, opset=opset), target.numpy()
+    from_row, to_row = element_type(source), element_type(target)
+    if source is target or _is_numpys_own(from_row, to_row):
+        return _Plan(dtype)
+    if source is DataType.STRING:
+        return _Plan(dtype, text=(to_row, policy))
+    with np.errstate(all="ignore"):
+        return _Plan(dtype, _conversion(from_row, to_row, policy, compiled))
 
 
 def check_cast(source: DataType, to: TypeLike, *, round_mode: str, opset: int) -> DataType:
@@ -173,10 +196,16 @@ def _convert(elements: Array, out: Array, conversion: _Conversion) -> None:
             for where, codes in chunks:
                 function(codes, out[where], workspace)
 
-    function = conversion.function
-    if conversion.for_many is not None and elements.size >= MANY:
+    function, size = conversion.function, elements.size
+    if conversion.for_many is not None and size >= MANY:
         function = conversion.for_many()
-    if elements.size <= MOST_ALONE or not conversion.is_slow:
+    elif 0 < size <= conversion.chunk and elements.flags.c_contiguous and elements.dtype.isnative:
+        codes = elements.reshape(-1).view(conversion.taken)
+        if conversion.is_silent:
+            return function(codes, out, Workspace())
+        with np.errstate(all="ignore"):
+            return function(codes, out, Workspace())
+    if size <= MOST_ALONE or not conversion.is_slow:
         chunks = code_chunks(elements, conversion.chunk)
         return work()
     chunks = SharedIterator(code_chunks(elements, conversion.chunk // 2))
@@ -235,45 +264,48 @@ _Function = Callable[[Array, Array, Workspace], None]
 
 
 class _Conversion(NamedTuple):
-    """The conversion of one type to another: the function reads codes, at most `chunk` of them, and writes codes.
+    """The conversion of one type to another: the function reads codes, at most `chunk` of them, and writes `codes`.
 
     `is_slow` tells that it makes several passes over the numbers, or looks each up, without the interpreter's lock.
-    `for_many` returns another function for arrays of at least `MANY` elements.
+    `is_silent` tells that numpy has nothing to warn of. `for_many` returns another function for arrays of at least
+    `MANY` elements.
     """
 
-    dtype: np.dtype[Any]
+    taken: np.dtype[Any]
     codes: np.dtype[Any]
     function: _Function
     chunk: int
     is_slow: bool = False
+    is_silent: bool = False
     for_many: Callable[[], _Function] | None = None
 
 
-@lru_cache(maxsize=512)
-def _conversion(source: DataType, target: DataType, saturate: bool, round_mode: str, opset: int) -> _Conversion | None:
-    """Return how the type `source` is converted to `target`; None if numpy converts by the same rule."""
-    from_row, to_row, dtype = element_type(source), element_type(target), target.numpy()
-    if source is target or _is_numpys_own(from_row, to_row):
-        return None
-    if target is DataType.STRING:
-        return _Conversion(dtype, dtype, _printer(from_row), CHUNK)
-    policy = policy_for(target, saturate=saturate, round_mode=round_mode, opset=opset)
-    function, converts = _converter(source, target, policy), _quick(from_row, to_row)
+def _conversion(source: ElementType, target: ElementType, policy: Policy, compiled: bool) -> _Conversion:
+    """Return how the type `source` is converted to `target`, where numpy does not by the same rule."""
+    taken = code_dtype(source)
+    if target.kind is Kind.STRING:
+        return _Conversion(taken, target.dtype.numpy(), _printer(source), CHUNK)
+    codes = code_dtype(target)
+    if compiled:
+        from castsmith.numerics.cast.compiled import kernel_for
+
+        if (kernel := kernel_for(source, target, policy)) is not None:
+            return _Conversion(taken, codes, kernel, _REPORTED // taken.itemsize, is_silent=True)
+    function, converts = _converter(source.dtype, target.dtype, policy), _quick(source, target)
     if converts is None:
-        codes = code_dtype(to_row)
-        by_pairs = code_dtype(from_row).itemsize == 1 and codes.itemsize <= 4
-        for_many = partial(_by_pairs, source, target, policy) if by_pairs else None
-        return _Conversion(dtype, codes, function, CHUNK, is_slow=True, for_many=for_many)
+        by_pairs = taken.itemsize == 1 and codes.itemsize <= 4
+        for_many = partial(_by_pairs, source.dtype, target.dtype, policy) if by_pairs else None
+        silent = _is_tabled(source, target)
+        return _Conversion(taken, codes, function, CHUNK, is_slow=True, is_silent=silent, for_many=for_many)
 
     def convert(codes: Array, out: Array, work: Workspace) -> None:
         if not converts(codes, out):
             for start in range(0, codes.size, CHUNK):
                 function(codes[start : start + CHUNK], out[start : start + CHUNK], work)
 
-    whole = to_row.kind is Kind.INTEGER and from_row.kind is Kind.FLOATING and reports(source.numpy(), dtype)
-    return _Conversion(
-        dtype, code_dtype(to_row), convert, (_REPORTED if whole else _LOOKED_AT) // source.numpy().itemsize
-    )
+    whole = target.kind is Kind.INTEGER and source.kind is Kind.FLOATING
+    whole = whole and reports(source.dtype.numpy(), target.dtype.numpy())
+    return _Conversion(taken, codes, convert, (_REPORTED if whole else _LOOKED_AT) // taken.itemsize)
 
 
 def _printer(source: ElementType) -> _Function:
@@ -326,7 +358,8 @@ def _by_pairs(source: DataType, target: DataType, policy: Policy) -> _Function:
 def _table(source: ElementType, target: ElementType, policy: Policy) -> Array:
     """Return the code in the type `target` of each code of `source`, which has at most 16 bits."""
     every = np.arange(2 ** (8 * code_dtype(source).itemsize), dtype=code_dtype(source))
-    return narrow(widen(every, source), target, policy)
+    with np.errstate(all="ignore"):
+        return narrow(widen(every, source), target, policy)
 
 
 def _is_numpys_own(source: ElementType, target: ElementType) -> bool:

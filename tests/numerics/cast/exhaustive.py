@@ -1,6 +1,8 @@
 """Every one of the 2**32 float32 codes, cast to each type of at most 16 bits under each setting, against the oracle.
 
-    nice python -m tests.numerics.cast.exhaustive [TYPE ...] [--processes N]
+    nice python -m tests.numerics.cast.exhaustive [TYPE ...] [--processes N] [--compiled]
+
+`--compiled` casts with compiled kernels, by default to the types that have one.
 
 Prints a line for each type and setting and exits with 1 if any code differs. The oracle is `tests.numerics.oracle`,
 which rounds one number at a time in rational arithmetic. It need not be asked 2**32 times: from each of the codes in
@@ -20,8 +22,11 @@ from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
+from onnx_ir import DataType
 
+from castsmith.numerics.cast.compiled import kernel_name
 from castsmith.numerics.cast.convert import cast
+from castsmith.numerics.types import element_type, parse_type
 from tests.numerics import oracle
 from tests.numerics.settings import settings_of
 
@@ -73,43 +78,50 @@ def expected(known: _Steps, first: int, size: int) -> npt.NDArray[np.unsignedint
     return np.repeat(codes[begin:end], np.diff(edges))
 
 
-def differences(target: str, settings: oracle.Settings, first: int = 0, end: int = 2**32) -> tuple[int, int | None]:
+def differences(
+    target: str, settings: oracle.Settings, first: int = 0, end: int = 2**32, *, compiled: bool = False
+) -> tuple[int, int | None]:
     """Return the number of codes of float32 from `first` up to `end` whose cast is wrong, and one of them."""
     known, count, witness = steps(target, settings, first, end), 0, None
     for start in range(first, end, _CHUNK):
         size = min(_CHUNK, end - start)
         values = np.arange(start, start + size, dtype=np.uint32).view(np.float32)
-        got = cast(
-            values, target, saturate=settings.saturate, round_mode=settings.round_mode, opset=settings.opset
-        ).view(oracle.unsigned(target))
-        wrong = got != expected(known, start, size)
+        saturate, round_mode, opset = settings.saturate, settings.round_mode, settings.opset
+        got = cast(values, target, saturate=saturate, round_mode=round_mode, opset=opset, compiled=compiled)
+        wrong = got.view(oracle.unsigned(target)) != expected(known, start, size)
         if wrong.any():
             count += int(np.count_nonzero(wrong))
             witness = start + int(wrong.argmax()) if witness is None else witness
     return count, witness
 
 
-def _report(job: tuple[str, oracle.Settings]) -> bool:
+def _report(job: tuple[str, oracle.Settings], compiled: bool) -> bool:
     began = time.perf_counter()
-    count, witness = differences(*job)
     target, settings = job
+    count, witness = differences(target, settings, compiled=compiled)
     outcome = "all 4294967296 equal" if witness is None else f"{count} differ, the first {witness:#010x}"
     shown = f"saturate={settings.saturate:d} round_mode={settings.round_mode} opset={settings.opset}"
     print(f"float -> {target:15} {shown:40} {outcome}   {time.perf_counter() - began:5.0f} s", flush=True)
     return witness is None
 
 
+def _has_kernel(target: str) -> bool:
+    return kernel_name(element_type(DataType.FLOAT), element_type(parse_type(target))) is not None
+
+
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.numerics.cast.exhaustive")
     parser.add_argument("types", nargs="*", metavar="TYPE", help="targets, all of at most 16 bits if none is given")
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--compiled", action="store_true", help="with compiled kernels, which need numba")
     options = parser.parse_args(arguments)
     unknown = set(options.types) - set(TARGETS)
     if unknown:
         parser.error(f"not a target: {', '.join(sorted(unknown))}")
-    jobs = [(target, settings) for target in options.types or TARGETS for settings in settings_of(target)]
+    targets = options.types or [target for target in TARGETS if not options.compiled or _has_kernel(target)]
+    jobs = [(target, settings) for target in targets for settings in settings_of(target)]
     with ProcessPoolExecutor(options.processes) as pool:
-        good = list(pool.map(_report, jobs))
+        good = list(pool.map(partial(_report, compiled=options.compiled), jobs))
     print(f"{sum(good)} of {len(jobs)} conversions are equal for every code of float32")
     return 0 if all(good) else 1
 
