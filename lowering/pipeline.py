@@ -13,6 +13,7 @@ from onnx_ir.passes import PassBase
 
 from castsmith.ir.inference import Session
 from castsmith.ir.io import as_model
+from castsmith.ir.ops import TRUNCS
 from castsmith.ir.options import PASS_OPTIONS, FoldAs, Interface, Options, Storage, Vendor
 from castsmith.ir.records import Effect, Rewrite, RewriteResult, Severity
 from castsmith.ir.rewrite_pass import RewritePass, SessionPass, note_provenance
@@ -226,7 +227,7 @@ def _report_what_is_left(session: Session, rules: PromotionRules, target: Target
     inference, told = session.inference(rules), session.records.diagnostics
     known = {(each.code, each.site) for each in told}
     nodes, imports = session.nodes, session.imports
-    found = (*result_findings(nodes, imports, inference), *trunc_findings(nodes, imports))
+    found = (*result_findings(nodes, imports, inference), *trunc_findings(session.nodes_of(TRUNCS), imports))
     told += [each for each in found if each.severity is Severity.ERROR and (each.code, each.site) not in known]
     if target is not None:
         from castsmith.lowering.check import device_findings, unreported_errors

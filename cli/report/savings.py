@@ -15,7 +15,8 @@ import onnx_ir
 
 from castsmith.ir.ops import CASTS, CASTSMITH_DOMAIN, DEFAULT_DOMAINS
 from castsmith.ir.records import Rewrite
-from castsmith.ir.walks import Held, all_tensors, bytes_of_tensor, nodes_now, nodes_of, tensor_places
+from castsmith.ir.survey import survey
+from castsmith.ir.walks import Held, bytes_of_tensor, nodes_of, tensor_places
 from castsmith.light_dataclass import light_dataclass
 
 # ModelSizes of a model, for the line that compares before and after.
@@ -47,9 +48,9 @@ class Measure:
 
 def measure(model: onnx_ir.Model, file_bytes: int | None = None) -> Measure:
     """Count the nodes, the casts among them and the bytes of the tensors of `model`."""
-    found = nodes_now(model)
-    casts = sum(node.op_type in CASTS and node.domain in DEFAULT_DOMAINS for node in found)
-    return Measure(len(found), casts, sum(map(bytes_of_tensor, all_tensors(model))), file_bytes)
+    found = survey(model)
+    casts = sum(node.domain in DEFAULT_DOMAINS for node in found.of(CASTS))
+    return Measure(len(found.nodes), casts, found.constant_bytes(), file_bytes)
 
 
 @light_dataclass(frozen=True)

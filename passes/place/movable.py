@@ -19,7 +19,7 @@ from castsmith.ir.ops import DEFAULT_DOMAINS, Moves, operators, traits_of
 from castsmith.numerics.types import Kind, element_type
 from castsmith.passes.place.sizes import Sizes
 
-_PASSED = operators(lambda row: row.cast_passes)
+PASSED = operators(lambda row: row.cast_passes)
 """Operators that a cast may be moved across."""
 
 ORDER = operators(lambda row: row.cast_passes and row.ordered)
@@ -31,7 +31,7 @@ ARITHMETIC = operators(lambda row: row.modular)
 
 def data_inputs(node: onnx_ir.Node) -> list[int] | None:
     """Return the indices of the inputs whose elements the node moves; None if it does anything else."""
-    if node.op_type not in _PASSED or node.domain not in DEFAULT_DOMAINS:
+    if node.op_type not in PASSED or node.domain not in DEFAULT_DOMAINS:
         return None
     row = traits_of("", node.op_type)
     if any(attribute.is_ref() for attribute in node.attributes.data.values()) or not row.holds(node):
@@ -45,9 +45,9 @@ def integer_inputs(node: onnx_ir.Node, inference: Inference, ranges: Ranges) -> 
     if node.op_type not in ARITHMETIC or node.domain not in DEFAULT_DOMAINS or len(node.outputs) != 1:
         return None
     row, dtype = traits_of("", node.op_type), inference.type_of(node.outputs[0])
-    if any(attribute.is_ref() or attribute.name in (row.types or ()) for attribute in node.attributes.data.values()):
-        return None
     if dtype is None or element_type(dtype).kind is not Kind.INTEGER:
+        return None
+    if any(attribute.is_ref() or attribute.name in (row.types or ()) for attribute in node.attributes.data.values()):
         return None
     wanted = range(len(node.inputs)) if row.elements is None else row.elements
     indexes = [index for index in wanted if index < len(node.inputs) and node.inputs[index] is not None]

@@ -25,6 +25,7 @@ from castsmith.passes.place.choices import Choice, Mode, choice_of, keeps_order
 from castsmith.passes.place.movable import (
     ARITHMETIC,
     ORDER,
+    PASSED,
     all_fit,
     data_inputs,
     elements_moved,
@@ -38,6 +39,8 @@ from castsmith.passes.simplify import cast_before, held
 _SMALL = 1024
 """Largest number of elements of a constant that is cast at optimization time."""
 
+
+_MEMBERS = PASSED | ARITHMETIC | {"Cast"}
 
 _IN_A_ROW = 64
 """Largest number of casts in a row that is analysed: with more, more than two change values."""
@@ -64,6 +67,8 @@ def find_regions(
     casts: dict[onnx_ir.Node, CastNode] = {}
     members: dict[onnx_ir.Node, list[int]] = {}
     for node in graph:
+        if node.op_type not in _MEMBERS:
+            continue
         indexes = data_inputs(node) or integer_inputs(node, inference, ranges)
         meaning = _movable_cast(node, inference, imports, ranges) if indexes is None else None
         if meaning is not None:

@@ -16,7 +16,7 @@ becomes
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 
 import onnx_ir
@@ -80,12 +80,12 @@ class PlaceCasts(SessionPass):
             self.target,
         )
         several, records = called_with_several_types(inference), Records()
-        graphs = [graph for scope in (model.graph, *model.functions.values()) for graph in _inside_out(scope)]
-        graphs = [graph for graph in graphs if graph not in several]
+        graphs = [graph for graph in _inside_out(session) if graph not in several]
+        with_flow = bool(session.nodes_of(FLOW))
         for _ in range(_ROUNDS):
             flows, found = False, Records()
             for graph in graphs:
-                flows |= work.cross(graph, found)
+                flows |= with_flow and work.cross(graph, found)
                 work.place_regions(graph, found)
             records.rewrites += found.rewrites
             records.refusals = found.refusals
@@ -142,10 +142,13 @@ class _Work:
                 records.refusals.append(Refusal(NAME, RULE, site_of(next(iter(region.nodes))), answer))
 
 
-def _inside_out(scope: onnx_ir.Graph | onnx_ir.Function) -> list[onnx_ir.Graph]:
-    """Yield the graphs of the scope, inner graphs first."""
-    own = scope.graph if isinstance(scope, onnx_ir.Function) else scope
-    return [*reversed(list(subgraphs_of(scope))), own]
+def _inside_out(session: Session) -> Iterator[onnx_ir.Graph]:
+    """Yield the graphs of the model, inner graphs first, scope by scope."""
+    model = session.model
+    for scope in (model.graph, *model.functions.values()):
+        if session.holders:
+            yield from reversed(list(subgraphs_of(scope)))
+        yield scope.graph if isinstance(scope, onnx_ir.Function) else scope
 
 
 def place(region: Region, problem: Problem, inference: Inference, namer: Namer) -> Rewrite | str | None:

@@ -52,7 +52,7 @@ def ranges_of(session: Session, inference: Inference, largest_dim: int) -> Range
     Shapes are inferred on demand, and all that is computed from them is followed where a cast makes integers narrower.
     """
     shapes = Shapes(session.model, inference, session.imports, session.holders, largest_dim)
-    if _narrows(session, inference) and may_find_something(session.nodes):
+    if _narrows(session, inference) and may_find_something(session.survey):
         shapes = learned(shapes, session.nodes)
     bounds = ShapeBounds(shapes)
     return Ranges(inference, largest_dim, bounds) if largest_dim else Ranges(inference, bounds=bounds)
@@ -61,8 +61,6 @@ def ranges_of(session: Session, inference: Inference, largest_dim: int) -> Range
 def _narrows(session: Session, inference: Inference) -> bool:
     """True if a Cast makes int32 of int64."""
     return any(
-        node.op_type == "Cast"
-        and inference.type_of(node.outputs[0]) == DataType.INT32
-        and inference.type_of(node.inputs[0]) == DataType.INT64
-        for node in session.nodes
+        inference.type_of(node.outputs[0]) == DataType.INT32 and inference.type_of(node.inputs[0]) == DataType.INT64
+        for node in session.nodes_of({"Cast"})
     )

@@ -35,6 +35,7 @@ from castsmith.ir.options import shared
 from castsmith.ir.records import Records, Refusal, RewriteResult
 from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.rewriting import Replacement, apply_replacement, lacking_identity
+from castsmith.ir.survey import Survey
 from castsmith.ir.targets import Target
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import graph_of, graphs_in
@@ -76,7 +77,7 @@ class FoldShapes(SessionPass):
 
     def rewrite(self, session: Session) -> RewriteResult:
         model, records = session.model, Records()
-        if not may_find_something(session.nodes):
+        if not may_find_something(session.survey):
             return RewriteResult(model, False, records)
         inference = session.follow(PromotionRules(promote_unsafe=True))
         several = called_with_several_types(inference)
@@ -86,37 +87,36 @@ class FoldShapes(SessionPass):
         return RewriteResult(model, bool(records.rewrites), records)
 
 
-def may_find_something(nodes: Iterable[onnx_ir.Node]) -> bool:
+def may_find_something(found: Survey) -> bool:
     """False if a look at the operators tells that no rule applies: nothing is computed from shapes and constants alone.
 
-    Most models of activations are such, and following all their shapes takes as long as all other passes.
+    Most models of activations are such, and following all their shapes takes as long as all other passes. Only what
+    uses a constant, or reads a shape, is looked at, and what uses the results.
     """
-    seen, known = set[onnx_ir.Node](), set[onnx_ir.Value]()
-
-    def is_found(value: onnx_ir.Value | None) -> bool:
-        producer = None if value is None else value.producer()
-        if producer is None:
-            return False
-        return value in known or (producer.op_type in FOLLOWED and producer not in seen)
-
-    def may_be_known(value: onnx_ir.Value | None) -> bool:
-        producer = None if value is None else value.producer()
-        made = producer is not None and producer.op_type != "Constant"
-        return is_found(value) if made else constant_tensor(value) is not None
-
-    for node in nodes:
+    known, waiting = set[onnx_ir.Value](), found.of(_OF_SHAPES)
+    waiting += [node for node in found.of(FOLLOWED) if not node.inputs]
+    constants = [value for graph in found.graphs() for value in graph.initializers.values()]
+    constants += [value for node in found.of({"Constant"}) for value in node.outputs]
+    waiting += [node for value in constants for node in value.consumers()]
+    while waiting:
+        node = waiting.pop()
         op_type = node.op_type
-        if op_type in WITH_TARGETS and any(map(is_found, node.inputs[1:])):
+        if op_type in WITH_TARGETS and any(value in known for value in node.inputs[1:]):
             return True
-        if op_type not in FOLLOWED:
+        if op_type not in FOLLOWED or (node.outputs and node.outputs[0] in known):
             continue
-        seen.add(node)
         operands = node.inputs if op_type in BY_ELEMENT else node.inputs[:1]
-        if op_type in _OF_SHAPES or all(map(may_be_known, operands)):
+        if op_type in _OF_SHAPES or all(value in known or _is_constant(value) for value in operands):
             if op_type in COMPUTED:
                 return True
             known.update(node.outputs)
+            waiting += [user for value in node.outputs for user in value.consumers()]
     return False
+
+
+def _is_constant(value: onnx_ir.Value | None) -> bool:
+    producer = None if value is None else value.producer()
+    return (producer is None or producer.op_type == "Constant") and constant_tensor(value) is not None
 
 
 _OF_SHAPES = operators(lambda row: row.moves is Moves.SHAPE)

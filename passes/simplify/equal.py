@@ -16,7 +16,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import onnx.defs
@@ -113,7 +113,7 @@ def _key(node: onnx_ir.Node, imports: Mapping[str, int]) -> Hashable:
     """Return what determines the results of the node; None if nothing known does."""
     domain = "" if node.domain in DEFAULT_DOMAINS else node.domain
     opset, row = opset_of(imports, node.domain), traits_of(domain, node.op_type)
-    if opset is None or not onnx.defs.has(node.op_type, opset, domain) or node.overload:
+    if opset is None or not _is_defined(node.op_type, opset, domain) or node.overload:
         return None
     draws = row.random or (node.op_type == "Dropout" and not row.holds(node))
     if draws or node.op_type in CASTS | LINEAR or any(not output.name for output in node.outputs):
@@ -122,6 +122,11 @@ def _key(node: onnx_ir.Node, imports: Mapping[str, int]) -> Hashable:
     if any(each is None for _, each in attributes):
         return None
     return domain, node.op_type, tuple(map(_operand, node.inputs)), tuple(attributes), len(node.outputs)
+
+
+@lru_cache(maxsize=1024)
+def _is_defined(op_type: str, opset: int, domain: str) -> bool:
+    return onnx.defs.has(op_type, opset, domain)
 
 
 def _operand(value: onnx_ir.Value | None) -> Hashable:
