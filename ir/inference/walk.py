@@ -213,7 +213,10 @@ class Inference:
             if self.disagreements or self.illegal:
                 self.disagreements.pop(node, None)
                 self.illegal.pop(node, None)
-            inputs = [self.type_of(value) for value in node.inputs]
+            inputs: list[DataType | None] = []
+            for value in node.inputs:
+                dtype = None if value is None else known.get(value)
+                inputs.append(self.type_of(value) if dtype is None else dtype)
             operator, outputs = node.op_identifier(), node.outputs
             call = (operator, _target(node) if operator[1] == "Cast" else None, len(outputs), *inputs)
             types = plain.get(call)
@@ -221,10 +224,10 @@ class Inference:
                 types = self._node(node, inputs, imports, plain, call)
             for value, dtype in zip(outputs, types, strict=False):
                 dtype = dtype or _known(value.dtype)
-                if dtype is None:
-                    known.pop(value, None)
-                else:
+                if dtype is not None:
                     known[value] = dtype
+                elif value in known:
+                    del known[value]
 
     def _node(
         self,
