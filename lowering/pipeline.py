@@ -11,6 +11,7 @@ import onnx
 import onnx_ir
 from onnx_ir.passes import PassBase
 
+from castsmith.collection import paused_collection
 from castsmith.ir.inference import Session
 from castsmith.ir.io import as_model
 from castsmith.ir.ops import TRUNCS
@@ -155,8 +156,9 @@ def optimize(
 
 def _optimize(model: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str], options: Options) -> Result:
     options = replace(options, target=_target(options))  # an error of the options comes before one of the model
-    given = as_model(model)
-    return optimize_loaded(given.clone() if given is model and not options.in_place else given, options)
+    with paused_collection():
+        given = as_model(model)
+        return optimize_loaded(given.clone() if given is model and not options.in_place else given, options)
 
 
 def optimize_loaded(model: onnx_ir.Model, options: Options) -> Result:

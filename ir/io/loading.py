@@ -15,6 +15,7 @@ import onnx_ir
 from google.protobuf import json_format, text_format
 from google.protobuf.message import DecodeError
 
+from castsmith.collection import paused_collection
 from castsmith.ir.errors import ModelError
 from castsmith.ir.io import protos
 from castsmith.ir.io.file_ranges import StoredTensor, data_file, mapped_tensor
@@ -290,7 +291,8 @@ def _deserialize(path: Path, proto: onnx.ModelProto) -> tuple[onnx_ir.Model, Ten
     if not proto.opset_import:
         raise ModelError(f"{path}: the model imports no operator set, so its operators have no meaning.")
     try:
-        loaded = protos.read(proto)
+        with paused_collection():
+            loaded = protos.read(proto)
     except RecursionError:
         raise ModelError(f"{path}: graphs or types in the model are nested too deeply.") from None
     except ModelError as error:

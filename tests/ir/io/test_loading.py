@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx.parser
 import onnx_ir
 import pytest
 from onnx import TensorProto, helper, numpy_helper
@@ -112,3 +114,23 @@ def test_a_shape_that_promises_more_than_there_is(tmp_path: Path) -> None:
     proto.graph.initializer[0].dims[0] = 1 << 40
     with pytest.raises(ModelError, match="needs 4398046511104 bytes"):
         castsmith.load(write(tmp_path, proto, None))
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_garbage_collection_pauses_while_a_model_is_read_and_changed(enabled: bool) -> None:
+    def cast(to: int) -> onnx.ModelProto:
+        text = f'<ir_version: 10, opset_import: ["" : 21]> g (float[2] x) => (int8[2] y) {{ y = Cast <to = {to}> (x) }}'
+        return onnx.parser.parse_model(text)
+
+    states: list[bool] = []
+    before = gc.isenabled()
+    try:
+        (gc.enable if enabled else gc.disable)()
+        castsmith.optimize(cast(3), progress=lambda _: states.append(gc.isenabled()))
+        with pytest.raises(ModelError, match="is 99, which is not an ONNX element type"):
+            castsmith.optimize(cast(99))
+        assert gc.isenabled() is enabled
+        assert states
+        assert not any(states)
+    finally:
+        (gc.enable if before else gc.disable)()
