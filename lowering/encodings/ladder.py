@@ -39,12 +39,16 @@ def round_in_place(build: Builder, x: onnx_ir.Value, to: DataType, policy: Narro
     row = element_type(to)
     if row.bits < 8 or (row.bits == 8 and policy.saturate):
         return _saturated_in_place(build, x, row, policy)
-    magnitude = build.op("Abs", x)
-    rounded = _to_the_grid(build, magnitude, row)
     if not row.has_infinity:
         # NaN beyond the largest, whatever the sign.
-        found = build.op("Where", build.op("Less", magnitude, _first_beyond(x, row)), rounded, float("nan"))
-        return build.op("Mul", found, _by_sign(build, x, 2 * float(row.max), row, 1.0, -1.0))
+        limit = 2 * float(row.max)
+        near = build.op("Clip", x, -limit, limit)
+        magnitude = build.op("Abs", near)
+        is_number = build.op("Less", magnitude, _first_beyond(x, row))
+        found = build.op("Where", is_number, _to_the_grid(build, magnitude, row), float("nan"))
+        return build.op("Mul", found, _by_sign(build, near, limit, row, 1.0, -1.0))
+    magnitude = build.op("Abs", x)
+    rounded = _to_the_grid(build, magnitude, row)
     if top_exponent(row) == _FLOAT_TOP and dtype_of(x) == DataType.FLOAT:
         # Rounded up beyond the largest, it is infinity already.
         finite, infinity = build.op("Less", magnitude, float("inf")), magnitude
@@ -70,10 +74,11 @@ def _saturated_in_place(build: Builder, x: onnx_ir.Value, row: ElementType, poli
 def _by_sign(
     build: Builder, x: onnx_ir.Value, limit: float, row: ElementType, plus: float, minus: float
 ) -> onnx_ir.Value:
-    """Return `plus` or `minus`, by the sign of a number x of a magnitude of at most `limit`, and of its zeros.
+    """Return `plus` or `minus`, by the sign of a number x, clipped to a magnitude of at most `limit`, and of its zeros.
 
     A quotient by x has its sign, of a zero too, and need not be exact. In a format without negative zero, numbers that
-    become 0 count as positive, and there is no limit: x plus half the smallest number has the sign.
+    become 0 count as positive: x plus half the smallest number has the sign. Since x was clipped, no constant that was
+    added to it before can be combined with that half.
     """
     far = math.copysign(2 * max(abs(plus), abs(minus)), plus - minus)
     if row.has_negative_zero:
@@ -217,24 +222,18 @@ def encode_ladder(build: Builder, x: onnx_ir.Value, to: DataType, policy: Narrow
     saturates = corner.overflow == corner.largest
     last = float(row.max) + (0.0 if saturates else 2.0 ** (top_exponent(row) - row.mantissa_bits))
     start, sign = _start(row), float(sign_bit(row))
-    if row.has_negative_zero:
-        near = build.op("Clip", x, -last, last)
-        begin = _by_sign(build, near, last, row, start, start + sign)
-        is_number, near = None, build.op("Abs", near)
-    else:
-        # The NaN of these types is the code of -0: also where a number or infinity becomes NaN, and has no sign.
-        begin = _by_sign(build, x, last, row, start, start + sign)
-        magnitude = build.op("Abs", x)
-        first = float("inf") if saturates else _first_beyond(x, row)
-        every = saturates and not _infinity_is_apart(row, policy)
-        is_number = None if every else build.op("Less", magnitude, first)
-        near = build.op("Min", magnitude, last) if saturates else magnitude
-    code = build.op("Add", _level(build, _to_the_grid(build, near, row), row), begin)
+    near = build.op("Clip", x, -last, last)
+    magnitude = build.op("Abs", near)
+    begin = _by_sign(build, near, last, row, start, start + sign)
+    code = build.op("Add", _level(build, _to_the_grid(build, magnitude, row), row), begin)
     code = build.cast(code, DataType.UINT8) if build.chooses_bytes else code
-    if is_number is None:
+    # The NaN of a type without negative zero has no sign, and is also the result for numbers or infinity.
+    if _infinity_is_apart(row, policy):
+        found = build.op("Where", build.op("Less", build.op("Abs", x), float("inf")), code, corner.nan)
+    elif saturates or row.has_negative_zero:
         found = build.op("Where", build.op("IsNaN", x), corner.nan, code)
     else:
-        found = build.op("Where", is_number, code, corner.nan)
+        found = build.op("Where", build.op("Less", magnitude, _first_beyond(x, row)), code, corner.nan)
     return build.cast(found, DataType.UINT8)
 
 

@@ -107,6 +107,17 @@ def test_no_sum_meets_another_that_would_cancel_it(to: DataType):
         assert node.op_type not in ("Add", "Sub") or not sums
 
 
+@pytest.mark.parametrize(("to", "saturate"), itertools.product(FLOAT8_TYPES, (True, False)))
+def test_no_constant_meets_one_of_the_model(to: DataType, saturate: bool):
+    """After y = x + k, a compiler may combine k with a constant that is added to y, and so round once less."""
+    policy = NarrowPolicy(saturate, 24)
+    codes = sequence_model(lambda build, x: encode(build, x, to, policy, Encoding.LADDER), DataType.FLOAT, 24)
+    rounded = sequence_model(lambda build, x: round_in_place(build, x, to, policy), DataType.FLOAT, 24)
+    for model in (codes, rounded, in_place(DataType.FLOAT16), in_place(DataType.BFLOAT16)):
+        users = {user.op_type for user, _ in onnx_ir.from_proto(model).graph.inputs[0].uses()}
+        assert users <= {"Abs", "Clip", "IsNaN", "Where"}
+
+
 @pytest.mark.parametrize("to", HALF_TYPES)
 @pytest.mark.parametrize("runtime", ["openvino-cpu", "onnxruntime-cpu"])
 def test_halves_are_rounded_in_place_in_each_runtime(to: DataType, runtime: str):
