@@ -120,13 +120,14 @@ def varint(value: int) -> bytes:
 def _tensor(data: Buffer, tensor: _Field, location: str, larger_than: int) -> bytes:
     fields = list(_fields(data, tensor.content, tensor.end))
     large = [field for field in fields if field.number == _RAW_DATA and field.end - field.content > larger_than]
-    if len(large) != 1 or any(field.number == _DATA_LOCATION for field in fields):
+    places = [field for field in fields if field.number == _DATA_LOCATION]
+    if len(large) != 1 or any(_read_varint(data, each.content, each.end)[0] for each in places):
         return bytes(data[tensor.content : tensor.end])
     (raw,) = large
     place = onnx.TensorProto(data_location=onnx.TensorProto.EXTERNAL)
     for key, value in (("location", location), ("offset", raw.content), ("length", raw.end - raw.content)):
         place.external_data.add(key=key, value=str(value))
-    kept = (bytes(data[field.start : field.end]) for field in fields if field is not raw)
+    kept = (bytes(data[field.start : field.end]) for field in fields if field is not raw and field not in places)
     return b"".join((*kept, place.SerializeToString()))
 
 

@@ -192,8 +192,12 @@ def test_random_bytes_are_no_model(tmp_path: Path) -> None:
             castsmith.load(tmp_path / "a.onnx")
 
 
-def test_a_skeleton_keeps_all_but_the_weights() -> None:
+@pytest.mark.parametrize("stated", [False, True])
+def test_a_skeleton_keeps_all_but_the_weights(stated: bool) -> None:
+    """onnx states that the data is in the tensor when it has loaded it from a data file."""
     proto = weights_model({"w": weight(DataType.FLOAT, 100), "v": weight(DataType.FLOAT, 2, "v")})
+    if stated:
+        proto.graph.initializer[0].data_location = TensorProto.DEFAULT
     bones = onnx.ModelProto.FromString(skeleton(memoryview(proto.SerializeToString()), "a.onnx", 16))
     large, small = bones.graph.initializer
     assert large.data_location == TensorProto.EXTERNAL
