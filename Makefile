@@ -17,7 +17,7 @@ PYTHONS ?= python3.12 python3.13
 # With it each process that a test starts would compile all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test exhaustive web mutants lint types docs examples package oldest newest matrix clean
+.PHONY: demo test exhaustive web mutants benchmarks lint types docs examples package oldest newest matrix clean
 
 $(VENV)/demo.stamp: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -47,6 +47,11 @@ exhaustive: $(VENV)/test.stamp
 # Mistakes planted one at a time, and the share of them that the tests of each package notice. Takes minutes.
 mutants: $(VENV)/test.stamp
 	$(BIN)/python -m tests.mutants --seed $(SEED)
+
+# Every recorded benchmark that needs no other software, and the pages with its tables; `ARGUMENTS=--list` says how long each
+# takes. Takes an hour and a half, and 30 GB in the folder given as `ARGUMENTS="--folder DIR"`.
+benchmarks: $(VENV)/test.stamp
+	$(BIN)/python -m benchmarks.record all $(ARGUMENTS)
 
 # Lowered models in onnxruntime-web. Needs Node and npm.
 web: $(VENV)/test.stamp

@@ -1,21 +1,25 @@
 """The share of unknown values of models, without declared ranges and with them.
 
-python benchmarks/bounds.py FILE_OR_FOLDER ... [--range NAME=LOW:HIGH ...] [--others LOW:HIGH]
+python -m benchmarks.bounds FILE_OR_FOLDER ... [--range NAME=LOW:HIGH ...] [--others LOW:HIGH]
 
 A range counts for every model that has an input of its name, `--others` for all other float inputs. Prints a table:
-values, the percentage of unknown ones without ranges and with them, the processor time of the second run, and the input
-that would settle most of the rest.
+values, the percentage of unknown ones without ranges and with them, the least processor time of the second run, and the
+input that would settle most of the rest. No other tool bounds values, so that the baseline is onnx's shape inference,
+another walk over the whole model: the two take turns, and the ratio is the median, with the least and the greatest.
 """
 
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
+import onnx
+import onnx.shape_inference
 import onnx_ir
 
+from benchmarks.pairing import in_turns, ratios, spread, timed
 from castsmith import CastsmithError, bounds
 
 
@@ -36,6 +40,7 @@ def main() -> None:
     parser.add_argument("places", nargs="+")
     parser.add_argument("--range", action="append", default=[], dest="ranges")
     parser.add_argument("--others")
+    parser.add_argument("--repeat", type=int, default=3)
     arguments = parser.parse_args()
     declared: dict[str, tuple[float, float]] = {}
     for text in arguments.ranges:
@@ -43,8 +48,8 @@ def main() -> None:
         low, _, high = ends.partition(":")
         declared[name] = float(low), float(high)
     others = [float(end) for end in (arguments.others or "").split(":") if end]
-    print("| model | values | unknown without ranges | with them | seconds | would settle most |")
-    print("|---|---|---|---|---|---|")
+    print("| model | values | unknown without ranges | with them | s | to shape inference | would settle most |")
+    print("|---|---|---|---|---|---|---|")
     for path in files(arguments.places):
         try:
             model = onnx_ir.load(path)
@@ -54,14 +59,19 @@ def main() -> None:
             floats = [name for name, dtype in typed if dtype is not None and dtype.is_floating_point()]
             ranges |= {name: (others[0], others[1]) for name in floats if others and name not in ranges}
             plain = share(model, {})
-            start = time.process_time()
             count, unknown, settling = share(model, ranges) if ranges else plain
-            seconds = time.process_time() - start
+            works = {"bounds": timed(partial(bounds, model, ranges=ranges)), "onnx": timed(partial(_inferred, path))}
+            ours, theirs = in_turns(works, arguments.repeat).values()
         except (CastsmithError, ValueError) as error:
             print(f"| {path.stem} | {str(error).splitlines()[0]} |")
             continue
         shares = f"{plain[1]:.1f} % | {unknown:.1f} %"
-        print(f"| {path.stem} | {count} | {shares} | {seconds:.2f} | {settling} |", flush=True)
+        times = f"{min(ours):.2f} | {spread(ratios(ours, theirs))}"
+        print(f"| {path.stem} | {count} | {shares} | {times} | {settling} |", flush=True)
+
+
+def _inferred(path: Path) -> onnx.ModelProto:
+    return onnx.shape_inference.infer_shapes(onnx.load(path))
 
 
 if __name__ == "__main__":

@@ -1,18 +1,17 @@
-"""How fast Cast is, beside ml_dtypes and ONNX Runtime: one thread, the median of several runs.
+"""How fast Cast is, beside ml_dtypes and ONNX Runtime: one thread, in turns.
 
     python -m benchmarks.casts [--elements N] [--repeats N] [SOURCE>TARGET ...]
 
-Columns: nanoseconds an element here; how many times faster than `astype` of numpy and ml_dtypes, than the Cast kernel
-of ONNX Runtime, and than PyTorch where it can be imported; and the most memory that a cast took beside its result. The
-last is what tracemalloc sees of numpy. ONNX Runtime writes to memory that it is given, the others to fresh memory.
+Columns: nanoseconds an element here, the least; how many times faster than `astype` of numpy and ml_dtypes, than the
+Cast kernel of ONNX Runtime, and than PyTorch where it can be imported, each the median of the turns with the least and
+the greatest; and the most memory that a cast took beside its result. The last is what tracemalloc sees of numpy. ONNX
+Runtime writes to memory that it is given, the others to fresh memory. Prints Markdown.
 """
 
 from __future__ import annotations
 
 import argparse
-import statistics
 import sys
-import time
 import tracemalloc
 from collections.abc import Callable
 from importlib import import_module
@@ -22,6 +21,7 @@ import numpy as np
 import onnxruntime as ort
 from onnx import helper
 
+from benchmarks.pairing import in_turns, ratios, spread, timed
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.types import FLOAT8_TYPES, parse_type, type_name
 
@@ -94,18 +94,6 @@ def with_torch(array: np.ndarray, source: str, target: str) -> _Work | None:
     return lambda: tensor.to(to_type)
 
 
-def nanoseconds(works: list[_Work | None], elements: int, repeats: int) -> list[float | None]:
-    """Medians; the competitors take turns, so that whatever else the machine does slows all of them."""
-    times: list[list[float]] = [[] for _ in works]
-    for _ in range(repeats + 1):
-        for work, taken in zip(works, times, strict=True):
-            if work is not None:
-                start = time.perf_counter()
-                work()
-                taken.append(time.perf_counter() - start)
-    return [statistics.median(taken[1:]) / elements * 1e9 if taken else None for taken in times]
-
-
 def extra_megabytes(array: np.ndarray, target: str) -> float:
     """The most that `cast` allocates at one time beyond its result, tables already made."""
     tracemalloc.start()
@@ -118,16 +106,19 @@ def extra_megabytes(array: np.ndarray, target: str) -> float:
 def row(pair: str, elements: int, repeats: int) -> str:
     source, target = pair.split(">")
     array = data(source, elements)
-    works: list[_Work | None] = [
-        lambda: cast(array, target),
-        with_astype(array, target),
-        with_onnxruntime(array, source, target),
-        with_torch(array, source, target),
-    ]
-    ours, *theirs = nanoseconds(works, elements, repeats)
-    assert ours is not None
-    ratios = (f"{other / ours:10.2f}" if other else f"{'-':>10}" for other in theirs)
-    return "".join([f"{pair:24}{ours:8.2f}", *ratios, f"{extra_megabytes(array, target):10.1f}"])
+    works: dict[str, _Work | None] = {
+        "castsmith": lambda: cast(array, target),
+        "astype": with_astype(array, target),
+        "ONNX Runtime": with_onnxruntime(array, source, target),
+        "PyTorch": with_torch(array, source, target),
+    }
+    for work in filter(None, works.values()):
+        work()
+    times = in_turns({tool: timed(work) for tool, work in works.items() if work is not None}, repeats)
+    ours = times["castsmith"]
+    beside = [spread(ratios(times[tool], ours)) if tool in times else "-" for tool in list(works)[1:]]
+    cells = [pair.replace(">", " to "), f"{min(ours) / elements * 1e9:.2f}", *beside]
+    return f"| {' | '.join(cells)} | {extra_megabytes(array, target):.1f} |"
 
 
 def main(arguments: list[str]) -> int:
@@ -136,7 +127,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--elements", type=int, default=2**24)
     parser.add_argument("--repeats", type=int, default=5)
     options = parser.parse_args(arguments)
-    print(f"{'cast':24}{'ns':>8}{'x astype':>10}{'x ORT':>10}{'x torch':>10}{'extra MB':>10}")
+    print("| cast | ns | to astype | to ONNX Runtime | to PyTorch | extra MB |\n|---|---|---|---|---|---|")
     for pair in options.pairs or PAIRS:
         print(row(pair, options.elements, options.repeats), flush=True)
     return 0

@@ -9,10 +9,10 @@ Castsmith, its result is compared with the model bit for bit by `castsmith.verif
 different. Models that no tool changes and those that have no cast are counted apart.
 
 --results keeps what the tools wrote, and takes it from there the next time. --time runs each model whose number of
-nodes or casts Castsmith changes, and each result, in ONNX Runtime, on one thread without and with its own optimization,
-in turns, and prints the least processor times and the ratios of Castsmith's to the model's; where one is above 1.03 the
-two are measured again.
---list prints a row for every model, in place of the exceptions alone.
+nodes or casts Castsmith changes, and each result, in ONNX Runtime, on one thread without and with its own
+optimization, in turns, and prints the least processor times, the ratio of Castsmith's to the model's, and that of the
+turns: the median with the ends of the middle half of them. Where one is above 1.03 the two are measured again. --list
+prints a row for every model, in place of the exceptions alone.
 """
 
 # The tools compared are not installed where types are checked.
@@ -42,6 +42,7 @@ import onnxscript.optimizer
 from google.protobuf.message import DecodeError
 
 import castsmith
+from benchmarks.pairing import middle, ratios, spread
 from tests.graphs.inputs import inputs_for
 
 _SECONDS, _PATIENCE = 60, 5
@@ -166,14 +167,14 @@ def compared(path: Path, result: Path) -> str:
     return "not compared" if verdict is None else verdict.partition(":")[0]
 
 
-def milliseconds(paths: list[Path], turns: int) -> list[tuple[float, float]] | None:
-    """The least times of models on the same inputs, run in turns, without and with ONNX Runtime's optimization.
+def milliseconds(paths: list[Path], turns: int) -> list[tuple[list[float], list[float]]]:
+    """The times of models on the same inputs, run in turns, without and with ONNX Runtime's optimization.
 
     Counted is the processor time of the one thread, which other work lengthens least. A model has several
     sessions, since times differ by the places of their buffers.
     """
     feeds = feeds_of(paths[0])
-    columns: list[list[float]] = []
+    columns: list[list[list[float]]] = []
     levels = onnxruntime.GraphOptimizationLevel
     for level in (levels.ORT_DISABLE_ALL, levels.ORT_ENABLE_ALL):
         places = [*enumerate(paths)] * _SESSIONS
@@ -186,7 +187,7 @@ def milliseconds(paths: list[Path], turns: int) -> list[tuple[float, float]] | N
                 for _ in range(_RUNS):
                     session.run(None, feeds)
                 times[number].append((time.thread_time() - start) / _RUNS)
-        columns.append([1000 * min(each) for each in times])
+        columns.append([[1000 * each for each in taken] for taken in times])
     return list(zip(*columns, strict=True))
 
 
@@ -235,7 +236,7 @@ def main() -> None:
 def survey(paths: list[Path], results: Path, arguments: argparse.Namespace) -> None:
     totals: dict[str, Counter[str]] = {tool: Counter() for tool in ("as it is", *OPTIMIZERS)}
     standing, apart = Counter[str](), Counter[str]()
-    ratios: dict[str, tuple[float, float]] = {}
+    timed: dict[str, tuple[float, float]] = {}
     print("| model | casts, nodes | " + " | ".join(OPTIMIZERS) + " | |")
     print("|---" * (len(OPTIMIZERS) + 3) + "|")
     for path in paths:
@@ -263,15 +264,15 @@ def survey(paths: list[Path], results: Path, arguments: argparse.Namespace) -> N
             cells = ["fails" if each is None else f"{each[0]}, {each[1]}" for each in (given, *left.values())]
             note = "; ".join(f"{tool}: {verdict}" for tool, verdict in verdicts.items())
             print(f"| {path.stem} | " + " | ".join(cells) + f" | {kind}. {note} |", flush=True)
-        if arguments.time and left[OURS] not in (None, given) and (timed := _times(path, files)) is not None:
-            ratios[path.stem] = timed
+        if arguments.time and left[OURS] not in (None, given) and (found := _times(path, files)) is not None:
+            timed[path.stem] = found
     print("\nModels on which every tool succeeds:")
     for tool, total in totals.items():
         print(f"{tool}: {total['models']} models, {total['casts']} casts, {total['nodes']} nodes")
     print(", ".join(f"{kind}: {count}" for kind, count in sorted(standing.items())), f"of {standing.total()}")
     print("apart:", ", ".join(f"{kind}: {count}" for kind, count in sorted(apart.items())))
     for place, how in enumerate(("without", "with")):
-        column = {name: each[place] for name, each in ratios.items()}
+        column = {name: each[place] for name, each in timed.items()}
         slower = sorted((ratio, name) for name, ratio in column.items() if ratio > _SLOWER)
         if column:
             middle = f"{statistics.geometric_mean(column.values()):.3f}"
@@ -302,15 +303,22 @@ def _times(path: Path, files: dict[str, Path | None]) -> tuple[float, float] | N
     found: Any = in_a_process(lambda: milliseconds(list(runs.values()), _TURNS))
     if found is None or OURS not in runs:
         return None
-    given, ours = dict(zip(runs, found, strict=True))["as it is"], dict(zip(runs, found, strict=True))[OURS]
-    ratios = ours[0] / given[0], ours[1] / given[1]
-    if max(ratios) > _SLOWER:
+    times = dict(zip(runs, found, strict=True))
+    given, ours = times["as it is"], times[OURS]
+    least = _least_ratios(given, ours)
+    if max(least) > _SLOWER:
         pair = [path, runs[OURS]]
         again: Any = in_a_process(lambda: milliseconds(pair, _MORE_TURNS))
-        ratios = ratios if again is None else (again[1][0] / again[0][0], again[1][1] / again[0][1])
-    cells = ", ".join(f"{tool} {off:.3f} / {on:.3f}" for tool, (off, on) in zip(runs, found, strict=True))
-    print(f"    {path.stem}: {cells} ms without / with; {ratios[0]:.3f} / {ratios[1]:.3f}", flush=True)
-    return ratios
+        given, ours = (given, ours) if again is None else again
+        least = _least_ratios(given, ours)
+    cells = ", ".join(f"{tool} {min(off):.3f} / {min(on):.3f}" for tool, (off, on) in times.items())
+    turns = " / ".join(spread(middle(ratios(a, b)), 3) for a, b in zip(ours, given, strict=True))
+    print(f"    {path.stem}: {cells} ms without / with; {least[0]:.3f} / {least[1]:.3f}; {turns}", flush=True)
+    return least
+
+
+def _least_ratios(given: tuple[list[float], list[float]], ours: tuple[list[float], list[float]]) -> tuple[float, float]:
+    return min(ours[0]) / min(given[0]), min(ours[1]) / min(given[1])
 
 
 if __name__ == "__main__":

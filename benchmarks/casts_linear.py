@@ -1,19 +1,25 @@
 """How the time of simplify-casts and place-casts grows: 10,000 nodes with 2,000 casts, then ten times that.
 
-python benchmarks/casts_linear.py
+    python -m benchmarks.casts_linear [--repeat N]
+
+No other tool places casts, so that the baseline is the smaller graph. The two take turns; the ratio is the median of
+the turns, with the least and the greatest, and the seconds are the least. Prints Markdown.
 """
 
 from __future__ import annotations
 
+import argparse
 import gc
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import onnx
 import onnx_ir
 from onnx import TensorProto, helper
 
 from benchmarks.graphs import cast_graph
+from benchmarks.pairing import in_turns, ratios, spread
 from castsmith.lowering.registry import make_pass
 
 
@@ -56,23 +62,36 @@ def _chain(nodes: int, casts: int, compute_every: int) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
 
 
-def seconds(name: str, model: onnx_ir.Model) -> float:
-    """Seconds of processor time; the model was there before, so the garbage collector leaves it alone."""
+_PASSES = ("simplify-casts", "place-casts")
+
+
+def seconds(proto: onnx.ModelProto, until: str) -> float:
+    """Seconds of processor time of a pass on the result of those before; no garbage of the model is collected."""
+    model = onnx_ir.from_proto(proto)
+    for name in _PASSES[: _PASSES.index(until)]:
+        make_pass(name, {})(model)
     gc.collect()
     gc.freeze()
     started = time.process_time()
-    make_pass(name, {})(model)
-    return time.process_time() - started
+    make_pass(until, {})(model)
+    spent = time.process_time() - started
+    gc.unfreeze()
+    return spent
 
 
 def main() -> None:
-    seconds("place-casts", onnx_ir.from_proto(one_region(100, 20)))
-    print(f"{'graph':14}{'pass':16}{'10k nodes':>12}{'100k nodes':>12}{'times':>8}")
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--repeat", type=int, default=3)
+    repeat = parser.parse_args().repeat
+    seconds(one_region(100, 20), "place-casts")
+    print("| graph | pass | 10,000 nodes, s | 100,000 nodes, s | ratio |\n|---|---|---|---|---|")
     for kind, build in GRAPHS.items():
-        small, large = (onnx_ir.from_proto(build(size, size // 5)) for size in (10_000, 100_000))
-        for name in ("simplify-casts", "place-casts"):
-            first, second = seconds(name, small), seconds(name, large)
-            print(f"{kind:14}{name:16}{first:11.2f}s{second:11.2f}s{second / first:8.1f}", flush=True)
+        protos = [build(size, size // 5) for size in (10_000, 100_000)]
+        for name in _PASSES:
+            works = {size: partial(seconds, proto, name) for size, proto in enumerate(protos)}
+            small, large = in_turns(works, repeat).values()
+            cells = f"{min(small):.2f} | {min(large):.2f} | {spread(ratios(large, small), 1)}"
+            print(f"| {kind} | {name} | {cells} |", flush=True)
 
 
 if __name__ == "__main__":

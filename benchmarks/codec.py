@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.pairing import in_turns, ratios, timed
 from castsmith.numerics.cast.convert import cast
 from castsmith.numerics.types import parse_type
 
@@ -60,21 +61,12 @@ def compare(ours: _Work, theirs: _Work, elements: int, repeats: int, clock: Call
     """Time both in turn, after each has made its tables."""
     for work in (ours, theirs):
         work()
-    times = ([0.0] * repeats, [0.0] * repeats)
-    counts = [max(1, int(_ENOUGH / max(_seconds(work, 1, clock), 1e-6))) for work in (ours, theirs)]
-    for turn in range(repeats):
-        for side, work in ((0, ours), (1, theirs)) if turn % 2 else ((1, theirs), (0, ours)):
-            times[side][turn] = _seconds(work, counts[side], clock)
-    low, _, high = statistics.quantiles([b / a for a, b in zip(*times, strict=True)], n=4)
-    mine, other = (min(taken) for taken in times)
+    counts = [max(1, int(_ENOUGH / max(timed(work, clock)(), 1e-6))) for work in (ours, theirs)]
+    works = {side: timed(work, clock, counts[side]) for side, work in ((1, theirs), (0, ours))}
+    times = in_turns(works, repeats)
+    low, _, high = statistics.quantiles(ratios(times[1], times[0]), n=4)
+    mine, other = min(times[0]), min(times[1])
     return Ratio(other / mine, low, high, elements / mine / 1e6, elements / other / 1e6)
-
-
-def _seconds(work: _Work, count: int, clock: Callable[[], float]) -> float:
-    start = clock()
-    for _ in range(count):
-        work()
-    return (clock() - start) / count
 
 
 def with_cast(array: _Array, target: str, compiled: bool) -> _Work:

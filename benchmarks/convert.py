@@ -1,6 +1,7 @@
 """Conversions to float16 beside peers: valid, accepted, error, casts, share of products in 16 bits, time, memory.
 
-python benchmarks/convert.py FOLDER [--list FILES.json] [--tools A,B] [--autocast PYTHON] [--json OUT] [--files]
+python -m benchmarks.convert FOLDER [--list FILES.json] [--tools A,B] [--autocast PYTHON] [--json OUT] [--files]
+       [--repeat N]
 
 Every tool converts the same files with inputs and outputs kept, in one run, as far as it is installed: Castsmith
 without and with inputs to measure on, onnxconverter-common, ONNX Runtime's `transformers/float16.py` without and with
@@ -16,6 +17,8 @@ error      the largest difference of an output from the float model, divided by 
 casts      casts in the result less those in the model
 16 bits    the share of the products of MatMul, Gemm, Conv, LSTM, ... that are of 16-bit operands
 s, MB      processor time and peak memory of the conversion, less those of a process that only imports the tool
+to ours    this time as a ratio to Castsmith's, of all files: the tools take turns, `--repeat` times, and the ratio is
+           the median of the turns, with the least and the greatest
 """
 
 # The tools compared are not installed where types are checked.
@@ -43,6 +46,7 @@ import numpy as np
 import onnx
 import onnx.checker
 
+from benchmarks.pairing import in_turns, ratios, spread
 from castsmith.ir.evaluate import Engine, Evaluator
 from castsmith.lowering.accuracy import measure, reference
 from castsmith.numerics.promotion import PromotionRules
@@ -296,20 +300,29 @@ def finite(expected: list[Any], found: list[Any]) -> bool:
     return all(a.shape != b.shape or np.isfinite(b[np.isfinite(a)]).all() for a, b in pairs if a.dtype.kind == "f")
 
 
-def rows_of(path: Path, tools: list[str], autocast: str | None) -> Iterator[dict[str, Any]]:
-    """A row for each tool."""
+def converted(tool: str, path: Path, out: str, sets: Any, autocast: str | None) -> tuple[Any, float, float]:
+    """Convert the file in a process of its own."""
+    if tool == "autocast":
+        return in_process(autocast_run, autocast, str(path), out)
+    return in_process(convert, tool, str(path), out, sets)
+
+
+def rows_of(path: Path, tools: list[str], autocast: str | None, repeat: int) -> Iterator[dict[str, Any]]:
+    """A row for each tool. Its results of the first turn are judged; the other turns take the time."""
     sets, *_ = in_process(lambda: [feeds(session(str(path)), seed) for seed in range(2)])
+    with tempfile.TemporaryDirectory() as folder:
+        out = f"{folder}/out.onnx"
+        works = {tool: lambda tool=tool: converted(tool, path, out, sets, autocast)[1] for tool in tools}
+        turns = in_turns(works, repeat - 1)
     for tool in tools:
         with tempfile.TemporaryDirectory() as folder:
             out = str(Path(folder) / "out.onnx")
-            if tool == "autocast":
-                found, seconds, most = in_process(autocast_run, autocast, str(path), out)
-            else:
-                found, seconds, most = in_process(convert, tool, str(path), out, sets)
+            found, seconds, most = converted(tool, path, out, sets, autocast)
             row = {
                 "tool": tool,
                 "file": path.name,
                 "seconds": seconds,
+                "turns": [seconds, *turns[tool]],
                 "memory": most,
                 "valid": False,
                 "accepted": False,
@@ -330,9 +343,25 @@ def rows_of(path: Path, tools: list[str], autocast: str | None) -> Iterator[dict
 
 def table(rows: list[dict[str, Any]], tools: list[str], count: int) -> Iterator[str]:
     """One line for each tool; error, casts and products are those of its accepted results."""
-    heads = ("valid", "accepted", "both", "openvino", "median error", "above 0.1", "casts", "16 bits", "s", "MB")
+    heads = (
+        "valid",
+        "accepted",
+        "both",
+        "openvino",
+        "median error",
+        "above 0.1",
+        "casts",
+        "16 bits",
+        "s",
+        "MB",
+        "to ours",
+    )
     yield f"| of {count} models | {' | '.join(heads)} |"
-    yield "|---" * 11 + "|"
+    yield "|---" * 12 + "|"
+    times = {
+        tool: [sum(turn) for turn in zip(*(row["turns"] for row in rows if row["tool"] == tool), strict=True)]
+        for tool in tools
+    }
     for tool in tools:
         own = [row for row in rows if row["tool"] == tool]
         good = [row for row in own if row["accepted"]]
@@ -343,7 +372,8 @@ def table(rows: list[dict[str, Any]], tools: list[str], count: int) -> Iterator[
             f" {sum(row['valid'] for row in good)} | {sum(bool(row.get('openvino')) for row in own)} |"
             f" {statistics.median(errors) if errors else 0:.1e} | {sum(error > 0.1 for error in errors)} |"
             f" {sum(row.get('casts', 0) for row in good)} | {100 * half / max(total, 1):.1f}% |"
-            f" {sum(row['seconds'] for row in own):.0f} | {max(row['memory'] for row in own):.0f} |"
+            f" {min(times[tool]):.0f} | {max(row['memory'] for row in own):.0f} |"
+            f" {spread(ratios(times[tool], times['castsmith'])) if 'castsmith' in times else '-'} |"
         )
 
 
@@ -371,11 +401,12 @@ def main() -> None:
     parser.add_argument("--autocast", metavar="PYTHON", help="the Python in which nvidia-modelopt is installed")
     parser.add_argument("--json", type=Path, help="where to write the rows")
     parser.add_argument("--files", action="store_true", help="print the figures of each file too")
+    parser.add_argument("--repeat", type=int, default=3, help="how often each file is converted (default: 3)")
     arguments = parser.parse_args()
     names = json.loads(arguments.list.read_text()) if arguments.list else None
     files = [arguments.folder / name for name in names] if names else sorted(arguments.folder.rglob("*.onnx"))
     tools = [tool for tool in arguments.tools.split(",") if installed(tool, arguments.autocast)]
-    rows = [row for path in files for row in rows_of(path, tools, arguments.autocast)]
+    rows = [row for path in files for row in rows_of(path, tools, arguments.autocast, arguments.repeat)]
     if arguments.json:
         arguments.json.write_text(json.dumps(rows, indent=1))
     print("\n".join(table(rows, tools, len(files))))

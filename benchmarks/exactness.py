@@ -11,7 +11,8 @@ Needs onnxruntime, onnxsim, onnxslim and onnxscript. Each tool works on each mod
 - 1,100 models with two casts in a row between 11 types. Counted are results with fewer casts, "right" if the remaining
   casts compute the same bits for every tested value whose result the standard defines.
 
-The expected bits come from `tests/numerics/oracle.py`: exact rational arithmetic that shares no code with Castsmith.
+The tools are the peers of one another. The counts are the same in every run, so that nothing is repeated. The
+expected bits come from `tests/numerics/oracle.py`: exact rational arithmetic that shares no code with Castsmith.
 """
 
 # The tools compared are not installed where types are checked.

@@ -10,6 +10,10 @@ onnxruntime-web under Node, one thread each. FOLDER has node_modules/onnxruntime
 `exact` models have no norm and no softmax, and numbers of so few bits that every sum is exact in any order: all engines
 must give the bits that ONNX Runtime gives of the model as it is. The others have both; their bits are compared with
 those of the model as it is in the same engine.
+
+The models of an engine take turns, but those in onnxruntime-web. The times are the least, and the ratios to the model
+as it is, with the engine's own kernels, the median of the turns, with the ends of the middle half of them. Prints
+Markdown.
 """
 
 from __future__ import annotations
@@ -19,8 +23,8 @@ import json
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +35,7 @@ from onnx import TensorProto, helper
 from onnx_ir import DataType
 
 import castsmith
+from benchmarks.pairing import in_turns, middle, ratios, spread, timed
 
 Array = np.ndarray[Any, np.dtype[np.float32]]
 RUNNER = Path(__file__).with_name("onnxruntime_web.mjs")
@@ -170,15 +175,12 @@ def in_web(models: Mapping[str, onnx.ModelProto], x: Array, folder: Path, repeat
         return answers
 
 
-def least_ms(run: Callable[[Array], Array], x: Array, repeat: int) -> float:
-    """Return the least time of a run, in milliseconds."""
-    run(x)
-    times = list[float]()
-    for _ in range(repeat):
-        begin = time.process_time()
+def in_ms(runs: Mapping[str, Callable[[Array], Array]], x: Array, repeat: int) -> dict[str, list[float]]:
+    """Return the processor times of runs in turns, in milliseconds."""
+    for run in runs.values():
         run(x)
-        times.append(time.process_time() - begin)
-    return 1000 * min(times)
+    times = in_turns({name: timed(partial(run, x)) for name, run in runs.items()}, repeat)
+    return {name: [1000 * each for each in found] for name, found in times.items()}
 
 
 def _verdict(got: Array | None, wanted: Array | None) -> str:
@@ -216,15 +218,20 @@ def main() -> None:
             onnx.save(exact, arguments.save / f"{name.replace(' ', '-')}-exact.onnx")
     rows: list[list[str]] = []
     for engine, load in (("ONNX Runtime", in_onnxruntime), ("OpenVINO", in_openvino)):
-        base = _tried(load, whole[False])
-        for name, exact, usual in given:
-            if (name == "openvino-cpu") != (engine == "OpenVINO") and name != "as it is":
-                continue
-            one, run = _tried(load, exact), _tried(load, usual)
+        chosen = [
+            each for each in given if each[0] == "as it is" or (each[0] == "openvino-cpu") == (engine == "OpenVINO")
+        ]
+        runs = {name: _tried(load, usual) for name, _, usual in chosen}
+        base = runs["as it is"]
+        times = in_ms({name: run for name, run in runs.items() if run is not None}, x, arguments.repeat)
+        for name, exact, usual in chosen:
+            one, run = _tried(load, exact), runs[name]
             bits = _verdict(None if one is None else one(x), wanted)
             same = _verdict(None if run is None else run(x), None if base is None else base(x))
-            ms = "-" if run is None else f"{least_ms(run, x, arguments.repeat):.2f}"
-            rows.append([engine, name, *_sizes(usual), bits, same, ms])
+            ms = f"{min(times[name]):.2f}" if name in times else "-"
+            both = name in times and "as it is" in times
+            beside = spread(middle(ratios(times[name], times["as it is"]))) if both else "-"
+            rows.append([engine, name, *_sizes(usual), bits, same, ms, beside])
     if arguments.web:
         chosen = {name: models for name, *models in given if name != "openvino-cpu"}
         jobs = {f"{name} {kind}": models[kind] for name, models in chosen.items() for kind in (0, 1)}
@@ -234,9 +241,11 @@ def main() -> None:
             exact, run = answers[f"{name} 0"], answers[f"{name} 1"]
             ms = f"{run['ms']:.2f}" if "ms" in run else "-"
             bits, same = _verdict(exact.get("y"), wanted), _verdict(run.get("y"), base)
-            rows.append([f"onnxruntime-web {answers['version']}", name, *_sizes(usual), bits, same, ms])
-    print("| engine | model for | nodes | kB | exact model: bits of the original | bits of the original here | ms |")
-    print("|---|---|---|---|---|---|---|")
+            first = answers["as it is 1"].get("ms")
+            beside = f"{run['ms'] / first:.2f}" if "ms" in run and first else "-"
+            rows.append([f"onnxruntime-web {answers['version']}", name, *_sizes(usual), bits, same, ms, beside])
+    titles = "engine | model for | nodes | kB | exact model: bits of the original | bits of the original here | ms"
+    print(f"| {titles} | to the original |\n|{'---|' * (titles.count('|') + 2)}")
     for row in rows:
         print(f"| {' | '.join(row)} |")
 

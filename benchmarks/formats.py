@@ -2,16 +2,19 @@
 
     python -m benchmarks.formats [--repeat N] [--products]
 
-Each row is one tensor of 1024 x 1024: dequantized, or quantized and dequantized; MatMulNBits is the product with a row.
-`own kernel` is the model as it is in ONNX Runtime, `lowered` what `optimize` makes of it for the target that is named,
-run there too. Nothing is folded, neither by Castsmith nor when ONNX Runtime loads a model, so that weights are decoded
-in every run. Least processor time of N runs on one thread.
+Each row is one tensor of 1024 x 1024: dequantized, or quantized and dequantized; MatMulNBits is the product with a
+row. `own kernel` is the model as it is in ONNX Runtime, `lowered` what `optimize` makes of it for the target that is
+named, run there too. Nothing is folded, neither by Castsmith nor when ONNX Runtime loads a model, so that weights are
+decoded in every run. The two take N turns on one thread: the least processor time of each, and the ratio, the median
+of the turns with the ends of the middle half of them. Where ONNX Runtime has no kernel, there is nothing to compare
+with.
 
-`--products` compares forms of one product instead, of rows with a weight of 1024 x 1024 in blocks of 32: each with the
-least processor time, ns for each element of the weight, and its largest difference from the exact product, relative to
-the largest result. `two nodes` are DequantizeLinear and MatMul without any optimization, `as loaded` what ONNX Runtime
-makes of them by default, `float` the same with session.qdq_matmulnbits_accuracy_level 1, and `--vendor` what
-`castsmith optimize --vendor com.microsoft` makes of them.
+`--products` compares forms of one product instead, of rows with a weight of 1024 x 1024 in blocks of 32: each with
+the least processor time, ns for each element of the weight, and its largest difference from the exact product,
+relative to the largest result. They take turns; the ratio is that of the last form to `float`. `two nodes` are
+DequantizeLinear and MatMul without any optimization, `as loaded` what ONNX Runtime makes of them by default, `float`
+the same with session.qdq_matmulnbits_accuracy_level 1, and `--vendor` what `castsmith optimize --vendor
+com.microsoft` makes of them.
 """
 
 from __future__ import annotations
@@ -29,7 +32,8 @@ from onnx import TensorProto, helper
 from onnx_ir import DataType
 
 import castsmith
-from benchmarks.float8_transformer import Array, in_onnxruntime, least_ms
+from benchmarks.float8_transformer import Array, in_ms, in_onnxruntime
+from benchmarks.pairing import middle, ratios, spread
 
 SIZE = 1024
 FORMATS: dict[str, tuple[DataType, DataType, int, str]] = {
@@ -90,18 +94,27 @@ def _model(
 
 
 def cost(model: onnx.ModelProto, target: str, repeat: int) -> list[str]:
-    """Return nodes and ns for each element, of the model as it is and lowered."""
+    """Return nodes and ns for each element, of the model as it is and lowered, and the ratio."""
     lowered = onnx_ir.to_proto(castsmith.optimize(model, target=target, max_growth=0).model)
     dims = [dim.dim_value for dim in model.graph.input[0].type.tensor_type.shape.dim]
     x: Array = np.random.default_rng(1).normal(0, 1, dims).astype(np.float32)
-    cells: list[str] = []
-    for each in (model, lowered):
+    models, runs = {"own": model, "lowered": lowered}, dict[str, Callable[[Array], Array]]()
+    for name, each in models.items():
         try:
             run = in_onnxruntime(each, fold=False)
-            cells += [str(len(each.graph.node)), f"{least_ms(run, x, repeat) * 1e6 / SIZE**2:.2f}"]
+            run(x)
+            runs[name] = run
         except Exception:  # ONNX Runtime has no kernel of the type
-            cells += ["-", "-"]
-    return cells
+            continue
+    times, cells = in_ms(runs, x, repeat), list[str]()
+    for name, each in models.items():
+        cells += [str(len(each.graph.node)), per_element(times[name])] if name in times else ["-", "-"]
+    return [*cells, spread(middle(ratios(times["lowered"], times["own"]))) if len(times) == 2 else "-"]
+
+
+def per_element(ms: list[float]) -> str:
+    """Return the least time for an element, in nanoseconds."""
+    return f"{min(ms) * 1e6 / SIZE**2:.2f}"
 
 
 WEIGHTS = {
@@ -146,21 +159,24 @@ def session_of(model: onnx.ModelProto, *, optimized: bool = True, accuracy: str 
 
 def products(repeat: int) -> None:
     """Print the table of products."""
-    print("| weight | rows | two nodes | as loaded | float | --vendor |")
-    print("|---|---|---|---|---|---|")
+    print("| weight | rows | two nodes | as loaded | float | --vendor | --vendor to float |")
+    print("|---|---|---|---|---|---|---|")
     for (name, dtype), transposed, rows in itertools.product(WEIGHTS.items(), (False, True), (1, 64)):
         model, exact = product(dtype, transposed=transposed)
         made = onnx_ir.to_proto(castsmith.optimize(model, target="onnxruntime-cpu", vendor="com.microsoft").model)
         x: Array = np.random.default_rng(1).normal(0, 1, (rows, SIZE)).astype(np.float32)
         wanted, cells = x.astype(np.float64) @ exact, list[str]()
-        for run in (
-            session_of(model, optimized=False),
-            session_of(model),
-            session_of(model, accuracy="1"),
-            session_of(made),
-        ):
+        runs = {
+            "two nodes": session_of(model, optimized=False),
+            "as loaded": session_of(model),
+            "float": session_of(model, accuracy="1"),
+            "vendor": session_of(made),
+        }
+        times = in_ms(runs, x, repeat)
+        for form, run in runs.items():
             error = np.abs(run(x) - wanted).max() / np.abs(wanted).max()
-            cells.append(f"{least_ms(run, x, repeat) * 1e6 / SIZE**2:.2f} ns, {error:.0e}")
+            cells.append(f"{per_element(times[form])} ns, {error:.0e}")
+        cells.append(spread(middle(ratios(times["vendor"], times["float"]))))
         print(f"| {name}{', transposed' if transposed else ''} | {rows} | {' | '.join(cells)} |", flush=True)
 
 
@@ -172,8 +188,8 @@ def main() -> None:
     if parser.parse_args().products:
         products(repeat)
         return
-    print("| format | what | target | nodes | own kernel, ns | nodes, lowered | lowered, ns |")
-    print("|---|---|---|---|---|---|---|")
+    print("| format | what | target | nodes | own kernel, ns | nodes, lowered | lowered, ns | lowered to own |")
+    print("|---|---|---|---|---|---|---|---|")
     rows = [
         (name, "quantize, dequantize" if whole else "dequantize", FORMATS[name][3], quantization(name, whole=whole))
         for name in FORMATS

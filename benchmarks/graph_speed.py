@@ -8,7 +8,7 @@ For each shape whole processes take turns, N times: `castsmith optimize`, an ONN
 writes its model, a load and save with onnx, and one with onnx-ir, which reads and writes models for Castsmith: the
 floor of its time. Prints the median and the spread of the ratios of the runs of one turn, and the same for the start: a
 model of eight nodes. With `--growth` it prints the times of Castsmith alone, for each graph and for one of ten times as
-many nodes.
+many nodes, in turns: nothing is compared with itself elsewhere, so that the baseline is the smaller graph.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from benchmarks.graphs import cast_graph
-from benchmarks.peers import TOOLS, run, spread
+from benchmarks.pairing import in_turns, ratios, spread
+from benchmarks.peers import TOOLS, run
 
 _F16, _F32, _F64 = TensorProto.FLOAT16, TensorProto.FLOAT, TensorProto.DOUBLE
 _WIDTH = 8
@@ -190,15 +191,28 @@ SHAPES: Mapping[str, Callable[[int], onnx.ModelProto]] = {
 """The graphs, as large as a number times the usual size."""
 
 
-def _growth(name: str, folder: Path) -> str:
+def _seconds(command: list[str], result: Path) -> Callable[[], float]:
+    """Return what runs the command once, and returns its processor time. It has to write `result`."""
+
+    def once() -> float:
+        result.unlink(missing_ok=True)
+        spent = run([sys.executable, *command], 600).processor
+        if not result.exists():
+            raise SystemExit(f"nothing was written by {command}")
+        return spent
+
+    return once
+
+
+def _growth(name: str, folder: Path, repeat: int) -> str:
     """Return a row of the processor time for the graph and for one ten times as large."""
-    source, result = folder / "graph.onnx", folder / "result.onnx"
-    counts, seconds = list[int](), list[float]()
-    for times in (1, 10):
+    sources, result = {times: folder / f"graph_{times}.onnx" for times in (1, 10)}, folder / "result.onnx"
+    for times, source in sources.items():
         onnx.save(SHAPES[name](times), source)
-        counts.append(_count(onnx.load(source).graph))
-        seconds.append(run([sys.executable, *TOOLS[_TOOLS[0]](str(source), str(result))], 600).processor)
-    return f"| {name} | {counts[1]} | {seconds[0]:.2f} | {seconds[1]:.2f} | {seconds[1] / seconds[0]:.1f} |"
+    works = {times: _seconds(TOOLS[_TOOLS[0]](f"{path}", f"{result}"), result) for times, path in sources.items()}
+    small, large = in_turns(works, repeat).values()
+    nodes = _count(onnx.load(sources[10]).graph)
+    return f"| {name} | {nodes} | {min(small):.2f} | {min(large):.2f} | {spread(ratios(large, small), 1)} |"
 
 
 def _row(name: str, folder: Path, repeat: int) -> str:
@@ -207,18 +221,12 @@ def _row(name: str, folder: Path, repeat: int) -> str:
     nodes = _count(onnx.load(source).graph)
     files = str(source), str(result)
     commands = {tool: TOOLS[tool](*files) for tool in _TOOLS} | {_FLOOR: ["-c", _ONNX_IR, *files]}
-    times: dict[str, list[float]] = {tool: [] for tool in commands}
-    for _ in range(repeat):
-        for tool, command in commands.items():
-            result.unlink(missing_ok=True)
-            times[tool].append(run([sys.executable, *command], 600).processor)
-            if not result.exists():
-                raise SystemExit(f"{tool} wrote nothing for {name!r}")
+    times = in_turns({tool: _seconds(command, result) for tool, command in commands.items()}, repeat)
     ours, runtime, onnx_alone, floor = times.values()
     pairs = (ours, runtime), (ours, onnx_alone), (floor, runtime), (floor, onnx_alone)
-    ratios = " | ".join(spread([a / b for a, b in zip(*pair, strict=True)]) for pair in pairs)
+    cells = " | ".join(spread(ratios(*pair)) for pair in pairs)
     seconds = " | ".join(f"{min(each):.2f}" for each in times.values())
-    return f"| {name} | {nodes} | {ratios} | {seconds} |"
+    return f"| {name} | {nodes} | {cells} | {seconds} |"
 
 
 def _count(graph: onnx.GraphProto) -> int:
@@ -244,8 +252,7 @@ def main() -> None:
     print(f"| {titles} |\n|---{titles.count('|') * '|---'}|")
     with tempfile.TemporaryDirectory() as folder:
         for name in names:
-            row = _growth(name, Path(folder)) if arguments.growth else _row(name, Path(folder), arguments.repeat)
-            print(row, flush=True)
+            print((_growth if arguments.growth else _row)(name, Path(folder), arguments.repeat), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """Copies of models whose embeddings, or float inputs, are multiplied, as the residual streams of trained models are.
 
-    python benchmarks/large_values.py FOLDER OUT NAME ... [--factor 1000]
+    python -m benchmarks.large_values FOLDER OUT NAME ... [--factor 1000]
 
 A normalization gives the same result for a multiple of its operand, so that the copy computes nearly what the model
-does, but squares in its normalizations exceed float16. `python benchmarks/convert.py OUT --files` then shows the tools
+does, but squares in its normalizations exceed float16. `python -m benchmarks.convert OUT --files` then shows the tools
 that lose the result.
 """
 

@@ -2,7 +2,8 @@
 
     python -m benchmarks.lowering [--elements N] [--runs N] [--threads N]
 
-All take turns, and the least times of several runs are compared: processor time in one thread, elapsed time in more.
+All take turns: processor time in one thread, elapsed time in more. A ratio is the median of the turns, with the ends of
+the middle half of them, since one run takes milliseconds.
 "there and back" is rounded in place if the encoding supports that.
 """
 
@@ -19,6 +20,7 @@ import onnx_ir
 import onnxruntime
 from onnx_ir import DataType
 
+from benchmarks.pairing import in_turns, middle, ratios, spread
 from castsmith.lowering.builder import Builder
 from castsmith.lowering.encodings.choose import NEEDS_BITCAST, Encoding, decode, encode
 from castsmith.lowering.encodings.ladder import round_in_place
@@ -81,8 +83,8 @@ def native(to: DataType, *types: DataType) -> Write:
     return write
 
 
-def measured(to: DataType, given: argparse.Namespace) -> dict[str, float]:
-    """Least seconds of each conversion; all of them in turn in each run, so that a slow moment is slow for all."""
+def measured(to: DataType, given: argparse.Namespace) -> dict[str, list[float]]:
+    """Seconds of each conversion in each turn, so that a slow moment is slow for all."""
     x = np.random.default_rng(0).normal(0, 10, given.elements).astype(np.float32)
     codes = np.random.default_rng(0).integers(0, 256, given.elements).astype(np.uint8)
     writes: dict[str, tuple[Write, DataType, int]] = {
@@ -103,11 +105,11 @@ def measured(to: DataType, given: argparse.Namespace) -> dict[str, float]:
         name: runner(model_of(write, source, opset), x if source == DataType.FLOAT else codes, given.threads)
         for name, (write, source, opset) in writes.items()
     }
-    taken = {name: list[float]() for name in runners}
-    for _ in range(given.runs):
-        for name, once in runners.items():
-            taken[name].append(once())
-    return {name: min(times) for name, times in taken.items()}
+    return in_turns(runners, given.runs)
+
+
+def faster(native: list[float], ours: list[float]) -> str:
+    return spread(middle(ratios(native, ours)))
 
 
 def main() -> None:
@@ -127,10 +129,10 @@ def main() -> None:
     print(f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
     for to in FLOAT8_TYPES:
         took = measured(to, given)
-        ratios = [took["native decode"] / took["decode"]]
-        ratios += [took["native encode"] / took[f"{s} encode"] for s in names]
-        ratios += [took["native both"] / took.get(f"{s} in place", took[f"{s} both"]) for s in names]
-        cells = [type_name(to), f"{took['native encode'] / given.elements * 1e9:.1f}", *(f"{r:.2f}" for r in ratios)]
+        cells = [type_name(to), f"{min(took['native encode']) / given.elements * 1e9:.1f}"]
+        cells.append(faster(took["native decode"], took["decode"]))
+        cells += [faster(took["native encode"], took[f"{s} encode"]) for s in names]
+        cells += [faster(took["native both"], took.get(f"{s} in place", took[f"{s} both"])) for s in names]
         print(f"| {' | '.join(cells)} |", flush=True)
 
 

@@ -5,15 +5,16 @@
 
 Each tool is a process of its own that reads the file, optimizes and writes it. They run in turn, three times over, but
 once where it takes more than ten seconds. `wall` and `processor` are the ratios to Castsmith's times of the same turn,
-the median with the least and the greatest; the seconds are the least. Prints Markdown.
+the median with the least and the greatest; the seconds are the least. A tool that is not installed is named as such.
+Prints Markdown.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -28,6 +29,7 @@ import onnxruntime
 from onnx import TensorProto
 
 from benchmarks.graphs import cast_graph, weight_cast
+from benchmarks.pairing import spread
 
 _ORT = """import sys, onnxruntime as o
 s = o.SessionOptions()
@@ -50,7 +52,10 @@ TOOLS: dict[str, Callable[[str, str], list[str]]] = {
     "onnxscript": lambda source, result: ["-c", _ONNXSCRIPT, source, result],
     "onnx, load and save only": lambda source, result: ["-c", _COPY, source, result],
 }
-
+_MODULES = {
+    "ONNX Runtime, basic level": "onnxruntime",
+    **{name: name for name in ("onnxsim", "onnxslim", "onnxscript")},
+}
 
 _LAUNCHER = """import json, resource, subprocess, sys, time
 start = time.perf_counter()
@@ -91,12 +96,6 @@ def measure(
             verdicts[tool] = runs[tool][-1].verdict or (verdict(result) if result.exists() else "writes nothing")
             result.unlink(missing_ok=True)
     return {tool: [replace(each, verdict=verdicts[tool]) for each in done] for tool, done in runs.items()}
-
-
-def spread(ratios: Sequence[float]) -> str:
-    """Return the median of ratios, with the least and the greatest if there are several."""
-    ends = f" ({min(ratios):.2f} to {max(ratios):.2f})" if len(ratios) > 1 else ""
-    return f"{statistics.median(ratios):.2f}{ends}"
 
 
 def run(command: Sequence[str], timeout: float) -> Measured:
@@ -171,7 +170,8 @@ def _table(title: str, source: Path, verdict: Callable[[Path], str], timeout: fl
     print(f"\n### {title}\n\n| tool | wall | processor | wall s | processor s | peak MB | result |")
     print("|---|---|---|---|---|---|---|")
     result = source.with_name(f"out_{source.name}")
-    commands = {tool: [sys.executable, *arguments(str(source), str(result))] for tool, arguments in TOOLS.items()}
+    present = {tool: make for tool, make in TOOLS.items() if importlib.util.find_spec(_MODULES.get(tool, "onnx"))}
+    commands = {tool: [sys.executable, *arguments(str(source), str(result))] for tool, arguments in present.items()}
     found = measure(commands, result, verdict, timeout)
     base = found["castsmith"]
     for tool, runs in found.items():
@@ -180,6 +180,9 @@ def _table(title: str, source: Path, verdict: Callable[[Path], str], timeout: fl
         ratios = f"{walls} | {spread([each.processor / ours.processor for each, ours in pairs])}"
         times = f"{min(each.seconds for each in runs):.2f} | {min(each.processor for each in runs):.2f}"
         print(f"| {tool} | {ratios} | {times} | {runs[-1].megabytes:.0f} | {runs[-1].verdict} |", flush=True)
+    for tool in TOOLS:
+        if tool not in found:
+            print(f"| {tool} {'| - ' * 5}| not installed |")
 
 
 if __name__ == "__main__":

@@ -14,13 +14,15 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import onnx
 
 from benchmarks.graph_speed import SHAPES
-from benchmarks.peers import TOOLS, run, spread
+from benchmarks.pairing import in_turns, ratios, spread
+from benchmarks.peers import TOOLS, run
 
 _STEPS: Mapping[str, str] = {
     "Python": "",
@@ -48,6 +50,10 @@ def _commands(source: Path, result: Path) -> dict[tuple[str, str], list[str]]:
     return made | {(_COMMAND, tool): TOOLS[tool](str(source), str(result)) for tool in (_CASTSMITH, _ONNX)}
 
 
+def _processor(command: Sequence[str]) -> float:
+    return run([sys.executable, *command], 600).processor
+
+
 def _milliseconds(times: Mapping[tuple[str, str], list[float]], kind: str) -> list[str]:
     """Return the time of each step, and of all."""
     least = [min(times[kind, step]) for step in _STEPS]
@@ -65,10 +71,7 @@ def main() -> None:
         source, result = Path(folder) / "start.onnx", Path(folder) / "result.onnx"
         onnx.save(SHAPES["start"](1), source)
         commands = _commands(source, result)
-        times: dict[tuple[str, str], list[float]] = {key: [] for key in commands}
-        for _ in range(repeat):
-            for key, command in commands.items():
-                times[key].append(run([sys.executable, *command], 600).processor)
+        times = in_turns({key: partial(_processor, command) for key, command in commands.items()}, repeat)
     alone, command = _milliseconds(times, _ALONE), _milliseconds(times, _COMMAND)
     names = [*_STEPS, "all else of castsmith optimize", "all"]
     alone.insert(-1, "")
@@ -77,8 +80,7 @@ def main() -> None:
         print(f"| {' | '.join(row)} |")
     ours, theirs = times[_COMMAND, _CASTSMITH], times[_COMMAND, _ONNX]
     print("\n| castsmith optimize to onnx, load and save | castsmith, s | onnx, s |\n|---|---|---|")
-    ratios = spread([a / b for a, b in zip(ours, theirs, strict=True)])
-    print(f"| {ratios} | {min(ours):.2f} | {min(theirs):.2f} |")
+    print(f"| {spread(ratios(ours, theirs))} | {min(ours):.2f} | {min(theirs):.2f} |")
 
 
 if __name__ == "__main__":
