@@ -27,6 +27,7 @@ from castsmith.numerics.cast.narrowing import (
     narrow_into,
     narrows_to_bfloat16,
     widen,
+    widen_half,
     widens_bfloat16,
 )
 from castsmith.numerics.cast.settings import NEWEST_OPSET, Policy, policy_for, require_settings, require_type
@@ -332,6 +333,8 @@ def _quick(source: ElementType, target: ElementType) -> Callable[[Array, Array],
 def _converter(source: DataType, target: DataType, policy: Policy) -> _Function:
     """Return the function that converts codes by a table of all codes, or by a wider type."""
     from_row, to_row = element_type(source), element_type(target)
+    if source is DataType.FLOAT16 and target in (DataType.FLOAT, DataType.DOUBLE):
+        return lambda codes, out, work: widen_half(codes, out.view(target.numpy()), work)
     if _is_tabled(from_row, to_row):
         table = _table(from_row, to_row, policy)
         return lambda codes, out, _work: look_up(table, codes, out)

@@ -39,7 +39,8 @@ def _general(source: str) -> tuple[int, ...]:
     else:
         row = oracle.FLOATS[source]
         moderate = [generator.uniform(-1, 1) * 2.0 ** generator.randrange(-30, 40) for _ in range(2 * RANDOM)]
-        codes |= {int(code) for code in np.array(moderate, row.dtype).view(oracle.unsigned(source))}
+        with np.errstate(over="ignore"):
+            codes |= {int(code) for code in np.array(moderate, row.dtype).view(oracle.unsigned(source))}
         steps = (e << row.mantissa for e in range(2**row.exponent))
         codes |= {step + d + sign for step in steps for d in range(-3, 4) for sign in (0, 1 << (bits - 1))}
         specials = (row.inf or 0, row.nan or 0, row.top)

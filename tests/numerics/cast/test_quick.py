@@ -23,7 +23,7 @@ INTS = tuple(name for name, row in oracle.INTS.items() if row.bits >= 8)
 PAIRS = [
     *((source, target) for source in FLOATS for target in INTS),
     *((source, "bfloat16") for source in (*INTS, "float")),
-    *(("bfloat16", target) for target in ("float", "double")),
+    *((source, target) for source in ("bfloat16", "float16") for target in ("float", "double")),
 ]
 LENGTH = 70
 """Elements of an array with one number that numpy does not convert: longer than the vectors of any processor."""
@@ -134,3 +134,13 @@ def test_no_bit_depends_on_the_instructions_of_the_processor() -> None:
         env=environment, capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert run.stdout.strip() == digest.digest()
+
+
+def test_float16_where_subnormal_numbers_count_as_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a thread in which a library has set the processor so: the product would give zero."""
+    codes = np.array([1, 0x83FF, 0x3C00], np.uint16)
+    numbers = np.array([2.0**-24, -1023 * 2.0**-24, 1])
+    assert cast(codes.view(np.float16), "double").tolist() == numbers.tolist()
+    monkeypatch.setattr(narrowing, "_LEAST_FLOAT", np.zeros(1, np.float32))
+    monkeypatch.setattr(narrowing, "_HALF_BITS", np.uint32(0))
+    assert cast(codes.view(np.float16), "double").tolist() == numbers.tolist()
