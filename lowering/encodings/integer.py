@@ -56,7 +56,7 @@ def rounds_since(source: DataType | None) -> tuple[int, str]:
     """Return the opset from which numbers of the type can be rounded in place, and the operator that needs it."""
     if source is not None and source in WIDE_INTEGERS and source.bitwidth == 64:
         return 12, f"Min of {type_name(source)}"
-    return 11, "Round"
+    return 11, "Clip with bounds as inputs"
 
 
 def wide(build: Builder, x: onnx_ir.Value) -> onnx_ir.Value:

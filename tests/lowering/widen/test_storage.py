@@ -47,10 +47,11 @@ ROWS: dict[str, Row] = {
         "a cast to HALF from string has no exact replacement", None,
     ),
     "another domain": (f"{XY} {{ y = local.Own (x) }}", 23, "local.Own may compute something else in float", None),
-    "a quotient without Round": (
-        f"{XY} {{ y = Add (x, v) }}", 10, "rounding the result of Add needs Round: raise the opset from 10 to 11", None,
+    "a sum without Clip": (
+        f"{XY} {{ y = Add (x, v) }}", 10,
+        "rounding the result of Add needs Clip with bounds as inputs: raise the opset from 10 to 11", None,
     ),
-    "a move without Round": (f"{XY} {{ y = Transpose (x) }}", 10, "", None),
+    "a move without Clip": (f"{XY} {{ y = Transpose (x) }}", 10, "", None),
     "integers of 64 bits without Min": (
         "(int64[4] x) => (HALF[4] y) { y = Cast <to = TO> (x) }", 11,
         "rounding the result of Cast needs Min of int64: raise the opset from 11 to 12", None,
