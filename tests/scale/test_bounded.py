@@ -36,7 +36,7 @@ LONG = {
 }
 """Files that a command works on for a second and more."""
 NAMES = [
-    *sampled("hostile files", sorted(set(HOSTILE) - LONG - {LONGEST}), 8 if QUICK else 12),
+    *sampled("hostile files", sorted(set(HOSTILE) - LONG - {LONGEST}), 6 if QUICK else 12),
     *sampled("long hostile files", sorted(LONG), 1),
     *([] if QUICK else [LONGEST]),
 ]
