@@ -49,7 +49,7 @@ mutants: $(VENV)/test.stamp
 	$(BIN)/python -m tests.mutants --seed $(SEED)
 
 # Every recorded benchmark that needs no other software, and the pages with its tables; `ARGUMENTS=--list` says how long each
-# takes. Takes an hour and a half, and 30 GB in the folder given as `ARGUMENTS="--folder DIR"`.
+# takes. Takes up to two hours, and 30 GB in the folder given as `ARGUMENTS="--folder DIR"`.
 benchmarks: $(VENV)/test.stamp
 	$(BIN)/python -m benchmarks.record all $(ARGUMENTS)
 
