@@ -59,6 +59,7 @@ RUNS: Mapping[str, Run] = {
     "float8-transformer": Run("float8_transformer", ("--repeat", "50", "--web", ".venv/web"), 1, _ENGINES),
     "lowering": Run("lowering", ("--elements", "1000000", "--runs", "25"), 2, _ENGINES[:1]),
     "linear": Run("linear", ("--nodes", "1000"), 2),
+    "start-up": Run("start_up", ("--repeat", "9"), 3),
     "graphs": Run("graph_speed", ("--repeat", "5"), 8, _ENGINES[:1]),
     "growth": Run("graph_speed", ("--growth", "--repeat", "3"), 8),
     "codec": Run("codec", ("--elements", *_SIZES, "--repeats", "7"), 10),
