@@ -93,7 +93,6 @@ def _read(proto: onnx.ModelProto) -> Reading:
     reader = _Reader()
     graph = reader.main_graph(proto.graph)
     graph.opset_imports.update({entry.domain: entry.version for entry in proto.opset_import})
-    functions = [reader.function(function) for function in proto.functions]
     model = onnx_ir.Model(
         graph,
         ir_version=proto.ir_version,
@@ -102,10 +101,9 @@ def _read(proto: onnx.ModelProto) -> Reading:
         domain=_text(proto, "domain"),
         model_version=proto.model_version if proto.HasField("model_version") else None,
         doc_string=_text(proto, "doc_string"),
-        functions=functions,
+        functions=[reader.function(function) for function in proto.functions],
         metadata_props=_metadata(proto.metadata_props),
     )
-    _require(len(model.functions) == len(functions))
     places: list[tuple[Place, onnx_ir.TensorProtocol]] = [
         (value, value.const_value)
         for values in reader.initializers
@@ -306,7 +304,6 @@ def _initializers(
             _require(value.const_value is None)
             value.const_value = tensor
         found.append(value)
-    _require(len(set(found)) == len(found))
     return found
 
 

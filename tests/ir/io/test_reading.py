@@ -24,21 +24,24 @@ from tests.graphs.random_graphs import random_model
 from tests.sampling import sampled
 
 _TEXT = """<ir_version: 10, opset_import: ["" : 21, "f" : 1], producer_name: "p", doc_string: "d">
-g (float[N, 2] x, bool c, float[2] w) => (float[N, 2] y, float[2] z) <float[2] w = {1, 2}, int64[0] none = {}> {
+g (float[N, 2] x, bool c, float[2] w, float unread) => (float[N, 2] y, float[2] z)
+<float[2] w = {1, 2}, int64[0] none = {}> {
     [first] k = Constant <value = float[2] {3, 4}> ()
     a = Add (x, w)
-    l = Clip (a, , k0)
+    kept = Clip (a, , k0)
     b, , = Own.many (a, )
-    i = If (c) <then_branch = t () => (float[2] r) <float[2] in = {5, 6}> { s = Neg (w) r = Add (s, in) },
+    i = If (c) <then_branch = then () => (float[2] r) <float[2] in = {5, 6}> { s = Neg (w) r = Add (s, in) },
                 else_branch = e () => (float[2] r) { r = Mul (w, k) }>
-    o = Loop (, c, i) <body = l (int64 n, bool d, float[2] v) => (bool d2, float[2] v2) {
-        d2 = Identity (d) v2 = If (d) <then_branch = t2 () => (float[2] q) { q = Add (v, i) },
-                                       else_branch = e2 () => (float[2] q) { q = Identity (v) }> }>
+    o = Loop (, c, i) <body = l (int64 n, bool d, float[2] state) => (bool d2, float[2] v2) {
+        d2 = Identity (d) v2 = If (d) <then_branch = t2 () => (float[2] q) { q = Add (state, i) },
+                                       else_branch = e2 () => (float[2] q) { q = Identity (state) }> }>
     z = f.h <k = 2, scale = 0.5> (o)
     y = Own.all <an = 1, af = 1.5, as = "s", ais = [1, 2], afs = [1.5], ass = ["a", "b"]> (b)
 }
 <domain: "f", opset_import: ["" : 21], doc_string: "about">
-h <k, scale: float = 1.0> (p) => (q) { s = Constant <value_float: float = @scale> () [n] q = Mul (p, s) }"""
+h <k, scale: float = 1.0> (param, idle) => (q) {
+    s = Constant <value_float: float = @scale> () [n] q = Mul (param, s)
+}"""
 
 
 def proto() -> onnx.ModelProto:
@@ -178,6 +181,17 @@ def _swapped(model: onnx.ModelProto) -> None:
     model.graph.node.append(first)
 
 
+def _not_utf8(name: str) -> Callable[[onnx.ModelProto], Any]:
+    """Make the name bytes that are not UTF-8, wherever it stands."""
+
+    def change(model: onnx.ModelProto) -> None:
+        data, text = model.SerializeToString(), bytes([len(name)]) + name.encode()
+        assert text in data
+        model.ParseFromString(data.replace(text, text[:-1] + b"\xff"))
+
+    return change
+
+
 _SEQUENCE = onnx.helper.make_sequence_type_proto(onnx.helper.make_tensor_type_proto(TensorProto.FLOAT, None))
 _FLOATS = onnx.numpy_helper.from_array(np.ones(2, np.float32), "t")
 _UNUSUAL: dict[str, Callable[[onnx.ModelProto], Any]] = {
@@ -215,10 +229,21 @@ _UNUSUAL: dict[str, Callable[[onnx.ModelProto], Any]] = {
     "two messages": _attribute(name="u", t=_FLOATS, tp=_SEQUENCE, type=AttributeProto.TENSOR),
     "no tensor": _attribute(name="u", s=b"", type=AttributeProto.TENSOR),
     "text that is not UTF-8": _attribute(name="u", s=b"\xff", type=AttributeProto.STRING),
+    "name of a graph": _not_utf8("then"),
+    "name of an input": _not_utf8("unread"),
+    "name of an initializer": _not_utf8("outside"),
+    "name of a result": _not_utf8("kept"),
+    "name of a node": _not_utf8("first"),
+    "name of a domain": _not_utf8("own"),
+    "name of an attribute": _not_utf8("ais"),
+    "name of an input of a function": _not_utf8("idle"),
+    "input of a function without name": lambda m: m.functions[0].input.append(""),
+    "parameter with a tensor": _attribute(name="u", ref_attr_name="r", t=_FLOATS, type=AttributeProto.TENSOR),
+    "graph as parameter": _attribute(name="u", ref_attr_name="r", type=AttributeProto.GRAPH),
     "parameter twice": lambda m: m.functions[0].attribute.append("scale"),
     "graph as default": lambda m: m.functions[0].attribute_proto.add(name="u", g=onnx.GraphProto(), type=5),
     "function twice": lambda m: m.functions.append(m.functions[0]),
-    "inputs of a function": lambda m: m.functions[0].input.append("p"),
+    "inputs of a function": lambda m: m.functions[0].input.append("param"),
     "result of a function": lambda m: m.functions[0].output.append("absent"),
     "deep": lambda m: _nest(m.graph, 35),
 }  # fmt: skip
