@@ -151,6 +151,8 @@ def _require_attributes(attributes: Iterable[onnx.AttributeProto], where: str, s
             if type_of_attribute(attribute) is None:
                 raise ModelError(f"{where}: the attribute {attribute.name!r} states no type.")
             survey.untyped.append(attribute)
+        if kind == onnx.AttributeProto.TENSOR and not (attribute.HasField("t") or attribute.ref_attr_name):
+            raise ModelError(f"{where}: the attribute {attribute.name!r} is of type TENSOR, but holds none.")
         for tensor in (*((attribute.t,) if attribute.HasField("t") else ()), *attribute.tensors):
             _require_tensor(tensor, where)
         sparse = (attribute.sparse_tensor,) if attribute.HasField("sparse_tensor") else ()

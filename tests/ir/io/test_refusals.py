@@ -94,6 +94,8 @@ _CASES: dict[str, tuple[Callable[[onnx.ModelProto], Any], str]] = {
     "attributes": (attribute(1, name="k", i=1, type=AttributeProto.INT),
                    "graph 'g': n (h): two attributes have the name 'k', and only one of them could be kept."),
     "no type": (attribute(0, name="z"), "graph 'g': a (Add): the attribute 'z' states no type."),
+    "no tensor": (attribute(0, name="z", type=AttributeProto.TENSOR),
+                  "graph 'g': a (Add): the attribute 'z' is of type TENSOR, but holds none."),
     "initializers": (lambda m: m.graph.initializer.append(m.graph.initializer[0]),
                      "graph 'g': two initializers have the name 'w', and only one of them could be kept."),
     "type": (lambda m: setattr(m.graph.initializer[0], "data_type", 99), f"{_W} has the unknown element type 99."),
