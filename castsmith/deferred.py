@@ -163,14 +163,16 @@ _OF_IMPORT = frozenset(
 def _run(module: ModuleType) -> None:
     """Run the code of a deferred module, unless that is done, or being done by this thread."""
     spec = _state_of(module)
-    lock, _ = spec.loader_state
-    with lock:
+    if spec.loader_state is None:  # of another spec: the module is being reloaded
+        module.__class__ = ModuleType
+        return
+    with spec.loader_state[0]:
         if spec.loader_state[1] or spec.loader is None:
             return
-        spec.loader_state = lock, True
+        spec.loader_state = spec.loader_state[0], True
         try:
             spec.loader.exec_module(module)
         except BaseException:
-            spec.loader_state = lock, False
+            spec.loader_state = spec.loader_state[0], False
             raise
         module.__class__ = ModuleType

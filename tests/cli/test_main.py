@@ -72,6 +72,16 @@ def test_starting_imports_nothing_heavy(words: tuple[str, ...]) -> None:
         assert f"'{heavy}'" not in printed
 
 
+@pytest.mark.parametrize("first", [True, False], ids=["before", "after"])
+def test_functions_for_the_exit_are_called(first: bool) -> None:
+    register = "atexit.register(print, 'the end')"
+    code = f"import atexit, sys\n{register if first else ''}\nfrom castsmith.cli.entry import main\n"
+    code += f"import castsmith.cli.main as inner\ninner.main = lambda: {'' if first else register + ' and '}7\n"
+    code += "sys.exit(main())"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (7, "the end\n", "")
+
+
 MOST_MODULES = 145
 """Of Castsmith, for a model in which a single chain of casts collapses; each takes a third of a millisecond."""
 

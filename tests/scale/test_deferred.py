@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from importlib import import_module
+from importlib import import_module, reload
 from pathlib import Path
 from threading import Event
 from types import ModuleType
@@ -118,3 +118,10 @@ def test_a_module_imported_later_is_not_deferred(guests: Path) -> None:
     import_module("hosted")
     (guests / "late.py").write_text("value = 3\n")
     assert type(import_module("hosted.late")) is ModuleType
+
+
+@pytest.mark.usefixtures("guests")
+def test_a_module_may_be_reloaded_before_it_is_used() -> None:
+    hosted = import_module("hosted")
+    assert reload(hosted.doubled) is hosted.doubled
+    assert (_state(hosted), hosted.doubled.value) == (["doubled"], 1)
