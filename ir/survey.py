@@ -6,7 +6,7 @@ one survey, and a survey after rewrites is made from the one before and the node
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import chain
 
@@ -39,23 +39,12 @@ class Survey:
     with_tensors: list[onnx_ir.Node] = field(default_factory=list[onnx_ir.Node])
     domains: set[str] = field(default_factory=set[str])
     _places: dict[str, list[int]] = field(default_factory=dict[str, list[int]], compare=False)
-    """The positions in `nodes` by operator, whatever its domain; empty until they are asked for."""
+    """The positions in `nodes` by operator, whatever its domain."""
 
     def of(self, operators: Container[str]) -> list[onnx_ir.Node]:
         """Return the nodes of these operators, of any domain, in order."""
-        found, nodes = [places for operator, places in self._by_operator() if operator in operators], self.nodes
+        found, nodes = [places for operator, places in self._places.items() if operator in operators], self.nodes
         return [nodes[place] for place in (found[0] if len(found) == 1 else sorted(chain.from_iterable(found)))]
-
-    def _by_operator(self) -> Iterable[tuple[str, list[int]]]:
-        places = self._places
-        if not places:
-            for place, node in enumerate(self.nodes):
-                operator = node.op_type
-                if operator in places:
-                    places[operator].append(place)
-                else:
-                    places[operator] = [place]
-        return places.items()
 
     def graphs(self) -> Iterator[onnx_ir.Graph]:
         """Yield the graphs that have initializers: the main graph and all subgraphs."""
@@ -81,22 +70,27 @@ class Survey:
             added: The new nodes, in order, by the node of this survey before which they are.
         """
         held = {graph: node for graph, node in self.holders.items() if node.graph is not None}
-        tensors, domains = [node for node in self.with_tensors if node.graph is not None], {*self.domains}
-        made, missing = Survey(self.roots, list[onnx_ir.Node](), held, tensors, domains), len(added)
-        for node in self.nodes if missing else ():
-            if node in added:
+        tensors = [node for node in self.with_tensors if node.graph is not None]
+        made, missing = Survey(self.roots, list[onnx_ir.Node](), held, tensors, {*self.domains}), len(added)
+        nodes, moved = made.nodes, list[int]()
+        for node in self.nodes:
+            if missing and node in added:
                 missing -= 1
                 for each in added[node]:
                     if each.graph is not None and made.add(each):
                         return None
+            moved.append(-1 if node.graph is None else len(nodes))
             if node.graph is not None:
-                made.nodes.append(node)
-        if not added:
-            made.nodes += [node for node in self.nodes if node.graph is not None]
+                nodes.append(node)
+        for operator, places in self._places.items():
+            kept = [place for old in places if (place := moved[old]) >= 0]
+            kept += made._places.get(operator, ())
+            made._places[operator] = sorted(kept)
         return None if missing else made
 
     def add(self, node: onnx_ir.Node) -> Sequence[onnx_ir.Attr]:
         """Add a node at the end; return its attributes that hold graphs."""
+        self._places.setdefault(node.op_type, []).append(len(self.nodes))
         self.nodes.append(node)
         if node.domain:
             self.domains.add(node.domain)
@@ -104,6 +98,17 @@ class Survey:
         if any(each.type in _TENSORS for each in holding):
             self.with_tensors.append(node)
         return [each for each in holding if each.type in _GRAPHS]
+
+    def add_plain(self, node: onnx_ir.Node) -> None:
+        """Add a node that holds neither graphs nor tensors at the end."""
+        operator, places = node.op_type, self._places
+        if operator in places:
+            places[operator].append(len(self.nodes))
+        else:
+            places[operator] = [len(self.nodes)]
+        self.nodes.append(node)
+        if node.domain:
+            self.domains.add(node.domain)
 
 
 def survey(model: onnx_ir.Model) -> Survey:
@@ -115,22 +120,19 @@ def survey(model: onnx_ir.Model) -> Survey:
 
 
 def _add_nodes(scope: onnx_ir.Graph | onnx_ir.Function, found: Survey) -> None:
-    nodes, domains = found.nodes, found.domains
     for node in scope:
         holding = False
         data = node.attributes.data
         for attribute in data.values() if data else ():
             if attribute.type in _HOLDING:
                 holding = True
-        if holding:
-            for attribute in found.add(node):
-                for graph in graphs_in(attribute):
-                    found.holders[graph] = node
-                    _add_nodes(graph, found)
+        if not holding:  # as mostly
+            found.add_plain(node)
             continue
-        nodes.append(node)
-        if node.domain:
-            domains.add(node.domain)
+        for attribute in found.add(node):
+            for graph in graphs_in(attribute):
+                found.holders[graph] = node
+                _add_nodes(graph, found)
 
 
 def _tensors_in(attribute: onnx_ir.Attr) -> Sequence[onnx_ir.TensorProtocol]:

@@ -19,7 +19,7 @@ becomes
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import field
 from fractions import Fraction
 
@@ -94,10 +94,9 @@ def may_find_something(found: Survey) -> bool:
     uses a constant, or reads a shape, is looked at, and what uses the results.
     """
     known, waiting = set[onnx_ir.Value](), found.of(_OF_SHAPES)
-    waiting += [node for node in found.of(FOLLOWED) if not node.inputs]
     constants = [value for graph in found.graphs() for value in graph.initializers.values()]
     constants += [value for node in found.of({"Constant"}) for value in node.outputs]
-    waiting += [node for value in constants for node in value.consumers()]
+    waiting += [node for value in constants for node, _ in value.uses()]
     while waiting:
         node = waiting.pop()
         op_type = node.op_type
@@ -106,17 +105,24 @@ def may_find_something(found: Survey) -> bool:
         if op_type not in FOLLOWED or (node.outputs and node.outputs[0] in known):
             continue
         operands = node.inputs if op_type in BY_ELEMENT else node.inputs[:1]
-        if op_type in _OF_SHAPES or all(value in known or _is_constant(value) for value in operands):
+        if op_type in _OF_SHAPES or not _any_unknown(operands, known):
             if op_type in COMPUTED:
                 return True
             known.update(node.outputs)
-            waiting += [user for value in node.outputs for user in value.consumers()]
+            waiting += [user for value in node.outputs for user, _ in value.uses()]
     return False
 
 
-def _is_constant(value: onnx_ir.Value | None) -> bool:
-    producer = None if value is None else value.producer()
-    return (producer is None or producer.op_type == "Constant") and constant_tensor(value) is not None
+def _any_unknown(values: Iterable[onnx_ir.Value | None], known: Container[onnx_ir.Value]) -> bool:
+    """True if one of the values is neither known nor a constant."""
+    for value in values:
+        if value is None:
+            return True
+        if value not in known:
+            producer = value.producer()
+            if (producer is not None and producer.op_type != "Constant") or constant_tensor(value) is None:
+                return True
+    return False
 
 
 _OF_SHAPES = operators(lambda row: row.moves is Moves.SHAPE)
