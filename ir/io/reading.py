@@ -240,7 +240,8 @@ class _Reader:
             made.append(node)
             kind = kind_of(operator, inputs, outputs, attributes)
             if kind not in kinds:
-                _require(_str(op_type) != "" and _str(domain) == domain)
+                _str(domain)
+                _require(_str(op_type) != "")
                 sampled.append(node)
                 if kind is not None:
                     kinds.add(kind)
