@@ -16,6 +16,7 @@ from castsmith.ir.inference.walk import Inference, infer_element_types
 from castsmith.ir.naming import has_clashes
 from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.survey import survey
+from castsmith.ir.validation import require_order
 from castsmith.ir.walks import all_tensors, bytes_of_tensor, imports_by_scope
 from castsmith.numerics.errors import PromotionError
 from castsmith.numerics.promotion.rules import PromotionRules
@@ -44,13 +45,17 @@ def kept(model: onnx_ir.Model) -> tuple[int, int]:
             after_rewrites += result.modified
             assert known(model, inference) == known(model, infer_element_types(model, UNSAFE)), each
         assert session.imports == imports_by_scope(model), each
-        now, kept = survey(model), session.survey
-        assert (kept.nodes, kept.holders, set(kept.with_tensors)) == (now.nodes, now.holders, set(now.with_tensors)), (
-            each
-        )
-        assert kept.domains >= now.domains, each
-        assert all(kept.of({node.op_type}) == now.of({node.op_type}) for node in now.nodes), each
+        now, passed_on = survey(model), session.survey
+        assert (passed_on.nodes, passed_on.holders, set(passed_on.with_tensors)) == (
+            now.nodes,
+            now.holders,
+            set(now.with_tensors),
+        ), each
+        assert passed_on.domains >= now.domains, each
+        assert all(passed_on.of({node.op_type}) == now.of({node.op_type}) for node in now.nodes), each
         assert not has_clashes(model), each
+        if session.in_order:
+            require_order(now.nodes)
         assert session.survey.constant_bytes() == sum(map(bytes_of_tensor, all_tensors(model))), each
     return found, after_rewrites
 
