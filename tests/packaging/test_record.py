@@ -28,7 +28,7 @@ def test_the_pages_are_made_from_the_record() -> None:
     assert others == [], "benchmarks/record.py writes the pages in PAGES only"
 
 
-OLDER = frozenset({"peers-graph", "peers-weights", "graphs", "growth", "linear", "weights", "weights-cp"})
+OLDER = frozenset({"weights"})
 """Runs recorded before their benchmarks got other options, or before all versions were recorded."""
 
 
