@@ -28,8 +28,6 @@ def test_the_pages_are_made_from_the_record() -> None:
     assert others == [], "benchmarks/record.py writes the pages in PAGES only"
 
 
-OLDER = frozenset({"weights"})
-"""Runs recorded before their benchmarks got other options, or before all versions were recorded."""
 
 
 def test_every_run_names_its_command_date_machine_and_versions() -> None:
@@ -37,7 +35,7 @@ def test_every_run_names_its_command_date_machine_and_versions() -> None:
         assert re.match(r"python (-m )?benchmarks", run["command"]), name
         assert re.fullmatch(r"\d{4}-\d\d-\d\d", run["date"]), name
         assert re.match(r"\d+ cores of an? ", run["machine"]), name
-        if name not in APART and name not in OLDER:
+        if name not in APART:
             words = ["python -m", f"benchmarks.{record.RUNS[name].module}", *record.RUNS[name].options]
             assert run["command"] == " ".join(words), name
             assert re.search(r"Python 3\.\d+\.\d+$", run["machine"]), name
