@@ -28,8 +28,6 @@ def test_the_pages_are_made_from_the_record() -> None:
     assert others == [], "benchmarks/record.py writes the pages in PAGES only"
 
 
-
-
 def test_every_run_names_its_command_date_machine_and_versions() -> None:
     for name, run in RUNS.items():
         assert re.match(r"python (-m )?benchmarks", run["command"]), name
