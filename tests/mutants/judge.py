@@ -206,7 +206,8 @@ class Patcher:
     def __init__(self) -> None:
         self.functions: dict[tuple[str, str, int], list[FunctionType]] = {}
         for each in gc.get_objects():
-            if isinstance(each, FunctionType) and str(each.__module__).startswith("castsmith."):
+            # isinstance asks a weak proxy for its class, which fails when what it stands for is gone
+            if type(each) is FunctionType and str(each.__module__).startswith("castsmith."):
                 key = (each.__module__, each.__code__.co_qualname, each.__code__.co_firstlineno)
                 self.functions.setdefault(key, []).append(each)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import weakref
 
 import pytest
 
@@ -106,7 +107,9 @@ def test_a_probe_in_front_of_each_statement(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_function_gets_the_code_of_a_mutant() -> None:
     module = trunc.__module__
     source = sources("numerics")[module].read_bytes()
+    gone = weakref.proxy(set[int]())  # other tests leave such proxies
     patcher = Patcher()
+    del gone
     before = {each: each.__code__ for functions in patcher.functions.values() for each in functions}
     condition = next(place for place in places(module, source) if place.kind == "condition")
     try:

@@ -107,7 +107,7 @@ def test_no_sum_meets_another_that_would_cancel_it(to: DataType):
         assert node.op_type not in ("Add", "Sub") or not sums
 
 
-@pytest.mark.parametrize(("to", "saturate"), itertools.product(FLOAT8_TYPES, (True, False)))
+@pytest.mark.parametrize(("to", "saturate"), list(itertools.product(FLOAT8_TYPES, (True, False))))
 def test_no_constant_meets_one_of_the_model(to: DataType, saturate: bool):
     """After y = x + k, a compiler may combine k with a constant that is added to y, and so round once less."""
     policy = NarrowPolicy(saturate, 24)
