@@ -13,12 +13,10 @@ from itertools import chain
 import onnx_ir
 from onnx_ir import AttributeType
 
-from castsmith.ir.walks import bytes_of_tensor, graphs_in, tensor_of
+from castsmith.ir.walks import GRAPH_KINDS, TENSOR_KINDS, bytes_of_tensor, graphs_in, tensor_of
 from castsmith.light_dataclass import light_dataclass
 
-_GRAPHS = (AttributeType.GRAPH, AttributeType.GRAPHS)
-_TENSORS = (AttributeType.TENSOR, AttributeType.TENSORS)
-_HOLDING = (*_GRAPHS, *_TENSORS)
+_HOLDING = (*GRAPH_KINDS, *TENSOR_KINDS)
 
 
 @light_dataclass(slots=True)
@@ -90,14 +88,11 @@ class Survey:
 
     def add(self, node: onnx_ir.Node) -> Sequence[onnx_ir.Attr]:
         """Add a node at the end; return its attributes that hold graphs."""
-        self._places.setdefault(node.op_type, []).append(len(self.nodes))
-        self.nodes.append(node)
-        if node.domain:
-            self.domains.add(node.domain)
+        self.add_plain(node)
         holding = [each for each in node.attributes.data.values() if each.type in _HOLDING]
-        if any(each.type in _TENSORS for each in holding):
+        if any(each.type in TENSOR_KINDS for each in holding):
             self.with_tensors.append(node)
-        return [each for each in holding if each.type in _GRAPHS]
+        return [each for each in holding if each.type in GRAPH_KINDS]
 
     def add_plain(self, node: onnx_ir.Node) -> None:
         """Add a node that holds neither graphs nor tensors at the end."""
@@ -136,6 +131,6 @@ def _add_nodes(scope: onnx_ir.Graph | onnx_ir.Function, found: Survey) -> None:
 
 
 def _tensors_in(attribute: onnx_ir.Attr) -> Sequence[onnx_ir.TensorProtocol]:
-    if attribute.type not in _TENSORS or attribute.is_ref() or attribute.value is None:
+    if attribute.type not in TENSOR_KINDS or attribute.is_ref() or attribute.value is None:
         return ()
     return (tensor_of(attribute),) if attribute.type == AttributeType.TENSOR else attribute.as_tensors()

@@ -18,7 +18,9 @@ from castsmith.numerics.errors import InternalError
 
 # Walks over all nodes and graphs, which every pass starts with, so they are kept cheap.
 
-_HOLDING = (AttributeType.GRAPH, AttributeType.GRAPHS)
+GRAPH_KINDS = (AttributeType.GRAPH, AttributeType.GRAPHS)
+TENSOR_KINDS = (AttributeType.TENSOR, AttributeType.TENSORS)
+"""The types of attributes that hold graphs, and tensors."""
 
 
 def all_nodes(model: onnx_ir.Model) -> Iterator[onnx_ir.Node]:
@@ -45,7 +47,7 @@ def _add_nodes(scope: onnx_ir.Graph | onnx_ir.Function, found: list[onnx_ir.Node
         found.append(node)
         data = node.attributes.data
         for attribute in data.values() if data else ():
-            if attribute.type in _HOLDING:
+            if attribute.type in GRAPH_KINDS:
                 for subgraph in graphs_in(attribute):
                     _add_nodes(subgraph, found)
 
@@ -59,7 +61,7 @@ def nodes_of(scope: onnx_ir.Graph | onnx_ir.Function) -> Iterator[onnx_ir.Node]:
         if not data:
             continue
         for attribute in data.values():
-            if attribute.type in _HOLDING:
+            if attribute.type in GRAPH_KINDS:
                 for subgraph in graphs_in(attribute):
                     yield from nodes_of(subgraph)
 
@@ -107,7 +109,7 @@ def held_graphs(scope: onnx_ir.Graph | onnx_ir.Function) -> Iterator[tuple[onnx_
     for node in scope:
         data = node.attributes.data
         for attribute in data.values() if data else ():
-            if attribute.type in _HOLDING:
+            if attribute.type in GRAPH_KINDS:
                 for subgraph in graphs_in(attribute):
                     yield node, subgraph
                     yield from held_graphs(subgraph)
@@ -120,7 +122,7 @@ def subgraphs_of(scope: onnx_ir.Graph | onnx_ir.Function) -> Iterator[onnx_ir.Gr
 
 def graphs_in(attribute: onnx_ir.Attr) -> tuple[onnx_ir.Graph, ...]:
     """Return the graphs that the attribute of a node holds."""
-    if attribute.type not in _HOLDING or attribute.is_ref():
+    if attribute.type not in GRAPH_KINDS or attribute.is_ref():
         return ()
     # The value itself: to check it by `as_graph` takes as long as the rest of a walk.
     return (attribute.value,) if attribute.type == AttributeType.GRAPH else tuple(attribute.value)
@@ -167,9 +169,6 @@ def drop_unused_domains(model: onnx_ir.Model, domains: Iterable[str]) -> None:
     for scope in (model.graph, *model.functions.values()):
         for domain in unused:
             scope.opset_imports.pop(domain, None)
-
-
-_WITH_TENSORS = (AttributeType.TENSOR, AttributeType.TENSORS)
 
 
 @light_dataclass(frozen=True)
@@ -246,17 +245,17 @@ class _Holders:
             data = node.attributes.data
             for name, attribute in data.items() if data else ():
                 kind = attribute.type
-                if kind in _HOLDING:
+                if kind in GRAPH_KINDS:
                     for subgraph in graphs_in(attribute):
                         self.graphs.append(subgraph)
                         self.search(subgraph)
-                elif kind in _WITH_TENSORS:
+                elif kind in TENSOR_KINDS:
                     self.add(node, {name: attribute})
 
     def add(self, owner: onnx_ir.Node | onnx_ir.Function, attributes: Mapping[str, onnx_ir.Attr]) -> None:
         """Add the attributes that hold tensors."""
         for name, attribute in attributes.items():
-            if attribute.type in _WITH_TENSORS and not attribute.is_ref() and attribute.value is not None:
+            if attribute.type in TENSOR_KINDS and not attribute.is_ref() and attribute.value is not None:
                 self.attributes.append((owner, name, attribute))
 
 

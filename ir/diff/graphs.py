@@ -22,11 +22,11 @@ from castsmith.ir.diff.match import Matching, match_nodes
 from castsmith.ir.diff.tensors import digest, tensor_difference
 from castsmith.ir.records import Item, Site, ValueItem, item_text
 from castsmith.ir.text import attribute_text, constant_text, node_item, site_of, value_item
+from castsmith.ir.walks import GRAPH_KINDS, TENSOR_KINDS
 from castsmith.numerics.types import type_name
 
 # Attributes of two matched nodes. Graphs in attributes are compared by the caller.
 
-_NESTED = (AttributeType.GRAPH, AttributeType.GRAPHS)
 _NOT_SET = "not set"
 
 
@@ -41,7 +41,7 @@ def attribute_changes(a: onnx_ir.Node, b: onnx_ir.Node, place: str, keys: Keys) 
         elif left.is_ref() or right.is_ref() or left.type != right.type:
             if attribute_key(left, keys, None) != attribute_key(right, keys, None):
                 yield Change("attribute-changed", place, subject, _text(left), _text(right))
-        elif left.type in _NESTED:
+        elif left.type in GRAPH_KINDS:
             counts = [len(graphs_of(attribute)) for attribute in (left, right)]
             if counts[0] != counts[1]:
                 yield Change("attribute-changed", place, f"number of graphs in {name}", str(counts[0]), str(counts[1]))
@@ -51,7 +51,7 @@ def attribute_changes(a: onnx_ir.Node, b: onnx_ir.Node, place: str, keys: Keys) 
 
 def graphs_of(attribute: onnx_ir.Attr) -> list[onnx_ir.Graph]:
     """Return the graphs that the attribute holds."""
-    if attribute.is_ref() or attribute.type not in _NESTED:
+    if attribute.is_ref() or attribute.type not in GRAPH_KINDS:
         return []
     return [attribute.as_graph()] if attribute.type == AttributeType.GRAPH else list(attribute.as_graphs())
 
@@ -66,9 +66,9 @@ def _value_change(left: onnx_ir.Attr, right: onnx_ir.Attr, place: str, subject: 
 def _text(attribute: onnx_ir.Attr | None) -> str:
     if attribute is None:
         return _NOT_SET
-    if attribute.type in _NESTED and not attribute.is_ref():
+    if attribute.type in GRAPH_KINDS and not attribute.is_ref():
         return "a graph"
-    if attribute.type in (AttributeType.TENSOR, AttributeType.TENSORS) and not attribute.is_ref():
+    if attribute.type in TENSOR_KINDS and not attribute.is_ref():
         return "a tensor"
     return attribute_text(attribute)
 

@@ -31,7 +31,7 @@ from onnx_ir import AttributeType, serde
 
 from castsmith.ir.errors import ModelError
 from castsmith.ir.io.carried import as_onnx_ir_reads, carry_training, name_types, restore_training, restore_types
-from castsmith.ir.io.readable import require_readable
+from castsmith.ir.io.readable import FIRST_WITH_DEVICES, FIRST_WITH_FUNCTION_INFO, VALUE_FIELDS, require_readable
 from castsmith.ir.io.reading import read as reading_of
 from castsmith.ir.io.wire import messages_of
 from castsmith.ir.ops import DEFAULT_DOMAINS, traits_of
@@ -312,16 +312,14 @@ def _held(
 
 # Back to protobuf: the same message as onnx_ir makes, in less than half the time.
 
-_SCALARS = {AttributeType.INT: "i", AttributeType.FLOAT: "f"}
-_LISTS = {AttributeType.INTS: "ints", AttributeType.FLOATS: "floats"}
+_SCALARS, _LISTS = (
+    {AttributeType(VALUE_FIELDS[name]): name for name in names} for names in (("i", "f"), ("ints", "floats"))
+)
 _ANNOTATION = "quant_parameter_tensor_names"
 """The key in the `meta` of a value under which onnx_ir keeps its quantization annotation."""
 
 _CHECKED = frozenset(int(row.dtype) for row in ELEMENT_TYPES.values() if row.bits == 6)
 """The numbers of the types whose data onnx_ir checks when it writes them."""
-
-_FIRST_WITH_DEVICES = 11
-_FIRST_WITH_FUNCTION_INFO = 10
 
 _CAUSES = (
     ArithmeticError, AttributeError, CastsmithError, LookupError, MemoryError, OSError, RuntimeError, TypeError,
@@ -351,7 +349,7 @@ def _put_model(proto: onnx.ModelProto, model: onnx_ir.Model) -> None:
     _put_texts(proto, model, ("producer_name", "producer_version", "domain", "model_version", "doc_string"))
     for domain, version in model.opset_imports.items():
         proto.opset_import.add(domain=domain, version=version)
-    devices = model.ir_version >= _FIRST_WITH_DEVICES
+    devices = model.ir_version >= FIRST_WITH_DEVICES
     if devices:
         proto.configuration.extend(map(serde.serialize_model_configuration, model.device_configurations))
     _put_graph(proto.graph, model.graph, devices=devices)
@@ -374,11 +372,11 @@ def _put_function(model: onnx.ModelProto, function: onnx_ir.Function, ir_version
             _put_attribute(proto.attribute_proto.add(), attribute)
     values = [value for value in function.inputs if value.name]
     for node in function:
-        _put_node(proto.node.add(), node, devices=ir_version >= _FIRST_WITH_DEVICES)
+        _put_node(proto.node.add(), node, devices=ir_version >= FIRST_WITH_DEVICES)
         values += node.outputs
     for value in values:
         if value.name and _is_described(value):
-            if ir_version >= _FIRST_WITH_FUNCTION_INFO:
+            if ir_version >= FIRST_WITH_FUNCTION_INFO:
                 _put_value(proto.value_info.add(), value)
             else:
                 info = model.graph.value_info.add()

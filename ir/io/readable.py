@@ -22,14 +22,17 @@ from castsmith.numerics.types import MOST_DIMENSIONS
 _MOST = 2**31 - 1
 """The largest supported version of an operator set or of the IR."""
 
-_FIRST_WITH_DEVICES = 11
+FIRST_WITH_DEVICES = 11
+FIRST_WITH_FUNCTION_INFO = 10
+"""The IR versions from which models name devices, and functions have a value_info; before, it may be in the graph's."""
+
 _MOST_BYTES = 2**63 - 1
 _WIDEST = 16
 
 _TO_COPY = 1 << 26
 """Size in bytes up to which a model is copied to look for unknown fields."""
 
-_VALUES = {
+VALUE_FIELDS = {
     "f": onnx.AttributeProto.FLOAT,
     "i": onnx.AttributeProto.INT,
     "s": onnx.AttributeProto.STRING,
@@ -93,8 +96,8 @@ def require_readable_header(proto: onnx.ModelProto) -> None:
     """Raise ModelError, as `require_readable`, for what the model states besides its graph and functions' bodies."""
     if not 0 < proto.ir_version <= _MOST:
         raise ModelError(f"unsupported IR version {proto.ir_version}.")
-    if proto.configuration and proto.ir_version < _FIRST_WITH_DEVICES:
-        known = f"IR version {_FIRST_WITH_DEVICES} is the first with them"
+    if proto.configuration and proto.ir_version < FIRST_WITH_DEVICES:
+        known = f"IR version {FIRST_WITH_DEVICES} is the first with them"
         raise ModelError(f"it holds device configurations, but is of IR version {proto.ir_version}; {known}.")
     for scope in (proto, *proto.functions):
         for entry in scope.opset_import:
@@ -106,7 +109,7 @@ def require_readable_header(proto: onnx.ModelProto) -> None:
 
 def type_of_attribute(attribute: onnx.AttributeProto) -> onnx.AttributeProto.AttributeType | None:
     """Return the type of an attribute that states none, as in models of IR version 1: that of the value it holds."""
-    found = [_VALUES[field.name] for field, _ in attribute.ListFields() if field.name in _VALUES]
+    found = [VALUE_FIELDS[field.name] for field, _ in attribute.ListFields() if field.name in VALUE_FIELDS]
     return found[0] if len(found) == 1 else None
 
 
@@ -164,7 +167,7 @@ def _require_attributes(attributes: Iterable[onnx.AttributeProto], where: str, s
         survey.types += [*((attribute.tp,) if attribute.HasField("tp") else ()), *attribute.type_protos]
 
 
-WITHOUT_MESSAGES = frozenset(_VALUES[name] for name in ("f", "i", "s", "floats", "ints", "strings"))
+WITHOUT_MESSAGES = frozenset(VALUE_FIELDS[name] for name in ("f", "i", "s", "floats", "ints", "strings"))
 """The types of attributes that hold no message; one that is in such an attribute anyway is not read."""
 
 

@@ -17,28 +17,26 @@ from onnx_ir import Attr, AttributeType, DataType, Node, Shape, SymbolicDim, Ten
 from onnx_ir.serde import TensorProtoTensor
 
 from castsmith.ir.errors import ModelError
-from castsmith.ir.io.readable import WITHOUT_MESSAGES, fault_of, require_known_fields, require_readable_header
+from castsmith.ir.io.readable import (
+    FIRST_WITH_FUNCTION_INFO,
+    VALUE_FIELDS,
+    WITHOUT_MESSAGES,
+    fault_of,
+    require_known_fields,
+    require_readable_header,
+)
 from castsmith.ir.validation import DEEPEST_GRAPHS, Scope, kind_of, nonconformity, require_calls_end
 from castsmith.ir.walks import Held, Place
 from castsmith.light_dataclass import light_dataclass
 
 _TYPES = {int(dtype): dtype for dtype in DataType}
 
-_VALUES = {
-    AttributeType.INT: "i",
-    AttributeType.FLOAT: "f",
-    AttributeType.INTS: "ints",
-    AttributeType.FLOATS: "floats",
-}
-_NUMERIC = {int(kind): (kind, field) for kind, field in _VALUES.items()}
+_NUMERIC = {VALUE_FIELDS[name]: (AttributeType(VALUE_FIELDS[name]), name) for name in ("i", "f", "ints", "floats")}
 """The types of attributes that hold numbers, with the field of each."""
 
 _STRING, _STRINGS = int(AttributeType.STRING), int(AttributeType.STRINGS)
 _TENSOR, _GRAPH = int(AttributeType.TENSOR), int(AttributeType.GRAPH)
 _EXTERNAL, _TEXT = onnx.TensorProto.EXTERNAL, onnx.TensorProto.STRING
-
-_FIRST_WITH_FUNCTION_INFO = 10
-"""The IR version from which functions have a value_info of their own; before, it may be in that of the graph."""
 
 Values = dict[str, Value | None]
 """The values of a graph by name; the empty name means no value."""
@@ -88,7 +86,7 @@ def _read(proto: onnx.ModelProto) -> Reading:
     require_readable_header(proto)
     require_known_fields(proto)
     _require(not proto.configuration)
-    if proto.functions and proto.ir_version < _FIRST_WITH_FUNCTION_INFO:
+    if proto.functions and proto.ir_version < FIRST_WITH_FUNCTION_INFO:
         _require(not any("::" in info.name for info in proto.graph.value_info))
     reader = _Reader()
     graph = reader.main_graph(proto.graph)

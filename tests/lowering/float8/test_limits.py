@@ -331,18 +331,23 @@ def test_calls_are_inlined_up_to_a_number_of_nodes(more: str, refused: bool) -> 
     assert found == (f"{said} {nodes} nodes of the model into more than 4096" if refused else None)
 
 
+def check_move(model: onnx_ir.Model, target: Target, reason: str) -> None:
+    """The model moves to the opset of BitCast, or for this reason cannot."""
+    if reason:
+        with pytest.raises(OptionError, match=reason):
+            LowerFloat8(target, sequence="bitcast")(model)
+        return
+    LowerFloat8(target, sequence="bitcast")(model)
+    assert model.opset_imports[""] == 26
+
+
 @pytest.mark.parametrize(("ceil", "moves"), [(0, True), (1, False)])
 def test_bitcast_needs_an_opset_to_which_every_node_can_move(ceil: int, moves: bool) -> None:
     body = f"""g (float[3] x, float[1,1,4,4] a) => (float[3] y, float[b,c,d,e] z)
         {{ q = Cast <to = 17> (x) y = Cast <to = 1> (q)
           z = AveragePool <ceil_mode = {ceil}, kernel_shape = [2, 2]> (a) }}"""
-    model = model_of(body, 21)
-    if moves:
-        LowerFloat8(BIT_CAST, sequence="bitcast")(model)
-        assert model.opset_imports[""] == 26
-        return
-    with pytest.raises(OptionError, match="cannot move to opset 26, because AveragePool changed in opset 22"):
-        LowerFloat8(BIT_CAST, sequence="bitcast")(model)
+    reason = "cannot move to opset 26, because AveragePool changed in opset 22"
+    check_move(model_of(body, 21), BIT_CAST, "" if moves else reason)
 
 
 @pytest.mark.parametrize(
@@ -353,10 +358,5 @@ def test_bitcast_needs_an_opset_at_which_the_target_has_every_kernel(dtype: Data
     body = """g (float[3] x, int64[1] s) => (float[3] y, float[n] z)
         { q = Cast <to = 17> (x) y = Cast <to = 1> (q) z = ConstantOfShape (s) }"""
     target = replace(BIT_CAST, dropped={dtype: {"ConstantOfShape": 26}})
-    model = model_of(body, 25)
-    if moves:
-        LowerFloat8(target, sequence="bitcast")(model)
-        assert model.opset_imports[""] == 26
-        return
-    with pytest.raises(OptionError, match="because t has ConstantOfShape up to opset 25 only"):
-        LowerFloat8(target, sequence="bitcast")(model)
+    reason = "because t has ConstantOfShape up to opset 25 only"
+    check_move(model_of(body, 25), target, "" if moves else reason)
