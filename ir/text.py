@@ -200,6 +200,11 @@ def _type(value: onnx_ir.Value, types: Types | None) -> tuple[str, str]:
     return type_name(value.dtype), "" if value.shape is None else _bracketed(value.shape.dims)
 
 
+def tensor_type_text(tensor: onnx_ir.TensorProtocol) -> str:
+    """Return the tensor's element type and shape in ONNX text, such as `float[2, 4]`."""
+    return type_name(tensor.dtype) + _dims_text(tensor)
+
+
 def attribute_text(attribute: onnx_ir.Attr) -> str:
     """Return the value of the attribute; for a Cast's `to` the name of the type that its number stands for."""
     if attribute.is_ref():
@@ -211,7 +216,7 @@ def attribute_text(attribute: onnx_ir.Attr) -> str:
         return "{...}"
     if attribute.type == onnx_ir.AttributeType.TENSOR:
         tensor = attribute.as_tensor()
-        return f"{type_name(tensor.dtype)}{_dims_text(tensor)} {{{_elements(tensor)}}}"
+        return f"{tensor_type_text(tensor)} {{{_elements(tensor)}}}"
     return str(attribute.value)
 
 

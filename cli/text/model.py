@@ -17,9 +17,8 @@ from castsmith.cli.text.terminal import one_line
 from castsmith.ir.diff import digest
 from castsmith.ir.inference import known_types
 from castsmith.ir.ops import DEFAULT_DOMAINS
-from castsmith.ir.text import Types, attribute_text, node_item, type_text
+from castsmith.ir.text import Types, attribute_text, node_item, tensor_type_text, type_text
 from castsmith.ir.walks import graphs_in, nodes_of
-from castsmith.numerics.types import type_name
 
 _MOST_ELEMENTS, _MOST_CHARACTERS, _DIGITS = 8, 200, 16
 
@@ -126,7 +125,7 @@ def _shortened(text: str) -> str:
 
 
 def _tensor(tensor: onnx_ir.TensorProtocol) -> str:
-    shape = f"{type_name(tensor.dtype)}[{', '.join(map(str, tensor.shape.numpy()))}]"
+    shape = tensor_type_text(tensor)
     if isinstance(tensor, onnx_ir.ExternalTensor):
         return f"{shape} in {_quoted(f'{tensor.location}')}, offset {tensor.offset or 0}{_length(tensor)}"
     if tensor.size > _MOST_ELEMENTS:
