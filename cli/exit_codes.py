@@ -14,9 +14,8 @@ import sys
 import traceback
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, TextIO
-
-from castsmith.light_dataclass import light_dataclass
 
 # An error as data: a code, one plain sentence, the file, and the exit code.
 
@@ -88,7 +87,7 @@ _PATHS = ("input", "model", "a", "b", "output", "inputs", "report", "baseline", 
 """The arguments that name files, in the order in which a sentence is searched for them."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Failure:
     """The reason why a command failed. `code` is one of those in docs/schema/error-1.json; `file` may be empty."""
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Literal
-
-from castsmith.light_dataclass import light_dataclass
 
 Wanted = Literal["figures", "report", "page"]
 """The data that is wanted: what the table shows, the whole report, or that and the HTML page."""
 
 
-@light_dataclass
+@dataclass
 class Outcome:
     """The error or the report of one model as data, filled in by the command.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,6 @@ import numpy.typing as npt
 from onnx_ir import DataType
 
 from castsmith.conformance.values import values_for
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.cast import cast
 from castsmith.numerics.critical import every_value
 from castsmith.numerics.status import cast_status
@@ -28,7 +28,7 @@ _SOURCES = (DataType.FLOAT, DataType.FLOAT16, DataType.BFLOAT16)
 _CHUNK = 1 << 24
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Domain:
     """One conversion over all values of its source, by the rules of the newest opset.
 

@@ -17,7 +17,7 @@ import shutil
 import tempfile
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,6 @@ import castsmith
 from castsmith.conformance.quantized import dequantize_vectors, quantize_vectors, trunc_vectors
 from castsmith.conformance.vectors import Operand, Vector, bit_cast_vectors, cast_vectors
 from castsmith.ir.io import umask
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.cast import NEWEST_OPSET, code_mask
 from castsmith.numerics.errors import OptionError
 from castsmith.numerics.types import element_type, type_name
@@ -70,7 +69,7 @@ def suite(types: Sequence[DataType], opset: int | None = None) -> Iterator[Vecto
         yield from trunc_vectors()
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Exported:
     """A suite that was written.
 
@@ -134,7 +133,7 @@ def _published(target: Path) -> Generator[Path]:
         raise
 
 
-@light_dataclass
+@dataclass
 class _Writer:
     """The files written so far, and what the manifest says of them."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -12,7 +13,6 @@ from onnx_ir import DataType
 from castsmith.conformance.exporting import codes_of
 from castsmith.conformance.reading import from_raw
 from castsmith.conformance.vectors import Vector
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.status import Definedness
 from castsmith.numerics.types import Kind, element_type
 
@@ -20,7 +20,7 @@ Array = npt.NDArray[Any]
 Status = Literal["right", "wrong", "refuses", "crashes"]
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Deviation:
     """One element that differs: the input as text, what the standard requires, and what the engine gives."""
 
@@ -30,7 +30,7 @@ class Deviation:
     got: str
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """The output of an engine for one vector, judged.
 

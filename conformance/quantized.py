@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,6 @@ from onnx_ir import DataType
 
 from castsmith.conformance.values import WHOLE_BITS, scaled, values_for
 from castsmith.conformance.vectors import OLDEST_OPSET, Attribute, Operand, Vector
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.cast import NEWEST_OPSET, cast
 from castsmith.numerics.errors import CastsmithError
 from castsmith.numerics.quantize import dequantize_linear, dequantize_spans, quantize_linear, quantize_spans
@@ -30,7 +29,7 @@ _CHANGES = (19, 21, 23, 24, 25, 28)
 _BLOCK = 8
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class _Form:
     """Scales and zero point of one vector; the scales are numbers that are rounded to the type of the scale.
 

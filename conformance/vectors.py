@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,6 @@ import numpy.typing as npt
 from onnx_ir import DataType
 
 from castsmith.conformance.values import WHOLE_BITS, values_for
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.cast import FIRST_OPSET, NEWEST_OPSET, bit_cast, cast, policy_for
 from castsmith.numerics.status import Definedness, Span, cast_spans
 from castsmith.numerics.types import ELEMENT_TYPES, ElementType, Kind, Specials, element_type, type_name
@@ -22,7 +22,7 @@ OLDEST_OPSET = 13
 """Models import at least this opset, which all runtimes of today take."""
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Operand:
     """One input: its name in the model, its elements, and the file that holds them, which vectors may share."""
 
@@ -36,7 +36,7 @@ class Operand:
         return DataType.STRING if self.elements.dtype.kind in "OUST" else DataType.from_numpy(self.elements.dtype)
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Vector:
     """One case of the suite.
 
@@ -110,7 +110,7 @@ def clause_of(source: ElementType, target: ElementType, *, saturate: bool = True
     return _FLOAT_CLAUSE if target.has_infinity else _SATURATING_CLAUSE
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class _Setting:
     """Attributes of a Cast and what they are called in the names of vectors."""
 

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import Field, field, fields
+from dataclasses import Field, dataclass, field, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
 
 from castsmith.ir.evaluate import EngineName
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.errors import ArgumentTypeError, ElementTypeError, OptionError
 from castsmith.numerics.runtimes import Runtime
 
@@ -47,7 +46,7 @@ Vendor = Literal["", "com.microsoft", "trt"]
 """The domain whose operators use-vendor writes: those of ONNX Runtime or of TensorRT; empty for none."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class OptionInfo:
     """Facts about an option beside its type and default.
 
@@ -264,7 +263,7 @@ def text_info(text: str, metavar: str | None = None, *, optional: bool = False) 
     return OptionInfo(text, partial(_text, optional=optional), metavar=metavar)
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Options:
     """The options of `optimize`, checked: `castsmith.optimize(model, storage="byte")` takes each by its name.
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Sequence
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 import onnx_ir
-
-from castsmith.light_dataclass import light_dataclass
 
 
 class Effect(enum.Enum):
@@ -33,7 +31,7 @@ class Severity(enum.Enum):
     ERROR = "error"
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Site:
     """A place in a model.
 
@@ -83,7 +81,7 @@ class _Late:
         return getattr(self, name)
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ValueItem(_Late):
     """A value in short form, as an operand or result of a node, or by itself: a constant, an input, an output.
 
@@ -133,7 +131,7 @@ class ValueItem(_Late):
         return (self.name or "?") + ("" if self.content is None else f" {{{self.content}}}")
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class NodeItem(_Late):
     """A node in short form. An absent input is None; `attributes` are pairs of name and shortened value."""
 
@@ -178,7 +176,7 @@ class NodeItem(_Late):
         return f"({takes}) -> {', '.join(value.type for value in self.outputs)}"
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class TextItem:
     """Anything that is neither a node nor a value, such as `opset 21`, or the text of a foreign pass."""
 
@@ -219,7 +217,7 @@ def _items(given: str | Item | Sequence[Item]) -> tuple[Item, ...]:
     return (given,) if isinstance(given, NodeItem | ValueItem | TextItem) else tuple(given)
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Rewrite:
     """One change: the nodes and values removed and made, why, by which rule, and how exact.
 
@@ -282,7 +280,7 @@ class Rewrite:
         return items_text(self.made)
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Refusal:
     """A change that a rule would have made except for `reason`.
 
@@ -301,7 +299,7 @@ class Refusal:
     witness: str = ""
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Diagnostic:
     """A finding about a model.
 
@@ -326,7 +324,7 @@ class Diagnostic:
     follows: int | None = field(default=None, compare=False, repr=False)
 
 
-@light_dataclass
+@dataclass
 class Records:
     """The records of one or several passes, in the order in which they were made.
 
@@ -346,7 +344,7 @@ class Records:
         self.diagnostics += other.diagnostics
 
 
-@light_dataclass
+@dataclass
 class RewriteResult(onnx_ir.passes.PassResult):
     """An onnx_ir PassResult that carries the records of the pass.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import onnx_ir
 
@@ -14,7 +14,6 @@ from castsmith.ir.records import Effect, Records, Refusal, Rewrite, RewriteResul
 from castsmith.ir.targets import Target, takes_identity
 from castsmith.ir.text import Types, constant_item, node_item, site_of
 from castsmith.ir.walks import all_nodes, graph_of
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.types import type_name
 
 __all__ = [
@@ -30,7 +29,7 @@ __all__ = [
 ]
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Replacement:
     """The replacement of a node by a rule.
 

@@ -7,19 +7,18 @@ one survey, and a survey after rewrites is made from the one before and the node
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import chain
 
 import onnx_ir
 from onnx_ir import AttributeType
 
 from castsmith.ir.walks import GRAPH_KINDS, TENSOR_KINDS, bytes_of_tensor, graphs_in, tensor_of
-from castsmith.light_dataclass import light_dataclass
 
 _HOLDING = (*GRAPH_KINDS, *TENSOR_KINDS)
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class Survey:
     """The nodes of a model at one moment.
 

@@ -15,7 +15,7 @@ them. A node whose operator has no schema conforms, and so do attributes that it
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 
@@ -35,10 +35,9 @@ from castsmith.ir.ops import (
 )
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import graphs_in
-from castsmith.light_dataclass import light_dataclass
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class _Form:
     inputs: tuple[int, int]
     outputs: tuple[int, int]
@@ -219,7 +218,7 @@ _LEVELS = 100
 """Largest depth of function calls, including the subgraphs around them: walks of a model are recursive."""
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class _Around:
     """Context of a graph: its name in errors, the opset imports in force and the functions that it may call."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache
 from math import ceil, prod
 from pathlib import Path
@@ -13,7 +13,6 @@ import onnx_ir
 from onnx_ir import AttributeType, DataType
 
 from castsmith.ir.io import file_of
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.errors import InternalError
 
 # Walks over all nodes and graphs, which every pass starts with, so they are kept cheap.
@@ -171,7 +170,7 @@ def drop_unused_domains(model: onnx_ir.Model, domains: Iterable[str]) -> None:
             scope.opset_imports.pop(domain, None)
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Held:
     """The place of a tensor in an attribute of a node, or in a function's default; `index` in a list of tensors."""
 
@@ -230,7 +229,7 @@ def tensor_places(model: onnx_ir.Model) -> Iterator[tuple[Place, onnx_ir.TensorP
             yield from ((Held(owner, name, i), each) for i, each in enumerate(attribute.as_tensors()))
 
 
-@light_dataclass
+@dataclass
 class _Holders:
     """The graphs of a model, which hold initializers, and its attributes that hold tensors."""
 

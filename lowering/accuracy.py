@@ -8,7 +8,7 @@ even if a later node absorbs it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -20,7 +20,6 @@ from castsmith.ir.errors import ModelError
 from castsmith.ir.evaluate import Budget, Engine, EngineError, EngineName, Evaluator, Tensor, seconds_for
 from castsmith.ir.evaluate import Path as Route
 from castsmith.ir.verify import GivenInputs, given_sets, mild_sets
-from castsmith.light_dataclass import light_dataclass
 from castsmith.lowering.results import Accuracy, OutputError
 from castsmith.numerics.promotion import PromotionRules
 
@@ -44,7 +43,7 @@ _LOGITS = 2
 """Elements along the last axis from which an output may be scores, of which the greatest counts."""
 
 
-@light_dataclass
+@dataclass
 class Reference:
     """The model before the conversion, with its results on each set of inputs; each run has a time limit of its own."""
 
@@ -99,7 +98,7 @@ def reference(
     return found
 
 
-@light_dataclass
+@dataclass
 class _Comparison:
     """The differences of two models, over all sets of inputs."""
 

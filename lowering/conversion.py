@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import onnx
@@ -19,7 +19,6 @@ from castsmith.ir.rewrite_pass import note_provenance
 from castsmith.ir.targets import as_target, load_target
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, all_values, nodes_now, nodes_of
-from castsmith.light_dataclass import light_dataclass
 from castsmith.lowering.accuracy import Inputs, Reference, measure, reference
 from castsmith.lowering.check import unreported_errors
 from castsmith.lowering.fewest import Fewest
@@ -54,7 +53,7 @@ MOST_ATTEMPTS = 64
 """Conversions that the search for `max_error` tries at most."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Request:
     """The wishes of a caller of `convert`, checked."""
 

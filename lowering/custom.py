@@ -19,7 +19,7 @@ lowerings are called in the order of the graph during inference, when the types 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import onnx.defs
@@ -36,7 +36,6 @@ from castsmith.ir.rewriting import Replacement, detach, run_rules
 from castsmith.ir.targets import Target
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import Scope, all_nodes, drop_unused_domains
-from castsmith.light_dataclass import light_dataclass
 from castsmith.lowering.builder import Builder
 from castsmith.numerics.extensions import LOWERINGS, ExtensionError, clause, extensions, loaded
 from castsmith.numerics.promotion import PromotionRules
@@ -88,7 +87,7 @@ def name_of(node: onnx_ir.Node) -> str:
     return f"{node.domain}.{node.op_type}"
 
 
-@light_dataclass
+@dataclass
 class Offers:
     """The results of lowerings, by node.
 
@@ -150,7 +149,7 @@ class Offers:
         detach(build.nodes)
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class LowerCustom(SessionPass):
     """Replace operators of other domains by their lowerings.
 

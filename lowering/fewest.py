@@ -16,9 +16,7 @@ import heapq
 import math
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import field
-
-from castsmith.light_dataclass import light_dataclass
+from dataclasses import dataclass, field
 
 Run = tuple[str, ...]
 NOTHING: frozenset[str] = frozenset()
@@ -27,7 +25,7 @@ _TO_ORDER = 0.4
 """The share of the trials that may measure runs alone; the others are for step 3."""
 
 
-@light_dataclass
+@dataclass
 class Fewest:
     """A search in progress.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -9,13 +10,12 @@ import numpy as np
 import numpy.typing as npt
 from onnx_ir import DataType
 
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.cast import FIRST_OPSET, cast
 from castsmith.numerics.errors import require
 from castsmith.numerics.types import ElementType, Specials, element_type
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class NarrowPolicy:
     """The settings of a Cast to a narrow format: its attributes, and the opset whose tables apply."""
 
@@ -24,7 +24,7 @@ class NarrowPolicy:
     round_mode: str = "up"
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Corners:
     """The positive codes of a format at the limits of its range.
 

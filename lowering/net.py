@@ -7,7 +7,7 @@ ConvertPromoteTypes of insert-promote-types by Casts. Composed, both are one cha
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import onnx_ir
 
@@ -15,7 +15,6 @@ from castsmith.ir.inference import known_types
 from castsmith.ir.records import Effect, Item, NodeItem, Rewrite
 from castsmith.ir.text import node_item
 from castsmith.ir.walks import all_nodes
-from castsmith.light_dataclass import light_dataclass
 
 _MOST_STEPS = 12
 """Largest number of rewrites that are shown as one change; the steps of longer chains are shown one by one."""
@@ -24,7 +23,7 @@ Key = tuple[str, ...]
 """The names of the values that an item makes."""
 
 
-@light_dataclass
+@dataclass
 class _Chain:
     """Rewrites of which each later one continues an earlier one."""
 

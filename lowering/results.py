@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.records import Diagnostic, Refusal, Rewrite
-from castsmith.light_dataclass import light_dataclass
 
 if TYPE_CHECKING:
     from castsmith.ir.verify import Verdict
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Result:
     """The optimized model, the rewrites, refusals and diagnostics in order, and the verdict of `verify`.
 
@@ -65,7 +64,7 @@ def _rows(rewrites: Iterable[Rewrite]) -> list[tuple[str, ...]]:
     return [(each.rule, str(each.site), each.before, each.after, each.reason, each.effect.value) for each in rewrites]
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class OutputError:
     """The error of one output.
 
@@ -84,7 +83,7 @@ class OutputError:
     top1: float | None
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Accuracy:
     """The error of a converted model on sets of inputs.
 
@@ -112,7 +111,7 @@ class Accuracy:
         return max((each.relative for each in self.outputs), default=0.0) if self.sets else float("inf")
 
 
-@light_dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class ConvertResult(Result):
     """The converted model, with the rewrites, refusals and diagnostics.
 

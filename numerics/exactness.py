@@ -23,6 +23,7 @@ result of an undefined value may become any value.
 from __future__ import annotations
 
 import enum
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -30,7 +31,6 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx_ir import DataType
 
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.cast import NEWEST_OPSET, cast, code_dtype, policy_for, require_settings, require_type
 from castsmith.numerics.critical import critical_values
 from castsmith.numerics.embedding import embeds
@@ -55,7 +55,7 @@ class Reason(enum.Enum):
     VALUE = "this value gives different bits"
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Collapse:
     """Verdict on a chain of casts: equal to the direct cast or not, and why.
 
@@ -131,7 +131,7 @@ def witness(a: TypeLike, b: TypeLike, c: TypeLike, **settings: Any) -> int | flo
     return chain_collapses(a, b, c, **settings).witness
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class _Settings:
     saturate: bool
     round_mode: str

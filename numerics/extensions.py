@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.errors import CastsmithError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class ExtensionError(CastsmithError):
     """An installed package adds an unusable object; the message names the package and the entry point."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Extension:
     """One entry point, and the package that declares it, with its version."""
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 from onnx_ir import DataType
 
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.arguments import flag
 from castsmith.numerics.cast import (
     NEWEST_OPSET,
@@ -52,7 +52,7 @@ Mask = npt.NDArray[np.bool_]
 _DISPUTED, _UNDEFINED = Definedness.DISPUTED, Definedness.UNDEFINED
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Rule:
     """Elements for which `holds` are at best `standing`, for the reason given.
 
@@ -64,7 +64,7 @@ class Rule:
     holds: Callable[[Numbers], Mask]
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class TextRule:
     """Strings for which `holds` are at best `standing`, for the reason given."""
 
@@ -162,7 +162,7 @@ def _always(x: Numbers) -> Mask:
     return np.ones(x.shape, np.bool_)
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One element whose cast the standard does not fix: its position, its value, and the reason."""
 
@@ -172,7 +172,7 @@ class Finding:
     reason: str
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Mark:
     """The elements of one part of a tensor to which one rule applies.
 
@@ -196,7 +196,7 @@ def note_worst(marks: Iterable[Mark], status: npt.NDArray[np.uint8]) -> None:
         np.maximum(part, np.uint8(mark.standing), out=part, where=mark.caught)
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Span:
     """Successive elements, in C order, from `start` to before `stop`, whose status has one reason."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import re
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from typing import Any
@@ -16,7 +17,6 @@ from typing import Any
 import numpy as np
 from onnx_ir import DataType
 
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.arguments import described, whole_number
 from castsmith.numerics.errors import ArgumentTypeError, ElementTypeError, did_you_mean
 
@@ -47,7 +47,7 @@ class Specials(enum.Enum):
     E8M0 = "no infinity, no zero, no sign; NaN is the code with every bit set"
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Since:
     """The versions of ONNX that introduced a type.
 
@@ -62,7 +62,7 @@ class Since:
     ir_version: int = 0
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ElementType:
     """One row of the table. Bit counts are of the value, not of its storage (a bool is 1 bit in 8)."""
 

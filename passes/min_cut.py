@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Generic, TypeVar
-
-from castsmith.light_dataclass import light_dataclass
 
 _Name = TypeVar("_Name", bound=Hashable)
 _Cost = int | Fraction
@@ -43,7 +41,7 @@ def _exact(cost: float) -> _Cost:
     return int(cost) if cost == int(cost) else Fraction(cost)
 
 
-@light_dataclass
+@dataclass
 class _Network(Generic[_Name]):
     """The vertices between source and sink.
 

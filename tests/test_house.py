@@ -59,12 +59,6 @@ def test_no_module_and_no_function_is_too_long_to_read() -> None:
             assert lines <= MOST_LINES_OF_A_FUNCTION, f"{name_of(path)}: {name} has {lines} lines"
 
 
-def test_dataclasses_are_quick_to_define() -> None:
-    standard = re.compile(r"^from dataclasses import (.*\W)?dataclass\b", re.MULTILINE)
-    found = [name_of(path) for path in house.modules(ROOT, FOLDERS) if standard.search(path.read_text())]
-    assert found == [], "castsmith.light_dataclass compiles methods when they are used"
-
-
 def test_a_small_module_serves_more_than_one_other() -> None:
     for path, other in house.sole_importers(ROOT).items():
         lines = house.sizes(path).lines

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-
-from castsmith.light_dataclass import light_dataclass
+from dataclasses import dataclass
 
 SAFETY = {
     # of a rewrite: its effects on values, by the names of castsmith.Effect
@@ -26,7 +25,7 @@ SAFETY = {
 }
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Page:
     """The explanation of one code. A code ending in `-*` covers one code per operator.
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from castsmith.cli.help import subcommands
-from castsmith.light_dataclass import light_dataclass
 
 _WORD = re.compile(r"[\w.+-]+")
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Option:
     """One option: its flags, its help, and its values: None for no value, empty for any value."""
 
@@ -21,7 +21,7 @@ class Option:
     values: tuple[str, ...] | None
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Command:
     """One command, and the words that are valid in it beside files; the whole command has no name."""
 

@@ -7,13 +7,12 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from castsmith.cli.gate.judging import Checked, Rules, changed
 from castsmith.ir.records import Diagnostic
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.errors import OptionError
 from castsmith.numerics.json_files import read_json
 
@@ -38,7 +37,7 @@ def fingerprint(found: Diagnostic) -> str:
     return hashlib.sha256("\0".join((found.code, *what)).encode()).hexdigest()[:16]
 
 
-@light_dataclass
+@dataclass
 class Baseline:
     """The findings that are accepted, and how many of each.
 

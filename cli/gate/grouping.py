@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from castsmith.cli.gate.judging import LEVELS, Checked
 from castsmith.cli.text import counted
 from castsmith.ir.records import Diagnostic
-from castsmith.light_dataclass import light_dataclass
 
 
-@light_dataclass
+@dataclass
 class Group:
     """Findings of one file that have one code and one fix, and what follows from them.
 

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from castsmith.cli.exit_codes import DONE, REFUSED, Failure
 from castsmith.cli.gate.settings import Settings
 from castsmith.ir.records import Diagnostic, Severity, Site
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.errors import OptionError, did_you_mean
 
 LEVELS = tuple(each.value for each in Severity)
 """The severities, lowest first."""
 
 
-@light_dataclass
+@dataclass
 class Checked:
     """A file with its findings, or the reason why it was not checked.
 
@@ -33,7 +32,7 @@ class Checked:
     known: int = 0
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Rules:
     """The findings that count, and their severity.
 

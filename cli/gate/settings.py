@@ -11,11 +11,10 @@ import argparse
 import fnmatch
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.errors import CastsmithError, OptionError, did_you_mean
 
 OWN, SHARED, TABLE = "castsmith.toml", "pyproject.toml", "castsmith"
@@ -29,7 +28,7 @@ _SEVERITY, _PER_FILE = "severity", "per-file-ignores"
 _PATHS, _CODES = ("target", "promotion", "baseline"), ("select", "ignore")
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Settings:
     """The settings that are not options.
 

@@ -11,6 +11,7 @@ import gzip
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
@@ -34,7 +35,6 @@ from castsmith.ir.inference import known_types
 from castsmith.ir.records import Diagnostic, Item, NodeItem, Refusal, Rewrite, Site, ValueItem, items_text
 from castsmith.ir.text import node_item, site_of
 from castsmith.ir.walks import all_nodes
-from castsmith.light_dataclass import light_dataclass
 from castsmith.lowering.net import net_rewrites
 from castsmith.lowering.results import ConvertResult, Result
 from castsmith.numerics.types import type_name
@@ -50,7 +50,7 @@ _LARGE = 1 << 18
 """Characters of JSON from which it is compressed."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Seen:
     """Facts about a model before it is changed: the neighbours of its values, and its map."""
 

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import onnx_ir
 
 from castsmith.ir.records import Item, NodeItem, ValueItem
 from castsmith.ir.walks import all_nodes
-from castsmith.light_dataclass import light_dataclass
 
 _MOST_WITH_EDGES = 3000
 """Number of nodes up to which the map has edges."""
 
 
-@light_dataclass
+@dataclass
 class Overview:
     """The nodes of a model in order.
 

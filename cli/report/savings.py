@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import onnx_ir
 
@@ -17,7 +17,6 @@ from castsmith.ir.ops import CASTS, CASTSMITH_DOMAIN, DEFAULT_DOMAINS
 from castsmith.ir.records import Rewrite
 from castsmith.ir.survey import survey
 from castsmith.ir.walks import Held, bytes_of_tensor, nodes_of, tensor_places
-from castsmith.light_dataclass import light_dataclass
 
 # ModelSizes of a model, for the line that compares before and after.
 
@@ -25,7 +24,7 @@ RuleKey = tuple[str, str]
 """A pass and a rule; the rule is empty for changes outside its rules, such as dropping unused constants."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Amount:
     """Totals of one rule: the number of rewrites, and the casts and bytes of constants added and removed."""
 
@@ -36,7 +35,7 @@ class Amount:
     bytes_removed: int
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Measure:
     """Nodes in graphs, subgraphs and functions; bytes of the tensors; bytes of the file, if there is one."""
 
@@ -53,7 +52,7 @@ def measure(model: onnx_ir.Model, file_bytes: int | None = None) -> Measure:
     return Measure(len(found.nodes), casts, found.constant_bytes(), file_bytes)
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class ModelSizes:
     """ModelSizes of a model before and after, and the amount of each rule in the order of first appearance."""
 
@@ -66,7 +65,7 @@ Amounts = dict[str, tuple[int, int]]
 """The bytes of tensors and the number of casts, by the names of the values that hold or give them."""
 
 
-@light_dataclass
+@dataclass
 class Watched:
     """The constants and casts of a model, before each pass and after the last."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 from onnx_ir import DataType
 
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.cast import Array, cast, code_dtype, code_mask, fits, is_number
 from castsmith.numerics.errors import CastError
 from castsmith.numerics.status import Definedness, status_reason
@@ -19,7 +19,7 @@ _CODE = re.compile(r"0x[0-9a-f]+", re.IGNORECASE)
 _BOOLEANS = {"0": 0, "1": 1, "false": 0, "true": 1}
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Conversion:
     """One cast, as text: codes are hexadecimal, empty for strings; `reason` is empty if the result is DEFINED."""
 

@@ -7,9 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-
-from castsmith.light_dataclass import light_dataclass
+from dataclasses import dataclass, replace
 
 # Text for people: names in a model are untrusted, so control characters are escaped.
 
@@ -66,7 +64,7 @@ _WORD = re.compile(r" *(?:\[[^\[\]]*\]|\S| = )+")
 """Blanks and the word after them: a shape such as [batch, 1] and an attribute such as axis = 1 stay whole."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Line:
     """Styled parts that make one line; continuation lines of each part are indented by `hang`.
 

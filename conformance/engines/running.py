@@ -11,6 +11,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,6 @@ from castsmith.conformance.exporting import model_bytes, raw_bytes
 from castsmith.conformance.judging import Outcome, judge
 from castsmith.conformance.vectors import Vector
 from castsmith.ir.errors import ModelError
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.types import type_name
 
 _SETTING = re.compile(r"_no_saturate|_opset[0-9]+$")
@@ -30,7 +30,7 @@ _START, _LONGEST = 300.0, 120.0
 """Seconds until an engine is imported, and for one vector; only a process that hangs reaches them."""
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Run:
     """The outcomes of an engine for some vectors, in their order, and its version."""
 

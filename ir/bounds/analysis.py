@@ -7,7 +7,7 @@ rule cannot bound is unbounded, but no NaN unless an operand may be one: its ope
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, overload
 
@@ -58,7 +58,6 @@ from castsmith.ir.ops import (
     opset_of,
     traits_of,
 )
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.types import MOST_DIMENSIONS
 
 FOREIGN: Mapping[tuple[str, str], Rule] = foreign.RULES
@@ -88,7 +87,7 @@ Also = Callable[[onnx_ir.TensorProtocol], Reader | None]
 """Returns what else to compute from a large constant when it is read; None for nothing."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Operands(Sequence[Interval | None]):
     """The intervals of the inputs of a node, each found when it is asked for; None for an input that is left out."""
 
@@ -114,7 +113,7 @@ class Operands(Sequence[Interval | None]):
             pass
 
 
-@light_dataclass
+@dataclass
 class Analysis:
     """Intervals of all values of a model whose functions are inlined.
 

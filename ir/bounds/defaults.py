@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from dataclasses import dataclass
 
 import onnx_ir
 
 from castsmith.ir.bounds.rounding import is_float, is_integer
 from castsmith.ir.inference import Inference
-from castsmith.light_dataclass import light_dataclass
 
 _MASK = re.compile(r"(^|[^a-z])(\w*_)?mask([^a-z]|$)")
 _PIXELS = {
@@ -27,7 +27,7 @@ _IMAGE = "IMAGE"
 _RANK_OF_IMAGES = 4
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Default:
     """A range that an input has by default, and why, as an assumption."""
 

@@ -7,6 +7,7 @@ the rank of the value, and each of their dimensions is that of the value or 1. T
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -14,7 +15,6 @@ import numpy as np
 from onnx_ir import DataType
 
 from castsmith.ir.bounds.rounding import Array, limits_of
-from castsmith.light_dataclass import light_dataclass
 
 Ends = tuple[Array, Array]
 """The lower and the upper bounds."""
@@ -25,7 +25,7 @@ _MOST = 1 << 16
 """Entries that an interval has at most; beyond that its largest dimensions are joined."""
 
 
-@light_dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Ball:
     """Each row along the last axis is `scale * v + offset` for a vector v whose Euclidean norm is at most `radius`."""
 
@@ -34,7 +34,7 @@ class Ball:
     offset: Array
 
 
-@light_dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Interval:
     """Bounds of the elements of one value.
 

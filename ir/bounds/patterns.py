@@ -7,6 +7,7 @@ Each function here takes what makes a value and finds such a chain, by structure
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir
@@ -14,13 +15,12 @@ import onnx_ir
 from castsmith.ir.bounds.interval import Interval
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops import Moves, traits_of
-from castsmith.light_dataclass import light_dataclass
 
 _THROUGH = ("Identity", "Cast", "Expand")
 _DEEPEST = 8
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Root:
     """A value that is at least the norm of the rows of `source` along `axes`: their root mean square if `mean`.
 
@@ -209,7 +209,7 @@ def shifted_by_maximum(value: onnx_ir.Value | None) -> bool:
     return difference is not None and greatest is not None and same(greatest.inputs[0], difference.inputs[0])
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Standardized:
     """`x * s + (b - m * s)` with s the reciprocal norm of x - m times `scale`: (x - m) / norm * scale + b."""
 

@@ -6,7 +6,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -25,7 +25,6 @@ from castsmith.ir.io import as_model
 from castsmith.ir.notebook import notebook_html
 from castsmith.ir.rewrite_pass import require_known_opset
 from castsmith.ir.walks import MOST_INLINED, nodes_once_inlined, opset_obstacle
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.errors import OptionError
 from castsmith.numerics.promotion import PromotionRules, as_rules
 from castsmith.numerics.types import TypeLike, parse_type, type_name
@@ -34,7 +33,7 @@ How = Literal["proven", "measured", "unknown"]
 Array = np.ndarray[Any, Any]
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Bound:
     """Bounds of the elements of one value.
 
@@ -72,7 +71,7 @@ class Bound:
         return self.magnitude / seen if seen else math.inf
 
 
-@light_dataclass
+@dataclass
 class Bounds(Mapping[str, Bound]):
     """Bounds by the name of the value, in the order of the model.
 
@@ -270,7 +269,7 @@ def _both(a: Bound, b: Bound) -> Bound:
     return Bound(min(a.low, b.low), max(a.high, b.high), how, a.dtype, assumes, depends, None, nan)
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Excess:
     """A value that a type does not hold.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -16,7 +17,6 @@ from castsmith.ir.bounds.rounding import Array, is_float, is_integer, limits_of,
 from castsmith.ir.bounds.sums import BlockSums, Layout, Matrix
 from castsmith.ir.bounds.weights import Weights, computed_array, is_followed, weights_of
 from castsmith.ir.constants import constant_tensor
-from castsmith.light_dataclass import light_dataclass
 
 DEFAULTS = "inputs that have a default value keep it"
 LENGTHS = "symbolic dimensions are at most 65536"
@@ -36,7 +36,7 @@ def require_finite(weights: Matrix) -> None:
         raise UnknownRangeError
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Step:
     """A node with the intervals of its inputs.
 

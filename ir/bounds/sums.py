@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -18,7 +19,6 @@ import numpy as np
 
 from castsmith.ir.bounds.interval import Ball, Ends, products
 from castsmith.ir.bounds.rounding import Array
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.errors import present
 
 _CHUNK = 1 << 17
@@ -67,7 +67,7 @@ def product_with(low: Array, high: Array, weights: Array) -> Sums:
     return Sums(least, most, size)
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Layout:
     """A matrix W of k rows and n columns. `turned`: its columns are stored one after the other, not its rows."""
 
@@ -247,7 +247,7 @@ class _BoxInFloat(BlockSums[Sums]):
         return found if np.isfinite(size).all() else None
 
 
-@light_dataclass
+@dataclass
 class Product(Generic[Found]):
     """Bounds of a product with a matrix: known without reading it, or found by the first attempt that succeeds."""
 

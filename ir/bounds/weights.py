@@ -6,7 +6,7 @@ Such forms are casts of a constant, dequantized, transposed and reshaped ones.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,6 @@ import onnx_ir
 from castsmith.ir.bounds.sums import BlockSums, Layout, Product, compute
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops import DEFAULT_DOMAINS, cast_target
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.cast import cast
 from castsmith.numerics.errors import CastsmithError
 from castsmith.numerics.quantize import dequantize_linear
@@ -27,7 +26,7 @@ _MOST = 1 << 26
 """Elements that are looked at; of a larger constant the least and greatest of each column are known."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Weights:
     """A constant matrix.
 

@@ -6,18 +6,17 @@ Those of the main graph correspond by name, those of subgraphs and functions by 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import onnx_ir
 
 from castsmith.ir.records import Item, Site
 from castsmith.ir.text import Types, type_text
-from castsmith.light_dataclass import light_dataclass
 
 # One difference between two models, as plain data.
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Change:
     """One difference between two models.
 
@@ -44,7 +43,7 @@ class Change:
     site: Site | None = None
 
 
-@light_dataclass
+@dataclass
 class GraphComparison:
     """The changes found so far, and the nodes counted so far; `types` are those with which nodes are shown."""
 
@@ -59,7 +58,7 @@ class GraphComparison:
 Value = onnx_ir.Value
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Interface:
     """Pairs of inputs (or outputs), and those of one side alone. `named`: names are part of the interface."""
 

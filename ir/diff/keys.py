@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Hashable, Iterable, Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import onnx.defs
@@ -18,7 +18,6 @@ import onnx_ir
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.diff.tensors import digest
 from castsmith.ir.ops import DEFAULT_DOMAINS, opset_of
-from castsmith.light_dataclass import light_dataclass
 
 # Properties of graphs that the comparison needs.
 
@@ -105,7 +104,7 @@ ABSENT = -1
 _OUTSIDE = -2
 
 
-@light_dataclass
+@dataclass
 class Keys:
     """One number for each distinct key. `of` maps the values matched so far in both models to their keys.
 

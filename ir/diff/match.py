@@ -9,19 +9,18 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import onnx_ir
 
 from castsmith.ir.diff.keys import Keys, Scope, backward_keys, computing_nodes, forward_keys, operands, operator_key
-from castsmith.light_dataclass import light_dataclass
 
 Node = onnx_ir.Node
 Value = onnx_ir.Value
 Pairs = Sequence[tuple[Value, Value]]
 
 
-@light_dataclass
+@dataclass
 class Matching:
     """The nodes of two scopes, the matched pairs, and the keys by which values are known in both.
 

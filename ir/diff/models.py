@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from hashlib import sha256
 
 import onnx
@@ -23,10 +24,9 @@ from castsmith.ir.notebook import notebook_html
 from castsmith.ir.ops import DEFAULT_DOMAINS
 from castsmith.ir.records import Effect, NodeItem, Rewrite, Site
 from castsmith.ir.walks import imports_by_scope
-from castsmith.light_dataclass import light_dataclass
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class ModelDiff:
     """The changes from one model to another. It is true if the models differ.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
@@ -10,7 +11,6 @@ import numpy.typing as npt
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.cast import cast
 from castsmith.numerics.types import Kind, element_type, type_name
 
@@ -19,7 +19,7 @@ Digest = tuple[DataType, tuple[object, ...], bytes]
 _MAX_TEXT = 40
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class TensorDifference:
     """Types and shapes of two constants, and their largest difference; `detail` is a phrase, empty if shapes differ."""
 

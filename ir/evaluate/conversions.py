@@ -8,6 +8,7 @@ results that depend on them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,6 @@ from castsmith.ir.ops import (
     traits_of,
     trunc_operands,
 )
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.cast import NEWEST_OPSET, bit_cast, cast
 from castsmith.numerics.errors import CastsmithError, present
 from castsmith.numerics.quantize import dequantize_linear, quantize_linear, quantize_status
@@ -43,7 +43,7 @@ Mask = NDArray[np.bool_] | None
 """True if the standard leaves the element undefined; None if all are defined."""
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Tensor:
     """An array, and a mask of its undefined elements."""
 

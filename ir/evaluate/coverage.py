@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 import onnx_ir
@@ -16,7 +16,6 @@ from castsmith.ir.evaluate.promotion import Array, dtype_of
 from castsmith.ir.ops import RUNS_GRAPHS
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import graphs_in, nodes_of
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.types import Kind, element_type
 
 Calls = tuple[onnx_ir.Node, ...]
@@ -31,7 +30,7 @@ _BOUNDING = ("Min", "Max", "Clip")
 _TURNS = {"0": "0 iterations", "1": "1 iteration", "2": "several iterations"}
 
 
-@light_dataclass
+@dataclass
 class Seen:
     """Values of one result. whole: the value of all its elements so far; None once they varied."""
 
@@ -40,7 +39,7 @@ class Seen:
     finite: bool = False
 
 
-@light_dataclass
+@dataclass
 class Coverage:
     """Coverage of a model; `ways` has the branches of each If and the iterations of each loop, by outer calls."""
 

@@ -18,7 +18,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, get_args
@@ -34,7 +34,6 @@ from castsmith.ir.evaluate import EngineName
 from castsmith.ir.evaluate.promotion import Array, dtype_of
 from castsmith.ir.evaluate.worker import TIMED, receive, send
 from castsmith.ir.ops import DEFAULT_DOMAINS, QONNX_DOMAINS
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.errors import present
 
 ENGINES = get_args(EngineName)
@@ -188,7 +187,7 @@ def process() -> Process:
 _KEYS = itertools.count()
 
 
-@light_dataclass
+@dataclass
 class Prepared:
     """A model in the other process; `turn` is the number of the start."""
 
@@ -219,7 +218,7 @@ class Prepared:
             return process().ask("run", self.key, dict(feeds), seconds=min(seconds, _LONGEST_CALL))
 
 
-@light_dataclass
+@dataclass
 class Engine:
     """Runs operators; caches each by its node and input types.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 import onnx_ir
@@ -22,7 +22,6 @@ from castsmith.ir.evaluate.engines import LimitError, process
 from castsmith.ir.evaluate.promotion import Array
 from castsmith.ir.ops import Size, operators, traits_of
 from castsmith.ir.walks import all_nodes
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.types import MOST_DIMENSIONS, element_type
 
 SECONDS, _FEWEST_SECONDS = 120.0, 20.0
@@ -46,7 +45,7 @@ def _now() -> float:
     return time.thread_time() + process().used
 
 
-@light_dataclass
+@dataclass
 class Budget:
     """The remaining time, and the nodes that loops and functions may still run on this set of inputs.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,6 @@ from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops import DEFAULT_DOMAINS, operators
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.cast import cast
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import PromotionError, present
@@ -38,7 +37,7 @@ _LOGIC: dict[str, Callable[[Array, Array], Array]] = {
 }
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Promoted:
     """The operands that the operator gets; `back`: the type to which each output is cast, by type variable.
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import onnx_ir
 from onnx_ir import DataType
-
-from castsmith.light_dataclass import light_dataclass
 
 Signature = tuple[tuple[DataType | None, int | None], ...]
 """The type of each input of a function, and its rank if the promotion rules depend on ranks."""
@@ -17,7 +15,7 @@ Context = tuple[onnx_ir.Function, Signature] | None
 """The body in which a node is, with the signature by which it is walked; None in the main graph."""
 
 
-@light_dataclass
+@dataclass
 class Calls:
     """The functions and calls found by one walk of a model."""
 

@@ -12,7 +12,7 @@ supports no integers, and becomes a chain of Add, which does.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 
 import onnx.defs
@@ -34,7 +34,6 @@ from castsmith.ir.ops import (
     restriction,
     traits_of,
 )
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics import promotion
 from castsmith.numerics.cast import FIRST_OPSET
 from castsmith.numerics.embedding import embeds
@@ -178,7 +177,7 @@ _SAME_RANK = CASTS | {"Identity"}
 Ranks = Mapping[onnx_ir.Value, int | None]
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Disagreement:
     """Inputs `indexes` of `node` have `types` and get `common`.
 

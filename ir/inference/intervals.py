@@ -19,7 +19,7 @@ no range. It follows from the node that makes the value, and the facts about its
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import reduce
 from math import prod
 from typing import Protocol
@@ -32,7 +32,6 @@ from castsmith.ir.constants import constant_tensor
 from castsmith.ir.inference.walk import Inference
 from castsmith.ir.ops import CASTS, DEFAULT_DOMAINS, Answer, Moves, operators, read_cast, traits_of
 from castsmith.ir.walks import sources_first
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.errors import present
 from castsmith.numerics.types import Kind, element_type
 
@@ -90,7 +89,7 @@ _READ = 1 << 16
 """Largest number of elements of a constant that is examined."""
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Range:
     """Integers from `low` to `high`, both included."""
 
@@ -126,7 +125,7 @@ class Bounds(Protocol):
         ...
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Ranges:
     """The ranges of the values of a model, each computed once, on demand.
 

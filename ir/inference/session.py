@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import onnx_ir
@@ -20,14 +20,13 @@ from castsmith.ir.records import Records
 from castsmith.ir.survey import Survey, survey
 from castsmith.ir.validation import require_order
 from castsmith.ir.walks import Scope, graphs_in, imports_by_scope
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.promotion import PromotionRules
 
 if TYPE_CHECKING:
     from castsmith.ir.targets import Target
 
 
-@light_dataclass
+@dataclass
 class Session:
     """A model, the facts that passes found about it, and their records.
 

@@ -11,7 +11,7 @@ The body of a model-local function is walked once for each set of types with whi
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 import onnx
@@ -48,7 +48,6 @@ from castsmith.ir.ops import (
     promotion_rules_of,
 )
 from castsmith.ir.text import located, site_of
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.errors import PromotionError
 from castsmith.numerics.promotion import PromotionRules
 
@@ -156,7 +155,7 @@ def declared_types(node: onnx_ir.Node, *_: object) -> Sequence[DataType | None]:
     return [_known(value.dtype) for value in node.outputs]
 
 
-@light_dataclass
+@dataclass
 class Inference:
     """The result of a walk: the element type of every value, if known, and all required conversions.
 

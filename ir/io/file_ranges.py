@@ -10,6 +10,7 @@ import math
 import mmap
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,7 +19,6 @@ import onnx_ir
 from numpy.typing import NDArray
 
 from castsmith.ir.errors import ModelError
-from castsmith.light_dataclass import light_dataclass
 
 Array = NDArray[Any]
 
@@ -27,7 +27,7 @@ _CHUNK = 1 << 24
 _NOT_BY_THE_KERNEL = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM, errno.EXDEV)
 
 
-@light_dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class FileRange:
     """`length` bytes at `offset` of an open file."""
 

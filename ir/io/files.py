@@ -15,6 +15,7 @@ import tempfile
 import unicodedata
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -22,7 +23,6 @@ import onnx_ir
 
 from castsmith.ir.errors import ModelError
 from castsmith.ir.io.streaming import write_tensor
-from castsmith.light_dataclass import light_dataclass
 
 try:
     import fcntl
@@ -158,7 +158,7 @@ _MAPPING_UNIT = 1 << 16
 _VECTOR = 64
 
 
-@light_dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Placed:
     """A tensor and its offset in its data file."""
 
@@ -166,7 +166,7 @@ class Placed:
     offset: int
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Draft:
     """A data file that is written but not yet renamed, and its final name."""
 

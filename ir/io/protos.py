@@ -16,6 +16,7 @@ This is equivalent from opset 11 on, the first that has sparse constants, and st
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, MutableSequence, Sequence
+from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,6 @@ from castsmith.ir.io.reading import read as reading_of
 from castsmith.ir.io.wire import messages_of
 from castsmith.ir.ops import DEFAULT_DOMAINS, traits_of
 from castsmith.ir.walks import Place, all_values, graphs_in
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.errors import CastsmithError
 from castsmith.numerics.types import ELEMENT_TYPES
 
@@ -157,7 +157,7 @@ def file_format(path: Path) -> str:
     return onnx.serialization.registry.get_format_from_file_extension(path.suffix) or "protobuf"
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Loaded:
     """A model that was read.
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import onnx
 from google.protobuf.message import Message
 
 from castsmith.ir.errors import ModelError
 from castsmith.ir.ops import NUMBERS_OF_TYPES
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.types import MOST_DIMENSIONS
 
 _MOST = 2**31 - 1
@@ -51,7 +50,7 @@ VALUE_FIELDS = {
 """The fields of an attribute that hold its value, with the type of each."""
 
 
-@light_dataclass
+@dataclass
 class Survey:
     """Parts of a proto that need a second look, as one walk found them.
 

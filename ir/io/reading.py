@@ -9,6 +9,7 @@ checks in their usual order, and the errors with their usual texts, stand in one
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import onnx
 import onnx_ir
@@ -27,7 +28,6 @@ from castsmith.ir.io.readable import (
 )
 from castsmith.ir.validation import DEEPEST_GRAPHS, Scope, kind_of, nonconformity, require_calls_end
 from castsmith.ir.walks import Held, Place
-from castsmith.light_dataclass import light_dataclass
 
 _TYPES = {int(dtype): dtype for dtype in DataType}
 
@@ -46,7 +46,7 @@ class _UnusualError(Exception):
     """The model has a part that other readers must look at."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Reading:
     """A model, with what the walk came across.
 

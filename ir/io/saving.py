@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -54,7 +55,6 @@ from castsmith.ir.walks import (
     put_tensor,
     tensor_places,
 )
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.arguments import described
 from castsmith.numerics.errors import ArgumentTypeError
 
@@ -74,7 +74,7 @@ Staying = Mapping[Place, ExternalTensor]
 """Tensors whose data is not copied."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class _Where:
     """The files to write, links resolved: the model, the data file with its usual name, and their permissions."""
 
@@ -83,7 +83,7 @@ class _Where:
     mode: int
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class _Layout:
     """The data to write for the tensors: another tensor, a place in a new data file, or bytes to copy."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 
 import onnx_ir
@@ -14,7 +15,6 @@ from castsmith.ir.ops.schemas import DEFAULT_DOMAINS, actual_outputs, op_key, op
 from castsmith.ir.ops.table import CASTS
 from castsmith.ir.ops.value_types import named_type
 from castsmith.ir.text import site_of
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.errors import PromotionError, present
 from castsmith.numerics.exactness import Collapse, chain_collapses
 from castsmith.numerics.types import Kind, Specials, element_type, type_name
@@ -22,7 +22,7 @@ from castsmith.numerics.types import Kind, Specials, element_type, type_name
 # Cast and CastLike nodes.
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class CastNode:
     """Meaning of a Cast or CastLike; `to` is None if a CastLike has a second operand of unknown type."""
 

@@ -6,17 +6,16 @@ Found by comparing the schema texts of every operator from opset 14 to 28; older
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import onnx_ir
 from onnx_ir import DataType
-
-from castsmith.light_dataclass import light_dataclass
 
 TypesInUse = Sequence[DataType | None]
 """The element types of a node's inputs and then of its outputs; None if unknown."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Change:
     """From opset `since` on, `op_type` has a different meaning for the nodes that `touches` selects."""
 

@@ -6,20 +6,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from onnx_ir import DataType
 
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.types import parse_type
 
 CONTRIB_DOMAIN = "com.microsoft"
 _FILE = Path(__file__).parent / "contrib.json"
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ContribParameter:
     """An input or output of an operator: its type variable and element types, and how often it may occur."""
 
@@ -30,7 +30,7 @@ class ContribParameter:
     optional: bool
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ContribSchema:
     """The inputs and outputs of an operator, and the kinds of the attributes that it requires."""
 

@@ -8,12 +8,12 @@ refuses a node without an attribute.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import onnx_ir
 
 from castsmith.ir.errors import ModelError
 from castsmith.ir.text import site_of
-from castsmith.light_dataclass import light_dataclass
 
 QONNX_DOMAINS = (
     "qonnx.custom_op.general",
@@ -51,7 +51,7 @@ _REQUIRED = {
 """The operators that the executor of qonnx has, each with the attributes without which it refuses a node."""
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class TruncNode:
     """Meaning of a Trunc node. `guessed`: its domain is not imported and the version follows from its inputs."""
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 
 import onnx.defs
@@ -14,7 +15,6 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.ops.contrib import CONTRIB_DOMAIN, ContribParameter, contrib_schema
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.errors import present
 from castsmith.numerics.types import parse_type
 
@@ -26,7 +26,7 @@ OpKey = tuple[str, str, int]
 _ELEMENTS = re.compile(r"(?:(?:seq|optional)\()*tensor\((\w+)\)+")
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Formal:
     """A formal parameter: its type variable, or a name of its own if its type is fixed, and its element types.
 
@@ -42,7 +42,7 @@ class Formal:
     """True if only tensors are allowed."""
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class TypeGroup:
     """Inputs that one type variable binds, and the element types that it allows."""
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 
 import onnx_ir
 from onnx_ir import DataType
-
-from castsmith.light_dataclass import light_dataclass
 
 
 class Moves(Enum):
@@ -93,7 +92,7 @@ class Input(Enum):
     QUANTIZATION = "a scale or a zero point, whose type says how to compute"
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Restriction:
     """From opset `since` to `until`, if `applies`, input 0 and what shares its type variable are of `allowed`."""
 
@@ -110,7 +109,7 @@ EVERY = None
 Inputs = tuple[int, ...] | None
 
 
-@light_dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Traits:
     """The row of an operator.
 

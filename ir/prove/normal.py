@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,6 @@ from castsmith.ir.prove.programs import ELEMENTWISE, SOURCE, Program, constant, 
 from castsmith.ir.prove.tables import agree, digest
 from castsmith.ir.prove.types import bound_together, cast_to, has_schema, result_type
 from castsmith.ir.prove.values import Attributes, Book, version_of
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.cast import NEWEST_OPSET
 from castsmith.numerics.errors import PromotionError
 from castsmith.numerics.promotion import PromotionRules, common_type
@@ -41,7 +40,7 @@ _MOVED = {
 """Operators that only move elements, and the operands whose elements they move; None: all of them."""
 
 
-@light_dataclass
+@dataclass
 class Normal(Book):
     """A book in which each expression is normalized before it is written."""
 

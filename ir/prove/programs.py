@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from onnx_ir import DataType
 
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.cast import bit_cast, cast
 from castsmith.numerics.errors import CastsmithError
 from castsmith.numerics.status import Definedness, cast_status
@@ -21,7 +21,7 @@ FAILURES = (CastsmithError, ValueError, TypeError, KeyError, IndexError)
 """The errors of a program of which nothing is known."""
 
 
-@light_dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Program:
     """A computation from an element: `source` itself, a `constant`, or an operator on other programs.
 

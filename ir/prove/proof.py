@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import onnx_ir
 from onnx_ir import DataType
@@ -10,13 +11,12 @@ from onnx_ir import DataType
 from castsmith.ir.prove.normal import Normal
 from castsmith.ir.prove.tables import BITS_OF_NAN
 from castsmith.ir.prove.values import Book, Expressions, expressions
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.cast import NEWEST_OPSET
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.promotion import PromotionRules
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Held:
     """The two types in which two models hold an input or an output. by_code: as bits, not as the same number."""
 

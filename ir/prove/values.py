@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Hashable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -21,7 +21,6 @@ from onnx_ir import AttributeType, DataType
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops import DEFAULT_DOMAINS, operators, opset_of, traits_of
 from castsmith.ir.walks import MOST_INLINED, all_nodes, nodes_once_inlined
-from castsmith.light_dataclass import light_dataclass
 
 Key = tuple[Any, ...]
 Attributes = tuple[tuple[str, Any], ...]
@@ -29,7 +28,7 @@ Attributes = tuple[tuple[str, Any], ...]
 _DRAWING = operators(lambda row: row.random)
 
 
-@light_dataclass
+@dataclass
 class Book:
     """All expressions of the models compared, by number. constants: the tensors of those that are constant."""
 
@@ -86,7 +85,7 @@ class Book:
         return self.number(("operator", op, attributes, inputs, index, count))
 
 
-@light_dataclass
+@dataclass
 class Expressions:
     """The expressions of one model.
 
@@ -280,7 +279,7 @@ def _without_defaults(op: tuple[str, str, int], opset: int | None, written: Attr
     return tuple(found)
 
 
-@light_dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class _Itself:
     """An attribute that equals itself alone."""
 

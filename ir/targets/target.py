@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from onnx_ir import DataType
 
 from castsmith.ir.ops import MOVERS
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.errors import CastsmithError
 from castsmith.numerics.types import CODED_TYPES
 
@@ -30,7 +29,7 @@ class TargetError(CastsmithError, ValueError):
     """A target that is unknown, or whose file does not describe one."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class WrongCast:
     """Casts that the target computes differently from the schema, and the evidence.
 
@@ -61,7 +60,7 @@ class WrongCast:
         )
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class WrongFusion:
     """Operators whose fusion with others is wrong on these types, unless they are constant, and the effect."""
 
@@ -70,7 +69,7 @@ class WrongFusion:
     how: str
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Target:
     """One runtime, as its file describes it.
 

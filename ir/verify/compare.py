@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.evaluate import Content, Mask, Tensor, bits_of, dtype_of
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.cast import Array, cast
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.types import Kind, element_type, type_name
@@ -18,7 +18,7 @@ ALL = "all"
 """The name that accepts a difference of type at every input and output."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Difference:
     """The first difference of two arrays and the number of different elements.
 
@@ -32,7 +32,7 @@ class Difference:
     of: int
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Recoding:
     """Relation of the two types in which two models hold a value. through: `code`, `wider` or `narrower`."""
 
@@ -53,7 +53,7 @@ class Recoding:
         return (cast(a, self.b), b) if self.through == "wider" else (a, cast(b, self.a))
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Interfaces:
     """The differences of the declared inputs and outputs of two models.
 
@@ -188,7 +188,7 @@ def difference(a: Array, b: Array, open_in_a: Mask = None, *, nan_bits: bool = F
     return Difference(index, element_text(a, index), element_text(b, index), int(differ.sum()), a.size)
 
 
-@light_dataclass
+@dataclass
 class Count:
     """Counts of the comparison of one output.
 

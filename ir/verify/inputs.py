@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import onnx_ir
@@ -20,7 +20,6 @@ from onnx_ir import DataType
 from castsmith.ir.evaluate import FeedError, require_feedable
 from castsmith.ir.verify.reach import Needs, Reach
 from castsmith.ir.verify.values import TEXTS, classes_of_values, conversion_targets, neighbourhood, texts_in, within
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.cast import Array, cast
 from castsmith.numerics.types import Kind, element_type, type_name
 
@@ -38,7 +37,7 @@ _ALONE, _IN_A_ROW, _AMONG_OTHERS, _MEMBERS = 512, 64, 5, 2
 _MOST_SETS = 400
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class _Draw:
     """The array to make: for an input, of a type and shape, as one of the sets, with its source of random numbers.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,6 @@ from castsmith.ir.constants import constant_tensor
 from castsmith.ir.evaluate import Bound, RangeError, Shape, index_bounds
 from castsmith.ir.ops import CASTS, DEFAULT_DOMAINS, Answer, Conversion, Moves, Rounding, Size, operators, traits_of
 from castsmith.ir.walks import all_nodes
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.types import Kind, element_type
 
 _MOST_TURNS, _MOST_SIZE, _MOST_CONSTANTS, _MOST_COUNTED = 4, 4, 32, 100
@@ -48,7 +47,7 @@ _SAME_NUMBERS = operators(lambda row: row.moves is Moves.KEEP and not row.comput
 _DECIDING = operators(lambda row: row.answer is Answer.LOGIC) | {"If", "Where"}
 
 
-@light_dataclass
+@dataclass
 class Needs:
     """Requirements on one graph input. low, high: bounds of its elements. wanted: numbers that it should hold."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -55,7 +55,6 @@ from castsmith.ir.verify.unseen import open_ends, unlike
 from castsmith.ir.verify.verdict import Mismatch, Verdict
 from castsmith.ir.verify.whole import Whole
 from castsmith.ir.walks import all_nodes
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.cast import Array
 from castsmith.numerics.promotion import PromotionRules, as_rules
 from castsmith.numerics.types import type_name
@@ -169,7 +168,7 @@ def require_no_difference(found: Verdict, what: str) -> Verdict:
     )
 
 
-@light_dataclass
+@dataclass
 class _Comparison:
     a: onnx_ir.Model
     b: onnx_ir.Model

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import onnx_ir
 
@@ -12,7 +12,6 @@ from castsmith.ir.verify.compare import Interfaces, interfaces
 from castsmith.ir.verify.inputs import Feeds, Inputs, Set
 from castsmith.ir.verify.reach import Reach
 from castsmith.ir.walks import all_nodes
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.types import Kind, element_type
 
 SETS = 12
@@ -28,7 +27,7 @@ _PATIENCE, _HASTE = 0.25, 0.025
 _SIZES = (1, 2, 3, 4, 8, 16, 32, 64, 128, 224, 256, 512, 1024, 4096, 16000)
 
 
-@light_dataclass
+@dataclass
 class Sets:
     """The sets of inputs for two models.
 

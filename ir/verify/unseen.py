@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 import onnx_ir
 
@@ -16,7 +17,6 @@ from castsmith.ir.evaluate import Evaluator, depends_on_inputs, held_nodes
 from castsmith.ir.ops import CONVERSIONS, GIVES_BOOL, LINEAR, RUNS_GRAPHS, operators
 from castsmith.ir.prove import Book, Expressions, Held, expressions, normal_forms
 from castsmith.ir.text import site_of
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import Kind, element_type
 
@@ -26,7 +26,7 @@ _OF_THE_SHAPE = {"axis", "keepdims", "start", "end", "to", "dtype", "auto_pad", 
 """Attributes that may differ between equivalent models; their effect shows in shapes, types or positions."""
 
 
-@light_dataclass
+@dataclass
 class Unlike:
     """The expressions of two models in one book. known: for each model, the numbers of all nodes of the other."""
 

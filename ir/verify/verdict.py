@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from castsmith.ir.notebook import notebook_html
 from castsmith.ir.records import NodeItem, Site, item_text
 from castsmith.ir.verify.compare import Count, Difference
-from castsmith.light_dataclass import light_dataclass
 
 EQUAL, DIFFERENT, INCONCLUSIVE = "equal", "different", "inconclusive"
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Mismatch:
     """The first value, in the order of B, that differs: one that both models have, or an output.
 
@@ -41,7 +40,7 @@ class Mismatch:
         return "" if self.nodes[1] is None else item_text(self.nodes[1])
 
 
-@light_dataclass
+@dataclass
 class Verdict:
     """The result of comparing two models. It is true exactly if they are equal: `assert castsmith.verify(a, b)`.
 

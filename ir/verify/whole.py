@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 import onnx
@@ -12,7 +12,6 @@ import onnx_ir
 from castsmith.ir.evaluate import TITLES, Content, EngineError, Evaluator, Path, Prepared, Tensor
 from castsmith.ir.verify.compare import Difference, difference
 from castsmith.ir.walks import MOST_INLINED, nodes_once_inlined
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.cast import Array
 
 _LEVELS = {
@@ -26,7 +25,7 @@ _LARGEST_CUT = 1 << 22
 """Bytes of a model that is cut: the process of the engine keeps those of the search for a while."""
 
 
-@light_dataclass
+@dataclass
 class Whole:
     """The whole second model in the engine: in ONNX Runtime without optimization and with its default."""
 

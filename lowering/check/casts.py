@@ -7,6 +7,7 @@ Two casts also form a chain if the values between them are only moved. A chain t
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir
@@ -18,7 +19,6 @@ from castsmith.ir.ops import DEFAULT_DOMAINS, CastNode, chain_verdict, opset_of,
 from castsmith.ir.records import Diagnostic, Severity
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, imports_by_scope
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.cast import cast
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import CastError, ElementTypeError
@@ -34,7 +34,7 @@ _NEAR = 2
 """Largest relative distance between a saturating bound and the largest number of a type."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class _Chain:
     """Two casts, `first` of a value of type `source`, and the opset of the second."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 
 import onnx_ir
@@ -16,7 +16,6 @@ from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.targets import Target, varied_input
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, graphs_with_initializers, imports_by_scope
-from castsmith.light_dataclass import light_dataclass
 from castsmith.lowering.check.device import OF_RESULT, device_findings, is_prescribed
 from castsmith.lowering.check.forms import form_findings
 from castsmith.lowering.float8 import fused_wrongly, lacks_kernel
@@ -158,7 +157,7 @@ def _cast_findings(model: onnx_ir.Model, inference: Inference, target: Target) -
             yield Diagnostic("target-miscomputes-cast", Severity.WARNING, site_of(node), message, way_out)
 
 
-@light_dataclass
+@dataclass
 class _Found:
     """The first place of a finding, and the number of its nodes."""
 

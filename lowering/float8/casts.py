@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import onnx_ir
@@ -12,7 +12,6 @@ from onnx_ir import DataType
 from castsmith.ir.errors import ModelError
 from castsmith.ir.ops import DEFAULT_DOMAINS, MOVERS, Moves, operators, read_cast, traits_of
 from castsmith.ir.targets import Target
-from castsmith.light_dataclass import light_dataclass
 from castsmith.lowering.builder import Builder
 from castsmith.lowering.encodings import (
     Encoding,
@@ -69,7 +68,7 @@ def refuses_to_move(node: onnx_ir.Node, target: Target) -> str | None:
 _ROUNDERS = {Encoding.TABLE: round_by_table, Encoding.LADDER: round_in_place}
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Encoded:
     """The source of codes: a float tensor, the type, and the policy."""
 
@@ -78,7 +77,7 @@ class Encoded:
     policy: NarrowPolicy
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Context:
     """Facts that every expansion needs.
 

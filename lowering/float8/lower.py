@@ -15,6 +15,8 @@ becomes
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import onnx_ir
 from onnx_ir import DataType
 
@@ -28,7 +30,6 @@ from castsmith.ir.records import Diagnostic, Records, Refusal, RewriteResult, Se
 from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.targets import Target
 from castsmith.ir.walks import all_nodes
-from castsmith.light_dataclass import light_dataclass
 from castsmith.lowering.encodings import PACKED, declared_values, inferred_declared, mentioned_types
 from castsmith.lowering.float8.apply import apply_plan, leftover
 from castsmith.lowering.float8.functions import Functions, functions_with_codes, inline_functions, obstacle_to_inlining
@@ -40,7 +41,7 @@ from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import CODED_TYPES
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class LowerFloat8(SessionPass):
     """Store float8 and all types below 8 bits that the target lacks as uint8 codes.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 
 import onnx_ir
 from onnx_ir import DataType
@@ -13,7 +14,6 @@ from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.targets import QUANTIZATION_RULES, Target, broken_block_rule
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes
-from castsmith.light_dataclass import light_dataclass
 from castsmith.lowering.encodings import declared_values
 from castsmith.numerics.types import CODED_TYPES, HALF_TYPES, type_name
 
@@ -21,7 +21,7 @@ Types = Mapping[onnx_ir.Value, DataType]
 Coded = Collection[DataType]
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Need:
     """One reason to store a type as codes, and its place."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy.typing as npt
@@ -20,7 +20,6 @@ from castsmith.ir.rewriting import detach
 from castsmith.ir.targets import Target
 from castsmith.ir.text import node_item, site_of
 from castsmith.ir.walks import all_nodes
-from castsmith.light_dataclass import light_dataclass
 from castsmith.lowering.builder import Builder
 from castsmith.lowering.encodings import ARITHMETIC_HAZARDS, WITHSTANDS, Encoding, declared_values
 from castsmith.lowering.float8.casts import (
@@ -117,7 +116,7 @@ EXPANSIONS: dict[str, Expand] = {
 }
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Expansion:
     """The nodes that replace one node, not yet in a graph, and the value that replaces its output."""
 
@@ -126,7 +125,7 @@ class Expansion:
     output: onnx_ir.Value
 
 
-@light_dataclass
+@dataclass
 class Plan:
     """All nodes that use or make codes, before any change, and the constants that expansions share."""
 

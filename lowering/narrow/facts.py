@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,6 @@ from castsmith.ir.constants import constant_tensor
 from castsmith.ir.inference import Inference, Ranges
 from castsmith.ir.ops import DEFAULT_DOMAINS, MOVERS, Answer, Moves, Rounding, operators, read_cast
 from castsmith.ir.walks import sources_first
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.cast import cast
 from castsmith.numerics.exactness import is_exact
 from castsmith.numerics.types import type_name
@@ -46,7 +45,7 @@ KEEPS_FLOATS = MOVING | _PICKING
 _FLOAT_LACKS = "1 + 2**-30"
 
 
-@light_dataclass
+@dataclass
 class Facts:
     """Facts about values, found on demand."""
 

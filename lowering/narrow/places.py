@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import onnx_ir
 from onnx_ir import DataType
@@ -10,12 +11,11 @@ from onnx_ir import DataType
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.inference import Inference
 from castsmith.ir.ops import OpKey, TypeGroup, actual_outputs, read_cast, type_groups
-from castsmith.light_dataclass import light_dataclass
 from castsmith.lowering.narrow.facts import MOVING, NARROWER
 from castsmith.numerics.exactness import is_exact
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Place:
     """A node, the indices of its inputs and outputs to narrow, and their wide type."""
 

@@ -18,6 +18,7 @@ becomes
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir
@@ -39,7 +40,6 @@ from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.rewriting import Replacement, apply_replacement
 from castsmith.ir.targets import Target, takes_type
 from castsmith.ir.text import site_of
-from castsmith.light_dataclass import light_dataclass
 from castsmith.lowering.builder import Builder, new_constants
 from castsmith.lowering.interface import NARROW_INTERFACE, convert_inputs, convert_outputs
 from castsmith.lowering.narrow.facts import NARROWER, SAME, Facts, refusal_text
@@ -51,7 +51,7 @@ from castsmith.numerics.types import TypeLike, type_name
 NAME = "narrow-types"
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class NarrowTypes(SessionPass):
     """Narrow int64 to int32 and double to float where the result is identical for every input.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from castsmith.ir.inference import Session
 from castsmith.ir.naming import same_names
 from castsmith.ir.ops import idle_attributes
@@ -9,13 +11,12 @@ from castsmith.ir.records import Records, Rewrite, RewriteResult
 from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.targets import Target
 from castsmith.ir.text import node_item, site_of
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.promotion import PromotionRules
 
 PASS_NAME = "legalize-version"
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class FitLoader(SessionPass):
     """Rename nodes and remove attributes as the target requires to load the model; a conversion ends with this.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import onnx.defs
 import onnx_ir
@@ -15,7 +15,6 @@ from castsmith.ir.records import Effect, Rewrite
 from castsmith.ir.rewriting import Replacement, apply_replacement, detach, name_node
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import graphs_in
-from castsmith.light_dataclass import light_dataclass
 from castsmith.lowering.builder import Builder, new_constants
 from castsmith.lowering.opset.adapters import adapted, has_adapter
 from castsmith.lowering.opset.definitions import definition, is_defined, write_out
@@ -29,7 +28,7 @@ from castsmith.lowering.opset.obstacles import (
 )
 
 
-@light_dataclass
+@dataclass
 class NodeChanges:
     """The changes to nodes that moving to opset `to` requires, and the obstacles."""
 

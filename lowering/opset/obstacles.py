@@ -9,6 +9,7 @@ obstacle. Versions up to opset 13 must have the same text too, since their chang
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import onnx.defs
 import onnx_ir
@@ -25,7 +26,6 @@ from castsmith.ir.ops import (
 from castsmith.ir.records import Site
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import graphs_in
-from castsmith.light_dataclass import light_dataclass
 
 LAST_UNREAD = 13
 """The newest opset whose changes are in no table (`castsmith.ir.ops.changes`)."""
@@ -36,7 +36,7 @@ FormalParameterOption = onnx.defs.OpSchema.FormalParameterOption
 TypeOf = Mapping[onnx_ir.Value, DataType]
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Obstacle:
     """A node that would have a different meaning, or none, under the other opset."""
 

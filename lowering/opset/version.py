@@ -19,6 +19,7 @@ Cast with `saturate = 0` to another type than float8: the attribute, which has n
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import onnx_ir
 
@@ -27,7 +28,6 @@ from castsmith.ir.ops import opset_of
 from castsmith.ir.records import Diagnostic, Records, Refusal, Rewrite, RewriteResult, Severity, Site
 from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.targets import Target
-from castsmith.light_dataclass import light_dataclass
 from castsmith.lowering.encodings import inferred_declared, mentioned_types
 from castsmith.lowering.opset.loading import PASS_NAME, fitted
 from castsmith.lowering.opset.moving import NodeChanges, apply_moves, needs_shapes, plan_moves
@@ -36,7 +36,7 @@ from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import ELEMENT_TYPES
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class LegalizeVersion(SessionPass):
     """Change the opset and the IR version to ones that the target accepts.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import onnx_ir
 from onnx_ir import DataType
@@ -18,7 +18,6 @@ from castsmith.ir.rewriting import Replacement, place_constant, run_rules
 from castsmith.ir.targets import Target
 from castsmith.ir.text import constant_item, site_of
 from castsmith.ir.walks import all_nodes, drop_unused_domains
-from castsmith.light_dataclass import light_dataclass
 from castsmith.lowering.encodings import inferred_declared
 from castsmith.lowering.float8 import inline_functions, obstacle_to_inlining
 from castsmith.numerics.errors import TruncError, present
@@ -29,7 +28,7 @@ _FIRST_OPSET = 11
 """Round."""
 
 
-@light_dataclass
+@dataclass
 class Parameters:
     """The parameters of QONNX nodes that must be known numbers, as they are requested.
 

@@ -13,6 +13,7 @@ becomes
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import onnx_ir
@@ -26,7 +27,6 @@ from castsmith.ir.records import RewriteResult
 from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.rewriting import Replacement
 from castsmith.ir.targets import Target
-from castsmith.light_dataclass import light_dataclass
 from castsmith.lowering.builder import Builder, at_least, new_constants
 from castsmith.lowering.encodings import to_the_grid
 from castsmith.lowering.qonnx.nodes import Parameters, lower_quantizers
@@ -40,7 +40,7 @@ _TO_NEAREST = ("ROUND", "HALF_EVEN", "HALF_UP", "HALF_DOWN")
 _MOST_MANTISSA_BITS, _MOST_BIAS, _LEAST_EXPONENT = 15, 127, -100
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class LowerQuant(SessionPass):
     """Replace these operators of the QONNX domains by standard operators.
 

@@ -13,6 +13,7 @@ becomes
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,6 @@ from castsmith.ir.rewriting import Replacement
 from castsmith.ir.targets import Target
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import Scope, all_nodes
-from castsmith.light_dataclass import light_dataclass
 from castsmith.lowering.builder import Builder, new_constants
 from castsmith.lowering.qonnx.nodes import Parameters, lower_quantizers
 from castsmith.lowering.qonnx.steps import add_zero_point, clip, combine
@@ -94,7 +94,7 @@ Version 2 does not use its in_bitwidth.
 """
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class LowerTrunc(SessionPass):
     """Replace every Trunc of the QONNX domains by standard operators.
 

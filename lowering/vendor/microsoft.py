@@ -7,6 +7,7 @@ float16 divides in float; DequantizeLinear to float16 rounds the difference to f
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,6 @@ from onnx_ir import DataType
 from castsmith.ir.errors import ModelError
 from castsmith.ir.records import Effect
 from castsmith.ir.rewriting import Replacement
-from castsmith.light_dataclass import light_dataclass
 from castsmith.lowering.builder import dtype_of
 from castsmith.lowering.custom import NodeBuilder
 from castsmith.lowering.encodings import clamped, number
@@ -123,7 +123,7 @@ def matmul_nbits(node: onnx_ir.Node, build: NodeBuilder) -> Replacement:
     return build.replace(y, reason=reason, effect=Effect.AS_DEFINED)
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class _Size:
     """The numbers of a MatMulNBits."""
 

@@ -15,6 +15,7 @@ Gemm adds is added by an Add.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,6 @@ from castsmith.ir.errors import ModelError
 from castsmith.ir.ops import CONTRIB_DOMAIN, DEFAULT_DOMAINS
 from castsmith.ir.records import Effect
 from castsmith.ir.rewriting import Replacement
-from castsmith.light_dataclass import light_dataclass
 from castsmith.lowering.builder import Builder, new_constants
 from castsmith.lowering.vendor.operands import FLOATS, operand
 from castsmith.lowering.vendor.scene import Scene, constant_array, producer_of, swaps, whole_number
@@ -94,7 +94,7 @@ def _turned_weight(node: onnx_ir.Node) -> bool | None:
     return bool(given.get_int("transB", 0))
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class _Layout:
     """A weight as DequantizeLinear holds it.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,13 +16,12 @@ from castsmith.ir.errors import ModelError
 from castsmith.ir.inference import Inference, Session
 from castsmith.ir.ops import DEFAULT_DOMAINS, opset_of
 from castsmith.ir.targets import Target
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.types import type_name
 
 _Key = tuple[onnx_ir.Graph | None, onnx_ir.Value, str]
 
 
-@light_dataclass
+@dataclass
 class Scene:
     """A model while its operators are replaced by those of a vendor.
 

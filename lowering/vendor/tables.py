@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from castsmith.ir.ops import CONTRIB_DOMAIN
-from castsmith.light_dataclass import light_dataclass
 from castsmith.lowering.vendor.microsoft import dequantize_linear, matmul_nbits, quantize_linear
 from castsmith.lowering.vendor.operands import Lower, refusing
 from castsmith.lowering.vendor.tensorrt import (
@@ -19,7 +20,7 @@ from castsmith.lowering.vendor.tensorrt import (
 )
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class VendorLowering:
     """The lowering of an operator.
 

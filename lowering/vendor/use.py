@@ -14,6 +14,7 @@ becomes
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import onnx_ir
 
@@ -26,7 +27,6 @@ from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.rewriting import Replacement, run_rules
 from castsmith.ir.targets import Target
 from castsmith.ir.text import site_of
-from castsmith.light_dataclass import light_dataclass
 from castsmith.lowering.vendor import nbits, to_microsoft, to_tensorrt
 from castsmith.lowering.vendor.scene import Scene
 from castsmith.lowering.vendor.tensorrt import DOMAIN
@@ -48,7 +48,7 @@ _WRITINGS: dict[str, tuple[tuple[str, Writing], ...]] = {
 }
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class UseVendor(SessionPass):
     """Write quantized formats in the operators of a vendor that the target runs.
 

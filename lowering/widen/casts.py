@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import onnx_ir
 from onnx_ir import DataType
@@ -14,7 +15,6 @@ from castsmith.ir.rewriting import Replacement, apply_replacement, detach
 from castsmith.ir.targets import Target, varied_input
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes
-from castsmith.light_dataclass import light_dataclass
 from castsmith.lowering.builder import Builder, new_constants
 from castsmith.lowering.encodings import WIDE_INTEGERS, inferred_declared, round_in_place, rounds_since, wide
 from castsmith.lowering.formats import NarrowPolicy
@@ -64,7 +64,7 @@ def _only_user(value: onnx_ir.Value, op_type: str) -> bool:
 _SOURCES = (DataType.DOUBLE, *WIDE_INTEGERS)
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class _Wrong:
     """A cast of `x` that the target computes wrongly."""
 

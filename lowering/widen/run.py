@@ -15,6 +15,7 @@ becomes
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import onnx_ir
 from onnx_ir import DataType
@@ -40,7 +41,6 @@ from castsmith.ir.rewriting import Replacement, apply_replacement
 from castsmith.ir.targets import Target
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes
-from castsmith.light_dataclass import light_dataclass
 from castsmith.lowering.builder import Builder, computed_in, new_constants
 from castsmith.lowering.encodings import Encoding, inferred_declared, mentioned_types, retyped_attributes
 from castsmith.lowering.float8 import (
@@ -138,7 +138,7 @@ _HOLDERS = operators(lambda row: row.moves in (Moves.FLOW, Moves.PACK, Moves.UNP
 Rule = Callable[[onnx_ir.Node, Target, Types, int], Replacement | Refusal | None]
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class WidenFloats(SessionPass):
     """Compute operators on float16 or bfloat16 in float if the target has no kernel for them.
 

@@ -13,6 +13,7 @@ and else
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir
@@ -26,7 +27,6 @@ from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.rewriting import Replacement, apply_replacement
 from castsmith.ir.targets import Target, operands_of_several_types
 from castsmith.ir.text import site_of
-from castsmith.light_dataclass import light_dataclass
 from castsmith.lowering.builder import computed_in
 from castsmith.lowering.encodings import inferred_declared
 from castsmith.lowering.float8 import Types
@@ -39,7 +39,7 @@ from castsmith.numerics.types import type_name
 _CANDIDATES = (DataType.FLOAT16, DataType.BFLOAT16, DataType.FLOAT)
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class UnifyOperands(SessionPass):
     """Cast the operands of a node to one type where the target requires that.
 

@@ -6,11 +6,11 @@ CastLike has the same types and tables at the opsets it shares with Cast: it has
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 from onnx_ir import DataType
 
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.arguments import text, whole_number
 from castsmith.numerics.errors import CastError, ElementTypeError
 from castsmith.numerics.types import ELEMENT_TYPES, Kind, Specials, element_type, type_name
@@ -29,7 +29,7 @@ FIRST_OPSET: dict[DataType, int] = {
 _FNUZ_INFINITY_SATURATES_FROM = 24
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Policy:
     """The settings of a conversion; those that the target type ignores have their default values."""
 

@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from typing import cast
 
 from onnx_ir import DataType
 
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.errors import PromotionError, present
 from castsmith.numerics.extensions import PROMOTIONS, extension
 from castsmith.numerics.promotion.rules import PromotionFile, Rank, is_promotion_file, promotion_file
@@ -31,7 +31,7 @@ from castsmith.numerics.types import element_type, parse_type, type_name
 STAR = "float*"
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Library:
     """The rows of one library.
 

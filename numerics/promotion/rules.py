@@ -18,13 +18,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
 from onnx_ir import DataType
 
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.arguments import flag, text
 from castsmith.numerics.errors import PromotionError, did_you_mean
 from castsmith.numerics.extensions import PROMOTIONS, extension, extensions
@@ -36,7 +36,7 @@ _TYPES = ("u64_integer_promotion_target", "weak_integer", "weak_float")
 _KNOWN = {"name", "description", "library", "above", *_FLAGS, *_TYPES}
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class PromotionFile:
     """The content of a preset's file.
 
@@ -140,7 +140,7 @@ Rank = int | None
 """The number of dimensions; None if unknown."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class PromotionRules:
     """The attributes of ConvertPromoteTypes with its defaults, and two options of Castsmith.
 

@@ -6,12 +6,11 @@ Source: the schemas of both operators at opsets 10, 13, 19, 21, 23, 24, 25 and 2
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import dataclass, fields
 
 import numpy.typing as npt
 from onnx_ir import DataType
 
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.arguments import whole_number
 from castsmith.numerics.cast import NEWEST_OPSET, Array, elements_of
 from castsmith.numerics.errors import ElementTypeError, QuantizeError
@@ -52,7 +51,7 @@ PRECISIONS = (DataType.FLOAT16, DataType.BFLOAT16, DataType.FLOAT, DataType.DOUB
 """Types in which a division can be carried out; the schema leaves the values of `precision` open."""
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Settings:
     """The opset and the attributes of a QuantizeLinear or DequantizeLinear, with the defaults of the schema.
 
@@ -118,7 +117,7 @@ def division_type(x: DataType, scale: DataType, precision: DataType | None) -> D
     return DataType.DOUBLE if scale is DataType.INT32 else DataType.FLOAT
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Operands:
     """The operands of one node, checked, and the types that follow from them.
 

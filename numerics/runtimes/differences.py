@@ -6,15 +6,14 @@ Each row is checked against the installed runtime, and every departure of `cast_
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from onnx_ir import DataType
 
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.types import ELEMENT_TYPES, FLOAT8_TYPES, Kind
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Difference:
     """A departure: `value` of the first of `sources`, cast to the first of `targets`, gives `result`, not `schema`.
 

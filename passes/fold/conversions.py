@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Protocol
 
 import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics import quantize, runtimes
 from castsmith.numerics.cast import Array, bit_cast, cast
 from castsmith.numerics.status import Definedness, Finding, cast_status, status_reason
@@ -37,7 +36,7 @@ class Conversion(Protocol):
         ...
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class CastTo:
     """Cast, CastLike, and either output of ConvertPromoteTypes."""
 
@@ -71,7 +70,7 @@ class CastTo:
         return f"{kinds} of a constant, every element as opset {self.opset} defines it"
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class BitCastTo:
     """BitCast: other values, the same bits."""
 
@@ -98,7 +97,7 @@ class BitCastTo:
         return f"the bits of a constant, read as {type_name(self.to)} and not as {type_name(types[0])}"
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class TruncOf:
     """QONNX Trunc. `names` are the parameters of `castsmith.numerics.trunc.trunc` for its operands."""
 
@@ -129,7 +128,7 @@ Reading = tuple[Conversion, tuple[onnx_ir.Value, ...]]
 """A conversion and the values that it converts."""
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class QuantizeTo:
     """QuantizeLinear of x, scale and, if present, the zero point.
 
@@ -156,7 +155,7 @@ class QuantizeTo:
         return f"{type_name(types[0])} constant, quantized as opset {self.opset} defines it"
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class DequantizeTo:
     """DequantizeLinear of x, scale and, if present, the zero point.
 

@@ -7,12 +7,12 @@ Each rule takes a node and the shapes of its operands and returns the move for e
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from math import prod
 
 import onnx_ir
 
-from castsmith.light_dataclass import light_dataclass
 from castsmith.passes.fold.moves import Dims, Move, Way
 
 # Axes and shapes in the convention of the operators that move elements.
@@ -53,7 +53,7 @@ def spread(shape: Dims, wanted: Dims) -> Dims | None:
     return None if any(dim < 0 for dim in (*wanted, *dims)) else tuple(dims)
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Operands:
     """The operands of a node: their shapes, and the integers in those that are parameters."""
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.cast import Array
 
 Dims = tuple[int, ...]
@@ -30,7 +30,7 @@ class Way(enum.Enum):
     GATHER = "picked along the axis `detail[0][0]` by the indices, which are the second operand"
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Move:
     """One move; equal moves compare equal."""
 

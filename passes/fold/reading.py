@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import onnx_ir
 from onnx_ir import DataType
@@ -22,7 +23,6 @@ from castsmith.ir.ops import (
     read_trunc,
     trunc_operands,
 )
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics import promotion
 from castsmith.passes.fold.conversions import BitCastTo, CastTo, Reading, TruncOf, read_quantize
 from castsmith.passes.fold.values import Constants
@@ -32,7 +32,7 @@ CONVERTING = CONVERSIONS | {"Trunc"}
 Scope = onnx_ir.Graph | onnx_ir.Function
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Reader:
     """Reads nodes of one model. `undecided`: functions, and graphs in them, whose types differ from call to call."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 import onnx_ir
 from onnx_ir import DataType
@@ -23,7 +23,6 @@ from castsmith.ir.rewriting import Replacement, lacking_identity
 from castsmith.ir.targets import Target, takes_identity
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import graph_of
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.cast import Array
 from castsmith.numerics.errors import CastsmithError, present
 from castsmith.numerics.status import Definedness, Finding
@@ -37,7 +36,7 @@ NAME = "fold-constants"
 UNDEFINED = "fold-undefined"
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Derivation:
     """One output: its constant and derivation. `stands`: an existing value that can be used instead."""
 
@@ -47,7 +46,7 @@ class Derivation:
     stands: onnx_ir.Value | None
 
 
-@light_dataclass
+@dataclass
 class Folding:
     """One run over a model: the known constants, and the bytes of tensor data added so far."""
 

@@ -19,6 +19,8 @@ becomes
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import onnx_ir
 
 from castsmith.ir.constants import constant_tensor
@@ -32,7 +34,6 @@ from castsmith.ir.rewriting import Replacement, apply_replacement
 from castsmith.ir.targets import Target
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_tensors
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.status import Definedness
 from castsmith.passes.fold.reading import CONVERTING, Reader, may_convert
@@ -62,7 +63,7 @@ _SCRATCH = 1 << 20
 """Bytes that an intermediate array may take beyond those of the model's constants and the budget."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class FoldConstants(SessionPass):
     """Fold conversions of constants.
 

@@ -10,7 +10,7 @@ A tensor is seen as its sizes before, along and after the axis. A run is a stret
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 
@@ -19,7 +19,6 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.io import computed, in_threads, is_large, piece_elements, pieces, regrouped, streamed
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.cast import Array, policy_for
 from castsmith.numerics.quantize import folded_shape, is_scalar, require_shapes
 from castsmith.numerics.status import Finding, rules_for
@@ -28,7 +27,7 @@ from castsmith.passes.fold.moves import Dims
 from castsmith.passes.fold.values import Known
 
 
-@light_dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Run:
     """Elements of `shape`, with their scales and zero points in the form that the operators expect along `axis`."""
 
@@ -99,7 +98,7 @@ _Judged = tuple[Dims, Finding | None]
 """The shape of a stretch of elements, and the first of the worst status in it."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Streamed:
     """A conversion of a large tensor: the result of `Conversion.finding`, and the tensor that it gives."""
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.cast import Array
 from castsmith.numerics.errors import CastsmithError
 from castsmith.passes.fold.conversions import CastTo, Reading
@@ -22,7 +21,7 @@ _SMALL = 1 << 12
 """Bytes up to which a constant is small."""
 
 
-@light_dataclass
+@dataclass
 class Together:
     """The Casts of small constants, read and computed before any of them is folded.
 

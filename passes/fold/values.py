@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import ceil, prod
 from typing import TypeVar
@@ -20,7 +20,6 @@ from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops import opset_of
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.cast import Array
 from castsmith.numerics.errors import present
 from castsmith.numerics.types import element_bytes
@@ -45,7 +44,7 @@ class FoldError(Exception):
     """A constant that cannot be computed; the text is the reason."""
 
 
-@light_dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class Known:
     """A constant: its type and shape, and the innermost graph that it is derived from."""
 
@@ -68,7 +67,7 @@ def bytes_of(dtype: DataType, shape: Dims) -> int:
     return ceil(prod(shape) * element_bytes(dtype))
 
 
-@light_dataclass
+@dataclass
 class Constants:
     """The constants of a model, found on demand.
 

@@ -8,13 +8,12 @@ value of its source is not a step: moving it would change its result in a runtim
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache
 
 from onnx_ir import DataType
 
 from castsmith.ir.ops import CastNode, chain_verdict
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.critical import critical_values
 from castsmith.numerics.errors import CastError, ElementTypeError
 from castsmith.numerics.status import cast_status
@@ -33,7 +32,7 @@ def type_of(chain: Chain) -> DataType:
     return chain[-1].target
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Casting:
     """The casts that may be placed: one to each type, with the settings of the region's own casts to it."""
 

@@ -17,12 +17,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from typing import cast
 
 from onnx_ir import DataType
 
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.types import Kind, element_type
 from castsmith.passes.place.chains import Casting, Chain, start, type_of
@@ -36,7 +36,7 @@ class Mode(enum.Enum):
     BEFORE = enum.auto()
 
 
-@light_dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Choice:
     """The type that a node moves, and its relation to the elements that it moved before. Made by `choice_of`."""
 
@@ -57,7 +57,7 @@ Wish = tuple[tuple[DataType, ...], Choice | None]
 """A demand on a root: the path of types, and the choice of the node whose input it is; None outside the region."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Plan:
     """A plan for one root.
 
@@ -71,7 +71,7 @@ class Plan:
     unit: float
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Offer:
     """The chains that a root can give under one choice of its own.
 

@@ -19,7 +19,7 @@ becomes
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import onnx_ir
@@ -33,7 +33,6 @@ from castsmith.ir.records import NodeItem, Rewrite, Site
 from castsmith.ir.rewriting import become_output, name_node
 from castsmith.ir.targets import Target, takes_operator, takes_type
 from castsmith.ir.text import node_items, site_of
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.cast import cast, policy_for
 from castsmith.numerics.errors import present
 from castsmith.numerics.types import type_name
@@ -46,7 +45,7 @@ from castsmith.passes.simplify import cast_before
 NAME = "place-casts"
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Flow:
     """Facts that a rewrite of a joint needs, and changes."""
 
@@ -114,7 +113,7 @@ _MOST_VALUES = 64
 """Largest number of values that change their type together."""
 
 
-@light_dataclass
+@dataclass
 class _Area:
     """Values of one type that moves and joints make of each other, and where they come from.
 

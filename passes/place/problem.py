@@ -11,13 +11,12 @@ so a choice is valid if every input can be made, by at most two casts, from the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.light_dataclass import light_dataclass
 from castsmith.passes.place.chains import Casting, Chain, type_of
 from castsmith.passes.place.choices import Choice, Mode, Plan, choice_of, good_plans
 
@@ -38,7 +37,7 @@ _PROHIBITIVE = 1 << 40
 _TIME, _CAST, _CHANGE = 1 << 24, 1 << 12, 1
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class MovingNode:
     """A node that moves elements, with its choices and the bytes that it moves at one byte per element.
 
@@ -51,7 +50,7 @@ class MovingNode:
     elements: int
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Demand:
     """A user of a value that casts `path` make of a root: input `index` of a node, or an output of the graph.
 
@@ -70,7 +69,7 @@ class Demand:
         return self.path[-1] if self.path else type_of(root.history)
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Root:
     """A value of the region that no cast makes, with the facts about its elements and its users.
 
@@ -87,7 +86,7 @@ class Root:
     price: int = 1
 
 
-@light_dataclass
+@dataclass
 class Problem:
     """A region: its moves, its roots, the casts that may be placed, and its present cost.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import onnx_ir
@@ -15,7 +15,6 @@ from castsmith.ir.inference import Inference, Ranges
 from castsmith.ir.naming import Namer
 from castsmith.ir.ops import CastNode, opset_of
 from castsmith.ir.targets import Target, takes_type
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.cast import cast, policy_for
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import present
@@ -46,7 +45,7 @@ _IN_A_ROW = 64
 """Largest number of casts in a row that is analysed: with more, more than two change values."""
 
 
-@light_dataclass
+@dataclass
 class Region:
     """Nodes that are connected by the elements they move: all in the order of the graph, and the casts among them."""
 

@@ -17,7 +17,7 @@ becomes
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import onnx_ir
 
@@ -30,7 +30,6 @@ from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.targets import Target
 from castsmith.ir.text import node_items, site_of
 from castsmith.ir.walks import subgraphs_of
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.passes.place.chains import Casting, Castings
 from castsmith.passes.place.choices import Choice
@@ -46,7 +45,7 @@ _ROUNDS = 8
 """Largest number of rounds: a cast moved out of a branch may move on, and release the next; each round saves casts."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class PlaceCasts(SessionPass):
     """Move casts across moves of elements to where they cost least.
 
@@ -94,7 +93,7 @@ class PlaceCasts(SessionPass):
         return RewriteResult(model, bool(records.rewrites), records)
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class _Work:
     """Facts about the model while its graphs are rewritten."""
 

@@ -8,7 +8,7 @@ All of them have one type.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from math import prod
 
 import onnx_ir
@@ -18,11 +18,10 @@ from castsmith.ir.ops import (
     FLOW,
     opset_of,
 )
-from castsmith.light_dataclass import light_dataclass
 from castsmith.passes.shapes import Dims, Poly, Shapes, Symbol
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Source:
     """The place of a joined value: output `index` of a subgraph, or input `index` of the node."""
 
@@ -43,7 +42,7 @@ class Source:
             self.place.replace_input_with(self.index, value)
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Joint:
     """One place where values are joined. `inside`: the input of the body for a state; `body`: its graph."""
 
@@ -83,7 +82,7 @@ _MOST = 1 << 40
 """Largest number of elements of an array; larger sizes count as this one."""
 
 
-@light_dataclass
+@dataclass
 class Sizes:
     """Element counts: exact products of dimensions, where a symbol has its given size or the default one.
 

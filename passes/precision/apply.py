@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import Enum
 
 import numpy as np
@@ -17,7 +17,6 @@ from castsmith.ir.ops import CASTS, cast_node, opset_of, set_element_type
 from castsmith.ir.records import Effect, NodeItem, Records, Rewrite, Site, ValueItem
 from castsmith.ir.rewriting import name_node, place_constant
 from castsmith.ir.text import constant_item, node_item, node_items, site_of, value_item
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.errors import present
 from castsmith.numerics.types import type_name
 from castsmith.passes.precision.constants import Fate, limits, rounded
@@ -34,7 +33,7 @@ _IMPORTED = 13
 """The standard opset that is imported for casts if a model imports no standard opset."""
 
 
-@light_dataclass
+@dataclass
 class Change:
     """One conversion of a model in progress."""
 

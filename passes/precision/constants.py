@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -12,7 +13,6 @@ from numpy.typing import NDArray
 from onnx_ir import DataType
 
 from castsmith.ir.io import computed, in_threads, is_large, is_stored, pieces
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.cast import cast
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.types import element_type, type_name
@@ -33,7 +33,7 @@ _CACHED = 1 << 16
 """Elements that are counted at a time."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Limits:
     """The numbers at which the effect of rounding to a type changes, as double.
 
@@ -60,7 +60,7 @@ def limits(to: DataType) -> Limits:
     return Limits(float(row.max) + step / 2, quantum / 2, 2.0**row.min_exponent, -float(row.max))
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Fate:
     """The effects of rounding on the elements of a constant.
 
@@ -99,7 +99,7 @@ class Fate:
         return self.masks > 0 and self.overflow <= self.masks and self.plain
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Carried:
     """Facts about a value computed from constants.
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from castsmith.light_dataclass import light_dataclass
 from castsmith.passes.min_cut import source_side
 
 KEPT, CONVERTED = 0, 1
@@ -19,7 +18,7 @@ KEPT, CONVERTED = 0, 1
 INFINITE = float("inf")
 
 
-@light_dataclass
+@dataclass
 class Costs:
     """Costs of sides and pairs; pays[a, b] is the cost if `a` is converted and `b` is not."""
 

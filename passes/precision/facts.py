@@ -6,7 +6,7 @@ A constant that does not fit the precision, or holds mask values, counts for all
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 import onnx_ir
 from onnx_ir import DataType
@@ -14,7 +14,6 @@ from onnx_ir import DataType
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.inference import Inference
 from castsmith.ir.ops import DEFAULT_DOMAINS, Answer, Moves, traits_of
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.embedding import embeds
 from castsmith.passes.precision.constants import NOTHING, Carried, Fate, Fates, unfit
 from castsmith.passes.precision.operators import BOUNDS, MASK_PASSES
@@ -28,7 +27,7 @@ _FOLLOWED = frozenset(
 """Moves of elements whose results are still constants."""
 
 
-@light_dataclass
+@dataclass
 class Facts:
     """Types and constants of a model before its conversion, found on demand.
 

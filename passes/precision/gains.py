@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass
 
 import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.ops import Moves, traits_of
-from castsmith.light_dataclass import light_dataclass
 from castsmith.passes.place import LAUNCH_BYTES, Sizes
 from castsmith.passes.precision.cut import CONVERTED, KEPT
 from castsmith.passes.precision.ports import ANYTHING, Aim, Ports, Use
@@ -21,7 +21,7 @@ _PREFERENCE = 0.5
 """Cost of converting a node that follows its neighbours: of two equal choices it stays in float."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Gains:
     """Gains and costs in a model.
 

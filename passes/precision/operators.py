@@ -9,12 +9,12 @@ in float by itself.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.ops import CONTRIB_DOMAIN, DEFAULT_DOMAINS
-from castsmith.light_dataclass import light_dataclass
 
 _EXPONENTIAL = "its results span more orders of magnitude than 16 bits hold"
 _SUM = "it adds up many elements, and small ones are lost in a large sum"
@@ -73,7 +73,7 @@ IN_FLOAT_INSIDE: dict[str, tuple[str, int]] = {
 """Operators with an attribute that makes them compute sensitive steps in float, and its default, 0 for none."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Place:
     """The facts that decide if a node is sensitive: its opset, and the sizes of the axes of a value."""
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from fnmatch import translate
 from functools import cached_property
 
 import onnx_ir
 
 from castsmith.ir.bounds import Bound
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.errors import OptionError, did_you_mean
 
 _KINDS = ("op", "name", "path")
@@ -25,7 +25,7 @@ _SCOPES = ("pkg.torch.onnx.name_scopes", "namespace", "pkg.torch.onnx.namespace"
 """Metadata of a node in which exporters store its modules."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Pattern:
     """A pattern of nodes.
 
@@ -68,7 +68,7 @@ class Pattern:
         return 0 < len(wanted) <= len(path) and all(step.match(here) for step, here in zip(wanted, path, strict=False))
 
 
-@light_dataclass
+@dataclass
 class Wishes:
     """The requests of the caller.
 

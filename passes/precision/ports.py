@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import onnx_ir
 from onnx_ir import DataType
@@ -26,7 +27,6 @@ from castsmith.ir.ops import (
 )
 from castsmith.ir.targets import Target
 from castsmith.ir.walks import graphs_in
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.types import type_name
 
 Scope = onnx_ir.Graph | onnx_ir.Function
@@ -41,7 +41,7 @@ _FOLLOW_INPUT = operators(lambda row: row.typed_by_input)
 _HOLDERS = (Moves.PACK, Moves.UNPACK)
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Aim:
     """The precision, the types that become it, and the target.
 
@@ -56,7 +56,7 @@ class Aim:
     target: Target | None
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Ports:
     """The changeable parts of a node.
 
@@ -80,7 +80,7 @@ class Ports:
         return bool(self.follows or self.gives)
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Use:
     """A user of a value: input `index` of a node, or output `index` of a graph or function."""
 

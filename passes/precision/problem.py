@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import onnx_ir
@@ -26,7 +26,6 @@ from castsmith.ir.ops import (
     opset_of,
 )
 from castsmith.ir.walks import all_nodes, graph_of, graphs_in, nodes_of, subgraphs_of
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import present
 from castsmith.numerics.types import type_name
@@ -44,7 +43,7 @@ _WISH = 1e12
 """Cost of not converting a sequence whose conversion was requested: more than any cast."""
 
 
-@light_dataclass
+@dataclass
 class Problem:
     """The variables of a model, producers and users, and the cost of each choice."""
 

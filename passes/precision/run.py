@@ -16,7 +16,7 @@ becomes
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 import onnx_ir
@@ -32,7 +32,6 @@ from castsmith.ir.rewrite_pass import RewritePass
 from castsmith.ir.targets import DEFAULT_TARGET, Target, as_target, load_target
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, all_values, holders, imports_by_scope
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.errors import CastsmithError, OptionError, did_you_mean
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import TypeLike, parse_type, type_name
@@ -56,7 +55,7 @@ SOURCES: dict[DataType, frozenset[DataType]] = {
 """The supported precisions, and the types that are converted to each."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Precision:
     """The type that a node computes in, the reason, and the number of its region, 0 if it is not converted.
 
@@ -70,7 +69,7 @@ class Precision:
     result: str = ""
 
 
-@light_dataclass
+@dataclass
 class PrecisionResult(RewriteResult):
     """A RewriteResult with the precision of every node that computes with floating-point numbers."""
 
@@ -97,7 +96,7 @@ def _any(_: str, value: object) -> object:
     return value
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class ConvertPrecision(RewritePass):
     """Convert the nodes of a model to another floating-point precision.
 

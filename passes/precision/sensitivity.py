@@ -9,7 +9,7 @@ result, unless its bounds show that it fits or its users absorb the overflow.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 import onnx_ir
@@ -18,7 +18,6 @@ from onnx_ir import DataType
 from castsmith.ir.bounds import Bound
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops import DEFAULT_DOMAINS, Moves, traits_of
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.types import type_name
 from castsmith.passes.precision.constants import Fate, limits
 from castsmith.passes.precision.operators import (
@@ -48,7 +47,7 @@ _MOST_STEPS = 8
 _MOVING = frozenset({Moves.KEEP, Moves.PERMUTE, Moves.SELECT, Moves.SPLIT, Moves.REPEAT})
 
 
-@light_dataclass
+@dataclass
 class Sensitivity:
     """The sensitive nodes of one conversion, judged one after the other in the order of the graph.
 

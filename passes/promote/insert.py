@@ -20,6 +20,7 @@ becomes
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
+from dataclasses import dataclass
 
 import onnx_ir
 from onnx_ir import DataType
@@ -33,7 +34,6 @@ from castsmith.ir.rewriting import Replacement
 from castsmith.ir.text import Types, node_item, site_of
 from castsmith.ir.validation import require_order
 from castsmith.ir.walks import all_nodes, graph_of, nodes_of
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import type_name
 from castsmith.passes.promote.declared import convert_joined_output, follow_types
@@ -88,7 +88,7 @@ def _call(pass_name: str, node: onnx_ir.Node, identifier: onnx_ir.OperatorIdenti
 NAME = "insert-promote-types"
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class InsertPromoteTypes(SessionPass):
     """Make the promotion that mixed operands imply explicit.
 

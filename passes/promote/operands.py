@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import onnx_ir
 from onnx_ir import DataType
@@ -23,14 +23,13 @@ from castsmith.ir.ops import (
 from castsmith.ir.records import Diagnostic, Effect, Item, NodeItem, Records, Refusal, Rewrite, Severity
 from castsmith.ir.rewriting import Replacement, apply_replacement
 from castsmith.ir.text import located, node_item, node_items, operands_text, site_of
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import present
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import type_name
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Work:
     """Facts that the repair of a node needs."""
 

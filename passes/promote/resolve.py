@@ -11,6 +11,8 @@ becomes
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import onnx_ir
 from onnx_ir import DataType
 
@@ -20,7 +22,6 @@ from castsmith.ir.records import Refusal, RewriteResult
 from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.rewriting import Replacement, run_rules
 from castsmith.ir.text import site_of
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.errors import present
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import type_name
@@ -30,7 +31,7 @@ NAME = "resolve-promote-types"
 Scope = onnx_ir.Graph | onnx_ir.Function
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class ResolvePromoteTypes(SessionPass):
     """Replace each ConvertPromoteTypes by the equivalent Casts; a graph shares one Cast of a value to a type."""
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.inference import Inference, Ranges, Session
 from castsmith.ir.ops import DEFAULT_DOMAINS
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.types import Kind, element_type
 from castsmith.passes.shapes.contents import FOLLOWED
 from castsmith.passes.shapes.run import learned, may_find_something
@@ -15,7 +16,7 @@ from castsmith.passes.shapes.symbols import Element, high_of, low_of
 from castsmith.passes.shapes.walk import Shapes
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class ShapeBounds:
     """The bounds that the symbols of shapes have."""
 

@@ -7,7 +7,7 @@ Arrays hold Python ints (bool as 0 or 1), exact Fractions, Polys and UNKNOWN (`c
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -16,7 +16,6 @@ import onnx_ir
 from numpy.typing import NDArray
 from onnx_ir import DataType
 
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.types import Kind, element_type
 from castsmith.passes.shapes.symbols import UNKNOWN, Element, Poly, Unknown, high_of, low_of, symbol
 
@@ -34,7 +33,7 @@ _FLOATS = 64
 _PLAIN_FLOATS = (DataType.FLOAT, DataType.DOUBLE, DataType.FLOAT16, DataType.BFLOAT16)
 
 
-@light_dataclass
+@dataclass
 class Derived:
     """Symbols for derived quantities: the same for the same operands."""
 
@@ -61,7 +60,7 @@ class Derived:
         return made
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Operation:
     """A node, with the facts about its inputs.
 

@@ -20,7 +20,7 @@ becomes
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
@@ -39,7 +39,6 @@ from castsmith.ir.survey import Survey
 from castsmith.ir.targets import Target
 from castsmith.ir.text import site_of
 from castsmith.ir.walks import graph_of, graphs_in
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.errors import present
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import type_name
@@ -59,7 +58,7 @@ _LEARNING = 4
 """Rounds of inference with the facts that the uses of dimensions give."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class FoldShapes(SessionPass):
     """Fold arithmetic on shapes and small integers.
 
@@ -151,7 +150,7 @@ def learned(shapes: Shapes, nodes: Iterable[onnx_ir.Node]) -> Shapes:
 _Made = tuple[object, DataType, tuple[int, ...], bytes]
 
 
-@light_dataclass
+@dataclass
 class _Folding:
     """One run over a model."""
 

@@ -8,18 +8,17 @@ UNKNOWN.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
 from typing import Any, Union
-
-from castsmith.light_dataclass import light_dataclass
 
 _TERMS = 12
 _DEGREE = 8
 """The limits of a Poly; a larger one is UNKNOWN."""
 
 
-@light_dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Symbol:
     """An unknown number: a dimension, or a quantity derived from one. Symbols compare by identity.
 

@@ -9,7 +9,7 @@ all of them are ignored.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import onnx_ir
 from onnx_ir import DataType
@@ -18,7 +18,6 @@ from castsmith.ir.constants import constant_tensor
 from castsmith.ir.inference import Inference
 from castsmith.ir.ops import DEFAULT_DOMAINS, FLOW, opset_of
 from castsmith.ir.walks import Scope, graph_of, graphs_in, sources_first
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.types import element_type
 from castsmith.passes.shapes.contents import FOLLOWED, contents_of
 from castsmith.passes.shapes.dims import Names, dims_of
@@ -26,7 +25,7 @@ from castsmith.passes.shapes.elements import Content, Derived, Dims, Operation, 
 from castsmith.passes.shapes.symbols import Element, Poly, Symbol, Unknown, symbol
 
 
-@light_dataclass
+@dataclass
 class Shapes:
     """Shapes of a model, and the elements that are computed from them.
 

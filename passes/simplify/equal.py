@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -27,7 +27,6 @@ from castsmith.ir.constants import constant_tensor, use_count
 from castsmith.ir.ops import CASTS, DEFAULT_DOMAINS, LINEAR, opset_of, traits_of
 from castsmith.ir.rewriting import Replacement
 from castsmith.ir.walks import Scope
-from castsmith.light_dataclass import light_dataclass
 
 MERGE_EQUAL = "merge-equal-nodes"
 
@@ -48,7 +47,7 @@ def _before(casts: Iterable[onnx_ir.Node]) -> set[onnx_ir.Node]:
     return found
 
 
-@light_dataclass
+@dataclass
 class EqualNodes:
     """The nodes visited by a walk in the order of the graph.
 

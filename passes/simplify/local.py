@@ -11,7 +11,7 @@ Exact where the standard fixes the cast of the value. Kept where no runtime fill
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 import onnx_ir
@@ -28,7 +28,6 @@ from castsmith.ir.ops import (
 )
 from castsmith.ir.rewriting import Replacement
 from castsmith.ir.targets import Target, takes_operator
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.cast import Policy, cast, policy_for
 from castsmith.numerics.status import cast_status
 from castsmith.numerics.types import Kind, element_type, type_name
@@ -39,7 +38,7 @@ Scope = onnx_ir.Graph | onnx_ir.Function
 _Key = tuple[onnx_ir.Value, DataType, Policy]
 
 
-@light_dataclass
+@dataclass
 class CastTable:
     """The Casts visited by a walk in the order of the graph; settings that the target type ignores do not count."""
 

@@ -15,7 +15,7 @@ becomes
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import cast
 
@@ -44,7 +44,6 @@ from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.rewriting import Replacement, lacking_identity, run_rules
 from castsmith.ir.targets import Target
 from castsmith.ir.text import site_of
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.errors import CastError, ElementTypeError
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import type_name
@@ -60,7 +59,7 @@ NAME = "simplify-casts"
 _OPERATORS = SEEING_THROUGH | CASTS
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class SimplifyCasts(SessionPass):
     """Remove casts without effect, collapse exact chains, and merge equal casts; CastLike becomes Cast.
 
@@ -123,7 +122,7 @@ def _merged(text: str, model: onnx_ir.Model) -> Rewrite:
     return Rewrite(NAME, "merge-duplicate-casts", Site(model.graph.name or ""), text, "", reason)
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class _Facts:
     """Facts about the model; `origins` caches results, so that a long chain is not followed twice."""
 
@@ -136,7 +135,7 @@ class _Facts:
     )
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class _Origin:
     """The earliest value from which one cast equals a chain of casts.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from math import prod
 
 import onnx_ir
@@ -16,13 +17,12 @@ from castsmith.ir.ops import (
     read_cast,
 )
 from castsmith.ir.rewriting import Replacement
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.errors import present
 from castsmith.numerics.types import element_bytes
 from castsmith.passes.simplify.see_through import SHAPE_ONLY
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Savings:
     """Counts bytes by the declared shapes; an unknown dimension or shape counts as `default` or as `named`."""
 

@@ -9,6 +9,7 @@ becomes
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,6 @@ from castsmith.ir.records import Refusal
 from castsmith.ir.rewriting import Replacement
 from castsmith.ir.targets import Target, takes_type
 from castsmith.ir.text import site_of
-from castsmith.light_dataclass import light_dataclass
 from castsmith.numerics.cast import cast
 from castsmith.numerics.critical import critical_values
 from castsmith.numerics.embedding import embeds
@@ -183,7 +183,7 @@ SEEING_THROUGH = _BLIND | INDICES.keys() | COMPARISONS
 """The operators of a rule."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Bypass:
     """The rule: it rewires a node to the values before the casts on which it does not depend.
 
