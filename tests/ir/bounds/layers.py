@@ -360,7 +360,8 @@ def integer_product(case: Case) -> None:
         case.reference = False
     shape, weights = ((2, 3, 5), (4, 3, 2)) if conv else ((2, 5), (5, 4))
     kind = case.pick(np.int8, np.uint8)
-    least, most = np.iinfo(kind).min, np.iinfo(kind).max
+    # Signed weights of 7 bits: without VNNI, the kernels of ONNX Runtime saturate sums of two products to int16.
+    least, most = (-64, 63) if kind is np.int8 else (0, 255)
     q = case.node("DynamicQuantizeLinear", case.x(*shape), count=3)
     w = case.constant(case.rng.integers(least, most + 1, weights).astype(kind))
     zero = [case.constant(np.array(case.rng.integers(least, most + 1)).astype(kind))] if case.coin() else []
