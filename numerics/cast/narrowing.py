@@ -287,6 +287,8 @@ def narrow_integers(out: Array, values: Array, row: ElementType, policy: Policy,
     """
     if values.size < SMALL:
         return narrow_into(out, values, row, policy, work)
+    if values.dtype.kind == "u" and np.maximum.reduce(values) >= SMALL:  # the sum below wraps
+        return narrow_into(out, values, row, policy, work)
     unsigned = np.dtype(f"u{values.itemsize}")
     index = work.words("index", (values.size * values.itemsize // 4,)).view(unsigned)
     np.add(values.view(unsigned), unsigned.type(SMALL), out=index)

@@ -16,8 +16,9 @@ from onnx_ir import DataType
 
 from castsmith.numerics.cast.convert import CHUNK, cast
 from castsmith.numerics.cast.settings import FIRST_OPSET, NEWEST_OPSET
+from castsmith.numerics.critical import critical_values
 from castsmith.numerics.errors import CastError, ElementTypeError
-from castsmith.numerics.types import type_name
+from castsmith.numerics.types import NUMERIC_TYPES, type_name
 from tests.numerics import oracle
 from tests.sampling import check_all
 
@@ -161,3 +162,20 @@ def test_the_type_may_be_a_dtype_or_a_scalar_class():
     assert cast([1.5], np.float16).dtype == np.float16
     with pytest.raises(ElementTypeError, match="write float32 or float64"):
         cast([1.5], float)  # pyright: ignore[reportArgumentType]
+
+
+_FEW, _MANY = 500, 5000
+
+
+def require_same_in_many(source: DataType, target: DataType) -> None:
+    """Large arrays are converted by other steps than small ones, if none of their numbers is out of the ordinary."""
+    numbers = critical_values(source, target)
+    small = np.sort(numbers.astype(np.float64)).astype(source.numpy())[:: max(1, len(numbers) // _FEW)]
+    ends = [np.concatenate([np.arange(2).astype(source.numpy()), numbers[at : at + 1]]) for at in (0, -1)]
+    for few in (small[:_FEW], *ends):
+        assert bits(cast(np.resize(few, _MANY), target)[: len(few)]) == bits(cast(few, target))
+
+
+def test_a_large_array_is_converted_like_a_small_one() -> None:
+    with np.errstate(all="ignore"):
+        check_all(require_same_in_many, itertools.product(NUMERIC_TYPES, repeat=2))
