@@ -11,7 +11,7 @@ from onnx_ir import AttributeType, DataType
 
 from castsmith.ir.errors import ModelError
 from castsmith.ir.ops import CONVERSIONS, DEFAULT_DOMAINS, Moves, op_formals, operators
-from castsmith.ir.walks import bytes_of_tensor, graph_of, tensor_of
+from castsmith.ir.walks import bytes_of_tensor, tensor_of
 from castsmith.numerics.cast import cast
 from castsmith.numerics.errors import present
 from castsmith.numerics.status import cast_status
@@ -103,11 +103,11 @@ def drop_if_unused(value: onnx_ir.Value) -> None:
     values = [value]
     while values:
         value = values.pop()
-        if use_count(value) or value.is_graph_output() or value.is_graph_input():
+        if value.is_graph_output() or value.is_graph_input():
             continue
         if value.is_initializer():
             graph = value.graph
-            if isinstance(graph, onnx_ir.Graph):
+            if isinstance(graph, onnx_ir.Graph) and not use_count(value):
                 del graph.initializers[value.name or ""]
             continue
         node = value.producer()
@@ -115,21 +115,7 @@ def drop_if_unused(value: onnx_ir.Value) -> None:
             continue
         if not _is_read(node):
             values += [operand for operand in node.inputs if operand is not None]
-            remove_unused(node)
-
-
-def remove_unused(node: onnx_ir.Node) -> None:
-    """Remove a node from its graph, as onnx_ir does with `safe`, which copies the inputs once for each of them."""
-    graph = node.graph
-    if graph is None or node.device_configurations or _is_read(node):
-        graph_of(node).remove(node, safe=True)
-        return
-    for index, value in enumerate(node.inputs):
-        if value is not None:
-            value._remove_usage(node, index)  # pyright: ignore[reportPrivateUsage]
-    node._inputs = (None,) * len(node.inputs)  # pyright: ignore[reportPrivateUsage]
-    node.graph = None
-    graph._nodes.remove(node)  # pyright: ignore[reportPrivateUsage]
+            node.graph.remove(node, safe=True)
 
 
 def growth_reason(growth: int, largest: int, left: int) -> str:
@@ -180,8 +166,7 @@ def _is_read(node: onnx_ir.Node) -> bool:
 
 def use_count(value: onnx_ir.Value) -> int:
     """Return the number of node inputs that the value is."""
-    # uses() copies all of them, which is quadratic where a constant with many uses loses one after the other.
-    return len(value._uses)  # pyright: ignore[reportPrivateUsage]
+    return len(value.uses())
 
 
 def _removable(node: onnx_ir.Node) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import onnx_ir
 
-from castsmith.ir.constants import constant_nodes, drop_if_unused, remove_unused
+from castsmith.ir.constants import constant_nodes, drop_if_unused
 from castsmith.ir.inference import Inference, Session
 from castsmith.ir.naming import Namer
 from castsmith.ir.records import Effect, Records, Refusal, Rewrite, RewriteResult
@@ -137,35 +137,10 @@ def detach(nodes: Iterable[onnx_ir.Node]) -> None:
             node.replace_input_with(index, None)
 
 
-def _replace_uses(old: onnx_ir.Value, new: onnx_ir.Value) -> None:
-    """Make all nodes that read `old` read `new`, without the checks and copies of onnx_ir."""
-    for node, index in old.uses():
-        inputs = node.inputs
-        if node.device_configurations:
-            node.replace_input_with(index, new)
-        else:
-            node._inputs = (*inputs[:index], new, *inputs[index + 1 :])  # pyright: ignore[reportPrivateUsage]
-            old._remove_usage(node, index)  # pyright: ignore[reportPrivateUsage]
-            new._add_usage(node, index)  # pyright: ignore[reportPrivateUsage]
-
-
 def rewire(node: onnx_ir.Node, values: Mapping[int, onnx_ir.Value]) -> None:
-    """Replace several inputs of a node at once: onnx_ir's own way, one by one, copies all inputs for each."""
-    if len(values) < _FEW:
-        for index, value in values.items():
-            node.replace_input_with(index, value)
-        return
-    inputs = list(node.inputs)
+    """Replace inputs of a node."""
     for index, value in values.items():
-        old, inputs[index] = inputs[index], value
-        if old is not None:
-            old._remove_usage(node, index)  # pyright: ignore[reportPrivateUsage]
-        value._add_usage(node, index)  # pyright: ignore[reportPrivateUsage]
-    node._inputs = tuple(inputs)  # pyright: ignore[reportPrivateUsage]
-
-
-_FEW = 8
-"""Inputs that are replaced one by one."""
+        node.replace_input_with(index, value)
 
 
 def _adopt(constant: onnx_ir.Value, node: onnx_ir.Node, namer: Namer) -> list[onnx_ir.Node]:
@@ -206,8 +181,8 @@ def _replace_outputs(node: onnx_ir.Node, values: tuple[onnx_ir.Value, ...], name
         if old.is_graph_output():
             made += _hand_over_graph_output(old, new, node, namer)
         else:
-            _replace_uses(old, new)
-    remove_unused(node)
+            old.replace_all_uses_with(new)
+    graph_of(node).remove(node, safe=True)
     return made
 
 

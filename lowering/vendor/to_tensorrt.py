@@ -20,7 +20,7 @@ import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.constants import constant_tensor, drop_if_unused, remove_unused
+from castsmith.ir.constants import constant_tensor, drop_if_unused
 from castsmith.ir.errors import ModelError
 from castsmith.ir.ops import DEFAULT_DOMAINS, traits_of
 from castsmith.ir.records import Effect
@@ -300,7 +300,7 @@ def sweep(values: list[onnx_ir.Value]) -> None:
         if node is None or value.uses() or value.is_graph_output():
             continue
         if node.graph is not None and (_only_computes(node) or node.op_type.endswith(_DEQUANTIZE)):
-            remove_unused(node)
+            node.graph.remove(node, safe=True)
         if node.graph is None:
             left += inputs
 

@@ -62,13 +62,15 @@ class EqualNodes:
 
     def merge(self, node: onnx_ir.Node, imports: Mapping[Scope, Mapping[str, int]]) -> Replacement | None:
         """Use the results of an earlier equal node of the scope, or of one around it; None without such a node."""
+        if node.graph is None or node not in self.candidates:
+            return None
         read = False
         for value in node.inputs:
             if value is not None and constant_tensor(value) is None:
                 if use_count(value) < 2:  # as mostly
                     return None
                 read = True
-        if not read or node.graph is None or node not in self.candidates:
+        if not read:
             return None
         key = _key(node, imports[node.graph])
         if key is None:

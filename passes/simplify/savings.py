@@ -48,9 +48,9 @@ class Savings:
     def _going(self, value: onnx_ir.Value | None, kept: set[onnx_ir.Value]) -> float:
         """Return the bytes of the casts that become unused without one user of the value."""
         total = 0.0
-        while value is not None and value not in kept and use_count(value) == 1 and not value.is_graph_output():
+        while value is not None and value not in kept and not value.is_graph_output():
             cast = value.producer()
-            if cast is None or not _is_cast(cast):
+            if cast is None or not _is_cast(cast) or use_count(value) != 1:
                 break
             total, value = total + self._cast(cast), cast.inputs[0]
         return total
