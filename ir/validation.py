@@ -257,7 +257,7 @@ def _is_in_order(scope: Scope, seen: set[onnx_ir.Node], around: _Around, depth: 
             raise ModelError(f"{place}: the name of a node, {node.name!r} ({node.op_type!r}), is not UTF-8.")
         if not node.op_type:
             raise ModelError(f"{place}: the node {node.name!r} of graph {scope.name!r} names no operator.")
-        kind = kind_of(node.op_identifier(), node.inputs, node.outputs, node.attributes.data)
+        kind = _kind_of(node.op_identifier(), node.inputs, node.outputs, node.attributes.data)
         if kind is None or kind not in around.conforming:
             wrong = nonconformity(node, around.imports, around.functions)
             if wrong is not None:
@@ -286,7 +286,7 @@ def _is_in_order(scope: Scope, seen: set[onnx_ir.Node], around: _Around, depth: 
     return in_order
 
 
-def kind_of(
+def _kind_of(
     operator: onnx_ir.OperatorIdentifier,
     inputs: Sequence[onnx_ir.Value | None],
     outputs: Sequence[onnx_ir.Value],

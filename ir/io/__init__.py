@@ -5,7 +5,6 @@ Call `load(path)` and `save(model, path)`; `as_model` takes a path, a ModelProto
     loading        paths, offsets and sizes are checked before they are used
     foreign        names files of other formats in errors
     readable       refuses what onnx_ir would lose or fail on
-    reading        reads ordinary models in one walk
     protos         to and from protobuf, with what onnx_ir does not round-trip
     carried        parts that onnx_ir cannot represent, such as training information
     file_ranges    tensors that stay in an open file until they are needed

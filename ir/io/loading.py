@@ -292,16 +292,13 @@ def _deserialize(path: Path, proto: onnx.ModelProto) -> tuple[onnx_ir.Model, Ten
         raise ModelError(f"{path}: the model imports no operator set, so its operators have no meaning.")
     try:
         with paused_collection():
-            loaded = protos.read(proto)
+            model = protos.from_proto(proto)
     except RecursionError:
         raise ModelError(f"{path}: graphs or types in the model are nested too deeply.") from None
     except ModelError as error:
         raise ModelError(f"{path}: {error}") from None
     except (ValueError, TypeError, KeyError, AttributeError, RuntimeError) as error:
         raise ModelError(f"{path}: the model is malformed ({protos.root_cause(error)}).") from None
-    model, tensors = loaded.model, loaded.tensors
     name_bodies(model)
-    if tensors is None:
-        require_sound(model, str(path), sort=True)
-        tensors = list(tensor_places(model))
-    return model, tensors
+    require_sound(model, str(path), sort=True)
+    return model, list(tensor_places(model))

@@ -15,11 +15,9 @@ This is equivalent from opset 11 on, the first that has sparse constants, and st
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, MutableSequence, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, MutableSequence, Sequence
 from math import prod
 from pathlib import Path
-from typing import Any
 
 import onnx
 import onnx.helper as make
@@ -28,17 +26,15 @@ import onnx.serialization
 import onnx_ir
 from google.protobuf.message import Message
 from onnx import TensorProto
-from onnx_ir import AttributeType, serde
+from onnx_ir import AttributeType
 
 from castsmith.ir.errors import ModelError
 from castsmith.ir.io.carried import as_onnx_ir_reads, carry_training, name_types, restore_training, restore_types
-from castsmith.ir.io.readable import FIRST_WITH_DEVICES, FIRST_WITH_FUNCTION_INFO, VALUE_FIELDS, require_readable
-from castsmith.ir.io.reading import read as reading_of
+from castsmith.ir.io.readable import require_readable
 from castsmith.ir.io.wire import messages_of
 from castsmith.ir.ops import DEFAULT_DOMAINS, traits_of
-from castsmith.ir.walks import Place, all_values, graphs_in
+from castsmith.ir.walks import all_tensors, all_values, graphs_in
 from castsmith.numerics.errors import CastsmithError
-from castsmith.numerics.types import ELEMENT_TYPES
 
 _FIRST_OPSET = 11
 
@@ -157,31 +153,12 @@ def file_format(path: Path) -> str:
     return onnx.serialization.registry.get_format_from_file_extension(path.suffix) or "protobuf"
 
 
-@dataclass(frozen=True)
-class Loaded:
-    """A model that was read.
-
-    Attributes:
-        tensors: If the reader found the model sound, every tensor with its place, in the order of
-            `walks.tensor_places`; None if `validation.require_sound` has to look at the model.
-    """
-
-    model: onnx_ir.Model
-    tensors: list[tuple[Place, onnx_ir.TensorProtocol]] | None
-
-
-def read(proto: onnx.ModelProto) -> Loaded:
+def from_proto(proto: onnx.ModelProto) -> onnx_ir.Model:
     """Return the model of the proto; initializers that have a value_info are marked.
 
     Raises:
         ModelError: The proto cannot be read without loss.
     """
-    reading = reading_of(proto)
-    if reading is not None:
-        _import_the_last(reading.model, proto)
-        if reading.is_sound():
-            _complete(reading.model, proto, reading.graphs)
-            return Loaded(reading.model, reading.tensors)
     survey, given, repeated = require_readable(proto), proto, list[str]()
     if survey.sparse and has_sparse(proto):
         proto = spelled_out(proto)
@@ -195,12 +172,7 @@ def read(proto: onnx.ModelProto) -> Loaded:
         model.meta[REPEATED] = repeated
     _import_the_last(model, proto)
     _complete(model, proto, _parts(model, proto))
-    return Loaded(model, None)
-
-
-def from_proto(proto: onnx.ModelProto) -> onnx_ir.Model:
-    """Return the model alone of what `read` returns."""
-    return read(proto).model
+    return model
 
 
 def _complete(
@@ -310,16 +282,7 @@ def _held(
                     yield from _held(subgraph, subgraph_proto)
 
 
-# Back to protobuf: the same message as onnx_ir makes, in less than half the time.
-
-_SCALARS, _LISTS = (
-    {AttributeType(VALUE_FIELDS[name]): name for name in names} for names in (("i", "f"), ("ints", "floats"))
-)
-_ANNOTATION = "quant_parameter_tensor_names"
-"""The key in the `meta` of a value under which onnx_ir keeps its quantization annotation."""
-
-_CHECKED = frozenset(int(row.dtype) for row in ELEMENT_TYPES.values() if row.bits == 6)
-"""The numbers of the types whose data onnx_ir checks when it writes them."""
+# Back to protobuf.
 
 _CAUSES = (
     ArithmeticError, AttributeError, CastsmithError, LookupError, MemoryError, OSError, RuntimeError, TypeError,
@@ -334,220 +297,35 @@ def to_proto(model: onnx_ir.Model) -> onnx.ModelProto:
     Raises:
         ModelError: A text in the model is not UTF-8: protobuf reads such texts but does not write them.
     """
-    proto = onnx.ModelProto()
     try:
-        _put_model(proto, model)
+        proto = onnx_ir.to_proto(model)
     except _CAUSES as error:
         raise ModelError(f"the model cannot be written ({root_cause(error)}).") from None
+    for graph, graph_proto in _parts(model, proto):
+        _drop_undeclared(graph, graph_proto)
+    if any(tensor.metadata_props for tensor in all_tensors(model)):
+        for tensor in tensors_of(proto):
+            _keep_last_entries(tensor)
     restore_types(proto)
     restore_training(model, proto)
     return proto
 
 
-def _put_model(proto: onnx.ModelProto, model: onnx_ir.Model) -> None:
-    proto.ir_version = model.ir_version
-    _put_texts(proto, model, ("producer_name", "producer_version", "domain", "model_version", "doc_string"))
-    for domain, version in model.opset_imports.items():
-        proto.opset_import.add(domain=domain, version=version)
-    devices = model.ir_version >= FIRST_WITH_DEVICES
-    if devices:
-        proto.configuration.extend(map(serde.serialize_model_configuration, model.device_configurations))
-    _put_graph(proto.graph, model.graph, devices=devices)
-    for function in model.functions.values():
-        _put_function(proto, function, model.ir_version)
-
-
-def _put_function(model: onnx.ModelProto, function: onnx_ir.Function, ir_version: int) -> None:
-    """Add the function; before IR version 10 what is known of its values is in the value_info of the main graph."""
-    proto = model.functions.add()
-    _put_texts(proto, function, ("domain", "name", "overload", "doc_string"))
-    for domain, version in function.opset_imports.items():
-        proto.opset_import.add(domain=domain, version=version)
-    proto.input.extend([value.name for value in function.inputs])  # pyright: ignore[reportArgumentType]
-    proto.output.extend([value.name for value in function.outputs])  # pyright: ignore[reportArgumentType]
-    for attribute in function.attributes.values():
-        if attribute.value is None:
-            proto.attribute.append(attribute.name)
-        else:
-            _put_attribute(proto.attribute_proto.add(), attribute)
-    values = [value for value in function.inputs if value.name]
-    for node in function:
-        _put_node(proto.node.add(), node, devices=ir_version >= FIRST_WITH_DEVICES)
-        values += node.outputs
-    for value in values:
-        if value.name and _is_described(value):
-            if ir_version >= FIRST_WITH_FUNCTION_INFO:
-                _put_value(proto.value_info.add(), value)
-            else:
-                info = model.graph.value_info.add()
-                _put_value(info, value)
-                info.name = f"{function.domain}::{function.name}/{value.name}"
-
-
-def _put_graph(proto: onnx.GraphProto, graph: onnx_ir.Graph, *, devices: bool = True) -> None:
-    """Write the graph. devices: also on which devices its own nodes run."""
-    _put_texts(proto, graph, ("name", "doc_string"))
-    initializers, own, annotated = graph.initializers, _OWN in graph.meta, list[onnx_ir.Value]()
-    for value in graph.inputs:
-        _put_value(proto.input.add(), value)
-        if value.name not in initializers:
-            annotated.append(value)
-    inputs = {value.name for value in graph.inputs}
-    for value in initializers.values():
-        annotated.append(value)
-        if value.name not in inputs and _is_described(value) and (not own or _DECLARED in _meta_of(value)):
-            _put_value(proto.value_info.add(), value)
-        if value.const_value is not None:
-            # Under the name of the value: a copy of the model may share the tensor under another name.
-            tensor = proto.initializer.add()
-            _put_tensor(tensor, value.const_value)
-            tensor.name = value.name or ""
-    add, described = proto.node.add, proto.value_info.add
-    for node in graph:
-        _put_node(add(), node, devices=devices)
-        for value in node.outputs:
-            if value._metadata and not value.is_graph_output():  # pyright: ignore[reportPrivateUsage]
-                annotated.append(value)
-            if _is_described(value) and not value.is_graph_output():
-                other = initializers.get(value.name or "") if own else None
-                if other is None or _DECLARED in _meta_of(other):
-                    _put_value(described(), value)
-    for value in graph.outputs:
-        _put_value(proto.output.add(), value)
-    for value in (*annotated, *graph.outputs):
-        found = _meta_of(value).get(_ANNOTATION)
-        if found:
-            annotation = proto.quantization_annotation.add(tensor_name=value.name or "")
-            for key in sorted(found):
-                annotation.quant_parameter_tensor_names.add(key=key, value=found[key])
-
-
-_NO_META: Mapping[str, Any] = {}
-
-
-def _meta_of(value: onnx_ir.Value) -> Mapping[str, Any]:
-    """Return the `meta` of the value, which makes a store for each value that has none: more than writing it takes."""
-    return value._metadata or _NO_META  # pyright: ignore[reportPrivateUsage]
-
-
-def _put_node(proto: onnx.NodeProto, node: onnx_ir.Node, *, devices: bool) -> None:
-    proto.op_type = node.op_type
-    domain, name, overload, doc_string = node.domain, node.name, node.overload, node.doc_string
-    if name:
-        proto.name = name
-    if domain:
-        proto.domain = domain
-    if overload:
-        proto.overload = overload
-    if doc_string:
-        proto.doc_string = doc_string
-    if node._metadata_props:  # pyright: ignore[reportPrivateUsage]  # `metadata_props` would make a dict for each node
-        _put_metadata(proto, node.metadata_props)
-    proto.input.extend(["" if value is None else value.name for value in node.inputs])  # pyright: ignore[reportArgumentType]
-    outputs = [value.name for value in node.outputs]
-    while outputs and not outputs[-1]:
-        outputs.pop()
-    proto.output.extend(outputs)  # pyright: ignore[reportArgumentType]
-    data = node.attributes.data
-    if data:
-        add = proto.attribute.add
-        for attribute in data.values():
-            _put_attribute(add(), attribute)
-    if devices and node.device_configurations:
-        configurations = map(serde.serialize_node_device_configuration, node.device_configurations)
-        proto.device_configurations.extend(configurations)
-
-
-def _put_attribute(proto: onnx.AttributeProto, attribute: onnx_ir.Attr) -> None:
-    kind, value = attribute.type, attribute.value
-    if attribute.ref_attr_name is not None:
-        serde.serialize_reference_attribute_into(proto, attribute)
+def _drop_undeclared(graph: onnx_ir.Graph, proto: onnx.GraphProto) -> None:
+    """Remove the value_info of initializers that had none in the file."""
+    if _OWN not in graph.meta:
         return
-    if kind in _SCALARS:
-        setattr(proto, _SCALARS[kind], value)
-    elif kind in _LISTS:
-        getattr(proto, _LISTS[kind]).extend(value)
-    elif kind == AttributeType.TENSOR:
-        _put_tensor(proto.t, value)
-    elif kind == AttributeType.TENSORS:
-        for tensor in value:
-            _put_tensor(proto.tensors.add(), tensor)
-    elif kind == AttributeType.GRAPH:
-        _put_graph(proto.g, value)
-    elif kind == AttributeType.GRAPHS:
-        for graph in value:
-            _put_graph(proto.graphs.add(), graph)
-    else:
-        serde.serialize_attribute_into(proto, attribute)
-        return
-    proto.name = attribute.name
-    proto.type = kind.value  # pyright: ignore[reportAttributeAccessIssue]  # the number of the enumeration
-    if attribute.doc_string:
-        proto.doc_string = attribute.doc_string
+    undeclared = {name for name, value in graph.initializers.items() if _DECLARED not in value.meta}
+    kept = [value for value in proto.value_info if value.name not in undeclared]
+    if len(kept) < len(proto.value_info):
+        whole = onnx.GraphProto(value_info=kept)
+        del proto.value_info[:]
+        proto.value_info.extend(whole.value_info)
 
 
-def _put_tensor(proto: TensorProto, tensor: onnx_ir.TensorProtocol) -> None:
-    if type(tensor) is serde.TensorProtoTensor and not tensor.metadata_props:
-        raw = tensor.raw
-        if raw.data_type not in _CHECKED:
-            proto.CopyFrom(raw)
-            return
-    serde.serialize_tensor_into(proto, tensor)
-    if len(proto.metadata_props) > 1:  # onnx_ir writes them twice
-        entries = {entry.key: entry.value for entry in proto.metadata_props}
-        del proto.metadata_props[:]
-        for key, value in entries.items():
-            proto.metadata_props.add(key=key, value=value)
-
-
-def _is_described(value: onnx_ir.Value) -> bool:
-    """True if there is more to say about the value than its name."""
-    more = value.type is not None or value.shape is not None or value._metadata_props or value.doc_string  # pyright: ignore[reportPrivateUsage]
-    return bool(more and value.name)
-
-
-def _put_value(proto: onnx.ValueInfoProto, value: onnx_ir.Value) -> None:
-    proto.name = value.name  # pyright: ignore[reportAttributeAccessIssue]  # protobuf raises TypeError for no name
-    kind, shape = value.type, value.shape
-    if isinstance(kind, onnx_ir.TensorType):
-        if kind.denotation:
-            proto.type.denotation = kind.denotation
-        tensor = proto.type.tensor_type
-        tensor.elem_type = kind.dtype.value
-        if shape is not None:
-            _put_shape(tensor.shape, shape)
-    else:
-        if kind is not None:
-            serde.serialize_type_into(proto.type, kind)
-        if shape is not None:
-            serde.serialize_shape_into(proto.type, shape)
-    if value.metadata_props:
-        _put_metadata(proto, value.metadata_props)
-    if value.doc_string:
-        proto.doc_string = value.doc_string
-
-
-def _put_shape(proto: onnx.TensorShapeProto, shape: onnx_ir.Shape) -> None:
-    proto.SetInParent()  # the shape of a scalar has no dimensions
-    for index, size in enumerate(shape):
-        dim, denotation = proto.dim.add(), shape.get_denotation(index)
-        if denotation:
-            dim.denotation = denotation
-        if isinstance(size, int):
-            dim.dim_value = size
-        elif size.value is not None:
-            dim.dim_param = str(size.value)
-
-
-def _put_texts(proto: Any, part: onnx_ir.Model | onnx_ir.Function | onnx_ir.Graph, names: Iterable[str]) -> None:
-    """Write those of these fields that say something, and the metadata."""
-    for name in names:
-        value = getattr(part, name)
-        if value:
-            setattr(proto, name, value)
-    _put_metadata(proto, part.metadata_props)
-
-
-def _put_metadata(proto: Any, entries: Mapping[str, str]) -> None:
-    for key in sorted(entries):
-        proto.metadata_props.add(key=key, value=entries[key])
+def _keep_last_entries(tensor: TensorProto) -> None:
+    """Keep one of the two entries of metadata that onnx_ir writes for each that a loaded tensor has."""
+    entries = {entry.key: entry.value for entry in tensor.metadata_props}
+    del tensor.metadata_props[:]
+    for key, value in entries.items():
+        tensor.metadata_props.add(key=key, value=value)
