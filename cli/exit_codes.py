@@ -216,6 +216,8 @@ def run_command(arguments: argparse.Namespace) -> int:
 
             arguments.settings = apply_settings(arguments)
         require_needed(arguments)
+        if getattr(arguments, "target", None) is not None:
+            arguments.target = name_of_target(arguments.target)
         code = command(arguments)
         sys.stdout.flush()
         return code
@@ -234,6 +236,15 @@ def run_command(arguments: argparse.Namespace) -> int:
         if arguments.outcome is not None:
             arguments.outcome.error = failure.data()["error"]
         return tell_failure(failure, as_json=wants_json(arguments))
+
+
+def name_of_target(name: str) -> str:
+    """Return the target that an alias leads to, and say so; other names as they are."""
+    from castsmith.ir.targets import ALIASES
+
+    if name in ALIASES:
+        complain(f"{name} is {ALIASES[name]}.")
+    return ALIASES.get(name, name)
 
 
 def end_of_help(code: int, error: OSError | None = None) -> int:

@@ -52,6 +52,7 @@ class Vector:
         clause: The sentence of the standard that decides the other elements.
         domain: The domain of the operator; empty for the standard's.
         domain_version: The version of the domain, if it is not the standard's.
+        model: The model that makes the output of the inputs, if it is not the operator alone.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Vector:
     clause: str
     domain: str = ""
     domain_version: int = 1
+    model: bytes = b""
 
     @property
     def output_type(self) -> DataType:

@@ -179,8 +179,7 @@ def targets() -> Iterator[str]:
             yield _table(("from", "to", "what happens"), wrong)
         if target.hazards:
             yield _table(("hazard", "what it does"), target.hazards.items())
-        if target.evidence:
-            yield f"Evidence: {target.evidence}.\n".replace("..", ".")
+        yield from (f"Evidence{f' ({key})' if key else ''}: {text}.\n" for key, text in target.evidence.items())
 
 
 def types() -> Iterator[str]:
@@ -291,7 +290,7 @@ def _types(types: Iterable[DataType]) -> str:
 
 
 def _lacks(target: Target) -> str:
-    return "not known" if "lacks" in target.unknown else _types(target.lacks)
+    return "not known" if "types" in target.unknown else _types(target.lacks)
 
 
 def _newest(target: Target) -> str:

@@ -263,7 +263,7 @@ def _without_double(model: onnx_ir.Model, request: Request) -> tuple[ConvertPrec
         return ()
     types = infer_element_types(model, PromotionRules(promote_unsafe=True))
     held = any(types.type_of(value) == double for value in all_values(model))
-    every = Pattern("*", "", "*", f"{target.name} has no double")
+    every = Pattern("*", "", "*", f"{target} has no double")
     return (ConvertPrecision(DataType.FLOAT, sources=(double,), lower=(every,)),) if held else ()
 
 
@@ -278,7 +278,7 @@ def _unsupported(model: onnx_ir.Model, target: Target | None, known: Sequence[Di
     if target is None:
         return []
     inference = infer_element_types(model, PromotionRules(promote_unsafe=True))
-    way_out = f"optimize for {target.name} lowers what it can"
+    way_out = f"optimize for {target} lowers what it can"
     errors = unreported_errors(model, inference, target, known)
     return [replace(each, severity=Severity.WARNING, help=way_out) for each in errors]
 

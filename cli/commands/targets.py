@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from castsmith.cli.arguments import Commands, add_command, add_json, print_json
-from castsmith.cli.exit_codes import DONE, UNUSABLE
+from castsmith.cli.exit_codes import DONE, UNUSABLE, name_of_target
 from castsmith.cli.text import Line, one_line, print_lines, table_lines
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
 def run_probe(arguments: argparse.Namespace) -> int:
     from castsmith.ir.targets import probe, target_text
 
-    found = probe(arguments.name)
+    found = probe(name_of_target(arguments.name))
     if arguments.json:
         print_json({"target": found})
     else:
@@ -56,7 +56,7 @@ def run_probe(arguments: argparse.Namespace) -> int:
 def run_show(arguments: argparse.Namespace) -> int:
     from castsmith.ir.targets import load_target
 
-    target = load_target(arguments.name)
+    target = load_target(name_of_target(arguments.name))
     if arguments.json:
         print_json({"target": _as_data(target)})
     else:
@@ -74,8 +74,17 @@ def _as_lines(target: Target) -> Iterator[Line]:
 
 
 def _facts(target: Target) -> Iterator[str]:
-    yield f"  newest opset {target.newest_opset}, newest IR version {target.newest_ir_version}"
-    yield f"  lacks: {', '.join(_names(target.lacks)) or 'nothing'}"
+    if target.release:
+        newest = f"{target.newest_release} is the newest seen" if target.newest_release else "the newest is unknown"
+        yield f"  release {target.release}{' (out of date)' if target.is_stale else ''}; {newest}"
+    yield f"  newest opset {_number(target, 'newest_opset')}, newest IR version {_number(target, 'newest_ir_version')}"
+    unknown = "unknown" if "types" in target.unknown else ""
+    yield f"  types: {unknown or ', '.join(_names(target.types)) or 'none'}"
+    yield f"  lacks: {unknown or ', '.join(_names(target.lacks)) or 'nothing'}"
+    if "kernels" in target.unknown:
+        yield "  operators by type: unknown"
+    if target.casts is not None:
+        yield f"  casts that it does not load: {', '.join(_refused(target)) or 'none'}"
     since = [f"{name} (opset {opset})" for name, opset in target.operators_on_float8.items()]
     if since:
         yield f"  takes float8 in: {', '.join(since)}"
@@ -86,6 +95,22 @@ def _facts(target: Target) -> Iterator[str]:
         yield f"      {entry.wrong}"
     if target.as_written:
         yield f"  computes as written: {target.as_written}"
+    if target.evidence:
+        yield "  evidence:"
+    for key, source in target.evidence.items():
+        yield f"    {key}: {source}" if key else f"    {source}"
+
+
+def _number(target: Target, key: str) -> str:
+    return "unknown" if key in target.unknown else str(getattr(target, key))
+
+
+def _refused(target: Target) -> Iterator[str]:
+    """Yield the casts between types of the target that it does not load, those of one type together."""
+    for source, loaded in (target.casts or {}).items():
+        refused = (target.casts or {}).keys() - loaded - {source}
+        if refused:
+            yield f"{_names([source])[0]} to {' and '.join(_names(refused))}"
 
 
 def _cast_text(entry: WrongCast) -> str:
@@ -94,6 +119,8 @@ def _cast_text(entry: WrongCast) -> str:
         conditions.append(f"before opset {entry.before_opset}")
     if entry.disputed:
         conditions.append("disputed")
+    if entry.inherent:
+        conditions.append("left to it")
     sides = f"{', '.join(_names(entry.sources))} to {', '.join(_names(entry.targets))}"
     return f"{sides} ({'; '.join(conditions)})" if conditions else sides
 
@@ -102,9 +129,15 @@ def _as_data(target: Target) -> dict[str, Any]:
     return {
         "name": target.name,
         "description": target.description,
-        "newest_opset": target.newest_opset,
-        "newest_ir_version": target.newest_ir_version,
+        "newest_opset": None if "newest_opset" in target.unknown else target.newest_opset,
+        "newest_ir_version": None if "newest_ir_version" in target.unknown else target.newest_ir_version,
+        "release": target.release,
+        "newest_release": target.newest_release,
+        "is_stale": target.is_stale,
+        "types": _names(target.types),
         "lacks": _names(target.lacks),
+        "unknown": list(target.unknown),
+        "casts": None if target.casts is None else {_names([k])[0]: _names(v) for k, v in target.casts.items()},
         "operators_on_float8": dict(target.operators_on_float8),
         "wrong_casts": [
             {
@@ -113,6 +146,7 @@ def _as_data(target: Target) -> dict[str, Any]:
                 "saturate": entry.saturate,
                 "before_opset": entry.before_opset,
                 "disputed": entry.disputed,
+                "inherent": entry.inherent,
                 "wrong": entry.wrong,
                 "evidence": entry.evidence,
             }
@@ -120,6 +154,7 @@ def _as_data(target: Target) -> dict[str, Any]:
         ],
         "as_written": target.as_written,
         "hazards": dict(target.hazards),
+        "evidence": dict(target.evidence),
     }
 
 

@@ -130,7 +130,8 @@ class _Batch:
         if constant is None:
             return ""
         path = self._folder / f"{number}.onnx"
-        path.write_bytes(model_bytes(vector, vector.inputs, vector.output, constant=constant == "constant"))
+        alone = model_bytes(vector, vector.inputs, vector.output, constant=constant == "constant")
+        path.write_bytes(vector.model or alone)
         return str(path)
 
     def _process(self, jobs: Sequence[dict[str, Any]], start: int) -> int:

@@ -52,6 +52,10 @@ class RefusalError(Exception):
     """The engine has no such conversion."""
 
 
+class BrokenError(RefusalError):
+    """The engine left its output empty; what it does next in the same process is not to be trusted."""
+
+
 def dtype_of(name: str) -> np.dtype[Any]:
     """Return the numpy dtype of an element type."""
     return np.dtype(getattr(ml_dtypes, _ML_DTYPES[name])) if name in _ML_DTYPES else np.dtype(_NUMPY.get(name, name))
@@ -157,6 +161,8 @@ def openvino_engine() -> Engine:
         tensor = request.get_output_tensor(0)
         name, count = job["output"]["type"], int(np.prod(tensor.shape, dtype=np.int64))
         found = tensor.element_type.get_type_name()
+        if count != np.prod(job["output"]["shape"], dtype=np.int64):
+            raise BrokenError(f"the output has {count} elements")
         if found != types[name]:
             raise RefusalError(f"the output is {found}, not {types[name]}")
         if name == "string":
@@ -431,6 +437,8 @@ def main(engine: str, jobs: str, folder: str) -> None:
         except Exception as error:  # whatever the engine raises is its refusal
             reason = str(error).strip() or type(error).__name__
             Path(folder, f"{job['number']}.refused").write_text(reason[:2000], encoding="utf-8")
+            if isinstance(error, BrokenError):
+                return
         else:
             Path(folder, str(job["number"])).write_bytes(result)
     print("done", flush=True)

@@ -1,9 +1,9 @@
 """Facts about runtimes as data: one JSON file per target in `data/`, the only place where kernels are listed.
 
-reading    `load_target` reads a target by name or path, `target_names` lists them
-target     `Target` answers questions: `has_kernel`, `wrong_cast`
-kernels    `takes_type` and `takes_operator` decide for a rewrite whether it may give a node another type
-probing    `probe` measures an installed runtime, with the models in `probe_models`, and makes its file
+target      `Target` answers questions: `has_kernel`, `wrong_cast`; `load_target` reads one by name or path
+statements  what a file, or a call of `Target`, may state, and how it is read
+kernels     `takes_type` and `takes_operator` decide for a rewrite whether it may give a node another type
+probing     `probe` measures an installed runtime, with the models in `probe_models`, and makes its file
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ if TYPE_CHECKING:
         varied_input,
     )
     from castsmith.ir.targets.probing import probe, target_text
-    from castsmith.ir.targets.reading import TARGETS_FOLDER, as_target, load_target, target_names
-    from castsmith.ir.targets.target import QUANTIZATION_RULES, Target, TargetError, WrongCast, WrongFusion
+    from castsmith.ir.targets.statements import QUANTIZATION_RULES, TargetError, WrongCast, WrongFusion
+    from castsmith.ir.targets.target import ALIASES, TARGETS_FOLDER, Target, as_target, load_target, target_names
 
 __all__ = [
+    "ALIASES",
     "DEFAULT_TARGET",
     "QUANTIZATION_RULES",
     "TARGETS_FOLDER",
@@ -61,7 +62,7 @@ if not TYPE_CHECKING:
                 "varied_input",
             ),
             "probing": ("probe", "target_text"),
-            "reading": ("TARGETS_FOLDER", "as_target", "load_target", "target_names"),
-            "target": ("QUANTIZATION_RULES", "Target", "TargetError", "WrongCast", "WrongFusion"),
+            "statements": ("QUANTIZATION_RULES", "TargetError", "WrongCast", "WrongFusion"),
+            "target": ("ALIASES", "TARGETS_FOLDER", "Target", "as_target", "load_target", "target_names"),
         },
     )

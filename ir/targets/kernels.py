@@ -105,6 +105,6 @@ def broken_block_rule(node: onnx_ir.Node, target: Target) -> str | None:
 
 @cache
 def _default() -> Target:
-    from castsmith.ir.targets.reading import load_target
+    from castsmith.ir.targets.target import load_target
 
     return load_target(DEFAULT_TARGET)

@@ -22,8 +22,8 @@ from onnx_ir import DataType
 from castsmith.ir.evaluate import EngineError, Prepared
 from castsmith.ir.ops import CONTRIB_DOMAIN, contrib_operators
 from castsmith.ir.targets.probe_models import EARLY, TEXTS, contrib_model, model_text, versions
-from castsmith.ir.targets.reading import TARGETS_FOLDER
-from castsmith.ir.targets.target import TargetError
+from castsmith.ir.targets.statements import TargetError
+from castsmith.ir.targets.target import TARGETS_FOLDER
 from castsmith.numerics.cast import NEWEST_OPSET
 from castsmith.numerics.types import CODED_TYPES, ELEMENT_TYPES, type_name
 
@@ -63,7 +63,7 @@ def probe(name: str) -> dict[str, Any]:
         for dtype, each in spans.items()
     }
     dropped = {dtype: {op: span[1] for op, span in each.items() if span[1:]} for dtype, each in spans.items()}
-    lacks = [dtype for dtype, row in rows.items() if "Cast" not in row and "Identity" not in row]
+    types = [dtype for dtype, row in rows.items() if "Cast" in row or "Identity" in row]
     shipped = json.loads((TARGETS_FOLDER / f"{name}.json").read_text(encoding="utf-8"))
     measured = {
         "name": name,
@@ -72,9 +72,9 @@ def probe(name: str) -> dict[str, Any]:
         f" of {version}",
         "newest_opset": newest,
         "newest_ir_version": newest_ir,
-        "lacks": [type_name(dtype) for dtype in lacks],
+        "types": [type_name(dtype) for dtype in types],
         "probed": sorted({*TEXTS, *(each for row in rows.values() for each in row)}),
-        "kernels": list(grouped({dtype: row for dtype, row in rows.items() if dtype not in lacks})),
+        "kernels": list(grouped({dtype: rows[dtype] for dtype in types})),
         "dropped": list(grouped({dtype: row for dtype, row in dropped.items() if row})),
     }
     return {**measured, **{key: value for key, value in shipped.items() if key not in measured}}

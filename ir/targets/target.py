@@ -1,87 +1,77 @@
-"""A target: the types, operators and limits of one runtime, and its errors, as in its file."""
+"""A target: the types, operators and limits of one runtime, and its errors; from its file, or made in Python."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, cast
 
 from onnx_ir import DataType
 
 from castsmith.ir.ops import MOVERS
-from castsmith.numerics.errors import CastsmithError
-from castsmith.numerics.types import CODED_TYPES
+from castsmith.ir.targets.statements import (
+    Entry,
+    Pairs,
+    Rows,
+    TargetError,
+    WrongCast,
+    WrongFusion,
+    read_evidence,
+    read_number,
+    read_pairs,
+    read_rows,
+    read_rules,
+    read_types,
+    read_wrong_cast,
+    read_wrong_fusion,
+    stated_types,
+)
+from castsmith.numerics.arguments import text
+from castsmith.numerics.cast import NEWEST_OPSET
+from castsmith.numerics.errors import did_you_mean
+from castsmith.numerics.extensions import TARGETS, extension, extensions
+from castsmith.numerics.json_files import read_json
+from castsmith.numerics.types import CODED_TYPES, ELEMENT_TYPES, HALF_TYPES, TypeLike
 
 _HAS_ARITHMETIC = "Add"
+_NEWEST_IR = 14
+TARGETS_FOLDER = Path(__file__).parent / "data"
 
-QUANTIZATION_RULES = {
-    "constant-zero-points-of-zero": "the zero point must be a constant of zeros",
-    "positive-scales": "every scale must be above 0",
-    "int4-of-constants": "int4 is for weights alone, so the operand must be a constant",
-    "blocks-of-the-last-two-axes": "blocks must lie along one of the last two axes",
-    "constant-scales": "every scale must be a constant",
-    "whole-blocks": "block_size must divide the axis, of a tensor of two or more dimensions",
-    "no-blocks-to-quantize": "QuantizeLinear has no block_size",
+ALIASES = {
+    "android": "onnxruntime-android",
+    "cuda": "onnxruntime-cuda",
+    "onnxruntime": "onnxruntime-cpu",
+    "openvino": "openvino-cpu",
+    "ort": "onnxruntime-cpu",
+    "tensorrt": "tensorrt-11",
+    "trt": "tensorrt-11",
+    "web": "onnxruntime-webgpu",
+    "webgpu": "onnxruntime-webgpu",
 }
-"""The rules of quantization that a target may have, with their descriptions."""
+"""Names for which people know a runtime, and the target of today that each leads to."""
 
 
-class TargetError(CastsmithError, ValueError):
-    """A target that is unknown, or whose file does not describe one."""
-
-
-@dataclass(frozen=True)
-class WrongCast:
-    """Casts that the target computes differently from the schema, and the evidence.
-
-    Attributes:
-        saturate: Only with this setting, unless None.
-        before_opset: Only in models of an older opset, unless None.
-        disputed: Other trusted implementations do the same, so the cast is left to the target.
-        inherent: It follows from how the target holds the types, such as int64 in 32 bits, or no sequence of other
-            operators is known, so the cast is left to the target.
-    """
-
-    sources: frozenset[DataType]
-    targets: frozenset[DataType]
-    wrong: str
-    evidence: str
-    saturate: bool | None = None
-    before_opset: int | None = None
-    disputed: bool = False
-    inherent: bool = False
-
-    def covers(self, source: DataType, to: DataType, *, saturate: bool, opset: int) -> bool:
-        """True if this cast is one of them."""
-        return (
-            source in self.sources
-            and to in self.targets
-            and self.saturate in (None, saturate)
-            and (self.before_opset is None or opset < self.before_opset)
-        )
-
-
-@dataclass(frozen=True)
-class WrongFusion:
-    """Operators whose fusion with others is wrong on these types, unless they are constant, and the effect."""
-
-    types: frozenset[DataType]
-    operators: frozenset[str]
-    how: str
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Target:
     """One runtime, as its file describes it.
+
+    A type may be named in any form that Castsmith takes elsewhere, and an entry may be the object of JSON that a file
+    has. What is not stated is unknown: `types`, `kernels`, `newest_opset` and `newest_ir_version` are then named in
+    `unknown`, and `check` says so.
 
     Attributes:
         name: The name, such as `onnxruntime-cpu`.
         description: What it is, one phrase.
         newest_opset: The newest supported opset of the default domain.
         newest_ir_version: The newest supported IR version.
-        lacks: The unsupported element types, less those `off_device`.
+        types: The supported element types; all of them if they are unknown.
         kernels: For each type the operators that support it, and the first opset of each; a type without a row is
             supported by every operator whose schema allows it, and an operator that was not `probed` supports the types
-            that have arithmetic.
+            that have arithmetic. If they are unknown, types that can be codes are never left to the target.
+        casts: For each type the types to which the target casts it; None if every pair of types that have a Cast is.
         fallback: The target that runs the nodes which this one, a device, does not: ONNX Runtime leaves what an
             execution provider lacks to that of the CPU.
         off_device: Types that the device lacks and the fallback has; those that have a lowering are in `lacks` instead.
@@ -98,31 +88,127 @@ class Target:
         hazards: Changes that its optimizer makes to arithmetic, by name, with descriptions.
         probed: The operators whose kernels were measured.
         domains: Domains of custom operators that the target supports itself, such as those of QONNX.
-        unknown: The fields whose values are unknown. If `kernels` is one, types that can be codes are never left to the
-            target; an unknown newest opset or IR version is not enforced.
-        evidence: How the facts were found.
+        unknown: The fields whose values are unknown; an unknown newest opset or IR version is not enforced.
+        evidence: How the facts were found, and when: by field, or for all under the empty name.
+        release: The release that the facts are about; empty if it is unknown.
+        newest_release: The newest release that was seen, and the date in brackets.
+        path: The user's own file from which it was read, as it was typed; empty for other targets.
     """
 
     name: str
     description: str
     newest_opset: int
     newest_ir_version: int
-    lacks: frozenset[DataType] = frozenset()
-    kernels: Mapping[DataType, Mapping[str, int]] = field(default_factory=dict[DataType, Mapping[str, int]])
-    fallback: Target | None = None
-    off_device: frozenset[DataType] = frozenset()
-    quantization: Mapping[str, str] = field(default_factory=dict[str, str])
-    one_type: Mapping[str, str] = field(default_factory=dict[str, str])
-    dropped: Mapping[DataType, Mapping[str, int]] = field(default_factory=dict[DataType, Mapping[str, int]])
-    wrong_fusions: tuple[WrongFusion, ...] = ()
-    wrong_casts: tuple[WrongCast, ...] = ()
-    sequence_operators: Mapping[str, int] = field(default_factory=dict[str, int])
-    as_written: str = ""
-    hazards: Mapping[str, str] = field(default_factory=dict[str, str])
-    probed: frozenset[str] = frozenset()
-    domains: frozenset[str] = frozenset()
-    unknown: tuple[str, ...] = ()
-    evidence: str = ""
+    types: frozenset[DataType]
+    kernels: Mapping[DataType, Mapping[str, int]]
+    casts: Mapping[DataType, frozenset[DataType]] | None
+    fallback: Target | None
+    off_device: frozenset[DataType]
+    quantization: Mapping[str, str]
+    one_type: Mapping[str, str]
+    dropped: Mapping[DataType, Mapping[str, int]]
+    wrong_fusions: tuple[WrongFusion, ...]
+    wrong_casts: tuple[WrongCast, ...]
+    sequence_operators: Mapping[str, int]
+    as_written: str
+    hazards: Mapping[str, str]
+    probed: frozenset[str]
+    domains: frozenset[str]
+    unknown: tuple[str, ...]
+    evidence: Mapping[str, str]
+    release: str
+    newest_release: str
+    path: str
+
+    def __init__(
+        self,
+        name: str,
+        description: str,
+        newest_opset: int | None = None,
+        newest_ir_version: int | None = None,
+        *,
+        types: Iterable[TypeLike] | None = None,
+        lacks: Iterable[TypeLike] | None = None,
+        kernels: Rows | None = None,
+        casts: Pairs | None = None,
+        fallback: str | Target | None = None,
+        off_device: Iterable[TypeLike] | None = None,
+        quantization: Mapping[str, str] | None = None,
+        one_type: Mapping[str, str] | None = None,
+        dropped: Rows = (),
+        wrong_fusions: Iterable[WrongFusion | Entry] = (),
+        wrong_casts: Iterable[WrongCast | Entry] = (),
+        sequence_operators: Mapping[str, int] | None = None,
+        as_written: str = "",
+        hazards: Mapping[str, str] | None = None,
+        probed: Iterable[str] = (),
+        domains: Iterable[str] = (),
+        unknown: Iterable[str] = (),
+        evidence: str | Mapping[str, str] = "",
+        release: str = "",
+        newest_release: str = "",
+        path: str = "",
+    ) -> None:
+        """Make a target of its statements; `lacks` names unsupported types, and is subtracted from `types`.
+
+        Raises:
+            TargetError: A statement is not valid, such as a type that does not exist.
+        """
+        stated = {"newest_opset": newest_opset, "newest_ir_version": newest_ir_version, "kernels": kernels}
+        stated["types"] = types if types is not None else lacks
+        try:
+            away = read_types(off_device or ())
+            known = (stated_types() if types is None else read_types(types)) - read_types(lacks or ()) - away
+            rows = read_rows(kernels or {})
+            device = load_target(fallback) if isinstance(fallback, str) else fallback
+            if off_device is None and device is not None:
+                away = frozenset(dtype for dtype in ELEMENT_TYPES.keys() - known if _falls_back(dtype, device))
+            values: dict[str, Any] = {
+                "name": str(name),
+                "description": str(description),
+                "newest_opset": read_number("newest_opset", newest_opset) or NEWEST_OPSET,
+                "newest_ir_version": read_number("newest_ir_version", newest_ir_version) or _NEWEST_IR,
+                "types": known,
+                "kernels": {dtype: row for dtype, row in rows.items() if dtype in known},
+                "casts": None if casts is None else read_pairs(casts),
+                "fallback": device,
+                "off_device": away,
+                "quantization": read_rules(quantization or {}),
+                "one_type": dict(one_type or {}),
+                "dropped": read_rows(dropped),
+                "wrong_fusions": tuple(map(read_wrong_fusion, wrong_fusions)),
+                "wrong_casts": tuple(map(read_wrong_cast, wrong_casts)),
+                "sequence_operators": dict(sequence_operators or {}),
+                "as_written": str(as_written),
+                "hazards": dict(hazards or {}),
+                "probed": frozenset(probed),
+                "domains": frozenset(domains).union(() if device is None else device.domains),
+                "unknown": tuple(dict.fromkeys([*(key for key in stated if stated[key] is None), *unknown])),
+                "evidence": read_evidence(evidence),
+                "release": str(release),
+                "newest_release": str(newest_release),
+                "path": path,
+            }
+        except KeyError as error:
+            raise TargetError(f"the target {name!r} is not valid: {error.args[0]!r} is missing.") from None
+        except (TypeError, ValueError, AttributeError) as error:
+            raise TargetError(f"the target {name!r} is not valid: {str(error).rstrip('.?')}.") from None
+        for key, value in values.items():
+            object.__setattr__(self, key, value)
+
+    def __str__(self) -> str:
+        """Return the name by which the user knows the target: the path of a file, as it was typed."""
+        return self.path or self.name
+
+    @cached_property
+    def lacks(self) -> frozenset[DataType]:
+        """The unsupported element types, less those `off_device`."""
+        return frozenset(ELEMENT_TYPES) - self.types - self.off_device
+
+    @property
+    def is_stale(self) -> bool:
+        """True if a newer release was seen than the one that the facts are about."""
+        return bool(self.newest_release) and self.newest_release.partition(" ")[0] != self.release
 
     @property
     def operators_on_float8(self) -> Mapping[str, int]:
@@ -207,4 +293,96 @@ class Target:
 
     def strict(self) -> Target:
         """Return the device alone, without the fallback."""
-        return replace(self, lacks=self.lacks | self.off_device, off_device=frozenset(), fallback=None)
+        return replace(self, off_device=(), fallback=None)
+
+
+def _falls_back(dtype: DataType, fallback: Target) -> bool:
+    """True if nodes of the type, which a device lacks, run on its fallback; those that have a lowering are lowered."""
+    return dtype not in {*CODED_TYPES, *HALF_TYPES, *fallback.lacks} and bool(fallback.kernels.get(dtype))
+
+
+def target_names() -> list[str]:
+    """Return the targets that come with Castsmith, and those that other packages add."""
+    return sorted({*_own_names(), *(added.name for added in extensions(TARGETS))})
+
+
+def load_target(name_or_path: str) -> Target:
+    """Return the target of that name, or the one that the JSON file at that path describes.
+
+    Other packages add targets as entry points of the group `castsmith.targets`: a Target, or the path of a file.
+
+    Args:
+        name_or_path: The name of a target, one of the `ALIASES`, or the path of a JSON file.
+
+    Raises:
+        TargetError: The name is unknown, or the file does not describe a target.
+        ExtensionError: A package adds an unusable target.
+    """
+    name = ALIASES.get(text("target", name_or_path), name_or_path)
+    if name in _own_names():
+        return _read(TARGETS_FOLDER / f"{name}.json")
+    path = Path(name)
+    if path.suffix == ".json":
+        return replace(_read(path), path=name)
+    added = extension(TARGETS, name, lambda thing: _fit(thing, name))
+    if added is None and not path.is_file():
+        known = target_names()
+        way_out = did_you_mean(name, [*known, *ALIASES], f"expected {', '.join(known)}, or the path of a JSON file")
+        raise TargetError(f"unknown target {name!r}; {way_out}")
+    return added or replace(_read(path), path=name)
+
+
+def as_target(target: str | Target | None, *, strict: bool = False) -> Target | None:
+    """Return the target itself, or the one of that name or path; None for None. Raises as `load_target` does.
+
+    strict: without the fallback of a device.
+    """
+    found = target if target is None or isinstance(target, Target) else load_target(target)
+    return found.strict() if strict and found is not None else found
+
+
+def _own_names() -> list[str]:
+    return sorted(path.stem for path in TARGETS_FOLDER.glob("*.json"))
+
+
+def _fit(thing: object, name: str) -> Target:
+    """Return a target as a package declares it: itself, or the path of its file."""
+    if isinstance(thing, str | os.PathLike):
+        thing = _read(Path(cast("str | os.PathLike[str]", thing)))
+    if not isinstance(thing, Target):
+        raise TypeError("it is neither a Target nor the path of a file")
+    if thing.name != name:
+        raise ValueError(f"the target's own name is {thing.name!r}")
+    return thing
+
+
+def _read(path: Path) -> Target:
+    data = read_json(path, TargetError)
+    try:
+        if not isinstance(data, dict):
+            raise TypeError("it is not an object")
+        facts = _merged(cast("dict[str, Any]", data))
+        return Target(**facts)
+    except (TypeError, ValueError) as error:
+        _, _, reason = str(error).rstrip(".?").rpartition(" is not valid: ")
+        raise TargetError(f"{path} does not describe a target: {reason}.") from None
+
+
+def _merged(data: dict[str, Any]) -> dict[str, Any]:
+    """Return the statements of a file, with those of the one that it is based on."""
+    base = data.pop("based_on", None)
+    if base is not None:
+        if base not in _own_names():
+            raise ValueError(f"unknown target {base!r}; expected {', '.join(_own_names())}")
+        data = {**cast("dict[str, Any]", read_json(TARGETS_FOLDER / f"{base}.json", TargetError)), **data}
+    for key in data:
+        if key not in KEYS:
+            raise ValueError(f"unknown key {key!r}; expected {', '.join(KEYS)}")
+    for key in ("name", "description"):
+        if key not in data:
+            raise ValueError(f"{key!r} is missing")
+    return data
+
+
+KEYS = (*(name for name in Target.__annotations__ if name not in ("off_device", "path")), "lacks")
+"""The statements that a file may have."""

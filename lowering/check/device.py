@@ -49,7 +49,7 @@ def device_findings(model: onnx_ir.Model, inference: Inference, target: Target) 
         size, unknown = _crossing(nodes, away, inference)
         more = f", and {unknown} of unknown size" if unknown else ""
         message = (
-            f"{len(away)} of {len(nodes)} nodes run on {target.fallback.name} and not on the device, which has no"
+            f"{len(away)} of {len(nodes)} nodes run on {target.fallback} and not on the device, which has no"
             f" {', '.join(lacking)}: {_listed(away)}; tensors of {size} bytes{more} go between the two"
         )
         site, way_out = Site(model.graph.name or ""), "`strict_device` makes the types that the device lacks an error"

@@ -39,8 +39,8 @@ def _attribute_findings(model: onnx_ir.Model, inference: Inference, target: Targ
     for node in all_nodes(model) if target.refuses_idle_attributes else ():
         like = inference.type_of(node.inputs[1]) if len(node.inputs) == 2 else None
         for name in idle_attributes(node, like):
-            message = f"{target.name} does not load this {node.op_type}: {name} has no effect on its type"
-            way_out = f"`optimize(target={target.name!r})` removes it"
+            message = f"{target} does not load this {node.op_type}: {name} has no effect on its type"
+            way_out = f"`optimize(target={str(target)!r})` removes it"
             yield Diagnostic("target-lacks-form", Severity.ERROR, site_of(node), message, way_out, name)
 
 
@@ -55,8 +55,8 @@ def _operand_findings(model: onnx_ir.Model, inference: Inference, target: Target
         found = operands_of_several_types(node, inference.type_of, imports[node.graph], target)
         if found:
             names = " and ".join(type_name(dtype) for dtype in dict.fromkeys(found.values()))
-            message = f"{target.name} requires one type of the operands of {node.op_type}, which are {names}"
-            way_out = f"`optimize(target={target.name!r})` casts them to a type that holds both, if there is one"
+            message = f"{target} requires one type of the operands of {node.op_type}, which are {names}"
+            way_out = f"`optimize(target={str(target)!r})` casts them to a type that holds both, if there is one"
             yield Diagnostic("target-lacks-form", Severity.ERROR, site_of(node), message, way_out, "one-type")
 
 
@@ -70,7 +70,7 @@ def _quantization_findings(model: onnx_ir.Model, inference: Inference, target: T
         found = (rule for rule in target.quantization if rule in _BROKEN and _BROKEN[rule](node, inference))
         broken = next(found, None) or broken_block_rule(node, target)
         if broken is not None:
-            message = f"{target.name} does not take this {node.op_type}: {QUANTIZATION_RULES[broken]}"
+            message = f"{target} does not take this {node.op_type}: {QUANTIZATION_RULES[broken]}"
             way_out = _WAYS_OUT.get(broken, _WAY_OUT)
             yield Diagnostic("target-lacks-form", Severity.ERROR, site_of(node), message, way_out, broken)
 

@@ -37,6 +37,7 @@ def unreported_errors(
 
 def target_findings(model: onnx_ir.Model, inference: Inference | None, target: Target) -> Iterator[Diagnostic]:
     """Yield the versions, element types and operators that the target does not support or gets wrong."""
+    yield from _unknown_findings(model, target)
     yield from _version_findings(model, target)
     yield from _type_findings(model, inference, target)
     yield from _operator_findings(model, target)
@@ -49,23 +50,42 @@ def target_findings(model: onnx_ir.Model, inference: Inference | None, target: T
         yield from device_findings(model, inference, target)
 
 
+_STATEMENTS = {
+    "types": "element types",
+    "kernels": "operators by type",
+    "newest_opset": "newest opset",
+    "newest_ir_version": "newest IR version",
+}
+"""The statements of a target about what it supports, in words."""
+
+
+def _unknown_findings(model: onnx_ir.Model, target: Target) -> Iterator[Diagnostic]:
+    """Yield one note about what the target does not state, so that no finding about it can be expected."""
+    names = [_STATEMENTS[key] for key in _STATEMENTS if key in target.unknown]
+    if names:
+        listed = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+        message = f"the facts about {target} do not include its {listed}, so these are not checked"
+        way_out = "state them in a target file of your own to have them checked"
+        yield Diagnostic("target-unknown", Severity.NOTE, Site(model.graph.name or ""), message, way_out)
+
+
 def _version_findings(model: onnx_ir.Model, target: Target) -> Iterator[Diagnostic]:
     site = Site(model.graph.name or "")
     opset = opset_of(model.graph.opset_imports, "") or 0
     way_out = f"{lowering_to(target)} lowers it if that changes nothing"
     if opset > (target.fallback or target).newest_opset:
-        message = f"the model is of opset {opset} and {target.name} accepts at most {target.newest_opset}"
+        message = f"the model is of opset {opset} and {target} accepts at most {target.newest_opset}"
         yield Diagnostic("opset-too-new", Severity.ERROR, site, message, way_out)
     if model.ir_version > target.newest_ir_version:
         newest = target.newest_ir_version
-        message = f"the model is of IR version {model.ir_version} and {target.name} accepts at most {newest}"
+        message = f"the model is of IR version {model.ir_version} and {target} accepts at most {newest}"
         yield Diagnostic("ir-version-too-new", Severity.ERROR, site, message, way_out)
 
 
 def _name_findings(model: onnx_ir.Model, target: Target) -> Iterator[Diagnostic]:
     """Yield one finding for each name that several nodes of a graph have, at the second of them."""
     for nodes in same_names(model) if target.refuses_same_names else ():
-        message = f"{target.name} does not load a graph in which {len(nodes)} nodes are named {nodes[0].name!r}"
+        message = f"{target} does not load a graph in which {len(nodes)} nodes are named {nodes[0].name!r}"
         way_out = f"{lowering_to(target)} gives each a name of its own"
         yield Diagnostic("same-node-names", Severity.ERROR, site_of(nodes[1]), message, way_out, nodes[0].name or "")
 
@@ -84,7 +104,7 @@ def _type_findings(model: onnx_ir.Model, inference: Inference | None, target: Ta
             have = "has" if len(names) == 1 else "have"
             more = "" if len(names) == 1 else f"; the first is {names[0]}"
             subject = f"the value {names[0]}" if len(names) == 1 else f"{len(names)} values"
-            message = f"{target.name} has no {type_name(dtype)}, which {subject} {have}{more}"
+            message = f"{target} has no {type_name(dtype)}, which {subject} {have}{more}"
             site = Site(model.graph.name or "")
             way_out = f"{lowering_to(target)} lowers the supported types"
             subject = f"{target.name} {type_name(dtype)}"
@@ -110,9 +130,9 @@ def _operator_findings(model: onnx_ir.Model, target: Target) -> Iterator[Diagnos
             continue
         known = node.domain in target.domains
         if not known or not runs_in_qonnx(node, model.graph, imports[node.graph]):
-            message = f"{target.name} has no operator {node.op_type} of {node.domain}"
+            message = f"{target} has no operator {node.op_type} of {node.domain}"
             if known:
-                message = f"{target.name} does not run this {node.op_type} of {node.domain}"
+                message = f"{target} does not run this {node.op_type} of {node.domain}"
             way_out = f"{lowering_to(target)} replaces it if its parameters are constant"
             yield Diagnostic("target-lacks-operator", Severity.ERROR, site_of(node), message, way_out)
 
@@ -125,7 +145,7 @@ def _foreign_findings(model: onnx_ir.Model, target: Target) -> Iterator[Diagnost
             if node.domain == CONTRIB_DOMAIN and node.op_identifier() not in model.functions:
                 found.setdefault(node.op_type, _Found(site_of(node))).nodes.add(node)
     for op_type, each in found.items():
-        message = f"{target.name} has no operator {op_type} of {CONTRIB_DOMAIN}{each.more()}: it needs a plugin"
+        message = f"{target} has no operator {op_type} of {CONTRIB_DOMAIN}{each.more()}: it needs a plugin"
         way_out = f"{lowering_to(target)} replaces quantizers; otherwise export without the optimizer of ONNX Runtime"
         yield Diagnostic("target-lacks-operator", Severity.WARNING, each.first, message, way_out, op_type)
 
@@ -141,7 +161,7 @@ def _cast_findings(model: onnx_ir.Model, inference: Inference, target: Target) -
                 and target.divides_in_float(opset_of(imports[node.graph], "") or 1)
             ):
                 name = type_name(scale)
-                message = f"{target.name} computes QuantizeLinear of {name} wrongly: it does not round the quotient"
+                message = f"{target} computes QuantizeLinear of {name} wrongly: it does not round the quotient"
                 way_out = f"{lowering_to(target)} replaces it"
                 yield Diagnostic("target-miscomputes-cast", Severity.WARNING, site_of(node), message, way_out)
         like = inference.type_of(node.inputs[1]) if len(node.inputs) == 2 else None
@@ -152,7 +172,7 @@ def _cast_findings(model: onnx_ir.Model, inference: Inference, target: Target) -
         opset = opset_of(imports[node.graph], "") or 1
         entry = target.wrong_cast(source, meaning.to, saturate=meaning.saturate, opset=opset)
         if entry is not None:
-            message = f"{target.name} computes {type_name(source)} to {type_name(meaning.to)} wrongly: it {entry.wrong}"
+            message = f"{target} computes {type_name(source)} to {type_name(meaning.to)} wrongly: it {entry.wrong}"
             way_out = f"{lowering_to(target)} replaces it"
             yield Diagnostic("target-miscomputes-cast", Severity.WARNING, site_of(node), message, way_out)
 
@@ -191,14 +211,14 @@ def kernel_findings(model: onnx_ir.Model, inference: Inference, target: Target) 
         yield Diagnostic("target-misfuses", Severity.WARNING, found.first, reason + found.more(), way_out, reason)
     if unknown:
         names = ", ".join(type_name(dtype) for dtype in unknown)
-        message = f"the operators of {target.name} that support {names} are unknown"
+        message = f"the operators of {target} that support {names} are unknown"
         way_out = f"{lowering_to(target)} replaces all of them"
         yield Diagnostic("target-unknown", Severity.WARNING, Site(model.graph.name or ""), message, way_out)
 
 
 def lowering_to(target: Target) -> str:
     """Return the call that lowers a model to the target, as Python code; the command line shows its own options."""
-    return f"`optimize(target={target.name!r})`"
+    return f"`optimize(target={str(target)!r})`"
 
 
 def types_asked_about(

@@ -61,7 +61,7 @@ def refuses_to_move(node: onnx_ir.Node, target: Target) -> str | None:
     if node.attributes.get_string("reduction", "none") != "none":
         return f"{node.op_type} with a reduction computes with values stored as codes"
     if node.op_type in target.operators_without_uint8:
-        return f"{target.name} has no {node.op_type} of uint8, in which the codes are stored"
+        return f"{target} has no {node.op_type} of uint8, in which the codes are stored"
     return None
 
 

@@ -147,7 +147,7 @@ def _needs_shapes(model: onnx_ir.Model) -> bool:
 
 
 def _met(model: onnx_ir.Model, target: Target, hazard: str) -> Diagnostic:
-    message = f"{target.name} may change the result of the encoding: {target.hazards[hazard]}"
+    message = f"{target} may change the result of the encoding: {target.hazards[hazard]}"
     return Diagnostic("sequence-at-risk", Severity.WARNING, Site(model.graph.name or ""), message)
 
 

@@ -74,7 +74,7 @@ def _needs(model: onnx_ir.Model, target: Target, types: Types, opset: int) -> It
         dtype = types.get(value, value.dtype)
         if dtype is not None and dtype in CODED_TYPES and dtype in target.lacks:
             site = Site(model.graph.name or "", value.name or "")
-            yield Need(dtype, site, f"{target.name} has no {type_name(dtype)}")
+            yield Need(dtype, site, f"{target} has no {type_name(dtype)}")
     for node in all_nodes(model):
         if node.domain not in DEFAULT_DOMAINS:
             continue
@@ -87,7 +87,7 @@ def _needs(model: onnx_ir.Model, target: Target, types: Types, opset: int) -> It
 
 def _lacks_blocks(node: onnx_ir.Node, target: Target) -> str | None:
     rule = broken_block_rule(node, target)
-    return None if rule is None else f"{target.name} does not take this {node.op_type}: {QUANTIZATION_RULES[rule]}"
+    return None if rule is None else f"{target} does not take this {node.op_type}: {QUANTIZATION_RULES[rule]}"
 
 
 def other_types_that_target_lacks(model: onnx_ir.Model, target: Target, types: Types) -> list[Diagnostic]:
@@ -96,7 +96,7 @@ def other_types_that_target_lacks(model: onnx_ir.Model, target: Target, types: T
     for value in declared_values(model):
         dtype = types.get(value, value.dtype)
         if dtype is not None and dtype in target.lacks and dtype not in (*CODED_TYPES, *HALF_TYPES, *found):
-            message = f"{value.name} is {type_name(dtype)}, which {target.name} lacks and which has no replacement"
+            message = f"{value.name} is {type_name(dtype)}, which {target} lacks and which has no replacement"
             site = Site(model.graph.name or "", value.name or "")
             found[dtype] = Diagnostic("type-not-in-target", Severity.ERROR, site, message)
     return list(found.values())
@@ -106,7 +106,7 @@ def lacks_kernel(node: onnx_ir.Node, dtype: DataType, target: Target, opset: int
     """Return the reason why the target cannot run the node of this type; None if it has a kernel for it."""
     if target.has_kernel(node.op_type, dtype, opset):
         return None
-    return f"{target.name} has no {node.op_type} of {type_name(dtype)} at opset {opset}"
+    return f"{target} has no {node.op_type} of {type_name(dtype)} at opset {opset}"
 
 
 def fused_wrongly(node: onnx_ir.Node, dtype: DataType, target: Target) -> str | None:
@@ -114,7 +114,7 @@ def fused_wrongly(node: onnx_ir.Node, dtype: DataType, target: Target) -> str | 
     how = target.fusion_defect(node.op_type, dtype)
     if how is None or constant_tensor(node.inputs[0]) is not None:
         return None
-    return f"{target.name} fuses {node.op_type} of {type_name(dtype)} wrongly: {how}"
+    return f"{target} fuses {node.op_type} of {type_name(dtype)} wrongly: {how}"
 
 
 def _computes_wrongly(node: onnx_ir.Node, target: Target, types: Types, opset: int) -> str | None:
@@ -122,9 +122,7 @@ def _computes_wrongly(node: onnx_ir.Node, target: Target, types: Types, opset: i
     if source is None or to is None:
         return None
     wrong = target.wrong_cast(source, to, saturate=saturate, opset=opset)
-    return (
-        None if wrong is None else f"{target.name} casts {type_name(source)} to {type_name(to)} wrongly: {wrong.wrong}"
-    )
+    return None if wrong is None else f"{target} casts {type_name(source)} to {type_name(to)} wrongly: {wrong.wrong}"
 
 
 def _conversion(node: onnx_ir.Node, types: Types) -> tuple[DataType | None, DataType | None, bool]:

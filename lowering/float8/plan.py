@@ -62,7 +62,7 @@ def choose_sequence(
     wanted = Encoding.TABLE if name == "auto" else Encoding(name)
     first = target.sequence_operators.get("BitCast")
     if first is None or first > target.newest_opset:
-        reason = f"{target.name} has no BitCast"
+        reason = f"{target} has no BitCast"
     elif opset >= first:
         return wanted, None
     else:
@@ -277,4 +277,4 @@ def _dropped(node: onnx_ir.Node, now: int, to: int, target: Target, types: Types
     """Return a reason if the target has a kernel of the node at its opset and lacks one at the other."""
     dtypes = [types.get(value, value.dtype) for value in (*node.inputs, *node.outputs) if value is not None]
     last = target.drops(node.op_type, dtypes, to)
-    return None if last is None or last < now else f"{target.name} has {node.op_type} up to opset {last} only"
+    return None if last is None or last < now else f"{target} has {node.op_type} up to opset {last} only"

@@ -42,7 +42,7 @@ def _without_idle_attributes(session: Session, target: Target) -> list[Rewrite]:
     for node in session.nodes:
         like = inference.type_of(node.inputs[1]) if len(node.inputs) == 2 else None
         for name in idle_attributes(node, like):
-            before, reason = node_item(node, inference.types), f"{target.name} does not load it, and it has no effect"
+            before, reason = node_item(node, inference.types), f"{target} does not load it, and it has no effect"
             del node.attributes[name]
             after = node_item(node, inference.types)
             found.append(Rewrite(PASS_NAME, "idle-attribute", site_of(node), [before], [after], reason))
@@ -52,7 +52,7 @@ def _without_idle_attributes(session: Session, target: Target) -> list[Rewrite]:
 def _renamed_nodes(session: Session, target: Target) -> list[Rewrite]:
     """Rename all nodes but the first of those with one name in a graph, and return the records."""
     found: list[Rewrite] = []
-    namer, reason = session.namer(), f"{target.name} does not load a graph with two nodes of one name"
+    namer, reason = session.namer(), f"{target} does not load a graph with two nodes of one name"
     for nodes in list(same_names(session.model)):
         for node in nodes[1:]:
             site, before = site_of(node), node.name or ""

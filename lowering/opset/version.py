@@ -53,7 +53,7 @@ class LegalizeVersion(SessionPass):
         records.rewrites += fitted(session, self.target)
         for key, what in (("newest_opset", "opset"), ("newest_ir_version", "IR version")):
             if key in self.target.unknown:
-                message = f"the newest {what} that {self.target.name} accepts is unknown, so the model keeps its {what}"
+                message = f"the newest {what} that {self.target} accepts is unknown, so the model keeps its {what}"
                 site = Site(model.graph.name or "")
                 records.diagnostics.append(Diagnostic("target-unknown", Severity.WARNING, site, message))
         return RewriteResult(model, bool(records.rewrites), records)
@@ -69,7 +69,7 @@ def _legalize_opset(session: Session, target: Target, records: Records) -> None:
     newest = min(now, target.newest_opset)
     goals = [*_with_kernels(model, target, types, newest)]
     if newest < now:
-        goals.append((newest, f"{target.name} accepts opsets up to {newest}"))
+        goals.append((newest, f"{target} accepts opsets up to {newest}"))
     for to, why in goals:
         with inferred_declared(model, types, shapes=needs_shapes(model, now, to)):
             moves = plan_moves(model, to, types)
@@ -98,7 +98,7 @@ def _with_kernels(model: onnx_ir.Model, target: Target, types: TypeOf, newest: i
         dtypes = [types.get(value, value.dtype) for value in (*node.inputs, *node.outputs) if value is not None]
         found = target.drops(node.op_type, dtypes, newest)
         if found is not None:
-            last.setdefault(found, f"{target.name} has {node.op_type} up to opset {found} only")
+            last.setdefault(found, f"{target} has {node.op_type} up to opset {found} only")
     if last:
         yield min(last.items())
 
@@ -121,7 +121,7 @@ def _refuse(
     now, to = opsets
     records.refusals += [Refusal(PASS_NAME, "opset", obstacle.site, obstacle.reason) for obstacle in found]
     if target is not None:
-        message = f"the model is of opset {now} and {target.name} accepts at most {to}"
+        message = f"the model is of opset {now} and {target} accepts at most {to}"
         nodes = "1 node" if len(found) == 1 else f"{len(found)} nodes"
         way_out = f"{nodes} would have a different meaning under opset {to}; see the refusals"
         site = Site(model.graph.name or "")
@@ -132,11 +132,11 @@ def _legalize_ir_version(model: onnx_ir.Model, target: Target, records: Records)
     now, newest, needed = model.ir_version, target.newest_ir_version, needed_ir_version(model)
     site = Site(model.graph.name or "")
     if needed > newest:
-        message = f"the model needs IR version {needed} and {target.name} accepts at most {newest}"
+        message = f"the model needs IR version {needed} and {target} accepts at most {newest}"
         records.diagnostics.append(Diagnostic("ir-version-too-new", Severity.ERROR, site, message))
     elif now > newest:
         model.ir_version = newest
-        reason = f"{target.name} accepts IR versions up to {newest}; the model needs only {needed}"
+        reason = f"{target} accepts IR versions up to {newest}; the model needs only {needed}"
         records.rewrites.append(
             Rewrite(PASS_NAME, "ir-version", site, f"IR version {now}", f"IR version {newest}", reason)
         )

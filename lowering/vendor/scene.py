@@ -52,7 +52,7 @@ class Scene:
         if dtype is None:
             raise ModelError(f"the element type of an input of {node.op_type} is unknown")
         if not self.target.has_kernel(name, dtype, self.opset(node)):
-            raise ModelError(f"{self.target.name} has no {name} of {type_name(dtype)}")
+            raise ModelError(f"{self.target} has no {name} of {type_name(dtype)}")
 
 
 def whole_number(node: onnx_ir.Node, name: str, default: int) -> int:

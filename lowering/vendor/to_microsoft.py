@@ -52,7 +52,7 @@ def quantization(node: onnx_ir.Node, scene: Scene) -> Replacement | None:
     y = build.typed(node.op_type, inputs, codes if quantizes else DataType.FLOAT, **attributes)
     build.nodes[-1].domain = CONTRIB_DOMAIN
     y.name, y.shape = node.outputs[0].name, node.outputs[0].shape
-    reason = f"{scene.target.name} takes opset {scene.target.newest_opset}; {type_name(codes)} needs {first}, or this"
+    reason = f"{scene.target} takes opset {scene.target.newest_opset}; {type_name(codes)} needs {first}, or this"
     return Replacement(RULE, reason, tuple(build.nodes), tuple(made), outputs=(y,))
 
 

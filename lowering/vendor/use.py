@@ -68,7 +68,7 @@ class UseVendor(SessionPass):
         if not self.vendor:
             return RewriteResult(model, False)
         if self.target is None or self.vendor not in self.target.domains:
-            unlike = "" if self.target is None else f", unlike {self.target.name}"
+            unlike = "" if self.target is None else f", unlike {self.target}"
             raise OptionError(f"operators of {self.vendor} (`vendor=`) need a target that runs them{unlike}.")
         if any(function.domain == self.vendor for function in model.functions.values()):
             site = Site(model.graph.name or "")

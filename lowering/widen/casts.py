@@ -115,7 +115,7 @@ def _rounded_twice(session: Session, target: Target, inference: Inference) -> It
 
 def _rounded(found: _Wrong, target: Target) -> Replacement | str:
     """Return the cast, rounded before it; or the reason why that is impossible."""
-    casts = f"{target.name} casts {type_name(found.source)} to {type_name(found.to)} wrongly"
+    casts = f"{target} casts {type_name(found.source)} to {type_name(found.to)} wrongly"
     since, operator = rounds_since(found.source)
     if found.opset < since:
         return f"{casts}, and rounding before it needs {operator}: raise the opset from {found.opset} to {since}"

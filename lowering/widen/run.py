@@ -116,9 +116,9 @@ def expand_linear(node: onnx_ir.Node, target: Target, types: Types, opset: int, 
     expand = expand_quantize if node.op_type == "QuantizeLinear" else expand_dequantize
     y = expand(build, node, Context(types, frozenset(), Encoding.LADDER, opset))
     y.name = node.outputs[0].name
-    why = f"{target.name} has no {node.op_type} of {type_name(dtype)} at opset {min(opset, target.newest_opset)}"
+    why = f"{target} has no {node.op_type} of {type_name(dtype)} at opset {min(opset, target.newest_opset)}"
     if _divided_in_float(node, target, types, opset):
-        why = f"{target.name} does not round the quotient to {type_name(dtype)}"
+        why = f"{target} does not round the quotient to {type_name(dtype)}"
     reason = f"{why}: in float, step by step"
     return Replacement("widen", reason, tuple(build.nodes), tuple(constants), outputs=(y,))
 
@@ -187,7 +187,7 @@ def _run(session: Session, target: Target, rule: Rule, records: Records) -> None
                 records.rewrites.append(apply_replacement(session, NAME, node, answer, namer, types))
             elif answer is not None:
                 records.refusals.append(answer)
-                message = f"{answer.reason}, and {target.name} has no kernel for it"
+                message = f"{answer.reason}, and {target} has no kernel for it"
                 records.diagnostics.append(Diagnostic("no-kernel", Severity.ERROR, answer.site, message))
 
 
@@ -271,7 +271,7 @@ def _widened(node: onnx_ir.Node, target: Target, types: Types, opset: int) -> Re
         lambda _, value: types.get(value, value.dtype) == dtype,
         lambda old: dtype if types.get(old, old.dtype) == dtype else None,
     )
-    reason = f"{target.name} has no {node.op_type} of {type_name(dtype)} at opset {opset}: in float, rounded once"
+    reason = f"{target} has no {node.op_type} of {type_name(dtype)} at opset {opset}: in float, rounded once"
     return Replacement("widen", reason, nodes, outputs=outputs, effect=effect_in_float(node))
 
 
@@ -282,5 +282,5 @@ def _obstacle(node: onnx_ir.Node, dtype: DataType, target: Target, types: Types,
         if narrow and DataType.FLOAT not in input_types(node, index, imports):
             return f"{node.op_type} does not support float as input {index}"
     if not target.has_kernel(node.op_type, DataType.FLOAT, opset):
-        return f"{target.name} lacks {node.op_type} of float too"
+        return f"{target} lacks {node.op_type} of float too"
     return None

@@ -74,7 +74,7 @@ def widen_storage(
     ]
     if refusals:
         records.refusals += refusals
-        message = f"{target.name} has no {type_name(dtype)}, but {refusals[0].reason}"
+        message = f"{target} has no {type_name(dtype)}, but {refusals[0].reason}"
         records.diagnostics.append(Diagnostic("type-not-in-target", Severity.ERROR, refusals[0].site, message))
         return
     with inferred_declared(model, types):
@@ -129,7 +129,7 @@ def _retype(model: onnx_ir.Model, value: onnx_ir.Value, target: Target, dtype: D
     interface = value.graph is model.graph and (value.is_graph_input() or value.is_graph_output())
     if interface or value.is_initializer():
         effect = Effect.INTERFACE if interface else Effect.BIT_EXACT
-        reason = f"the same numbers, because {target.name} has no {type_name(dtype)}"
+        reason = f"the same numbers, because {target} has no {type_name(dtype)}"
         site = Site(model.graph.name or "", value.name or "")
         records.rewrites.append(Rewrite(NAME, "widen-storage", site, before, value_item(value), reason, effect))
 
@@ -174,7 +174,7 @@ def _round_results(
         rounds = narrow and old.name != ""
         outputs.append(_rounded(build, result, dtype, functions) if rounds else result)
         outputs[-1].name = old.name
-    reason = f"computed in float and rounded to {type_name(dtype)}, which {target.name} lacks"
+    reason = f"computed in float and rounded to {type_name(dtype)}, which {target} lacks"
     parts = tuple(build.nodes), tuple(constants)
     wanted = Replacement("round-in-place", reason, *parts, outputs=tuple(outputs), effect=effect_in_float(node))
     return apply_replacement(session, NAME, node, wanted, namer, types)

@@ -206,12 +206,12 @@ def _lacking(node: onnx_ir.Node, imports: Mapping[str, int], aim: Aim) -> str:
     if aim.target is None:
         return ""
     if node.domain not in DEFAULT_DOMAINS and aim.target.lacks_domain(node.domain):
-        return f"{aim.target.name} has no operators of {node.domain}"
+        return f"{aim.target} has no operators of {node.domain}"
     if aim.target.has_kernel(name, aim.to, opset):
         return ""
     if name in LINEAR and aim.target.computes(aim.to):  # kernels are known by the type of the codes
         return ""
-    return f"{aim.target.name} has no {name} of {type_name(aim.to)} at opset {opset}"
+    return f"{aim.target} has no {name} of {type_name(aim.to)} at opset {opset}"
 
 
 def operator_name(node: onnx_ir.Node) -> str:
@@ -228,7 +228,7 @@ def _unasked(node: onnx_ir.Node, aim: Aim, *, inputs_follow: bool) -> str:
     name = operator_name(node)
     if target is None or inputs_follow or not target.probed or name in target.probed:
         return ""
-    return f"it is unknown if {target.name} has {name} of {type_name(aim.to)}"
+    return f"it is unknown if {target} has {name} of {type_name(aim.to)}"
 
 
 def _not_taken(node: onnx_ir.Node, imports: Mapping[str, int], aim: Aim) -> str:

@@ -215,7 +215,7 @@ def require_possible(model: onnx_ir.Model, to: DataType, target: Target | None) 
     name = type_name(to)
     if target is not None and not target.computes(to):
         lacks = f"has no {name}" if to in target.lacks else f"has no arithmetic in {name}"
-        raise OptionError(f"{target.name} {lacks}; name another precision or target.")
+        raise OptionError(f"{target} {lacks}; name another precision or target.")
     for scope in (model.graph, *model.functions.values()):
         opset = opset_of(scope.opset_imports, "")
         why = None if opset is None else not_cast([to], opset)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from castsmith.ir.targets import target_names
 from castsmith.lowering.registry import PASSES
-from tests.cli.helpers import Command, is_one_sentence
+from tests.cli.helpers import CHAIN, Command, is_one_sentence, write_model
 
 
 @pytest.mark.parametrize(
@@ -79,7 +80,26 @@ def test_targets_show(castsmith: Command, name: str) -> None:
     for words in (("show", name, "--json"), ("--json", "show", name)):
         data = json.loads(castsmith("targets", *words).out)["target"]
         assert data["name"] == name
-        assert f"newest opset {data['newest_opset']}" in ended.out
+        assert f"newest opset {data['newest_opset'] or 'unknown'}" in ended.out
+
+
+def test_an_alias_of_a_target_is_said_once(castsmith: Command, tmp_path: Path) -> None:
+    ended = castsmith("targets", "show", "trt")
+    assert (ended.code, ended.err) == (0, "castsmith: trt is tensorrt-11.\n")
+    assert ended.out.startswith("tensorrt-11: ")
+    models = [write_model(tmp_path / f"{name}.onnx", CHAIN) for name in "ab"]
+    ended = castsmith("check", *map(str, models), "--target", "ort")
+    assert ended.err == "castsmith: ort is onnxruntime-cpu.\n"
+
+
+def test_a_target_file_is_named_as_typed(castsmith: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_model(Path("a.onnx"), CHAIN)
+    Path("npu.json").write_text('{"name": "n", "description": "", "types": ["int8"], "kernels": []}')
+    ended = castsmith("check", "a.onnx", "--target", "./npu.json")
+    assert "./npu.json has no double, which" in ended.out
+    assert "(optimize --target ./npu.json lowers" in ended.out
+    assert "the facts about ./npu.json do not include its newest opset and newest IR version" in ended.out
 
 
 def test_an_unknown_target_is_bad_usage(castsmith: Command) -> None:

@@ -88,12 +88,7 @@ PRINTED = (
     *("targets", "targets show openvino-cpu", "targets show onnxruntime-android", "passes", "explain"),
     *("explain mixed-operand-types fold-constant", "promote f16 i8", "trunc 7 --in-bitwidth 8 --out-bitwidth 4"),
     *("cast 1 0.1 300 --from f64 --to i8", "show A", "diff A B", "diff A B --full", "verify A B --sets 1", "bounds A"),
-    *(
-        "bounds A --to float16",
-        "optimize A -o C --diff --explain",
-        "optimize A B -o folder/",
-        "check A --target onnx-mlir",
-    ),
+    *("bounds A --to float16", "optimize A -o C --diff --explain", "optimize A B -o folder/"),
     *("convert A -o C --to bfloat16 --diff --dry-run",),
 )
 

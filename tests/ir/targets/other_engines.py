@@ -38,7 +38,7 @@ from onnx_ir import DataType
 from castsmith.ir.ops import since_version
 from castsmith.ir.targets.probe_models import TEXTS, model_text, versions
 from castsmith.ir.targets.probing import grouped, target_text
-from castsmith.ir.targets.reading import TARGETS_FOLDER
+from castsmith.ir.targets.target import TARGETS_FOLDER
 from castsmith.numerics.types import ELEMENT_TYPES, parse_type, type_name
 from tests.ir.targets.engine_worker import ENGINES, ones
 
@@ -213,7 +213,7 @@ def probe(engine: str, options: argparse.Namespace) -> dict[str, Any]:
         "evidence": _evidence(engine, version),
         "newest_opset": OPSET,
         "newest_ir_version": IR_VERSION,
-        "lacks": [type_name(dtype) for dtype in ELEMENT_TYPES if dtype not in taken],
+        "types": [type_name(dtype) for dtype in ELEMENT_TYPES if dtype in taken],
         "probed": sorted(known | whole),
         **{key: old[key] for key in _BY_HAND if key in old},
         "kernels": list(grouped(taken)),

@@ -11,20 +11,20 @@ import onnx_ir
 import pytest
 from onnx_ir import DataType
 
-from castsmith.ir.targets import TARGETS_FOLDER, Target, load_target
+from castsmith.ir.targets import TARGETS_FOLDER, Target, TargetError, load_target
 from castsmith.ir.targets.kernels import operands_of_several_types, takes_identity, takes_operator, takes_type
-from castsmith.ir.targets.reading import _fit  # pyright: ignore[reportPrivateUsage]
-from castsmith.ir.targets.target import TargetError
+from castsmith.ir.targets.target import _fit  # pyright: ignore[reportPrivateUsage]
+from castsmith.numerics.types import ELEMENT_TYPES
 
 _CPU = load_target("onnxruntime-cpu")
 _F, _H, _F8, _U8 = DataType.FLOAT, DataType.FLOAT16, DataType.FLOAT8E4M3FN, DataType.UINT8
 
 
-def target(**given: Any) -> Target:
-    """A target with the operators Add, Mul, Identity and Cast of float and float16."""
+def target(*, lacks: frozenset[DataType] = frozenset({DataType.FLOAT8E4M3FN}), **given: Any) -> Target:
+    """A target with all types but some, and the operators Add, Mul, Identity and Cast of float and float16."""
     kernels = {_F: {"Add": 1, "Mul": 7, "Identity": 1, "Cast": 1}, _H: {"Identity": 13, "Cast": 13}}
     probed = frozenset(("Add", "Mul", "Identity", "Cast"))
-    fields = {"name": "t", "kernels": kernels, "probed": probed, "lacks": frozenset({_F8}), "unknown": ()}
+    fields = {"name": "t", "kernels": kernels, "probed": probed, "types": ELEMENT_TYPES.keys() - lacks, "unknown": ()}
     return replace(_CPU, **{**fields, "dropped": {}, **given})
 
 
@@ -105,10 +105,10 @@ def test_operands_that_must_have_one_type(op_type: str, types: tuple[Any, ...], 
     def type_of(value: onnx_ir.Value | None) -> DataType | None:
         return None if value is None else value.dtype
 
-    found = target(one_type=("Attention",))
+    found = target(one_type={"Attention": ""})
     assert operands_of_several_types(node_of(op_type, *types), type_of, {"": 23}, found) == expected
     assert operands_of_several_types(node_of(op_type, *types, domain="f"), type_of, {"": 23, "f": 1}, found) == {}
-    assert operands_of_several_types(node_of(op_type, *types), type_of, {"": 23}, target(one_type=())) == {}
+    assert operands_of_several_types(node_of(op_type, *types), type_of, {"": 23}, target(one_type={})) == {}
 
 
 def test_operators_that_a_newer_opset_drops() -> None:
@@ -154,7 +154,7 @@ def test_hazards_and_tables() -> None:
     crash = {"transpose-cast-matmul-crashes": ""}
     assert [target(hazards=each).breaks_cast_after_transpose for each in ({}, crash)] == [False, True]
     assert target().operators_on_float8 == {}
-    assert target(kernels={_F8: {"Cast": 19}}).operators_on_float8 == {"Cast": 19}
+    assert target(lacks=frozenset(), kernels={_F8: {"Cast": 19}}).operators_on_float8 == {"Cast": 19}
     probed = frozenset(("Transpose", "Reshape", "Mul"))
     assert target(probed=probed, kernels={_U8: {"Reshape": 1}}).operators_without_uint8 == {"Transpose"}
     assert target(probed=probed, kernels={}).operators_without_uint8 == frozenset()

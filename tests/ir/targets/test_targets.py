@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -18,14 +20,14 @@ from onnx_ir import DataType
 
 import castsmith
 from castsmith.ir.evaluate import Prepared
-from castsmith.ir.targets import TARGETS_FOLDER, TargetError, load_target, target_names
+from castsmith.ir.targets import ALIASES, TARGETS_FOLDER, TargetError, load_target, target_names
 from castsmith.ir.targets.probe_models import EARLY, TEXTS, model_text, versions
 from castsmith.ir.targets.probing import probe, target_text
 from castsmith.lowering.builder import Builder
 from castsmith.lowering.encodings.choose import ARITHMETIC_HAZARDS
 from castsmith.lowering.pipeline import optimize
 from castsmith.numerics.cast.convert import cast
-from castsmith.numerics.types import FLOAT8_TYPES, parse_type
+from castsmith.numerics.types import ELEMENT_TYPES, FLOAT8_TYPES, parse_type
 from tests.ir.targets.other_engines import DESCRIPTIONS, models
 from tests.lowering.runtime import run, sequence_model, session
 from tests.sampling import complete_only, sampled
@@ -97,7 +99,7 @@ def test_what_openvino_takes_of_old_opsets_is_what_its_file_says(opset: int) -> 
     """Add, Mul and most others are taken from opset 1 on."""
     openvino = pytest.importorskip("openvino")
     target, core = load_target("openvino-cpu"), openvino.Core()
-    if openvino.__version__.split("-")[0].rpartition(".")[0] not in target.evidence:
+    if openvino.__version__.split("-")[0].rpartition(".")[0] != target.release:
         pytest.skip("what the file says is of another release")
     asked = {name for name in TEXTS if opset in versions(name, DataType.FLOAT, 7)}
     taken = set[str]()
@@ -270,6 +272,65 @@ def test_a_file_of_ones_own(tmp_path: Path):
         '{"name": "mine", "description": "d", "newest_opset": 20, "newest_ir_version": 9, "lacks": ["f16"]}'
     )
     assert load_target(str(path)).lacks == {DataType.FLOAT16}
+
+
+STATED: dict[str, dict[str, object]] = {
+    "supported types": {"types": ["float", "i64"]},
+    "supported types in other spellings": {"types": ["f32", 7]},
+    "unsupported types": {"lacks": ["double"]},
+    "operators": {"types": ["float16", "float"], "kernels": [{"types": ["fp16"], "operators": {"Add": 7}}]},
+    "a cast": {"types": ["float", "float8e4m3fn"], "kernels": [], "wrong_casts": [
+        {"from": ["float"], "to": ["f8e4m3fn"], "wrong": "is late", "evidence": "seen"}]},
+    "an old opset": {"newest_opset": 7, "newest_ir_version": None, "kernels": []},
+    "nothing": {},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STATED)
+def test_a_target_in_python_is_the_one_that_the_same_file_describes(tmp_path: Path, name: str) -> None:
+    data: dict[str, Any] = {"name": "npu", "description": "d", **STATED[name]}
+    path = tmp_path / "npu.json"
+    path.write_text(json.dumps(data))
+    model = onnx.parser.parse_model("""<ir_version: 10, opset_import: ["": 21]>
+        g (double[2] x) => (float16[2] y, float8e4m3fn[2] z) {
+            a = Cast <to = 1> (x) b = Cast <to = 10> (a) y = Add (b, b) z = Cast <to = 17> (a) }""")
+    made, read = castsmith.Target(**data), load_target(str(path))
+    assert made == replace(read, path="")
+    told = [[each.code, each.message] for each in castsmith.check(model, target=made)]
+    assert [[c, m.replace(str(path), "npu")] for c, m in told] == told
+    assert [[each.code, each.message.replace(str(path), "npu")] for each in castsmith.check(model, target=read)] == told
+    assert told
+
+
+@pytest.mark.parametrize("key", ["types", "lacks"])
+def test_what_is_not_a_type_is_refused_in_python(key: str) -> None:
+    stated: dict[str, Any] = {key: ["f9"]}
+    with pytest.raises(TargetError, match=r"^the target 'npu' is not valid: 'f9' is not an element type of ONNX"):
+        castsmith.Target("npu", "", **stated)
+    with pytest.raises(TargetError, match="a list of types is expected, not 'double'"):
+        castsmith.Target("npu", "", **dict[str, Any]({key: "double"}))
+    with pytest.raises(TargetError, match="unknown key 'form' of 'wrong_casts'; expected from, to"):
+        castsmith.Target("npu", "", wrong_casts=[{"form": ["float"]}])
+
+
+def test_the_files_name_what_is_supported() -> None:
+    """So a type that a later version of ONNX adds is unsupported until a file names it."""
+    for path in TARGETS_FOLDER.glob("*.json"):
+        data = json.loads(path.read_text(encoding="utf-8"))
+        assert not data.keys() & {"lacks", "unknown"}, path.name
+        target = load_target(path.stem)
+        if "types" not in target.unknown:
+            assert target.types == {parse_type(name) for name in data["types"]}
+    older = castsmith.Target("t", "", lacks=["double"]).types
+    assert older == {dtype for dtype, row in ELEMENT_TYPES.items() if row.since.ir_version <= 14} - {DataType.DOUBLE}
+
+
+def test_a_name_that_people_use_leads_to_a_target() -> None:
+    assert {"trt", "tensorrt", "ort", "onnxruntime", "web", "webgpu", "android", "cuda", "openvino"} <= ALIASES.keys()
+    assert {load_target(alias).name for alias in ALIASES} == set(ALIASES.values())
+    assert load_target("coreml").name == "coreml"
+    with pytest.raises(TargetError, match=r"^unknown target 'tensort'; did you mean 'tensorrt'\?$"):
+        load_target("tensort")
 
 
 def _native_cast(build: Builder, x: onnx_ir.Value, to: DataType, saturate: bool) -> onnx_ir.Value:

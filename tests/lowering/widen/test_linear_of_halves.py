@@ -100,7 +100,7 @@ def test_a_target_that_lacks_the_type_of_the_scale_alone(to: str, source: str, a
         g ({source}[400] x, {source} s) => (float[400] y) {{
             q = QuantizeLinear <{attribute} output_dtype = {int(DataType[to])}> (x, s) y = Cast <to = 1> (q) }}""")
     lacks = frozenset({DataType[source.upper()]})
-    target = Target("t", "", newest_opset=23, newest_ir_version=10, lacks=lacks)
+    target = Target("t", "", newest_opset=23, newest_ir_version=10, lacks=lacks, kernels={})
     result = castsmith.optimize(before, target=target, interface="wide")
     assert not [each for each in result.diagnostics if each.severity is castsmith.Severity.ERROR]
     casts = [

@@ -1,0 +1,160 @@
+"""The statements of a target, read alike from its JSON file and from Python: names of types, numbers, rows, entries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from onnx_ir import DataType
+
+from castsmith.numerics.errors import CastsmithError
+from castsmith.numerics.types import ELEMENT_TYPES, TypeLike, parse_type
+
+QUANTIZATION_RULES = {
+    "constant-zero-points-of-zero": "the zero point must be a constant of zeros",
+    "positive-scales": "every scale must be above 0",
+    "int4-of-constants": "int4 is for weights alone, so the operand must be a constant",
+    "blocks-of-the-last-two-axes": "blocks must lie along one of the last two axes",
+    "constant-scales": "every scale must be a constant",
+    "whole-blocks": "block_size must divide the axis, of a tensor of two or more dimensions",
+    "no-blocks-to-quantize": "QuantizeLinear has no block_size",
+}
+"""The rules of quantization that a target may have, with their descriptions."""
+
+_IR_OF_LACKS = 14
+"""The newest IR version when files named unsupported types (`lacks`), and not supported ones."""
+
+Entry = Mapping[str, Any]
+"""An object of JSON."""
+Rows = Mapping[Any, Mapping[str, int]] | Iterable[Entry]
+"""For types, operators and an opset of each: by a name of the type, or as entries with `types` and `operators`."""
+Pairs = Mapping[Any, Iterable[TypeLike]] | Iterable[Entry]
+"""The types to which types are cast: by a name of the type, or as entries with `from` and `to`."""
+
+
+class TargetError(CastsmithError, ValueError):
+    """A target that is unknown, or whose file or arguments do not describe one."""
+
+
+@dataclass(frozen=True)
+class WrongCast:
+    """Casts that the target computes differently from the schema, and the evidence.
+
+    Attributes:
+        sources: The types that are cast.
+        targets: The types to which they are cast.
+        wrong: What the target does instead.
+        evidence: How that was found.
+        saturate: Only with this setting, unless None.
+        before_opset: Only in models of an older opset, unless None.
+        disputed: Other trusted implementations do the same, so the cast is left to the target.
+        inherent: It follows from how the target holds the types, such as int64 in 32 bits: the cast is left to the
+            target, and reported as a note.
+    """
+
+    sources: frozenset[DataType]
+    targets: frozenset[DataType]
+    wrong: str
+    evidence: str
+    saturate: bool | None = None
+    before_opset: int | None = None
+    disputed: bool = False
+    inherent: bool = False
+
+    def covers(self, source: DataType, to: DataType, *, saturate: bool, opset: int) -> bool:
+        """True if this cast is one of them."""
+        return (
+            source in self.sources
+            and to in self.targets
+            and self.saturate in (None, saturate)
+            and (self.before_opset is None or opset < self.before_opset)
+        )
+
+
+@dataclass(frozen=True)
+class WrongFusion:
+    """Operators whose fusion with others is wrong on these types, unless they are constant, and the effect."""
+
+    types: frozenset[DataType]
+    operators: frozenset[str]
+    how: str
+
+
+def read_types(names: Iterable[TypeLike]) -> frozenset[DataType]:
+    """Return the types that the names name. Raises ElementTypeError or ArgumentTypeError for anything else."""
+    if isinstance(names, str):
+        raise TypeError(f"a list of types is expected, not {names!r}")
+    return frozenset(map(parse_type, names))
+
+
+def stated_types() -> frozenset[DataType]:
+    """Return the types from which `lacks` subtracts, if there is no `types`: later types are not among them."""
+    return frozenset(dtype for dtype, row in ELEMENT_TYPES.items() if row.since.ir_version <= _IR_OF_LACKS)
+
+
+def read_number(name: str, value: int | None) -> int | None:
+    """Return a version. Raises ValueError unless it is an integer of at least 1, or None."""
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 2**31):
+        raise ValueError(f"{name} must be an integer of at least 1, not {value!r}")
+    return value
+
+
+def read_rows(rows: Rows) -> dict[DataType, Mapping[str, int]]:
+    """Return the operators of each type."""
+    if isinstance(rows, Mapping):
+        return {parse_type(dtype): dict(row) for dtype, row in rows.items()}
+    return {dtype: dict(entry["operators"]) for entry in rows for dtype in read_types(entry["types"])}
+
+
+def read_pairs(pairs: Pairs) -> dict[DataType, frozenset[DataType]]:
+    """Return the types to which each type is cast."""
+    if isinstance(pairs, Mapping):
+        return {parse_type(source): read_types(to) for source, to in pairs.items()}
+    return {source: read_types(entry["to"]) for entry in pairs for source in read_types(entry["from"])}
+
+
+def read_wrong_cast(entry: WrongCast | Entry) -> WrongCast:
+    """Return an entry of `wrong_casts`."""
+    if isinstance(entry, WrongCast):
+        return entry
+    known = ("from", "to", "wrong", "evidence", "saturate", "before_opset", "disputed", "inherent")
+    _require_known(entry, known, "wrong_casts")
+    saturate = entry.get("saturate")
+    return WrongCast(
+        sources=read_types(entry["from"]),
+        targets=read_types(entry["to"]),
+        wrong=str(entry["wrong"]),
+        evidence=str(entry["evidence"]),
+        saturate=None if saturate is None else bool(saturate),
+        before_opset=read_number("before_opset", entry.get("before_opset")),
+        disputed=bool(entry.get("disputed", False)),
+        inherent=bool(entry.get("inherent", False)),
+    )
+
+
+def read_wrong_fusion(entry: WrongFusion | Entry) -> WrongFusion:
+    """Return an entry of `wrong_fusions`."""
+    if isinstance(entry, WrongFusion):
+        return entry
+    _require_known(entry, ("types", "operators", "how"), "wrong_fusions")
+    return WrongFusion(read_types(entry["types"]), frozenset(entry["operators"]), str(entry["how"]))
+
+
+def read_rules(rules: Mapping[str, str]) -> dict[str, str]:
+    """Return the rules of quantization, each with its source."""
+    _require_known(rules, tuple(QUANTIZATION_RULES), "quantization", "rule")
+    return {name: str(source) for name, source in rules.items()}
+
+
+def read_evidence(evidence: str | Mapping[str, str]) -> Mapping[str, str]:
+    """Return the evidence by the key of what it is for; a text is for all of them, under the empty key."""
+    if isinstance(evidence, str):
+        return {"": evidence} if evidence else {}
+    return {str(key): str(text) for key, text in evidence.items()}
+
+
+def _require_known(entry: Entry, known: Iterable[str], where: str, what: str = "key") -> None:
+    for name in cast("Mapping[str, Any]", entry):
+        if name not in known:
+            raise ValueError(f"unknown {what} {name!r} of {where!r}; expected {', '.join(known)}")
