@@ -93,24 +93,25 @@ def stated_types() -> frozenset[DataType]:
     return frozenset(dtype for dtype, row in ELEMENT_TYPES.items() if row.since.ir_version <= _IR_OF_LACKS)
 
 
-def read_number(name: str, value: int | None) -> int | None:
+def read_number(name: str, value: object) -> int | None:
     """Return a version. Raises ValueError unless it is an integer of at least 1, or None."""
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 2**31):
-        raise ValueError(f"{name} must be an integer of at least 1, not {value!r}")
-    return value
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and 1 <= value < 2**31):
+        return value
+    raise ValueError(f"{name} must be an integer of at least 1, not {value!r}")
 
 
 def read_rows(rows: Rows) -> dict[DataType, Mapping[str, int]]:
     """Return the operators of each type."""
     if isinstance(rows, Mapping):
-        return {parse_type(dtype): dict(row) for dtype, row in rows.items()}
+        return {parse_type(dtype): dict(row) for dtype, row in cast("Mapping[Any, Mapping[str, int]]", rows).items()}
     return {dtype: dict(entry["operators"]) for entry in rows for dtype in read_types(entry["types"])}
 
 
 def read_pairs(pairs: Pairs) -> dict[DataType, frozenset[DataType]]:
     """Return the types to which each type is cast."""
     if isinstance(pairs, Mapping):
-        return {parse_type(source): read_types(to) for source, to in pairs.items()}
+        by_source = cast("Mapping[Any, Iterable[TypeLike]]", pairs)
+        return {parse_type(source): read_types(to) for source, to in by_source.items()}
     return {source: read_types(entry["to"]) for entry in pairs for source in read_types(entry["from"])}
 
 
@@ -155,6 +156,6 @@ def read_evidence(evidence: str | Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _require_known(entry: Entry, known: Iterable[str], where: str, what: str = "key") -> None:
-    for name in cast("Mapping[str, Any]", entry):
+    for name in entry:
         if name not in known:
             raise ValueError(f"unknown {what} {name!r} of {where!r}; expected {', '.join(known)}")

@@ -154,8 +154,12 @@ class Target:
         Raises:
             TargetError: A statement is not valid, such as a type that does not exist.
         """
-        stated = {"newest_opset": newest_opset, "newest_ir_version": newest_ir_version, "kernels": kernels}
-        stated["types"] = types if types is not None else lacks
+        stated = {
+            "newest_opset": newest_opset,
+            "newest_ir_version": newest_ir_version,
+            "kernels": kernels,
+            "types": lacks if types is None else types,
+        }
         try:
             away = read_types(off_device or ())
             known = (stated_types() if types is None else read_types(types)) - read_types(lacks or ()) - away
