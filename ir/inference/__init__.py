@@ -5,6 +5,7 @@ to convert. In a pass, ask the `Session`, which keeps the facts about a model fr
 
     walk            the inference, node by node
     control_flow    joined branches and loop states
+    containers      values that are sequences or optional values, declared or not
     disagreement    operands that must share a type and do not
     calls           model-local functions, by the types of their arguments
     session         facts that rewrites keep, and those that they invalidate
@@ -20,6 +21,7 @@ from castsmith.lazy import door
 
 if TYPE_CHECKING:
     from castsmith.ir.inference.calls import Signature, free_identifier, signature_text
+    from castsmith.ir.inference.containers import nestings
     from castsmith.ir.inference.disagreement import Disagreement, not_cast
     from castsmith.ir.inference.intervals import Range, Ranges
     from castsmith.ir.inference.session import Session
@@ -45,6 +47,7 @@ __all__ = [
     "infer_element_types",
     "inferred_shapes",
     "known_types",
+    "nestings",
     "not_cast",
     "signature_text",
 ]
@@ -54,6 +57,7 @@ if not TYPE_CHECKING:
         __name__,
         {
             "calls": ("Signature", "free_identifier", "signature_text"),
+            "containers": ("nestings",),
             "disagreement": ("Disagreement", "not_cast"),
             "intervals": ("Range", "Ranges"),
             "session": ("Session",),

@@ -129,8 +129,14 @@ def _ask_onnx(node: onnx_ir.Node, inputs: Sequence[DataType | None], key: OpKey)
         answer = onnx.shape_inference.infer_node_outputs(schema, proto, known)
     except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, ValueError):
         return None
-    types = [answer[name].tensor_type.elem_type if name in answer else 0 for name in proto.output]
-    return [DataType(elem_type) if elem_type else None for elem_type in types]
+    return [_element_type(answer[name]) if name in answer else None for name in proto.output]
+
+
+def _element_type(proto: onnx.TypeProto) -> DataType | None:
+    """Return the element type of a tensor, or of the tensors in a sequence or optional value."""
+    while (kind := proto.WhichOneof("value")) in ("sequence_type", "optional_type"):
+        proto = getattr(proto, kind).elem_type
+    return _known(DataType(proto.tensor_type.elem_type))
 
 
 _SIGNATURES = 64

@@ -12,7 +12,7 @@ Start with `op_key(node, imports)`, the operator and its version, and `traits_of
     promote_types    the operator ConvertPromoteTypes
     contrib          the operators of com.microsoft: `contrib_schema`
     qonnx            the operators of QONNX: `read_trunc`, `is_quantizer`
-    value_types      `set_element_type` changes the declared type of a value, also of a sequence
+    value_types      types of values, also nested ones, and of attributes: `set_element_type`, `naming`
 """
 
 from __future__ import annotations
@@ -97,7 +97,16 @@ if TYPE_CHECKING:
         Size,
         Traits,
     )
-    from castsmith.ir.ops.value_types import NUMBERS_OF_TYPES, named_type, set_element_type
+    from castsmith.ir.ops.value_types import (
+        NUMBERS_OF_TYPES,
+        Nesting,
+        named_type,
+        naming,
+        nested_type,
+        nesting_of,
+        set_element_type,
+        with_element_type,
+    )
 
 __all__ = [
     "CASTS",
@@ -124,6 +133,7 @@ __all__ = [
     "Indices",
     "Input",
     "Moves",
+    "Nesting",
     "OpKey",
     "Restriction",
     "Role",
@@ -153,6 +163,9 @@ __all__ = [
     "is_trunc",
     "named_type",
     "named_types",
+    "naming",
+    "nested_type",
+    "nesting_of",
     "op_formals",
     "op_key",
     "operators",
@@ -170,6 +183,7 @@ __all__ = [
     "trunc_operands",
     "type_attributes",
     "type_groups",
+    "with_element_type",
 ]
 
 if not TYPE_CHECKING:
@@ -251,6 +265,15 @@ if not TYPE_CHECKING:
                 "since_version",
                 "type_groups",
             ),
-            "value_types": ("NUMBERS_OF_TYPES", "named_type", "set_element_type"),
+            "value_types": (
+                "NUMBERS_OF_TYPES",
+                "Nesting",
+                "named_type",
+                "naming",
+                "nested_type",
+                "nesting_of",
+                "set_element_type",
+                "with_element_type",
+            ),
         },
     )

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import onnx_ir
-from onnx_ir import AttributeType, DataType
+from onnx_ir import DataType
 
 from castsmith.ir.ops.traits import (
     EVERY,
@@ -26,6 +26,7 @@ from castsmith.ir.ops.traits import (
     Size,
     Traits,
 )
+from castsmith.ir.ops.value_types import named_type
 from castsmith.numerics.types import ELEMENT_TYPES, Kind
 
 
@@ -155,7 +156,7 @@ _STANDARD: dict[str, Traits] = {
     "SequenceMap": Traits(runs_graphs=True),
     "Shape": Traits(moves=Moves.SHAPE, elements=(), never_scalar=True, later=("start", "end")),
     "Size": Traits(moves=Moves.SHAPE, elements=()),
-    "Optional": _PACK,
+    "Optional": replace(_PACK, types={"type": Role.RESULT}),
     "SequenceConstruct": replace(_PACK, elements=EVERY, stored=EVERY),
     "SequenceEmpty": replace(_PACK, elements=(), types=_DTYPE),
     "SequenceInsert": replace(_PACK, elements=(0, 1), stored=EVERY),
@@ -380,12 +381,9 @@ def named_types(node: onnx_ir.Node) -> dict[str, DataType | None]:
         attribute = node.attributes.get(name)
         if attribute is not None and attribute.is_ref():
             found[name] = None
-        elif attribute is not None and attribute.type == AttributeType.INT and attribute.value in _NUMBERS:
-            found[name] = DataType(attribute.as_int())
+        elif attribute is not None and (dtype := named_type(attribute)) is not None:
+            found[name] = dtype
     return found
-
-
-_NUMBERS = frozenset(int(dtype) for dtype in DataType) - {int(DataType.UNDEFINED)}
 
 
 def restriction(node: onnx_ir.Node, opset: int) -> Restriction | None:

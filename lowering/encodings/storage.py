@@ -10,7 +10,6 @@ shift bytes, each byte is looked up in a table of its codes.
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,15 +20,16 @@ import onnx.defs
 import onnx_ir
 from onnx_ir import DataType
 
-from castsmith.ir.inference import inferred_shapes
+from castsmith.ir.inference import inferred_shapes, nestings
 from castsmith.ir.io import relabelled, stored_as
 from castsmith.ir.ops import (
-    Moves,
     actual_inputs,
     actual_outputs,
     named_types,
+    naming,
+    nested_type,
     op_key,
-    operators,
+    set_element_type,
 )
 from castsmith.ir.options import Storage
 from castsmith.ir.walks import all_nodes, all_tensors, graphs_with_initializers, imports_by_scope
@@ -43,10 +43,6 @@ if TYPE_CHECKING:
 # Values of at most 8 bits stored as uint8 codes, a byte each, wherever a model declares or holds them.
 
 Convert = Callable[[onnx_ir.TensorProtocol], onnx_ir.TensorProtocol]
-
-
-_NO_TENSORS = operators(lambda row: row.moves is Moves.PACK)
-"""Operators that give an optional value or a sequence, whose undeclared type must not be guessed."""
 
 
 def as_codes(tensor: onnx_ir.TensorProtocol) -> onnx_ir.TensorProtocol:
@@ -66,46 +62,27 @@ def as_codes(tensor: onnx_ir.TensorProtocol) -> onnx_ir.TensorProtocol:
 
 def retype_as_codes(value: onnx_ir.Value, coded: Collection[DataType]) -> None:
     """Declare the value, a tensor or a sequence of tensors, to hold uint8; relabel the tensor it may hold."""
-    node = value.producer()
-    if value.type is not None or node is None or node.op_type not in _NO_TENSORS:
-        declared = copy.deepcopy(value.type) if value.type is not None else onnx_ir.TensorType(DataType.UINT8)
-        declared.dtype = DataType.UINT8
-        value.type = declared
+    set_element_type(value, DataType.UINT8)
     if value.const_value is not None and value.const_value.dtype in coded:
         value.const_value = as_codes(value.const_value)
 
 
-def retype_attributes(node: onnx_ir.Node, coded: Collection[DataType]) -> bool:
-    """Relabel such types in the node's attributes: Constant, ConstantOfShape, SequenceEmpty."""
-    changed = False
-    for name, attribute in list(node.attributes.items()):
-        if attribute.is_ref():
-            continue
-        if attribute.type == onnx_ir.AttributeType.TENSOR and attribute.as_tensor().dtype in coded:
-            node.attributes[name] = onnx_ir.AttrTensor(name, as_codes(attribute.as_tensor()))
-            changed = True
-        elif node.op_type == "SequenceEmpty" and name == "dtype" and attribute.as_int() in coded:
-            node.attributes[name] = onnx_ir.AttrInt64(name, int(DataType.UINT8))
-            changed = True
-    return changed
-
-
 def retyped_attributes(
     node: onnx_ir.Node,
-    dtype: DataType,
+    dtypes: Collection[DataType],
     to: DataType,
     convert: Convert,
 ) -> list[onnx_ir.Attr]:
-    """Return the node's attributes with `to` for `dtype` where they name it, and their tensors of `dtype` converted."""
+    """Return the node's attributes with `to` where they name one of the types, and tensors of these types converted."""
     changed: list[onnx_ir.Attr] = []
     named = named_types(node)
     for name, attribute in node.attributes.items():
         if attribute.is_ref():
             changed.append(attribute)
-        elif attribute.type == onnx_ir.AttributeType.TENSOR and attribute.as_tensor().dtype == dtype:
+        elif attribute.type == onnx_ir.AttributeType.TENSOR and attribute.as_tensor().dtype in dtypes:
             changed.append(onnx_ir.AttrTensor(name, convert(attribute.as_tensor())))
-        elif named.get(name) == dtype:
-            changed.append(onnx_ir.AttrInt64(name, int(to)))
+        elif named.get(name) in dtypes:
+            changed.append(naming(attribute, to))
         else:
             changed.append(attribute)
     return changed
@@ -131,7 +108,9 @@ def inferred_declared(
     shapes: bool = False,
     tensors: Iterable[onnx_ir.Value] = (),
 ) -> Generator[None]:
-    """Within the block, declare the inferred element type, and with `shapes` the shape, of each undeclared tensor.
+    """Within the block, declare the inferred type, and with `shapes` the shape, of each undeclared tensor.
+
+    So the types of sequences and optional values.
 
     Encodings are written by the types that values declare. Values that the block does not retype are undeclared again
     after it, so that a pass without changes leaves the model unchanged.
@@ -142,10 +121,11 @@ def inferred_declared(
     inferred = inferred_shapes(model, from_declared=True) if shapes else {}
     given_types: dict[onnx_ir.Value, tuple[onnx_ir.TypeProtocol | None, onnx_ir.TypeProtocol]] = {}
     given_shapes: dict[onnx_ir.Value, onnx_ir.Shape] = {}
-    for value in dict.fromkeys((*_tensors(model), *tensors)):
+    nested = nestings(model)
+    for value in dict.fromkeys((*_tensors(model), *tensors, *nested)):
         dtype = types.get(value)
         if dtype is not None and value.dtype in (None, DataType.UNDEFINED):
-            given_types[value] = value.type, onnx_ir.TensorType(dtype)
+            given_types[value] = value.type, nested_type(nested.get(value, ()), dtype)
             value.type = given_types[value][1]
         if value.shape is None and value in inferred:
             value.shape = given_shapes[value] = inferred[value]

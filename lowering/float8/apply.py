@@ -19,11 +19,12 @@ from castsmith.ir.text import node_item, node_items, site_of, value_item
 from castsmith.lowering.encodings import (
     NEEDS_BITCAST,
     Encoding,
+    as_codes,
     can_be_packed,
     declared_values,
     packed_tensor,
     retype_as_codes,
-    retype_attributes,
+    retyped_attributes,
     unpacked,
 )
 from castsmith.lowering.float8.casts import rounds_in_place
@@ -56,7 +57,8 @@ def apply_plan(
         elif dtype is not None and dtype in plan.coded:
             _retype(model, value, plan, reasons[dtype], records)
     for node, before in plan.moves.items():
-        retype_attributes(node, plan.coded)
+        for attribute in retyped_attributes(node, plan.coded, DataType.UINT8, as_codes):
+            node.attributes[attribute.name] = attribute
         text = "only moves elements, so it moves their codes in the same way"
         records.rewrites.append(Rewrite(NAME, "move", site_of(node), before, node_item(node, plan.types), text))
     for constant in plan.constants.values():

@@ -20,6 +20,7 @@ from castsmith.ir.ops import (
     actual_inputs,
     actual_outputs,
     changes_between,
+    nesting_of,
     opset_of,
     restriction,
 )
@@ -167,9 +168,10 @@ def _parameter_differences(
             if other is None or (mine is None and index >= len(values)) or mine is None or mine.option != other.option:
                 yield f"{what} {index} of {node.op_type} is not the same parameter in opset {new.since_version}"
                 return
-            dtype = in_use[offset + index] if index < len(values) else None
-            if index < len(values) and values[index] is not None and not _allows(mine, other, dtype):
-                yield f"{node.op_type} of opset {new.since_version} does not support {_named(dtype)} as {what} {index}"
+            value = values[index] if index < len(values) else None
+            if value is not None and not _allows(mine, other, value, dtype := in_use[offset + index]):
+                held = _schema_type(value, dtype) if nesting_of(value.type) else _named(dtype)
+                yield f"{node.op_type} of opset {new.since_version} does not support {held} as {what} {index}"
                 return
 
 
@@ -224,12 +226,20 @@ def _required(formals: Sequence[FormalParameter]) -> int:
     return sum(formal.option == single for formal in formals)
 
 
-def _allows(old: FormalParameter, new: FormalParameter, dtype: DataType | None) -> bool:
+def _allows(old: FormalParameter, new: FormalParameter, value: onnx_ir.Value, dtype: DataType | None) -> bool:
     """True if the new parameter supports the type; for an unknown type, all types of the old parameter."""
     if dtype is None:
         return old.types <= new.types
-    text = f"tensor({_named(dtype)})"
+    text = _schema_type(value, dtype)
     return text in new.types or text not in old.types
+
+
+def _schema_type(value: onnx_ir.Value, dtype: DataType | None) -> str:
+    """Return the type of the value as schemas write it."""
+    text = f"tensor({_named(dtype)})"
+    for outer in reversed(nesting_of(value.type)):
+        text = f"{'seq' if outer is onnx_ir.SequenceType else 'optional'}({text})"
+    return text
 
 
 def _named(dtype: DataType | None) -> str:

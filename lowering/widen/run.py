@@ -26,6 +26,7 @@ from castsmith.ir.ops import (
     CASTS,
     DEFAULT_DOMAINS,
     LINEAR,
+    RUNS_GRAPHS,
     Moves,
     actual_inputs,
     actual_outputs,
@@ -132,7 +133,7 @@ def _casts_from_float(target: Target, dtype: DataType, opset: int) -> bool:
 NAME = "widen-floats"
 _FIRST_OF_BLOCKS = 21
 """The first opset in which QuantizeLinear and DequantizeLinear take blocks."""
-_HOLDERS = operators(lambda row: row.moves in (Moves.FLOW, Moves.PACK, Moves.UNPACK, Moves.CONTENT))
+_HOLDERS = RUNS_GRAPHS | operators(lambda row: row.moves in (Moves.PACK, Moves.UNPACK, Moves.CONTENT))
 """Operators that pass values on unchanged, and whose kernels do not depend on the element type."""
 
 Rule = Callable[[onnx_ir.Node, Target, Types, int], Replacement | Refusal | None]
@@ -267,7 +268,7 @@ def _widened(node: onnx_ir.Node, target: Target, types: Types, opset: int) -> Re
     nodes, outputs = computed_in(
         node,
         DataType.FLOAT,
-        retyped_attributes(node, dtype, DataType.FLOAT, widened_tensor),
+        retyped_attributes(node, (dtype,), DataType.FLOAT, widened_tensor),
         lambda _, value: types.get(value, value.dtype) == dtype,
         lambda old: dtype if types.get(old, old.dtype) == dtype else None,
     )

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-import copy
-
 import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.inference import Session
 from castsmith.ir.io import computed, is_large
 from castsmith.ir.naming import Namer
-from castsmith.ir.ops import CASTS, CONVERSIONS, DEFAULT_DOMAINS, MOVERS, Rounding, operators, opset_of, read_cast
+from castsmith.ir.ops import (
+    CASTS,
+    CONVERSIONS,
+    DEFAULT_DOMAINS,
+    MOVERS,
+    RUNS_GRAPHS,
+    Rounding,
+    operators,
+    opset_of,
+    read_cast,
+    set_element_type,
+    with_element_type,
+)
 from castsmith.ir.records import Diagnostic, Effect, Records, Refusal, Rewrite, Severity, Site
 from castsmith.ir.rewriting import Replacement, apply_replacement
 from castsmith.ir.targets import Target
@@ -52,8 +62,8 @@ def effect_in_float(node: onnx_ir.Node) -> Effect:
 NAME = "widen-floats"
 _NOT_NUMBERS = (None, DataType.STRING, DataType.COMPLEX64, DataType.COMPLEX128)
 _NOT_IN_FLOAT = CONVERSIONS - CASTS
-_EXACT = MOVERS | operators(lambda row: row.rounding is Rounding.NONE)
-"""Operators whose results have no more digits than their operands."""
+_EXACT = MOVERS | RUNS_GRAPHS | operators(lambda row: row.rounding is Rounding.NONE)
+"""Operators whose results have no more digits than their operands, or than the results of their subgraphs."""
 
 
 def widen_storage(
@@ -86,7 +96,7 @@ def widen_storage(
         functions = Functions(model, opset_of(model.graph.opset_imports, "") or 0) if emit_functions else None
         inside = {node for function in model.functions.values() for node in function.all_nodes()}
         for node in nodes:
-            for attribute in retyped_attributes(node, dtype, DataType.FLOAT, widened_tensor):
+            for attribute in retyped_attributes(node, (dtype,), DataType.FLOAT, widened_tensor):
                 node.attributes[attribute.name] = attribute
             called = node.op_identifier() in model.functions
             if not called and node.op_type not in _EXACT and any(is_coded(y, types, (dtype,)) for y in node.outputs):
@@ -121,9 +131,7 @@ def _obstacle(node: onnx_ir.Node, types: Types, dtype: DataType, model: onnx_ir.
 
 def _retype(model: onnx_ir.Model, value: onnx_ir.Value, target: Target, dtype: DataType, records: Records) -> None:
     before = value_item(value)
-    declared = copy.deepcopy(value.type) if value.type is not None else onnx_ir.TensorType(DataType.FLOAT)
-    declared.dtype = DataType.FLOAT
-    value.type = declared
+    set_element_type(value, DataType.FLOAT)
     if value.const_value is not None and value.const_value.dtype == dtype:
         value.const_value = widened_tensor(value.const_value)
     interface = value.graph is model.graph and (value.is_graph_input() or value.is_graph_output())
@@ -169,7 +177,7 @@ def _round_results(
     for old, result in zip(node.outputs, results, strict=True):
         narrow = is_coded(old, types, (dtype,))
         if node.op_type not in CASTS:
-            result.type, result.shape = onnx_ir.TensorType(DataType.FLOAT) if narrow else old.type, old.shape
+            result.type, result.shape = with_element_type(old.type, DataType.FLOAT) if narrow else old.type, old.shape
             result.name = f"{old.name}_float" if narrow and old.name else old.name
         rounds = narrow and old.name != ""
         outputs.append(_rounded(build, result, dtype, functions) if rounds else result)

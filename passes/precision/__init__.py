@@ -7,7 +7,6 @@ Run `ConvertPrecision(to=...)`, the pass in `run`.
     operators      the operators that are sensitive
     sensitivity    the nodes of these operators that stay in float
     constants      the constants that fit the precision
-    sequences      values that no cast converts
     facts          what values hold of constants
     problem        the choice for the whole model
     gains          the worth of converting a node, and the cost of casts

@@ -13,7 +13,7 @@ from onnx_ir import DataType
 
 from castsmith.ir.constants import new_constant
 from castsmith.ir.naming import Namer
-from castsmith.ir.ops import CASTS, cast_node, opset_of, set_element_type
+from castsmith.ir.ops import CASTS, cast_node, naming, nested_type, opset_of, set_element_type, with_element_type
 from castsmith.ir.records import Effect, NodeItem, Records, Rewrite, Site, ValueItem
 from castsmith.ir.rewriting import name_node, place_constant
 from castsmith.ir.text import constant_item, node_item, node_items, site_of, value_item
@@ -294,16 +294,9 @@ def _convert_types(change: Change) -> None:
                 )
             )
         if value.type is not None or value.is_graph_input() or value.is_graph_output():
-            _set_type(value, to)
+            value.type = with_element_type(value.type or nested_type(problem.nestings.get(value, ()), to), to)
         if tensor is None and value.is_graph_input() and value.graph is problem.model.graph:
             _record_port(change, before, value_item(value, "input"), value)
-
-
-def _set_type(value: onnx_ir.Value, to: DataType) -> None:
-    if value.type is None:
-        value.type = onnx_ir.TensorType(to)
-    else:
-        set_element_type(value, to)
 
 
 def _record_port(change: Change, before: ValueItem, after: ValueItem, value: onnx_ir.Value) -> None:
@@ -418,10 +411,8 @@ def _convert_attributes(change: Change, node: onnx_ir.Node) -> None:
     graph = present(graph, "the graph of the value")
     opset = opset_of(problem.imports[graph], "") or 0
     for name in ports.attributes:
-        text = node.op_type == "Cast" and opset < _FIRST_NUMBERED_CAST
-        node.attributes[name] = (
-            onnx_ir.AttrString(name, change.to.name) if text else onnx_ir.AttrInt64(name, int(change.to))
-        )
+        named = node.attributes.get(name)
+        node.attributes[name] = onnx_ir.AttrInt64(name, int(change.to)) if named is None else naming(named, change.to)
     if node.op_type == "ConstantOfShape" and ports.gives:
         _convert_filling(change, node)
     stash = stash_attribute(node, opset)

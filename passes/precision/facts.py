@@ -19,7 +19,6 @@ from castsmith.passes.precision.constants import NOTHING, Carried, Fate, Fates, 
 from castsmith.passes.precision.operators import BOUNDS, MASK_PASSES
 from castsmith.passes.precision.ports import Aim
 from castsmith.passes.precision.sensitivity import is_raised
-from castsmith.passes.precision.sequences import type_of_empty
 
 _FOLLOWED = frozenset(
     {Moves.KEEP, Moves.PERMUTE, Moves.SELECT, Moves.SPLIT, Moves.REPEAT, Moves.JOIN, Moves.CHOOSE, Moves.WRITE}
@@ -55,7 +54,7 @@ class Facts:
     def source(self, value: onnx_ir.Value | None) -> DataType | None:
         """Return the type of the value before the conversion."""
         if value is not None and value not in self._types:
-            self._types[value] = self.inference.type_of(value) or type_of_empty(value)
+            self._types[value] = self.inference.type_of(value)
         return None if value is None else self._types[value]
 
     def fate(self, value: onnx_ir.Value) -> Fate:

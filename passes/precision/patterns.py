@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import translate
 from functools import cached_property
@@ -18,6 +18,7 @@ from functools import cached_property
 import onnx_ir
 
 from castsmith.ir.bounds import Bound
+from castsmith.ir.walks import graphs_in
 from castsmith.numerics.errors import OptionError, did_you_mean
 
 _KINDS = ("op", "name", "path")
@@ -73,18 +74,51 @@ class Wishes:
     """The requests of the caller.
 
     Attributes:
-        keep: True for nodes to keep.
-        lower: True for nodes to convert even if sensitive.
+        keep: The nodes to keep, each with the reason.
+        lower: The nodes to convert even if sensitive, each with the reason.
         converted_ports: The names of the inputs and outputs of the model to change.
         exceeds: Returns the reason why a value does not fit the precision, by its known range; empty if it fits.
         known: Returns the known bounds of a value.
     """
 
-    keep: Callable[[onnx_ir.Node], str]
-    lower: Callable[[onnx_ir.Node], str]
+    keep: Mapping[onnx_ir.Node, str]
+    lower: Mapping[onnx_ir.Node, str]
     converted_ports: frozenset[str]
     exceeds: Callable[[onnx_ir.Value], str]
     known: Callable[[onnx_ir.Value], Sequence[Bound]]
+
+
+class Asked:
+    """The nodes that patterns select, with all inside them: the subgraphs of control flow, the bodies of functions."""
+
+    def __init__(self, patterns: Sequence[Pattern], what: str, nodes: Iterable[onnx_ir.Node]) -> None:
+        """Match the nodes by the operators that they have now: a copy of a function gets another name."""
+        self._patterns, self._what = patterns, what
+        self._matched = {node: why for node in nodes if (why := self._by_pattern(node))}
+
+    def _by_pattern(self, node: onnx_ir.Node) -> str:
+        pattern = next((pattern for pattern in self._patterns if pattern.matches(node)), None)
+        return "" if pattern is None else pattern.why or f"{self._what} {pattern.text}"
+
+    def with_all_inside(self, model: onnx_ir.Model) -> dict[onnx_ir.Node, str]:
+        """Return the nodes of the model that were asked for or are inside of one, at any depth, and the reasons.
+
+        The body of a function belongs to all of its calls.
+        """
+        found = dict[onnx_ir.Node, str]()
+        waiting = [(node, "") for scope in (model.graph, *model.functions.values()) for node in scope]
+        while waiting:
+            node, why = waiting.pop()
+            if node in found:
+                continue
+            why = why or self._matched.get(node) or self._by_pattern(node)
+            if why:
+                found[node] = why
+            held = [graph for attribute in node.attributes.data.values() for graph in graphs_in(attribute)]
+            function = model.functions.get(node.op_identifier()) if why else None
+            held += [] if function is None else [function.graph]
+            waiting += [(inner, why) for graph in held for inner in graph]
+        return found
 
 
 def exact_pattern(results: Iterable[str], why: str) -> Pattern:

@@ -18,6 +18,7 @@ from castsmith.ir.ops import (
     actual_inputs,
     actual_outputs,
     groups_for,
+    named_type,
     op_key,
     operators,
     opset_of,
@@ -187,7 +188,7 @@ def _attributes(node: onnx_ir.Node, given: list[int], aim: Aim, *, inputs_follow
                 found.append(name)
         elif attribute.is_ref():
             return None
-        elif attribute.value in aim.sources:
+        elif named_type(attribute) in aim.sources:
             found.append(name)
     return tuple(found)
 

@@ -16,10 +16,11 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.inference import Inference, called_with_several_types
+from castsmith.ir.inference import Inference, called_with_several_types, nestings
 from castsmith.ir.ops import (
     DEFAULT_DOMAINS,
     FLOW,
+    Nesting,
     actual_outputs,
     input_types,
     op_key,
@@ -37,7 +38,6 @@ from castsmith.passes.precision.operators import Place
 from castsmith.passes.precision.patterns import Wishes
 from castsmith.passes.precision.ports import ANYTHING, Aim, Ports, Scope, Use, ports_of
 from castsmith.passes.precision.sensitivity import Sensitivity, is_negligible
-from castsmith.passes.precision.sequences import sequences_of
 
 _WISH = 1e12
 """Cost of not converting a sequence whose conversion was requested: more than any cast."""
@@ -75,9 +75,9 @@ class Problem:
         return Sensitivity(self.aim.to, self.wishes.known)
 
     @cached_property
-    def sequences(self) -> frozenset[onnx_ir.Value]:
-        """The values that no cast converts."""
-        return sequences_of(self.model, self.imports)
+    def nestings(self) -> Mapping[onnx_ir.Value, Nesting]:
+        """The values that no cast converts: sequences and optional values, and how they hold their tensors."""
+        return nestings(self.model)
 
     @cached_property
     def _several(self) -> frozenset[Scope]:
@@ -110,7 +110,7 @@ class Problem:
         """The side that is asked of an input or output; a sequence is converted only if all that it meets can be."""
         if value.name not in self.wishes.converted_ports:
             return KEPT
-        if value not in self.sequences:
+        if value not in self.nestings:
             return CONVERTED
         variable = self.costs.variable()
         self.costs.pay(CONVERTED, variable, _WISH)
@@ -150,7 +150,7 @@ class Problem:
         if value is None or not self.facts.concerns(value):
             return
         self.uses[value].append(Use(value, place, index, wants))
-        if wants != ANYTHING and value in self.made and value in self.sequences:
+        if wants != ANYTHING and value in self.made and value in self.nestings:
             self.costs.join(self.made[value], wants)
 
     def _constant(self, value: onnx_ir.Value) -> None:
@@ -188,7 +188,7 @@ class Problem:
             self.nodes[node] = (variable, ports)
             self._fix(node, variable, ports, imports)
         elif ports.why_not:
-            self.reasons[node] = ports.why_not
+            self.reasons[node] = self.wishes.keep.get(node, ports.why_not)
         for attribute in node.attributes.data.values():
             for graph in graphs_in(attribute):
                 if node.domain in DEFAULT_DOMAINS:
@@ -200,7 +200,7 @@ class Problem:
         """Fix the side of the node if a rule decides it, and note the reason."""
         why = ports.why_not or self._without_casts(imports) or self._inexact(node, ports)
         why = why or self._unfit_operand(node, ports)
-        asked_to_keep, asked_to_lower = self.wishes.keep(node), self.wishes.lower(node)
+        asked_to_keep, asked_to_lower = self.wishes.keep.get(node, ""), self.wishes.lower.get(node, "")
         if why or asked_to_keep:
             self._keep(node, variable, ports, imports, why or asked_to_keep)
             return
@@ -287,6 +287,9 @@ class Problem:
                 self.use(value, function, index, variable)
             self._called[identifier] = [*ins, *outs]
         ports = self._called[identifier]
+        if self._is_kept(node):
+            for variable in ports:
+                self.costs.fix(variable, converted=False)
         for index, value in enumerate(node.inputs):
             self.use(value, node, index, ports[index])
         for value, variable, inner in zip(node.outputs, ports[len(function.inputs) :], function.outputs, strict=False):
@@ -339,6 +342,7 @@ class Problem:
             states, first_inside, first_end = len(node.inputs) - first_input - scanned, 0, 0
         variables = self._joints(node, imports)
         scans = node.op_type == "Scan" and self.aim.to in input_types(node, first_input, imports)
+        scans = scans and not self._is_kept(node)
         for index in range(first_input):
             self.use(node.inputs[index], node, index, KEPT)
         for value in body.inputs[:first_inside]:
@@ -378,13 +382,20 @@ class Problem:
 
     def _joints(self, node: onnx_ir.Node, imports: Mapping[str, int]) -> list[int]:
         """Return a variable for each output of control flow that may have the precision, or the kept side."""
-        key = op_key(node, imports)
+        key, kept = op_key(node, imports), self._is_kept(node)
         formals = actual_outputs(key, len(node.outputs)) if key is not None else ()
         found: list[int] = []
         for value, formal in zip(node.outputs, formals, strict=True):
-            takes = formal is not None and self.aim.to in formal.allowed
+            takes = formal is not None and self.aim.to in formal.allowed and not kept
             found.append(self.costs.variable() if takes and self.facts.concerns(value) else KEPT)
         return found
+
+    def _is_kept(self, node: onnx_ir.Node) -> bool:
+        """True if the caller keeps a call or control flow, and note the reason; all inside is kept as well."""
+        why = self.wishes.keep.get(node, "")
+        if why:
+            self.reasons[node] = why
+        return bool(why)
 
     def _give(self, value: onnx_ir.Value, variable: int) -> None:
         if self.facts.concerns(value):

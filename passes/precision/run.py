@@ -40,7 +40,7 @@ from castsmith.passes.precision.apply import Change, apply, regions
 from castsmith.passes.precision.constants import Fates, exceeding_text
 from castsmith.passes.precision.cut import solve
 from castsmith.passes.precision.gains import price
-from castsmith.passes.precision.patterns import Pattern, Wishes, parse_patterns, require_matches
+from castsmith.passes.precision.patterns import Asked, Pattern, Wishes, parse_patterns, require_matches
 from castsmith.passes.precision.ports import Aim
 from castsmith.passes.precision.problem import Problem
 from castsmith.passes.promote import specialise_functions
@@ -137,13 +137,15 @@ class ConvertPrecision(RewritePass):
         require_matches(keep, nodes, "keep")
         require_matches(lower, nodes, "lower")
         records, session, rules = Records(), Session(model), PromotionRules(promote_unsafe=True)
+        asked_to_keep = Asked(keep, "kept, as requested by", nodes)
+        asked_to_lower = Asked(lower, "converted, as requested by", nodes)
         inference = specialise_functions(NAME, session, rules, records, aim.sources)
         held = holders(model)
         imports = imports_by_scope(model, held)
         sizes = Sizes(Shapes(model, inference, imports, held), 64, {})
         wishes = Wishes(
-            _asked(keep, "kept, as requested by"),
-            _asked(lower, "converted, as requested by"),
+            asked_to_keep.with_all_inside(model),
+            asked_to_lower.with_all_inside(model),
             ports_to_convert(model, self.io),
             self._exceeds(to),
             self._known,
@@ -258,14 +260,6 @@ def ports_to_convert(model: onnx_ir.Model, io: str) -> frozenset[str]:
             way_out = did_you_mean(name, names, f"expected {', '.join(names)}")
             raise OptionError(f"io names {name!r}, which is not an input or output; {way_out}")
     return frozenset(wanted)
-
-
-def _asked(patterns: tuple[Pattern, ...], what: str) -> Callable[[onnx_ir.Node], str]:
-    def asked(node: onnx_ir.Node) -> str:
-        found = next((pattern for pattern in patterns if pattern.matches(node)), None)
-        return "" if found is None else found.why or f"{what} {found.text}"
-
-    return asked
 
 
 def _precisions(change: Change) -> dict[onnx_ir.Node, Precision]:

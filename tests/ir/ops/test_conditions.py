@@ -90,7 +90,8 @@ def test_types_that_restrictions_leave() -> None:
     ("op_type", "domain", "given", "expected"),
     [
         ("Cast", "", {"to": 10}, {"to": DataType.FLOAT16}), ("Cast", "", {}, {}), ("Cast", "", {"to": 0}, {}),
-        ("Cast", "", {"to": 99}, {}), ("Cast", "", {"to": "FLOAT"}, {}), ("CastLike", "", {"to": 10}, {}),
+        ("Cast", "", {"to": 99}, {}), ("Cast", "", {"to": "FLOAT"}, {"to": DataType.FLOAT}),
+        ("CastLike", "", {"to": 10}, {}),
         ("BitCast", "", {"to": 1}, {"to": DataType.FLOAT}),
         ("QuantizeLinear", "", {"output_dtype": 17, "precision": 1},
          {"output_dtype": DataType.FLOAT8E4M3FN, "precision": DataType.FLOAT}),

@@ -31,6 +31,9 @@ BODIES = {
     "RandomNormal": "() => (float[3] y) { w = RandomNormal <dtype = CODE, shape = [3]> () y = Cast <to = 1> (w) }",
     "MelWeightMatrix": "(int64 b, int64 d, int64 s, float l, float h) => (float[N,M] y)"
     " { w = MelWeightMatrix <output_datatype = CODE> (b, d, s, l, h) y = Cast <to = 1> (w) }",
+    "Optional": "(bool c) => (float[3] y) { w = If (c) <then_branch = t () => (optional(NAME[3]) p) {"
+    " p = Optional <type = NAME[3]> () }, else_branch = e () => (optional(NAME[3]) q) {"
+    " q = Optional <type = NAME[3]> () }> v = OptionalGetElement (w) y = Cast <to = 1> (v) }",
     "LayerNormalization": "(float[3,3] x, float[3] s) => (float[3,3] y, float[3,1] m)"
     " { y, w = LayerNormalization <stash_type = CODE> (x, s) m = Cast <to = 1> (w) }",
     "DequantizeLinear": "(uint8[3] x, float s) => (float[3] y)"
@@ -40,12 +43,17 @@ BODIES = {
 }
 
 
+def _body(name: str, dtype: DataType) -> str:
+    return BODIES[name].replace("CODE", str(int(dtype))).replace("NAME", type_name(dtype))
+
+
 def _by_the_schemas() -> dict[tuple[str, str], set[str]]:
     found: dict[tuple[str, str], set[str]] = {}
+    kinds = onnx.defs.OpSchema.AttrType
     for schema in onnx.defs.get_all_schemas_with_history():
         for attribute in schema.attributes.values():
             named = _NAMED.fullmatch(attribute.name) and _DESCRIBED.search(attribute.description)
-            if named and attribute.type == onnx.defs.OpSchema.AttrType.INT:
+            if (named and attribute.type == kinds.INT) or attribute.type == kinds.TYPE_PROTO:
                 found.setdefault((schema.domain, schema.name), set()).add(attribute.name)
     return found
 
@@ -62,9 +70,7 @@ def test_the_table_has_what_the_schemas_have() -> None:
 def test_a_type_that_only_an_attribute_names_is_lowered(name: str) -> None:
     """Without value_info, the attribute is the only place where the model names the type."""
     for dtype in (DataType.FLOAT16, DataType.BFLOAT16, DataType.FLOAT8E4M3FN, DataType.INT4):
-        model = onnx.parser.parse_model(
-            f'<ir_version: 13, opset_import: ["": 23]> g {BODIES[name].replace("CODE", str(int(dtype)))}'
-        )
+        model = onnx.parser.parse_model(f'<ir_version: 13, opset_import: ["": 23]> g {_body(name, dtype)}')
         try:
             onnx.checker.check_model(model, full_check=True)
         except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError):

@@ -1,0 +1,90 @@
+"""Values that are sequences or optional values, declared or not: `TypeProto`s are nested, element types are not.
+
+A sequence of float16 is declared `seq(tensor(float16))`. The inference of element types says float16 alone, so what
+declares a value asks here how its tensors are held.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+import onnx_ir
+from onnx_ir import OptionalType, SequenceType
+
+from castsmith.ir.ops import DEFAULT_DOMAINS, Moves, Nesting, nesting_of, traits_of
+from castsmith.ir.walks import all_nodes, all_values
+
+_Link = tuple[onnx_ir.Value | None, onnx_ir.Value, int]
+"""A value, one that follows from it, and by how many optional types that one has more."""
+
+
+def nestings(model: onnx_ir.Model) -> dict[onnx_ir.Value, Nesting]:
+    """Return how each value holds its tensors, for those that are sequences or optional values, undeclared ones too."""
+    found = {value: nesting for value in all_values(model) if (nesting := nesting_of(value.type))}
+    links: dict[onnx_ir.Value, list[tuple[onnx_ir.Value, int]]] = defaultdict(list)
+    for node in all_nodes(model):
+        if _makes_sequences(node):
+            found.update((value, found.get(value) or (SequenceType,)) for value in node.outputs)
+        for source, result, more in _links(model, node):
+            if source is not None:
+                links[source].append((result, more))
+                if more >= 0:  # OptionalGetElement takes what is not optional too
+                    links[result].append((source, -more))
+    _follow(links, found, list(found))
+    for node in all_nodes(model):
+        made = node.outputs[0] if node.op_type == "Optional" and node.domain in DEFAULT_DOMAINS else None
+        if made is not None and made not in found:  # of a tensor
+            found[made] = (OptionalType,)
+            _follow(links, found, [made])
+    return found
+
+
+def _follow(
+    links: Mapping[onnx_ir.Value, Sequence[tuple[onnx_ir.Value, int]]],
+    found: dict[onnx_ir.Value, Nesting],
+    waiting: list[onnx_ir.Value],
+) -> None:
+    """Add what follows from the values that wait."""
+    while waiting:
+        value = waiting.pop()
+        for other, more in links.get(value, ()):
+            nesting = _changed(found[value], more)
+            if nesting and other not in found:
+                found[other] = nesting
+                waiting.append(other)
+
+
+def _changed(nesting: Nesting, more: int) -> Nesting:
+    if more > 0:
+        return (OptionalType, *nesting)
+    return nesting[1:] if more < 0 and nesting[0] is OptionalType else nesting
+
+
+def _makes_sequences(node: onnx_ir.Node) -> bool:
+    if node.domain not in DEFAULT_DOMAINS:
+        return False
+    packs = traits_of(node.domain, node.op_type).moves is Moves.PACK and node.op_type != "Optional"
+    return packs or node.op_type == "SequenceMap"
+
+
+def _links(model: onnx_ir.Model, node: onnx_ir.Node) -> Iterator[_Link]:
+    function = model.functions.get(node.op_identifier())
+    if function is not None:
+        yield from ((a, b, 0) for a, b in zip(node.inputs, function.inputs, strict=False) if a is not None)
+        yield from ((a, b, 0) for a, b in zip(function.outputs, node.outputs, strict=False))
+    elif node.domain not in DEFAULT_DOMAINS:
+        return
+    elif node.op_type == "Identity":
+        yield node.inputs[0], node.outputs[0], 0
+    elif node.op_type in ("Optional", "OptionalGetElement") and node.inputs:
+        yield node.inputs[0], node.outputs[0], 1 if node.op_type == "Optional" else -1
+    elif node.op_type == "If":
+        for name in ("then_branch", "else_branch"):
+            yield from ((a, b, 0) for a, b in zip(node.attributes[name].as_graph().outputs, node.outputs, strict=True))
+    elif node.op_type == "Loop":
+        body = node.attributes["body"].as_graph()
+        for state, inside, end, result in zip(
+            node.inputs[2:], body.inputs[2:], body.outputs[1:], node.outputs, strict=False
+        ):
+            yield from ((state, inside, 0), (inside, end, 0), (end, result, 0))
