@@ -30,7 +30,7 @@ from castsmith.ir.targets import Target
 from castsmith.lowering.builder import Builder, at_least, new_constants
 from castsmith.lowering.encodings import to_the_grid
 from castsmith.lowering.qonnx.nodes import Parameters, lower_quantizers
-from castsmith.lowering.qonnx.steps import add_zero_point, binade_ends, clip, combine
+from castsmith.lowering.qonnx.steps import add_zero_point, binade_ends, clip, combine, subtract_zero_point
 from castsmith.lowering.qonnx.trunc import round_as
 from castsmith.numerics.trunc import clip_bounds
 from castsmith.numerics.types import ElementType, Kind, element_type, type_name
@@ -76,8 +76,7 @@ def _integer(build: Builder, node: onnx_ir.Node, parameters: Parameters) -> onnx
     else:
         y = clip(build, y, *clip_bounds(bits, signed=signed, narrow=narrow))
         y = round_as(build, y, node.attributes.get_string("rounding_mode", "ROUND") or "ROUND")
-    if zero_array is None or zero_array.any():
-        y = combine(build, "Sub", y, zero)
+    y = subtract_zero_point(build, y, zero, zero_array)
     return combine(build, "Mul", y, scale)
 
 

@@ -43,13 +43,34 @@ def combine(build: Builder, op_type: str, lhs: onnx_ir.Value, rhs: onnx_ir.Value
 
 
 def add_zero_point(build: Builder, y: onnx_ir.Value, zero: onnx_ir.Value, known: NDArray[Any] | None) -> onnx_ir.Value:
-    """Return y + zero_point.
-
-    Adding zero turns -0 into +0, but optimizers drop an addition of zero: Where is used instead.
-    """
+    """Return y + zero_point."""
     if known is None or known.any():
         return combine(build, "Add", y, zero)
-    return build.op("Where", build.op("Equal", y, 0.0), 0.0, y)
+    return _add_zeros(build, y, known, subtracted=False)
+
+
+def subtract_zero_point(
+    build: Builder, y: onnx_ir.Value, zero: onnx_ir.Value, known: NDArray[Any] | None
+) -> onnx_ir.Value:
+    """Return y - zero_point."""
+    if known is None or known.any():
+        return combine(build, "Sub", y, zero)
+    return _add_zeros(build, y, known, subtracted=True)
+
+
+def _add_zeros(build: Builder, y: onnx_ir.Value, zeros: NDArray[Any], *, subtracted: bool) -> onnx_ir.Value:
+    """Return y plus or minus zeros: adding +0, or subtracting -0, turns -0 into +0; otherwise nothing changes.
+
+    Optimizers drop an addition of zero: Where is used instead.
+    """
+    y = build.cast(y, DataType.from_numpy(np.result_type(dtype_of(y).numpy(), zeros.dtype)))
+    clears = np.signbit(zeros) if subtracted else ~np.signbit(zeros)
+    if not clears.any():
+        return y
+    is_zero = build.op("Equal", y, 0.0)
+    if not clears.all():
+        is_zero = build.op("And", is_zero, build.constant(clears, "clears"))
+    return build.op("Where", is_zero, 0.0, y)
 
 
 def clip(build: Builder, y: onnx_ir.Value, lower: NDArray[Any], upper: NDArray[Any]) -> onnx_ir.Value:

@@ -32,7 +32,7 @@ from castsmith.ir.text import site_of
 from castsmith.ir.walks import Scope, all_nodes
 from castsmith.lowering.builder import Builder, new_constants
 from castsmith.lowering.qonnx.nodes import Parameters, lower_quantizers
-from castsmith.lowering.qonnx.steps import add_zero_point, clip, combine
+from castsmith.lowering.qonnx.steps import add_zero_point, clip, combine, subtract_zero_point
 from castsmith.numerics.trunc import clip_bounds, power_of_two, rounding_function
 
 # The seven rounding modes of QONNX in ONNX operators, signs of zero included. ONNX Runtime's Where turns -0 into +0 in
@@ -144,9 +144,10 @@ def _expand(
     if meaning.version == 2:
         y = clip(build, y, *clip_bounds(known["out_bitwidth"], signed=meaning.signed, narrow=meaning.narrow))
     y = round_as(build, y, meaning.rounding_mode)
-    if known.get("zero_point") is None or known["zero_point"].any():
-        zero = operands["zero_point"]
-        y = combine(build, "Sub", y, zero if meaning.version == 1 else combine(build, "Div", zero, t))
+    zero, zero_array = operands["zero_point"], known.get("zero_point")
+    if meaning.version == 2 and (zero_array is None or zero_array.any()):
+        zero = combine(build, "Div", zero, t)
+    y = subtract_zero_point(build, y, zero, zero_array)
     y = combine(build, "Mul", y, operands["scale" if meaning.version == 1 else "out_scale"])
     y = build.cast(y, node.outputs[0].dtype or DataType.FLOAT)
     build.nodes[-1].outputs[0].name = node.outputs[0].name

@@ -64,6 +64,31 @@ def test_integers(mode: str, bits: float, signed: int, narrow: int, zero: float)
     check(model, expected, X)
 
 
+ZEROS = (0.0, -0.0, [0.0, -0.0], [-0.0, 1.0], [-0.0, -0.0])
+
+
+@pytest.mark.parametrize("name", ["Quant", "Trunc of version 1", "Trunc of version 2"])
+def test_zero_points_of_both_signs_in_every_type(name: str):
+    """Adding +0 and subtracting -0 turn -0 into +0; a zero point of a wider type widens the arithmetic."""
+    x = np.stack([X, X], axis=1)
+    for zero, dtype, mode in itertools.product(ZEROS, (np.float32, np.float64, np.int32), ("ROUND", "CEIL", "UP")):
+        weights = {"s": np.array(0.37, np.float32), "z": np.array(zero, dtype), "b": np.array(28, np.float32)}
+        weights |= {"w": np.array(30, np.float32), "t": np.array(1.48, np.float32)}
+        s, z, b, w, t = (weights[key] for key in "szbwt")
+        with np.errstate(all="ignore"):
+            if name == "Quant":
+                node, expected = "Quant (x, s, z, b)", qonnx.int_quant(x, s, z, b, True, False, mode)
+            elif name == "Trunc of version 1":
+                node, expected = "Trunc (x, s, z, w, b)", trunc.trunc_v1(x, s, z, w, b, mode)
+            else:
+                node, expected = "TruncQuant (x, s, z, w, t, b)", trunc.trunc_v2(x, s, z, w, False, True, t, b, mode)
+        node = node.replace(" ", f' <rounding_mode = "{mode}"> ', 1)
+        body = f"agraph (float[N,2] x) => (float[N,2] y) {{ y = qonnx.custom_op.general.{node} }}"
+        model, result = lowered(body, **weights)
+        assert not result.records.refusals
+        check(model, expected, x)
+
+
 def test_two_values():
     model, _ = lowered("agraph (float[N] x) => (float[N] y) { y = qonnx.custom_op.general.BipolarQuant (x, scale) }",
                        scale=np.array(0.3, np.float32))  # fmt: skip
