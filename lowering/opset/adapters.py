@@ -1,115 +1,99 @@
-"""Nodes whose meaning differs under an older opset, or that it lacks, rewritten in its form.
+"""Nodes whose meaning differs under an older opset rewritten in its form.
 
-One function for each change that occurs in real models, found by the schemas of opsets 14 to 28: each returns an
-equivalent node of the opset before the change, or None if that opset cannot express it. Nodes that compute its operands
-are left to the builder. `computed`, `resizing` and `recurrences` have those of one subject.
+One function for each change that real models, or the definitions of operators, need for a target: each returns an
+equivalent node of the opset before the change, or None if there is none.
 
     opset  operator            now                            before
-    14     Reshape             allowzero, no zero in shape    no attribute
-    14     Trilu                                              Where
-    15     Shape               start, end                     Slice
-    18     ReduceMax, ...      input axes                     attribute axes (ReduceSum has had the input since 13)
+    18     ReduceMax, ...      input axes, constant           attribute axes (ReduceSum has had the input since 13)
     18     Split               num_outputs                    input split, from the length of the axis
     18     Pad                 input axes                     pads of all axes
-    18     Resize              attribute axes                 scales, sizes and roi of all axes
-    18     Resize              keep_aspect_ratio_policy       sizes or scales of the same ratio
-    18     Resize              antialias, nothing is smaller  no attribute
-    19     Resize              half_pixel_symmetric           half_pixel, for lengths that are not rounded
     19     Cast, CastLike      saturate, not to float8        no attribute
-    20     GridSample          linear, cubic                  bilinear, bicubic
-    20     DFT                 input axis                     attribute axis
-    20     IsInf, IsNaN        of narrow floats               of float
-    20     ReduceMax, ...      of bool                        of uint8
     21     QuantizeLinear      attribute output_dtype         a zero point of zeros
     23     QuantizeLinear      attribute precision            both operands of that type
     24     Cast, CastLike      infinity saturates (fnuz)      infinity replaced by the largest number
-    24     TensorScatter                                      ScatterElements
-    26     CumProd                                            Scan
-    28     Compress, OneHot,   of bfloat16                    of float
-           ReverseSequence
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 import onnx_ir
 from onnx_ir import DataType
 
+from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops import changes_between, operators
 from castsmith.ir.rewriting import detach
 from castsmith.lowering.builder import Builder
-from castsmith.lowering.opset.computed import axes_as_attribute, axis_as_attribute
-from castsmith.lowering.opset.forms import (
-    INT64,
-    Adapter,
-    again,
-    first_axes,
-    ints_of,
-    length_of,
-    named_as,
-    rank_of,
-    scattered,
-)
 from castsmith.lowering.opset.obstacles import TypeOf
-from castsmith.lowering.opset.resizing import resized_on_all_axes, symmetric_as_half_pixel
-from castsmith.lowering.opset.written import masked, scanned_products, scattered_update, sliced_shape
 from castsmith.numerics.types import ELEMENT_TYPES, HALF_TYPES, Kind, Specials, element_type
 
+Adapter = Callable[[Builder, onnx_ir.Node], onnx_ir.Node | None]
+"""Returns an equivalent node of the opset before a change, after the nodes and constants of the builder, or None."""
+
+_INT64 = DataType.INT64
+_ZERO = onnx_ir.tensor(np.zeros(1, np.int64), name="zero")
 _FNUZ = tuple(dtype for dtype, row in ELEMENT_TYPES.items() if row.specials is Specials.FNUZ)
 _SATURATING = tuple(d for d, row in ELEMENT_TYPES.items() if row.kind is Kind.FLOATING and row.bits <= 8)
-_ZERO = onnx_ir.tensor(np.zeros(1, np.int64), name="zero")
+
+
+def axes_as_attribute(_build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | None:
+    """Adapt Reduce operators of opset 18; no axes reduce all, unless `noop_with_empty_axes`."""
+    operand = node.inputs[1] if len(node.inputs) > 1 else None
+    axes = [] if operand is None else _ints_of(operand)
+    if axes is None or (not axes and node.attributes.get_int("noop_with_empty_axes", 0)):
+        return None
+    attribute = onnx_ir.AttrInt64s("axes", axes) if axes else None
+    return _again(node, [node.inputs[0]], axes=attribute, noop_with_empty_axes=None)
 
 
 def split_by_lengths(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | None:
-    """Adapt Split of opset 18: parts of equal length, the last one shorter; computed if the length is unknown."""
+    """Adapt Split of opset 18: parts of equal length of an axis of known length, the last one shorter."""
     x, count = node.inputs[0], node.attributes.get_int("num_outputs", 0) or len(node.outputs)
     if len(node.inputs) > 1 and node.inputs[1] is not None:
-        return again(node, list(node.inputs), num_outputs=None)
-    axis = node.attributes.get_int("axis", 0)
-    length = None if x is None or x.shape is None else x.shape[axis]
-    if x is None or not count:
+        return _again(node, list(node.inputs), num_outputs=None)
+    length = None if x is None or x.shape is None else x.shape[node.attributes.get_int("axis", 0)]
+    if not isinstance(length, int) or not count:
         return None
-    if not isinstance(length, int):
-        return again(node, [x, _lengths(build, x, axis, count)], num_outputs=None)
     part = -(-length // count)
     lengths = [part] * (count - 1) + [length - part * (count - 1)]
     if length and lengths[-1] <= 0:
         return None
-    return again(node, [x, build.constant(np.array(lengths, np.int64), "split")], num_outputs=None)
-
-
-def _lengths(build: Builder, x: onnx_ir.Value, axis: int, count: int) -> onnx_ir.Value:
-    """Return the lengths of the parts: that of the axis divided by their number, rounded up, and what is left."""
-    length = length_of(build, x, axis)
-    part = build.op("Div", build.op("Add", length, count - 1), count)
-    last = build.op("Sub", length, build.op("Mul", part, count - 1))
-    return build.typed("Concat", [*[part] * (count - 1), last], INT64, axis=0)
+    return _again(node, [x, build.constant(np.array(lengths, np.int64), "split")], num_outputs=None)
 
 
 def equal_parts(_build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | None:
     """Adapt Split of opset 18 into parts that the standard's own functions make equal, of an axis of any length."""
     if len(node.inputs) > 1 and node.inputs[1] is not None:
-        return again(node, list(node.inputs), num_outputs=None)
-    return again(node, [node.inputs[0]], num_outputs=None)
+        return _again(node, list(node.inputs), num_outputs=None)
+    return _again(node, [node.inputs[0]], num_outputs=None)
 
 
 def pads_of_all_axes(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | None:
-    """Adapt Pad of opset 18: pads of all axes, computed if the pads, the axes or the rank are unknown."""
+    """Adapt Pad of opset 18: pads of all axes, computed if the pads, the axes or the rank are unknown.
+
+    The definition of Attention has such pads.
+    """
     axes = node.inputs[3] if len(node.inputs) > 3 else None
     x, pads = node.inputs[0], node.inputs[1]
     if x is None or pads is None or axes is None or node.attributes.get_string("mode") == "wrap":
         return None
-    known, along = ints_of(pads), ints_of(axes)
+    known, along = _ints_of(pads), _ints_of(axes)
     if x.shape is None or known is None or along is None:
-        first = first_axes(build, x, axes)
-        both = build.typed("Concat", [first, build.op("Add", first, rank_of(build, x))], INT64, axis=0)
-        zeros = build.typed("ConstantOfShape", [build.op("Mul", rank_of(build, x), 2)], INT64, value=_ZERO)
-        return again(node, [x, scattered(build, zeros, both, pads), node.inputs[2]])
-    rank = x.shape.rank()
-    full = np.zeros((2, rank), np.int64)
+        return _again(node, [x, _scattered_pads(build, x, pads, axes), node.inputs[2]])
+    full = np.zeros((2, x.shape.rank()), np.int64)
     for index, axis in enumerate(along):
         full[:, axis] = known[index], known[index + len(along)]
-    return again(node, [x, build.constant(full.reshape(-1), "pads"), node.inputs[2]])
+    return _again(node, [x, build.constant(full.reshape(-1), "pads"), node.inputs[2]])
+
+
+def _scattered_pads(build: Builder, x: onnx_ir.Value, pads: onnx_ir.Value, axes: onnx_ir.Value) -> onnx_ir.Value:
+    """Return zeros of twice the rank with the pads at the beginnings and ends of the axes."""
+    rank, wide = build.typed("Shape", [build.typed("Shape", [x], _INT64)], _INT64), build.cast(axes, _INT64)
+    first = build.op("Where", build.op("Less", wide, 0), build.op("Add", wide, rank), wide)
+    both = build.typed("Concat", [first, build.op("Add", first, rank)], _INT64, axis=0)
+    zeros = build.typed("ConstantOfShape", [build.op("Mul", rank, 2)], _INT64, value=_ZERO)
+    return build.typed("ScatterElements", [zeros, both, pads], _INT64, axis=0)
 
 
 def zero_point_for_type(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | None:
@@ -120,8 +104,8 @@ def zero_point_for_type(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | No
         return None
     if zero is None:
         tensor = onnx_ir.tensor(np.zeros(1, DataType(stated).numpy()), name="zero")
-        zero = build.typed("ConstantOfShape", [build.typed("Shape", [scale], INT64)], DataType(stated), value=tensor)
-    return again(node, [x, scale, zero], output_dtype=None)
+        zero = build.typed("ConstantOfShape", [build.typed("Shape", [scale], _INT64)], DataType(stated), value=tensor)
+    return _again(node, [x, scale, zero], output_dtype=None)
 
 
 def one_type_of_division(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | None:
@@ -131,7 +115,7 @@ def one_type_of_division(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | N
         return None
     precision = DataType(node.attributes.get_int("precision", 0) or int(scale.dtype))
     operands = [build.cast(x, precision), build.cast(scale, precision), *node.inputs[2:]]
-    return again(node, operands, precision=None)
+    return _again(node, operands, precision=None)
 
 
 def finite_for_fnuz(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | None:
@@ -145,16 +129,7 @@ def finite_for_fnuz(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | None:
     most = float(element_type(x.dtype).max)
     finite = build.op("Where", build.op("Equal", x, float("inf")), most, x)
     finite = build.op("Where", build.op("Equal", finite, float("-inf")), -most, finite)
-    return again(node, [finite, *node.inputs[1:]])
-
-
-def modes_of_images(_build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | None:
-    """Adapt GridSample of opset 20, of images: only the names of the modes differ."""
-    x, names = node.inputs[0], {"linear": "bilinear", "cubic": "bicubic", "nearest": "nearest"}
-    if x is None or x.shape is None or x.shape.rank() != 4:
-        return None
-    mode = names.get(node.attributes.get_string("mode", "linear") or "")
-    return None if mode is None else again(node, list(node.inputs), mode=onnx_ir.AttrString("mode", mode))
+    return _again(node, [finite, *node.inputs[1:]])
 
 
 def without_effect(_build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | None:
@@ -162,7 +137,7 @@ def without_effect(_build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | None:
     to = _result_type(node)
     if to is None or to in _SATURATING or not {"saturate", "round_mode"} & set(node.attributes):
         return None
-    return again(node, list(node.inputs), saturate=None, round_mode=None)
+    return _again(node, list(node.inputs), saturate=None, round_mode=None)
 
 
 def _result_type(node: onnx_ir.Node) -> DataType | None:
@@ -172,48 +147,6 @@ def _result_type(node: onnx_ir.Node) -> DataType | None:
     if stated or node.op_type == "Cast":
         return DataType(stated)
     return like[0].dtype if like and like[0] is not None else DataType.UINT8
-
-
-def in_float(index: int, *, back: bool) -> Adapter:
-    """Return an adapter for operators that took only wider floats as that operand: they move or look at elements.
-
-    back: the result has the type of the operand.
-    """
-
-    def adapt(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | None:
-        x = node.inputs[index] if index < len(node.inputs) else None
-        if x is None or x.dtype is None or x.dtype not in (*HALF_TYPES, *_SATURATING):
-            return None
-        operands = list(node.inputs)
-        operands[index] = build.cast(x, DataType.FLOAT)
-        return _and_back(build, again(node, operands), node, DataType.FLOAT, x.dtype) if back else again(node, operands)
-
-    return adapt
-
-
-def bool_as_uint8(build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | None:
-    """Adapt ReduceMax and ReduceMin of opset 20: false is 0 and true is 1."""
-    x = node.inputs[0]
-    if x is None or x.dtype is not DataType.BOOL:
-        return None
-    inner = again(node, [build.cast(x, DataType.UINT8), *node.inputs[1:]])
-    return _and_back(build, inner, node, DataType.UINT8, DataType.BOOL)
-
-
-def _and_back(
-    build: Builder, inner: onnx_ir.Node, node: onnx_ir.Node, computed: DataType, wanted: DataType
-) -> onnx_ir.Node:
-    build.nodes.append(inner)
-    inner.outputs[0].type = onnx_ir.TensorType(computed)
-    return named_as(onnx_ir.node("Cast", [inner.outputs[0]], {"to": int(wanted)}), node)
-
-
-def zeros_are_lengths(_build: Builder, node: onnx_ir.Node) -> onnx_ir.Node | None:
-    """Adapt Reshape of opset 14: `allowzero` has no effect on a shape without zeros."""
-    shape = ints_of(node.inputs[1])
-    if shape is None or 0 in shape or not node.attributes.get_int("allowzero", 0):
-        return None
-    return again(node, list(node.inputs), allowzero=None)
 
 
 _REDUCTIONS = operators(lambda row: row.reduces) - {"ReduceSum"}
@@ -227,30 +160,12 @@ def _since(*changes: tuple[int, Adapter]) -> tuple[tuple[int, Adapter], ...]:
     return changes
 
 
-_MOVES = _since((28, in_float(0, back=True)))
-_EXTREMES = _since((20, bool_as_uint8), (18, axes_as_attribute))
 ADAPTERS: dict[str, tuple[tuple[int, Adapter], ...]] = {
     **dict.fromkeys(_REDUCTIONS, _since((18, axes_as_attribute))),
-    "ReduceMax": _EXTREMES,
-    "ReduceMin": _EXTREMES,
     "Split": _since((18, split_by_lengths)),
     "Pad": _since((18, pads_of_all_axes)),
-    "Resize": _since((19, symmetric_as_half_pixel), (18, resized_on_all_axes)),
-    "GridSample": _since((20, modes_of_images)),
-    "DFT": _since((20, axis_as_attribute)),
     "QuantizeLinear": _since((23, one_type_of_division), (21, zero_point_for_type), (19, without_effect)),
-    "Cast": _since((24, without_effect), (24, finite_for_fnuz), (19, without_effect)),
-    "CastLike": _since((24, without_effect), (24, finite_for_fnuz), (19, without_effect)),
-    "TensorScatter": _since((24, scattered_update)),
-    "CumProd": _since((26, scanned_products)),
-    "Compress": _MOVES,
-    "ReverseSequence": _MOVES,
-    "OneHot": _since((28, in_float(2, back=True))),
-    "IsInf": _since((20, in_float(0, back=False))),
-    "IsNaN": _since((20, in_float(0, back=False))),
-    "Shape": _since((15, sliced_shape)),
-    "Trilu": _since((14, masked)),
-    "Reshape": _since((14, zeros_are_lengths)),
+    **dict.fromkeys(("Cast", "CastLike"), _since((24, without_effect), (24, finite_for_fnuz), (19, without_effect))),
 }
 """For each operator the opsets that changed it, newest first, and the function that adapts a node to an older one."""
 
@@ -266,17 +181,15 @@ def adapted(build: Builder, node: onnx_ir.Node, now: int, to: int, types: TypeOf
         return None
     made, at = node, now
     for since, adapter in ADAPTERS.get(node.op_type, ()):
-        if not _OLDEST <= to < since <= now or made.op_type != node.op_type:
+        if not _OLDEST <= to < since <= now:
             continue
-        begin = len(build.nodes)
         following = None if _has_changed(made, node, since, at, types) else adapter(build, made)
         if following is None:
             continue
-        _adapt_new_nodes(build, begin, since - 1, to, types)
         if made is not node:
             detach([made])
         made, at = following, since - 1
-    if made is node or (made.op_type == node.op_type and _has_changed(made, node, to, at, types)):
+    if made is node or _has_changed(made, node, to, at, types):
         detach([] if made is node else [made])
         return None
     for old, new in zip(node.outputs, made.outputs, strict=True):
@@ -293,16 +206,19 @@ def _has_changed(made: onnx_ir.Node, node: onnx_ir.Node, low: int, high: int, ty
     )
 
 
-def _adapt_new_nodes(build: Builder, begin: int, now: int, to: int, types: TypeOf) -> None:
-    """Adapt the nodes of the builder from there on, which are of opset `now`."""
-    added = build.nodes[begin:]
-    del build.nodes[begin:]
-    for each in added:
-        made = adapted(build, each, now, to, types) if has_adapter(each, now, to) else None
-        if made is None:
-            build.nodes.append(each)
-            continue
-        build.nodes.append(made)
-        for old, new in zip(each.outputs, made.outputs, strict=True):
-            old.replace_all_uses_with(new)
-        detach([each])
+def _ints_of(value: onnx_ir.Value | None) -> list[int] | None:
+    """Return the elements of a constant; None if the value is not constant."""
+    tensor = constant_tensor(value)
+    return None if tensor is None else tensor.numpy().reshape(-1).tolist()
+
+
+def _again(node: onnx_ir.Node, inputs: list[onnx_ir.Value | None], **attributes: onnx_ir.Attr | None) -> onnx_ir.Node:
+    """Return the node with these inputs, and with these attributes changed, or removed if None."""
+    kept = {name: attribute for name, attribute in node.attributes.items() if name not in attributes}
+    changed = {name: attribute for name, attribute in attributes.items() if attribute is not None}
+    while inputs and inputs[-1] is None:
+        inputs.pop()
+    made = onnx_ir.Node("", node.op_type, inputs, list({**kept, **changed}.values()), num_outputs=len(node.outputs))
+    for old, new in zip(node.outputs, made.outputs, strict=True):
+        new.name, new.type, new.shape = old.name, old.type, old.shape
+    return made

@@ -16,6 +16,9 @@ from castsmith.lowering.opset.adapters import adapted, equal_parts
 from castsmith.lowering.opset.obstacles import TypeOf, attribute_obstacle, is_legal, node_obstacle
 from castsmith.numerics.promotion import PromotionRules
 
+_UNUSABLE = ("AffineGrid",)
+"""Operators whose definitions do not hold: that of AffineGrid has branches that are invalid for any one rank."""
+
 
 def definition(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> onnx_ir.Function | None:
     """Return the function that the schema at opset `now` gives for the node, its nodes in the form of opset `to`.
@@ -23,7 +26,7 @@ def definition(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> onnx_ir.
     Returns None if that is impossible.
     """
     operands = [None if value is None else types.get(value, value.dtype) for value in node.inputs]
-    if not onnx.defs.has(node.op_type, now, ""):
+    if not onnx.defs.has(node.op_type, now, "") or node.op_type in _UNUSABLE:
         return None
     schema = onnx.defs.get_schema(node.op_type, now, "")
     proto = _function(node, schema, operands)
@@ -39,8 +42,6 @@ def definition(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> onnx_ir.
         if dtype is not None:
             value.type = onnx_ir.TensorType(dtype)
         value.shape = None if given is None or given.shape is None else given.shape.copy()
-    if node.op_type == "AffineGrid" and not _settle_affine_grid(graph, node):
-        return None
     inside = infer_element_types(onnx_ir.Model(graph, ir_version=10), PromotionRules()).types
     for each in list(graph.all_nodes()):
         if each.op_type == node.op_type:
@@ -52,44 +53,6 @@ def definition(node: onnx_ir.Node, now: int, to: int, types: TypeOf) -> onnx_ir.
         value.type = value.shape = None
     _drop_unused(graph)
     return copy
-
-
-def _settle_affine_grid(graph: onnx_ir.Graph, node: onnx_ir.Node) -> bool:
-    """Take the branches of AffineGrid's definition that the operands choose; False if their shapes are unknown.
-
-    The others are invalid for these shapes. An axis is named where the definition squeezes all of length 1: it would
-    squeeze a batch of 1 too, and then fail.
-    """
-    shape = None if node.inputs[1] is None else node.inputs[1].shape
-    length = shape[0] if shape is not None and shape.rank() == 1 else None
-    if length not in (4, 5):
-        return False
-    known = {
-        "condition_is_2d": length == 4,
-        "constant_align_corners_equal_zero": not node.attributes.get_int("align_corners", 0),
-    }
-    for each in list(graph):
-        chosen = known.get((each.inputs[0].name if each.op_type == "If" and each.inputs[0] is not None else "") or "")
-        if chosen is not None:
-            _take_branch(graph, each, each.attributes["then_branch" if chosen else "else_branch"].as_graph())
-    for each in list(graph.all_nodes()):
-        if each.op_type == "Squeeze" and len(each.inputs) == 1 and each.graph is not None:
-            axis = onnx_ir.node("Constant", [], {"value_ints": [1]})
-            each.graph.insert_before(each, axis)
-            each.resize_inputs(2)
-            each.replace_input_with(1, axis.outputs[0])
-    return True
-
-
-def _take_branch(graph: onnx_ir.Graph, node: onnx_ir.Node, branch: onnx_ir.Graph) -> None:
-    """Replace an If by the nodes of one of its branches."""
-    outputs, nodes = tuple(branch.outputs), tuple(branch)
-    branch.outputs.clear()
-    branch.remove(nodes)
-    graph.insert_before(node, nodes)
-    for old, new in zip(node.outputs, outputs, strict=True):
-        old.replace_all_uses_with(new, replace_graph_outputs=True)
-    graph.remove(node, safe=True)
 
 
 def _drop_unused(graph: onnx_ir.Graph) -> None:

@@ -165,14 +165,25 @@ def _parameter_differences(
     for what, values, before, after, offset in pairs:
         for index in range(max(len(values), _required(after))):
             mine, other = _formal(before, index), _formal(after, index)
-            if other is None or (mine is None and index >= len(values)) or mine is None or mine.option != other.option:
-                yield f"{what} {index} of {node.op_type} is not the same parameter in opset {new.since_version}"
+            if mine is None or other is None or mine.option != other.option:
+                yield _not_the_same(node, f"{what} {index}", mine, other, new.since_version)
                 return
             value = values[index] if index < len(values) else None
             if value is not None and not _allows(mine, other, value, dtype := in_use[offset + index]):
                 held = _schema_type(value, dtype) if nesting_of(value.type) else _named(dtype)
                 yield f"{node.op_type} of opset {new.since_version} does not support {held} as {what} {index}"
                 return
+
+
+def _not_the_same(
+    node: onnx_ir.Node, place: str, old: FormalParameter | None, new: FormalParameter | None, opset: int
+) -> str:
+    """Return the reason why a node cannot keep an input or output whose parameter is another one in the opset."""
+    if old is not None and new is None:
+        return f"{node.op_type} of opset {opset} has no {place} ({old.name})"
+    if new is not None and old is None:
+        return f"{node.op_type} of opset {opset} requires {place} ({new.name})"
+    return f"{place} of {node.op_type} is not the same parameter in opset {opset}"
 
 
 def _type_differences(

@@ -22,8 +22,13 @@ from castsmith.cli.main import main
 
 COMMANDS = {
     "optimize": ("optimize", "IN", "-o", "OUT"),
+    "optimize for tensorrt-10": ("optimize", "IN", "-o", "OUT", "--target", "tensorrt-10"),
     "lower": ("optimize", "IN", "-o", "OUT", "--target", "onnxruntime-android", "--narrow", "int64", "--diff=full"),
     "check": ("check", "IN", "--target", "onnxruntime-android"),
+    "convert": ("convert", "IN", "--to", "float16", "-o", "OUT"),
+    "convert for onnxruntime-cuda": ("convert", "IN", "--to", "float16", "-o", "OUT", "--target", "onnxruntime-cuda"),
+    "bounds": ("bounds", "IN", "--to", "float16"),
+    "show": ("show", "IN"),
     "diff": ("diff", "IN", "IN"),
     "batch": ("optimize", "IN", "GOOD", "-o", "FOLDER", "-j", "1"),
     "verify": ("verify", "IN", "IN", "--time", "10"),
@@ -38,7 +43,13 @@ _NEEDED = (
 _WITHOUT_THREADS = {"optimize", "lower", "check", "diff"}
 """Commands that a process may carry out on a small model before it forks, so that what they import is there."""
 
-_SECONDS, _BYTES = 30, 2 << 30
+
+@dataclass(frozen=True)
+class Bounds:
+    """The seconds of the processor and the bytes that a command may take."""
+
+    seconds: int = 30
+    memory: int = 2 << 30
 
 
 @dataclass(frozen=True)
@@ -53,8 +64,8 @@ class Ended:
     said: str
 
 
-def run_bounded(files: Sequence[Path], commands: Sequence[str]) -> Iterator[Ended]:
-    """Run each command on each file, in a process that may take 30 seconds of the processor and 2 GiB of memory."""
+def run_bounded(files: Sequence[Path], commands: Sequence[str], bounds: Bounds = Bounds()) -> Iterator[Ended]:
+    """Run each command on each file, in a process of its own within the bounds."""
     for module in _NEEDED:
         import_module(module)
     with tempfile.TemporaryDirectory() as folder, redirect_stdout(StringIO()):
@@ -70,17 +81,17 @@ def run_bounded(files: Sequence[Path], commands: Sequence[str]) -> Iterator[Ende
                 names = {"IN": file, "OUT": Path(folder, "out.onnx"), "GOOD": Path(folder, "good.onnxtxt")}
                 names["GOOD"].write_text(GOOD)
                 names["FOLDER"] = Path(folder, "out")
-                yield _run(file, command, [str(names.get(word, word)) for word in COMMANDS[command]])
+                yield _run(file, command, bounds, [str(names.get(word, word)) for word in COMMANDS[command]])
 
 
-def _run(file: Path, command: str, words: list[str]) -> Ended:
+def _run(file: Path, command: str, bounds: Bounds, words: list[str]) -> Ended:
     reading, writing = os.pipe()
     process = os.fork()
     if not process:
         os.dup2(writing, 2)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)  # noqa: SIM115
-        _limit()
+        _limit(bounds)
         code = 70
         try:
             code = main(words)
@@ -97,11 +108,11 @@ def _run(file: Path, command: str, words: list[str]) -> Ended:
     )
 
 
-def _limit() -> None:
+def _limit(bounds: Bounds) -> None:
     pages = int(Path("/proc/self/statm").read_text().split()[0])
-    most = pages * os.sysconf("SC_PAGE_SIZE") + _BYTES
+    most = pages * os.sysconf("SC_PAGE_SIZE") + bounds.memory
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
-    resource.setrlimit(resource.RLIMIT_CPU, (_SECONDS, _SECONDS + 1))
+    resource.setrlimit(resource.RLIMIT_CPU, (bounds.seconds, bounds.seconds + 1))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
