@@ -94,6 +94,13 @@ class Sizes:
     default: int
     named: Mapping[str, int]
     _noted: dict[onnx_ir.Value, int] = field(default_factory=dict[onnx_ir.Value, int])
+    _before_casts: dict[onnx_ir.Value, onnx_ir.Value] = field(default_factory=dict[onnx_ir.Value, onnx_ir.Value])
+    """For results of casts that were looked at, the value at the beginning of the chain, which has their shape."""
+
+    _coming_in: dict[onnx_ir.Node, dict[onnx_ir.Value, Source]] = field(
+        default_factory=dict[onnx_ir.Node, dict[onnx_ir.Value, Source]]
+    )
+    """For nodes of control flow the first source of each output."""
 
     def of(self, value: onnx_ir.Value) -> int:
         """Return the number of elements. The sizes of moved values are known after `note_move` of their node."""
@@ -125,18 +132,24 @@ class Sizes:
         return self.named.get(each.name, self.default)
 
     def _shape(self, value: onnx_ir.Value) -> Dims | None:
-        while (source := _before_cast(value)) is not None:
+        passed = list[onnx_ir.Value]()
+        while (source := self._before_casts.get(value) or _before_cast(value)) is not None:
+            passed.append(value)
             value = source
-        return self.shapes.shape(value) or self._shape_that_comes_in(value)
+        self._before_casts.update(dict.fromkeys(passed, value))
+        shape = self.shapes.shape(value)
+        return self._shape_that_comes_in(value) if shape is None else shape
 
     def _shape_that_comes_in(self, value: onnx_ir.Value) -> Dims | None:
         """Return the shape of the first value that an output of control flow can be: a guess."""
         node = value.producer()
         if node is None or node.op_type not in FLOW:
-            return self.shapes.shape(value)
-        found = (each for each in joints(node, self.shapes.model.opset_imports) if each.outside is value)
-        source = next((joint.sources[0].value for joint in found if not joint.stacked), None)
-        return None if source is None else self._shape(source)
+            return None
+        if node not in self._coming_in:
+            found = joints(node, self.shapes.model.opset_imports)
+            self._coming_in[node] = {each.outside: each.sources[0] for each in found if not each.stacked}
+        source = self._coming_in[node].get(value)
+        return None if source is None or source.value is None else self._shape(source.value)
 
 
 def _known(shape: Dims) -> Iterator[int | Poly]:
