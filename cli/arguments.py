@@ -194,7 +194,9 @@ def promotion_rules(arguments: argparse.Namespace) -> PromotionRules:
 
 def print_json(data: dict[str, Any]) -> None:
     """Print one JSON document on stdout. The key `schema` is the version of its layout."""
-    print(json_text(data), end="")
+    from castsmith.cli.text import print_data
+
+    print_data(json_text(data))
 
 
 def json_text(data: dict[str, Any]) -> str:

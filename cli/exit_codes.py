@@ -297,11 +297,12 @@ def _terminate(number: int, frame: object) -> None:
 
 def complain(sentence: str) -> None:
     """Print one line on stderr; if that fails, only the exit code remains."""
-    from castsmith.cli.text import one_line
+    from castsmith.cli.text import one_line, print_line, print_text
 
-    text = f"castsmith: {one_line(sentence)}"
+    text = f"castsmith: {sentence}"
     try:
-        print(_wrapped(text) if sys.stderr.isatty() else text, file=sys.stderr, flush=True)
+        print_text(_wrapped(one_line(text)), sys.stderr) if sys.stderr.isatty() else print_line(text, sys.stderr)
+        sys.stderr.flush()
     except OSError:
         _drop(sys.stderr)
 

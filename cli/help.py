@@ -86,7 +86,9 @@ class Parser(argparse.ArgumentParser):
         return formatter.format_help()
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        print(coloured(message) if file is None or file is sys.stdout else message, end="", file=file)
+        from castsmith.cli.text import print_data, print_text
+
+        print_data(coloured(message)) if file in (None, sys.stdout) else print_text(message, file)
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message.rstrip('.')} (see {self.prog} --help).")
@@ -112,7 +114,9 @@ class _ShortHelp(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *others: object) -> NoReturn:
         del others
         short = parser.format_short_help() if isinstance(parser, Parser) else parser.format_help()
-        print(coloured(short), end="")
+        from castsmith.cli.text import print_data
+
+        print_data(coloured(short))
         parser.exit()
 
 

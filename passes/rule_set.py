@@ -95,7 +95,7 @@ class CastRules(RewriteRuleSet):
                 rewrites = each.run(session).records.rewrites
                 done += len(rewrites)
                 for rewrite in rewrites if verbose else ():
-                    print(f"{rewrite.rule}: {rewrite.site}: {rewrite.reason}")
+                    print(f"{rewrite.rule}: {str(rewrite.site)!r}: {rewrite.reason!r}")  # noqa: T201
             count += done
             if not done:
                 break

@@ -17,7 +17,7 @@ from castsmith.cli.batch.worker import Done, Task
 from castsmith.cli.collisions import place, require_apart, settings_files
 from castsmith.cli.exit_codes import DONE, INCONCLUSIVE, cleaned_up_if_interrupted, worst
 from castsmith.cli.outcome import Wanted
-from castsmith.cli.text import counted, progress
+from castsmith.cli.text import counted, print_data, print_line, print_text, progress
 
 _OF_ALL = frozenset(
     (
@@ -197,11 +197,12 @@ def _tell(arguments: argparse.Namespace, done: Done) -> None:
     for message in done["messages"]:
         text = message.removeprefix("castsmith: ")
         start = "castsmith: " if message != text else ""
-        print(message if done["input"] in text else f"{start}{done['input']}: {text}", file=sys.stderr, flush=True)
+        print_line(message if done["input"] in text else f"{start}{done['input']}: {text}", sys.stderr)
     if arguments.json:
-        print(_line(done), flush=True)
+        print_data(_line(done))
     elif getattr(arguments, "diff", None) or getattr(arguments, "explain", False):
-        print(done["text"], end="\n" if done["text"] else "", flush=True)
+        print_text(done["text"])
+    sys.stdout.flush()
 
 
 def _everywhere(

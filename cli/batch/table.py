@@ -8,7 +8,7 @@ from typing import Any
 
 from castsmith.cli.batch.worker import Done
 from castsmith.cli.exit_codes import DONE, INCONCLUSIVE, REFUSED
-from castsmith.cli.text import change_text, columns, counted, one_line, size_text
+from castsmith.cli.text import change_text, columns, counted, one_line, print_line, print_text, size_text
 
 _RESULTS = {REFUSED: "refused", INCONCLUSIVE: "inconclusive"}
 _COMPARED = {DONE: "equal", REFUSED: "different", INCONCLUSIVE: "inconclusive"}
@@ -23,8 +23,8 @@ def print_table(command: str, counts: Mapping[str, int], everything: Sequence[Do
     if sys.stdout.isatty():
         _print_rich(head, rows)
     else:
-        print("\n".join(line.removeprefix("  ") for line in columns([head, *rows])))
-    print(summary_line(command, counts, everything))
+        print_text("\n".join(line.removeprefix("  ") for line in columns([head, *rows])))
+    print_line(summary_line(command, counts, everything))
 
 
 def table_of(command: str, everything: Sequence[Done]) -> tuple[tuple[str, ...], list[tuple[tuple[str, ...], Done]]]:

@@ -215,12 +215,12 @@ def _baseline(arguments: argparse.Namespace, files: Sequence[str]) -> Baseline |
 
 def _write_baseline(baseline: Baseline, checked: Sequence[Checked], rules: Rules) -> None:
     from castsmith.cli.output import staged_file
-    from castsmith.cli.text import counted
+    from castsmith.cli.text import counted, print_line
 
     with staged_file(baseline.path) as write:
         write(baseline.text(checked, rules))
     found = sum(len(each.findings) for each in checked)
-    print(f"{baseline.path}: {counted(found, 'finding')} of {counted(len(checked), 'model')} written")
+    print_line(f"{baseline.path}: {counted(found, 'finding')} of {counted(len(checked), 'model')} written")
 
 
 # Output.
@@ -229,18 +229,19 @@ def _write_baseline(baseline: Baseline, checked: Sequence[Checked], rules: Rules
 def _print(arguments: argparse.Namespace, checked: Sequence[Checked], baseline: Baseline | None) -> None:
     from castsmith.cli.gate import grouped_lines, markdown_text, sarif_text, workflow_commands
     from castsmith.cli.models import shown
-    from castsmith.cli.text import Line, counted, finding_line, print_lines
+    from castsmith.cli.text import Line, counted, finding_line, print_data, print_line, print_lines, print_text
 
     shape = format_of(arguments)
     if shape == "json":
         print_json(_data(arguments, checked, baseline))
         return
     if shape == "sarif":
-        print(sarif_text(checked, arguments.target), end="")
+        print_data(sarif_text(checked, arguments.target))
     elif shape == "markdown":
-        print(markdown_text(checked, arguments.target), end="")
+        print_text(markdown_text(checked, arguments.target))
     elif shape == "github":
-        print("".join(f"{line}\n" for line in workflow_commands(checked)), end="")
+        for line in workflow_commands(checked):
+            print_line(line)
     elif sys.stdout.isatty() and not arguments.quiet:
         print_lines(grouped_lines(checked, everything=arguments.all))
     elif not arguments.quiet:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from castsmith.cli.arguments import Commands, add_command, add_json, add_quiet, canonical_type, integer, print_json
 from castsmith.cli.exit_codes import DONE, REFUSED, cleaned_up_if_interrupted
-from castsmith.cli.text import Line, print_lines, table_lines
+from castsmith.cli.text import Line, print_line, print_lines, table_lines
 
 if TYPE_CHECKING:
     from onnx_ir import DataType
@@ -67,7 +67,7 @@ def run_export(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json({"output": arguments.output, **asdict(made)})
     elif not arguments.quiet:
-        print(
+        print_line(
             f"{arguments.output}: {made.vectors:,} vectors of {made.elements:,} elements, {made.models:,} models,"
             f" {made.size / 1e6:.0f} MB; SHA-256 of the manifest {made.sha256}"
         )

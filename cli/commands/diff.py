@@ -51,7 +51,7 @@ def _one_but_of_git() -> str | None:
 def run(arguments: argparse.Namespace) -> int:
     from castsmith.cli.models import read_model, require_one_stdin, shown, source_of
     from castsmith.cli.report import comparison_data
-    from castsmith.cli.text import comparison_lines, print_lines, progress
+    from castsmith.cli.text import comparison_lines, print_data, print_lines, progress
     from castsmith.ir.diff import diff
     from castsmith.numerics.errors import OptionError
 
@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
     if shape == "html":
         from castsmith.cli.page import diff_page, html_text
 
-        print(html_text(diff_page(" \u2192 ".join(names), a, b, found)), end="")
+        print_data(html_text(diff_page(" \u2192 ".join(names), a, b, found)))
     elif shape == "json":
         print_json({"a": arguments.a, "b": arguments.b, "same": not found, **comparison_data(found)})
     elif not arguments.quiet:
@@ -91,16 +91,16 @@ def _git_lines(words: list[str], *, everything: bool, full: bool) -> Iterator[Li
         everything: As the option --all.
         full: As the option --full.
     """
-    from castsmith.cli.text import Line, one_line
+    from castsmith.cli.text import Line
 
     if len(words) == 1:
-        yield Line((("", f"unmerged: {one_line(words[0])}"),))
+        yield Line((("", f"unmerged: {words[0]}"),))
         return
     (path, old, _, _, new), (renamed, told) = words[:5], words[7:] or ("", "")
     names = _ABSENT if old == _ABSENT else f"a/{path}", _ABSENT if new == _ABSENT else f"b/{renamed or path}"
-    yield Line((("bold", one_line(f"castsmith diff a/{path} b/{renamed or path}")),))
+    yield Line((("bold", f"castsmith diff a/{path} b/{renamed or path}"),))
     for line in told.splitlines():
-        yield Line((("bold", one_line(line)),))
+        yield Line((("bold", line),))
     if _ABSENT in (old, new):
         yield from _alone(names, old if new == _ABSENT else new, is_new=old == _ABSENT)
     else:
@@ -109,17 +109,17 @@ def _git_lines(words: list[str], *, everything: bool, full: bool) -> Iterator[Li
 
 def _alone(names: tuple[str, str], file: str, *, is_new: bool) -> Iterator[Line]:
     """Yield the summary of a model that only one side has."""
-    from castsmith.cli.text import Line, one_line
+    from castsmith.cli.text import Line
     from castsmith.ir.io import load_structure
     from castsmith.numerics.errors import CastsmithError
 
-    yield Line((("red", f"--- {one_line(names[0])}"),))
-    yield Line((("green", f"+++ {one_line(names[1])}"),))
+    yield Line((("red", f"--- {names[0]}"),))
+    yield Line((("green", f"+++ {names[1]}"),))
     what = "new model" if is_new else "deleted model"
     try:
         yield Line((("", f"{what}: {_size(load_structure(file))}"),), 2)
     except CastsmithError as error:
-        yield Line((("", f"{what}: not shown: {one_line(_named(error, file, names[is_new]))}"),), 2)
+        yield Line((("", f"{what}: not shown: {_named(error, file, names[is_new])}"),), 2)
 
 
 def _size(model: onnx_ir.Model) -> str:
@@ -135,7 +135,7 @@ def _size(model: onnx_ir.Model) -> str:
 
 def _compared(names: tuple[str, str], files: tuple[str, str], *, everything: bool, full: bool) -> Iterator[Line]:
     """Yield the difference; where external data is missing, that of the texts of both, with data by its place."""
-    from castsmith.cli.text import Line, comparison_lines, one_line
+    from castsmith.cli.text import Line, comparison_lines
     from castsmith.ir.diff import diff
     from castsmith.ir.io import load
     from castsmith.numerics.errors import CastsmithError
@@ -146,18 +146,18 @@ def _compared(names: tuple[str, str], files: tuple[str, str], *, everything: boo
     except CastsmithError as error:
         at_fault = 0 if str(error).startswith(f"{files[0]}:") else 1
         reason = _named(error, files[at_fault], names[at_fault])
-        yield Line((("dim", f"not compared by meaning: {one_line(reason)}"),), 2)
+        yield Line((("dim", f"not compared by meaning: {reason}"),), 2)
         yield from _texts_compared(names, files)
 
 
 def _texts_compared(names: tuple[str, str], files: tuple[str, str]) -> Iterator[Line]:
     from castsmith.cli.commands.show import git_lines
-    from castsmith.cli.text import Line, one_line
+    from castsmith.cli.text import Line
 
     styles = {"-": "red", "+": "green", "@": "cyan"}
     a, b = map(git_lines, files)
     for line in unified_diff(a, b, *names, lineterm="", n=1):
-        yield Line(((styles.get(line[0], ""), one_line(line)),), 4)
+        yield Line(((styles.get(line[0], ""), line),), 4)
 
 
 def _named(error: Exception, file: str, name: str) -> str:

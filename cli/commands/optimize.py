@@ -170,7 +170,7 @@ def run_one(arguments: argparse.Namespace, work: Work, steps: int) -> int:
     from castsmith.cli.models import read_model, shown, size_of, source_of
     from castsmith.cli.output import require_writable
     from castsmith.cli.report import ModelSizes, Watched, measure
-    from castsmith.cli.text import finding_line, progress
+    from castsmith.cli.text import finding_line, print_line, progress
     from castsmith.ir.records import Severity
     from castsmith.ir.walks import files_read
 
@@ -194,7 +194,7 @@ def run_one(arguments: argparse.Namespace, work: Work, steps: int) -> int:
         result = work(arguments, model, watched, announce)
         rules = watched.amounts(result.rewrites)
     for record in result.diagnostics:
-        print(finding_line(shown(arguments.input), record), file=sys.stderr)
+        print_line(finding_line(shown(arguments.input), record), sys.stderr)
     if any(record.severity is Severity.ERROR for record in result.diagnostics):
         _tell_data(arguments, _data(arguments, None, result, ModelSizes(before, measure(result.model), rules)))
         complain(f"the result would be invalid for {arguments.target or 'any runtime'}, so nothing was written.")
@@ -362,7 +362,9 @@ def _tell_data(
     if arguments.outcome is not None:
         arguments.outcome.report, arguments.outcome.page = data(), page
     if arguments.json:
-        print(json_text(data()), end="")
+        from castsmith.cli.text import print_data
+
+        print_data(json_text(data()))
 
 
 def _page_wanted(arguments: argparse.Namespace, report: Path | None) -> bool:

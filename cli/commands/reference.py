@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from castsmith.cli.arguments import Commands, add_command, add_json, print_json
 from castsmith.cli.exit_codes import DONE, UNUSABLE
-from castsmith.cli.text import Line, one_line, print_lines
+from castsmith.cli.text import Line, print_data, print_lines
 
 
 def add_to(commands: Commands) -> None:
@@ -53,7 +53,7 @@ def _lines(name: str, *, is_added: bool) -> Iterator[Line]:
         texts.append(f"options: {', '.join(option_names(name))}")
     if name == "lower-custom":
         texts += [f"lowers {each.name} ({each.package})" for each in extensions(LOWERINGS)]
-    yield from (Line((("", f"    {one_line(text)}"),), 6) for text in texts)
+    yield from (Line((("", f"    {text}"),), 6) for text in texts)
 
 
 def run_completion(arguments: argparse.Namespace) -> int:
@@ -65,5 +65,5 @@ def run_completion(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json({"shell": arguments.shell, "script": script})
     else:
-        print(script, end="")
+        print_data(script)
     return DONE

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from castsmith.cli.arguments import Commands, add_command, add_json, print_json
 from castsmith.cli.exit_codes import DONE, UNUSABLE, name_of_target
-from castsmith.cli.text import Line, one_line, print_lines, table_lines
+from castsmith.cli.text import Line, print_lines, print_text, table_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -49,7 +49,7 @@ def run_probe(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json({"target": found})
     else:
-        print(target_text(found), end="")
+        print_text(target_text(found))
     return DONE
 
 
@@ -65,9 +65,9 @@ def run_show(arguments: argparse.Namespace) -> int:
 
 
 def _as_lines(target: Target) -> Iterator[Line]:
-    yield Line((("bold", one_line(target.name)), ("", one_line(f": {target.description}"))), 4)
+    yield Line((("bold", target.name), ("", f": {target.description}")), 4)
     for text in _facts(target):
-        yield Line((("", one_line(text)),), len(text) - len(text.lstrip()) + 4)
+        yield Line((("", text),), len(text) - len(text.lstrip()) + 4)
     if target.hazards:
         yield Line((("", "  hazards:"),))
         yield from table_lines(target.hazards.items(), "    ")

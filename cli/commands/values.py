@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from castsmith.cli.arguments import Commands, add_command, add_json, add_promotion, integer, print_json, promotion_rules
 from castsmith.cli.exit_codes import DONE, REFUSED, complain, with_command_options
-from castsmith.cli.text import print_lines, table_lines
+from castsmith.cli.text import print_line, print_lines, table_lines
 from castsmith.numerics.errors import present
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ def run_promote(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json({"types": names, "common": type_name(common)})
     else:
-        print(type_name(common))
+        print_line(type_name(common))
     return DONE
 
 

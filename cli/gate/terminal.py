@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from castsmith.cli.gate.grouping import Group, counts_text, groups_of
 from castsmith.cli.gate.judging import Checked
 from castsmith.cli.models import shown
-from castsmith.cli.text import Line, one_line
+from castsmith.cli.text import Line
 from castsmith.ir.records import Diagnostic, Severity
 
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.NOTE: "bold cyan"}
@@ -20,7 +20,7 @@ def grouped_lines(checked: Sequence[Checked], *, everything: bool) -> Iterator[L
     for group in groups_of(checked):
         if group.file != file:
             file = group.file
-            yield Line((("bold", one_line(shown(file))),), 2)
+            yield Line((("bold", shown(file)),), 2)
         yield from _group_lines(group, everything=everything)
         hidden |= bool(group.alike or group.following) and not everything
     hint = " (--all lists each)" if hidden else ""
@@ -31,12 +31,10 @@ def grouped_lines(checked: Sequence[Checked], *, everything: bool) -> Iterator[L
 def _group_lines(group: Group, *, everything: bool) -> Iterator[Line]:
     first = group.first
     style = _STYLES[first.severity]
-    yield Line(
-        ((style, f"  {first.severity.value}"), ("bold", f" {first.code}"), ("", f" {one_line(first.message)}")), 4
-    )
-    yield Line((("dim", one_line(f"    at {first.site}")),), 7)
+    yield Line(((style, f"  {first.severity.value}"), ("bold", f" {first.code}"), ("", f" {first.message}")), 4)
+    yield Line((("dim", f"    at {first.site}"),), 7)
     if first.help:
-        yield Line((("green", f"    {one_line(first.help)}"),), 4)
+        yield Line((("green", f"    {first.help}"),), 4)
     for said, others in zip(group.more(), filter(None, (group.alike, group.following)), strict=True):
         yield Line((("dim", f"    {said}"),), 6)
         if everything:
@@ -44,4 +42,4 @@ def _group_lines(group: Group, *, everything: bool) -> Iterator[Line]:
 
 
 def _short(found: Diagnostic) -> Line:
-    return Line((("", one_line(f"      {found.site}: {found.message}")),), 8)
+    return Line((("", f"      {found.site}: {found.message}"),), 8)

@@ -2,7 +2,7 @@
 
 Each command calls the module of its result, which gives lines; `print_lines` prints them.
 
-    terminal             `Line`, `print_lines`, `table_lines`: width, colours, escaped names; `progress`
+    terminal             `print_lines`, `print_text` ...: escaped names, width, colours; `table_lines`; `progress`
     rewrites, summary    `print_result`: rewrites, refusals, counts and sizes of optimize and convert; measured errors
     findings             `finding_line`: what check found
     diff                 `comparison_lines`: the differences of two models
@@ -31,7 +31,10 @@ if TYPE_CHECKING:
         columns,
         counted,
         one_line,
+        print_data,
+        print_line,
         print_lines,
+        print_text,
         printable,
         progress,
         size_text,
@@ -56,8 +59,11 @@ __all__ = [
     "finding_line",
     "model_lines",
     "one_line",
+    "print_data",
+    "print_line",
     "print_lines",
     "print_result",
+    "print_text",
     "printable",
     "progress",
     "read_value",
@@ -87,7 +93,10 @@ if not TYPE_CHECKING:
                 "columns",
                 "counted",
                 "one_line",
+                "print_data",
+                "print_line",
                 "print_lines",
+                "print_text",
                 "printable",
                 "progress",
                 "size_text",

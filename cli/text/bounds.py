@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from castsmith.cli.text.terminal import Line, columns, counted, one_line
+from castsmith.cli.text.terminal import Line, columns, counted
 from castsmith.ir.bounds import Bound, Bounds, Excess
 from castsmith.numerics.types import type_name
 
@@ -33,7 +33,7 @@ def bounds_lines(found: Bounds, excess: Sequence[Excess] | None, to: str | None,
         yield from _table(found, most)
     for name, count in found.settling[:2]:
         depend = "depends" if count == 1 else "depend"
-        text = f"  declare --range {one_line(name)}=LOW:HIGH: {counted(count, 'unknown value')} {depend} on it"
+        text = f"  declare --range {name}=LOW:HIGH: {counted(count, 'unknown value')} {depend} on it"
         yield Line((("", text),), 4)
 
 
@@ -62,7 +62,7 @@ def _excess_lines(excess: Sequence[Excess], to: str, most: int | None) -> Iterat
         yield Line(((_STYLES[kind], counts), ("", f", {len(firsts)} of them first")), 4)
         for each in firsts[:most]:
             interval = f"{_interval(each.bound)} ({each.bound.how})"
-            yield Line((("", f"    {one_line(_cut(each.value))} {interval}: {one_line(each.proposal)}"),), 6)
+            yield Line((("", f"    {_cut(each.value)} {interval}: {each.proposal}"),), 6)
         if most is not None and len(firsts) > most:
             yield Line((("dim", f"    {len(firsts) - most} more (--all prints them, --json has all)"),), 6)
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from castsmith.cli.text.rewrites import item_line
-from castsmith.cli.text.terminal import Line, Part, counted, one_line
+from castsmith.cli.text.terminal import Line, Part, counted
 from castsmith.ir.diff import Change, ModelDiff
 from castsmith.ir.records import Item, NodeItem, ValueItem
 
@@ -25,8 +25,8 @@ def comparison_lines(a: str, b: str, found: ModelDiff, *, full: bool = False) ->
     other values are always shown.
     """
     if found.changes:
-        yield Line((("red", f"--- {one_line(a)}"),))
-        yield Line((("green", f"+++ {one_line(b)}"),))
+        yield Line((("red", f"--- {a}"),))
+        yield Line((("green", f"+++ {b}"),))
     converted = Counter[tuple[str, str]]() if full else _converted(found.changes)
     for (before, after), count in converted.items():
         text = f"converted from {before} to {after}: {counted(count, 'constant')} (shown by --full)"
@@ -35,12 +35,12 @@ def comparison_lines(a: str, b: str, found: ModelDiff, *, full: bool = False) ->
     places, regions = _without_regions(_by_place(changes), full=full)
     for graph, before, after, nodes in regions:
         text = f"{graph}: converted from {before} to {after}: {counted(len(nodes), 'node')}, {nodes[0]} to {nodes[-1]}"
-        yield Line((("", f"{one_line(text)} (shown by --full)"),), 4)
+        yield Line((("", f"{text} (shown by --full)"),), 4)
     place = ""
     for group, others in _folded(places, full=full):
         if group[0].place != place:
             place = group[0].place
-            yield Line((("bold", one_line(group[0].place)),), 4)
+            yield Line((("bold", group[0].place),), 4)
         for change in group:
             yield from _change_lines(change)
         if others:
@@ -168,7 +168,7 @@ def _gist(change: Change, text: str, item: Item | None) -> str:
 
 def _places(others: list[list[Change]]) -> str:
     sites = [group[0].site for group in others[:_MOST_PLACES]]
-    names = [one_line(site.name or "(unnamed)") for site in sites if site is not None]
+    names = [site.name or "(unnamed)" for site in sites if site is not None]
     more = len(others) - len(names)
     rest = f" and {counted(more, 'other')}" if more else ""
     return f"{len(others)} more: {', '.join(names)}{rest}"
@@ -192,16 +192,14 @@ def _change_lines(change: Change) -> Iterator[Line]:
             if item is not None:
                 yield item_line(f"{indent}{mark} ", style, item, _HANG)
         return
-    parts: list[Part] = [("", f"{indent}{one_line(change.subject)}: ")]
+    parts: list[Part] = [("", f"{indent}{change.subject}: ")]
     if not change.before or not change.after:
-        parts.append(
-            ("red", f"- {one_line(change.before)}") if change.before else ("green", f"+ {one_line(change.after)}")
-        )
+        parts.append(("red", f"- {change.before}") if change.before else ("green", f"+ {change.after}"))
     elif change.before == change.after:
-        parts.append(("", one_line(change.before)))
+        parts.append(("", change.before))
     else:
-        parts += [("red", one_line(change.before)), ("", " -> "), ("green", one_line(change.after))]
+        parts += [("red", change.before), ("", " -> "), ("green", change.after)]
     if change.detail:
         style, last = parts.pop()
-        parts += [(style, f"{last};"), ("", f" {one_line(change.detail)}")]
+        parts += [(style, f"{last};"), ("", f" {change.detail}")]
     yield Line(tuple(parts), _HANG)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from castsmith.cli.exit_codes import with_command_options
-from castsmith.cli.text.terminal import one_line
 from castsmith.ir.records import Diagnostic
 
 
@@ -19,4 +18,4 @@ def finding_line(file: str, record: Diagnostic) -> str:
     """Return one line, with any control characters in names escaped."""
     way_out = f" ({record.help})" if record.help else ""
     place = str(record.site)
-    return one_line(f"{file}: {place + ': ' if place else ''}{record.code} {record.message}{way_out}")
+    return f"{file}: {place + ': ' if place else ''}{record.code} {record.message}{way_out}"

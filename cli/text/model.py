@@ -13,7 +13,6 @@ from hashlib import blake2b
 import onnx_ir
 from onnx_ir import AttributeType, DataType
 
-from castsmith.cli.text.terminal import one_line
 from castsmith.ir.diff import digest
 from castsmith.ir.inference import known_types
 from castsmith.ir.ops import DEFAULT_DOMAINS
@@ -46,7 +45,7 @@ def model_lines(model: onnx_ir.Model) -> Iterator[str]:
 
 def _imports(imports: Mapping[str, int], indent: str) -> Iterator[str]:
     named = {"ai.onnx" if name in DEFAULT_DOMAINS else name: version for name, version in imports.items()}
-    yield from (f"{indent}opset_import: {one_line(name)} {named[name]}" for name in sorted(named))
+    yield from (f"{indent}opset_import: {name} {named[name]}" for name in sorted(named))
 
 
 def _entries(what: str, entries: Mapping[str, str | None], indent: str) -> Iterator[str]:
@@ -58,25 +57,25 @@ def _entries(what: str, entries: Mapping[str, str | None], indent: str) -> Itera
 def _scope(scope: Scope, title: str, types: Types, indent: str) -> Iterator[str]:
     """Yield the lines of a graph or function: its inputs, outputs, constants and nodes, with subgraphs."""
     inner = f"{indent}  "
-    yield f"{indent}{one_line(title)} {{"
+    yield f"{indent}{title} {{"
     yield from (f"{inner}input {_value(value)}" for value in scope.inputs)
     yield from (f"{inner}output {_value(value)}" for value in scope.outputs)
     if isinstance(scope, onnx_ir.Graph):
         values = scope.initializers
         for name in sorted(values):
             tensor = values[name].const_value
-            yield f"{inner}constant {one_line(name)}: {type_text(values[name]) if tensor is None else _tensor(tensor)}"
+            yield f"{inner}constant {name}: {type_text(values[name]) if tensor is None else _tensor(tensor)}"
     else:
         for name in sorted(scope.attributes):
             default = scope.attributes[name]
-            yield f"{inner}parameter {one_line(name)}{'' if default.value is None else f': {_attribute(default)}'}"
+            yield f"{inner}parameter {name}{'' if default.value is None else f': {_attribute(default)}'}"
     for node in _ordered(scope):
         yield from _node(node, types, inner)
     yield f"{indent}}}"
 
 
 def _value(value: onnx_ir.Value) -> str:
-    return one_line(f"{value.name or '?'}: {type_text(value)}")
+    return f"{value.name or '?'}: {type_text(value)}"
 
 
 def _node(node: onnx_ir.Node, types: Types, indent: str) -> Iterator[str]:
@@ -87,7 +86,7 @@ def _node(node: onnx_ir.Node, types: Types, indent: str) -> Iterator[str]:
     operands = ", ".join("" if value is None else value.name or "?" for value in item.inputs)
     called = f"{item.operator} <{given}>" if given else item.operator
     name = f"  [{node.name}]" if node.name else ""
-    yield one_line(f"{indent}{results} = {called} ({operands})  # {item.comment}{name}")
+    yield f"{indent}{results} = {called} ({operands})  # {item.comment}{name}"
     yield from _entries("metadata", node.metadata_props, f"{indent}  ")
     for attribute in attributes:
         for graph in graphs_in(attribute):

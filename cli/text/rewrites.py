@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from castsmith.cli.report import count_by_rule, effect_text
-from castsmith.cli.text.terminal import Line, Part, counted, one_line
+from castsmith.cli.text.terminal import Line, Part, counted
 from castsmith.ir.records import Effect, Item, NodeItem, Refusal, Rewrite, TextItem, ValueItem
 from castsmith.numerics.types import ELEMENT_TYPES, type_name
 
@@ -37,11 +37,11 @@ def rewrite_lines(rewrites: Sequence[Rewrite], *, full: bool = False) -> Iterato
     """
     for record, heading, others in _grouped(rewrites, rewrite_form, full=full):
         yield from heading
-        yield Line((("", "  "), ("cyan", one_line(str(record.site)))), 4)
+        yield Line((("", "  "), ("cyan", str(record.site))), 4)
         ends = _ENDS if record.effect is Effect.CONVERTED and not full else len(record.removed) + len(record.made)
         yield from _side("    - ", "red", record.removed, ends)
         yield from _side("    + ", "green", record.made, ends)
-        yield Line((("dim", f"    {one_line(record.reason)} [{effect_text(record)}]"),), 4)
+        yield Line((("dim", f"    {record.reason} [{effect_text(record)}]"),), 4)
         if others:
             yield Line((("dim", f"    and in the same way (shown by --diff=full), {_places(others)}"),), 4)
 
@@ -61,9 +61,9 @@ def refusal_lines(refusals: Sequence[Refusal], *, full: bool = False) -> Iterato
     """Yield each refusal: its place, the reason, and a witness; unless `full`, of many with one reason the first."""
     for record, heading, others in _grouped(refusals, refusal_form, full=full):
         yield from heading
-        yield Line((("", "  "), ("cyan", one_line(str(record.site)))), 4)
-        witness = f" (witness: {one_line(record.witness)})" if record.witness else ""
-        yield Line((("yellow", f"    not done: {one_line(record.reason)}"), ("", witness)), 4)
+        yield Line((("", "  "), ("cyan", str(record.site))), 4)
+        witness = f" (witness: {record.witness})" if record.witness else ""
+        yield Line((("yellow", f"    not done: {record.reason}"), ("", witness)), 4)
         if others:
             yield Line((("dim", f"    also not, for the same reason (shown by --diff=full), {_places(others)}"),), 4)
 
@@ -93,7 +93,7 @@ def _words(reason: str) -> Iterator[str]:
 
 
 def _places(records: Sequence[Rewrite | Refusal]) -> str:
-    names = [one_line(record.site.name or record.site.op) for record in records[:_MOST_PLACES]]
+    names = [record.site.name or record.site.op for record in records[:_MOST_PLACES]]
     more = len(records) - len(names)
     rest = f" and {counted(more, 'other')}" if more else ""
     return f"{len(records)} more: {', '.join(names)}{rest}"
@@ -140,7 +140,7 @@ def _by_line(items: Iterable[Item]) -> Iterator[Item]:
 
 def item_line(mark: str, style: str, item: Item, hang: int) -> Line:
     """Return the item after a mark, its types dim."""
-    parts: list[Part] = [(style, f"{mark}{one_line(item.code)}")]
+    parts: list[Part] = [(style, f"{mark}{item.code}")]
     if isinstance(item, NodeItem):
-        parts.append(("dim", f"  # {one_line(item.comment)}"))
+        parts.append(("dim", f"  # {item.comment}"))
     return Line(tuple(parts), hang, CODE_PIECES)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from castsmith.cli.models import STDOUT, STREAM, shown
 from castsmith.cli.report import Amount, ModelSizes, RuleKey
-from castsmith.cli.text.terminal import Line, change_text, columns, counted, one_line, print_lines, size_text
+from castsmith.cli.text.terminal import Line, change_text, columns, counted, print_lines, size_text
 from castsmith.lowering.results import Accuracy, ConvertResult, Result
 from castsmith.numerics.types import type_name
 
@@ -48,7 +48,7 @@ def _summary(arguments: argparse.Namespace, result: Result, sizes: ModelSizes) -
     """Return counts by pass and rule, then the size of the model before and after."""
     output = STDOUT if arguments.output == STREAM else arguments.output
     note = " (--dry-run: nothing is written)" if arguments.dry_run else ""
-    yield one_line(f"{shown(arguments.input)} -> {output}{note}")
+    yield f"{shown(arguments.input)} -> {output}{note}"
     if not result.rewrites:
         yield "  nothing to change"
     else:
@@ -70,8 +70,8 @@ def _summary(arguments: argparse.Namespace, result: Result, sizes: ModelSizes) -
         from castsmith.cli.text.verify import as_command, compared_text
 
         verdict = as_command(result.verdict)
-        yield one_line(f"  verified: {verdict.outcome}, {compared_text(verdict)}")
-        yield from (one_line(f"    {text}") for text in (*verdict.unsure, *verdict.accepted))
+        yield f"  verified: {verdict.outcome}, {compared_text(verdict)}"
+        yield from (f"    {text}" for text in (*verdict.unsure, *verdict.accepted))
 
 
 def _rows(rules: Mapping[RuleKey, Amount]) -> Iterator[tuple[str, ...]]:
@@ -93,7 +93,7 @@ def _conversion(result: ConvertResult) -> Iterator[str]:
     yield f"  precision of {counted(len(result.precisions), 'node')}: {shares or 'none'}; {counted(regions, 'region')}"
     kept = Counter(_kind(reason) for name, (_, reason) in result.precisions.items() if name not in result.regions)
     for reason, count in kept.most_common(_MOST_REASONS):
-        yield one_line(f"    {count} left: {reason}")
+        yield f"    {count} left: {reason}"
     if result.error is None:
         yield "  error: not measured (--inputs FILE.npz or --measure)"
     else:
@@ -127,7 +127,7 @@ def error_table(error: Accuracy) -> list[tuple[str, ...]]:
     rows = [("output", "relative", "absolute", "cosine", "top-1")]
     for each in error.outputs if error.sets else ():
         top1 = "" if each.top1 is None else f"{each.top1:.1%}"
-        rows.append((one_line(each.name), f"{each.relative:.3g}", f"{each.absolute:.3g}", f"{each.cosine:.6f}", top1))
+        rows.append((each.name, f"{each.relative:.3g}", f"{each.absolute:.3g}", f"{each.cosine:.6f}", top1))
     return rows
 
 
@@ -135,10 +135,10 @@ def error_notes(error: Accuracy) -> Iterator[str]:
     """Yield the remarks on a measured error: integers that differ, where it leaps, what overflows."""
     for name, (count, total) in error.differing.items():
         differ = "differs" if count == 1 else "differ"
-        yield one_line(f"output {name}: {count} of {counted(total, 'element')} {differ}")
+        yield f"output {name}: {count} of {counted(total, 'element')} {differ}"
     if error.leap is not None:
-        yield one_line(f"the error leaps first at {error.leap[0]}: by {error.leap[1]:.3g}")
+        yield f"the error leaps first at {error.leap[0]}: by {error.leap[1]:.3g}"
     if error.overflows:
         names = ", ".join(error.overflows[:_MOST_NAMES]) + (", ..." if len(error.overflows) > _MOST_NAMES else "")
-        yield one_line(f"{counted(len(error.overflows), 'value')} became infinite or NaN: {names}")
-    yield from map(one_line, error.notes)
+        yield f"{counted(len(error.overflows), 'value')} became infinite or NaN: {names}"
+    yield from error.notes

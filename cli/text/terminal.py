@@ -1,4 +1,8 @@
-"""The terminal: width and colours; plain text without wrapping if output is not a terminal."""
+"""The terminal: width and colours; plain text without wrapping if output is not a terminal.
+
+All that commands print goes through this module, which escapes control characters: names in models and of files are
+untrusted.
+"""
 
 from __future__ import annotations
 
@@ -8,20 +12,36 @@ import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import TextIO
 
-# Text for people: names in a model are untrusted, so control characters are escaped.
+# Text for people, in which control characters and those that turn the direction of text are escaped.
 
 
 def printable(text: str) -> str:
-    """Return `text` with control characters, including escape sequences, as Python writes them; newlines stay."""
+    """Return the text with control characters, including escape sequences, as Python writes them; newlines stay."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
 
 
 def one_line(text: str) -> str:
-    """Return `text` printable and without line breaks."""
+    """Return the text printable and without line breaks."""
     return printable(" ".join(text.splitlines()) if "\n" in text else text)
+
+
+def print_line(text: str, file: TextIO | None = None) -> None:
+    """Print the text as one line, on stdout by default."""
+    print(one_line(text), file=file)
+
+
+def print_text(text: str, file: TextIO | None = None) -> None:
+    """Print text of several lines, the last of which need not end; nothing for no text."""
+    print(printable(text), end="\n" if text and not text.endswith("\n") else "", file=file)
+
+
+def print_data(text: str) -> None:
+    """Print JSON, a page, a script or a help text on stdout, which escape names by their own rules, or have none."""
+    print(text, end="" if text.endswith("\n") else "\n")  # noqa: T201
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
@@ -155,14 +175,15 @@ def print_lines(lines: Iterable[Line]) -> None:
     """Print the lines; on a terminal, or in the pager of git, coloured and wrapped to its width."""
     if not sys.stdout.isatty() and not os.environ.get("GIT_PAGER_IN_USE"):
         for line in lines:
-            print(line.plain)
+            print_line(line.plain)
         return
     from rich.console import Console
     from rich.text import Text
 
     console = Console(highlight=False, markup=False, emoji=False, force_terminal=True)
     for line in lines:
-        for piece in wrap(line, console.width):
+        shown = replace(line, parts=tuple((style, one_line(part)) for style, part in line.parts))
+        for piece in wrap(shown, console.width):
             text = Text(no_wrap=True, overflow="ignore")
             for style, part in piece:
                 text.append(part, style=style)

@@ -8,7 +8,7 @@ from typing import Any
 
 from castsmith.cli.exit_codes import with_command_options
 from castsmith.cli.text.rewrites import item_line
-from castsmith.cli.text.terminal import Line, counted, one_line
+from castsmith.cli.text.terminal import Line, counted
 from castsmith.ir.evaluate import OURSELVES, TITLES
 from castsmith.ir.verify import Mismatch, Verdict
 
@@ -28,14 +28,14 @@ def verdict_lines(a: str, b: str, verdict: Verdict) -> Iterator[Line]:
     else:
         yield Line(((style, verdict.outcome), ("", f": {compared_text(verdict)}")), 2)
     for text in (*verdict.interface, *verdict.unsure):
-        yield Line((("", f"  {one_line(text)}"),), 4)
+        yield Line((("", f"  {text}"),), 4)
     for name, count in verdict.outputs.items() if verdict.mismatch is None and not verdict.interface else ():
         text = f"{count.compared} of {count.elements} elements"
         how = f"proven, {verdict.proven[name]}" if name in verdict.proven else "tested"
         rest = f", {count.left_out} left out: the standard leaves them undefined" if count.left_out else ""
-        yield Line((("", f"  {one_line(name)}: {how}, {text}{rest}"),), 4)
+        yield Line((("", f"  {name}: {how}, {text}{rest}"),), 4)
     for text in _notes(verdict):
-        yield Line((("", f"  {one_line(text)}"),), 4)
+        yield Line((("", f"  {text}"),), 4)
 
 
 def as_command(verdict: Verdict) -> Verdict:
@@ -60,22 +60,22 @@ def mismatch_lines(a: str, b: str, found: Mismatch) -> Iterator[Line]:
     """Yield the first value that differs, the nodes that make it, the element, and the operands at its position."""
     here = found.difference
     if not found.value:
-        yield Line((("", f"  {one_line(b)} {one_line(here.b)}"),), 4)
+        yield Line((("", f"  {b} {here.b}"),), 4)
         return
-    yield Line((("", "  the first value that differs is "), ("bold", one_line(found.value))), 4)
+    yield Line((("", "  the first value that differs is "), ("bold", found.value)), 4)
     if found.site.op:
-        yield Line((("", "  made by "), ("cyan", one_line(str(found.site)))), 4)
+        yield Line((("", "  made by "), ("cyan", str(found.site))), 4)
     if found.within:
-        yield Line((("", f"  inside the subgraph of {one_line(', '.join(found.within))}"),), 4)
+        yield Line((("", f"  inside the subgraph of {', '.join(found.within)}"),), 4)
     for mark, style, item in zip(("    - ", "    + "), ("red", "green"), found.nodes, strict=True):
         if item is not None:
             yield item_line(mark, style, item, 8)
     place = list(here.index) if here.index else ""
     much = f" ({here.elements} of {here.of} elements differ)" if here.index else ""
-    yield Line((("", f"  {one_line(found.value)}{place} is {here.a} in {one_line(a)}"),), 4)
-    yield Line((("", f"  {one_line(found.value)}{place} is {here.b} in {one_line(b)}{much}"),), 4)
+    yield Line((("", f"  {found.value}{place} is {here.a} in {a}"),), 4)
+    yield Line((("", f"  {found.value}{place} is {here.b} in {b}{much}"),), 4)
     for text in found.operands:
-        yield Line((("dim", f"    where {one_line(text)}"),), 6)
+        yield Line((("dim", f"    where {text}"),), 6)
 
 
 def _notes(verdict: Verdict) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Nodes whose meaning differs under an older opset rewritten in its form.
 
 One function for each change that real models, or the definitions of operators, need for a target: each returns an
-equivalent node of the opset before the change, or None if there is none.
+equivalent node of the opset before the change, or None for a node that has no such form.
 
     opset  operator            now                            before
     18     ReduceMax, ...      input axes, constant           attribute axes (ReduceSum has had the input since 13)

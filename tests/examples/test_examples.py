@@ -9,6 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from contextlib import redirect_stdout
 from importlib.util import find_spec
 from pathlib import Path
@@ -107,20 +108,45 @@ def test_the_pre_commit_hooks_check_and_repair_each_file(tmp_path: Path, monkeyp
     assert (tmp_path / good).read_bytes() == before
 
 
-STAND_INS = {"python": "exit 0", "gh": "echo gh $@ >> called"}
-"""Programs that the lines of the workflow and of the action call, replaced: pip, and GitHub's."""
+@pytest.mark.skipif(shutil.which("sh") is None, reason="needs a POSIX shell")
+@pytest.mark.parametrize("hostile", ["--help.onnx", "-q.onnx", "-o=x.onnx", "--exit-zero --.onnx", "--config=a.onnx"])
+def test_the_pre_commit_hooks_take_no_file_for_an_option(
+    hostile: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hooks = {hook["id"]: shlex.split(hook["entry"]) for hook in read_yaml(".pre-commit-hooks.yaml")}
+    (bad,) = models(tmp_path, BAD)
+    (tmp_path / bad).rename(tmp_path / hostile)
+    assert shell(tmp_path, monkeypatch, *hooks["castsmith-check"], "--target", "onnxruntime-cpu", hostile) == 1
+    (tmp_path / "castsmith.toml").write_text("promote-unsafe = true")
+    assert shell(tmp_path, monkeypatch, *hooks["castsmith-fix"], hostile) == 0
+    assert shell(tmp_path, monkeypatch, *hooks["castsmith-check"], "--target", "onnxruntime-cpu", hostile) == 0
+
+
+PYTHON = f"""#!/bin/sh
+echo "$@" >> called
+case "$*" in
+    *"-m venv "*) mkdir -p "$4/bin"; cp "$0" "$4/bin/python";;
+    *"-m pip "*) ;;
+    *) shift; exec {shlex.quote(sys.executable)} -P "$@";;
+esac
+"""
+"""A Python that notes how it is called, installs nothing, and in place of -I takes -P, which allows PYTHONPATH."""
+STAND_INS = {"python": PYTHON, "gh": "#!/bin/sh\necho gh $@ >> called\n"}
+"""Programs that the lines of the workflow and of the action call, replaced."""
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 @complete_only
 def test_the_workflow_and_the_action_run_their_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "bin").mkdir()
-    for name, line in STAND_INS.items():
-        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{line}\n")
+    for name, lines in STAND_INS.items():
+        (tmp_path / "bin" / name).write_text(lines)
         (tmp_path / "bin" / name).chmod(0o755)
     (tmp_path / "models").mkdir()
     models(tmp_path / "models", GOOD, BAD)
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", "summary.md")
+    monkeypatch.setenv("GITHUB_ACTION_PATH", str(ROOT))
+    monkeypatch.setenv("RUNNER_TEMP", str(tmp_path / "temporary"))
 
     job = read_yaml("examples/github_workflow.yml")["jobs"]["check"]
     action = read_yaml("action.yml")
@@ -128,7 +154,7 @@ def test_the_workflow_and_the_action_run_their_lines(tmp_path: Path, monkeypatch
     assert set(given) == set(action["inputs"])
     assert all(set(each) == {"description", "default"} for each in action["inputs"].values())
     used = {value for step in action["runs"]["steps"] for value in step.get("env", {}).values()}
-    assert used == {f"${{{{ inputs.{name} }}}}" for name in given}
+    assert used == {"1", *(f"${{{{ inputs.{name} }}}}" for name in given)}
     for steps, settings, written in (
         (job["steps"], job["env"], "castsmith.sarif"),
         (action["runs"]["steps"], {}, "a.sarif"),
@@ -138,9 +164,23 @@ def test_the_workflow_and_the_action_run_their_lines(tmp_path: Path, monkeypatch
             for name, value in {**settings, **step.get("env", {})}.items():
                 text = re.sub(r"\${{ inputs\.([a-z-]+) }}", lambda found: given[found[1]], value)
                 monkeypatch.setenv(name, "7" if name == "NUMBER" else text)
-                assert f"${name}" in " ".join(step["run"] for step in steps if "run" in step) or name == "GH_TOKEN"
+                lines = " ".join(step["run"] for step in steps if "run" in step)
+                assert f"${name}" in lines or name in ("GH_TOKEN", "PYTHONSAFEPATH")
             codes.append(shell(tmp_path, monkeypatch, "bash", "-e", "-o", "pipefail", "-c", step["run"]))
         assert codes == [*[0] * (len(codes) - 1), 1]
         assert "mixed-operand-types" in (tmp_path / written).read_text()
     assert "mixed-operand-types" in (tmp_path / "summary.md").read_text()
-    assert (tmp_path / "called").read_text().startswith("gh pr comment 7 ")
+    called = (tmp_path / "called").read_text().splitlines()
+    assert any(line.startswith("gh pr comment 7 ") for line in called)
+    assert all(line.startswith(("gh ", "-I -m ")) for line in called)
+    assert any("--require-hashes" in line for line in called)
+
+
+def test_the_action_installs_what_the_package_needs_each_pinned_with_its_hashes() -> None:
+    lines = (ROOT / ".github" / "requirements.txt").read_text().splitlines()
+    pinned = [line for line in lines if line and line[0] not in "# "]
+    assert all(re.fullmatch(r"[a-z0-9-]+==[^ ;]+( ; [^\\]+)? \\", line) for line in pinned), pinned
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    needed = [*project["project"]["dependencies"], *project["build-system"]["requires"]]
+    names = {re.match("[A-Za-z0-9_-]+", each)[0].replace("_", "-") for each in needed}  # type: ignore[index]
+    assert names <= {line.partition("==")[0] for line in pinned}

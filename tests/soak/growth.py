@@ -1,4 +1,4 @@
-"""How the time of each command grows with the graph, in every shape that could take quadratic work.
+"""The growth of the time of each command with the graph, in every shape that could take quadratic work.
 
     python -m tests.soak.growth [--nodes 1000 4000 16000] [--shape NAME] [--command NAME] [--most 1.2]
 

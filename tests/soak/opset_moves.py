@@ -40,7 +40,7 @@ _RANDOM = re.compile("bernoulli|dropout|random|multinomial|training", re.IGNOREC
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a move: refused, moved, or the fault, and what it says."""
+    """The end of a move: refused, moved, or the fault, and a text about it."""
 
     kind: str
     text: str = ""
