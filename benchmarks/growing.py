@@ -290,13 +290,16 @@ def quantized(nodes: int) -> onnx.ModelProto:
             _node("DequantizeLinear", f"q{i}", "scale", "zero", f"d{i}"),
             _node("Relu", f"d{i}", f"r{i}"),
         ]
-    weights = [numpy_helper.from_array(np.float32(0.5), "scale"), numpy_helper.from_array(np.uint8(3), "zero")]
+    weights = [
+        numpy_helper.from_array(np.array(0.5, np.float32), "scale"),
+        numpy_helper.from_array(np.array(3, np.uint8), "zero"),
+    ]
     return _model(made, [made[-1].output[0]], weights)
 
 
 def quantized_weights(nodes: int) -> onnx.ModelProto:
     """Products with dequantized weights of int8 and float8."""
-    made, weights = list[onnx.NodeProto](), [numpy_helper.from_array(np.float32(0.5), "scale")]
+    made, weights = list[onnx.NodeProto](), [numpy_helper.from_array(np.array(0.5, np.float32), "scale")]
     for i in range(nodes // 2):
         codes = helper.make_tensor(
             f"w{i}", (TensorProto.INT8, TensorProto.FLOAT8E4M3FN)[i % 2], [4, 4], bytes(16), raw=True
@@ -316,7 +319,7 @@ def packed_products(nodes: int) -> onnx.ModelProto:
             numpy_helper.from_array(codes, f"w{i}"),
             numpy_helper.from_array(np.full(32, 0.01, np.float32), f"s{i}"),
         ]
-        attributes = {"K": 32, "N": 32, "bits": 4, "block_size": 32}
+        attributes: dict[str, Any] = {"K": 32, "N": 32, "bits": 4, "block_size": 32}
         names = [_previous(made) if made else "a", f"w{i}", f"s{i}"]
         made.append(helper.make_node("MatMulNBits", names, [f"m{i}"], f"m{i}", domain="com.microsoft", **attributes))
     ports = [helper.make_tensor_value_info("a", _F32, [4, 32])]

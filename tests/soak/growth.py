@@ -3,7 +3,7 @@
     python -m tests.soak.growth [--nodes 1000 4000 16000] [--shape NAME] [--command NAME] [--most 1.2]
 
 Each command reads a model of each size in a process of its own, of limited memory and time. Prints the seconds of
-the processor, and the exponent by which they grow between the two largest sizes, less what the command takes for eight
+the processor, and the exponent by which they grow between the two largest sizes, less what the command takes for 64
 nodes. The exit code is 1 if an exponent is greater than `--most` and the time not negligible, or if a command fails.
 """
 
@@ -20,7 +20,9 @@ import onnx
 from benchmarks.growing import SHAPES
 from tests.scale.bounded import COMMANDS, Bounds, Ended, run_bounded
 
-_FEW = 8
+_FEW = 64
+_ENDS = (0, 1, 2, 3)
+"""Exit codes of commands that did their work, or said why not."""
 _NEGLIGIBLE = 0.5
 """Seconds that a run of the largest model may take whatever its exponent: too few to measure one."""
 
@@ -33,18 +35,22 @@ def exponent(times: list[float], sizes: list[int]) -> float:
 
 def measured(shape: str, command: str, sizes: list[int], bounds: Bounds, folder: Path) -> tuple[list[float], Ended]:
     """Return the seconds for each size, less those for few nodes, up to the first that fails, and the last outcome."""
-    times, start = list[float](), 0.0
-    for nodes in (_FEW, *sizes):
-        path = folder / f"{nodes}.onnx"
-        if not path.exists():
-            onnx.save(SHAPES[shape](max(nodes, 64) if nodes == _FEW else nodes), path)
-        (ended,) = run_bounded([path], [command], bounds)
-        if ended.code not in (0, 1, 2, 3):
-            return times, ended
-        start = ended.seconds if nodes == _FEW else start
-        if nodes != _FEW:
-            times.append(ended.seconds - start)
+    start = ended = _run(shape, command, _FEW, bounds, folder)
+    times = list[float]()
+    for nodes in sizes if ended.code in _ENDS else ():
+        ended = _run(shape, command, nodes, bounds, folder)
+        if ended.code not in _ENDS:
+            break
+        times.append(ended.seconds - start.seconds)
     return times, ended
+
+
+def _run(shape: str, command: str, nodes: int, bounds: Bounds, folder: Path) -> Ended:
+    path = folder / f"{nodes}.onnx"
+    if not path.exists():
+        onnx.save(SHAPES[shape](nodes), path)
+    (ended,) = run_bounded([path], [command], bounds)
+    return ended
 
 
 def main(words: list[str]) -> int:
