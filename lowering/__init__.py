@@ -15,7 +15,7 @@
     opset         `LegalizeVersion`: another opset or IR version
     qonnx         `LowerTrunc`, `LowerQuant`
     custom        `LowerCustom`: your own operators, by functions of your own
-    vendor        operators of ONNX Runtime and TensorRT for quantized formats as standard ones, and `UseVendor`
+    quantized     operators of ONNX Runtime and TensorRT for quantized formats as standard ones, and `UseVendor`
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from castsmith.lowering.narrow import NarrowTypes
     from castsmith.lowering.opset import LegalizeVersion
     from castsmith.lowering.qonnx import LowerQuant, LowerTrunc
-    from castsmith.lowering.vendor import UseVendor
+    from castsmith.lowering.quantized import UseVendor
     from castsmith.lowering.widen import WidenFloats
 
 
@@ -65,7 +65,7 @@ if not TYPE_CHECKING:
             "castsmith.lowering.narrow": ("NarrowTypes",),
             "castsmith.lowering.opset": ("LegalizeVersion",),
             "castsmith.lowering.qonnx": ("LowerQuant", "LowerTrunc"),
-            "castsmith.lowering.vendor": ("UseVendor",),
+            "castsmith.lowering.quantized": ("UseVendor",),
             "castsmith.lowering.widen": ("WidenFloats",),
         },
     )

@@ -3,8 +3,8 @@
 A lowering is a function of a node and a builder to write its nodes with; it returns a replacement, a refusal, or None
 to leave the node unchanged. It is registered under the operator's name in ONNX text, `com.example.ScaledFloat8Cast`, by
 the pass or as an entry point of an installed package, in the group `castsmith.lowerings`. Those of operators of ONNX
-Runtime and TensorRT for quantized formats, which a target without them needs, are in `castsmith.lowering.vendor`. The
-nodes are then promoted, folded and lowered like the rest. Exact: as far as the lowering says. An operator that a
+Runtime and TensorRT for quantized formats, which a target without them needs, are in `castsmith.lowering.quantized`.
+The nodes are then promoted, folded and lowered like the rest. Exact: as far as the lowering says. An operator that a
 function of the model defines is not replaced.
 
     y = com.example.ScaledFloat8Cast (x, scale)
@@ -196,7 +196,7 @@ class LowerCustom(SessionPass):
             What was done, and the nodes that are refused at the newest one, whose reason is not the opset.
         """
         from castsmith.lowering.opset import move_to_opset, obstacle_to_opset
-        from castsmith.lowering.vendor import LOWERINGS
+        from castsmith.lowering.quantized import LOWERINGS
 
         records, model = Records(), session.model
         now = opset_of(model.graph.opset_imports, "") or 0
@@ -244,7 +244,7 @@ class LowerCustom(SessionPass):
         """Return the lowerings of operators of vendors that the target does not run."""
         if not names:
             return {}
-        from castsmith.lowering.vendor import LOWERINGS
+        from castsmith.lowering.quantized import LOWERINGS
 
         known = sorted(names & LOWERINGS.keys())
         run = {name for name in known if name.rpartition(".")[0] in self.target.domains}

@@ -21,7 +21,7 @@ PASSES: dict[str, str] = {
     "insert-promote-types": "castsmith.passes.promote:InsertPromoteTypes",
     "resolve-promote-types": "castsmith.passes.promote:ResolvePromoteTypes",
     "lower-custom": "castsmith.lowering.custom:LowerCustom",
-    "use-vendor": "castsmith.lowering.vendor:UseVendor",
+    "use-vendor": "castsmith.lowering.quantized:UseVendor",
     "fold-shapes": "castsmith.passes.shapes:FoldShapes",
     "fold-constants": "castsmith.passes.fold:FoldConstants",
     "simplify-casts": "castsmith.passes.simplify:SimplifyCasts",

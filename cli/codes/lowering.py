@@ -43,12 +43,12 @@ LOWERING = (
     Page(
         "use-tensorrt",
         "rewrite",
-        "QuantizeLinear and DequantizeLinear of float8, int4 and float4 become TensorRT's, of the domain trt, as NVIDIA"
-        " ModelOpt writes them; so do the nodes that compute scales for them, if they are those that Castsmith writes.",
+        "QuantizeLinear and DequantizeLinear of float8 and int4, and DequantizeLinear of float4, become TensorRT's, of"
+        " the domain trt, as NVIDIA ModelOpt writes them.",
         "The option `vendor` requests it: TensorRT's operators do not depend on the opset.",
         "- q = QuantizeLinear <output_dtype = float8e4m3fn> (x, scale)\n+ q = trt.TRT_FP8QuantizeLinear (x, scale)",
         "If refused, the reason names the form that TensorRT lacks, such as zero points.",
-        ("bit-exact", "as-defined"),
+        ("bit-exact",),
         "Leave out --vendor.",
         passes=("use-vendor",),
     ),

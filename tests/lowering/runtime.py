@@ -12,6 +12,8 @@ import onnx_ir
 import onnxruntime
 from onnx_ir import DataType
 
+import castsmith
+from castsmith.ir.targets import Target
 from castsmith.lowering.builder import Builder
 
 Array = npt.NDArray[Any]
@@ -20,6 +22,11 @@ LEVELS = (
     onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL,
 )
 _TRANSPORT = {16: np.uint16, 8: np.uint8}
+
+
+def errors(model: onnx_ir.Model, target: str | Target) -> list[castsmith.Diagnostic]:
+    """Return what `check` finds wrong, without what the data of the target leave open."""
+    return [found for found in castsmith.check(model, target=target) if found.code != "target-unknown"]
 
 
 def session(model: onnx.ModelProto, level: Any = LEVELS[1]) -> onnxruntime.InferenceSession:

@@ -23,7 +23,7 @@ GIVEN_ELSEWHERE = {
     "ir/rewriting.py": (),
     "cli/gate/judging.py": (),
     "lowering/net.py": (),
-    "lowering/vendor/use.py": (),
+    "lowering/quantized/use.py": (),
 }
 """Files that pass a code on in a variable, and the codes that they give."""
 

@@ -21,7 +21,15 @@ from castsmith.ir.rewriting import Replacement
 from castsmith.lowering.builder import dtype_of
 from castsmith.lowering.custom import NodeBuilder
 from castsmith.lowering.encodings import clamped, number
-from castsmith.lowering.vendor.operands import integers, need_opset, operand, required, required_float, scalar, shaped
+from castsmith.lowering.quantized.operands import (
+    integers,
+    need_opset,
+    operand,
+    required,
+    required_float,
+    scalar,
+    shaped,
+)
 from castsmith.numerics.types import type_name
 
 _BYTES = (DataType.UINT8, DataType.INT8)

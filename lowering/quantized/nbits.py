@@ -29,8 +29,8 @@ from castsmith.ir.ops import CONTRIB_DOMAIN, DEFAULT_DOMAINS
 from castsmith.ir.records import Effect
 from castsmith.ir.rewriting import Replacement
 from castsmith.lowering.builder import Builder, new_constants
-from castsmith.lowering.vendor.operands import FLOATS, operand
-from castsmith.lowering.vendor.scene import Scene, constant_array, producer_of, swaps, whole_number
+from castsmith.lowering.quantized.operands import FLOATS, operand
+from castsmith.lowering.quantized.scene import Scene, constant_array, producer_of, swaps, whole_number
 from castsmith.numerics.types import type_name
 
 RULE = "use-matmul-nbits"

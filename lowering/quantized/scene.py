@@ -30,14 +30,12 @@ class Scene:
         inference: The types of all values.
         target: The runtime that the model is for.
         made: Constants made so far, by the graph that holds them, the value they were made from, and their purpose.
-        spent: Values that are replaced, to be removed with what made them if nothing else uses them.
     """
 
     session: Session
     inference: Inference
     target: Target
     made: dict[_Key, onnx_ir.Value] = field(default_factory=dict[_Key, onnx_ir.Value])
-    spent: list[onnx_ir.Value] = field(default_factory=list[onnx_ir.Value])
 
     def type_of(self, value: onnx_ir.Value | None) -> DataType | None:
         """Return the element type of the value; None if it is unknown."""

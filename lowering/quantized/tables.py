@@ -5,18 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from castsmith.ir.ops import CONTRIB_DOMAIN
-from castsmith.lowering.vendor.microsoft import dequantize_linear, matmul_nbits, quantize_linear
-from castsmith.lowering.vendor.operands import Lower, refusing
-from castsmith.lowering.vendor.tensorrt import (
+from castsmith.lowering.quantized.microsoft import dequantize_linear, matmul_nbits, quantize_linear
+from castsmith.lowering.quantized.operands import Lower, refusing
+from castsmith.lowering.quantized.tensorrt import (
     DOMAIN,
     dequantize,
-    dequantize_mxfp8,
     quantize_and_dequantize_fp4,
     quantize_float8,
     quantize_fp4_dynamically,
     quantize_int4,
-    quantize_mxfp8,
-    quantize_mxfp8_dynamically,
 )
 
 
@@ -47,9 +44,6 @@ _TENSORRT = {
     "TRT_INT4QuantizeLinear": VendorLowering(refusing(quantize_int4), 21),
     "TRT_INT4DequantizeLinear": VendorLowering(refusing(dequantize), 21),
     "DequantizeLinear": VendorLowering(refusing(dequantize), 23),
-    "TRT_MXFP8QuantizeLinear": VendorLowering(refusing(quantize_mxfp8), 24),
-    "TRT_MXFP8DequantizeLinear": VendorLowering(refusing(dequantize_mxfp8), 24),
-    "TRT_MXFP8DynamicQuantize": VendorLowering(refusing(quantize_mxfp8_dynamically), 24),
     "TRT_FP4DynamicQuantize": VendorLowering(refusing(quantize_fp4_dynamically), 23),
     "TRT_FP4QDQ": VendorLowering(refusing(quantize_and_dequantize_fp4), 23, of_exporter=True),
 }

@@ -1,9 +1,9 @@
 """use-vendor: On request, write quantized formats in operators of ONNX Runtime or TensorRT, which the target runs.
 
-The inverse of the lowerings of `castsmith.lowering.vendor`. With `vendor` com.microsoft a MatMul with a weight that is
-dequantized in blocks of 2, 4 or 8 bits becomes a MatMulNBits; weights are exact, sums are added in another order.
-QuantizeLinear and DequantizeLinear of 16-bit integers and int4 become those of com.microsoft where the target's newest
-opset lacks the types: bit-exact. With trt, those of float8e4m3fn, int4, float4e2m1 and MXFP8 become TensorRT's.
+The inverse of the lowerings. With `vendor` com.microsoft a MatMul with a weight that is dequantized in blocks of 2, 4
+or 8 bits becomes a MatMulNBits; weights are exact, sums are added in another order. QuantizeLinear and DequantizeLinear
+of 16-bit integers and int4 become those of com.microsoft where the target's newest opset lacks the types: bit-exact.
+With trt, those of float8e4m3fn and int4, and DequantizeLinear of float4e2m1, become TensorRT's.
 
     w = DequantizeLinear <axis = 0, block_size = 32> (codes, scales)
     y = MatMul (x, w)
@@ -27,9 +27,9 @@ from castsmith.ir.rewrite_pass import SessionPass
 from castsmith.ir.rewriting import Replacement, run_rules
 from castsmith.ir.targets import Target
 from castsmith.ir.text import site_of
-from castsmith.lowering.vendor import nbits, to_microsoft, to_tensorrt
-from castsmith.lowering.vendor.scene import Scene
-from castsmith.lowering.vendor.tensorrt import DOMAIN
+from castsmith.lowering.quantized import nbits, to_microsoft, to_tensorrt
+from castsmith.lowering.quantized.scene import Scene
+from castsmith.lowering.quantized.tensorrt import DOMAIN
 from castsmith.numerics.errors import OptionError
 from castsmith.numerics.promotion import PromotionRules
 
@@ -40,11 +40,7 @@ Writing = Callable[[onnx_ir.Node, Scene], Replacement | None]
 
 _WRITINGS: dict[str, tuple[tuple[str, Writing], ...]] = {
     CONTRIB_DOMAIN: ((nbits.RULE, nbits.matmul_nbits), (to_microsoft.RULE, to_microsoft.quantization)),
-    DOMAIN: (
-        (to_tensorrt.RULE, to_tensorrt.dynamic),
-        (to_tensorrt.RULE, to_tensorrt.quantized_dynamically),
-        (to_tensorrt.RULE, to_tensorrt.quantization),
-    ),
+    DOMAIN: ((to_tensorrt.RULE, to_tensorrt.quantization),),
 }
 
 
@@ -79,7 +75,6 @@ class UseVendor(SessionPass):
         rules = [_as_rule(code, writing, scene) for code, writing in _WRITINGS[self.vendor]]
         result = run_rules(session, NAME, *rules, types=inference.types)
         if result.modified:
-            to_tensorrt.sweep(scene.spent)
             _import_domain(model, self.vendor)
             session.changed()
         return result

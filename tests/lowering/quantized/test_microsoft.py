@@ -13,8 +13,8 @@ import pytest
 from onnx import helper, numpy_helper
 
 import castsmith
-from castsmith.lowering.vendor import LOWERINGS
-from tests.lowering.runtime import LEVELS, Array, run, session
+from castsmith.lowering.quantized import LOWERINGS
+from tests.lowering.runtime import LEVELS, Array, errors, run, session
 from tests.sampling import sampled
 
 TARGET = "tflite"
@@ -37,7 +37,7 @@ def assert_lowered_alike(model: onnx.ModelProto, x: Array, **options: Any) -> on
     (wanted,) = run(session(model), {"x": x})
     result = castsmith.optimize(model, target=TARGET, **options)
     assert not [each for each in result.refusals if each.pass_name == "lower-custom"]
-    assert not castsmith.check(result.model, target=TARGET)
+    assert not errors(result.model, target=TARGET)
     assert {node.domain for node in result.model.graph.all_nodes()} == {""}
     proto = onnx_ir.to_proto(result.model)
     for level in LEVELS:

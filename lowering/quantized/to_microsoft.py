@@ -15,8 +15,8 @@ from castsmith.ir.errors import ModelError
 from castsmith.ir.ops import CONTRIB_DOMAIN, DEFAULT_DOMAINS
 from castsmith.ir.rewriting import Replacement
 from castsmith.lowering.builder import Builder, new_constants
-from castsmith.lowering.vendor.operands import operand
-from castsmith.lowering.vendor.scene import Scene, whole_number
+from castsmith.lowering.quantized.operands import operand
+from castsmith.lowering.quantized.scene import Scene, whole_number
 from castsmith.numerics.types import type_name
 
 RULE = "use-microsoft-qdq"

@@ -9,7 +9,7 @@ import pytest
 
 import castsmith
 from castsmith.ir.targets import Target
-from castsmith.lowering.vendor import LOWERINGS
+from castsmith.lowering.quantized import LOWERINGS
 
 TARGET = Target("t", "", newest_opset=25, newest_ir_version=12)
 EXACT, DEFINED = castsmith.Effect.BIT_EXACT, castsmith.Effect.AS_DEFINED
@@ -32,13 +32,6 @@ NEEDS: dict[str, tuple[str, int, castsmith.Effect]] = {
     "trt.TRT_INT4QuantizeLinear": (f"{X} => (int4[2,32] y) {{ y = OP (x, s) }}", 21, EXACT),
     "trt.TRT_INT4DequantizeLinear": ("(int4[2,32] x, float s) => (float[2,32] y) { y = OP (x, s) }", 21, EXACT),
     "trt.DequantizeLinear": ("(int8[2,32] x, float s) => (float[2,32] y) { y = OP (x, s) }", 23, EXACT),
-    "trt.TRT_MXFP8QuantizeLinear": (f"(float[2,32] x, float8e8m0[2,1] s) => {Y} {{ y = OP (x, s) }}", 24, EXACT),
-    "trt.TRT_MXFP8DequantizeLinear": (
-        f"({FP8}[2,32] x, float8e8m0[2,1] s) => (float[2,32] y) {{ y = OP <output_dtype = 1> (x, s) }}", 24, EXACT
-    ),
-    "trt.TRT_MXFP8DynamicQuantize": (
-        f"(float[2,32] x) => ({FP8}[2,32] y, float8e8m0[2,1] z) {{ y, z = OP (x) }}", 24, DEFINED
-    ),
     "trt.TRT_FP4DynamicQuantize": (f"{X} => (float4e2m1[2,32] y, {FP8}[2,2] z) {{ y, z = OP (x, s) }}", 23, DEFINED),
     "trt.TRT_FP4QDQ": (
         f"() => (float[2,32] y) <float[2,32] w = {{{', '.join(map(str, range(64)))}}}>"
@@ -93,8 +86,8 @@ ROWS: list[tuple[int, str, str]] = [
      "input 1 of TRT_FP8QuantizeLinear is missing"),
     (21, "(float[2] x, float s) => (float[2] y) { a = local.Other (x) y = trt.DequantizeLinear (a, s) }",
      "the element type of a is unknown"),
-    (24, f"(float[2,32] x, float s) => {Y} {{ y = trt.TRT_MXFP8QuantizeLinear (x, s) }}",
-     "s is float, expected float8e8m0 or constant bytes of it"),
+    (24, "(int8[2,32] x, float s) => (float[2,32] y) { y = trt.TRT_FP8DequantizeLinear (x, s) }",
+     "x is int8, expected float8e4m3fn or constant bytes of it"),
     (21, CALL, "an attribute is a parameter of the enclosing function"),
     *((24, f"({name}[2,32] x, float16 s) => (float16[2,32] y) {{ y = trt.DequantizeLinear (x, s) }}",
        f"input 0 of DequantizeLinear is {name}, {ONE_OF}" if name in ("float8e8m0", "uint8", "float") else "")

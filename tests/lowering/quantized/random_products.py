@@ -1,6 +1,6 @@
 """Random products with quantized weights, as MatMulNBits and in standard operators: from each to the other.
 
-    python -m tests.lowering.vendor.random_products COUNT [FIRST]    the models of COUNT seeds from FIRST on
+    python -m tests.lowering.quantized.random_products COUNT [FIRST]    the models of COUNT seeds from FIRST on
 
 A MatMulNBits of 2 or 4 bits comes back from standard operators with the same bytes and attributes. DequantizeLinear in
 blocks and MatMul give the exact product when they have become a MatMulNBits, and when that is in standard operators
@@ -21,8 +21,8 @@ import onnx_ir
 from onnx import helper, numpy_helper
 
 import castsmith
+from tests.lowering.quantized.test_microsoft import model_of
 from tests.lowering.runtime import LEVELS, Array, run, session
-from tests.lowering.vendor.test_microsoft import model_of
 
 MICROSOFT: dict[str, Any] = {"target": "onnxruntime-cpu", "vendor": "com.microsoft"}
 WITHOUT = "tflite"

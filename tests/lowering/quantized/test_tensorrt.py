@@ -7,17 +7,15 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import onnx
-import onnx.numpy_helper
 import onnx_ir
 import pytest
 from onnx import helper
 
 import castsmith
-from tests.lowering.runtime import LEVELS, Array, run, session
+from tests.lowering.runtime import LEVELS, Array, errors, run, session
 
 TARGETS = ("onnxruntime-cpu", "onnxruntime-android", "tflite")
 E4M3, E8M0, E2M1 = (np.dtype(getattr(ml_dtypes, f"float{name}")) for name in ("8_e4m3fn", "8_e8m0fnu", "4_e2m1fn"))
-needs_float8e8m0 = pytest.mark.skipif(onnx.defs.onnx_opset_version() < 24, reason="onnx has no float8e8m0")
 
 
 def model_of(
@@ -44,7 +42,7 @@ def assert_gives(model: onnx.ModelProto, feeds: dict[str, Array], wanted: Array)
     for target in TARGETS:
         result = castsmith.optimize(model, target=target)
         assert not [each for each in result.refusals if each.pass_name == "lower-custom"]
-        assert not castsmith.check(result.model, target=target), target
+        assert not errors(result.model, target=target), target
         proto = onnx_ir.to_proto(result.model)
         assert not [each for each in proto.graph.node if each.domain == "trt"]
         for level in LEVELS:
@@ -66,7 +64,7 @@ def assert_comes_back(model: onnx.ModelProto, feeds: dict[str, Array], wanted: A
     assert not any(each.domain for each in standard.graph)
     result = castsmith.optimize(standard, target="tensorrt-11", vendor="trt")
     assert not result.refusals
-    assert not castsmith.check(result.model, target="tensorrt-11")
+    assert not errors(result.model, target="tensorrt-11")
     back = onnx_ir.to_proto(result.model)
     assert list(map(in_short, back.graph.node)) == list(map(in_short, model.graph.node))
     lowered = onnx_ir.to_proto(castsmith.optimize(back, target="onnxruntime-cpu").model)
@@ -134,76 +132,6 @@ def scales_of(x: Array, axis: int, block: int) -> Array:
     return np.abs(x.reshape(shape)).max(axis=axis + 1)
 
 
-def rounded_up(x: Array) -> Array:
-    """Return the next power of two that float8e8m0 has, by the fraction and exponent of each number."""
-    fraction, exponent = np.frexp(x)
-    exponent = np.where(fraction == 0.5, exponent - 1, exponent)
-    return np.where(x == 0, 2.0**-127, 2.0 ** np.clip(exponent, -127, 127)).astype(np.float64)
-
-
-@needs_float8e8m0
-@pytest.mark.parametrize(("axis", "shape"), [(-1, (4, 96)), (-1, (2, 3, 64)), (0, (64, 5)), (-2, (2, 64, 3))])
-def test_mxfp8(axis: int, shape: tuple[int, ...]) -> None:
-    x = numbers(*shape)
-    at = axis % len(shape)
-    scale = rounded_up(scales_of(x, at, 32).astype(np.float64) / 448)
-    spread = np.repeat(scale, 32, at)
-    codes = np.clip(x / spread, -448, 448).astype(E4M3)
-    wanted = (codes.astype(np.float64) * spread).astype(np.float32)
-    blocks = {"axis": axis, "block_size": 32}
-    dynamic = node("TRT_MXFP8DynamicQuantize", "x", "q s", output_dtype=17, **blocks)
-    back = node("TRT_MXFP8DequantizeLinear", "q s", "y", output_dtype=1, **blocks)
-    exact = {"s": scale.astype(E8M0).view(np.uint8)}
-    static = node("TRT_MXFP8QuantizeLinear", "x s", "q", **blocks)
-    for first, held in ((dynamic, {}), (static, exact)):
-        model = model_of([first, back], {"x": x}, held, 1, 21)
-        assert_gives(model, {"x": x}, wanted)
-        new = assert_comes_back(model, {"x": x}, wanted)
-        assert {tensor.data_type for tensor in new.graph.initializer} <= {onnx.TensorProto.UINT8}
-
-
-@needs_float8e8m0
-@pytest.mark.parametrize("name", ["TRT_MXFP8DynamicQuantize", "TRT_FP4DynamicQuantize"])
-def test_other_arithmetic_than_that_of_the_operator_stays(name: str) -> None:
-    """Each change of one constant or operator leaves scales that the operator does not compute."""
-    fp4 = name == "TRT_FP4DynamicQuantize"
-    outputs = helper.make_node("DequantizeLinear", ["q", "t" if fp4 else "s"], ["y"], axis=-1, block_size=16)
-    nodes = [node(name, "x g" if fp4 else "x", "q s", axis=-1)]
-    if fp4:
-        nodes += [helper.make_node("DequantizeLinear", ["s", "g"], ["t"]), outputs]
-    else:
-        nodes.append(node("TRT_MXFP8DequantizeLinear", "q s", "y", output_dtype=1, axis=-1))
-    given = model_of(nodes, {"x": np.zeros((4, 64), np.float32)}, {"g": np.array(1, np.float32)}, 1, 24)
-    standard = onnx_ir.to_proto(castsmith.optimize(given, target="tflite", passes=["lower-custom"]).model)
-
-    def comes_back(model: onnx.ModelProto) -> bool:
-        made = castsmith.optimize(model, target="tensorrt-11", vendor="trt", passes=["use-vendor"]).model
-        return name in {each.op_type for each in made.graph}
-
-    assert comes_back(standard)
-    scalars = [at for at, each in enumerate(standard.graph.initializer) if not each.dims and each.name != "g"]
-    assert len(scalars) == (3 if fp4 else 1)
-    for at in scalars:
-        model = onnx.ModelProto.FromString(standard.SerializeToString())
-        held = model.graph.initializer[at]
-        held.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(held) + np.float32(0.5), held.name))
-        assert not comes_back(model), held.name
-    for old, new in (("Abs", "Neg"), ("ReduceMax", "ReduceMin"), ("Div", "Mul")):
-        model = onnx.ModelProto.FromString(standard.SerializeToString())
-        next(each for each in model.graph.node if each.op_type == old).op_type = new
-        assert not comes_back(model), old
-
-
-@needs_float8e8m0
-def test_the_shape_of_what_is_quantized_may_be_known_only_when_the_model_runs() -> None:
-    x = numbers(4, 96)
-    blocks = {"axis": -1, "block_size": 32, "output_dtype": 17}
-    nodes = [node("TRT_MXFP8DynamicQuantize", "x", "q s", **blocks), helper.make_node("Cast", ["s"], ["y"], to=1)]
-    model = model_of(nodes, {"x": x}, {}, 1, 24)
-    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "N"
-    assert_gives(model, {"x": x}, rounded_up(scales_of(x, 1, 32).astype(np.float64) / 448).astype(np.float32))
-
-
 @pytest.mark.skipif(onnx.defs.onnx_opset_version() < 23, reason="onnx has no QuantizeLinear to float4e2m1")
 @pytest.mark.parametrize("floats", [np.float32, np.float16])
 def test_fp4(floats: Any) -> None:
@@ -223,7 +151,6 @@ def test_fp4(floats: Any) -> None:
     assert len(np.unique(codes)) > 12
     model = model_of(nodes, {"x": x}, {"g": whole}, 1, 23)
     assert_gives(model, {"x": x}, codes * spread)
-    assert_comes_back(model, {"x": x}, codes * spread)
 
 
 @pytest.mark.skipif(onnx.defs.onnx_opset_version() < 23, reason="onnx has no QuantizeLinear to float4e2m1")
@@ -255,7 +182,6 @@ def test_fp4_weights_that_modelopt_has_not_replaced(floats: Any) -> None:
     assert not result.diagnostics
 
 
-@needs_float8e8m0
 @pytest.mark.parametrize(
     ("nodes", "constants", "reason"),
     [
@@ -277,22 +203,17 @@ def test_fp4_weights_that_modelopt_has_not_replaced(floats: Any) -> None:
         (
             [helper.make_node("QuantizeLinear", ["x", "s"], ["y"], output_dtype=23, axis=1, block_size=20)],
             {"s": np.ones((4, 2), np.float32)},
-            "trt has no QuantizeLinear to float4e2m1 but TRT_FP4DynamicQuantize, which computes the scales",
+            "trt has no QuantizeLinear to float4e2m1",
         ),
         (
             [helper.make_node("QuantizeLinear", ["x", "s"], ["y"], output_dtype=17, axis=1, block_size=20)],
             {"s": np.ones((4, 2), E8M0)},
-            "trt has scales of float8e8m0 for float8e4m3fn in blocks of 32 alone",
+            "trt has no QuantizeLinear with scales of another type than the numbers",
         ),
         (
             [helper.make_node("QuantizeLinear", ["x", "s"], ["y"], output_dtype=17, axis=1, block_size=20)],
             {"s": np.ones((4, 2), np.float32)},
-            "blocks of float8e4m3fn in trt have scales of float8e8m0",
-        ),
-        (
-            [helper.make_node("QuantizeLinear", ["x", "t"], ["y"], output_dtype=17, axis=1, block_size=32)],
-            {"s": np.ones((4, 2), E8M0)},
-            "the scales t of float8e8m0 are neither constant nor made by TRT_MXFP8DynamicQuantize",
+            "trt has no blocks of float8e4m3fn",
         ),
         (
             [helper.make_node("DequantizeLinear", ["s", "h"], ["y"], output_dtype=1)],
@@ -305,10 +226,7 @@ def test_what_tensorrt_has_no_operator_for(
     nodes: list[onnx.NodeProto], constants: dict[str, Array], reason: str
 ) -> None:
     output = 1 if nodes[0].op_type.startswith("De") else 17
-    if "t" in nodes[0].input:
-        nodes = [helper.make_node("Cast", ["u"], ["t"], to=24), *nodes]
-    inputs = {"x": np.zeros((4, 40), np.float32), "u": np.zeros((4, 2), np.float32)}
-    model = model_of(nodes, inputs, constants, output, 24)
+    model = model_of(nodes, {"x": np.zeros((4, 40), np.float32)}, constants, output, 24)
     del model.opset_import[1]
     result = castsmith.optimize(model, target="tensorrt-11", vendor="trt", passes=["use-vendor"])
     assert [each.reason for each in result.refusals] == [reason]
@@ -329,20 +247,13 @@ def test_what_tensorrt_has_no_operator_for(
             "x is float, and its scale float16",
         ),
         (
-            [node("TRT_MXFP8DequantizeLinear", "q s", "y")],
-            {"q": np.zeros((4, 32), np.uint8), "s": np.zeros((4, 1), np.uint8)},
-            "output_dtype is missing, or neither float, float16 nor bfloat16",
-        ),
-        (
-            [node("TRT_MXFP8DynamicQuantize", "x", "y s", axis=-1)],
-            {},
-            "axis 1 of length 40 has no blocks of 32",
+            [node("TRT_FP4DynamicQuantize", "x s", "y t", axis=-1)],
+            {"s": np.array(1, np.float32)},
+            "axis 1 of length 40 has no blocks of 16",
         ),
     ],
 )
 def test_what_is_refused(nodes: list[onnx.NodeProto], constants: dict[str, Array], reason: str) -> None:
-    if "MXFP8" in nodes[0].op_type and onnx.defs.onnx_opset_version() < 24:
-        pytest.skip("onnx has no float8e8m0")
     model = model_of(nodes, {"x": np.zeros((4, 40), np.float32)}, constants, 1, 24)
     refusals = castsmith.optimize(model, target="tflite").refusals
     assert [each.reason for each in refusals] == [reason]
@@ -350,17 +261,18 @@ def test_what_is_refused(nodes: list[onnx.NodeProto], constants: dict[str, Array
 
 @pytest.mark.parametrize(
     ("scale", "refused", "opset"),
-    [(np.float32, "axis 1 of length 40 has no blocks of 32", 21), (np.float16, "and its scale float16", 17)],
+    [(np.float32, "axis 1 of length 40 has no blocks of 16", 21), (np.float16, "and its scale float16", 17)],
 )
-@needs_float8e8m0
 def test_the_opset_is_raised_only_for_what_is_replaced(scale: Any, refused: str, opset: int) -> None:
-    """TRT_MXFP8DynamicQuantize needs opset 24 and is refused; TRT_FP8QuantizeLinear needs 21, if it is not refused."""
+    """TRT_FP4DynamicQuantize needs opset 23 and is refused; TRT_FP8QuantizeLinear needs 21, if it is not refused."""
     nodes = [
-        node("TRT_MXFP8DynamicQuantize", "x", "a b", axis=-1),
+        node("TRT_FP4DynamicQuantize", "x g", "a b", axis=-1),
         node("TRT_FP8QuantizeLinear", "x s", "q"),
         helper.make_node("Shape", ["q"], ["y"]),
     ]
-    model = model_of(nodes, {"x": np.zeros((4, 40), np.float32)}, {"s": np.array(1, scale)}, 7, 17)
+    model = model_of(
+        nodes, {"x": np.zeros((4, 40), np.float32)}, {"s": np.array(1, scale), "g": np.array(1, np.float32)}, 7, 17
+    )
     result = castsmith.optimize(model, target="tflite", passes=["lower-custom"])
     assert result.model.opset_imports[""] == opset
     reasons = [each.reason for each in result.refusals]

@@ -18,8 +18,8 @@ from castsmith.ir.options import Vendor
 from castsmith.ir.targets import load_target
 from castsmith.lowering import UseVendor
 from castsmith.numerics.errors import OptionError
-from tests.lowering.runtime import LEVELS, run, session
-from tests.lowering.vendor.random_products import MICROSOFT, TYPES, WITHOUT, blocked_model, check
+from tests.lowering.quantized.random_products import MICROSOFT, TYPES, WITHOUT, blocked_model, check
+from tests.lowering.runtime import LEVELS, errors, run, session
 from tests.sampling import SEED
 
 needs_opset_25 = pytest.mark.skipif(onnx.defs.onnx_opset_version() < 25, reason="onnx has no int2")
@@ -28,14 +28,14 @@ needs_opset_25 = pytest.mark.skipif(onnx.defs.onnx_opset_version() < 25, reason=
 @needs_opset_25
 @pytest.mark.parametrize("number", range(40))
 def test_random_products_from_each_form_to_the_other(number: int) -> None:
-    """Another draw in each run of what `python -m tests.lowering.vendor.random_products 2000` takes."""
+    """Another draw in each run of what `python -m tests.lowering.quantized.random_products 2000` takes."""
     check(40 * random.Random(f"{SEED} {number}").randrange(1000) + number)
 
 
 def written(model: onnx.ModelProto, **options: Any) -> tuple[onnx.ModelProto, list[str]]:
     """Return the model with operators of com.microsoft, which `check` accepts, and the reasons of what was refused."""
     result = castsmith.optimize(model, **{**MICROSOFT, **options})
-    assert not castsmith.check(result.model, target=MICROSOFT["target"])
+    assert not errors(result.model, target=MICROSOFT["target"])
     return onnx_ir.to_proto(result.model), [each.reason for each in result.refusals if each.pass_name == "use-vendor"]
 
 
@@ -255,7 +255,7 @@ def test_quantizers_below_their_opset(name: str, shape: tuple[int, ...], axis: i
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
     assert not any(node.domain for node in castsmith.optimize(model, target=OLD).model.graph)
     result = castsmith.optimize(model, target=OLD, vendor="com.microsoft")
-    assert not castsmith.check(result.model, target=OLD)
+    assert not errors(result.model, target=OLD)
     assert result.model.opset_imports[""] == 17
     assert [node.domain for node in result.model.graph] == ["com.microsoft"] * 4 + [""]
     new = onnx_ir.to_proto(result.model)

@@ -2,12 +2,10 @@
 
 Sources: the importers of onnx-tensorrt for TensorRT 10.15 (operands, attributes, defaults), ModelOpt's export, and
 "Quantization Schemes" of TensorRT's documentation (the formulas); TensorRT was not run. QuantizeLinear and
-DequantizeLinear to and from float8e4m3fn and int4 are those of the standard, which saturates as TensorRT clips. Scales
-of MXFP8 are float8e8m0, which the exporter declares uint8. TensorRT does not document how it computes scales:
+DequantizeLinear to and from float8e4m3fn and int4 are those of the standard, which saturates as TensorRT clips.
 
-    TRT_MXFP8DynamicQuantize    as ModelOpt for weights: amax / 448, rounded up to a power of two
-    TRT_FP4DynamicQuantize      as in the models of TensorRT Edge-LLM: scale = (amax / 6) / global, as float8e4m3fn, and
-                                x / (scale * global) as float4e2m1
+TensorRT does not document how TRT_FP4DynamicQuantize computes scales. Here, as in the models of TensorRT Edge-LLM:
+scale = (amax / 6) / global, as float8e4m3fn, and x / (scale * global) as float4e2m1.
 
 TRT_FP4QDQ marks a weight that ModelOpt quantizes before it saves a model; no runtime has it. Its replacement has the
 codes and scales that ModelOpt computes then, in float: global = amax / 6 / 448, or 1 for 0; for each block of a row
@@ -30,20 +28,26 @@ from castsmith.ir.records import Effect
 from castsmith.ir.rewriting import Replacement
 from castsmith.lowering.builder import dtype_of
 from castsmith.lowering.custom import NodeBuilder
-from castsmith.lowering.vendor.operands import FLOATS, integers, need_opset, read_as, required, required_float, scalar
+from castsmith.lowering.quantized.operands import (
+    integers,
+    need_opset,
+    read_as,
+    required,
+    required_float,
+    scalar,
+)
 from castsmith.numerics.cast import cast
 from castsmith.numerics.types import type_name
 
 DOMAIN = "trt"
 
-MXFP8_BLOCK, FP4_BLOCK = 32, 16
-LARGEST = {DataType.FLOAT8E4M3FN: 448.0, DataType.FLOAT4E2M1: 6.0}
+_FP4_BLOCK = 16
+_LARGEST = {DataType.FLOAT8E4M3FN: 448.0, DataType.FLOAT4E2M1: 6.0}
 _FIRST = {
     DataType.FLOAT8E4M3FN: 21,
     DataType.INT4: 21,
     DataType.INT8: 21,
     DataType.FLOAT4E2M1: 23,
-    DataType.FLOAT8E8M0: 24,
 }
 """The first opset with these types, and with `output_dtype` and `block_size`."""
 
@@ -71,55 +75,24 @@ def dequantize(node: onnx_ir.Node, build: NodeBuilder) -> Replacement:
     if node.op_type == "TRT_FP8DequantizeLinear":
         x = read_as(build, x, DataType.FLOAT8E4M3FN)
     stored = dtype_of(x)
-    if stored not in _FIRST or stored == DataType.FLOAT8E8M0:
-        raise ModelError(f"input 0 of {node.op_type} is {type_name(stored)}, expected one of {_names()}")
+    if stored not in _FIRST:
+        raise ModelError(
+            f"input 0 of {node.op_type} is {type_name(stored)}, expected one of {', '.join(map(type_name, _FIRST))}"
+        )
     need_opset(build, _FIRST[stored], f"DequantizeLinear of {type_name(stored)}")
     y = build.op("DequantizeLinear", x, scale, **_layout(node))
     y.type = onnx_ir.TensorType(dtype_of(scale))
     return build.replace(y, reason=f"{node.op_type} of {DOMAIN} is DequantizeLinear")
 
 
-def quantize_mxfp8(node: onnx_ir.Node, build: NodeBuilder) -> Replacement:
-    """Write TRT_MXFP8QuantizeLinear."""
-    x, scale = required_float(node, 0), read_as(build, required(node, 1), DataType.FLOAT8E8M0)
-    y = _quantized(build, x, scale, DataType.FLOAT8E4M3FN, _blocks(node, -1, MXFP8_BLOCK))
-    return build.replace(y, reason="MXFP8 is QuantizeLinear with scales of float8e8m0")
-
-
-def dequantize_mxfp8(node: onnx_ir.Node, build: NodeBuilder) -> Replacement:
-    """Write TRT_MXFP8DequantizeLinear."""
-    x = read_as(build, required(node, 0), DataType.FLOAT8E4M3FN)
-    scale = read_as(build, required(node, 1), DataType.FLOAT8E8M0)
-    gives = DataType(node.attributes.get_int("output_dtype", 0))
-    if gives not in FLOATS:
-        raise ModelError("output_dtype is missing, or neither float, float16 nor bfloat16")
-    need_opset(build, _FIRST[DataType.FLOAT8E8M0], "float8e8m0")
-    y = build.op("DequantizeLinear", x, scale, output_dtype=int(gives), **_blocks(node, -1, MXFP8_BLOCK))
-    y.type = onnx_ir.TensorType(gives)
-    return build.replace(y, reason="MXFP8 is DequantizeLinear with scales of float8e8m0")
-
-
-def quantize_mxfp8_dynamically(node: onnx_ir.Node, build: NodeBuilder) -> Replacement:
-    """Write TRT_MXFP8DynamicQuantize, which computes the scales."""
-    need_opset(build, _FIRST[DataType.FLOAT8E8M0], "float8e8m0")
-    x, layout = build.cast(required_float(node, 0), DataType.FLOAT), _blocks(node, -1, MXFP8_BLOCK)
-    largest = _block_maxima(build, x, layout)
-    quotient = build.op("Div", largest, LARGEST[DataType.FLOAT8E4M3FN])
-    scale = build.op("Cast", quotient, to=int(DataType.FLOAT8E8M0), round_mode="up")
-    scale.type = onnx_ir.TensorType(DataType.FLOAT8E8M0)
-    y = _quantized(build, x, scale, DataType.FLOAT8E4M3FN, layout)
-    reason = "scales of amax / 448, rounded up to powers of two, as ModelOpt computes those of weights; QuantizeLinear"
-    return build.replace(y, scale, reason=reason, effect=Effect.AS_DEFINED)
-
-
 def quantize_fp4_dynamically(node: onnx_ir.Node, build: NodeBuilder) -> Replacement:
     """Write TRT_FP4DynamicQuantize, which computes scales of float8e4m3fn, given one of float."""
     need_opset(build, _FIRST[DataType.FLOAT4E2M1], "float4e2m1")
-    x, layout = build.cast(required_float(node, 0), DataType.FLOAT), _blocks(node, 1, FP4_BLOCK)
+    x, layout = build.cast(required_float(node, 0), DataType.FLOAT), _blocks(node, 1, _FP4_BLOCK)
     whole = scalar(build, build.cast(required_float(node, 1), DataType.FLOAT))
     if node.attributes.get_int("scale_type", int(DataType.FLOAT8E4M3FN)) != DataType.FLOAT8E4M3FN:
         raise ModelError("only scales of float8e4m3fn have a replacement")
-    exact = build.op("Div", _block_maxima(build, x, layout), LARGEST[DataType.FLOAT4E2M1])
+    exact = build.op("Div", _block_maxima(build, x, layout), _LARGEST[DataType.FLOAT4E2M1])
     scale = _quantized(build, exact, whole, DataType.FLOAT8E4M3FN, {})
     used = build.op("DequantizeLinear", scale, whole)
     used.type = onnx_ir.TensorType(DataType.FLOAT)
@@ -141,7 +114,7 @@ def quantize_and_dequantize_fp4(node: onnx_ir.Node, build: NodeBuilder) -> Repla
     weights = held.astype(np.float32)
     if not np.isfinite(weights).all():
         raise ModelError(f"{x.name} has elements that are not finite")
-    six, most = np.float32(LARGEST[DataType.FLOAT4E2M1]), np.float32(LARGEST[DataType.FLOAT8E4M3FN])
+    six, most = np.float32(_LARGEST[DataType.FLOAT4E2M1]), np.float32(_LARGEST[DataType.FLOAT8E4M3FN])
     whole = np.abs(weights).max() / six / most or np.float32(1)
     parts = weights.reshape(len(weights), -1, block)
     exact = np.abs(parts).max(axis=2) / six
@@ -191,14 +164,14 @@ def _block_maxima(build: NodeBuilder, x: onnx_ir.Value, layout: dict[str, Any]) 
     axis += len(dims) if axis < 0 else 0
     if dims[axis] % block:
         raise ModelError(f"axis {axis} of length {dims[axis]} has no blocks of {block}")
-    split = in_blocks(dims, axis, block)
+    split = _in_blocks(dims, axis, block)
     parts = _reshaped(build, magnitudes, build.constant(integers(split), "blocks"))
     largest = build.op("ReduceMax", parts, build.constant(integers([axis + 1]), "axes"), keepdims=0)
     largest.shape = onnx_ir.Shape([*split[: axis + 1], *split[axis + 2 :]])
     return largest
 
 
-def in_blocks(dims: list[int], axis: int, block: int) -> list[int]:
+def _in_blocks(dims: list[int], axis: int, block: int) -> list[int]:
     """Return the shape in which the axis, counted from the first one, is split into blocks."""
     return [*dims[:axis], dims[axis] // block, block, *dims[axis + 1 :]]
 
@@ -222,7 +195,3 @@ def _blocks(node: onnx_ir.Node, axis: int, block: int) -> dict[str, Any]:
 def _same_type(x: onnx_ir.Value, scale: onnx_ir.Value) -> None:
     if x.dtype != scale.dtype:
         raise ModelError(f"{x.name} is {type_name(dtype_of(x))}, and its scale {type_name(dtype_of(scale))}")
-
-
-def _names() -> str:
-    return ", ".join(type_name(dtype) for dtype in _FIRST if dtype != DataType.FLOAT8E8M0)

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from castsmith.lazy import door
 
 if TYPE_CHECKING:
-    from castsmith.lowering.vendor.tables import LOWERINGS, VendorLowering
-    from castsmith.lowering.vendor.use import UseVendor
+    from castsmith.lowering.quantized.tables import LOWERINGS, VendorLowering
+    from castsmith.lowering.quantized.use import UseVendor
 
 __all__ = ["LOWERINGS", "UseVendor", "VendorLowering"]
 

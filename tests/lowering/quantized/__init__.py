@@ -1,0 +1,1 @@
+"""Operators for quantized formats as standard ones, and the other way."""

@@ -1,1 +1,0 @@
-"""Operators of vendors as standard ones."""
