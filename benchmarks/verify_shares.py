@@ -58,7 +58,7 @@ def print_share(title: str, pairs: Rewritten) -> None:
     proven = outputs = 0
     times: dict[str, list[float]] = {"prove": [], "optimize": []}
     for a, b in pairs:
-        proven, outputs = proven + len(prove(a, b, rules=_RULES)), outputs + len(a.graph.outputs)
+        proven, outputs = proven + len(prove(a, b, rules=_RULES).proven), outputs + len(a.graph.outputs)
         works = {
             "prove": partial(prove, a, b, rules=_RULES),
             "optimize": partial(castsmith.optimize, a, promotion=_RULES),

@@ -21,7 +21,7 @@ from castsmith.lazy import door
 
 if TYPE_CHECKING:
     from castsmith.ir.evaluate.conversions import Content, Mask, Tensor, bits_of
-    from castsmith.ir.evaluate.coverage import held_nodes
+    from castsmith.ir.evaluate.coverage import Coverage, held_nodes
     from castsmith.ir.evaluate.engines import ENGINES, OURSELVES, TITLES, Engine, EngineError, Prepared
     from castsmith.ir.evaluate.evaluator import Evaluator, Path
     from castsmith.ir.evaluate.indices import Bound, RangeError, Shape, depends_on_inputs, index_bounds
@@ -35,6 +35,7 @@ __all__ = [
     "Bound",
     "Budget",
     "Content",
+    "Coverage",
     "Engine",
     "EngineError",
     "EngineName",
@@ -64,7 +65,7 @@ if not TYPE_CHECKING:
         __name__,
         {
             "conversions": ("Content", "Mask", "Tensor", "bits_of"),
-            "coverage": ("held_nodes",),
+            "coverage": ("Coverage", "held_nodes"),
             "engines": ("ENGINES", "Engine", "EngineError", "OURSELVES", "Prepared", "TITLES"),
             "evaluator": ("Evaluator", "Path"),
             "indices": ("Bound", "RangeError", "Shape", "depends_on_inputs", "index_bounds"),

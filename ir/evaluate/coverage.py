@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -48,6 +48,16 @@ class Coverage:
     output_types: dict[str, DataType] = field(default_factory=dict[str, DataType])
     output_shapes: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
     rows: dict[onnx_ir.Node, NDArray[np.bool_]] = field(default_factory=dict[onnx_ir.Node, NDArray[np.bool_]])
+    watched: dict[tuple[onnx_ir.Node, int], list[Callable[[Array], None]]] = field(
+        default_factory=dict[tuple[onnx_ir.Node, int], list[Callable[[Array], None]]]
+    )
+    """Functions that are called with each array that an operator gets as the operand of a node."""
+
+    def fed(self, node: onnx_ir.Node, operands: Sequence[Array | None]) -> None:
+        """Note the operands of the node."""
+        for place, array in enumerate(operands) if self.watched else ():
+            for note in self.watched.get((node, place), ()) if array is not None else ():
+                note(array)
 
     def took(self, calls: Calls, node: onnx_ir.Node, way: str) -> None:
         """Note a branch or a number of iterations."""

@@ -197,8 +197,11 @@ class Evaluator:
             def run(others: list[Array | None]) -> Sequence[Array]:
                 return self._by_engine(node, others, imports)
 
+        origin = self._origin.get(node, node)
+        if not self._trial:
+            self.coverage.fed(origin, arrays)
         if not self._trial and node.domain in DEFAULT_DOMAINS and results:
-            self.coverage.chose(self._calls, self._origin.get(node, node), arrays, results[0])
+            self.coverage.chose(self._calls, origin, arrays, results[0])
         marks = spread(node, operands, results, run)
         if self._draws(node, arrays):
             marks = [np.ones(result.shape, np.bool_) if self._unseeded(node) else None for result in results]

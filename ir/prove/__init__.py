@@ -20,16 +20,18 @@ from typing import TYPE_CHECKING
 from castsmith.lazy import door
 
 if TYPE_CHECKING:
-    from castsmith.ir.prove.proof import Held, normal_forms, prove
+    from castsmith.ir.prove.normal import Normal
+    from castsmith.ir.prove.proof import Held, Proof, prove
     from castsmith.ir.prove.values import Book, Expressions, expressions
 
-__all__ = ["Book", "Expressions", "Held", "expressions", "normal_forms", "prove"]
+__all__ = ["Book", "Expressions", "Held", "Normal", "Proof", "expressions", "prove"]
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(
         __name__,
         {
-            "proof": ("Held", "normal_forms", "prove"),
+            "normal": ("Normal",),
+            "proof": ("Held", "Proof", "prove"),
             "values": ("Book", "Expressions", "expressions"),
         },
     )

@@ -109,7 +109,7 @@ class Normal(Book):
             return self._divided(op, settings, inputs)
         if kind == "DequantizeLinear" and self._only_scales(settings, inputs):
             return self._scaled(inputs, index, count)
-        program = self._program(kind, settings, op, inputs)
+        program = self.step_of(op, attributes, inputs)
         if program is not None:
             return self._applied(program, op, attributes, inputs, index, count)
         return self._written(op, attributes, inputs, index, count)
@@ -175,8 +175,9 @@ class Normal(Book):
 
     # ---- functions of one element
 
-    def _program(self, kind: str, settings: dict[str, Any], op: Op, inputs: Inputs) -> Any:
+    def step_of(self, op: Op, attributes: Attributes, inputs: Inputs) -> tuple[str, tuple[Any, ...]] | None:
         """Return the operator with its settings, as a step of programs; None if it is unsupported."""
+        kind, settings = op[1], dict(attributes)
         if kind not in ELEMENTWISE and kind != "CastLike":
             return None
         if kind in ("Cast", "CastLike"):

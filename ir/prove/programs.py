@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,22 +51,28 @@ def step(op: str, settings: tuple[Any, ...], arguments: Sequence[Program]) -> Pr
 
 
 Run = tuple[Array, NDArray[np.bool_] | None]
+Operators = Mapping[str, Callable[..., Array]]
 
 
-def run(program: Program, domain: Array, done: dict[Program, Run]) -> Run:
-    """Return the results of the program, and which of them the standard leaves undefined."""
+def run(program: Program, domain: Array, done: dict[Program, Run], operators: Operators | None = None) -> Run:
+    """Return the results of the program, and which of them the standard leaves undefined.
+
+    Args:
+        done: The results so far, of this and other programs on this domain.
+        operators: The functions of operators besides casts and Where, by default `EXACT`.
+    """
     if program not in done:
-        done[program] = _run_anew(program, domain, done)
+        done[program] = _run_anew(program, domain, done, EXACT if operators is None else operators)
     return done[program]
 
 
-def _run_anew(program: Program, domain: Array, done: dict[Program, Run]) -> Run:
+def _run_anew(program: Program, domain: Array, done: dict[Program, Run], operators: Operators) -> Run:
     if program.op == "source":
         return domain, None
     if program.op == "constant":
         dtype, shape = DataType(program.settings[0]), program.settings[1]
         return np.frombuffer(program.constant, dtype.numpy()).reshape(shape), None
-    runs = [run(argument, domain, done) for argument in program.arguments]
+    runs = [run(argument, domain, done, operators) for argument in program.arguments]
     arrays = [array for array, _ in runs]
     first = 1 if program.op in ("Where", "Gather", "GatherElements") else 0
     if len({array.dtype for array in arrays[first:]}) > 1:
@@ -79,8 +85,10 @@ def _run_anew(program: Program, domain: Array, done: dict[Program, Run]) -> Run:
     undefined = np.logical_or.reduce(present) if present else None
     if program.op == "Cast":
         to, saturate, round_mode, opset = program.settings
+        if operators is EXACT and DataType.STRING in (to, _dtype_of(arrays[0])):
+            raise ValueError("text, which runtimes write in different ways")
         how: dict[str, Any] = {"saturate": saturate, "round_mode": round_mode, "opset": opset}
-        result = arrays[0] if DataType.from_numpy(arrays[0].dtype) == to else cast(arrays[0], DataType(to), **how)
+        result = arrays[0] if _dtype_of(arrays[0]) == to else cast(arrays[0], DataType(to), **how)
         fresh = None
         if result is not arrays[0]:
             open_here = cast_status(arrays[0], DataType(to), **how) == Definedness.UNDEFINED
@@ -90,7 +98,11 @@ def _run_anew(program: Program, domain: Array, done: dict[Program, Run]) -> Run:
     if program.op == "BitCast":
         return bit_cast(arrays[0], DataType(program.settings[0])), undefined
     with np.errstate(all="ignore"):
-        return _OPERATORS[program.op](program.settings, *arrays), undefined
+        return operators[program.op](program.settings, *arrays), undefined
+
+
+def _dtype_of(array: Array) -> DataType:
+    return DataType.STRING if array.dtype.kind in "OSU" else DataType.from_numpy(array.dtype)
 
 
 def evaluated(program: Program) -> Array | None:
@@ -151,7 +163,7 @@ def _plain(function: Callable[..., Any]) -> Callable[..., Array]:
     return run
 
 
-_OPERATORS: dict[str, Callable[..., Array]] = {
+EXACT: Operators = {
     "Gather": _table,
     "GatherElements": _table,
     "BitShift": _shift,
@@ -177,5 +189,5 @@ _OPERATORS: dict[str, Callable[..., Array]] = {
     "Xor": _plain(np.logical_xor),
 }
 
-ELEMENTWISE = frozenset({"Cast", "BitCast", "Where", *_OPERATORS})
+ELEMENTWISE = frozenset({"Cast", "BitCast", "Where", *EXACT})
 """The operators with known functions; Gather and GatherElements in a constant vector, by its first axis."""

@@ -15,6 +15,8 @@ from castsmith.numerics.cast import NEWEST_OPSET
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.promotion import PromotionRules
 
+_BY_FUNCTIONS = "by functions known for every element"
+
 
 @dataclass(frozen=True)
 class Held:
@@ -25,6 +27,22 @@ class Held:
     by_code: bool
 
 
+@dataclass(frozen=True)
+class Proof:
+    """What is proven of two models, and their expressions in one book.
+
+    Attributes:
+        proven: The outputs that are equal for all inputs, each with the reason.
+        ours: The expressions of the first model; normalized, unless both models are written alike.
+        theirs: Those of the second.
+    """
+
+    proven: dict[str, str]
+    book: Book
+    ours: Expressions
+    theirs: Expressions
+
+
 def prove(
     a: onnx_ir.Model,
     b: onnx_ir.Model,
@@ -32,35 +50,42 @@ def prove(
     rules: PromotionRules | None = None,
     nan_bits: bool = False,
     held: Mapping[str, Held] | None = None,
-) -> dict[str, str]:
-    """Return the outputs of two models of one interface that are equal for all inputs, each with the reason.
+) -> Proof:
+    """Compare the outputs of two models of one interface as expressions.
 
     Args:
         rules: The promotion rules for operands that disagree.
         nan_bits: Another NaN is a difference; otherwise the payload of a NaN counts only if an operator depends on it.
         held: The inputs and outputs that have two types.
     """
+    names = {value.name or "" for value in a.graph.outputs}
     plain = Book()
-    same = _alike(expressions(a, plain), expressions(b, plain)) if not held else set[str]()
-    found = dict.fromkeys(same, "computed in the same way")
-    strict = nan_bits
-    while len(found) < len(a.graph.outputs):
-        book, ours, theirs = normal_forms(a, b, rules=rules, strict=strict, held=held)
-        alike = {
-            name
-            for name, number in ours.outputs.items()
-            if name not in found and name in theirs.outputs and book.refines(number, theirs.outputs[name])
-        }
-        exact = {
-            name
-            for name in alike
-            if strict or not any(_looks_at_nan(book, side.outputs[name]) for side in (ours, theirs))
-        }
-        found |= dict.fromkeys(exact, "by functions known for every element")
-        if strict or alike == exact:
-            break
-        strict = True
-    return found
+    ours, theirs = expressions(a, plain), expressions(b, plain)
+    proven = dict.fromkeys(_alike(ours, theirs), "computed in the same way") if not held else dict[str, str]()
+    if proven.keys() == names:
+        return Proof(proven, plain, ours, theirs)
+    book, ours, theirs = normal_forms(a, b, rules=rules, strict=nan_bits, held=held)
+    alike = _refined(book, ours, theirs) - proven.keys()
+    seeing = set[str]() if nan_bits else {name for name in alike if _may_see_nan(book, name, ours, theirs)}
+    proven |= dict.fromkeys(alike - seeing, _BY_FUNCTIONS)
+    if seeing:
+        proven |= dict.fromkeys(
+            _refined(*normal_forms(a, b, rules=rules, strict=True, held=held)) & seeing, _BY_FUNCTIONS
+        )
+    return Proof(proven, book, ours, theirs)
+
+
+def _refined(book: Normal, ours: Expressions, theirs: Expressions) -> set[str]:
+    """Return the outputs whose expressions in the second model give what the first defines."""
+    return {
+        name
+        for name, number in ours.outputs.items()
+        if name in theirs.outputs and book.refines(number, theirs.outputs[name])
+    }
+
+
+def _may_see_nan(book: Book, name: str, *sides: Expressions) -> bool:
+    return any(_looks_at_nan(book, side.outputs[name]) for side in sides)
 
 
 def normal_forms(

@@ -91,11 +91,20 @@ class Expressions:
 
     Attributes:
         outputs: The outputs by name.
-        of: The numbers of the first output of each node; for a node in a function, in each call.
+        values: The numbers of each value; a value in a function has one for each call.
     """
 
     outputs: dict[str, int]
-    of: dict[onnx_ir.Node, set[int]]
+    values: dict[onnx_ir.Value, set[int]]
+
+    def of(self, node: onnx_ir.Node) -> set[int]:
+        """Return the numbers of the first output of a node."""
+        return self.values.get(node.outputs[0], set()) if node.outputs else set()
+
+    @property
+    def all(self) -> set[int]:
+        """The numbers of all values."""
+        return {number for numbers in self.values.values() for number in numbers}
 
 
 def expressions(model: onnx_ir.Model, book: Book, entering: Mapping[str, int] | None = None) -> Expressions:
@@ -106,7 +115,7 @@ def expressions(model: onnx_ir.Model, book: Book, entering: Mapping[str, int] | 
     if nodes_once_inlined(model, model.functions) > MOST_INLINED:
         return Expressions(
             {value.name or "": book.number(("unread", len(book.keys))) for value in model.graph.outputs},
-            {node: {book.number(("unread", len(book.keys)))} for node in all_nodes(model)},
+            {value: {book.number(("unread", len(book.keys)))} for node in all_nodes(model) for value in node.outputs},
         )
     reader = _Reader(model, book)
     scope: dict[onnx_ir.Value, int] = {}
@@ -118,13 +127,13 @@ def expressions(model: onnx_ir.Model, book: Book, entering: Mapping[str, int] | 
             book.sizes[scope[value]] = [dim if isinstance(dim, int) and dim >= 0 else None for dim in value.shape]
     found = reader.body(model.graph, scope, model.graph.opset_imports, {}, 0)
     names = [value.name or "" for value in model.graph.outputs]
-    return Expressions(dict(zip(names, found, strict=True)), reader.of)
+    return Expressions(dict(zip(names, found, strict=True)), reader.values)
 
 
 class _Reader:
     def __init__(self, model: onnx_ir.Model, book: Book) -> None:
         self.model, self.book = model, book
-        self.of: dict[onnx_ir.Node, set[int]] = {}
+        self.values: dict[onnx_ir.Value, set[int]] = {}
 
     def body(
         self,
@@ -139,11 +148,12 @@ class _Reader:
             for value in body.initializers.values():
                 if value not in scope and value.const_value is not None:
                     scope[value] = self.book.constant(value.const_value)
+        for value in body.inputs:
+            self.values.setdefault(value, set()).add(scope[value])
         for node in body:
             for value, number in zip(node.outputs, self._node(node, scope, imports, given, depth), strict=True):
                 scope[value] = number
-            if node.outputs:
-                self.of.setdefault(node, set()).add(scope[node.outputs[0]])
+                self.values.setdefault(value, set()).add(number)
         return [scope[value] for value in body.outputs]
 
     def _node(

@@ -75,6 +75,7 @@ class Inputs:
                     self.needs[name].narrow(need.low, need.high)
                     self.needs[name].nonzero |= need.nonzero
                     self.needs[name].wanted.update(need.wanted)
+                    self.needs[name].demanded.update(need.demanded)
                     self.needs[name].sizes = self.needs[name].sizes or need.sizes
         for need in self.needs.values():
             need.narrow_sizes()
@@ -128,18 +129,20 @@ class Inputs:
 
     def _array(self, draw: _Draw) -> Array:
         value, dtype, shape = draw.value, draw.dtype, draw.shape
-        kind, number, place = draw.kind, draw.number, draw.place
+        kind, number, place, row = draw.kind, draw.number, draw.place, element_type(dtype)
         size = math.prod(shape)
         if dtype is DataType.STRING:
             start = 0 if kind == "mild" else (number - 1) * size + place
-            return np.resize(np.roll(np.array(self._texts, object), -start), shape)
-        if element_type(dtype).kind is Kind.BOOLEAN:
+            return np.resize(np.roll(self._pool(value, dtype)[0], -start), shape)
+        if row.kind is Kind.BOOLEAN:
             flags = draw.rng.integers(0, 2, shape).astype(np.bool_)
             return np.full(shape, number >> place & 1, np.bool_) if size == 1 or kind == "uniform" else flags
         must, pool = self._pool(value, dtype)
         if kind == "uniform":
             wanted = self._everywhere()[number - 1]
-            return self._fitting(value, np.full(shape, wanted), dtype)
+            if isinstance(wanted, int) and row.kind is Kind.INTEGER and row.min <= wanted <= row.max:
+                return np.full(shape, wanted, dtype.numpy())
+            return self._fitting(value, np.full(shape, float(wanted)), dtype)
         if kind == "adversarial":
             # Every number of the pool that must be fed comes first, whatever the shape; then the rest of it.
             start = (number - 1) * size + place * 7
@@ -189,16 +192,18 @@ class Inputs:
     def _pool(self, value: onnx_ir.Value, dtype: DataType) -> tuple[Array, Array]:
         """Return the required values of the input, and all useful ones, in an order that mixes them."""
         row, need = element_type(dtype), self.needs[value.name or ""]
-        if row.kind in (Kind.BOOLEAN, Kind.STRING):
-            every = np.array([False, True] if row.kind is Kind.BOOLEAN else self._texts)
-            return every, every
+        if row.kind is Kind.BOOLEAN:
+            return (every := np.array([False, True])), every
+        if row.kind is Kind.STRING:
+            texts = [*(text for text in need.demanded if isinstance(text, str)), *self._texts]
+            return (every := np.array(texts, object)), every
         if row.kind is Kind.COMPLEX:
             parts = classes_of_values(DataType.FLOAT, self._targets)[1]
             mixed = np.empty(parts.shape, dtype.numpy())
             mixed.real, mixed.imag = parts, np.random.default_rng(0).permutation(parts)
             return mixed[:64], mixed
         must, pool = classes_of_values(dtype, self._targets)
-        wanted = neighbourhood(np.array(list(need.wanted), np.float64), dtype)
+        wanted = neighbourhood([*need.demanded, *need.wanted], dtype)
         must, pool = np.concatenate([wanted, must]), np.concatenate([wanted, must, pool])
         if row.kind is Kind.INTEGER and (math.isfinite(need.low) or math.isfinite(need.high)):
             must, pool = (within(each, need, dtype) for each in (must, pool))
@@ -208,10 +213,11 @@ class Inputs:
 
     def _everywhere(self) -> list[float]:
         """Return the numbers of a uniform set."""
+        demanded = [n for need in self.needs.values() for n in need.demanded if not isinstance(n, str)]
         found = dict.fromkeys(number for reach in self._reaches for number in reach.wanted)
         near = [sign * (number + step) for number in found for sign, step in ((1, 0), (1, 1), (1, -1))]
         rest = [0.0, 1.0, -1.0, 2.0, 3.0, 0.25, -0.25, 5.0, 16.0, 100.0, -100.0, 1e4, -1e4, 1e30, -1e30]
-        return list(dict.fromkeys([*near[:96], *rest]))
+        return list(dict.fromkeys([*demanded, *near[:96], *rest]))
 
     def _shape(self, value: onnx_ir.Value, sizes: Mapping[str, int]) -> tuple[int, ...]:
         if value.shape is None:

@@ -53,6 +53,8 @@ class Needs:
 
     low: float = -math.inf
     high: float = math.inf
+    demanded: dict[float | str, None] = field(default_factory=dict[float | str, None])
+    """Elements that it has to hold, since the models differ on them: integers as int, texts as str."""
     wanted: dict[float, None] = field(default_factory=dict[float, None])
     nonzero: bool = False
     """True if integers are divided by it."""
@@ -100,6 +102,17 @@ class Reach:
         if error.node is not None:
             self._bound(error.node, *error.bound)
         return before != [(each.low, each.high) for each in self.needs.values()]
+
+    def demand(self, value: onnx_ir.Value, elements: Iterable[float | str]) -> None:
+        """Demand inputs that bring these elements to the value."""
+        for element in elements:
+
+            def found(name: str, back: Callable[[float], float | None], element: Any = element) -> None:
+                original = back(element)
+                if original is not None:
+                    self.needs[name].demanded[original] = None
+
+            self._back(value, lambda number: number, found, bounding=False)
 
     def _bound(self, node: onnx_ir.Node, slot: int, low: int, high: int, *, sizes: bool = False) -> None:
         def found(name: str, back: Callable[[float], float | None]) -> None:
@@ -222,7 +235,7 @@ def _safely(
 ) -> float | None:
     try:
         return None if number is None else inverse(number, constant, place)
-    except (ArithmeticError, ValueError):
+    except (ArithmeticError, ValueError, TypeError):  # a text has no inverse
         return None
 
 

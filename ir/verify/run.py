@@ -48,10 +48,11 @@ from castsmith.ir.verify.compare import (
     interfaces,
     on_common_ground,
 )
+from castsmith.ir.verify.demands import demands
 from castsmith.ir.verify.given import GivenInputs, given_sets
 from castsmith.ir.verify.inputs import Feeds
 from castsmith.ir.verify.sets import SETS, Sets
-from castsmith.ir.verify.unseen import open_ends, unlike
+from castsmith.ir.verify.unseen import open_ends
 from castsmith.ir.verify.verdict import Mismatch, Verdict
 from castsmith.ir.verify.whole import Whole
 from castsmith.ir.walks import all_nodes
@@ -187,13 +188,16 @@ class _Comparison:
     def __post_init__(self) -> None:
         self.first = Evaluator(self.a, self.rules, self.runner, self.budget)
         self.second = Evaluator(self.b, self.rules, self.runner, self.budget)
-        self.sets = Sets(self.a, self.b, self.first, self.budget, self.declared, self.seed, self.verdict.notes)
+        recoded = self.declared.recoded.items()
+        held = {name: Held(how.a, how.b, how.through == "code") for name, how in recoded}
+        self.proof = prove(self.a, self.b, rules=self.rules, nan_bits=self.nan_bits, held=held)
+        self.demands = demands(self.proof, nan_bits=self.nan_bits)
+        self.demands.watch((self.first.coverage, self.second.coverage))
+        notes = self.verdict.notes
+        self.sets = Sets(self.a, self.b, self.first, self.budget, self.declared, self.seed, notes, self.demands)
         self.whole = Whole(self.b, self.runner.name, self.budget.left) if self.runner.name != "reference" else None
         self.verdict.outputs = {value.name or "": Count() for value in self.a.graph.outputs}
         self.confirmed: set[str] = set()
-        recoded = self.declared.recoded.items()
-        self.held = {name: Held(how.a, how.b, how.through == "code") for name, how in recoded}
-        self.unlike = unlike(self.a, self.b, self.rules, nan_bits=self.nan_bits, held=self.held)
 
     def all(self, sets: Iterator[tuple[str, Feeds]], progress: Callable[[str], None] | None) -> None:
         """Run the sets until one shows a difference, and draw the conclusions."""
@@ -318,7 +322,7 @@ class _Comparison:
     def _conclude(self) -> None:
         verdict = self.verdict
         self._declared_types()
-        verdict.proven = prove(self.a, self.b, rules=self.rules, nan_bits=self.nan_bits, held=self.held)
+        verdict.proven = self.proof.proven
         tested = [name for name in verdict.outputs if name not in verdict.proven]
         if not verdict.outputs:
             verdict.unsure.append("the models have no outputs, so there is nothing to compare")
@@ -330,6 +334,9 @@ class _Comparison:
                 verdict.unsure.append(f"no element of the output {name} was compared: {self._why_none(count)}")
             elif not count.numbers:
                 verdict.unsure.append(f"the output {name} was NaN wherever it was compared")
+            if count.open_in_b:
+                text = f"{count.open_in_b} elements of {name} are undefined in the second model alone"
+                verdict.unsure.append(f"{text}: runtimes may differ there")
         if tested:
             verdict.unsure += dict.fromkeys(self._open_ends())
         if (
@@ -385,7 +392,7 @@ class _Comparison:
 
     def _open_ends(self) -> list[str]:
         """Yield computations that differ between the models and that the inputs did not cover."""
-        return open_ends(self.unlike, self.first, self.second)
+        return [*self.demands.unmet(), *open_ends(self.proof, self.first, self.second)]
 
     def _report(self) -> None:
         verdict = self.verdict
@@ -406,10 +413,6 @@ class _Comparison:
                     else "omitted with all values that depend on it"
                 )
                 verdict.notes.append(f"{name} in the {title} model draws random numbers: {seeded}")
-        for name, count in verdict.outputs.items():
-            if count.open_in_b:
-                text = f"{count.open_in_b} elements of {name} are undefined in the second model alone"
-                verdict.notes.append(f"{text}: runtimes may differ")
         for name, recoding in self.declared.recoded.items():
             types = f"{type_name(recoding.a)} in the first model and {type_name(recoding.b)} in the second"
             verdict.accepted.append(f"{name} is {types}, compared through {_THROUGH[recoding.through]}")

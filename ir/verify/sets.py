@@ -9,6 +9,7 @@ import onnx_ir
 
 from castsmith.ir.evaluate import Budget, Content, EngineError, Evaluator, RangeError
 from castsmith.ir.verify.compare import Interfaces, interfaces
+from castsmith.ir.verify.demands import Demands
 from castsmith.ir.verify.inputs import Feeds, Inputs, Set
 from castsmith.ir.verify.reach import Reach
 from castsmith.ir.walks import all_nodes
@@ -34,6 +35,7 @@ class Sets:
     Attributes:
         first: Runs the first model, to decide whether a set is suitable.
         notes: Collects notes for the report.
+        demands: Elements that the inputs have to bring to values.
         made_up: The sizes chosen for symbolic dimensions.
         unread: The reason why the sets ended early.
     """
@@ -45,6 +47,7 @@ class Sets:
     declared: Interfaces
     seed: int
     notes: list[str]
+    demands: Demands = field(default_factory=Demands)
     made_up: dict[str, int] = field(default_factory=dict[str, int])
     unread: str = ""
     _known: tuple[Feeds, dict[str, Content]] | None = None
@@ -63,6 +66,9 @@ class Sets:
             row = element_type(recoding.b)
             if recoding.through == "narrower" and row.kind is Kind.INTEGER and name in reaches[0].needs:
                 reaches[0].needs[name].narrow(float(row.min), float(row.max))
+        for side, reach in enumerate(reaches):
+            for value, demand in self.demands.values(side) if self.demands.all else ():
+                reach.demand(value, demand.elements.astype(object).tolist())
         maker = Inputs((self.a, self.b), reaches, self.seed)
         maker.sizes.update(dims)
         made_up = [name for name in maker.sizes if name not in dims]

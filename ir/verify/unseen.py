@@ -8,16 +8,15 @@ chose, bounds that never applied, and different numbers without effect on an out
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 import onnx_ir
 
 from castsmith.ir.evaluate import Evaluator, depends_on_inputs, held_nodes
 from castsmith.ir.ops import CONVERSIONS, GIVES_BOOL, LINEAR, RUNS_GRAPHS, operators
-from castsmith.ir.prove import Book, Expressions, Held, expressions, normal_forms
+from castsmith.ir.prove import Book, Proof
 from castsmith.ir.text import site_of
-from castsmith.numerics.promotion import PromotionRules
+from castsmith.ir.walks import all_nodes
 from castsmith.numerics.types import Kind, element_type
 
 _BY_ELEMENT = operators(lambda row: row.elementwise)
@@ -26,48 +25,24 @@ _OF_THE_SHAPE = {"axis", "keepdims", "start", "end", "to", "dtype", "auto_pad", 
 """Attributes that may differ between equivalent models; their effect shows in shapes, types or positions."""
 
 
-@dataclass
-class Unlike:
-    """The expressions of two models in one book. known: for each model, the numbers of all nodes of the other."""
-
-    book: Book
-    ours: Expressions
-    theirs: Expressions
-
-    def sides(self, first: Evaluator, second: Evaluator) -> Iterator[tuple[str, Expressions, set[int], Evaluator]]:
-        """Return for each model: its title, its expressions, the numbers of the other, and its evaluator."""
-        for title, mine, other, evaluator in (
-            ("first", self.ours, self.theirs, first),
-            ("second", self.theirs, self.ours, second),
-        ):
-            yield title, mine, {number for numbers in other.of.values() for number in numbers}, evaluator
-
-
-def unlike(
-    a: onnx_ir.Model, b: onnx_ir.Model, rules: PromotionRules, *, nan_bits: bool, held: Mapping[str, Held]
-) -> Unlike:
-    """Return the differences of the models, normalized first, unless they are written alike."""
-    book = Book()
-    ours, theirs = expressions(a, book), expressions(b, book)
-    if ours.outputs == theirs.outputs:
-        return Unlike(book, ours, theirs)
-    return Unlike(*normal_forms(a, b, rules=rules, strict=nan_bits, held=held))
-
-
-def open_ends(found: Unlike, first: Evaluator, second: Evaluator) -> list[str]:
-    """Yield computations that differ between the models and that the inputs did not cover."""
+def open_ends(proof: Proof, first: Evaluator, second: Evaluator) -> list[str]:
+    """Return computations that differ between the models and that the inputs did not cover."""
     texts: list[str] = []
-    for title, mine, shared, evaluator in found.sides(first, second):
-        own = [node for node, numbers in mine.of.items() if not numbers <= shared]
+    for title, mine, other, evaluator in (
+        ("first", proof.ours, proof.theirs, first),
+        ("second", proof.theirs, proof.ours, second),
+    ):
+        shared = other.all
+        own = [node for node in all_nodes(evaluator.model) if not mine.of(node) <= shared]
         texts += [f"{text} in the {title} model" for text in _untaken(own, evaluator)]
-        tables = {table for number in shared if (table := _table(found.book, number)) is not None}
+        tables = {table for number in shared if (table := _table(proof.book, number)) is not None}
         for node in own:
             rows = evaluator.coverage.rows.get(node)
-            same = all(_table(found.book, number) in tables for number in mine.of[node])
+            same = all(_table(proof.book, number) in tables for number in mine.of(node))
             if rows is not None and not rows.all() and not same:
                 count = int(rows.sum())
                 texts.append(f"{count} of the {rows.size} rows of {site_of(node)} in the {title} model were read")
-    return [*texts, *_numbers_apart(found)]
+    return [*texts, *_numbers_apart(proof, (first.model, second.model))]
 
 
 def _table(book: Book, number: int) -> tuple[object, ...] | None:
@@ -100,11 +75,14 @@ def _untaken(own: list[onnx_ir.Node], evaluator: Evaluator) -> Iterator[str]:
 # ---- numbers that differ in the same place
 
 
-def _numbers_apart(found: Unlike) -> Iterator[str]:
+def _numbers_apart(proof: Proof, models: tuple[onnx_ir.Model, onnx_ir.Model]) -> Iterator[str]:
     """Yield operators that are alike except for a number: an attribute, or a constant among their operands."""
-    book, sides = found.book, (found.ours, found.theirs)
+    book, sides = proof.book, (proof.ours, proof.theirs)
     reached = [_reached(book, side.outputs.values()) for side in sides]
-    nodes = [Counter(_place(book, n) for numbers in side.of.values() for n in numbers) for side in sides]
+    nodes = [
+        Counter(_place(book, n) for node in all_nodes(model) for n in side.of(node))
+        for side, model in zip(sides, models, strict=True)
+    ]
     for mine, (here, there) in enumerate((reached, reached[::-1])):
         places: dict[object, list[int]] = {}
         for number in sorted(there):
@@ -114,7 +92,7 @@ def _numbers_apart(found: Unlike) -> Iterator[str]:
             as_often = nodes[0][place] == nodes[1][place]
             others = [n for n in places.get(place, ()) if place and (as_often or n not in here)]
             text = next((text for other in others if (text := _apart(book, number, other))), "")
-            node = next((node for node, numbers in sides[mine].of.items() if number in numbers), None)
+            node = next((node for node in all_nodes(models[mine]) if text and number in sides[mine].of(node)), None)
             if text:
                 where = f" at {site_of(node)}" if node is not None else ""
                 yield f"the models differ in {text}{where}, without effect on an output"

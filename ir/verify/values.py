@@ -14,6 +14,7 @@ from onnx_ir import AttributeType, DataType
 from castsmith.ir.constants import constant_tensor
 from castsmith.ir.ops import NUMBERS_OF_TYPES
 from castsmith.ir.verify.reach import Needs
+from castsmith.ir.verify.witnesses import neighbours
 from castsmith.ir.walks import all_nodes
 from castsmith.numerics.cast import Array, cast
 from castsmith.numerics.critical import critical_values, every_value
@@ -73,20 +74,13 @@ def classes_of_values(dtype: DataType, targets: tuple[DataType, ...]) -> tuple[A
         return rng.permutation(signed), np.concatenate([critical[:_MOST_CRITICAL], cast(spread, dtype)])
 
 
-def neighbourhood(numbers: Array, dtype: DataType) -> Array:
-    """Return the numbers in the type, each with its two neighbours there."""
-    row = element_type(dtype)
-    if not numbers.size:
-        return np.zeros(0, dtype.numpy())
-    with np.errstate(all="ignore"):
-        if row.kind is Kind.INTEGER:
-            whole = [n + step for n in np.nan_to_num(numbers).tolist() for step in (0, 1, -1) for n in (int(n),)]
-            return np.array([n for n in whole if int(row.min) <= n <= int(row.max)], dtype.numpy())
-        here = cast(numbers.astype(np.float64), dtype)
-        codes = here.view(f"u{here.dtype.itemsize}")
-        return np.concatenate(
-            [here, (codes + codes.dtype.type(1)).view(here.dtype), (codes - codes.dtype.type(1)).view(here.dtype)]
-        )
+def neighbourhood(numbers: Iterable[float | str], dtype: DataType) -> Array:
+    """Return the numbers in the type, each with its two neighbours there. Integers are exact."""
+    row, plain = element_type(dtype), [number for number in numbers if not isinstance(number, str)]
+    if row.kind is Kind.INTEGER:
+        whole = [int(n) + step for n in plain if math.isfinite(n) for step in (0, 1, -1)]
+        return np.array([n for n in whole if int(row.min) <= n <= int(row.max)], dtype.numpy())
+    return neighbours(cast(np.array(plain, np.float64), dtype))
 
 
 def within(numbers: Array, need: Needs, dtype: DataType) -> Array:
