@@ -56,8 +56,9 @@ class Coverage:
     def fed(self, node: onnx_ir.Node, operands: Sequence[Array | None]) -> None:
         """Note the operands of the node."""
         for place, array in enumerate(operands) if self.watched else ():
-            for note in self.watched.get((node, place), ()) if array is not None else ():
-                note(array)
+            if array is not None:
+                for note in self.watched.get((node, place), ()):
+                    note(array)
 
     def took(self, calls: Calls, node: onnx_ir.Node, way: str) -> None:
         """Note a branch or a number of iterations."""

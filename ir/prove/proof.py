@@ -69,9 +69,8 @@ def prove(
     seeing = set[str]() if nan_bits else {name for name in alike if _may_see_nan(book, name, ours, theirs)}
     proven |= dict.fromkeys(alike - seeing, _BY_FUNCTIONS)
     if seeing:
-        proven |= dict.fromkeys(
-            _refined(*normal_forms(a, b, rules=rules, strict=True, held=held)) & seeing, _BY_FUNCTIONS
-        )
+        strictly = _refined(*normal_forms(a, b, rules=rules, strict=True, held=held))
+        proven |= dict.fromkeys(strictly & seeing, _BY_FUNCTIONS)
     return Proof(proven, book, ours, theirs)
 
 

@@ -113,18 +113,13 @@ class Functions:
                 parts.append(self._interned(("constant", table.settings, table.constant), lambda table=table: table))
             else:
                 return None
+        present = [part for part in parts if part is not None]
         if how[0] == "Clip":
-            return self._clipped(*parts)
-        return None if None in parts else self._stepped(*how, [part for part in parts if part is not None])
-
-    def _clipped(
-        self, program: Program | None, low: Program | None = None, high: Program | None = None
-    ) -> Program | None:
-        for name, bound in (("Max", low), ("Min", high)):
-            program = (
-                self._stepped(name, (), [program, bound]) if program is not None and bound is not None else program
-            )
-        return program
+            result = present[0]
+            for name, bound in zip(("Max", "Min"), parts[1:], strict=False):
+                result = result if bound is None else self._stepped(name, (), [result, bound])
+            return result
+        return None if None in parts else self._stepped(*how, present)
 
     def _after(self, outer: Program, inner: Program, done: dict[Program, Program]) -> Program:
         """Return the program that runs `outer` on the results of `inner`."""
@@ -155,41 +150,70 @@ def _divided(a: Array, b: Array) -> Array:
     return (np.sign(a) * np.sign(b) * (np.abs(a) // np.where(b == 0, 1, np.abs(b)))).astype(a.dtype)
 
 
+def _relu(x: Array) -> Array:
+    return np.maximum(x, np.zeros_like(x))
+
+
+def _reciprocal(x: Array) -> Array:
+    return np.ones_like(x) / x
+
+
+def _sigmoid(x: Array) -> Array:
+    return 1 / (1 + np.exp(-x))
+
+
 def _loose(function: Callable[..., Any]) -> Callable[..., Array]:
     """Run the function on operands of any type, folding several into one, with a result of their type."""
 
-    def run(_: tuple[Any, ...], *arrays: Array) -> Array:
-        result = functools.reduce(function, arrays[1:], arrays[0]) if len(arrays) > 1 else function(*arrays)
-        return np.asarray(result).astype(arrays[0].dtype)
+    def run(_: tuple[Any, ...], first: Array, *others: Array) -> Array:
+        result = functools.reduce(function, others, first) if others else function(first)
+        return np.asarray(result).astype(first.dtype)
 
     return run
 
 
 def _compared(function: Callable[..., Any]) -> Callable[..., Array]:
-    return lambda _, *arrays: np.asarray(function(*arrays))
+    def run(_: tuple[Any, ...], *arrays: Array) -> Array:
+        return np.asarray(function(*arrays))
 
+    return run
+
+
+_LOOSE: dict[str, Callable[..., Any]] = {
+    "Add": np.add,
+    "Sub": np.subtract,
+    "Mul": np.multiply,
+    "Div": _divided,
+    "Min": np.minimum,
+    "Max": np.maximum,
+    "Neg": np.negative,
+    "Abs": np.abs,
+    "Sign": np.sign,
+    "Sqrt": np.sqrt,
+    "Floor": np.floor,
+    "Ceil": np.ceil,
+    "Round": np.rint,
+    "Exp": np.exp,
+    "Log": np.log,
+    "Tanh": np.tanh,
+    "Relu": _relu,
+    "Reciprocal": _reciprocal,
+    "Sigmoid": _sigmoid,
+}
+_COMPARED: dict[str, Callable[..., Any]] = {
+    "Equal": np.equal,
+    "Less": np.less,
+    "LessOrEqual": np.less_equal,
+    "Greater": np.greater,
+    "GreaterOrEqual": np.greater_equal,
+    "IsNaN": np.isnan,
+    "IsInf": np.isinf,
+}
 
 OPERATORS: Operators = {
     **EXACT,
-    **{
-        name: _loose(function)
-        for name, function in (
-            *(("Add", np.add), ("Sub", np.subtract), ("Mul", np.multiply), ("Div", _divided), ("Min", np.minimum)),
-            *(("Max", np.maximum), ("Neg", np.negative), ("Abs", np.abs), ("Sign", np.sign), ("Sqrt", np.sqrt)),
-            *(("Floor", np.floor), ("Ceil", np.ceil), ("Round", np.rint), ("Exp", np.exp), ("Log", np.log)),
-            ("Tanh", np.tanh),
-            ("Relu", lambda x: np.maximum(x, np.zeros_like(x))),
-            ("Reciprocal", lambda x: np.ones_like(x) / x),
-            ("Sigmoid", lambda x: 1 / (1 + np.exp(-x))),
-        )
-    },
-    **{
-        name: _compared(function)
-        for name, function in (
-            *(("Equal", np.equal), ("Less", np.less), ("LessOrEqual", np.less_equal), ("Greater", np.greater)),
-            *(("GreaterOrEqual", np.greater_equal), ("IsNaN", np.isnan), ("IsInf", np.isinf)),
-        )
-    },
+    **{name: _loose(function) for name, function in _LOOSE.items()},
+    **{name: _compared(function) for name, function in _COMPARED.items()},
 }
 """Operators that functions are made of: those of proofs, and others in the precision of numpy."""
 

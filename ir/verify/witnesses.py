@@ -92,8 +92,8 @@ def _domain(programs: Sequence[Program], dtype: DataType) -> Array | None:
     grid = _grid(dtype)
     points = [grid, critical_values(dtype, *_targets(programs), dtype)]
     met = set[tuple[Program, Any]]()
-    for program in (part for program in programs for part in _parts(program)):
-        for operand, targets, key in _turns(program, grid):
+    for part in (part for program in programs for part in _parts(program)):
+        for operand, targets, key in _turns(part, grid):
             if (operand, key) not in met:
                 met.add((operand, key))
                 points.append(_crossings(operand, targets, grid))

@@ -119,7 +119,8 @@ _ROUNDED = "h = Cast <to = 16> ({}) {} = Cast <to = 1> (h)"
 _PLACES = {
     "moved": ("t = Transpose (x) u = Cast <to = 1> (t) {}", "y = Cast <to = 3> ({})", "int8", "2, 3"),
     "halved": ("k = Constant <value_float = 0.5> () u = Mul (x, k) {}", "y = Cast <to = 3> ({})", "int8", "6"),
-    "clipped": ("u = Relu (x) {}", "z = Constant <value_float = 6.0> () m = Min ({}, z) y = Cast <to = 3> (m)", "int8", "6"),
+    "clipped": ("u = Relu (x) {}", "z = Constant <value_float = 6.0> () m = Min ({}, z) y = Cast <to = 3> (m)", "int8",
+                "6"),
     "compared": ("u = Identity (x) {}", "z = Constant <value_float = 41.2> () y = Greater ({}, z)", "bool", "6"),
     "cut": ("""s = Constant <value_ints = [3]> () e = Constant <value_ints = [4]> () u = Slice (x, s, e) {}""",
             "w = Cast <to = 3> ({}) v = Expand (w, n) y = Identity (v)", "int8", "6"),
