@@ -21,16 +21,34 @@ from castsmith.lazy import door
 
 if TYPE_CHECKING:
     from castsmith.ir.prove.normal import Normal
+    from castsmith.ir.prove.programs import EXACT, FAILURES, SOURCE, Operators, Program, constant, run, step
     from castsmith.ir.prove.proof import Held, Proof, prove
     from castsmith.ir.prove.values import Book, Expressions, expressions
 
-__all__ = ["Book", "Expressions", "Held", "Normal", "Proof", "expressions", "prove"]
+__all__ = [
+    "EXACT",
+    "FAILURES",
+    "SOURCE",
+    "Book",
+    "Expressions",
+    "Held",
+    "Normal",
+    "Operators",
+    "Program",
+    "Proof",
+    "constant",
+    "expressions",
+    "prove",
+    "run",
+    "step",
+]
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(
         __name__,
         {
             "normal": ("Normal",),
+            "programs": ("EXACT", "FAILURES", "Operators", "Program", "SOURCE", "constant", "run", "step"),
             "proof": ("Held", "Proof", "prove"),
             "values": ("Book", "Expressions", "expressions"),
         },

@@ -16,8 +16,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.evaluate import Coverage, dtype_of
-from castsmith.ir.prove import Expressions, Normal, Proof
-from castsmith.ir.prove.programs import Program
+from castsmith.ir.prove import Expressions, Normal, Program, Proof
 from castsmith.ir.records import Site
 from castsmith.ir.text import site_of
 from castsmith.ir.verify.elements import Functions

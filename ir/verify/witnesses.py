@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 from onnx_ir import DataType
 
 from castsmith.ir.evaluate import bits_of, dtype_of
-from castsmith.ir.prove.classes import every
-from castsmith.ir.prove.programs import FAILURES, Program, Run, run
+from castsmith.ir.prove import FAILURES, Program, run
 from castsmith.ir.verify.elements import COMPARING, OPERATORS
 from castsmith.numerics.cast import Array, cast, code_dtype
-from castsmith.numerics.critical import critical_values
+from castsmith.numerics.critical import critical_values, every_value
 from castsmith.numerics.types import Kind, element_type
 
 _MOST_TARGETS = 1 << 13
@@ -65,7 +64,7 @@ def differing(ours: Program, theirs: Program, elements: Array, *, nan_bits: bool
 
 def _compared(ours: Program, theirs: Program, elements: Array, *, nan_bits: bool) -> tuple[Mask, Mask] | None:
     """Return for which elements the first is defined and the bits differ, and for which only the first is defined."""
-    done: dict[Program, Run] = {}
+    done: dict[Program, Any] = {}
     try:
         (a, open_in_a), (b, open_in_b) = (run(program, elements, done, OPERATORS) for program in (ours, theirs))
     except FAILURES:
@@ -88,7 +87,7 @@ def _domain(programs: Sequence[Program], dtype: DataType) -> Array | None:
     if row.kind > Kind.FLOATING:
         return None
     if row.bits <= 16:
-        return every(dtype)
+        return every_value(dtype)
     grid = _grid(dtype)
     points = [grid, critical_values(dtype, *_targets(programs), dtype)]
     met = set[tuple[Program, Any]]()
