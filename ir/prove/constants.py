@@ -56,16 +56,25 @@ def _moved(op: Op, settings: dict[str, Any], tensors: Tensors) -> onnx_ir.Tensor
     if any(t.dtype is DataType.STRING or t.numpy().dtype.isbuiltin != 1 for t in given.values()):
         return None
     names = [f"i{at}" if tensor is not None else "" for at, tensor in enumerate(tensors)]
+    if op[1] == "Slice" and _runs_back(tensors):
+        return None
     node = onnx.helper.make_node(op[1], names, ["o"], **settings)
     infos = [onnx.helper.make_tensor_value_info(name, int(t.dtype), None) for name, t in given.items()]
     graph = onnx.helper.make_graph([node], "g", infos, [onnx.ValueInfoProto(name="o")])
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", _newest_of(op))])
+    feeds = {name: tensor.numpy() for name, tensor in given.items()}
     try:
-        results: Any = ReferenceEvaluator(model).run(None, {name: tensor.numpy() for name, tensor in given.items()})
-    except Exception:  # numpy may raise anything for these operands
+        results: Any = ReferenceEvaluator(model).run(None, feeds)
+    except Exception:  # of ONNX's reference implementation, which raises anything for operands that do not fit
         return None
     moved = given["i1"] if op[1] == "Where" else next(iter(given.values()))
     return onnx_ir.tensor(np.asarray(results[0]), dtype=moved.dtype)
+
+
+def _runs_back(tensors: Tensors) -> bool:
+    """True if a Slice has a negative step: the reference implementation clamps its ends as Python does."""
+    steps = tensors[4] if len(tensors) > 4 else None
+    return steps is not None and bool((steps.numpy() < 0).any())
 
 
 @cache

@@ -97,7 +97,7 @@ class Normal(Book):
             part = [None] if sizes is None else sizes[ends.get("start", 0) : ends.get("end")]
             if None not in part:
                 return self.constant(onnx_ir.tensor(np.array(part, np.int64)))
-        if kind == "Reshape":
+        if kind == "Reshape" and len(inputs) == 2:
             once = self._reshaped_once(settings, inputs)
             if once != inputs:
                 return self.operator(op, attributes, once, index, count)
@@ -188,7 +188,8 @@ class Normal(Book):
             mode = settings.get("round_mode", ("STRING", "'up'"))[1].strip("b'\"")
             return "Cast", (int(to), saturate, mode, op[2])
         if kind == "BitCast":
-            return "BitCast", (int(settings["to"][1]),)
+            to = result_type(op, attributes, inputs, 0, self.types)
+            return None if to is None else (kind, (int(to),))
         if kind == "BitShift":
             return kind, (settings["direction"][1].strip("b'\""),)
         if kind in ("Gather", "GatherElements"):
@@ -196,7 +197,7 @@ class Normal(Book):
             table = self.constants.get(data) if data is not None else None
             one = table is not None and len(table.shape) == 1 and settings.get("axis", ("INT", "0"))[1] in ("0", "-1")
             return (kind, ()) if one else None
-        return kind, ()
+        return None if settings else (kind, ())  # before opset 7 some align their operands by an axis
 
     def _applied(self, program: Any, op: Op, attributes: Attributes, inputs: Inputs, index: int, count: int) -> int:
         """Return the operator on these inputs: moved below moves, or as a function."""

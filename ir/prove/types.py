@@ -10,6 +10,7 @@ import onnx.defs
 from onnx_ir import DataType
 
 from castsmith.ir.prove.values import Attributes
+from castsmith.numerics.types import ELEMENT_TYPES
 
 Op = tuple[str, str, int]
 Inputs = tuple[int | None, ...]
@@ -25,8 +26,15 @@ def cast_to(kind: str, settings: Mapping[str, Any], inputs: Inputs, types: Types
     """Return the type to which a Cast or CastLike casts; None if it is unknown."""
     if kind == "CastLike":
         return types.get(inputs[1]) if len(inputs) > 1 and inputs[1] is not None else None
-    text = settings["to"][1]
-    return DataType(int(text)) if text.isdigit() else DataType[text.strip("b'\"")]
+    return _named(settings)
+
+
+def _named(settings: Mapping[str, Any]) -> DataType | None:
+    """Return the type that the attribute `to` names: by its number, or in opset 1 by its name."""
+    text = settings.get("to", ("", ""))[1].strip("b'\"")
+    if text.isdigit():
+        return DataType(int(text)) if int(text) in ELEMENT_TYPES else None
+    return DataType.__members__.get(text)
 
 
 def result_type(op: Op, attributes: Attributes, inputs: Inputs, index: int, types: Types) -> DataType | None:
@@ -36,7 +44,7 @@ def result_type(op: Op, attributes: Attributes, inputs: Inputs, index: int, type
     if op[1] in ("Cast", "CastLike"):
         return cast_to(op[1], dict(attributes), inputs, types)
     if op[1] == "BitCast":
-        return DataType(int(dict(attributes)["to"][1]))
+        return _named(dict(attributes))
     graphs = [value[2] for _, value in attributes if value[:1] == ("graph",)]
     if graphs:
         return _type_of_flow(op, attributes, inputs, [list(outputs) for outputs in graphs], index, types)

@@ -19,13 +19,11 @@ import onnx_ir
 from onnx_ir import AttributeType, DataType
 
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.ops import DEFAULT_DOMAINS, operators, opset_of, traits_of
+from castsmith.ir.ops import DEFAULT_DOMAINS, opset_of, traits_of
 from castsmith.ir.walks import MOST_INLINED, all_nodes, nodes_once_inlined
 
 Key = tuple[Any, ...]
 Attributes = tuple[tuple[str, Any], ...]
-
-_DRAWING = operators(lambda row: row.random)
 
 
 @dataclass
@@ -46,6 +44,10 @@ class Book:
             self._numbers[key] = len(self.keys)
             self.keys.append(key)
         return self._numbers[key]
+
+    def unique(self) -> int:
+        """Return a number that equals no other."""
+        return self.number(("unique", len(self.keys)))
 
     def parts(self, number: int) -> list[int]:
         """Return the numbers of the parts of the expression; also the results of graphs within it."""
@@ -114,8 +116,8 @@ def expressions(model: onnx_ir.Model, book: Book, entering: Mapping[str, int] | 
     """
     if nodes_once_inlined(model, model.functions) > MOST_INLINED:
         return Expressions(
-            {value.name or "": book.number(("unread", len(book.keys))) for value in model.graph.outputs},
-            {value: {book.number(("unread", len(book.keys)))} for node in all_nodes(model) for value in node.outputs},
+            {value.name or "": book.unique() for value in model.graph.outputs},
+            {value: {book.unique()} for node in all_nodes(model) for value in node.outputs},
         )
     reader = _Reader(model, book)
     scope: dict[onnx_ir.Value, int] = {}
@@ -177,7 +179,7 @@ class _Reader:
             for index, value in enumerate(function.inputs):
                 number = inputs[index] if index < len(inputs) else None
                 inner[value] = self.book.number(("nothing",)) if number is None else number
-            return self.body(function, inner, function.opset_imports, {**defaults, **present}, depth)
+            return self.body(function, inner, function.opset_imports, {**defaults, **present}, depth)[: len(node.outputs)]
         if node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS and len(present) == len(node.attributes):
             tensor = constant_tensor(node.outputs[0]) or _tensor_of(present)
             if tensor is not None:
@@ -199,8 +201,8 @@ class _Reader:
         )
         written = _without_defaults(op, opset_of(imports, node.domain), written)
         training = op[1] == "Dropout" and len(inputs) > 2 and inputs[2] is not None
-        if (training or op[1] in _DRAWING) and "seed" not in present:
-            written = (*written, ("drawn by", (node,)))
+        if (training or traits_of(node.domain, op[1]).random) and "seed" not in present:
+            written = (*written, ("drawn", ("number", self.book.unique())))
         while inputs and inputs[-1] is None:
             inputs = inputs[:-1]
         return [self.book.operator(op, written, inputs, index, len(node.outputs)) for index in range(len(node.outputs))]

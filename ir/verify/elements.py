@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from castsmith.ir.ops import Answer, Moves, operators
+from castsmith.ir.ops import CASTS, Answer, Moves, operators
 from castsmith.ir.prove import EXACT, SOURCE, Normal, Operators, Program, constant, step
 from castsmith.numerics.cast import Array
 
@@ -24,7 +24,7 @@ _IN_PLACE = operators(
 )
 """Operators whose result holds each element of the first operand."""
 
-_FUNCTIONS = frozenset({"Cast", "CastLike", "BitCast", "Where", "Clip"})
+_FUNCTIONS = CASTS | {"BitCast", "Where", "Clip"}
 """Operators of one element besides `OPERATORS`."""
 
 
