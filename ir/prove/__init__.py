@@ -5,8 +5,9 @@
     normal   a book that normalizes expressions by functions of one element and by moves of elements
     tables   functions of one element, known for every element
 
-These four are the rules. The facts below them: how programs of operators run (`programs`), which elements they cannot
-distinguish (`classes`), constants made of constants (`constants`), and the element types of results (`types`).
+These four are the rules; `elements` reads expressions as functions that serve to find inputs. The facts below them: how
+programs of operators run (`programs`), which elements they cannot distinguish (`classes`), constants made of constants
+(`constants`), and the element types of results (`types`).
 
 Two outputs of one number are equal for all inputs; two numbers imply nothing. It covers the rewrites of this program:
 casts removed, moved and folded, encodings instead of casts, functions expanded. It shares only
@@ -20,27 +21,26 @@ from typing import TYPE_CHECKING
 from castsmith.lazy import door
 
 if TYPE_CHECKING:
+    from castsmith.ir.prove.elements import COMPARING, OPERATORS, Functions
     from castsmith.ir.prove.normal import Normal
-    from castsmith.ir.prove.programs import EXACT, FAILURES, SOURCE, Operators, Program, constant, run, step
+    from castsmith.ir.prove.programs import FAILURES, Program, run
     from castsmith.ir.prove.proof import Held, Proof, prove
     from castsmith.ir.prove.values import Book, Expressions, expressions
 
 __all__ = [
-    "EXACT",
+    "COMPARING",
     "FAILURES",
-    "SOURCE",
+    "OPERATORS",
     "Book",
     "Expressions",
+    "Functions",
     "Held",
     "Normal",
-    "Operators",
     "Program",
     "Proof",
-    "constant",
     "expressions",
     "prove",
     "run",
-    "step",
 ]
 
 if not TYPE_CHECKING:
@@ -48,7 +48,8 @@ if not TYPE_CHECKING:
         __name__,
         {
             "normal": ("Normal",),
-            "programs": ("EXACT", "FAILURES", "Operators", "Program", "SOURCE", "constant", "run", "step"),
+            "elements": ("COMPARING", "Functions", "OPERATORS"),
+            "programs": ("FAILURES", "Program", "run"),
             "proof": ("Held", "Proof", "prove"),
             "values": ("Book", "Expressions", "expressions"),
         },

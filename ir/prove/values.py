@@ -179,7 +179,9 @@ class _Reader:
             for index, value in enumerate(function.inputs):
                 number = inputs[index] if index < len(inputs) else None
                 inner[value] = self.book.number(("nothing",)) if number is None else number
-            return self.body(function, inner, function.opset_imports, {**defaults, **present}, depth)[: len(node.outputs)]
+            return self.body(function, inner, function.opset_imports, {**defaults, **present}, depth)[
+                : len(node.outputs)
+            ]
         if node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS and len(present) == len(node.attributes):
             tensor = constant_tensor(node.outputs[0]) or _tensor_of(present)
             if tensor is not None:

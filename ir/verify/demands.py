@@ -1,7 +1,7 @@
 """Elements that have to reach parts of two models which differ: those on which the parts give different results.
 
 The unproven outputs of both models are followed back in step, operand by operand, as long as the operators are the
-same. Where both are functions of one element (`castsmith.ir.verify.elements`), the elements that tell them apart
+same. Where both are functions of one element (`castsmith.ir.prove.elements`), the elements that tell them apart
 (`castsmith.ir.verify.witnesses`) are demanded: they are fed to the inputs, and a demand that no run meets leaves the
 verdict inconclusive.
 """
@@ -16,10 +16,9 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.evaluate import Coverage, dtype_of
-from castsmith.ir.prove import Expressions, Normal, Program, Proof
+from castsmith.ir.prove import Expressions, Functions, Normal, Program, Proof
 from castsmith.ir.records import Site
 from castsmith.ir.text import site_of
-from castsmith.ir.verify.elements import Functions
 from castsmith.ir.verify.witnesses import differing, witnesses
 from castsmith.numerics.cast import Array
 

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from onnx_ir import DataType
 
 from castsmith.ir.evaluate import bits_of, dtype_of
-from castsmith.ir.prove import FAILURES, Program, run
-from castsmith.ir.verify.elements import COMPARING, OPERATORS
+from castsmith.ir.prove import COMPARING, FAILURES, OPERATORS, Program, run
 from castsmith.numerics.cast import Array, cast, code_dtype
 from castsmith.numerics.critical import critical_values, every_value
 from castsmith.numerics.types import Kind, element_type

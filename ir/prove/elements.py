@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from castsmith.ir.ops import CASTS, Answer, Moves, operators
-from castsmith.ir.prove import EXACT, SOURCE, Normal, Operators, Program, constant, step
+from castsmith.ir.prove.normal import Normal
+from castsmith.ir.prove.programs import EXACT, SOURCE, Operators, Program, constant, step
 from castsmith.numerics.cast import Array
 
 _MOST_STEPS = 64
