@@ -270,9 +270,9 @@ PASSES = (
     Page(
         "place-casts",
         "rewrite",
-        "Casts move across operators that only move elements, to the position with the fewest bytes read and written.",
+        "Casts move across operators that only move elements, to where fewer are needed.",
         "A cast of every element commutes with a move of elements, bit for bit.",
-        "- a = Cast <to = float> (x); y = Transpose (a)\n+ a = Transpose (x); y = Cast <to = float> (a)",
+        "- a = Cast <to = float> (x); b = Transpose (a); y = Cast <to = float16> (b)\n+ y = Transpose (x)",
         "--explain lists the regions that were not changed.",
         ("bit-exact",),
         passes=("place-casts",),

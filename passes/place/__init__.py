@@ -1,7 +1,7 @@
 """Casts placed at least cost: a minimum cut over regions of operators that only move elements.
 
 Run `PlaceCasts`. `regions` finds the operators across which a cast may move, `problem` and `choices` state the cost,
-`solve` finds the minimum (`cut`, `eliminate`), and `apply` changes the graph. `flow` moves casts through control flow.
+`cut` finds the minimum, and `apply` changes the graph.
 """
 
 from __future__ import annotations

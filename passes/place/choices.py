@@ -71,17 +71,6 @@ class Plan:
     unit: float
 
 
-@dataclass(frozen=True)
-class Offer:
-    """The chains that a root can give under one choice of its own.
-
-    It has the chains that serve each demand, and the bytes per element of each set of casts that may be made.
-    """
-
-    wanted: tuple[frozenset[Chain], ...]
-    sets: tuple[tuple[frozenset[Chain], float], ...]
-
-
 def good_plans(casting: Casting, history: Chain, own: Choice | None, wishes: tuple[Wish, ...]) -> tuple[Plan, ...]:
     """Return the ways to serve all demands, except those that another beats in bytes and casts; empty if impossible."""
     key = history, own, wishes
@@ -90,33 +79,7 @@ def good_plans(casting: Casting, history: Chain, own: Choice | None, wishes: tup
     return cast("tuple[Plan, ...]", casting.plans[key])
 
 
-def offer(casting: Casting, history: Chain, own: Choice | None, wishes: tuple[Wish, ...]) -> Offer | None:
-    """Return all possible plans for the demands, each by itself; None if one of them cannot be served."""
-    value, given = chains(casting, history, own)
-    if value is None or given is None:
-        return None
-    parents = casting.reach(given)
-    wanted = tuple(_accepted(casting, value, wish, (given, *parents)) for wish in wishes)
-    useful = _useful(given, parents, wanted)
-    sets: list[tuple[frozenset[Chain], float]] = []
-    for count in range(len(useful) + 1):
-        for made in combinations(useful, count):
-            priced = _priced(casting, given, parents, made)
-            if priced is not None:
-                sets.append((frozenset((given, *made)), priced[1]))
-    return Offer(wanted, tuple(sets))
-
-
-def useful_count(casting: Casting, history: Chain, own: Choice | None, wishes: tuple[Wish, ...]) -> int:
-    """Return the number of chains that may be useful: `offer` enumerates all sets of them."""
-    value, given = chains(casting, history, own)
-    if value is None or given is None:
-        return 0
-    parents = casting.reach(given)
-    return len(_useful(given, parents, [_accepted(casting, value, wish, (given, *parents)) for wish in wishes]))
-
-
-def chains(casting: Casting, history: Chain, own: Choice | None) -> tuple[Chain | None, Chain | None]:
+def _chains(casting: Casting, history: Chain, own: Choice | None) -> tuple[Chain | None, Chain | None]:
     """Return the chain of the root's value before, and of the present result of its node."""
     if own is None or own.mode is Mode.KEEP:
         return history, history
@@ -127,7 +90,7 @@ def chains(casting: Casting, history: Chain, own: Choice | None) -> tuple[Chain 
 
 
 def _good(casting: Casting, history: Chain, own: Choice | None, wishes: tuple[Wish, ...]) -> tuple[Plan, ...]:
-    value, given = chains(casting, history, own)
+    value, given = _chains(casting, history, own)
     if value is None or given is None:
         return ()
     parents = casting.reach(given)

@@ -1,8 +1,7 @@
-"""Regions of two types as minimum s-t cuts.
+"""Regions of two types as minimum cuts.
 
-A node on the source's side moves the first type, one on the sink's side the second; a cut edge is a required cast,
-or the bytes that a node moves. A cast that serves several users is paid once: a vertex represents its result,
-and all users are connected to that vertex by edges that no minimum cut can cut.
+A node is a variable: yes if it moves the first type, no if the second. Two that differ cost a cast, and each the bytes
+that it moves. A cast that serves several users is paid once: its result is a variable too, tied to all of them.
 """
 
 from __future__ import annotations
@@ -12,17 +11,13 @@ from collections.abc import Iterator, Sequence
 from onnx_ir import DataType
 
 from castsmith.numerics.embedding import embeds
-from castsmith.passes.min_cut import source_side
+from castsmith.passes.min_cut import NO, YES, Costs, solve
 from castsmith.passes.place.chains import type_of
 from castsmith.passes.place.choices import Choice, Mode
 from castsmith.passes.place.problem import IMPOSSIBLE, Demand, MovingNode, Problem, Root
 
 Sides = Sequence[tuple[Choice | None, Choice | None]]
-"""For each move its choice on the source's side and on the sink's side; None if it has no choice there."""
-
-Vertex = tuple[str, int]
-_SOURCE: Vertex = ("source", 0)
-_SINK: Vertex = ("sink", 0)
+"""For each move its choice in the first type and in the second; None if it has no choice there."""
 
 
 def two_sides(problem: Problem) -> Sides | None:
@@ -46,15 +41,14 @@ def two_sides(problem: Problem) -> Sides | None:
 def minimum_cut(problem: Problem, sides: Sides) -> Sequence[Choice] | None:
     """Return the cheapest choice; None if a root cannot serve a user of its own type, which no cut expresses."""
     network = _Network(problem, sides)
-    for number, pair in enumerate(sides):
-        costs = [IMPOSSIBLE if choice is None else problem.cost_of_move(number, choice) for choice in pair]
-        network.add(("move", number), _SINK, costs[0])
-        network.add(_SOURCE, ("move", number), costs[1])
-    for number in range(len(problem.roots)):
-        if not network.add_root(number):
-            return None
-    below = network.source_side()
-    chosen = [pair[0] if ("move", number) in below else pair[1] for number, pair in enumerate(sides)]
+    for number, (first, second) in enumerate(sides):
+        variable = network.moves[number]
+        network.costs.pay(variable, NO, IMPOSSIBLE if first is None else problem.cost_of_move(number, first))
+        network.costs.pay(YES, variable, IMPOSSIBLE if second is None else problem.cost_of_move(number, second))
+    if not all(map(network.add_root, range(len(problem.roots)))):
+        return None
+    answers = solve(network.costs)
+    chosen = [pair[not answers[variable]] for pair, variable in zip(sides, network.moves, strict=True)]
     result = [choice for choice in chosen if choice is not None]
     return result if len(result) == len(chosen) and problem.cost(result) < IMPOSSIBLE else None
 
@@ -84,58 +78,50 @@ def _rounds(problem: Problem) -> bool:
 
 
 class _Network:
-    """The flow network of a region."""
+    """The variables of a region, and their costs."""
 
     def __init__(self, problem: Problem, sides: Sides) -> None:
         self.problem = problem
         self.sides = sides
-        self.capacities: dict[tuple[Vertex, Vertex], float] = {}
-
-    def add(self, tail: Vertex, head: Vertex, capacity: float) -> None:
-        """Pay `capacity` if the tail is on the source's side and the head on the sink's."""
-        if tail != head and capacity and (tail, head) != (_SINK, _SOURCE):
-            self.capacities[tail, head] = self.capacities.get((tail, head), 0) + capacity
+        self.costs = Costs()
+        self.moves = [self.costs.variable() for _ in sides]
 
     def add_root(self, number: int) -> bool:
         """Add the casts of one root; False if a user of the root's type cannot be served by the root itself."""
-        root = self.problem.roots[number]
-        made_first, made_second = ("first", number), ("second", number)
+        root, costs = self.problem.roots[number], self.costs
+        made_first, made_second = costs.variable(), costs.variable()
         for demand in root.demands:
-            for own, own_vertex in self._ends(root.move, type_of(root.history)):
-                for other, other_vertex in self._ends(demand.move, demand.value_type(root)):
+            for own, own_variable in self._ends(root.move, type_of(root.history)):
+                for other, other_variable in self._ends(demand.move, demand.value_type(root)):
                     cost = self.problem.cost_of_serving(number, own[1], demand, other[1])
                     if own[0] == other[0]:
-                        if cost and not self._forbid(own_vertex, other_vertex, own[0]):
+                        if cost and not self._forbid(own_variable, other_variable, own[0]):
                             return False
                     elif cost == IMPOSSIBLE:
-                        tail, head = (own_vertex, other_vertex) if own[0] == 0 else (other_vertex, own_vertex)
-                        self.add(tail, head, IMPOSSIBLE)
-                    elif own[0] == 0:
-                        self.capacities[own_vertex, made_second] = cost
-                        self.add(made_second, other_vertex, IMPOSSIBLE)
+                        yes, no = (other_variable, own_variable) if own[0] else (own_variable, other_variable)
+                        costs.pay(yes, no, IMPOSSIBLE)
+                    elif own[0]:
+                        costs.pays[made_first, own_variable] = cost
+                        costs.pay(other_variable, made_first, IMPOSSIBLE)
                     else:
-                        self.capacities[made_first, own_vertex] = cost
-                        self.add(other_vertex, made_first, IMPOSSIBLE)
+                        costs.pays[own_variable, made_second] = cost
+                        costs.pay(made_second, other_variable, IMPOSSIBLE)
         return True
 
-    def _ends(self, move: int | None, dtype: DataType) -> Iterator[tuple[tuple[int, Choice | None], Vertex]]:
-        """Return the possible sides of a root or a user, with its choice there, and its vertex."""
+    def _ends(self, move: int | None, dtype: DataType) -> Iterator[tuple[tuple[int, Choice | None], int]]:
+        """Return the possible types of a root or a user, the first as 0, with its choice there; and its variable."""
         if move is None:
             side = self.problem.casting.types().index(dtype)
-            yield (side, None), (_SOURCE, _SINK)[side]
+            yield (side, None), (YES, NO)[side]
             return
         for side, choice in enumerate(self.sides[move]):
             if choice is not None:
-                yield (side, choice), ("move", move)
+                yield (side, choice), self.moves[move]
 
-    def _forbid(self, own: Vertex, other: Vertex, side: int) -> bool:
-        """Keep two vertices from being both on one side, if a cut can express it: if one of them is fixed."""
+    def _forbid(self, own: int, other: int, side: int) -> bool:
+        """Keep two variables from both having one type, if a cut can express it: if one of them is fixed."""
         for fixed, free in ((own, other), (other, own)):
-            if fixed in (_SOURCE, _SINK):
-                tail, head = (free, _SINK) if side == 0 else (_SOURCE, free)
-                self.add(tail, head, IMPOSSIBLE)
+            if fixed in (NO, YES):
+                self.costs.fix(free, yes=side == 1)
                 return True
         return False
-
-    def source_side(self) -> set[Vertex]:
-        return source_side(self.capacities, _SOURCE, _SINK)

@@ -11,7 +11,7 @@ so a choice is valid if every input can be made, by at most two casts, from the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import onnx_ir
@@ -29,11 +29,7 @@ LAUNCH_BYTES = 16384
 of an x86 server.
 """
 
-_PROHIBITIVE = 1 << 40
-"""A launch that outweighs any number of bytes: the fewest casts, and of those the fewest bytes."""
-
 # Among choices of equal time, the one with fewer casts is preferred, then the one with fewer changes.
-
 _TIME, _CAST, _CHANGE = 1 << 24, 1 << 12, 1
 
 
@@ -100,7 +96,6 @@ class Problem:
     casting: Casting
     bytes_before: float = 0
     casts_before: int = 0
-    launch: int = LAUNCH_BYTES
     _plans: dict[int, dict[tuple[Choice | None, ...], Plan | None]] = field(default_factory=dict)  # pyright: ignore[reportUnknownVariableType]
 
     @cached_property
@@ -111,11 +106,11 @@ class Problem:
     @property
     def before(self) -> float:
         """Return the present cost of the region."""
-        return _TIME * (self.bytes_before + self.launch * self.casts_before) + _CAST * self.casts_before
+        return _TIME * (self.bytes_before + LAUNCH_BYTES * self.casts_before) + _CAST * self.casts_before
 
-    def of_fewest_casts(self) -> Problem:
-        """Return the same region with a cost in which casts count first, and bytes only between equals."""
-        return replace(self, launch=_PROHIBITIVE, _plans={})
+    def saves(self, chosen: Sequence[Choice]) -> bool:
+        """True if the choice needs fewer casts than the region has, and less time."""
+        return self.bytes_and_casts(chosen)[1] < self.casts_before and self.cost(chosen) < self.before
 
     def cost(self, chosen: Sequence[Choice]) -> float:
         """Return the time of the moves and the casts of the region; IMPOSSIBLE for an invalid choice."""
@@ -139,7 +134,7 @@ class Problem:
     def price_of_casts(self, number: int, unit: float, casts: int) -> float:
         """Return the cost of casts of a root that read and write `unit` bytes per element."""
         root = self.roots[number]
-        return root.price * (_TIME * (unit * root.elements + self.launch * casts) + _CAST * casts)
+        return root.price * (_TIME * (unit * root.elements + LAUNCH_BYTES * casts) + _CAST * casts)
 
     def bytes_and_casts(self, chosen: Sequence[Choice]) -> tuple[float, int]:
         """Return the bytes that moves and casts read and write, and the number of casts of non-constant values."""

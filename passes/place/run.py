@@ -1,17 +1,18 @@
-"""place-casts: Move casts among moves of elements to where the fewest bytes are read and written.
+"""place-casts: Move casts among moves of elements to where fewer casts are needed.
 
 Exact: an operator that only moves elements (Reshape, Transpose, Slice, Concat, Where's branches ...) commutes with a
-cast of every element. In each region of such operators every node is given the type in which it moves, and casts are
-inserted between types, at the least cost: a minimum cut for two types, a search for more. Every value that
-leaves the region has gone through the same value-changing casts as before. Skipped: a cast that the
-standard leaves open for some value, operators without a kernel for the type, regions whose casts have different
-settings.
+cast of every element. In each region of such operators and two types every node is given the type in which it moves,
+and casts are inserted between types, at the least cost: a minimum cut. Every value that leaves the region has gone
+through the same value-changing casts as before. A region is changed only if that saves casts and time. Skipped: a cast
+that the standard leaves open for some value, operators without a kernel for the type, regions of three types or more,
+and regions whose casts have different settings.
 
     a = Cast <to = float> (x)  # (float16[N]) -> float[N]
-    y = Transpose (a)
+    b = Cast <to = float> (y)  # (float16[N]) -> float[N]
+    z = Concat <axis = 0> (a, b)
 becomes
-    a = Transpose (x)
-    y = Cast <to = float> (a)
+    a = Concat <axis = 0> (x, y)
+    z = Cast <to = float> (a)
 """
 
 from __future__ import annotations
@@ -31,18 +32,17 @@ from castsmith.ir.targets import Target
 from castsmith.ir.text import node_items, site_of
 from castsmith.ir.walks import subgraphs_of
 from castsmith.numerics.promotion import PromotionRules
+from castsmith.passes.place.apply import apply, needs_identity
 from castsmith.passes.place.chains import Casting, Castings
 from castsmith.passes.place.choices import Choice
+from castsmith.passes.place.cut import minimum_cut, two_sides
 from castsmith.passes.place.problem import IMPOSSIBLE, LAUNCH_BYTES, Problem
 from castsmith.passes.place.regions import Region, find_regions, pose
-from castsmith.passes.place.sizes import FLOW, Sizes, parse_sizes
+from castsmith.passes.place.sizes import Sizes, parse_sizes
 from castsmith.passes.shapes import Shapes, ranges_of
 
 NAME = "place-casts"
 RULE = "place-casts"
-
-_ROUNDS = 8
-"""Largest number of rounds: a cast moved out of a branch may move on, and release the next; each round saves casts."""
 
 
 @dataclass(frozen=True)
@@ -79,17 +79,9 @@ class PlaceCasts(SessionPass):
             self.target,
         )
         several, records = called_with_several_types(inference), Records()
-        graphs = [graph for graph in _inside_out(session) if graph not in several]
-        with_flow = bool(session.nodes_of(FLOW))
-        for _ in range(_ROUNDS):
-            flows, found = False, Records()
-            for graph in graphs:
-                flows |= with_flow and work.cross(graph, found)
-                work.place_regions(graph, found)
-            records.rewrites += found.rewrites
-            records.refusals = found.refusals
-            if not (flows and found.rewrites):
-                break
+        for graph in _inside_out(session):
+            if graph not in several:
+                work.place_regions(graph, records)
         return RewriteResult(model, bool(records.rewrites), records)
 
 
@@ -105,19 +97,6 @@ class _Work:
     through_order: bool
     target: Target | None
     castings: Castings = field(default_factory=dict[tuple[tuple[CastNode, ...], int], Casting])
-
-    def cross(self, graph: onnx_ir.Graph, records: Records) -> bool:
-        """Move casts across the control flow of the graph; return True if it has any."""
-        nodes = [node for node in graph if node.op_type in FLOW]
-        if not nodes:
-            return False
-        from castsmith.passes.place.flow import cross
-
-        for node in nodes:
-            records.rewrites += cross(
-                node, self.inference, self.imports[graph], self.sizes.shapes.held, self.namer, self.target
-            )
-        return True
 
     def place_regions(self, graph: onnx_ir.Graph, records: Records) -> None:
         """Solve each region of the graph."""
@@ -152,18 +131,12 @@ def _inside_out(session: Session) -> Iterator[onnx_ir.Graph]:
 
 def place(region: Region, problem: Problem, inference: Inference, namer: Namer) -> Rewrite | str | None:
     """Improve one region; return the reason if it is refused, None if it cannot be improved."""
-    from castsmith.passes.place.apply import apply, needs_identity
-    from castsmith.passes.place.solve import solve
-
     if problem.cost(problem.kept) == IMPOSSIBLE:
         return "chain of more than two value-changing casts; skipped"
-    chosen, proven = solve(problem)
-    if problem.bytes_and_casts(chosen)[1] > problem.casts_before:
-        # A model is not given more casts than it has, whatever that saves.
-        chosen, proven = solve(problem.of_fewest_casts())[0], False
-    best, casts = problem.bytes_and_casts(chosen)
-    if problem.cost(chosen) >= problem.before or casts > problem.casts_before:
+    chosen = solve(problem)
+    if chosen is None:
         return None
+    moved, casts = problem.bytes_and_casts(chosen)
     plans = [plan for number in range(len(problem.roots)) if (plan := problem.plan(number, chosen)) is not None]
     if needs_identity(problem, plans):
         return "a graph output would need an Identity to keep its name"
@@ -171,10 +144,16 @@ def place(region: Region, problem: Problem, inference: Inference, namer: Namer) 
     before = node_items(region.nodes, inference.types)
     after = apply(region, problem, chosen, plans, namer, inference.types)
     _retype(problem, chosen, inference)
-    claim = "the least possible time" if proven else "the least time found"
-    counts = f"casts: {casts} instead of {problem.casts_before}, bytes moved: {best:.0f} instead of {cost:.0f}"
-    reason = f"{counts}; {claim} at these sizes (a launch counts as {LAUNCH_BYTES} bytes)"
-    return Rewrite(NAME, RULE, site, before, after, reason, saved_bytes=int(cost - best))
+    counts = f"casts: {casts} instead of {problem.casts_before}, bytes moved: {moved:.0f} instead of {cost:.0f}"
+    reason = f"{counts}; the least possible time at these sizes (a launch counts as {LAUNCH_BYTES} bytes)"
+    return Rewrite(NAME, RULE, site, before, after, reason, saved_bytes=int(cost - moved))
+
+
+def solve(problem: Problem) -> Sequence[Choice] | None:
+    """Return the choice of least time, if it saves both casts and time."""
+    sides = two_sides(problem)
+    chosen = None if sides is None else minimum_cut(problem, sides)
+    return chosen if chosen is not None and problem.saves(chosen) else None
 
 
 def _retype(problem: Problem, chosen: Sequence[Choice], inference: Inference) -> None:

@@ -1,9 +1,4 @@
-"""Numbers of elements of values, as far as shapes are known.
-
-It also defines the joints of control flow: outputs of If, states of Loop and Scan, and their stacked outputs. Values
-enter a joint (from the ends of branches and bodies, and as initial states) and are used (inside the body, and outside).
-All of them have one type.
-"""
+"""Numbers of elements of values, as far as shapes are known."""
 
 from __future__ import annotations
 
@@ -13,70 +8,8 @@ from math import prod
 
 import onnx_ir
 
-from castsmith.ir.ops import (
-    DEFAULT_DOMAINS,
-    FLOW,
-    opset_of,
-)
+from castsmith.ir.ops import DEFAULT_DOMAINS
 from castsmith.passes.shapes import Dims, Poly, Shapes, Symbol
-
-
-@dataclass(frozen=True)
-class Source:
-    """The place of a joined value: output `index` of a subgraph, or input `index` of the node."""
-
-    place: onnx_ir.Graph | onnx_ir.Node
-    index: int
-
-    @property
-    def value(self) -> onnx_ir.Value | None:
-        if isinstance(self.place, onnx_ir.Graph):
-            return self.place.outputs[self.index]
-        return self.place.inputs[self.index]
-
-    def give(self, value: onnx_ir.Value) -> None:
-        """Join another value."""
-        if isinstance(self.place, onnx_ir.Graph):
-            self.place.outputs[self.index] = value
-        else:
-            self.place.replace_input_with(self.index, value)
-
-
-@dataclass(frozen=True)
-class Joint:
-    """One place where values are joined. `inside`: the input of the body for a state; `body`: its graph."""
-
-    node: onnx_ir.Node
-    sources: tuple[Source, ...]
-    outside: onnx_ir.Value
-    inside: onnx_ir.Value | None = None
-    body: onnx_ir.Graph | None = None
-    stacked: bool = False
-
-
-def joints(node: onnx_ir.Node, imports: Mapping[str, int]) -> Iterator[Joint]:
-    """Return the joints of a node; empty for nodes other than If, Loop and Scan."""
-    if node.domain not in DEFAULT_DOMAINS:
-        return
-    if node.op_type == "If":
-        branches = [node.attributes[name].as_graph() for name in ("then_branch", "else_branch")]
-        for index, output in enumerate(node.outputs):
-            yield Joint(node, tuple(Source(branch, index) for branch in branches), output)
-    elif node.op_type == "Loop":
-        yield from _turns(node, range(2, len(node.inputs)), first_inside=2, first_end=1)
-    elif node.op_type == "Scan" and (opset_of(imports, "") or 1) > 8:
-        states = len(node.inputs) - node.attributes["num_scan_inputs"].as_int()
-        yield from _turns(node, range(states), first_inside=0, first_end=0)
-
-
-def _turns(node: onnx_ir.Node, states: range, *, first_inside: int, first_end: int) -> Iterator[Joint]:
-    body = node.attributes["body"].as_graph()
-    for number, index in enumerate(states):
-        sources = Source(node, index), Source(body, first_end + number)
-        yield Joint(node, sources, node.outputs[number], body.inputs[first_inside + number], body)
-    for number in range(len(states), len(node.outputs)):
-        yield Joint(node, (Source(body, first_end + number),), node.outputs[number], body=body, stacked=True)
-
 
 _MOST = 1 << 40
 """Largest number of elements of an array; larger sizes count as this one."""
@@ -97,11 +30,6 @@ class Sizes:
     _before_casts: dict[onnx_ir.Value, onnx_ir.Value] = field(default_factory=dict[onnx_ir.Value, onnx_ir.Value])
     """For results of casts that were looked at, the value at the beginning of the chain, which has their shape."""
 
-    _coming_in: dict[onnx_ir.Node, dict[onnx_ir.Value, Source]] = field(
-        default_factory=dict[onnx_ir.Node, dict[onnx_ir.Value, Source]]
-    )
-    """For nodes of control flow the first source of each output."""
-
     def of(self, value: onnx_ir.Value) -> int:
         """Return the number of elements. The sizes of moved values are known after `note_move` of their node."""
         if value in self._noted:
@@ -117,8 +45,7 @@ class Sizes:
     def note_move(self, operands: Sequence[onnx_ir.Value], outputs: Sequence[onnx_ir.Value]) -> None:
         """Guess the sizes of outputs whose shape is partly unknown; called in the order of the graph.
 
-        A symbol without a name carries no information: `?` elements out of 2 must not count as more than those 2, or a
-        cast would be moved back and forth across a Reshape.
+        A symbol without a name carries no information: `?` elements out of 2 must not count as more than those 2.
         """
         for output in outputs:
             shape = self._shape(output)
@@ -137,19 +64,7 @@ class Sizes:
             passed.append(value)
             value = source
         self._before_casts.update(dict.fromkeys(passed, value))
-        shape = self.shapes.shape(value)
-        return self._shape_that_comes_in(value) if shape is None else shape
-
-    def _shape_that_comes_in(self, value: onnx_ir.Value) -> Dims | None:
-        """Return the shape of the first value that an output of control flow can be: a guess."""
-        node = value.producer()
-        if node is None or node.op_type not in FLOW:
-            return None
-        if node not in self._coming_in:
-            found = joints(node, self.shapes.model.opset_imports)
-            self._coming_in[node] = {each.outside: each.sources[0] for each in found if not each.stacked}
-        source = self._coming_in[node].get(value)
-        return None if source is None or source.value is None else self._shape(source.value)
+        return self.shapes.shape(value)
 
 
 def _known(shape: Dims) -> Iterator[int | Poly]:

@@ -10,7 +10,6 @@ Run `ConvertPrecision(to=...)`, the pass in `run`.
     facts          what values hold of constants
     problem        the choice for the whole model
     gains          the worth of converting a node, and the cost of casts
-    cut            the choice with the fewest bytes of casts
     apply          the changed graph
 """
 

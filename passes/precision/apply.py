@@ -20,9 +20,8 @@ from castsmith.ir.text import constant_item, node_item, node_items, site_of, val
 from castsmith.numerics.errors import present
 from castsmith.numerics.types import type_name
 from castsmith.passes.precision.constants import Fate, limits, rounded
-from castsmith.passes.precision.cut import KEPT
 from castsmith.passes.precision.operators import stash_attribute
-from castsmith.passes.precision.ports import ANYTHING, Scope, Use
+from castsmith.passes.precision.ports import ANYTHING, KEPT, Scope, Use
 from castsmith.passes.precision.problem import Problem
 
 _FIRST_NUMBERED_CAST = 6

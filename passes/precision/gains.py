@@ -10,8 +10,7 @@ from onnx_ir import DataType
 
 from castsmith.ir.ops import Moves, traits_of
 from castsmith.passes.place import LAUNCH_BYTES, Sizes
-from castsmith.passes.precision.cut import CONVERTED, KEPT
-from castsmith.passes.precision.ports import ANYTHING, Aim, Ports, Use
+from castsmith.passes.precision.ports import ANYTHING, CONVERTED, KEPT, Aim, Ports, Use
 from castsmith.passes.precision.problem import Problem
 
 _AT_EDGE = 1.0

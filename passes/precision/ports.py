@@ -29,6 +29,10 @@ from castsmith.ir.ops import (
 from castsmith.ir.targets import Target
 from castsmith.ir.walks import graphs_in
 from castsmith.numerics.types import type_name
+from castsmith.passes.min_cut import NO, YES
+
+KEPT, CONVERTED = NO, YES
+"""The sides of a node that stays in its types, and of one that gets the precision."""
 
 Scope = onnx_ir.Graph | onnx_ir.Function
 ANYTHING = -1

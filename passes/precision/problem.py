@@ -30,13 +30,13 @@ from castsmith.ir.walks import all_nodes, graph_of, graphs_in, nodes_of, subgrap
 from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import present
 from castsmith.numerics.types import type_name
+from castsmith.passes.min_cut import Costs
 from castsmith.passes.place import Sizes
 from castsmith.passes.precision.constants import Carried, Fates, unfit
-from castsmith.passes.precision.cut import CONVERTED, KEPT, Costs
 from castsmith.passes.precision.facts import Facts
 from castsmith.passes.precision.operators import Place
 from castsmith.passes.precision.patterns import Wishes
-from castsmith.passes.precision.ports import ANYTHING, Aim, Ports, Scope, Use, ports_of
+from castsmith.passes.precision.ports import ANYTHING, CONVERTED, KEPT, Aim, Ports, Scope, Use, ports_of
 from castsmith.passes.precision.sensitivity import Sensitivity, is_negligible
 
 _WISH = 1e12
@@ -132,7 +132,7 @@ class Problem:
         why = unfit(value.name or "", fate, self.aim.to)
         if why:
             self.facts.carried[value] = Carried(unfit=why)
-            self.costs.fix(self.made[value], converted=False)
+            self.costs.fix(self.made[value], yes=False)
 
     def scope(self, scope: Scope) -> None:
         """Add the nodes of a graph or a function, in order."""
@@ -146,7 +146,7 @@ class Problem:
         """Add a use of the value."""
         if value is not None and wants > CONVERTED and self.facts.source(value) is None:
             # It may be of any type, so that its user cannot change.
-            self.costs.fix(wants, converted=False)
+            self.costs.fix(wants, yes=False)
         if value is None or not self.facts.concerns(value):
             return
         self.uses[value].append(Use(value, place, index, wants))
@@ -206,7 +206,7 @@ class Problem:
             return
         if asked_to_lower:
             self.reasons[node] = asked_to_lower
-            self.costs.fix(variable, converted=True)
+            self.costs.fix(variable, yes=True)
             return
         why = self._exceeding(node, ports)
         if not why and self.aim.to in _SHORT:
@@ -218,7 +218,7 @@ class Problem:
 
     def _keep(self, node: onnx_ir.Node, variable: int, ports: Ports, imports: Mapping[str, int], why: str) -> None:
         self.reasons[node] = why
-        self.costs.fix(variable, converted=False)
+        self.costs.fix(variable, yes=False)
         self.sensitivity.keep(node, ports, self._place(imports))
 
     def _place(self, imports: Mapping[str, int]) -> Place:
@@ -289,7 +289,7 @@ class Problem:
         ports = self._called[identifier]
         if self._is_kept(node):
             for variable in ports:
-                self.costs.fix(variable, converted=False)
+                self.costs.fix(variable, yes=False)
         for index, value in enumerate(node.inputs):
             self.use(value, node, index, ports[index])
         for value, variable, inner in zip(node.outputs, ports[len(function.inputs) :], function.outputs, strict=False):
@@ -316,7 +316,7 @@ class Problem:
         why = next((each.unfit for each in found if each.unfit), "")
         masks = tuple(dict.fromkeys(mask for each in found for mask in each.masks))
         if why:
-            self.costs.fix(variable, converted=False)
+            self.costs.fix(variable, yes=False)
         if why or masks:
             self.facts.carried.update((value, Carried(why, masks)) for value in results if self.facts.concerns(value))
 

@@ -35,10 +35,10 @@ from castsmith.ir.walks import all_nodes, all_values, holders, imports_by_scope
 from castsmith.numerics.errors import CastsmithError, OptionError, did_you_mean
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.numerics.types import TypeLike, parse_type, type_name
+from castsmith.passes.min_cut import solve
 from castsmith.passes.place import Sizes
 from castsmith.passes.precision.apply import Change, apply, regions
 from castsmith.passes.precision.constants import Fates, exceeding_text
-from castsmith.passes.precision.cut import solve
 from castsmith.passes.precision.gains import price
 from castsmith.passes.precision.patterns import Asked, Pattern, Wishes, parse_patterns, require_matches
 from castsmith.passes.precision.ports import Aim

@@ -1,0 +1,1 @@
+"""Long random runs, by hand or at night; the tests draw a small sample of the same cases."""

@@ -1,9 +1,6 @@
-"""The choice of sides beside all choices, and the worth of nodes and casts in bytes."""
+"""The worth of nodes and casts in bytes."""
 
 from __future__ import annotations
-
-from itertools import product
-from random import Random
 
 import onnx.parser
 import onnx_ir
@@ -13,76 +10,9 @@ from castsmith.ir.inference import infer_element_types
 from castsmith.ir.walks import holders, imports_by_scope
 from castsmith.numerics.promotion import PromotionRules
 from castsmith.passes.place import LAUNCH_BYTES, Sizes
-from castsmith.passes.precision.cut import CONVERTED, INFINITE, KEPT, Costs, solve
 from castsmith.passes.precision.gains import Gains
 from castsmith.passes.precision.ports import Aim, ports_of
 from castsmith.passes.shapes import Shapes
-
-
-def cost_of(costs: Costs, sides: tuple[bool, ...]) -> float:
-    return sum(cost for (a, b), cost in costs.pays.items() if sides[a] and not sides[b])
-
-
-def random_costs(draw: Random) -> Costs:
-    costs = Costs()
-    made = [KEPT, CONVERTED, *(costs.variable() for _ in range(draw.randint(1, 7)))]
-    for _ in range(draw.randint(1, 14)):
-        a, b = draw.choice(made), draw.choice(made)
-        if draw.random() < 0.1:
-            costs.join(a, b)
-        elif draw.random() < 0.1:
-            costs.fix(a, converted=draw.random() < 0.5)
-        else:
-            costs.pay(a, b, draw.choice([1, 2, 2, 3, 0.5, 7]))
-    return costs
-
-
-def test_the_chosen_sides_cost_least() -> None:
-    finite = mixed = 0
-    for seed in range(400):
-        costs = random_costs(Random(seed))
-        chosen = tuple(solve(costs))
-        assert chosen[:2] == (False, True)
-        choices = [(False, True, *rest) for rest in product((False, True), repeat=costs.count - 2)]
-        least = min(cost_of(costs, each) for each in choices)
-        assert cost_of(costs, chosen) == least, seed
-        finite += least < INFINITE
-        mixed += 0 < least < INFINITE and len({*chosen[2:]}) == 2
-    assert finite > 200
-    assert mixed > 40
-
-
-def test_costs_that_are_paid() -> None:
-    costs = Costs()
-    a, b = costs.variable(), costs.variable()
-    assert (a, b, costs.count) == (2, 3, 4)
-    costs.pay(a, b, 2)
-    costs.pay(a, b, 3)
-    costs.pay(a, a, 5)
-    costs.pay(b, a, 0)
-    costs.pay(KEPT, CONVERTED, 5)
-    assert costs.pays == {(a, b): 5.0}
-    costs.fix(a, converted=True)
-    costs.fix(b, converted=False)
-    assert costs.pays == {(a, b): 5.0, (CONVERTED, a): INFINITE, (b, KEPT): INFINITE}
-    assert solve(costs) == [False, True, True, False]
-    costs.fix(a, converted=False)  # fixed to both sides
-    assert solve(costs) == [False, True, False, False]
-    joined = Costs()  # all of them are fixed to both sides
-    first, between, last = (joined.variable() for _ in range(3))
-    joined.fix(last, converted=False)
-    joined.join(between, last)
-    joined.join(first, between)
-    joined.fix(first, converted=True)
-    assert solve(joined) == [False, True, False, False, False]
-    alone = Costs()
-    one = alone.variable()
-    assert solve(alone) == [False, True, False]
-    alone.pay(CONVERTED, one, 1)
-    assert solve(alone) == [False, True, True]
-    alone.pay(one, KEPT, 1)
-    assert solve(alone) == [False, True, False]
-
 
 NODES: list[tuple[str, float, float]] = [
     # nodes, bytes that a conversion saves, bytes of casts of all operands and results
