@@ -13,6 +13,7 @@
     widen         `WidenFloats`: 16-bit floats and double computed in float
     narrow        `NarrowTypes`: int64 as int32, double as float
     opset         `LegalizeVersion`: another opset or IR version
+    casts         `LowerCasts`: casts that a target computes otherwise
     qonnx         `LowerTrunc`, `LowerQuant`
     custom        `LowerCustom`: your own operators, by functions of your own
     quantized     operators of ONNX Runtime and TensorRT for quantized formats as standard ones, and `UseVendor`
@@ -27,6 +28,7 @@ from castsmith.lazy import door
 if TYPE_CHECKING:
     from castsmith.ir.rewriting import Replacement
     from castsmith.ir.targets import Target, TargetError, load_target, target_names
+    from castsmith.lowering.casts import LowerCasts
     from castsmith.lowering.custom import LowerCustom, Lowering, NodeBuilder
     from castsmith.lowering.float8 import LowerFloat8
     from castsmith.lowering.narrow import NarrowTypes
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LegalizeVersion",
+    "LowerCasts",
     "LowerCustom",
     "LowerFloat8",
     "LowerQuant",
@@ -60,6 +63,7 @@ if not TYPE_CHECKING:
         {
             "castsmith.ir.rewriting": ("Replacement",),
             "castsmith.ir.targets": ("Target", "TargetError", "load_target", "target_names"),
+            "castsmith.lowering.casts": ("LowerCasts",),
             "castsmith.lowering.custom": ("LowerCustom", "Lowering", "NodeBuilder"),
             "castsmith.lowering.float8": ("LowerFloat8",),
             "castsmith.lowering.narrow": ("NarrowTypes",),

@@ -30,6 +30,7 @@ PASSES: dict[str, str] = {
     "narrow-types": "castsmith.lowering.narrow:NarrowTypes",
     "lower-trunc": "castsmith.lowering.qonnx:LowerTrunc",
     "lower-quant": "castsmith.lowering.qonnx:LowerQuant",
+    "lower-casts": "castsmith.lowering.casts:LowerCasts",
     "lower-float8": "castsmith.lowering.float8:LowerFloat8",
     "widen-floats": "castsmith.lowering.widen:WidenFloats",
     "legalize-version": "castsmith.lowering.opset:LegalizeVersion",

@@ -260,7 +260,8 @@ FINDINGS = (
         "target-miscomputes-cast",
         "finding",
         "The target computes a cast differently from the standard.",
-        "The wrong results were measured; the target's file has the evidence (castsmith targets show T).",
+        "The wrong results were measured; the target's file has the evidence (castsmith targets show T). A note is"
+        " about how the target holds a type, such as int64 in 32 bits or float16 in float: that stays as it is.",
         "q = Cast <to = float8e4m3fn, saturate = 0> (x) gives 448 where the standard says NaN",
         "Run optimize --target, which replaces the cast by exact operators.",
         ("automatic",),
@@ -269,8 +270,8 @@ FINDINGS = (
     Page(
         "target-unknown",
         "finding",
-        "The target's file lacks a required fact.",
-        "Nothing is changed on a guess.",
+        "The target's file does not state a fact about what the target supports.",
+        "Nothing is changed on a guess, and nothing is reported about what is not known.",
         "the newest opset of a target is unknown",
         "Add the fact to your own copy of the file: castsmith targets show T --json prints the format.",
         ("manual",),

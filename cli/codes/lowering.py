@@ -53,6 +53,27 @@ LOWERING = (
         passes=("use-vendor",),
     ),
     Page(
+        "wrap-before-cast",
+        "rewrite",
+        "The low bits of an integer are taken before a cast to a narrower type, which the target holds in a wider one.",
+        "The target neither wraps nor clips: OpenVINO holds int16 in int32, so 70000 stays 70000.",
+        "- y = Cast <to = uint16> (x)\n+ n = Cast <to = int32> (x)\n+ low = BitwiseAnd (n, 65535)\n"
+        "+ y = Cast <to = uint16> (low)",
+        "If refused, raise the opset to 18, which has BitwiseAnd.",
+        ("bit-exact",),
+        passes=("lower-casts",),
+    ),
+    Page(
+        "compare-with-zero",
+        "rewrite",
+        "A cast to bool becomes a comparison with 0.",
+        "The target casts some numbers, or NaN, to False.",
+        "- y = Cast <to = bool> (x)\n+ zero = Equal (x, 0)\n+ y = Not (zero)",
+        "If refused, raise the opset to 11, which compares floats.",
+        ("bit-exact",),
+        passes=("lower-casts",),
+    ),
+    Page(
         "lower-trunc",
         "rewrite",
         "A QONNX Trunc becomes operators of ONNX. Refused without constant parameters, or before Round exists.",

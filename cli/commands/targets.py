@@ -83,6 +83,9 @@ def _facts(target: Target) -> Iterator[str]:
     yield f"  lacks: {unknown or ', '.join(_names(target.lacks)) or 'nothing'}"
     if "kernels" in target.unknown:
         yield "  operators by type: unknown"
+    if target.held:
+        held = (f"{_names([dtype])[0]} in {_names([holder])[0]}" for dtype, holder in target.held.items())
+        yield f"  holds: {', '.join(held)}"
     if target.casts is not None:
         yield f"  casts that it does not load: {', '.join(_refused(target)) or 'none'}"
     since = [f"{name} (opset {opset})" for name, opset in target.operators_on_float8.items()]
@@ -138,6 +141,7 @@ def _as_data(target: Target) -> dict[str, Any]:
         "lacks": _names(target.lacks),
         "unknown": list(target.unknown),
         "casts": None if target.casts is None else {_names([k])[0]: _names(v) for k, v in target.casts.items()},
+        "held": {_names([dtype])[0]: _names([holder])[0] for dtype, holder in target.held.items()},
         "operators_on_float8": dict(target.operators_on_float8),
         "wrong_casts": [
             {

@@ -29,7 +29,7 @@ def takes_operator(op_type: str, dtype: DataType, opset: int, target: Target | N
     asked = target or _default()
     if dtype in asked.lacks:
         return False
-    if "kernels" in asked.unknown:
+    if "kernels" in asked.unknown and dtype not in asked.kernels:
         return dtype not in CODED_TYPES and takes_operator(op_type, dtype, opset, None)
     unasked = asked.probed and op_type not in asked.probed
     return not unasked and asked.has_kernel(op_type, dtype, opset)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from typing import Any, cast
 
 import numpy as np
@@ -53,7 +54,7 @@ def probe(name: str) -> dict[str, Any]:
         raise TargetError(
             f"probing needs an onnx that has opset {NEWEST_OPSET}; the installed one is {onnx.__version__}."
         )
-    version, engine = _RUNTIMES[name]()
+    version, release, engine = _RUNTIMES[name]()
     newest_ir = max(ir for ir in range(4, _NEWEST_IR + 1) if _loads(engine, _binary(_simple(_SETTLED, ir))))
     newest = max(n for n in range(_SETTLED, NEWEST_OPSET + 1) if _loads(engine, _binary(_simple(n, newest_ir))))
     asked = {dtype: _asked(dtype, newest, newest_ir, engine) for dtype in ELEMENT_TYPES}
@@ -65,11 +66,9 @@ def probe(name: str) -> dict[str, Any]:
     dropped = {dtype: {op: span[1] for op, span in each.items() if span[1:]} for dtype, each in spans.items()}
     types = [dtype for dtype, row in rows.items() if "Cast" in row or "Identity" in row]
     shipped = json.loads((TARGETS_FOLDER / f"{name}.json").read_text(encoding="utf-8"))
-    measured = {
+    measured: dict[str, Any] = {
         "name": name,
         "description": version,
-        "evidence": f"each operator of `probed` loaded and run with each type, at each opset where it changed,"
-        f" of {version}",
         "newest_opset": newest,
         "newest_ir_version": newest_ir,
         "types": [type_name(dtype) for dtype in types],
@@ -77,7 +76,10 @@ def probe(name: str) -> dict[str, Any]:
         "kernels": list(grouped({dtype: rows[dtype] for dtype in types})),
         "dropped": list(grouped({dtype: row for dtype, row in dropped.items() if row})),
     }
-    return {**measured, **{key: value for key, value in shipped.items() if key not in measured}}
+    if any(measured[key] != shipped.get(key) for key in ("types", "probed", "kernels", "dropped")):
+        how = f"{datetime.now(UTC).date()}: each operator of `probed` loaded and run with each type, of {version}"
+        measured |= {"release": release, "evidence": {**shipped["evidence"], "types": how, "kernels": how}}
+    return {**shipped, **measured}
 
 
 def target_text(data: dict[str, Any]) -> str:
@@ -184,14 +186,14 @@ def _ones(model: bytes) -> dict[str, np.ndarray[Any, Any]] | None:
     }
 
 
-def _onnxruntime() -> tuple[str, str]:
-    runtime = _installed("onnxruntime")
-    return f"ONNX Runtime {runtime.__version__}, CPU execution provider", "onnxruntime optimized"
+def _onnxruntime() -> tuple[str, str, str]:
+    release = _installed("onnxruntime").__version__
+    return f"ONNX Runtime {release}, CPU execution provider", release, "onnxruntime optimized"
 
 
-def _openvino() -> tuple[str, str]:
-    runtime = _installed("openvino")
-    return f"OpenVINO {runtime.__version__.split('-')[0]}, CPU plugin and ONNX front end", "openvino whole"
+def _openvino() -> tuple[str, str, str]:
+    release = _installed("openvino").__version__.split("-")[0]
+    return f"OpenVINO {release}, CPU plugin and ONNX front end", release, "openvino whole"
 
 
 def _installed(module: str) -> Any:
@@ -201,8 +203,8 @@ def _installed(module: str) -> Any:
         raise TargetError(f"{module} is not installed, so it cannot be probed.") from None
 
 
-_RUNTIMES: dict[str, Callable[[], tuple[str, str]]] = {
+_RUNTIMES: dict[str, Callable[[], tuple[str, str, str]]] = {
     "onnxruntime-cpu": _onnxruntime,
     "openvino-cpu": _openvino,
 }
-"""For each target that can be probed, its version and the engine of `castsmith.ir.evaluate` that runs it."""
+"""For each target that can be probed: its version, in words and alone, and the engine of `castsmith.ir.evaluate`."""

@@ -31,10 +31,11 @@ from castsmith.ir.targets.statements import (
 )
 from castsmith.numerics.arguments import text
 from castsmith.numerics.cast import NEWEST_OPSET
+from castsmith.numerics.embedding import embeds
 from castsmith.numerics.errors import did_you_mean
 from castsmith.numerics.extensions import TARGETS, extension, extensions
 from castsmith.numerics.json_files import read_json
-from castsmith.numerics.types import CODED_TYPES, ELEMENT_TYPES, HALF_TYPES, TypeLike
+from castsmith.numerics.types import CODED_TYPES, ELEMENT_TYPES, HALF_TYPES, Kind, TypeLike, element_type, parse_type
 
 _HAS_ARITHMETIC = "Add"
 _NEWEST_IR = 14
@@ -72,6 +73,8 @@ class Target:
             supported by every operator whose schema allows it, and an operator that was not `probed` supports the types
             that have arithmetic. If they are unknown, types that can be codes are never left to the target.
         casts: For each type the types to which the target casts it; None if every pair of types that have a Cast is.
+        held: The type in which the target keeps values of another, such as int64 in int32. Casts to and from the other
+            do not change values that both have; wider integers do not wrap, and floats are not rounded.
         fallback: The target that runs the nodes which this one, a device, does not: ONNX Runtime leaves what an
             execution provider lacks to that of the CPU.
         off_device: Types that the device lacks and the fallback has; those that have a lowering are in `lacks` instead.
@@ -102,6 +105,7 @@ class Target:
     types: frozenset[DataType]
     kernels: Mapping[DataType, Mapping[str, int]]
     casts: Mapping[DataType, frozenset[DataType]] | None
+    held: Mapping[DataType, DataType]
     fallback: Target | None
     off_device: frozenset[DataType]
     quantization: Mapping[str, str]
@@ -131,6 +135,7 @@ class Target:
         lacks: Iterable[TypeLike] | None = None,
         kernels: Rows | None = None,
         casts: Pairs | None = None,
+        held: Mapping[Any, TypeLike] | None = None,
         fallback: str | Target | None = None,
         off_device: Iterable[TypeLike] | None = None,
         quantization: Mapping[str, str] | None = None,
@@ -175,6 +180,7 @@ class Target:
                 "types": known,
                 "kernels": {dtype: row for dtype, row in rows.items() if dtype in known},
                 "casts": None if casts is None else read_pairs(casts),
+                "held": {parse_type(dtype): parse_type(holder) for dtype, holder in (held or {}).items()},
                 "fallback": device,
                 "off_device": away,
                 "quantization": read_rules(quantization or {}),
@@ -212,7 +218,7 @@ class Target:
     @property
     def is_stale(self) -> bool:
         """True if a newer release was seen than the one that the facts are about."""
-        return bool(self.newest_release) and self.newest_release.partition(" ")[0] != self.release
+        return bool(self.newest_release) and self.newest_release.partition(" ")[0] != self.release.partition(" ")[0]
 
     @property
     def operators_on_float8(self) -> Mapping[str, int]:
@@ -267,6 +273,12 @@ class Target:
             return False
         if self.drops(op_type, (dtype,), opset) is not None:
             return False
+        return self.runs_itself(op_type, dtype, opset) or (
+            self.fallback is not None and self.fallback.has_kernel(op_type, dtype, opset)
+        )
+
+    def runs_itself(self, op_type: str, dtype: DataType, opset: int) -> bool:
+        """True if a row of the kernels has the operator, or says nothing of it; the fallback is left out."""
         row = self.kernels.get(dtype)
         if row is None or op_type in row:
             return row is None or row[op_type] <= opset
@@ -288,12 +300,45 @@ class Target:
         entries = (entry for entry in self.wrong_fusions if dtype in entry.types and op_type in entry.operators)
         return next((entry.how for entry in entries), None)
 
-    def wrong_cast(self, source: DataType, to: DataType, *, saturate: bool, opset: int) -> WrongCast | None:
-        """Return the entry that says the target computes this cast wrongly; None if the cast is left to it."""
+    def wrong_cast(
+        self, source: DataType, to: DataType, *, saturate: bool, opset: int, inherent: bool = False
+    ) -> WrongCast | None:
+        """Return the entry that says the target computes this cast wrongly; None if the cast is left to it.
+
+        inherent: An entry about a cast that is left to the target is an answer, too.
+        """
         if self.fallback is not None and {source, to} & self.off_device:
-            return self.fallback.wrong_cast(source, to, saturate=saturate, opset=opset)
+            return self.fallback.wrong_cast(source, to, saturate=saturate, opset=opset, inherent=inherent)
         found = (entry for entry in self.wrong_casts if entry.covers(source, to, saturate=saturate, opset=opset))
-        return next((entry for entry in found if not (entry.disputed or entry.inherent)), None)
+        wrong = sorted((entry for entry in found if not entry.disputed), key=lambda entry: entry.inherent)
+        return next((entry for entry in wrong if inherent or not entry.inherent), None)
+
+    def loads_cast(self, source: DataType, to: DataType) -> bool:
+        """True if the target loads a cast between the types, as far as its pairs are known."""
+        if self.fallback is not None and {source, to} & self.off_device:
+            return self.fallback.loads_cast(source, to)
+        return self.casts is None or source == to or source not in self.casts or to in self.casts[source]
+
+    def keeps_high_bits(self, source: DataType, to: DataType) -> bool:
+        """True if a cast from one integer to another leaves bits above those of the type, in which it is held."""
+        if self.fallback is not None and {source, to} & self.off_device:
+            return self.fallback.keeps_high_bits(source, to)
+        holder = element_type(self.held.get(to, to))
+        integers = element_type(source).kind is holder.kind is Kind.INTEGER
+        return integers and holder.bits > element_type(to).bits and not embeds(source, to)
+
+    def leaves_unrounded(self, source: DataType, to: DataType) -> bool:
+        """True if a cast to a float does not round to it, because it is held in a wider float."""
+        if self.fallback is not None and {source, to} & self.off_device:
+            return self.fallback.leaves_unrounded(source, to)
+        holder = self.held.get(to, to)
+        return element_type(to).kind is Kind.FLOATING and holder != to and embeds(to, holder) and not embeds(source, to)
+
+    @property
+    def narrowed(self) -> dict[DataType, DataType]:
+        """The types that are held in one without all of their values, and the latter."""
+        held = self.held if self.fallback is None else {**self.fallback.held, **self.held}
+        return {dtype: holder for dtype, holder in held.items() if not embeds(dtype, holder)}
 
     def strict(self) -> Target:
         """Return the device alone, without the fallback."""
@@ -378,7 +423,9 @@ def _merged(data: dict[str, Any]) -> dict[str, Any]:
     if base is not None:
         if base not in _own_names():
             raise ValueError(f"unknown target {base!r}; expected {', '.join(_own_names())}")
-        data = {**cast("dict[str, Any]", read_json(TARGETS_FOLDER / f"{base}.json", TargetError)), **data}
+        inherited = cast("dict[str, Any]", read_json(TARGETS_FOLDER / f"{base}.json", TargetError))
+        evidence = {**read_evidence(inherited.get("evidence", "")), **read_evidence(data.get("evidence", ""))}
+        data = {**inherited, **data, "evidence": evidence}
     for key in data:
         if key not in KEYS:
             raise ValueError(f"unknown key {key!r}; expected {', '.join(KEYS)}")

@@ -22,7 +22,7 @@ from castsmith.ir.ops import (
 )
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.targets import Target, varied_input
-from castsmith.ir.walks import Scope, all_nodes, imports_by_scope
+from castsmith.ir.walks import Scope, all_nodes, graphs_with_initializers, imports_by_scope
 from castsmith.numerics.types import element_type, type_name
 
 _LISTED = 4
@@ -64,10 +64,13 @@ def _causes(node: onnx_ir.Node, inference: Inference, target: Target, imports: I
         values = [*(node.inputs if node.op_type in _OF_BOTH else ()), *node.outputs]
     else:
         values = list(node.inputs)[varied_input(node.op_type) :][:1]
+    opset = opset_of(imports[node.graph], "") or 1
     for dtype in map(inference.type_of, values):
         if dtype is not None and dtype in target.off_device:
             yield type_name(dtype)
-    since = since_version(node.op_type, opset_of(imports[node.graph], "") or 1)
+        elif dtype is not None and not target.runs_itself(node.op_type, dtype, opset):
+            yield f"{node.op_type} of {type_name(dtype)}"
+    since = since_version(node.op_type, opset)
     if since is not None and since > target.newest_opset:
         yield f"{node.op_type} of opset {since}"
 
@@ -95,6 +98,17 @@ def _crossing(nodes: list[onnx_ir.Node], away: set[onnx_ir.Node], inference: Inf
                     count *= dim
                 size += -(-count * element_type(dtype).bits // 8)
     return size, unknown
+
+
+def values_of(model: onnx_ir.Model) -> Iterator[onnx_ir.Value]:
+    """Yield the values of a model: inputs, initializers and results."""
+    for graph in graphs_with_initializers(model):
+        yield from graph.inputs
+        yield from graph.initializers.values()
+    for function in model.functions.values():
+        yield from function.inputs
+    for node in all_nodes(model):
+        yield from node.outputs
 
 
 def is_prescribed(value: onnx_ir.Value, imports: Imports) -> bool:

@@ -32,6 +32,7 @@ def form_findings(model: onnx_ir.Model, inference: Inference, target: Target) ->
     yield from _operand_findings(model, inference, target)
     yield from _attribute_findings(model, inference, target)
     yield from _quantization_findings(model, inference, target)
+    yield from _convolution_findings(model, inference, target)
 
 
 def _attribute_findings(model: onnx_ir.Model, inference: Inference, target: Target) -> Iterator[Diagnostic]:
@@ -58,6 +59,16 @@ def _operand_findings(model: onnx_ir.Model, inference: Inference, target: Target
             message = f"{target} requires one type of the operands of {node.op_type}, which are {names}"
             way_out = f"`optimize(target={str(target)!r})` casts them to a type that holds both, if there is one"
             yield Diagnostic("target-lacks-form", Severity.ERROR, site_of(node), message, way_out, "one-type")
+
+
+def _convolution_findings(model: onnx_ir.Model, inference: Inference, target: Target) -> Iterator[Diagnostic]:
+    """Yield the convolutions of float16 in groups, for a target that may have no kernel for them."""
+    for node in all_nodes(model) if "grouped-float16-conv" in target.hazards else ():
+        grouped = node.op_type in ("Conv", "ConvTranspose") and node.attributes.get_int("group", 1) != 1
+        if grouped and node.domain in DEFAULT_DOMAINS and inference.type_of(node.inputs[0]) == DataType.FLOAT16:
+            message = f"{target} may have no kernel for this {node.op_type} of float16 in groups"
+            way_out = f"keep it in float: `convert(keep=[{node.name!r}])`"
+            yield Diagnostic("target-lacks-form", Severity.WARNING, site_of(node), message, way_out, "grouped")
 
 
 def _quantization_findings(model: onnx_ir.Model, inference: Inference, target: Target) -> Iterator[Diagnostic]:

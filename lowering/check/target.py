@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import chain
 
 import onnx_ir
@@ -11,13 +11,15 @@ from onnx_ir import DataType
 
 from castsmith.ir.inference import Inference
 from castsmith.ir.naming import same_names
-from castsmith.ir.ops import CONTRIB_DOMAIN, DEFAULT_DOMAINS, LINEAR, is_quantizer, opset_of, read_cast, runs_in_qonnx
+from castsmith.ir.ops import CONTRIB_DOMAIN, DEFAULT_DOMAINS, LINEAR, is_quantizer, opset_of, runs_in_qonnx
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.targets import Target, varied_input
 from castsmith.ir.text import site_of
-from castsmith.ir.walks import all_nodes, graphs_with_initializers, imports_by_scope
-from castsmith.lowering.check.device import OF_RESULT, device_findings, is_prescribed
+from castsmith.ir.walks import all_nodes, imports_by_scope
+from castsmith.lowering.check.device import OF_RESULT, device_findings, is_prescribed, values_of
 from castsmith.lowering.check.forms import form_findings
+from castsmith.lowering.check.occurrences import Occurrences, note
+from castsmith.lowering.check.pairs import narrowed_findings, pair_findings
 from castsmith.lowering.float8 import fused_wrongly, lacks_kernel
 from castsmith.numerics.types import CODED_TYPES, ELEMENT_TYPES, HALF_TYPES, type_name
 
@@ -45,7 +47,8 @@ def target_findings(model: onnx_ir.Model, inference: Inference | None, target: T
     yield from _name_findings(model, target)
     if inference is not None:
         yield from kernel_findings(model, inference, target)
-        yield from _cast_findings(model, inference, target)
+        yield from pair_findings(model, inference, target)
+        yield from narrowed_findings(model, inference, target)
         yield from form_findings(model, inference, target)
         yield from device_findings(model, inference, target)
 
@@ -94,7 +97,7 @@ def _type_findings(model: onnx_ir.Model, inference: Inference | None, target: Ta
     """Yield one finding per type, with the first value that has it."""
     where: dict[DataType, list[str]] = {dtype: [] for dtype in ELEMENT_TYPES if dtype in target.lacks}
     imports = imports_by_scope(model)
-    for value in dict.fromkeys(_values(model)):
+    for value in dict.fromkeys(values_of(model)):
         dtype = inference.type_of(value) if inference is not None else None
         dtype = dtype or value.dtype
         if dtype is not None and dtype in where and not is_prescribed(value, imports):
@@ -109,16 +112,6 @@ def _type_findings(model: onnx_ir.Model, inference: Inference | None, target: Ta
             way_out = f"{lowering_to(target)} lowers the supported types"
             subject = f"{target.name} {type_name(dtype)}"
             yield Diagnostic("target-lacks-type", Severity.ERROR, site, message, way_out, subject)
-
-
-def _values(model: onnx_ir.Model) -> Iterator[onnx_ir.Value]:
-    for graph in graphs_with_initializers(model):
-        yield from graph.inputs
-        yield from graph.initializers.values()
-    for function in model.functions.values():
-        yield from function.inputs
-    for node in all_nodes(model):
-        yield from node.outputs
 
 
 def _operator_findings(model: onnx_ir.Model, target: Target) -> Iterator[Diagnostic]:
@@ -139,71 +132,32 @@ def _operator_findings(model: onnx_ir.Model, target: Target) -> Iterator[Diagnos
 
 def _foreign_findings(model: onnx_ir.Model, target: Target) -> Iterator[Diagnostic]:
     """Yield one warning for each operator of ONNX Runtime that the target, another runtime, takes for a plugin."""
-    found = dict[str, _Found]()
+    found = dict[str, Occurrences]()
     if target.lacks_domain(CONTRIB_DOMAIN):
         for node in all_nodes(model):
             if node.domain == CONTRIB_DOMAIN and node.op_identifier() not in model.functions:
-                found.setdefault(node.op_type, _Found(site_of(node))).nodes.add(node)
+                note(found, node.op_type, node)
     for op_type, each in found.items():
         message = f"{target} has no operator {op_type} of {CONTRIB_DOMAIN}{each.more()}: it needs a plugin"
         way_out = f"{lowering_to(target)} replaces quantizers; otherwise export without the optimizer of ONNX Runtime"
         yield Diagnostic("target-lacks-operator", Severity.WARNING, each.first, message, way_out, op_type)
 
 
-def _cast_findings(model: onnx_ir.Model, inference: Inference, target: Target) -> Iterator[Diagnostic]:
-    imports = imports_by_scope(model)
-    for node in all_nodes(model):
-        if node.op_type == "QuantizeLinear" and node.domain in DEFAULT_DOMAINS and node.graph is not None:
-            scale = inference.type_of(node.inputs[1])
-            if (
-                scale is not None
-                and scale in HALF_TYPES
-                and target.divides_in_float(opset_of(imports[node.graph], "") or 1)
-            ):
-                name = type_name(scale)
-                message = f"{target} computes QuantizeLinear of {name} wrongly: it does not round the quotient"
-                way_out = f"{lowering_to(target)} replaces it"
-                yield Diagnostic("target-miscomputes-cast", Severity.WARNING, site_of(node), message, way_out)
-        like = inference.type_of(node.inputs[1]) if len(node.inputs) == 2 else None
-        meaning = read_cast(node, like)
-        source = inference.type_of(node.inputs[0]) if node.inputs else None
-        if meaning is None or meaning.to is None or source is None or node.graph is None:
-            continue
-        opset = opset_of(imports[node.graph], "") or 1
-        entry = target.wrong_cast(source, meaning.to, saturate=meaning.saturate, opset=opset)
-        if entry is not None:
-            message = f"{target} computes {type_name(source)} to {type_name(meaning.to)} wrongly: it {entry.wrong}"
-            way_out = f"{lowering_to(target)} replaces it"
-            yield Diagnostic("target-miscomputes-cast", Severity.WARNING, site_of(node), message, way_out)
-
-
-@dataclass
-class _Found:
-    """The first place of a finding, and the number of its nodes."""
-
-    first: Site
-    nodes: set[onnx_ir.Node] = field(default_factory=set[onnx_ir.Node])
-
-    def more(self) -> str:
-        """Return the number of nodes, if there are several."""
-        return "" if len(self.nodes) == 1 else f", in {len(self.nodes)} nodes; this is the first"
-
-
 def kernel_findings(model: onnx_ir.Model, inference: Inference, target: Target) -> Iterator[Diagnostic]:
     """Yield one finding for each operator and type, at the first node; a type that the target lacks has its own."""
-    imports, lacking, misfused = imports_by_scope(model), dict[str, _Found](), dict[str, _Found]()
+    imports, lacking, misfused = imports_by_scope(model), dict[str, Occurrences](), dict[str, Occurrences]()
     unknown = dict[DataType, None]()
     for node in all_nodes(model):
         if node.domain not in DEFAULT_DOMAINS or node.op_identifier() in model.functions or node.graph is None:
             continue
         opset = opset_of(imports[node.graph], "") or 1
         for dtype in types_asked_about(node, inference.type_of, target):
-            if "kernels" in target.unknown and dtype not in target.off_device:
+            if "kernels" in target.unknown and dtype not in target.off_device | target.kernels.keys():
                 unknown.update({dtype: None} if dtype in CODED_TYPES else {})
             elif (reason := lacks_kernel(node, dtype, target, opset)) is not None:
-                lacking.setdefault(reason, _Found(site_of(node))).nodes.add(node)
+                note(lacking, reason, node)
             elif (reason := fused_wrongly(node, dtype, target)) is not None:
-                misfused.setdefault(reason, _Found(site_of(node))).nodes.add(node)
+                note(misfused, reason, node)
     way_out = f"{lowering_to(target)} replaces it if there is an exact replacement"
     for reason, found in lacking.items():
         yield Diagnostic("target-lacks-kernel", Severity.ERROR, found.first, reason + found.more(), way_out, reason)

@@ -9,7 +9,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.constants import constant_tensor
-from castsmith.ir.ops import DEFAULT_DOMAINS, read_cast
+from castsmith.ir.ops import CASTS, DEFAULT_DOMAINS, read_cast
 from castsmith.ir.records import Diagnostic, Severity, Site
 from castsmith.ir.targets import QUANTIZATION_RULES, Target, broken_block_rule
 from castsmith.ir.text import site_of
@@ -121,6 +121,8 @@ def _computes_wrongly(node: onnx_ir.Node, target: Target, types: Types, opset: i
     source, to, saturate = _conversion(node, types)
     if source is None or to is None:
         return None
+    if node.op_type in CASTS and not target.loads_cast(source, to):
+        return f"{target} has no Cast of {type_name(source)} to {type_name(to)}"
     wrong = target.wrong_cast(source, to, saturate=saturate, opset=opset)
     return None if wrong is None else f"{target} casts {type_name(source)} to {type_name(to)} wrongly: {wrong.wrong}"
 

@@ -42,6 +42,7 @@ OPSET = 26
 _OF_MODEL = {"openvino": "input"}
 """Engines whose models have inputs; others have initializers that may be overridden, so that no cast is folded."""
 WIDE = (DataType.FLOAT, DataType.DOUBLE, DataType.INT64, DataType.UINT64)
+"""Types by which others are read, and from which they are cast in a chain."""
 
 
 @dataclass(frozen=True)
@@ -108,13 +109,14 @@ def contexts(pair: Pair, target: Target) -> Iterator[tuple[str, DataType, list[o
         first = pair.node(start())
         yield "read", pair.source, [first, _cast(first, wide)]
         first = pair.node(start())
-        middle = list(_moved(first, pair.to, joined=has("Concat", pair.to) and has("Slice", pair.to)))
-        yield "moved", pair.source, [first, *middle, _cast(middle[-1], wide)]
-        if has("Mul", pair.to):
+        middle = list(_moved(first, pair.to, target))
+        if middle:
+            yield "moved", pair.source, [first, *middle, _cast(middle[-1], wide)]
+        if has("Max", pair.to):
             first = pair.node(start())
             same = _node("Max", [first.outputs[0], first.outputs[0]], pair.to)
             yield "computed", pair.source, [first, same, _cast(same, wide)]
-    if has("Abs", pair.source):
+    if has("Max", pair.source):
         x = start()
         same = _node("Max", [x, x], pair.source)
         yield "after", pair.source, [same, pair.node(same.outputs[0])]
@@ -127,13 +129,14 @@ def _cast(node: onnx_ir.Node, to: DataType) -> onnx_ir.Node:
     return _node("Cast", [node.outputs[0]], to, to=int(to))
 
 
-def _moved(node: onnx_ir.Node, dtype: DataType, *, joined: bool) -> Iterator[onnx_ir.Node]:
+def _moved(node: onnx_ir.Node, dtype: DataType, target: Target) -> Iterator[onnx_ir.Node]:
+    """Yield nodes that move the vector and give it back, if the target has kernels for them."""
     value = node.outputs[0]
-    if joined:
+    if all(target.has_kernel(name, dtype, OPSET) for name in ("Concat", "Slice")):
         twice = _node("Concat", [value, value], dtype, axis=0)
         shape, zero = _node("Shape", [value], DataType.INT64), _constant("zero", np.array([0]))
         yield from (twice, shape, _node("Slice", [twice.outputs[0], zero, shape.outputs[0]], dtype))
-    else:
+    elif all(target.has_kernel(name, dtype, OPSET) for name in ("Unsqueeze", "Squeeze")):
         axis = _constant("axis", np.array([0]))
         column = _node("Unsqueeze", [value, axis], dtype)
         yield from (column, _node("Squeeze", [column.outputs[0], axis], dtype))
@@ -141,11 +144,13 @@ def _moved(node: onnx_ir.Node, dtype: DataType, *, joined: bool) -> Iterator[onn
 
 def vectors(pair: Pair, target: Target, engine: str) -> Iterator[Vector]:
     """Yield the vectors of a pair: each context, with the result that the standard requires."""
-    values = critical_values(pair.source, pair.to)
     settings: dict[str, Any] = {"saturate": pair.saturate, "round_mode": pair.round_mode, "opset": OPSET}
-    result, spans = cast(values, pair.to, **settings), cast_spans(values, pair.to, **settings)
     for name, dtype, nodes in contexts(pair, target):
-        data = values if dtype is pair.source else cast(values, dtype)
+        values = data = critical_values(pair.source, pair.to)
+        if dtype is not pair.source:  # the model makes the values of a wider type
+            data = cast(values, dtype)
+            values = cast(data, pair.source, opset=OPSET)
+        result, spans = cast(values, pair.to, **settings), cast_spans(values, pair.to, **settings)
         to = nodes[-1].outputs[0].dtype or pair.to
         expected = result if to is pair.to else cast(result, to)
         operand = Operand("input", data, "")

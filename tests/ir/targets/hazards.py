@@ -225,6 +225,7 @@ def nan_swallowed() -> bool:
 
 
 def greater_of_nan() -> bool:
+    """True on some processors alone: on one of two x86-64 ones that were tried."""
     made = model("(float[2] x) => (float[2] y) { g = Greater (x, k) y = Cast <to = 1> (g) }", k=_f(0))
     return bool(in_openvino(made, x=_f(np.nan, -1))[0][0] == 1)
 
@@ -244,6 +245,12 @@ def float_is_bfloat16() -> bool:
     x = np.random.default_rng(0).normal(0, 1, (64, 64)).astype(np.float32)
     made = model("(float[64,64] x) => (float[64,64] y) { y = MatMul (x, x) }")
     return bool(np.abs(in_openvino(made, hint="", x=x)[0] - x @ x).max() > 1e-2)
+
+
+def integers_divided_in_float() -> bool:
+    made = model("(int32[2] x, int32[2] z) => (int32[2] y) { y = Div (x, z) }")
+    x, z = np.array([100000001, 6], np.int32), np.array([3, 3], np.int32)
+    return bool(in_openvino(made, x=x, z=z)[0][0] != 33333333)
 
 
 def float8_nan_is_lost() -> bool:
@@ -283,6 +290,7 @@ OPENVINO: Mapping[str, Callable[[], bool]] = {
     "double-is-float": double_is_float,
     "float32-is-bfloat16": float_is_bfloat16,
     "quantize-divides-in-float": lambda: _quotients_differ(in_openvino, 21),
+    "integers-divided-in-float": integers_divided_in_float,
     "float8e4m3fn: QuantizeLinear": float8_nan_is_lost,
 }
 PROBES: Mapping[str, Mapping[str, Callable[[], bool]]] = {"onnxruntime-cpu": ONNXRUNTIME, "openvino-cpu": OPENVINO}

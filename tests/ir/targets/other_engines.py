@@ -210,7 +210,9 @@ def probe(engine: str, options: argparse.Namespace) -> dict[str, Any]:
     return {
         "name": engine,
         "description": f"{DESCRIPTIONS[engine]}, {version}",
-        "evidence": _evidence(engine, version),
+        "release": version,
+        "newest_release": f"{version} ({_today()})",
+        "evidence": {"kernels": _evidence(engine, version), "types": f"{_today()}: as kernels"},
         "newest_opset": OPSET,
         "newest_ir_version": IR_VERSION,
         "types": [type_name(dtype) for dtype in ELEMENT_TYPES if dtype in taken],
@@ -221,13 +223,16 @@ def probe(engine: str, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _evidence(engine: str, version: str) -> str:
-    date = datetime.datetime.now(datetime.UTC).date().isoformat()
     return (
-        f"{date}, {ENGINES[engine][0]} {version}: each operator of `probed` loaded and run with each type"
+        f"{_today()}, {ENGINES[engine][0]} {version}: each operator of `probed` loaded and run with each type"
         f" at opset {OPSET}, scales and optional inputs as constants, and compared with the reference implementation of"
         " ONNX, by python -m tests.ir.targets.other_engines; newer opsets were not tried, nor was string, which counts"
         " as lacking"
     )
+
+
+def _today() -> str:
+    return datetime.datetime.now(datetime.UTC).date().isoformat()
 
 
 def _kept(engine: str, rows: dict[DataType, dict[str, int]], again: Collection[str]) -> set[str]:

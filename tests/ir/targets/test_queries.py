@@ -50,7 +50,7 @@ def test_operators_that_were_not_probed() -> None:
 
 
 def test_a_target_of_unknown_kernels_has_those_of_the_default() -> None:
-    found = target(unknown=("kernels",), lacks=frozenset[DataType]())
+    found = target(unknown=("kernels",), kernels={}, lacks=frozenset[DataType]())
     assert takes_operator("Add", _F, 21, found)
     assert takes_operator("Neg", _F, 21, found)
     assert not takes_operator("Identity", _F8, 21, found)

@@ -1,0 +1,87 @@
+"""Casts between types that the target does not load, computes otherwise, or whose values it holds in other types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx_ir
+
+from castsmith.ir.inference import Inference, Ranges
+from castsmith.ir.ops import CASTS, DEFAULT_DOMAINS, opset_of, read_cast
+from castsmith.ir.records import Diagnostic, Severity, Site
+from castsmith.ir.targets import Target
+from castsmith.ir.text import site_of
+from castsmith.ir.walks import all_nodes, imports_by_scope
+from castsmith.lowering.check.device import is_prescribed, values_of
+from castsmith.lowering.check.occurrences import Occurrences, note
+from castsmith.numerics.types import HALF_TYPES, type_name
+
+LEFT = "check that your values are not among those, or that their last bits do not matter"
+"""Way out of what is left to the target."""
+
+
+def pair_findings(model: onnx_ir.Model, inference: Inference, target: Target) -> Iterator[Diagnostic]:
+    """Yield casts that are wrong, each at its place; and those that do not load or are left to the target, by kind."""
+    imports, ranges = imports_by_scope(model), Ranges(inference)
+    refused, left = dict[str, Occurrences](), dict[str, Occurrences]()
+    replaced = f"`optimize(target={str(target)!r})` replaces it"
+    for node in all_nodes(model):
+        opset = 1 if node.graph is None else opset_of(imports[node.graph], "") or 1
+        if wrong := _divides_in_float(node, inference, target, opset):
+            yield Diagnostic("target-miscomputes-cast", Severity.WARNING, site_of(node), wrong, replaced)
+        like = inference.type_of(node.inputs[1]) if len(node.inputs) == 2 else None
+        meaning = read_cast(node, like) if node.op_type in CASTS else None
+        x = node.inputs[0] if node.inputs else None
+        source = inference.type_of(x)
+        if meaning is None or meaning.to is None or source is None or x is None or node.graph is None:
+            continue
+        to, pair = meaning.to, f"{type_name(source)} to {type_name(meaning.to)}"
+        known = ranges.get(x)
+        if not target.loads_cast(source, to):
+            note(refused, f"{target} has no Cast of {pair}", node)
+            continue
+        if known is not None and known.fits(to):
+            continue
+        entry = target.wrong_cast(source, to, saturate=meaning.saturate, opset=opset, inherent=True)
+        if entry is not None and entry.inherent:
+            note(left, f"{target} casts {pair} otherwise: it {entry.wrong}", node)
+        elif entry is not None:
+            message = f"{target} computes {pair} wrongly: it {entry.wrong}"
+            yield Diagnostic("target-miscomputes-cast", Severity.WARNING, site_of(node), message, replaced)
+        elif target.keeps_high_bits(source, to):
+            message = f"{target} computes {pair} wrongly: it holds {type_name(to)} in a wider type, and does not wrap"
+            yield Diagnostic("target-miscomputes-cast", Severity.WARNING, site_of(node), message, replaced)
+        if target.leaves_unrounded(source, to):
+            note(left, f"{target} holds {type_name(to)} in a wider type, so this cast does not round", node)
+    for reason, found in refused.items():
+        way_out = f"{replaced} if there is an exact replacement"
+        yield Diagnostic("target-lacks-kernel", Severity.ERROR, found.first, reason + found.more(), way_out, reason)
+    for reason, found in left.items():
+        yield Diagnostic("target-miscomputes-cast", Severity.NOTE, found.first, reason + found.more(), LEFT, reason)
+
+
+def narrowed_findings(model: onnx_ir.Model, inference: Inference, target: Target) -> Iterator[Diagnostic]:
+    """Yield one note per type that the target holds in a smaller one, at the first value that may not fit there."""
+    missing, ranges = dict(target.narrowed), Ranges(inference)
+    imports = imports_by_scope(model) if missing else {}
+    for value in values_of(model) if missing else ():
+        dtype = inference.type_of(value) or value.dtype
+        if dtype is None or dtype not in missing or is_prescribed(value, imports):
+            continue
+        known, holder = ranges.get(value), missing[dtype]
+        if known is None or not known.fits(holder):
+            del missing[dtype]
+            wide, small = type_name(dtype), type_name(holder)
+            message = f"{target} holds {wide} in {small}: numbers that {small} lacks change, first in {value.name}"
+            site = Site(model.graph.name or "")
+            yield Diagnostic("target-miscomputes-cast", Severity.NOTE, site, message, LEFT, type_name(dtype))
+
+
+def _divides_in_float(node: onnx_ir.Node, inference: Inference, target: Target, opset: int) -> str:
+    """Return the message about a QuantizeLinear of a 16-bit float that is divided in float; empty for other nodes."""
+    if node.op_type != "QuantizeLinear" or node.domain not in DEFAULT_DOMAINS or node.graph is None:
+        return ""
+    scale = inference.type_of(node.inputs[1])
+    if scale is None or scale not in HALF_TYPES or not target.divides_in_float(opset):
+        return ""
+    return f"{target} computes QuantizeLinear of {type_name(scale)} wrongly: it does not round the quotient"
