@@ -91,7 +91,8 @@ def model_of(source: DataType, steps: list[Step], count: int) -> onnx_ir.Model:
 
 def _constant(name: str, numbers: list[int]) -> onnx_ir.Value:
     tensor = onnx_ir.tensor(np.array(numbers, np.int64), name=name)
-    return onnx_ir.Value(name=name, type=onnx_ir.TensorType(DataType.INT64), shape=tensor.shape, const_value=tensor)
+    shape = onnx_ir.Shape([len(numbers)])
+    return onnx_ir.Value(name=name, type=onnx_ir.TensorType(DataType.INT64), shape=shape, const_value=tensor)
 
 
 def vector_of(name: str, source: DataType, steps: list[Step], random: Random) -> Vector:
