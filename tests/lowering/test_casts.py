@@ -18,8 +18,8 @@ from castsmith.numerics.cast import cast
 from castsmith.numerics.critical import critical_values
 from castsmith.numerics.types import parse_type, type_name
 from tests.evaluator import evaluator, outputs_of
-from tests.lowering.cast_graphs import silent
 from tests.sampling import check_all, shortened
+from tests.soak.cast_graphs import silent
 
 OPENVINO = load_target("openvino-cpu")
 HELD = "note openvino-cpu holds {} in {}: numbers that {} lacks change, first in {}"

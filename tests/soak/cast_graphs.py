@@ -1,6 +1,6 @@
 """Random graphs of casts and moves, lowered for a target and executed in its runtime: what differs must be reported.
 
-python -m tests.lowering.cast_graphs openvino-cpu 1000 [SEED]    print how many are exact, reported and silently wrong
+python -m tests.soak.cast_graphs openvino-cpu 1000 [SEED]    print how many are exact, reported and silently wrong
 """
 
 from __future__ import annotations
