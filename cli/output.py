@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO
 
 from castsmith.ir.errors import ModelError
-from castsmith.ir.io import destination, flush, mode_for, new_file, replace
+from castsmith.ir.io import destination, write_text
 
 
 def require_writable(path: Path) -> None:
@@ -38,38 +35,9 @@ def require_report(path: Path) -> None:
         raise OptionError(f"--report {path}: a report is JSON or a page, so its name ends in .json or .html.")
 
 
-@contextmanager
-def staged_file(path: Path | None) -> Generator[Callable[[str], None]]:
-    """Yield a function that writes text to a new file beside `path`, renamed when the block ends without error.
-
-    Without a path the text is discarded.
-    """
-    if path is None:
-        yield _discard
-        return
-    target = destination(path)
-    with ExitStack() as stack:
-        with _told(path):
-            file, part = stack.enter_context(new_file(target))
-        yield lambda text: _write(path, file, text)
-        with _told(path):
-            flush(file, mode_for(target))
-            replace(part, target)
-
-
-def _discard(text: str) -> None:
-    del text
-
-
-def _write(path: Path, file: IO[bytes], text: str) -> None:
-    with _told(path):
-        file.write(text.encode())
-        file.flush()
-
-
-@contextmanager
-def _told(path: Path) -> Generator[None]:
+def write_file(path: Path, text: str) -> None:
+    """Write the text to a file, which appears under its name when it is complete. Raises ModelError."""
     try:
-        yield
+        write_text(destination(path), text)
     except OSError as error:
         raise ModelError(f"{path}: the file cannot be written ({error.strerror}).") from None

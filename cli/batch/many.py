@@ -139,10 +139,9 @@ def _conclude(arguments: argparse.Namespace, everything: Sequence[Done]) -> int:
     """Write the report and print the table; return the worst exit code."""
     counts = _counts(everything)
     if getattr(arguments, "report", None) is not None and not _is_dry(arguments):
-        from castsmith.cli.output import staged_file
+        from castsmith.cli.output import write_file
 
-        with staged_file(Path(arguments.report)) as write:
-            write(_report(arguments, counts, everything))
+        write_file(Path(arguments.report), _report(arguments, counts, everything))
     if counts["written"] and not _is_dry(arguments) and getattr(arguments, "output", None) is not None:
         arguments.written = f"{arguments.output} ({counted(counts['written'], 'model')})"
     if not arguments.json and not arguments.quiet:

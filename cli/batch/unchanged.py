@@ -14,7 +14,7 @@ from typing import Any
 
 import castsmith
 from castsmith.cli.batch.worker import Task
-from castsmith.cli.output import staged_file
+from castsmith.cli.output import write_file
 
 STATE = ".castsmith.jsonl"
 """The file in the folder of results."""
@@ -41,8 +41,7 @@ def read(folder: Path) -> Known:
 
 def tidy(folder: Path, known: Known) -> None:
     """Write the entries that count, one a line, in place of all that were added."""
-    with staged_file(folder / STATE) as write:
-        write("".join(f"{json.dumps(entry)}\n" for entry in known.values()))
+    write_file(folder / STATE, "".join(f"{json.dumps(entry)}\n" for entry in known.values()))
 
 
 def add(folder: Path, entry: Mapping[str, Any]) -> None:

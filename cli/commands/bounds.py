@@ -85,11 +85,10 @@ def _page_path(arguments: argparse.Namespace) -> Path | None:
 
 
 def _write_page(page: Path, title: str, found: Bounds, to: str | None) -> None:
-    from castsmith.cli.output import staged_file
+    from castsmith.cli.output import write_file
     from castsmith.cli.page import bounds_page
 
-    with staged_file(page) as write:
-        write(bounds_page(title, found, to))
+    write_file(page, bounds_page(title, found, to))
 
 
 def _range(text: str) -> tuple[str, tuple[float, float]]:

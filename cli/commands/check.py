@@ -214,11 +214,10 @@ def _baseline(arguments: argparse.Namespace, files: Sequence[str]) -> Baseline |
 
 
 def _write_baseline(baseline: Baseline, checked: Sequence[Checked], rules: Rules) -> None:
-    from castsmith.cli.output import staged_file
+    from castsmith.cli.output import write_file
     from castsmith.cli.text import counted, print_line
 
-    with staged_file(baseline.path) as write:
-        write(baseline.text(checked, rules))
+    write_file(baseline.path, baseline.text(checked, rules))
     found = sum(len(each.findings) for each in checked)
     print_line(f"{baseline.path}: {counted(found, 'finding')} of {counted(len(checked), 'model')} written")
 

@@ -289,20 +289,19 @@ def _optimize(
 def _write(
     arguments: argparse.Namespace, result: Result, sizes: ModelSizes, report: Path | None, drawn: Seen | None
 ) -> None:
-    """Write the model and the report: if either fails, no report is written, and an older one stays."""
+    """Write the model and the report: if either fails, an older report stays."""
     from dataclasses import replace
 
-    from castsmith.cli.output import staged_file
+    from castsmith.cli.output import write_file
     from castsmith.ir.io import kept_note
 
     output = file_of(arguments.output)
-    with staged_file(report) as write_report:
-        size, kept = _write_model(arguments, result.model, output)
-        sizes = replace(sizes, after=replace(sizes.after, file_bytes=size))
-        page = _page(arguments, drawn, result, sizes) if drawn is not None else None
-        if report is not None:
-            data = _data(arguments, arguments.output, result, sizes)
-            write_report(json_text(data()) if page is None else _html(page))
+    size, kept = _write_model(arguments, result.model, output)
+    sizes = replace(sizes, after=replace(sizes.after, file_bytes=size))
+    page = _page(arguments, drawn, result, sizes) if drawn is not None else None
+    if report is not None:
+        data = _data(arguments, arguments.output, result, sizes)
+        write_file(report, json_text(data()) if page is None else _html(page))
     for file in kept:
         complain(kept_note(file))
     arguments.written = output
@@ -341,7 +340,6 @@ def _write_model(arguments: argparse.Namespace, model: onnx_ir.Model, output: Pa
             external_data=arguments.external_data,
             reference_data=arguments.reference_data,
             shard_bytes=arguments.shard_bytes,
-            is_last_use=True,
         )
     return output.stat().st_size, kept
 

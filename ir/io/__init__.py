@@ -7,11 +7,11 @@ Call `load(path)` and `save(model, path)`; `as_model` takes a path, a ModelProto
     readable       refuses what onnx_ir would lose or fail on
     protos         to and from protobuf, with what onnx_ir does not round-trip
     carried        parts that onnx_ir cannot represent, such as training information
-    file_ranges    tensors that stay in an open file until they are needed
+    stored         tensors that stay in a file until they are needed
     streaming      large tensors computed and written in pieces
     saving         the new file beside the old one, renamed when complete
     wire           a model file written in pieces
-    files          data files, file modes, atomic replacement
+    files          locks, file modes, atomic replacement
     superseded     data files that become unused
 """
 
@@ -23,11 +23,11 @@ from castsmith.lazy import door
 
 if TYPE_CHECKING:
     from castsmith.ir.io.carried import training_of
-    from castsmith.ir.io.file_ranges import file_of, relabelled, release_pages, stored_as
-    from castsmith.ir.io.files import destination, flush, mode_for, new_file, replace, same_name, umask
+    from castsmith.ir.io.files import destination, same_name, umask, write_text
     from castsmith.ir.io.loading import as_model, from_bytes, load, load_structure
     from castsmith.ir.io.protos import REPEATED, root_cause
     from castsmith.ir.io.saving import kept_note, reloaded, save, write, write_to
+    from castsmith.ir.io.stored import file_of, relabelled, release_pages
     from castsmith.ir.io.streaming import (
         computed,
         in_threads,
@@ -46,7 +46,6 @@ __all__ = [
     "computed",
     "destination",
     "file_of",
-    "flush",
     "from_bytes",
     "in_threads",
     "is_large",
@@ -54,24 +53,21 @@ __all__ = [
     "kept_note",
     "load",
     "load_structure",
-    "mode_for",
-    "new_file",
     "piece_elements",
     "pieces",
     "regrouped",
     "relabelled",
     "release_pages",
     "reloaded",
-    "replace",
     "root_cause",
     "rows",
     "same_name",
     "save",
-    "stored_as",
     "streamed",
     "training_of",
     "umask",
     "write",
+    "write_text",
     "write_to",
 ]
 
@@ -80,8 +76,8 @@ if not TYPE_CHECKING:
         __name__,
         {
             "carried": ("training_of",),
-            "file_ranges": ("file_of", "relabelled", "release_pages", "stored_as"),
-            "files": ("destination", "flush", "mode_for", "new_file", "replace", "same_name", "umask"),
+            "stored": ("file_of", "relabelled", "release_pages"),
+            "files": ("destination", "same_name", "umask", "write_text"),
             "loading": ("as_model", "from_bytes", "load", "load_structure"),
             "protos": ("REPEATED", "root_cause"),
             "saving": ("kept_note", "reloaded", "save", "write", "write_to"),

@@ -1,37 +1,33 @@
-"""Data files beside a model, and files that appear under their name complete or not at all.
+"""Files that appear under their name complete or not at all.
 
-Every tensor of a page or more begins at a multiple of 64 KiB, so that any system can map it by itself.
-
-A file is written as `.NAME.XXXXXXXX.saving` beside its final place, under a lock that ends with the process, flushed to
-disk and then renamed. Such a file without a lock is debris, which the next writer of NAME removes.
+A file is written as `.NAME.saving` beside its final place, flushed to disk and renamed, under the lock `.NAME.lock`:
+the next writer of NAME waits for it. A writer that was killed leaves both behind. The next one takes over its lock, and
+removes what is left.
 """
 
 from __future__ import annotations
 
-import errno
+import json
 import os
-import re
-import tempfile
+import time
 import unicodedata
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
-from typing import IO
-
-import onnx_ir
+from typing import IO, Any
 
 from castsmith.ir.errors import ModelError
-from castsmith.ir.io.streaming import write_tensor
 
 try:
     import fcntl
-except ImportError:  # Windows has no such locks, so debris stays there
+except ImportError:  # on Windows, where an open file cannot be deleted, which serves as well
     fcntl = None
 
-_SUFFIX = ".saving"
-_RANDOM = r"\.[a-z0-9_]{8}"
-_NO_HARD_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS)
+_PATIENCE = 600.0
+"""Seconds to wait for a lock: as long as it takes to write the largest models."""
+
+_PAUSE = 0.02
 
 
 def destination(path: Path) -> Path:
@@ -44,43 +40,166 @@ def destination(path: Path) -> Path:
     return target
 
 
-def link_beside(folder: Path, other: Path, files: Iterable[Path], gone: Iterable[Path]) -> None:
-    """Make links in `folder` to the data files in the folder `other` of a model to which a link in `folder` leads.
+def lock_of(path: Path) -> Path:
+    """Return the lock file of `path`."""
+    return path.with_name(f".{path.name}.lock")
 
-    Programs that open that link look for the data beside it. Links to the files in `gone` are removed. A file that has
-    the name of a link already stays as it is.
-    """
-    links = {file: folder / file.relative_to(other) for file in (*files, *gone) if other in file.parents}
-    with suppress(OSError):
-        for file in set(gone) & set(links):
-            if links[file].is_symlink() and Path(os.path.realpath(links[file])) == file:
-                links[file].unlink()
-        for file in set(files) & set(links):
-            if not os.path.lexists(links[file]):
-                links[file].symlink_to(os.path.relpath(file, links[file].parent))
+
+class Lock:
+    """The right to write a file, with a note in the lock file of what is about to be done."""
+
+    def __init__(self, path: Path) -> None:
+        self.file = lock_of(path)
+        self._opened = _acquire(self.file, path)
+
+    def left(self) -> dict[str, Any]:
+        """Return the note of a writer that was killed; empty if there was none."""
+        self._opened.seek(0)
+        try:
+            return dict(json.loads(self._opened.read() or b"{}"))
+        except (ValueError, TypeError):
+            return {}
+
+    def note(self, note: dict[str, Any]) -> None:
+        """Write down what is about to be done."""
+        self._opened.seek(0)
+        self._opened.truncate()
+        self._opened.write(json.dumps(note).encode())
+        self._opened.flush()
+
+    def release(self) -> None:
+        """Let others write."""
+        if fcntl is None:
+            self._opened.close()
+        with suppress(OSError):
+            self.file.unlink()
+        self._opened.close()
 
 
 @contextmanager
-def new_file(path: Path, suffix: str = _SUFFIX) -> Generator[tuple[IO[bytes], Path]]:
-    """Yield a file to write beside `path`, and its name; it is deleted at the end of the block unless renamed."""
+def locked(path: Path) -> Generator[Lock]:
+    """Hold the lock of `path`; drafts that a killed writer left are removed first.
+
+    Raises:
+        ModelError: Another process holds the lock for a long time.
+        OSError: The folder cannot be written to.
+    """
+    lock = Lock(path)
+    try:
+        _remove_drafts(path)
+        yield lock
+    finally:
+        lock.release()
+
+
+def _acquire(file: Path, path: Path) -> IO[bytes]:
+    deadline = time.monotonic() + _PATIENCE
     while True:
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", suffix=suffix, delete=False) as file:
-            part = Path(file.name)
-            try:
-                with suppress(OSError):
-                    _lock(file.file)
-                if os.fstat(file.fileno()).st_nlink:  # otherwise it was removed before it was locked
-                    yield file.file, part
-                    return
-            finally:
-                part.unlink(missing_ok=True)
+        opened = _try_lock(file)
+        if opened is not None:
+            return opened
+        if time.monotonic() > deadline:
+            raise ModelError(
+                f"{path}: another process has been writing this file for {_PATIENCE:.0f} seconds: try again when it is"
+                f" done, or delete {file} if there is none."
+            )
+        time.sleep(_PAUSE)
 
 
-def flush(file: IO[bytes], mode: int) -> None:
-    """Flush the written data to disk, and set the permissions."""
-    file.flush()
-    os.fsync(file.fileno())
-    os.chmod(file.name, mode)
+def _try_lock(file: Path) -> IO[bytes] | None:
+    """Make the lock file, or take over that of a process that was killed; None if it belongs to a running one."""
+    try:
+        opened, is_new = file.open("x+b"), True
+    except FileExistsError:
+        if fcntl is None:
+            with suppress(OSError):
+                file.unlink()
+            return None
+        try:
+            opened, is_new = file.open("r+b"), False
+        except FileNotFoundError:
+            return None
+    try:
+        if fcntl is None or (_is_held(opened, is_new=is_new) and _has_name(opened, file)):
+            return opened
+    except OSError:
+        opened.close()
+        if is_new:
+            file.unlink()
+        raise
+    opened.close()
+    return None
+
+
+def _is_held(opened: IO[bytes], *, is_new: bool) -> bool:
+    """Take the system's lock on the file, which ends with the process. Some file systems have none."""
+    assert fcntl is not None
+    try:
+        fcntl.flock(opened.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return is_new
+    return True
+
+
+def _has_name(opened: IO[bytes], file: Path) -> bool:
+    """True unless the file was deleted before it was locked, or the name is a link."""
+    try:
+        return os.path.samestat(os.fstat(opened.fileno()), os.lstat(file))
+    except FileNotFoundError:
+        return False
+
+
+def draft_of(path: Path, number: int = 0) -> Path:
+    """Return the name under which `path`, or a file that goes with it, is written."""
+    return path.with_name(f".{path.name}.{f'{number}.' if number else ''}saving")
+
+
+def _remove_drafts(path: Path) -> None:
+    draft_of(path).unlink(missing_ok=True)
+    with suppress(FileNotFoundError):
+        for number in count(1):
+            draft_of(path, number).unlink()
+
+
+@contextmanager
+def new_file(path: Path, mode: int) -> Generator[IO[bytes]]:
+    """Yield a file to write, which is on disk at the end of the block, or deleted if that fails. mode: Permissions."""
+    try:
+        with open(path, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(path, mode)
+    except BaseException:
+        with suppress(OSError):
+            path.unlink()
+        raise
+
+
+def replace(part: Path, path: Path) -> None:
+    """Give the file its name, replacing the file that has it. If that fails it is deleted."""
+    try:
+        os.replace(part, path)
+    except BaseException:
+        with suppress(OSError):
+            part.unlink()
+        raise
+    with suppress(OSError):  # Windows cannot open folders
+        descriptor = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file of text, which appears under its name when it is complete. Raises OSError."""
+    with locked(path):
+        with new_file(draft_of(path), mode_for(path)) as file:
+            file.write(text.encode())
+        replace(draft_of(path), path)
 
 
 def mode_for(path: Path) -> int:
@@ -91,61 +210,6 @@ def mode_for(path: Path) -> int:
         return 0o666 & ~umask()
 
 
-def replace(part: Path, path: Path) -> None:
-    """Give the file its name, replacing the file that has it."""
-    os.replace(part, path)
-    _sync_folder(path.parent)
-
-
-def publish(part: Path, path: Path) -> None:
-    """Give the file its name, by renaming if hard links are unsupported.
-
-    Raises:
-        FileExistsError: A file has the name already.
-    """
-    try:
-        os.link(part, path)
-    except OSError as error:
-        if error.errno not in _NO_HARD_LINKS:
-            raise
-        if os.path.lexists(path):
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
-        os.rename(part, path)
-    _sync_folder(path.parent)
-
-
-def unlocked(path: Path, suffix: str = _SUFFIX) -> Iterator[Path]:
-    """Yield the files of killed writers of `path`, or of data files named after it, each under a lock."""
-    named = re.compile(re.escape(f".{path.name}") + rf"(\..*)?{_RANDOM}{re.escape(suffix)}", re.DOTALL)
-    if fcntl is None or not path.parent.is_dir():
-        return
-    for part in sorted(path.parent.iterdir()):
-        if named.fullmatch(part.name) and part.is_file() and not part.is_symlink():
-            with suppress(OSError), open(part, "rb") as file:
-                _lock(file)
-                yield part
-
-
-def clear_debris(path: Path) -> None:
-    """Remove files left by killed writers of `path`, or of data files named after it."""
-    for part in unlocked(path):
-        part.unlink(missing_ok=True)
-
-
-def _lock(file: IO[bytes]) -> None:
-    if fcntl is not None:
-        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-def _sync_folder(folder: Path) -> None:
-    with suppress(OSError):  # Windows cannot open folders
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
 def umask() -> int:
     """Return the permissions that new files and folders of this process do not get."""
     mask = os.umask(0)
@@ -153,90 +217,25 @@ def umask() -> int:
     return mask
 
 
-_PAGE = 1 << 12
-_MAPPING_UNIT = 1 << 16
-_VECTOR = 64
+def free_name(wanted: Path, model: Path) -> Path:
+    """Return the first of NAME, NAME.1, NAME.2 ... that is free, and not that of the model; its lock is held."""
+    name, number = wanted, 0
+    while _is_taken(name) or same_name(name, model):
+        number += 1
+        name = wanted.with_name(f"{wanted.name}.{number}")
+    return name
 
 
-@dataclass(frozen=True, eq=False)
-class Placed:
-    """A tensor and its offset in its data file."""
-
-    tensor: onnx_ir.TensorProtocol
-    offset: int
-
-
-@dataclass(frozen=True)
-class Draft:
-    """A data file that is written but not yet renamed, and its final name."""
-
-    part: Path
-    wanted: Path
-
-
-def shards_of(tensors: Iterable[onnx_ir.TensorProtocol], limit: int | None) -> list[list[Placed]]:
-    """Lay the tensors out in order, in files of at most `limit` bytes or of a single tensor."""
-    shards: list[list[Placed]] = [[]]
-    end = 0
-    for tensor in tensors:
-        offset = _aligned(end, tensor.nbytes)
-        if limit is not None and offset + tensor.nbytes > limit and shards[-1]:
-            shards.append([])
-            offset = 0
-        shards[-1].append(Placed(tensor, offset))
-        end = offset + tensor.nbytes
-    return shards
-
-
-@contextmanager
-def drafted_shards(folder: Path, name: str, shards: Sequence[Sequence[Placed]], mode: int) -> Generator[list[Draft]]:
-    """Write a data file for each shard, complete and on disk but not yet renamed; deleted at the end unless renamed."""
-    drafts: list[Draft] = []
-    with ExitStack() as stack:
-        for index, shard in enumerate(shards, start=1):
-            wanted = folder / (name if len(shards) == 1 else f"{name}-{index:05}-of-{len(shards):05}")
-            file, part = stack.enter_context(new_file(wanted))
-            for placed in shard:
-                file.seek(placed.offset)
-                write_tensor(placed.tensor, file)
-            flush(file, mode)
-            drafts.append(Draft(part, wanted))
-        yield drafts
-
-
-def free_names(drafts: Iterable[Draft], reserved: Path) -> list[Path]:
-    """Return for each draft the first of NAME, NAME.1, NAME.2 ... that is neither a file nor `reserved`."""
-    names: list[Path] = []
-    for draft in drafts:
-        count, candidate = 0, draft.wanted
-        while os.path.lexists(candidate) or same_name(candidate, reserved):
-            count += 1
-            candidate = draft.wanted.with_name(f"{draft.wanted.name}.{count}")
-        names.append(candidate)
-    return names
+def _is_taken(name: Path) -> bool:
+    """True if a file or link has the name. `os.path.lexists` is false as well where it cannot find out."""
+    try:
+        name.lstat()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def same_name(a: Path, b: Path) -> bool:
     """True if a file system could take the two for the same name: case and Unicode normal form are ignored."""
     left, right = (unicodedata.normalize("NFC", os.path.realpath(path)).casefold() for path in (a, b))
     return left == right
-
-
-def external_tensor(placed: Placed, location: str, name: str) -> onnx_ir.ExternalTensor:
-    """Return the tensor as an entry that names its position in the data file at `location`."""
-    tensor = placed.tensor
-    return onnx_ir.ExternalTensor(
-        location,
-        placed.offset,
-        tensor.nbytes,
-        tensor.dtype,
-        shape=onnx_ir.Shape(tensor.shape.numpy()),
-        name=name,
-        doc_string=tensor.doc_string,
-        metadata_props=dict(tensor.metadata_props),
-    )
-
-
-def _aligned(offset: int, size: int) -> int:
-    unit = _MAPPING_UNIT if size >= _PAGE else _VECTOR
-    return -(-offset // unit) * unit

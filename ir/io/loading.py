@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import mmap
 import os
 import re
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from secrets import token_hex
 
 import onnx
 import onnx_ir
@@ -18,8 +18,8 @@ from google.protobuf.message import DecodeError
 from castsmith.collection import paused_collection
 from castsmith.ir.errors import ModelError
 from castsmith.ir.io import protos
-from castsmith.ir.io.file_ranges import StoredTensor, data_file, mapped_tensor
 from castsmith.ir.io.protos import file_format
+from castsmith.ir.io.stored import DataFile, FileTensor, Range, StoredTensor, checked, data_path, identity
 from castsmith.ir.io.wire import skeleton
 from castsmith.ir.naming import name_bodies
 from castsmith.ir.validation import require_sound
@@ -36,37 +36,6 @@ Tensors = list[tuple[Place, onnx_ir.TensorProtocol]]
 _TYPED_FIELDS = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data", "string_data")
 
 
-def require_external_data(path: Path, folder: Path, tensor: onnx_ir.ExternalTensor) -> Path:
-    """Return the file that holds the tensor of the model `path`.
-
-    Args:
-        folder: The folder to which the location of the data is relative.
-
-    Raises:
-        ModelError: The file is missing or too short.
-    """
-    location = f"{tensor.location}"
-    target = data_file(folder / path.name, location)
-    if target is None:
-        raise ModelError(
-            f"{path}: tensor {tensor.name!r} keeps its data in {location!r}, which is outside the model's folder."
-        )
-    if not os.path.isfile(target):
-        raise ModelError(f"{path}: tensor {tensor.name!r} keeps its data in {location!r}, which is missing.")
-    needed = _bytes_needed(path, tensor)
-    offset, size = tensor.offset or 0, target.stat().st_size
-    if tensor.length is not None and tensor.length != needed:
-        raise ModelError(
-            f"{path}: tensor {tensor.name!r} needs {needed} bytes for its shape, but its entry says {tensor.length}."
-        )
-    if offset < 0 or offset + needed > size:
-        raise ModelError(
-            f"{path}: tensor {tensor.name!r} needs {needed} bytes at offset {offset} of {location!r},"
-            f" which has only {size}."
-        )
-    return target
-
-
 def require_inline_data(path: Path, tensor: onnx_ir.TensorProtocol) -> None:
     """Raise ModelError, naming the model `path`, unless the tensor's data fits its shape and type."""
     if not isinstance(tensor, onnx_ir.serde.TensorProtoTensor):
@@ -80,7 +49,9 @@ def require_inline_data(path: Path, tensor: onnx_ir.TensorProtocol) -> None:
     if not raw.HasField("raw_data"):
         _check_typed(path, tensor)
         return
-    needed = _bytes_needed(path, tensor) if raw.data_type == onnx.TensorProto.STRING else bytes_of_tensor(tensor)
+    if raw.data_type == onnx.TensorProto.STRING:
+        raise ModelError(f"{path}: tensor {tensor.name!r} keeps strings as raw data, which ONNX does not allow.")
+    needed = bytes_of_tensor(tensor)
     if len(raw.raw_data) != needed:
         raise ModelError(
             f"{path}: tensor {tensor.name!r} needs {needed} bytes for its shape, but holds {len(raw.raw_data)}."
@@ -102,12 +73,6 @@ def _check_typed(path: Path, tensor: onnx_ir.serde.TensorProtoTensor) -> None:
                 f"{path}: tensor {tensor.name!r} needs {needed} entries in {field} for its type and shape, but holds"
                 f" {has}."
             )
-
-
-def _bytes_needed(path: Path, tensor: onnx_ir.TensorProtocol) -> int:
-    if tensor.dtype == onnx_ir.DataType.STRING:
-        raise ModelError(f"{path}: tensor {tensor.name!r} keeps strings as raw data, which ONNX does not allow.")
-    return math.ceil(_count(tensor) * tensor.dtype.itemsize)
 
 
 def _count(tensor: onnx_ir.TensorProtocol) -> int:
@@ -144,7 +109,22 @@ def load(path: str | os.PathLike[str]) -> onnx_ir.Model:
     """
     if not isinstance(path, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers without types
         raise ArgumentTypeError(f"a model must be an onnx_ir.Model, a ModelProto or a path, not {described(path)}.")
-    return _loaded(Path(path), with_data=True)
+    path = Path(path)
+    for _ in range(_ATTEMPTS):
+        before = identity(path)
+        try:
+            model = _loaded(path, with_data=True)
+        except ModelError:
+            if identity(path) == before:
+                raise
+        else:
+            if identity(path) == before:
+                return model
+    return _loaded(path, with_data=True)
+
+
+_ATTEMPTS = 20
+"""How often a model is read again that another process replaced, with its data files, while it was read."""
 
 
 def load_structure(path: str | os.PathLike[str]) -> onnx_ir.Model:
@@ -153,16 +133,16 @@ def load_structure(path: str | os.PathLike[str]) -> onnx_ir.Model:
 
 
 def _loaded(path: Path, *, with_data: bool) -> onnx_ir.Model:
-    proto, source = _read(path)
+    proto, own = _read(path)
     if not proto.HasField("graph") and (known := _known(path)):
         raise ModelError(f"{path}: {known}.")
     model, tensors = _deserialize(path, proto)
+    if own is not None:
+        tensors = [(place, own.opened(place, tensor)) for place, tensor in tensors]
     if with_data:
         _find_data(path, path.parent, tensors)
     else:
         _require_inline_data(path, tensors)
-    if source is not None:
-        _map_own_weights(path, model, source)
     return model
 
 
@@ -191,13 +171,21 @@ def from_bytes(data: bytes, name: str) -> onnx_ir.Model:
 
 def _find_data(path: Path, folder: Path, tensors: Tensors) -> None:
     """Give each tensor of the model `path` with external data its file in the folder. Raises ModelError."""
-    for place, tensor in tensors:
-        if not is_external(tensor):
-            require_inline_data(path, tensor)
-            continue
-        file = require_external_data(path, folder, tensor)
+    external = [(place, tensor) for place, tensor in tensors if is_external(tensor)]
+    stays_open = len({f"{tensor.location}" for _, tensor in external}) <= _MOST_OPEN
+    files = dict[Path, DataFile]()
+    for place, tensor in external:
+        found = data_path(folder / path.name, f"{tensor.location}")
+        name = checked(f"{path}: tensor {tensor.name!r}", tensor, found)
+        if name not in files:
+            files[name] = DataFile(name, stays_open=stays_open)
         tensor.base_dir = folder
-        put_tensor(place, StoredTensor(tensor, file, tensor.dtype, tensor.shape))
+        put_tensor(place, StoredTensor(tensor, files[name]))
+    _require_inline_data(path, tensors)
+
+
+_MOST_OPEN = 64
+"""Data files that a model keeps open."""
 
 
 def _require_inline_data(path: Path, tensors: Tensors) -> None:
@@ -217,14 +205,29 @@ def as_model(model: onnx_ir.Model | onnx.ModelProto | str | os.PathLike[str]) ->
 
 def read_proto(path: Path) -> onnx.ModelProto:
     """Return the model in the file as a proto, large weights of the file as ranges of it. Raises ModelError."""
-    proto, source = _read(path)
-    if source is not None:
-        source.close()
-    return proto
+    return _read(path)[0]
 
 
-def _read(path: Path) -> tuple[onnx.ModelProto, IO[bytes] | None]:
-    """Return the proto and, if its weights were left in the file, the open file that holds them."""
+@dataclass(frozen=True)
+class _OwnWeights:
+    """The model file, which holds the weights that the proto names by this location."""
+
+    file: DataFile
+    location: str
+
+    def opened(self, place: Place, tensor: onnx_ir.TensorProtocol) -> onnx_ir.TensorProtocol:
+        """Replace the tensor, if it is one of these, by one that reads the file."""
+        if not is_external(tensor) or tensor.location != self.location:
+            return tensor
+        source = Range(self.file, tensor.offset or 0, tensor.length or 0)
+        texts = tensor.name, tensor.doc_string, tensor.metadata_props
+        own = FileTensor(source, tensor.dtype, tensor.shape, *texts)
+        put_tensor(place, own)
+        return own
+
+
+def _read(path: Path) -> tuple[onnx.ModelProto, _OwnWeights | None]:
+    """Return the proto and, if its weights were left in the file, the file."""
     if path.is_dir():
         raise ModelError(f"{path}: {_known(path) or 'a folder, not an ONNX file'}.")
     if path.exists() and not path.is_file():
@@ -269,18 +272,10 @@ def _require_shallow_text(path: Path) -> None:
             depth = max(0, depth - 1)
 
 
-def _read_skeleton(path: Path) -> tuple[onnx.ModelProto, IO[bytes]]:
-    file = open(path, "rb")  # noqa: SIM115, as it stays open as long as the tensors live
-    with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapping, memoryview(mapping) as data:
-        return onnx.ModelProto.FromString(skeleton(data, path.name, _LARGE_WEIGHT)), file
-
-
-def _map_own_weights(path: Path, model: onnx_ir.Model, file: IO[bytes]) -> None:
-    """Turn external data that is located in the model file itself into ranges of that file."""
-    mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    for place, tensor in list(tensor_places(model)):
-        if isinstance(tensor, onnx_ir.ExternalTensor) and tensor.location == path.name:
-            put_tensor(place, mapped_tensor(file, mapping, tensor))
+def _read_skeleton(path: Path) -> tuple[onnx.ModelProto, _OwnWeights]:
+    own = _OwnWeights(DataFile(Path(os.path.realpath(path))), token_hex())
+    whole = own.file.view(0, path.stat().st_size)
+    return onnx.ModelProto.FromString(skeleton(whole, own.location, _LARGE_WEIGHT)), own
 
 
 def _deserialize(path: Path, proto: onnx.ModelProto) -> tuple[onnx_ir.Model, Tensors]:

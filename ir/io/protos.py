@@ -153,6 +153,11 @@ def file_format(path: Path) -> str:
     return onnx.serialization.registry.get_format_from_file_extension(path.suffix) or "protobuf"
 
 
+def is_model_name(path: Path) -> bool:
+    """True if a file of the name is a model."""
+    return onnx.serialization.registry.get_format_from_file_extension(path.suffix) is not None
+
+
 def from_proto(proto: onnx.ModelProto) -> onnx_ir.Model:
     """Return the model of the proto; initializers that have a value_info are marked.
 

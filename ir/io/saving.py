@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
@@ -15,46 +15,26 @@ import onnx_ir
 from onnx_ir import ExternalTensor
 
 from castsmith.ir.errors import ModelError
-from castsmith.ir.io.file_ranges import external_path, file_of, range_of
 from castsmith.ir.io.files import (
-    Draft,
-    Placed,
+    Lock,
     destination,
-    drafted_shards,
-    external_tensor,
-    flush,
-    free_names,
-    link_beside,
+    draft_of,
+    free_name,
+    locked,
     mode_for,
     new_file,
     replace,
     same_name,
-    shards_of,
 )
 from castsmith.ir.io.loading import as_model
 from castsmith.ir.io.protos import file_format, from_proto, to_proto
-from castsmith.ir.io.superseded import (
-    data_files_of,
-    drop,
-    journal,
-    left_behind,
-    locations,
-    mark,
-    publish_all,
-    recover,
-    withdraw,
-)
+from castsmith.ir.io.stored import FileTensor, StoredTensor, file_of, inside, opened
+from castsmith.ir.io.streaming import write_tensor
+from castsmith.ir.io.superseded import data_files_of, drop, drop_left, note
 from castsmith.ir.io.wire import write_model
 from castsmith.ir.naming import has_clashes, settle_names
 from castsmith.ir.validation import require_sound
-from castsmith.ir.walks import (
-    Held,
-    Place,
-    bytes_of_tensor,
-    is_external,
-    put_tensor,
-    tensor_places,
-)
+from castsmith.ir.walks import Held, Place, bytes_of_tensor, is_external, put_tensor, tensor_places
 from castsmith.numerics.arguments import described
 from castsmith.numerics.errors import ArgumentTypeError
 
@@ -67,11 +47,11 @@ _SMALL = 1024
 _LARGE = 1 << 16
 """Size in bytes from which a tensor is not made part of a message in memory."""
 
+_PAGE, _MAPPING_UNIT, _VECTOR = 1 << 12, 1 << 16, 64
+"""A tensor of a page or more begins at a multiple of 64 KiB, so that any system can map it by itself."""
+
 Tensors = dict[Place, onnx_ir.TensorProtocol]
 """Tensors by the initializers, or the attributes, that hold them."""
-
-Staying = Mapping[Place, ExternalTensor]
-"""Tensors whose data is not copied."""
 
 
 @dataclass(frozen=True)
@@ -85,13 +65,17 @@ class _Where:
 
 @dataclass(frozen=True)
 class _Layout:
-    """The data to write for the tensors: another tensor, a place in a new data file, or bytes to copy."""
+    """What is written for the tensors.
 
-    stand_ins: Tensors
-    moved: Tensors
-    copied: Tensors
-    external: bool
-    """True if a tensor of the model is in a data file."""
+    Attributes:
+        stand_ins: Other tensors in the place of these.
+        moved: Tensors to write to new data files.
+        copied: Large initializers to write to the model file past the message.
+    """
+
+    stand_ins: Tensors = field(default_factory=Tensors)
+    moved: Tensors = field(default_factory=Tensors)
+    copied: Tensors = field(default_factory=Tensors)
 
 
 def save(
@@ -106,8 +90,8 @@ def save(
 
     A file that is replaced keeps its permissions; if `path` is a symbolic link, its target is replaced. The model in
     memory is not changed; a value that would be hidden by another of its name in the file is renamed in the file. A
-    data file that only the replaced model used is deleted if this program made it for that model and nothing else names
-    it; otherwise it is kept, with a UserWarning.
+    data file of the replaced model is deleted if the new one would have its name and nothing else names it; otherwise
+    it is kept, with a UserWarning. Another process that saves to `path` at the same time waits.
 
     Args:
         model: An onnx_ir.Model, a ModelProto or a path.
@@ -144,40 +128,28 @@ def write(
     external_data: str | None = None,
     reference_data: bool = False,
     shard_bytes: int | None = None,
-    is_last_use: bool = False,
 ) -> list[Path]:
-    """Save as `save` does; return data files of the replaced model that are kept although now unused.
-
-    Args:
-        is_last_use: Nothing in memory is read after this, so that the data files of the model itself can be deleted
-            too.
-    """
+    """Save as `save` does; return data files of the replaced model that are kept although now unused."""
     path = Path(path)
-    if has_clashes(model):
-        model = model.clone()
-        settle_names(model)
+    model = _settled(model)
     try:
         where = _where(path, external_data)
         tensors = dict(tensor_places(model))
-        reads = {file_of(tensor) for tensor in tensors.values() if is_external(tensor)}
-        if Path(os.path.realpath(where.model)) in reads:
+        external = {place: tensor for place, tensor in tensors.items() if is_external(tensor)}
+        if where.model in map(file_of, external.values()):
             raise ModelError(f"{path}: the model keeps weights in this file, so it cannot be written there.")
-        recover(where.model, where.data)
-        before = data_files_of(where.model) or set[Path]()
-        every = _without_texts(tensors)
-        staying = {
-            place: tensor
-            for place, tensor in every.items()
-            if is_external(tensor)
-            and _stays(file_of(tensor), where, before, external_data, shard_bytes, reference_data=reference_data)
-        }
-        layout = _layout(model, every, path, where, staying, everything=external_data is not None, external=bool(reads))
-        old = before - {file_of(tensor) for tensor in staying.values()}
-        dropped = _write(model, where, layout, old if is_last_use else old - reads, shard_bytes)
-        folder = Path(os.path.realpath(path.parent))
-        if folder != where.model.parent:
-            link_beside(folder, where.model.parent, data_files_of(where.model) or set(), dropped)
-        return sorted(old - dropped)
+        with locked(where.model) as lock:
+            drop_left(lock, where.model)
+            before = data_files_of(where.model)
+            usable = before if shard_bytes is None else set[Path]()
+            usable = usable if external_data is None else usable & {Path(os.path.realpath(where.data))}
+            staying = {p for p, tensor in external.items() if _stays(tensor, where, None if reference_data else usable)}
+            layout = _layout(model, tensors, path, where, staying, everything=external_data is not None)
+            old = before - {file_of(external[place]) for place in staying}
+            _write(model, where, layout, old, shard_bytes, lock)
+            dropped = drop(old - _read_by_name(external.values()), where.model, where.data)
+            _link_beside(Path(os.path.realpath(path.parent)), where.model, dropped)
+            return sorted(old - dropped)
     except OSError as error:
         raise ModelError(f"{path}: the file cannot be written ({error.strerror}).") from None
 
@@ -188,22 +160,21 @@ def write_to(model: onnx_ir.Model, stream: IO[bytes], name: str) -> int:
     Raises:
         ModelError: The model is too large for one file; the message calls the stream `name`.
     """
-    if has_clashes(model):
-        model = model.clone()
-        settle_names(model)
-    path, tensors = Path(name), dict(tensor_places(model))
-    every = _without_texts(tensors)
-    size = sum(tensor.nbytes for tensor in every.values())
+    model = _settled(model)
+    tensors, path = dict(tensor_places(model)), Path(name)
+    size = sum(tensor.nbytes for place, tensor in tensors.items() if _has_bytes(place, tensor))
     if size > _INLINE_LIMIT:
         raise ModelError(
             f"{name}: the model has {size} bytes of weights, more than the 2 GiB of an ONNX file: write it to a named"
             " file, which can have its weights beside it."
         )
-    copied = _to_copy(model, every, path, {})
-    elsewhere = {place: t for place, t in every.items() if is_external(t) and place not in copied}
-    inlined = {place: _inlined(tensor) for place, tensor in elsewhere.items()}
-    proto = _proto(model, inlined, copied, path, external=any(map(is_external, tensors.values())))
-    return write_model(stream, proto, {_name(place, tensor): tensor for place, tensor in copied.items()})
+    layout, streamable = _Layout(), _streamable(model, path)
+    for place, tensor in tensors.items():
+        if place in streamable and tensor.nbytes >= _LARGE:
+            layout.copied[place] = tensor
+        elif is_external(tensor):
+            layout.stand_ins[place] = _inlined(tensor)
+    return write_model(stream, _proto(model, layout), _by_name(layout.copied))
 
 
 def reloaded(model: onnx_ir.Model) -> onnx_ir.Model:
@@ -215,7 +186,7 @@ def reloaded(model: onnx_ir.Model) -> onnx_ir.Model:
     shared = [(p, t) for p, t in tensor_places(model) if t.nbytes >= _LARGE or is_external(t)]
     shared = [(place, tensor) for place, tensor in shared if tensor.dtype != onnx_ir.DataType.STRING]
     numbers = enumerate(shared)
-    stand_ins: Tensors = {p: external_tensor(Placed(t, 0), f"{number}", _name(p, t)) for number, (p, t) in numbers}
+    stand_ins: Tensors = {p: external_tensor(t, f"{number}", 0, _name(p, t)) for number, (p, t) in numbers}
     with _replaced(stand_ins):
         proto = onnx.ModelProto.FromString(to_proto(model).SerializeToString())
     again = from_proto(proto)
@@ -226,13 +197,21 @@ def reloaded(model: onnx_ir.Model) -> onnx_ir.Model:
     return again
 
 
+def _settled(model: onnx_ir.Model) -> onnx_ir.Model:
+    """Return the model, or a copy with other names if a value would be hidden by another of its name."""
+    if has_clashes(model):
+        model = model.clone()
+        settle_names(model)
+    return model
+
+
 def _where(path: Path, external_data: str | None) -> _Where:
     model = destination(path)
     folder = Path(os.path.realpath(model.parent))
     model = folder / model.name
     name = f"{model.name}.data" if external_data is None else external_data
     if external_data is not None:
-        data = external_path(folder, name)
+        data = inside(folder, name)
         if data is None:
             raise ModelError(f"{path}: external data cannot be written to {name!r}, outside the model's folder.")
         if data.is_dir():
@@ -244,72 +223,72 @@ def _where(path: Path, external_data: str | None) -> _Where:
     return _Where(model, Path(os.path.normpath(folder / name)), mode_for(model))
 
 
-def _stays(
-    file: Path,
-    where: _Where,
-    before: set[Path],
-    external_data: str | None,
-    shard_bytes: int | None,
-    *,
-    reference_data: bool,
-) -> bool:
-    """True if the weights in the data file need no copy: the replaced model uses it, or the caller references it."""
-    if not file.is_relative_to(where.model.parent):
-        return False
-    wanted = external_data is None or file == Path(os.path.realpath(where.data))
-    return reference_data or (wanted and shard_bytes is None and file in before)
+def _stays(tensor: ExternalTensor, where: _Where, usable: set[Path] | None) -> bool:
+    """True if the tensor needs no copy, as the new model can use its data file: one of these, or any in the folder."""
+    file = opened(tensor).range.file
+    return file.path.is_relative_to(where.model.parent) and (usable is None or file.path in usable) and file.is_in_place
 
 
-def _without_texts(tensors: Tensors) -> Tensors:
-    """Return the tensors except initializers of text, which stay in the model file."""
-    return {p: t for p, t in tensors.items() if isinstance(p, Held) or t.dtype != onnx_ir.DataType.STRING}
+def _read_by_name(tensors: Iterable[ExternalTensor]) -> set[Path]:
+    """Return the data files that are opened again when a tensor of the model in memory is used."""
+    return {
+        file_of(tensor) for tensor in tensors if not (isinstance(tensor, StoredTensor) and tensor.range.file.stays_open)
+    }
+
+
+def _has_bytes(place: Place, tensor: onnx_ir.TensorProtocol) -> bool:
+    """True unless it is an initializer of text, which stays in the model file."""
+    return isinstance(place, Held) or is_external(tensor) or tensor.dtype != onnx_ir.DataType.STRING
 
 
 def _layout(
     model: onnx_ir.Model,
-    every: Tensors,
+    tensors: Tensors,
     path: Path,
     where: _Where,
-    staying: Staying,
+    staying: set[Place],
     *,
     everything: bool,
-    external: bool,
 ) -> _Layout:
-    initializers: Tensors = {p: t for p, t in every.items() if p not in staying and not isinstance(p, Held)}
-    held = {place: t for place, t in every.items() if place not in staying and isinstance(place, Held)}
-    inline = _size_in_file(held, path)
-    inline += sum(bytes_of_tensor(tensor) for tensor in initializers.values() if not is_external(tensor))
-    out = everything or inline > _INLINE_LIMIT
-    elsewhere: Tensors = {p: t for p, t in {**initializers, **held}.items() if is_external(t)}
-    stand_ins: Tensors = {place: _in_folder(tensor, where.model.parent) for place, tensor in staying.items()}
-    stand_ins |= {place: _inlined(tensor) for place, tensor in elsewhere.items() if out and tensor.nbytes <= _SMALL}
-    has_data = bool(elsewhere or staying)
-    moved = {
-        place: tensor
-        for place, tensor in initializers.items()
-        if place not in stand_ins
-        and (place in elsewhere or (out and tensor.nbytes > _SMALL) or (has_data and _is_new(tensor)))
-    }
-    moved |= {place: tensor for place, tensor in elsewhere.items() if place not in stand_ins}
-    copied = _to_copy(model, initializers, path, {**stand_ins, **moved})
-    return _Layout(stand_ins, moved, copied, external)
+    out = everything or _size_in_file(tensors, path) > _INLINE_LIMIT
+    any_external = any(map(is_external, tensors.values()))
+    layout, streamable = _Layout(), _streamable(model, path)
+    for place, tensor in tensors.items():
+        if not _has_bytes(place, tensor):
+            continue
+        if is_external(tensor):
+            if place in staying:
+                layout.stand_ins[place] = _in_folder(tensor, where.model.parent)
+            elif out and tensor.nbytes <= _SMALL:
+                layout.stand_ins[place] = _inlined(tensor)
+            else:
+                layout.moved[place] = tensor
+        elif not isinstance(place, Held):
+            if (out and tensor.nbytes > _SMALL) or (any_external and _is_new(tensor)):
+                layout.moved[place] = tensor
+            elif place in streamable and tensor.nbytes >= _LARGE:
+                layout.copied[place] = tensor
+    return layout
 
 
-def _size_in_file(held: Mapping[Held, onnx_ir.TensorProtocol], path: Path) -> int:
-    """Return the bytes of tensors in attributes that must be in the model file. Raises ModelError for too many."""
-    size = sum(bytes_of_tensor(tensor) for tensor in held.values() if not is_external(tensor))
-    if size > _INLINE_LIMIT:
+def _size_in_file(tensors: Tensors, path: Path) -> int:
+    """Return the bytes of tensors that are not external. Raises ModelError if those of attributes are too many."""
+    held = initializers = 0
+    for place, tensor in tensors.items():
+        if not is_external(tensor) and _has_bytes(place, tensor):
+            size = bytes_of_tensor(tensor)
+            held, initializers = (held + size, initializers) if isinstance(place, Held) else (held, initializers + size)
+    if held > _INLINE_LIMIT:
         raise ModelError(
-            f"{path}: node attributes hold {size} bytes of constants, more than the 2 GiB of an ONNX file:"
+            f"{path}: node attributes hold {held} bytes of constants, more than the 2 GiB of an ONNX file:"
             " make them initializers, which can be kept beside it."
         )
-    return size
+    return held + initializers
 
 
 def _is_new(tensor: onnx_ir.TensorProtocol) -> bool:
     """True if the tensor was made since the model was loaded, and is large: it is then stored beside the others."""
-    loaded = isinstance(tensor, onnx_ir.serde.TensorProtoTensor)
-    return not loaded and tensor.nbytes >= _LARGE and range_of(tensor) is None
+    return not isinstance(tensor, onnx_ir.serde.TensorProtoTensor | FileTensor) and tensor.nbytes >= _LARGE
 
 
 def _in_folder(tensor: ExternalTensor, folder: Path) -> onnx_ir.TensorProtocol:
@@ -317,16 +296,18 @@ def _in_folder(tensor: ExternalTensor, folder: Path) -> onnx_ir.TensorProtocol:
     file = file_of(tensor)
     if Path(os.path.realpath(folder / tensor.location)) == file:
         return tensor
-    return external_tensor(Placed(tensor, tensor.offset or 0), _location(file, folder), tensor.name)
+    return external_tensor(tensor, _location(file, folder), tensor.offset or 0, tensor.name)
 
 
 def _inlined(tensor: onnx_ir.TensorProtocol) -> onnx_ir.TensorProtocol:
+    """Return a tensor in a data file as one in memory."""
+    data = opened(tensor).tobytes() if is_external(tensor) else tensor.tobytes()
     proto = onnx.TensorProto(
         name=tensor.name,
         doc_string=tensor.doc_string,
         dims=tensor.shape.numpy(),
         data_type=int(tensor.dtype),
-        raw_data=tensor.tobytes(),
+        raw_data=data,
     )
     made = onnx_ir.serde.TensorProtoTensor(proto)
     made.metadata_props.update(tensor.metadata_props)
@@ -337,88 +318,153 @@ def _location(file: Path, folder: Path) -> str:
     return Path(os.path.relpath(file, folder)).as_posix()
 
 
-def _to_copy(model: onnx_ir.Model, tensors: Tensors, path: Path, placed: Tensors) -> Tensors:
-    """Return the large tensors that stay in the model file and are copied into it past the message."""
+def _streamable(model: onnx_ir.Model, path: Path) -> set[Place]:
+    """Return the initializers that can be written to the model file past the message, if they are large."""
     if file_format(path) != "protobuf":
-        return {}
-    own = {value for value in model.graph.initializers.values() if value not in placed and value.name}
+        return set()
     return {
-        value: tensor
-        for value, tensor in tensors.items()
-        if value in own and not isinstance(tensor, onnx_ir.serde.TensorProtoTensor) and tensor.nbytes >= _LARGE
+        value
+        for value in model.graph.initializers.values()
+        if value.name and type(value.const_value) is not onnx_ir.serde.TensorProtoTensor
     }
 
 
-def _write(model: onnx_ir.Model, where: _Where, layout: _Layout, old: set[Path], shard_bytes: int | None) -> set[Path]:
-    """Write data files and model, all or none; return those of the files `old` that were deleted."""
-    folder = where.model.parent
-    shards = shards_of(layout.moved.values(), shard_bytes) if layout.moved else []
-    with drafted_shards(folder, os.path.relpath(where.data, folder), shards, where.mode) as drafts:
-        for draft in drafts:
-            mark(draft.part, where.model)
-        while True:
-            names = free_names(drafts, where.model)
-            places = [(placed, name) for shard, name in zip(shards, names, strict=True) for placed in shard]
-            stand_ins = layout.stand_ins | {
-                place: external_tensor(placed, _location(name, folder), _name(place, tensor))
-                for (place, tensor), (placed, name) in zip(layout.moved.items(), places, strict=True)
-            }
-            proto = _proto(model, stand_ins, layout.copied, where.model, external=layout.external)
-            dropped = _put_in_place(proto, where, layout.copied, list(zip(drafts, names, strict=True)), old)
-            if dropped is not None:
-                return dropped
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """A tensor and its offset in its data file."""
+
+    place: Place
+    tensor: onnx_ir.TensorProtocol
+    offset: int
 
 
-def _put_in_place(
-    proto: onnx.ModelProto, where: _Where, copied: Tensors, data: Sequence[tuple[Draft, Path]], old: set[Path]
-) -> set[Path] | None:
-    """Write the model and rename all files; None if the name of a data file was taken meanwhile."""
-    left = left_behind(where.model, old)
-    with new_file(where.model) as (file, part):
-        _write_proto(proto, file, where.model, {_name(place, tensor): tensor for place, tensor in copied.items()})
-        flush(file, where.mode)
-        with journal(where.model, part, data, left):
-            try:
-                publish_all(data)
-            except FileExistsError:
-                return None
-            try:
-                replace(part, where.model)
-            except BaseException:
-                withdraw(data)
-                raise
-            return drop(left, where.model)
+def shards_of(tensors: Mapping[Place, onnx_ir.TensorProtocol], limit: int | None) -> list[list[Placed]]:
+    """Lay the tensors out in order, in files of at most `limit` bytes or of a single tensor."""
+    shards = list[list[Placed]]()
+    end = 0
+    for place, tensor in tensors.items():
+        offset = _aligned(end, tensor.nbytes)
+        if not shards or (limit is not None and offset + tensor.nbytes > limit):
+            shards.append([])
+            offset = 0
+        shards[-1].append(Placed(place, tensor, offset))
+        end = offset + tensor.nbytes
+    return shards
 
 
-def _write_proto(
-    proto: onnx.ModelProto, file: IO[bytes], path: Path, copied: dict[str, onnx_ir.TensorProtocol]
+def _aligned(offset: int, size: int) -> int:
+    unit = _MAPPING_UNIT if size >= _PAGE else _VECTOR
+    return -(-offset // unit) * unit
+
+
+def _write(
+    model: onnx_ir.Model, where: _Where, layout: _Layout, old: set[Path], shard_bytes: int | None, lock: Lock
 ) -> None:
+    """Write data files and model, all or none."""
+    shards = shards_of(layout.moved, shard_bytes)
+    draft, folder = draft_of(where.model), where.model.parent
+    with ExitStack() as written:
+        parts = [_write_shard(shard, where, number, written) for number, shard in enumerate(shards, start=1)]
+        if parts:
+            written.enter_context(locked(where.data))
+        names = [free_name(name, where.model) for name in _shard_names(where.data, len(shards))]
+        for shard, name in zip(shards, names, strict=True):
+            for each in shard:
+                location, own = _location(name, folder), _name(each.place, each.tensor)
+                layout.stand_ins[each.place] = external_tensor(each.tensor, location, each.offset, own)
+        proto = _proto(model, layout)
+        with new_file(draft, where.mode) as file:
+            _write_proto(proto, file, where.model, layout)
+        written.callback(_remove, draft)
+        if names or old:
+            note(lock, zip([*names, *old], [*parts, *old], strict=True), where.data)
+        with ExitStack() as published:
+            for part, name in zip(parts, names, strict=True):
+                replace(part, name)
+                published.callback(_remove, name)
+            replace(draft, where.model)
+            published.pop_all()
+
+
+def _write_shard(shard: Sequence[Placed], where: _Where, number: int, written: ExitStack) -> Path:
+    part = draft_of(where.model, number)
+    with new_file(part, where.mode) as file:
+        for each in shard:
+            file.seek(each.offset)
+            write_tensor(each.tensor, file)
+    written.callback(_remove, part)
+    return part
+
+
+def _shard_names(wanted: Path, count: int) -> list[Path]:
+    if count == 1:
+        return [wanted]
+    return [wanted.with_name(f"{wanted.name}-{number:05}-of-{count:05}") for number in range(1, count + 1)]
+
+
+def _remove(file: Path) -> None:
+    with suppress(OSError):
+        file.unlink(missing_ok=True)
+
+
+def _link_beside(folder: Path, model: Path, gone: Iterable[Path]) -> None:
+    """Make links in `folder` to the data files of a model to which a link in that folder leads.
+
+    Programs that open that link look for the data beside it. Links to the files in `gone` are removed. A file that has
+    the name of a link already stays as it is.
+    """
+    if folder == model.parent:
+        return
+    files = data_files_of(model)
+    links = {file: folder / file.relative_to(model.parent) for file in (*files, *gone) if model.parent in file.parents}
+    with suppress(OSError):
+        for file, link in links.items():
+            if file not in files and link.is_symlink() and Path(os.path.realpath(link)) == file:
+                link.unlink()
+            elif file in files and not os.path.lexists(link):
+                link.symlink_to(os.path.relpath(file, link.parent))
+
+
+def _write_proto(proto: onnx.ModelProto, file: IO[bytes], path: Path, layout: _Layout) -> None:
     if file_format(path) == "protobuf":
-        write_model(file, proto, copied)
+        write_model(file, proto, _by_name(layout.copied))
     else:
         onnx.save_model(proto, file, format=file_format(path))
 
 
-def _proto(model: onnx_ir.Model, stand_ins: Tensors, copied: Tensors, path: Path, *, external: bool) -> onnx.ModelProto:
-    """Return the model to write, with the tensors in `copied` empty. external: a tensor of the model is external."""
-    names = {place: _name(place, tensor) for place, tensor in copied.items()}
-    empty = {place: external_tensor(Placed(tensor, 0), "data", names[place]) for place, tensor in copied.items()}
-    with _replaced({**stand_ins, **empty}):
+def _proto(model: onnx_ir.Model, layout: _Layout) -> onnx.ModelProto:
+    """Return the model to write, with the tensors that are copied past the message empty."""
+    names = _by_name(layout.copied)
+    empty = {p: external_tensor(tensor, "data", 0, _name(p, tensor)) for p, tensor in layout.copied.items()}
+    with _replaced({**layout.stand_ins, **empty}):
         proto = to_proto(model)
-    if not (external or stand_ins or copied):
-        return proto
     for tensor in proto.graph.initializer if names else ():
-        if tensor.name in names.values():
+        if tensor.name in names:
             tensor.ClearField("external_data")
             tensor.ClearField("data_location")
-    allowed = {f"{tensor.location}" for tensor in stand_ins.values() if is_external(tensor)}
-    for location in locations(proto) - allowed:
-        raise ModelError(f"{path}: the model would depend on data of another model, {location!r}.")
     return proto
+
+
+def _by_name(tensors: Tensors) -> dict[str, onnx_ir.TensorProtocol]:
+    return {_name(place, tensor): tensor for place, tensor in tensors.items()}
 
 
 def _name(place: Place, tensor: onnx_ir.TensorProtocol) -> str:
     return (tensor.name if isinstance(place, Held) else place.name) or ""
+
+
+def external_tensor(tensor: onnx_ir.TensorProtocol, location: str, offset: int, name: str) -> ExternalTensor:
+    """Return the tensor as an entry that names its position in the data file at `location`."""
+    return ExternalTensor(
+        location,
+        offset,
+        tensor.nbytes,
+        tensor.dtype,
+        shape=onnx_ir.Shape(tensor.shape.numpy()),
+        name=name,
+        doc_string=tensor.doc_string,
+        metadata_props=dict(tensor.metadata_props),
+    )
 
 
 @contextmanager

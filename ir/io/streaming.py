@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 from collections import deque
@@ -15,7 +14,7 @@ import numpy as np
 import onnx_ir
 from numpy.typing import NDArray
 
-from castsmith.ir.io.file_ranges import FileRange, copy_range, open_external, range_of
+from castsmith.ir.io.stored import FileTensor, Range, range_of
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -28,7 +27,7 @@ PIECE = 1 << 20
 """Elements in a piece; a multiple of 8, so that no byte of a packed type spans two pieces."""
 
 _MAPPED = 1 << 16
-"""Elements of a tensor in a file that is mapped, not read: mapped pages count as memory of the process."""
+"""Elements of a tensor in a file that is read as a whole: mapped pages count as memory of the process."""
 
 _RECIPE = "castsmith.pieces"
 _THREADS = min(4, os.cpu_count() or 1)
@@ -68,20 +67,16 @@ def rows(tensor: onnx_ir.TensorProtocol, multiple: int = 1) -> Iterator[Array]:
 
 def _cut(tensor: onnx_ir.TensorProtocol, length: int) -> Iterator[Array]:
     """Yield the elements of a tensor in memory or in a file, in arrays of the length; its bytes span no two of them."""
-    place = range_of(tensor)
-    if not is_stored(tensor):
+    if is_stored(tensor) and (place := range_of(tensor)) is not None:
+        yield from _read(place, tensor, length)
+    else:
         flat = tensor.numpy().reshape(-1)
         yield from (flat[start : start + length] for start in range(0, flat.size, length))
-    elif place is not None:
-        yield from _read(place, tensor, length)
-    elif isinstance(tensor, onnx_ir.ExternalTensor):
-        with open_external(tensor) as file:
-            yield from _read(FileRange(file, tensor.offset or 0, tensor.nbytes), tensor, length)
 
 
 def is_stored(tensor: onnx_ir.TensorProtocol) -> bool:
     """True if the elements are in a file and are too many to be kept in memory."""
-    in_file = range_of(tensor) is not None or isinstance(tensor, onnx_ir.ExternalTensor)
+    in_file = isinstance(tensor, FileTensor | onnx_ir.ExternalTensor)
     return in_file and tensor.size > min(_MAPPED, PIECE)
 
 
@@ -151,13 +146,10 @@ def write_tensor(tensor: onnx_ir.TensorProtocol, out: IO[bytes]) -> None:
     """Append the bytes of the tensor, as ONNX stores them, to the file."""
     place = range_of(tensor)
     if place is not None:
-        copy_range(place, out)
-    elif isinstance(tensor, onnx_ir.ExternalTensor):
-        with open_external(tensor) as file:
-            copy_range(FileRange(file, tensor.offset or 0, tensor.nbytes), out)
-    else:
-        for piece in pieces(tensor):
-            _write_elements(piece, tensor.dtype, out)
+        place.copy_to(out)
+        return
+    for piece in pieces(tensor):
+        _write_elements(piece, tensor.dtype, out)
 
 
 def _write_elements(array: Array, dtype: onnx_ir.DataType, out: IO[bytes]) -> None:
@@ -172,53 +164,20 @@ def _recipe(tensor: onnx_ir.TensorProtocol) -> Callable[[], Iterator[Array]] | N
     return tensor.meta.get(_RECIPE)
 
 
-def _read(place: FileRange, tensor: onnx_ir.TensorProtocol, piece: int) -> Iterator[Array]:
-    dtype, memory = tensor.dtype, _Memory()
-    for start in range(0, tensor.size, piece):
-        count = min(piece, tensor.size - start)
-        first, length = start * dtype.bitwidth // 8, -(-count * dtype.bitwidth // 8)
-        data = memory.read(place.file, place.offset + first, length)
-        if dtype.bitwidth < 8:
-            yield onnx_ir.PackedTensor(data, dtype, shape=onnx_ir.Shape([count])).numpy()
-        else:
-            yield data.view(dtype.numpy())
+def _read(place: Range, tensor: onnx_ir.TensorProtocol, length: int) -> Iterator[Array]:
+    """Yield the elements in a file as arrays of the length, and forget what was read some arrays ago."""
+    dtype, size, used = tensor.dtype, tensor.size, deque[Range]()
+    for start in range(0, size, length):
+        count = min(length, size - start)
+        first, many = start * dtype.bitwidth // 8, -(-count * dtype.bitwidth // 8)
+        used.append(Range(place.file, place.offset + first, many))
+        array = used[-1].array(dtype, [count])
+        yield array if array.flags.aligned else array.copy()
+        if len(used) > _IN_USE:
+            used.popleft().release()
+    while used:
+        used.popleft().release()
 
 
-class _Memory:
-    """Memory for the pieces of a tensor, each used again once no array shares it: new memory takes longer than reading.
-
-    The system gives each page of new memory to the process by an interrupt, filled with zeros.
-    """
-
-    def __init__(self) -> None:
-        self._blocks = list[NDArray[np.uint8]]()
-
-    def read(self, file: IO[bytes], offset: int, length: int) -> NDArray[np.uint8]:
-        """Return bytes of the file. Raises OSError if it has become shorter."""
-        free = (each for each, count in zip(self._blocks, _references(self._blocks), strict=True) if count == _UNSHARED)
-        block = next((each for each in free if each.size >= length), None)
-        if block is None:
-            block = np.empty(length, np.uint8)
-            self._blocks.append(block)
-        data = block[:length]
-        if _read_into(file, data, offset) != length:
-            raise OSError(errno.EIO, "the file that holds the weights has become shorter")
-        data.flags.writeable = False
-        return data
-
-
-def _read_into(file: IO[bytes], data: NDArray[np.uint8], offset: int) -> int:
-    """Fill the array from the file, and return the number of bytes read; some systems cannot read into memory."""
-    if hasattr(os, "preadv"):
-        return os.preadv(file.fileno(), [data.data], offset)
-    found = os.pread(file.fileno(), data.size, offset)
-    data[: len(found)] = np.frombuffer(found, np.uint8)
-    return len(found)
-
-
-def _references(arrays: Sequence[Array]) -> list[int]:
-    return [sys.getrefcount(array) for array in arrays]
-
-
-_UNSHARED = _references([np.empty(0)])[0]
-"""References to an array that only a list has."""
+_IN_USE = _THREADS + 1
+"""Arrays of a tensor that may be in use at a time, as in `in_threads`."""

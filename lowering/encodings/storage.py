@@ -21,7 +21,7 @@ import onnx_ir
 from onnx_ir import DataType
 
 from castsmith.ir.inference import inferred_shapes, nestings
-from castsmith.ir.io import relabelled, stored_as
+from castsmith.ir.io import relabelled
 from castsmith.ir.ops import (
     actual_inputs,
     actual_outputs,
@@ -183,8 +183,8 @@ def can_be_packed(value: onnx_ir.Value) -> bool:
 def packed_tensor(tensor: onnx_ir.TensorProtocol) -> onnx_ir.TensorProtocol:
     """Return the bytes of the tensor's file form as a column of uint8; an external tensor stays in its file."""
     count = math.ceil(tensor.size * element_type(tensor.dtype).bits / 8)
-    if isinstance(tensor, onnx_ir.ExternalTensor):
-        packed = stored_as(tensor, DataType.UINT8, onnx_ir.Shape([count, 1]))
+    packed = relabelled(tensor, DataType.UINT8, onnx_ir.Shape([count, 1]))
+    if packed is not None:
         packed.name = f"{tensor.name}_packed"
         return packed
     whole = tensor.numpy_packed() if isinstance(tensor, onnx_ir.PackedTensor) else None

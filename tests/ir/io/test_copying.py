@@ -1,12 +1,10 @@
-"""Weights that are copied by the kernel or not, tensors in data files, files that take a name, models in streams."""
+"""Tensors in data files, and models in streams."""
 
 from __future__ import annotations
 
-import errno
 import io
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
@@ -17,58 +15,99 @@ import pytest
 
 import castsmith
 from castsmith.ir.errors import ModelError
-from castsmith.ir.io import files, saving
-from castsmith.ir.io.file_ranges import FileRange, StoredTensor, copy_range, open_external
+from castsmith.ir.io import loading, saving, stored
 from castsmith.ir.io.saving import write_to
+from castsmith.ir.io.stored import DataFile, Range, StoredTensor
 
 _DATA = bytes(range(256)) * 8
 
 
-def stopping(real: Any, most: int, error: int = 0) -> Any:
-    """Stands for the call of the kernel: copies so many bytes at most, then fails or copies nothing."""
-    left = [most]
-
-    def copy(source: int, out: int, length: int, at: int, to: int) -> int:
-        if not left[0]:
-            if error:
-                raise OSError(error, os.strerror(error))
-            return 0
-        done = real(source, out, min(length, left[0]), at, to)
-        left[0] -= done
-        return done
-
-    return copy
-
-
-@pytest.mark.skipif(not hasattr(os, "copy_file_range"), reason="a call of Linux")
-@pytest.mark.parametrize("error", [0, errno.EXDEV, errno.EINVAL, errno.EIO])
-@pytest.mark.parametrize("most", [0, 100, 5000])
-@pytest.mark.parametrize("chunk", [7, 1 << 20])
-def test_a_range_is_copied_with_or_without_the_kernel(
-    error: int, most: int, chunk: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(os, "copy_file_range", stopping(os.copy_file_range, most, error))
-    monkeypatch.setattr("castsmith.ir.io.file_ranges._CHUNK", chunk)
+@pytest.mark.parametrize("chunk", [7, 1000, 1 << 20])
+@pytest.mark.parametrize("stays_open", [False, True])
+def test_a_range_is_copied(chunk: int, stays_open: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored, "_CHUNK", chunk)
     (tmp_path / "a").write_bytes(_DATA)
-    with open(tmp_path / "a", "rb") as source, open(tmp_path / "b", "wb") as out:
+    file = DataFile((tmp_path / "a").resolve(), stays_open=stays_open)
+    with open(tmp_path / "b", "wb") as out:
         out.write(b"head")
-        if error == errno.EIO and most < 1000:
-            with pytest.raises(OSError, match="Input/output error"):
-                copy_range(FileRange(source, 300, 1000), out)
-            return
-        copy_range(FileRange(source, 300, 1000), out)
+        Range(file, 300, 1000).copy_to(out)
+        Range(file, 300, 0).copy_to(out)
         out.write(b"tail")
     assert (tmp_path / "b").read_bytes() == b"head" + _DATA[300:1300] + b"tail"
 
 
-def test_a_range_is_copied_where_the_system_has_no_such_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(os, "copy_file_range", raising=False)
-    (tmp_path / "a").write_bytes(_DATA)
-    with open(tmp_path / "a", "rb") as source, open(tmp_path / "b", "wb") as out:
-        copy_range(FileRange(source, 2, 1000), out)
-        with pytest.raises(OSError, match="the file that holds the weights has become shorter"):
-            copy_range(FileRange(source, 1048, 1001), out)
-    assert (tmp_path / "b").read_bytes()[:1000] == _DATA[2:1002]
+@pytest.mark.parametrize("stays_open", [False, True])
+def test_a_file_that_changed_in_place_is_not_read(stays_open: bool, tmp_path: Path) -> None:
+    path = tmp_path.resolve() / "a"
+    path.write_bytes(_DATA)
+    file = DataFile(path, stays_open=stays_open)
+    assert file.is_in_place
+    assert bytes(file.view(2048 - 3, 3)) == _DATA[-3:]
+    os.truncate(path, 2000)
+    assert not file.is_in_place
+    text = rf"^{path}: the file was changed while it was in use: load the model again\.$"
+    with pytest.raises(ModelError, match=text):
+        file.view(1999, 2)
+    os.truncate(path, 0)
+    with pytest.raises(ModelError, match=text):
+        file.view(0, 1)
+    assert bytes(file.view(0, 0)) == b""
+
+
+def test_an_open_file_keeps_its_content_when_another_takes_its_name(tmp_path: Path) -> None:
+    path = tmp_path.resolve() / "a"
+    path.write_bytes(_DATA)
+    kept, closed = DataFile(path), DataFile(path, stays_open=False)
+    path.unlink()
+    path.write_bytes(bytes(2048))
+    assert bytes(kept.view(0, 2048)) == _DATA
+    with pytest.raises(ModelError, match="the file was changed while it was in use"):
+        closed.view(0, 1)
+    path.unlink()
+    with pytest.raises(ModelError, match=r"the file cannot be read \(No such file or directory\)"):
+        closed.view(0, 1)
+
+
+def test_a_data_file_is_mapped_once(tmp_path: Path) -> None:
+    """A process maps few files, and some limit the addresses that it uses."""
+    count = 40
+    model = onnx.parser.parse_model('<ir_version: 10, opset_import: ["" : 21]> g () => (float[4] w0) { }')
+    model.graph.initializer.extend(
+        onnx.numpy_helper.from_array(np.full(4, index, np.float32), f"w{index}") for index in range(count)
+    )
+    path = tmp_path / "m.onnx"
+    onnx.save_model(model, path, save_as_external_data=True, location="w.bin", size_threshold=0)
+    tensors = [value.const_value for value in castsmith.load(path).graph.initializers.values()]
+    files = {tensor.range.file for tensor in tensors if isinstance(tensor, StoredTensor)}
+    assert len(tensors) == count
+    assert len(files) == 1
+    maps = Path("/proc/self/maps")
+    assert [int(tensor.numpy()[0]) for tensor in tensors if tensor is not None] == list(range(count))
+    if maps.exists():
+        assert maps.read_text().count(str(tmp_path.resolve() / "w.bin")) == 1
+
+
+@pytest.mark.filterwarnings("ignore:.*was kept")
+def test_a_model_with_many_data_files_keeps_none_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loading, "_MOST_OPEN", 2)
+    for count in (2, 3):
+        model = onnx.parser.parse_model('<ir_version: 10, opset_import: ["" : 21]> g () => (float[4] w0) { }')
+        for index in range(count):
+            weight = onnx.numpy_helper.from_array(np.full(4, index, np.float32), f"w{index}")
+            (tmp_path / f"w{index}").write_bytes(weight.raw_data)
+            weight.ClearField("raw_data")
+            weight.data_location = onnx.TensorProto.EXTERNAL
+            weight.external_data.add(key="location", value=f"w{index}")
+            model.graph.initializer.append(weight)
+        onnx.save_model(model, tmp_path / "m.onnx")
+        loaded = castsmith.load(tmp_path / "m.onnx")
+        tensors = [value.const_value for value in loaded.graph.initializers.values()]
+        assert {tensor.range.file.stays_open for tensor in tensors if isinstance(tensor, StoredTensor)} == {count == 2}
+        assert [int(tensor.numpy()[0]) for tensor in tensors if tensor is not None] == list(range(count))
+        castsmith.save(loaded, tmp_path / "n.onnx")
+        castsmith.save(loaded, tmp_path / "m.onnx", external_data="w0")
+        again = castsmith.load(tmp_path / "m.onnx").graph.initializers.values()
+        assert [int(value.const_value.numpy()[0]) for value in again if value.const_value] == list(range(count))
 
 
 def saved(folder: Path) -> Path:
@@ -87,56 +126,14 @@ def test_a_tensor_in_a_data_file(tmp_path: Path) -> None:
     tensor = model.graph.initializers["w"].const_value
     assert isinstance(tensor, StoredTensor)
     assert tensor.path == str(tmp_path.resolve() / "w.bin")
-    assert not tensor.is_mapped
     with open(tmp_path / "out", "wb") as file:
         tensor.tofile(file)
     assert (tmp_path / "out").read_bytes() == np.arange(4, dtype=np.float32).tobytes() == tensor.tobytes()
-    assert tensor.is_mapped
     assert tensor.numpy().tolist() == np.asarray(tensor).tolist() == [0, 1, 2, 3]
     assert np.asarray(tensor, np.float64).dtype == np.float64
     empty = model.graph.initializers["e"].const_value
     assert empty is not None
     assert empty.numpy().shape == (0,)
-
-
-def test_a_data_file_that_moved_out_of_the_folder_is_not_read(tmp_path: Path) -> None:
-    folder = tmp_path / "m"
-    folder.mkdir()
-    model = castsmith.load(saved(folder))
-    tensor = model.graph.initializers["w"].const_value
-    assert isinstance(tensor, StoredTensor)
-    with open_external(tensor) as file:
-        assert file.read(4) == bytes(4)
-    os.rename(folder / "w.bin", tmp_path / "w.bin")
-    os.symlink(tmp_path / "w.bin", folder / "w.bin")
-    with pytest.raises(ModelError, match=r"^tensor 'w' keeps its data in 'w\.bin', outside the model's folder\.$"):
-        open_external(tensor)
-
-
-@pytest.mark.parametrize("error", [0, errno.EPERM, errno.EOPNOTSUPP, errno.EIO])
-@pytest.mark.parametrize("is_there", [False, True])
-def test_a_file_takes_a_name(error: int, is_there: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    part, path = tmp_path / "part", tmp_path / "name"
-    part.write_bytes(b"new")
-    if is_there:
-        path.write_bytes(b"old")
-
-    def refused(*_paths: object) -> None:
-        raise OSError(error, os.strerror(error))
-
-    if error:
-        monkeypatch.setattr(os, "link", refused)
-    if error == errno.EIO:
-        with pytest.raises(OSError, match="Input/output error"):
-            files.publish(part, path)
-    elif is_there:
-        with pytest.raises(FileExistsError):
-            files.publish(part, path)
-    else:
-        files.publish(part, path)
-        assert path.read_bytes() == b"new"
-    assert path.exists() is (is_there or error != errno.EIO)
-    assert not is_there or path.read_bytes() == b"old"
 
 
 def test_a_model_in_a_stream_holds_all_its_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,12 +15,11 @@ import onnx_ir
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from onnx_ir import DataType
 
 import castsmith
 from castsmith.cli.main import main
 from castsmith.ir.errors import ModelError
-from castsmith.ir.io import load, release_pages, saving, superseded
+from castsmith.ir.io import load, release_pages
 from castsmith.ir.io.protos import tensors_of
 from castsmith.ir.io.superseded import locations
 from castsmith.ir.walks import all_tensors
@@ -246,50 +245,6 @@ def test_weights_stay_in_the_data_file_of_the_model_saved_over(tmp_path: Path) -
     assert sorted(tmp_path.iterdir()) == [path, data]
 
 
-def filled(number: int) -> onnx_ir.Model:
-    tensor = onnx_ir.tensor(np.full(5000, number, np.float32), name="w")
-    value = onnx_ir.Value(name="w", type=onnx_ir.TensorType(DataType.FLOAT), const_value=tensor)
-    node = onnx_ir.node("Identity", [value])
-    node.outputs[0].name, node.outputs[0].dtype = "y", DataType.FLOAT
-    graph = onnx_ir.Graph([], node.outputs, nodes=[node], initializers=[value], opset_imports={"": 21}, name="g")
-    return onnx_ir.Model(graph, ir_version=10)
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("step", ["publish_all", "replace", "drop", "journal"])
-@pytest.mark.parametrize("after", [False, True])
-def test_what_a_killed_save_published_goes_with_the_next(tmp_path: Path, step: str, after: bool) -> None:
-    path = tmp_path / "m.onnx"
-    castsmith.save(filled(1), path, external_data="m.onnx.data")
-    if not (child := os.fork()):
-        original = getattr(saving, step)
-
-        def killed(*arguments: object) -> object:
-            if after:
-                original(*arguments)
-            os._exit(9)
-
-        setattr(saving, step, killed)
-        castsmith.save(filled(2), path, external_data="m.onnx.data", shard_bytes=4096)
-        os._exit(0)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
-    assert contents(path) in ([filled(n).graph.initializers["w"].const_value.tobytes()] for n in (1, 2))  # type: ignore[union-attr]
-    castsmith.save(castsmith.load(path), path)
-    names = locations(onnx.load(path, load_external_data=False))
-    assert {file.name for file in tmp_path.iterdir()} == {"m.onnx", *names}
-
-
-def test_a_journal_of_other_files_deletes_nothing(tmp_path: Path) -> None:
-    path = exported(tmp_path)
-    entry = '["a.onnx.data", 1, 2, 3]'
-    note = f'{{"part": ["gone", 1, 2, 3], "new": [{entry}], "old": [{entry}, ["/etc", 1, 2, 3]]}}'
-    for index, text in enumerate((note, "", "{", "[]", '{"part": 3}')):
-        (tmp_path / f".a.onnx.{index:08}.journal.saving").write_text(text)
-    castsmith.save(castsmith.load(path), path)
-    assert sorted(tmp_path.iterdir()) == [path, tmp_path / "a.onnx.data"]
-
-
 @pytest.mark.skipif(os.name != "posix", reason="POSIX permissions")
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("mode", [0o640, 0o600, 0o664, 0o755])
@@ -394,15 +349,6 @@ def test_a_report_never_takes_the_place_of_weights(tmp_path: Path) -> None:
         assert main([*words, "--report", str(tmp_path / name)]) == 2
     assert (tmp_path / "a.onnx.data").read_bytes() == before
     assert not (tmp_path / "b.onnx").exists()
-
-
-def test_a_file_without_marks_is_never_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(superseded.os, "setxattr", raising=False)
-    path = tmp_path / "m.onnx"
-    castsmith.save(filled(1), path, external_data="m.data")
-    with pytest.warns(UserWarning, match="was kept"):
-        castsmith.save(filled(2), path, external_data="m.data")
-    assert (tmp_path / "m.data").exists()
 
 
 @pytest.mark.parametrize("shift", [0, 4096 + 64])

@@ -12,8 +12,9 @@ import onnx_ir
 import pytest
 
 import castsmith
-from castsmith.ir.io import mode_for, umask
-from castsmith.ir.io.files import shards_of
+from castsmith.ir.io import umask
+from castsmith.ir.io.files import mode_for
+from castsmith.ir.io.saving import Tensors, shards_of
 
 
 def model_of(*sizes: int) -> onnx_ir.Model:
@@ -36,9 +37,10 @@ def test_a_weight_of_1024_bytes_stays_in_the_model(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("more", "count"), [(-1, 2), (0, 1), (1, 1), (None, 1), (-4499, 2)])
 def test_a_data_file_of_exactly_the_limit(tmp_path: Path, more: int | None, count: int) -> None:
-    tensors = [onnx_ir.tensor(np.zeros(size, np.uint8)) for size in (2000, 2500)]
+    sizes = (2000, 2500)
+    tensors: Tensors = {onnx_ir.Value(name=f"w{size}"): onnx_ir.tensor(np.zeros(size, np.uint8)) for size in sizes}
     ((first, second),) = shards_of(tensors, None)
-    assert (first.offset, first.tensor, second.tensor) == (0, *tensors)
+    assert (first.offset, first.tensor, second.tensor) == (0, *tensors.values())
     assert second.offset >= 2000
     limit = None if more is None else second.offset + 2500 + more
     castsmith.save(model_of(2000, 2500), tmp_path / "m.onnx", external_data="w", shard_bytes=limit)
