@@ -24,11 +24,11 @@ Content = NDArray[Any]
 
 Dims = tuple[Element, ...]
 
-MOST = 1 << 14
-"""Largest number of elements of a tracked array."""
+MOST = 1 << 10
+"""Largest number of elements of a tracked array: over 570 model files 1 << 14 folds no more, and 1 << 8 less."""
 
-_FLOATS = 64
-"""The same for floats: scales of a shape, not weights."""
+_MOST_SCALES = 64
+"""The same for floats and for integers below 32 bits: scales of a shape, not weights."""
 
 _PLAIN_FLOATS = (DataType.FLOAT, DataType.DOUBLE, DataType.FLOAT16, DataType.BFLOAT16)
 
@@ -118,10 +118,10 @@ def array_of(elements: Iterable[Element], shape: Sequence[int]) -> Content:
 
 def of_tensor(tensor: onnx_ir.TensorProtocol) -> Content | None:
     """Return the elements of a constant; None for many elements, or numbers with zeros of both signs."""
-    if tensor.size > MOST or element_type(tensor.dtype).kind > Kind.FLOATING:
-        return None
     kind = element_type(tensor.dtype).kind
-    if kind is Kind.FLOATING and (tensor.dtype not in _PLAIN_FLOATS or tensor.size > _FLOATS):
+    if kind > Kind.FLOATING or tensor.size > _most(tensor.dtype):
+        return None
+    if kind is Kind.FLOATING and tensor.dtype not in _PLAIN_FLOATS:
         return None
     array = tensor.numpy()
     if kind is not Kind.FLOATING:
@@ -132,9 +132,15 @@ def of_tensor(tensor: onnx_ir.TensorProtocol) -> Content | None:
     return array_of(map(_exact, numbers.tolist()), array.shape)
 
 
+def _most(dtype: DataType) -> int:
+    """Return the largest number of elements of a tracked array of the type."""
+    row = element_type(dtype)
+    return MOST if row.kind is Kind.BOOLEAN or (row.kind is Kind.INTEGER and row.bits >= 32) else _MOST_SCALES
+
+
 def fitted(content: Content, dtype: DataType | None, derived: Derived) -> Content | None:
     """Return the content without elements that the type does not hold exactly: overflow is not tracked."""
-    if dtype is None or element_type(dtype).kind > Kind.FLOATING:
+    if dtype is None or element_type(dtype).kind > Kind.FLOATING or content.size > _most(dtype):
         return None
     row = element_type(dtype)
     if row.kind is Kind.FLOATING and dtype not in _PLAIN_FLOATS:

@@ -23,7 +23,7 @@ import onnx.shape_inference
 from onnx_ir import DataType
 
 from tests.graphs.random_values import COMMON, SHAPES, NothingFitsError, Scope, Typed, Values, types_at
-from tests.sweep.execute import checker_refusal
+from tests.soak.sweep.execute import checker_refusal
 
 OPSETS = range(7, 29)
 ALL = tuple(dtype for dtype in DataType if dtype is not DataType.UNDEFINED)

@@ -27,7 +27,7 @@ from google.protobuf.message import Message
 
 from castsmith.cli.main import main
 from tests.graphs.oddities import odd
-from tests.sweep.sources import SOURCES, goldens
+from tests.soak.sweep.sources import SOURCES, goldens
 
 MODELS = sorted((Path(__file__).parents[3] / "models").glob("*.onnx"))
 SMALL = 200_000

@@ -1,12 +1,11 @@
-"""A slice of each sweep, and the corpus where one is given; `python -m tests.sweep` judges all of it.
+"""A slice of each sweep; `python -m tests.soak.sweep` judges all of it.
 
-The properties are those of `tests.sweep.judge`. A source that is not valid by itself, such as a golden case of operands
-that disagree, still has to come out without an internal error, and the same at a second run.
+The properties are those of `tests.soak.sweep.judge`. A source that is not valid by itself, such as a golden case of
+operands that disagree, still has to come out without an internal error, and the same at a second run.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from itertools import islice, product
 from pathlib import Path
@@ -16,13 +15,11 @@ import pytest
 from onnx.parser import parse_model
 
 from tests.sampling import sampled
-from tests.sweep import judge as judging
-from tests.sweep.judge import Judgement, judge
-from tests.sweep.processes import run_all
-from tests.sweep.sources import SOURCES, Source, backend, files_below, goldens
+from tests.soak.sweep import judge as judging
+from tests.soak.sweep.judge import judge
+from tests.soak.sweep.sources import SOURCES, Source, backend, goldens
 
 TARGETS = (None, "onnxruntime-cpu", "onnxruntime-android")
-CORPUS = os.environ.get("CASTSMITH_CORPUS", "")
 
 
 def wrong(source: Source, folder: Path, targets: tuple[str | None, ...] = TARGETS) -> list[str]:
@@ -82,18 +79,6 @@ def test_goldens(source: Source, tmp_path: Path) -> None:
 )
 def test_backend_node_tests(source: Source, tmp_path: Path) -> None:
     assert wrong(source, tmp_path) == []
-
-
-@pytest.mark.skipif(not CORPUS, reason="CASTSMITH_CORPUS names no directory of models")
-def test_corpus() -> None:
-    judged = run_all(list(files_below(CORPUS)), TARGETS, jobs=os.cpu_count() or 1, limits=(8 << 30, 300.0))
-    assert [
-        (each.name, each.crash, each.judgements) for each in judged if each.crash or _problems(each.judgements)
-    ] == []
-
-
-def _problems(judgements: list[Judgement]) -> list[tuple[str, str]]:
-    return [problem for each in judgements for problem in each.problems]
 
 
 def test_the_judge_sees_what_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

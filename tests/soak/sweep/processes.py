@@ -17,8 +17,8 @@ from multiprocessing.context import ForkProcess
 from pathlib import Path
 from typing import Any
 
-from tests.sweep.judge import ORIGINAL, Judgement, judge
-from tests.sweep.sources import Source
+from tests.soak.sweep.judge import ORIGINAL, Judgement, judge
+from tests.soak.sweep.sources import Source
 
 _BATCH = 64
 """Models that share a process, at most: what a crash leaves is judged in the next."""

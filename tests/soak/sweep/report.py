@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from tests.sweep.processes import Judged
+from tests.soak.sweep.processes import Judged
 
 KINDS = (
     "crash",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import onnx
 
-_TESTS = Path(__file__).parents[1]
+_TESTS = Path(__file__).parents[2]
 _LATEST = 28
 """The newest opset of the graphs that are made here."""
 

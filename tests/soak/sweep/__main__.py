@@ -1,12 +1,12 @@
 """Sweep many models through `optimize` to find unknown faults.
 
-    python -m tests.sweep corpus DIR        every .onnx file below DIR (default: $CASTSMITH_CORPUS)
-    python -m tests.sweep random 10000      random valid graphs, `--seed` the first of them
-    python -m tests.sweep moves 10000       random graphs of moves and casts; `scopes` and `shapes` likewise
-    python -m tests.sweep goldens           the sources of the golden cases
-    python -m tests.sweep backend           the backend node tests of ONNX
+    python -m tests.soak.sweep corpus DIR        every .onnx file below DIR (default: $CASTSMITH_CORPUS)
+    python -m tests.soak.sweep random 10000      random valid graphs, `--seed` the first of them
+    python -m tests.soak.sweep moves 10000       random graphs of moves and casts; `scopes` and `shapes` likewise
+    python -m tests.soak.sweep goldens           the sources of the golden cases
+    python -m tests.soak.sweep backend           the backend node tests of ONNX
 
-Each model is judged (`tests.sweep.judge`) without a target and for each `--target`, in a process of its own with a
+Each model is judged (`tests.soak.sweep.judge`) without a target and for each `--target`, in a process of its own with a
 memory limit and a timeout. The report counts what is wrong by kind, and lists it; `--refusals` lists each refusal with
 its text. The exit code is 1 where anything is wrong.
 """
@@ -19,14 +19,14 @@ import os
 import sys
 from pathlib import Path
 
-from tests.sweep.judge import TARGETS
-from tests.sweep.processes import run_all
-from tests.sweep.report import Report
-from tests.sweep.sources import SOURCES
+from tests.soak.sweep.judge import TARGETS
+from tests.soak.sweep.processes import run_all
+from tests.soak.sweep.report import Report
+from tests.soak.sweep.sources import SOURCES
 
 
 def main(words: list[str]) -> int:
-    parser = argparse.ArgumentParser("python -m tests.sweep", description="Judge many models; see the module.")
+    parser = argparse.ArgumentParser("python -m tests.soak.sweep", description="Judge many models; see the module.")
     parser.add_argument("source", choices=sorted(SOURCES))
     parser.add_argument("what", nargs="?", default="", help="a directory for corpus, a count for random")
     parser.add_argument("--target", action="append", help="`none`, or the name of a target; may be repeated")

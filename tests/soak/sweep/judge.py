@@ -25,7 +25,7 @@ from castsmith.ir.records import Effect, RewriteResult, Severity
 from castsmith.ir.walks import all_nodes
 from castsmith.lowering import pipeline, registry
 from castsmith.lowering.check.run import findings
-from tests.sweep.execute import checker_refusal, load_in_openvino, ort_session, same_bits, short
+from tests.soak.sweep.execute import checker_refusal, load_in_openvino, ort_session, same_bits, short
 
 TARGETS: tuple[str | None, ...] = (None, "onnxruntime-cpu", "tensorrt-10", "onnxruntime-android", "openvino-cpu")
 """The targets asked unless told otherwise; None for no target."""
