@@ -69,6 +69,7 @@ def apply(change: Change) -> None:
             _cast_where_wanted(change, value)
     for node in change.converted:
         _convert_attributes(change, node)
+    _declare_ranks(change)
     _record_regions(change, before)
 
 
@@ -434,6 +435,30 @@ def _convert_filling(change: Change, node: onnx_ir.Node) -> None:
         change.records.rewrites.append(
             Rewrite(change.name, rule, site_of(node), before, node_item(node), reason, Effect.CONVERTED)
         )
+
+
+def _declare_ranks(change: Change) -> None:
+    """Declare the ranks of the operands of a MatMul behind a Transpose of batches, where they are known.
+
+    ONNX Runtime 1.32 puts a Cast between them, as it has no MatMul of 16 bits, and ends the process when it fuses the
+    three if a rank is unknown: `transpose-cast-matmul-crashes` in its data.
+    """
+    for node in change.converted:
+        operands = [value for value in node.inputs if value is not None]
+        if node.op_type == "MatMul" and any(perm and perm[0] for perm in map(_order_of, operands)):
+            for value in operands:
+                order, dims = _order_of(value), change.problem.sizes.dims(value)
+                rank = len(order) or (None if dims is None else len(dims))
+                if rank is not None and value.shape is None:
+                    value.type = value.type or onnx_ir.TensorType(change.to)
+                    value.shape = onnx_ir.Shape([None] * rank)
+
+
+def _order_of(value: onnx_ir.Value) -> Sequence[int]:
+    """Return the order of axes that the Transpose behind the value states; empty for other values."""
+    node = value.producer()
+    perm = node.attributes.get("perm") if node is not None and node.op_type == "Transpose" else None
+    return () if perm is None or perm.is_ref() else perm.as_ints()
 
 
 # Records.

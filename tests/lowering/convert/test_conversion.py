@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx.parser
 import onnx_ir
+import onnxruntime
 import pytest
 from onnx_ir import DataType
 
@@ -197,3 +201,24 @@ def test_a_mixed_operand_that_is_left_is_an_error_and_what_was_wrong_before_a_wa
     assert [(each.code, each.severity.value, each.site.op) for each in found] == [
         ("type-not-allowed", "warning", "And")
     ]
+
+
+_LOAD = "import sys, onnxruntime; onnxruntime.InferenceSession(sys.argv[1], providers=['CPUExecutionProvider'])"
+
+
+def test_batches_that_are_transposed_and_multiplied_load(tmp_path: Path) -> None:
+    """ONNX Runtime 1.32.0 ends the process when it loads them without the ranks, which the Transposes state."""
+    text = f"""<ir_version: 8, opset_import: ["": 17]> g (float[N,4] x, int64[L] s) => (float[A,B,C] y)
+    <float half = {{0.5}}, float[4,4] w = {{{", ".join(["0.5"] * 16)}}}> {{
+      h = MatMul (x, w) m = Mul (h, half) r = Reshape (m, s) t = Reshape (h, s)
+      k = Transpose <perm = [1, 2, 0]> (r) q = Transpose <perm = [1, 0, 2]> (t) y = MatMul (q, k) }}"""
+    proto = onnx_ir.to_proto(convert(onnx.parser.parse_model(text), to="float16").model)
+    ranks = {value.name: len(value.type.tensor_type.shape.dim) for value in proto.graph.value_info}
+    assert ranks["k"] == ranks["q"] == 3
+    codes = list[int]()
+    for _ in range(2):
+        onnx.save(proto, tmp_path / "model.onnx")
+        codes.append(subprocess.run([sys.executable, "-c", _LOAD, tmp_path / "model.onnx"], check=False).returncode)
+        del proto.graph.value_info[:]
+    assert codes[0] == 0
+    assert codes[1] < 0 or onnxruntime.__version__ != "1.32.0"
