@@ -127,7 +127,7 @@ class Target:
     def __init__(
         self,
         name: str,
-        description: str,
+        description: str = "",
         newest_opset: int | None = None,
         newest_ir_version: int | None = None,
         *,
@@ -429,9 +429,8 @@ def _merged(data: dict[str, Any]) -> dict[str, Any]:
     for key in data:
         if key not in KEYS:
             raise ValueError(f"unknown key {key!r}; expected {', '.join(KEYS)}")
-    for key in ("name", "description"):
-        if key not in data:
-            raise ValueError(f"{key!r} is missing")
+    if "name" not in data:
+        raise ValueError("'name' is missing")
     return data
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import onnx_ir
+from onnx_ir import DataType
 
 from castsmith.ir.inference import Inference, Ranges
 from castsmith.ir.ops import CASTS, DEFAULT_DOMAINS, opset_of, read_cast
@@ -14,8 +15,10 @@ from castsmith.ir.text import site_of
 from castsmith.ir.walks import all_nodes, imports_by_scope
 from castsmith.lowering.check.device import is_prescribed, values_of
 from castsmith.lowering.check.occurrences import Occurrences, note
-from castsmith.numerics.types import HALF_TYPES, type_name
+from castsmith.numerics.embedding import embeds
+from castsmith.numerics.types import HALF_TYPES, Kind, element_type, type_name
 
+_BEYOND_INT32 = (DataType.UINT32, DataType.INT64, DataType.UINT64)
 LEFT = "check that your values are not among those, or that their last bits do not matter"
 """Way out of what is left to the target."""
 
@@ -51,6 +54,8 @@ def pair_findings(model: onnx_ir.Model, inference: Inference, target: Target) ->
         elif target.keeps_high_bits(source, to):
             message = f"{target} computes {pair} wrongly: it holds {type_name(to)} in a wider type, and does not wrap"
             yield Diagnostic("target-miscomputes-cast", Severity.WARNING, site_of(node), message, replaced)
+        if "casts-are-merged" in target.hazards and _follows_wide_integer(x, source, to, inference):
+            note(left, f"{target} makes this cast and the one before it one: numbers beyond int32 change", node)
         if target.leaves_unrounded(source, to):
             note(left, f"{target} holds {type_name(to)} in a wider type, so this cast does not round", node)
     for reason, found in refused.items():
@@ -58,6 +63,15 @@ def pair_findings(model: onnx_ir.Model, inference: Inference, target: Target) ->
         yield Diagnostic("target-lacks-kernel", Severity.ERROR, found.first, reason + found.more(), way_out, reason)
     for reason, found in left.items():
         yield Diagnostic("target-miscomputes-cast", Severity.NOTE, found.first, reason + found.more(), LEFT, reason)
+
+
+def _follows_wide_integer(x: onnx_ir.Value, source: DataType, to: DataType, inference: Inference) -> bool:
+    """True for a cast to an integer of what was cast from a float to an integer with numbers beyond int32."""
+    before = x.producer()
+    if source not in _BEYOND_INT32 or element_type(to).kind is not Kind.INTEGER or embeds(source, to):
+        return False
+    first = None if before is None or before.op_type not in CASTS else inference.type_of(before.inputs[0])
+    return first is not None and element_type(first).kind is Kind.FLOATING
 
 
 def narrowed_findings(model: onnx_ir.Model, inference: Inference, target: Target) -> Iterator[Diagnostic]:

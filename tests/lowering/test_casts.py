@@ -134,6 +134,17 @@ def test_what_check_says_of_a_pair(source: str, to: str, expected: list[str]) ->
     assert [f"{each.severity.value} {each.message}" for each in found] == expected
 
 
+def test_check_says_which_casts_onnxruntime_merges() -> None:
+    text = """<ir_version: 10, opset_import: ["": 21]>
+        g (float[N] x, int64[N] i) => (int32[N] y, int32[N] z, int16[N] w, float[N] v) {
+            a = Cast <to = 7> (x) y = Cast <to = 6> (a) z = Cast <to = 6> (i)
+            b = Cast <to = 6> (x) w = Cast <to = 5> (b) v = Cast <to = 1> (a) }"""
+    told = castsmith.check(onnx_ir.from_onnx_text(text), target="ort")
+    (found,) = (each for each in told if each.code == "target-miscomputes-cast")
+    assert (found.severity, found.site.output) == (castsmith.Severity.NOTE, "y")
+    assert found.message.startswith("onnxruntime-cpu makes this cast and the one before it one: numbers beyond int32")
+
+
 def test_pairs_that_do_not_load_are_lowered() -> None:
     for source, to in (("uint8", "float8e8m0"), ("int32", "float4e2m1"), ("float8e8m0", "int8")):
         middle = source if source.startswith("float8") else to

@@ -120,6 +120,11 @@ def double_constant_seen_as_float() -> bool:
     return bool(in_onnxruntime(made, x=x)[0] == x != in_onnxruntime(made, level="none", x=x)[0])
 
 
+def casts_are_merged() -> bool:
+    made = model("(float[2] x) => (int32[2] y) { c = Cast <to = 7> (x) y = Cast <to = 6> (c) }")
+    return bool(in_onnxruntime(made, level="none", x=_f(1e10, 3))[0][0] != 1410065408)
+
+
 def nan_bound_is_ignored() -> bool:
     made, x = _one("t = Clip (n, k)", [1.0], k=_f(np.nan))
     return not np.isnan(in_onnxruntime(made, x=x)[0]).any()
@@ -268,6 +273,7 @@ ONNXRUNTIME: Mapping[str, Callable[[], bool]] = {
     "transpose-cast-matmul-crashes": transpose_cast_matmul,
     "where-loses-negative-zero": where_loses_negative_zero,
     "double-constant-seen-as-float": double_constant_seen_as_float,
+    "casts-are-merged": casts_are_merged,
     "nan-bound-is-ignored": nan_bound_is_ignored,
     "float-to-int4-rounds-away": float_to_int4_rounds_away,
     "weight-only-dequantize-matmul": weight_only_matmul,

@@ -251,7 +251,7 @@ def test_an_unknown_name_lists_the_known_ones():
     ("text", "says"),
     [
         ("{", "is not JSON"),
-        ('{"name": "x"}', "'description' is missing"),
+        ('{"description": "x"}', "'name' is missing"),
         (
             '{"name": "x", "description": "", "newest_opset": 20, "newest_ir_version": 9, "lacks": ["f7"]}',
             "'f7'",
