@@ -72,7 +72,7 @@ class Target:
         kernels: For each type the operators that support it, and the first opset of each; a type without a row is
             supported by every operator whose schema allows it, and an operator that was not `probed` supports the types
             that have arithmetic. If they are unknown, types that can be codes are never left to the target.
-        casts: For each type the types to which the target casts it; None if every pair of types that have a Cast is.
+        casts: For each type the types to which the target casts it; pairs with a type without a row are not restricted.
         held: The type in which the target keeps values of another, such as int64 in int32. Casts to and from the other
             do not change values that both have; wider integers do not wrap, and floats are not rounded.
         fallback: The target that runs the nodes which this one, a device, does not: ONNX Runtime leaves what an
@@ -317,7 +317,9 @@ class Target:
         """True if the target loads a cast between the types, as far as its pairs are known."""
         if self.fallback is not None and {source, to} & self.off_device:
             return self.fallback.loads_cast(source, to)
-        return self.casts is None or source == to or source not in self.casts or to in self.casts[source]
+        if self.casts is None or not {source, to} <= self.casts.keys():
+            return True
+        return source == to or to in self.casts[source]
 
     def keeps_high_bits(self, source: DataType, to: DataType) -> bool:
         """True if a cast from one integer to another leaves bits above those of the type, in which it is held."""

@@ -126,12 +126,18 @@ def test_random_casts_in_openvino_are_exact_or_reported() -> None:
         ("int32", "int16", ["warning openvino-cpu computes int32 to int16 wrongly: it holds int16 in a wider type, and"
                             " does not wrap"]),
         ("float", "int16", []),
+        ("float", "string", ["error openvino-cpu has no Cast of string at opset 24"]),
         ("uint8", "float8e8m0", ["error openvino-cpu has no Cast of uint8 to float8e8m0"]),
     ],
 )  # fmt: skip
 def test_what_check_says_of_a_pair(source: str, to: str, expected: list[str]) -> None:
     found = castsmith.check(model(source, to, 24), target=OPENVINO)
     assert [f"{each.severity.value} {each.message}" for each in found] == expected
+
+
+def test_casts_of_text_are_not_among_the_measured_pairs() -> None:
+    for source, to in (("float", "string"), ("string", "int64")):
+        assert castsmith.check(model(source, to), target="ort") == []
 
 
 def test_check_says_which_casts_onnxruntime_merges() -> None:
